@@ -1,0 +1,2 @@
+//! The `lowlat` binary.
+fn main() {}

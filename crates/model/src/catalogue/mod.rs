@@ -1,0 +1,70 @@
+//! The catalogue: every setting lowlat knows, and how each is judged.
+//!
+//! A family of settings is one file with a const `SETTINGS` slice, and one line in [`FAMILIES`].
+
+mod compare;
+mod finding;
+mod judge;
+mod setting;
+mod sysctl_numa;
+
+pub use compare::same_meaning;
+pub use finding::{Finding, Judgement, Verdict};
+pub use setting::{Impact, Layer, Needs, Profile, Risk, Setting, Want};
+
+use crate::{Allocation, HostSnapshot, Role};
+
+/// Everything a judge may look at.
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    /// The facts.
+    pub host: &'a HostSnapshot,
+    /// What the user wants of the host.
+    pub role: &'a Role,
+    /// The CPUs chosen for housekeeping and isolation.
+    pub allocation: &'a Allocation,
+    /// The profile that is judged.
+    pub profile: Profile,
+}
+
+/// The families of settings.
+const FAMILIES: &[&[Setting]] = &[sysctl_numa::SETTINGS];
+
+/// Every setting of the catalogue.
+pub fn settings() -> impl Iterator<Item = &'static Setting> {
+    FAMILIES.iter().copied().flatten()
+}
+
+/// The setting with this id.
+pub fn find(id: &str) -> Option<&'static Setting> {
+    settings().find(|setting| setting.id == id)
+}
+
+/// Every file (glob) that a setting reads: what a snapshot must hold among its knobs.
+pub fn knob_globs() -> Vec<&'static str> {
+    let mut globs: Vec<&str> = settings().flat_map(|setting| setting.reads.iter().copied()).collect();
+    globs.sort_unstable();
+    globs.dedup();
+    globs
+}
+
+/// Every kernel configuration option that a setting needs, without `CONFIG_`.
+pub fn config_options() -> Vec<&'static str> {
+    let mut options: Vec<&str> =
+        settings().flat_map(|setting| setting.needs.config.iter().copied()).collect();
+    options.extend(judge::CONFIG_OPTIONS);
+    options.sort_unstable();
+    options.dedup();
+    options
+}
+
+/// Judges one setting: first whether it applies to the profile and the kernel, then by its own judge.
+pub fn judge_one(context: &Context<'_>, setting: &Setting) -> Finding {
+    let want = setting.want(context.profile);
+    let wanted = want.text(context);
+    let judgement = judge::inapplicable(context, setting, &want, wanted.as_deref())
+        .unwrap_or_else(|| (setting.judge)(context, setting));
+    let is_guide = context.profile == Profile::Guide57037;
+    let is_risk_accepted = context.role.accepts(setting.id);
+    Finding::of(setting, judgement, wanted.unwrap_or_default(), is_guide, is_risk_accepted)
+}

@@ -1,0 +1,76 @@
+//! The raw record of a jitter measurement: time taken from user threads, per CPU.
+
+use crate::{CpuId, Reading};
+use serde::{Deserialize, Serialize};
+
+/// What one jitter run recorded, before any study of it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct JitterRecord {
+    /// The counter that was read: "tsc", "cntvct", "clock_monotonic_raw".
+    pub counter: String,
+    /// Ticks of the counter in a second.
+    pub counter_hz: u64,
+    /// Where the frequency comes from: "cpuid 0x15", "kernel (perf mmap)", "measured over 100 ms".
+    pub counter_hz_source: String,
+    /// A gap between two readings of at least this long is an interruption.
+    pub threshold_ns: u64,
+    /// How long it was meant to run.
+    pub duration_ns: u64,
+    /// One record per measured CPU.
+    pub cpus: Vec<JitterCpu>,
+    /// What makes the figures doubtful: CPU moves, steal time, a clock that is not invariant. One sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// What one CPU's sampler recorded.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct JitterCpu {
+    /// The CPU that the sampler was pinned to.
+    pub cpu: CpuId,
+    /// How long it really sampled.
+    pub runtime_ns: u64,
+    /// Median time of one turn of the sampling loop when nothing interrupts.
+    pub loop_period_ns: f64,
+    /// Shortest turn seen: the floor below which nothing can be told.
+    pub loop_floor_ns: f64,
+    /// Turns of the loop.
+    pub loop_count: u64,
+    /// Interruptions at or above the threshold, exact.
+    pub interruption_count: u64,
+    /// Time they took, exact.
+    pub interruption_ns_total: u64,
+    /// The longest.
+    pub interruption_ns_max: u64,
+    /// Histogram of their lengths in ns: HdrHistogram V2, deflated, base64, as its log files carry it.
+    pub histogram: String,
+    /// The longest interruptions, longest first.
+    pub worst: Vec<Interruption>,
+    /// The first interruptions, in time order.
+    pub first: Vec<Interruption>,
+    /// Per second of the run.
+    pub seconds: Vec<JitterSecond>,
+    /// Time the hypervisor took from this CPU during the run, from /proc/stat.
+    pub steal_ns: Reading<u64>,
+    /// Whether the thread was ever seen on another CPU.
+    pub has_moved: bool,
+}
+
+/// One interruption.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Interruption {
+    /// Since the start of the run.
+    pub at_ns: u64,
+    /// How long it took.
+    pub length_ns: u64,
+}
+
+/// One second of one CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct JitterSecond {
+    /// Interruptions that ended in this second.
+    pub count: u64,
+    /// Time they took.
+    pub ns_total: u64,
+    /// The longest.
+    pub ns_max: u64,
+}

@@ -1,0 +1,23 @@
+//! Facts, judgement and plans of lowlat: pure, no I/O, no clock.
+#![forbid(unsafe_code)]
+
+mod allocation;
+pub mod audit;
+pub mod catalogue;
+pub mod cmdline;
+mod cpuset;
+pub mod jitter;
+pub mod kernel_version;
+mod reading;
+pub mod result;
+mod role;
+pub mod snapshot;
+pub mod topology;
+
+pub use allocation::Allocation;
+pub use catalogue::Profile;
+pub use cpuset::{CPU_ID_MAX, CpuId, CpuSet, ListError, MaskError};
+pub use reading::{Reading, Unparsable};
+pub use role::Role;
+pub use snapshot::HostSnapshot;
+pub use topology::Topology;

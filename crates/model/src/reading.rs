@@ -1,0 +1,195 @@
+//! One fact of a host, with the four answers a host can give: known, absent, denied, unparsable.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// One fact read off a host.
+///
+/// Zero is a value (`Known(0)`), never a stand-in for the other three answers.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reading<T> {
+    /// The host gave a value and it was understood.
+    Known(T),
+    /// The host has no such thing: the file, attribute or bus does not exist.
+    #[default]
+    Absent,
+    /// The host has it, but this user may not read it.
+    Denied,
+    /// The host gave something that is not what was expected.
+    Unparsable(Box<Unparsable>),
+}
+
+/// What was found where something else was expected.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unparsable {
+    /// Where it was read: a path below the root, or the name of an interface.
+    pub path: String,
+    /// The raw text, cut to [`Unparsable::RAW_CHARS_MAX`] characters, control characters escaped.
+    pub raw: String,
+    /// What was expected there, as a noun phrase ("a CPU list such as 0-3,8").
+    pub expected: String,
+}
+
+impl Unparsable {
+    /// Characters of raw text that are kept; a hostile file must not fill the report.
+    pub const RAW_CHARS_MAX: usize = 160;
+
+    /// Keeps the start of `raw`, with control characters made visible.
+    pub fn new(path: impl Into<String>, raw: &str, expected: impl Into<String>) -> Self {
+        let mut kept: String = raw.trim_end().chars().take(Self::RAW_CHARS_MAX).flat_map(visible).collect();
+        if raw.trim_end().chars().nth(Self::RAW_CHARS_MAX).is_some() {
+            kept.push('…');
+        }
+        Self { path: path.into(), raw: kept, expected: expected.into() }
+    }
+}
+
+fn visible(c: char) -> Vec<char> {
+    if c.is_control() && c != '\t' { c.escape_default().collect() } else { vec![c] }
+}
+
+impl fmt::Display for Unparsable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: found \"{}\", expected {}", self.path, self.raw, self.expected)
+    }
+}
+
+impl<T> Reading<T> {
+    /// An unparsable reading of `raw` found at `path`.
+    pub fn unparsable(path: impl Into<String>, raw: &str, expected: impl Into<String>) -> Self {
+        Self::Unparsable(Box::new(Unparsable::new(path, raw, expected)))
+    }
+
+    /// The value, when it is known.
+    pub fn known(&self) -> Option<&T> {
+        match self {
+            Self::Known(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The value, when it is known, taking the reading.
+    pub fn into_known(self) -> Option<T> {
+        match self {
+            Self::Known(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// Whether the value is known.
+    pub fn is_known(&self) -> bool {
+        matches!(self, Self::Known(_))
+    }
+
+    /// Whether the host has no such thing.
+    pub fn is_absent(&self) -> bool {
+        matches!(self, Self::Absent)
+    }
+
+    /// The same answer with its value changed.
+    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Reading<U> {
+        match self {
+            Self::Known(value) => Reading::Known(f(value)),
+            Self::Absent => Reading::Absent,
+            Self::Denied => Reading::Denied,
+            Self::Unparsable(why) => Reading::Unparsable(why),
+        }
+    }
+
+    /// The same answer with its value turned into another reading.
+    pub fn and_then<U>(self, f: impl FnOnce(T) -> Reading<U>) -> Reading<U> {
+        match self {
+            Self::Known(value) => f(value),
+            Self::Absent => Reading::Absent,
+            Self::Denied => Reading::Denied,
+            Self::Unparsable(why) => Reading::Unparsable(why),
+        }
+    }
+
+    /// A reading that borrows the value.
+    pub fn as_ref(&self) -> Reading<&T> {
+        match self {
+            Self::Known(value) => Reading::Known(value),
+            Self::Absent => Reading::Absent,
+            Self::Denied => Reading::Denied,
+            Self::Unparsable(why) => Reading::Unparsable(why.clone()),
+        }
+    }
+
+    /// This reading when it is known, else the other.
+    #[must_use]
+    pub fn or(self, other: impl FnOnce() -> Self) -> Self {
+        if self.is_known() { self } else { other() }
+    }
+
+    /// `Known` when there is a value, `Absent` when not.
+    pub fn from_option(value: Option<T>) -> Self {
+        value.map_or(Self::Absent, Self::Known)
+    }
+
+    /// The answer in words when there is no value: "absent", "denied", or what was found instead.
+    pub fn missing_in_words(&self) -> Option<String> {
+        match self {
+            Self::Known(_) => None,
+            Self::Absent => Some("absent".into()),
+            Self::Denied => Some("denied (run as root to see it)".into()),
+            Self::Unparsable(why) => Some(format!("unparsable: {why}")),
+        }
+    }
+}
+
+impl Reading<String> {
+    /// Parses the text; what does not parse becomes unparsable with the raw text kept.
+    pub fn parse<T>(self, path: &str, expected: &str, parse: impl FnOnce(&str) -> Option<T>) -> Reading<T> {
+        self.and_then(|raw| match parse(raw.trim()) {
+            Some(value) => Reading::Known(value),
+            None => Reading::unparsable(path, &raw, expected),
+        })
+    }
+
+    /// The known text, or the empty string.
+    pub fn text(&self) -> &str {
+        self.known().map_or("", String::as_str)
+    }
+}
+
+impl<T: fmt::Display> fmt::Display for Reading<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Known(value) => value.fmt(f),
+            other => f.write_str(&other.missing_in_words().unwrap_or_default()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_four_answers_differ_in_words_and_in_json() {
+        let readings: [Reading<u32>; 4] = [
+            Reading::Known(0),
+            Reading::Absent,
+            Reading::Denied,
+            Reading::unparsable("/proc/x", "ju\0nk", "a number"),
+        ];
+        let words: Vec<String> = readings.iter().map(ToString::to_string).collect();
+        assert_eq!(words[0], "0");
+        assert_eq!(words[1], "absent");
+        assert!(words[2].starts_with("denied"));
+        assert_eq!(words[3], "unparsable: /proc/x: found \"ju\\u{0}nk\", expected a number");
+        for reading in &readings {
+            let json = serde_json::to_string(reading).unwrap();
+            assert_eq!(&serde_json::from_str::<Reading<u32>>(&json).unwrap(), reading, "{json}");
+        }
+    }
+
+    #[test]
+    fn a_long_raw_text_is_cut() {
+        let long = "x".repeat(5_000);
+        let Reading::Unparsable(why) = Reading::<u32>::unparsable("/p", &long, "a number") else { panic!() };
+        assert_eq!(why.raw.chars().count(), Unparsable::RAW_CHARS_MAX + 1);
+    }
+}

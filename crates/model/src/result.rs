@@ -1,0 +1,42 @@
+//! The result document: one JSON file per run, self-describing, additive across versions.
+
+use crate::{Allocation, HostSnapshot, Role, audit::Audit, jitter::JitterRecord};
+use serde::{Deserialize, Serialize};
+
+/// One run of lowlat, whole: what was asked, what the host was, what was found and measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ResultDocument {
+    /// Always "lowlat-result".
+    pub document: String,
+    /// Version of this shape. Fields are only ever added; a change of meaning raises it.
+    pub schema_version: u32,
+    /// The lowlat that wrote it.
+    pub lowlat_version: String,
+    /// The command: "assess", "jitter".
+    pub command: String,
+    /// When the run began, RFC 3339, UTC.
+    pub started_at: String,
+    /// How long it took.
+    pub elapsed_s: f64,
+    /// Whether it was cut short by the user.
+    pub is_interrupted: bool,
+    /// What the user wants of the host.
+    pub role: Role,
+    /// The host before the measurement.
+    pub snapshot: HostSnapshot,
+    /// The CPUs chosen.
+    pub allocation: Allocation,
+    /// The judged settings.
+    pub audit: Audit,
+    /// The jitter measurement, when one was made.
+    pub jitter: Option<JitterRecord>,
+    /// What makes the document doubtful or incomplete. One sentence each.
+    pub warnings: Vec<String>,
+}
+
+impl ResultDocument {
+    /// The present [`ResultDocument::schema_version`].
+    pub const SCHEMA_VERSION: u32 = 1;
+    /// What [`ResultDocument::document`] holds.
+    pub const DOCUMENT: &'static str = "lowlat-result";
+}

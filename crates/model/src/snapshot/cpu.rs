@@ -1,0 +1,95 @@
+//! Processor model, clocks, frequency scaling and idle states.
+
+use crate::{CpuSet, Reading};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What the processors are and how they are clocked.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct CpuFacts {
+    /// `vendor_id` of /proc/cpuinfo, or the implementer on aarch64: "AuthenticAMD".
+    pub vendor: Reading<String>,
+    /// `model name`: "AMD EPYC 7F32 8-Core Processor".
+    pub model_name: Reading<String>,
+    /// `cpu family` (x86).
+    pub family: Reading<u32>,
+    /// `model` (x86).
+    pub model: Reading<u32>,
+    /// `stepping` (x86).
+    pub stepping: Reading<u32>,
+    /// `microcode` of the first CPU: "0x830107c".
+    pub microcode: Reading<String>,
+    /// Whether all CPUs report the same microcode.
+    pub microcode_uniform: Reading<bool>,
+    /// `flags` (x86) or `Features` (aarch64) of the first CPU.
+    pub flags: Reading<BTreeSet<String>>,
+    /// /sys/devices/system/cpu/vulnerabilities: name to state.
+    pub vulnerabilities: BTreeMap<String, Reading<String>>,
+    /// The clock source in use: "tsc".
+    pub clocksource: Reading<String>,
+    /// The clock sources that could be used.
+    pub clocksources_available: Reading<Vec<String>>,
+    /// Frequency scaling, one entry per policy.
+    pub frequency: Vec<CpuFreq>,
+    /// Whether the processor may clock above its base frequency (cpufreq/boost, or the negated intel_pstate/no_turbo).
+    pub boost: Reading<bool>,
+    /// /sys/devices/system/cpu/smt/control: "on", "off", "forceoff", "notsupported", "notimplemented".
+    pub smt_control: Reading<String>,
+    /// The cpuidle driver: "acpi_idle", "intel_idle", "none".
+    pub idle_driver: Reading<String>,
+    /// The cpuidle governor: "menu".
+    pub idle_governor: Reading<String>,
+    /// Idle states by name over all CPUs.
+    pub idle_states: Vec<IdleState>,
+}
+
+impl CpuFacts {
+    /// Whether the first CPU has this flag; `Absent` when the flags are not known.
+    pub fn has_flag(&self, flag: &str) -> Reading<bool> {
+        self.flags.as_ref().map(|flags| flags.contains(flag))
+    }
+
+    /// Whether the processor is AMD's (or Hygon's).
+    pub fn is_amd(&self) -> bool {
+        matches!(self.vendor.text(), "AuthenticAMD" | "HygonGenuine")
+    }
+
+    /// Whether the processor is Intel's.
+    pub fn is_intel(&self) -> bool {
+        self.vendor.text() == "GenuineIntel"
+    }
+}
+
+/// One cpufreq policy.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct CpuFreq {
+    /// The CPUs that the policy rules.
+    pub cpus: CpuSet,
+    /// "acpi-cpufreq", "amd-pstate-epp", "intel_pstate", …
+    pub driver: Reading<String>,
+    /// "performance", "powersave", "schedutil", …
+    pub governor: Reading<String>,
+    /// Energy/performance preference where the driver has one.
+    pub energy_performance_preference: Reading<String>,
+    /// Lower bound in force.
+    pub scaling_min_khz: Reading<u64>,
+    /// Upper bound in force.
+    pub scaling_max_khz: Reading<u64>,
+    /// Lowest frequency of the hardware.
+    pub cpuinfo_min_khz: Reading<u64>,
+    /// Highest frequency of the hardware.
+    pub cpuinfo_max_khz: Reading<u64>,
+}
+
+/// One idle state, by name, over the CPUs that have it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct IdleState {
+    /// "POLL", "C1", "C2", …
+    pub name: String,
+    /// Time to wake from it, as the driver claims.
+    pub exit_latency_us: Reading<u64>,
+    /// CPUs that have the state.
+    pub cpus: CpuSet,
+    /// CPUs on which it may be entered.
+    pub cpus_enabled: CpuSet,
+}

@@ -1,0 +1,29 @@
+//! System and firmware identity (SMBIOS types 0, 1, 2).
+
+use crate::Reading;
+use serde::{Deserialize, Serialize};
+
+/// What the firmware says of itself and of the machine.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct FirmwareFacts {
+    /// BIOS vendor (type 0): "HPE".
+    pub bios_vendor: Reading<String>,
+    /// BIOS version (type 0): "A42".
+    pub bios_version: Reading<String>,
+    /// BIOS release date as written (type 0): "04/29/2020".
+    pub bios_date: Reading<String>,
+    /// System manufacturer (type 1).
+    pub system_vendor: Reading<String>,
+    /// System product name (type 1): "ProLiant DL385 Gen10 Plus".
+    pub system_product: Reading<String>,
+    /// Base board (type 2): manufacturer and product.
+    pub board: Reading<String>,
+    /// Version of the SMBIOS tables: "3.2".
+    pub smbios_version: Reading<String>,
+    /// Whether the host was booted through UEFI (/sys/firmware/efi exists).
+    pub is_uefi: Reading<bool>,
+    /// Whether UEFI Secure Boot is on.
+    pub secure_boot: Reading<bool>,
+    /// Number of IOMMUs that the kernel uses (/sys/class/iommu); `Known(0)` when the class is empty.
+    pub iommu_count: Reading<u32>,
+}

@@ -1,0 +1,66 @@
+//! Device interrupts, their affinities and counts.
+
+use crate::{CpuId, CpuSet, Reading};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// All that is known of interrupts.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct InterruptFacts {
+    /// Numbered interrupts, rising.
+    pub irqs: Vec<Irq>,
+    /// /proc/irq/default_smp_affinity: where new interrupts go.
+    pub default_affinity: Reading<CpuSet>,
+    /// Architecture interrupts of /proc/interrupts: "LOC", "RES", "CAL", "NMI", …
+    pub vectors: Vec<Counter>,
+    /// /proc/softirqs: "TIMER", "NET_RX", "RCU", …
+    pub softirqs: Vec<Counter>,
+}
+
+/// One numbered interrupt.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Irq {
+    /// The number in /proc/irq.
+    pub number: u32,
+    /// Chip, hardware number and trigger as /proc/interrupts prints them: "PCI-MSI-0000:01:00.0 1-edge".
+    pub chip: String,
+    /// Handlers' names: "nvme0q3"; empty when nothing is registered.
+    pub actions: Vec<String>,
+    /// Where it may go (smp_affinity_list).
+    pub affinity: Reading<CpuSet>,
+    /// Where it goes (effective_affinity_list).
+    pub effective_affinity: Reading<CpuSet>,
+    /// Whether the kernel manages the affinity (users cannot move it); known from debugfs irq/irqs only.
+    pub is_managed: Reading<bool>,
+    /// NUMA node of the device, -1 when it has none.
+    pub node: Reading<i32>,
+    /// Interrupts since boot by CPU; CPUs with none are left out.
+    pub count_by_cpu: BTreeMap<CpuId, u64>,
+}
+
+impl Irq {
+    /// Number and name for people: "47 nvme0q3".
+    pub fn label(&self) -> String {
+        if self.actions.is_empty() {
+            self.number.to_string()
+        } else {
+            format!("{} {}", self.number, self.actions.join("+"))
+        }
+    }
+
+    /// Where it really goes: the effective affinity, else the asked one.
+    pub fn goes_to(&self) -> Reading<CpuSet> {
+        self.effective_affinity.clone().or(|| self.affinity.clone())
+    }
+}
+
+/// A named counter per CPU.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Counter {
+    /// The kernel's short name: "LOC".
+    pub name: String,
+    /// The kernel's long name: "Local timer interrupts"; empty for softirqs.
+    pub description: String,
+    /// Events since boot by CPU; CPUs with none are left out.
+    pub count_by_cpu: BTreeMap<CpuId, u64>,
+}

@@ -1,0 +1,182 @@
+//! What was read off a host: facts only, each a [`Reading`], no judgement.
+//!
+//! Two kinds of facts live here. *Structured* facts (topology, interrupts, NICs, …) have readers of their own.
+//! *Knobs* are single small files that settings of the catalogue name in `reads`; they are kept by path in
+//! [`HostSnapshot::files`], so that a new setting needs no new reader.
+
+mod cpu;
+mod firmware;
+mod interrupts;
+mod kernel;
+mod memory;
+mod nic;
+mod services;
+mod tasks;
+
+pub use cpu::{CpuFacts, CpuFreq, IdleState};
+pub use firmware::FirmwareFacts;
+pub use interrupts::{Counter, InterruptFacts, Irq};
+pub use kernel::{KernelFacts, SysctlAssignment};
+pub use memory::{HugePages, MemoryFacts, MemoryModule, Swap};
+pub use nic::{Channels, Coalescing, Disk, Nic, PcieLink, QueueMask, Rings, Timestamping};
+pub use services::{CpusetPartition, IrqbalanceFacts, Service, ServiceFacts, ServiceSource, TunedFacts};
+pub use tasks::{KernelThread, SchedPolicy, TaskFacts, Workqueue};
+
+use crate::{Reading, topology::Topology};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Everything that was read off one host at one time.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct HostSnapshot {
+    /// Version of this document's shape; grows when a field changes its meaning.
+    pub schema_version: u32,
+    /// Where the facts come from.
+    pub origin: Origin,
+    /// Packages, nodes, caches, clusters, cores.
+    pub topology: Topology,
+    /// Processor model, clocks, frequency and idle states.
+    pub cpu: CpuFacts,
+    /// Memory, huge pages, swap, modules.
+    pub memory: MemoryFacts,
+    /// System and firmware identity.
+    pub firmware: FirmwareFacts,
+    /// Kernel release, command line, configuration.
+    pub kernel: KernelFacts,
+    /// Interrupts and their affinities.
+    pub interrupts: InterruptFacts,
+    /// Kernel threads and workqueues.
+    pub tasks: TaskFacts,
+    /// Services, tuned, irqbalance, control groups.
+    pub services: ServiceFacts,
+    /// Network interfaces.
+    pub nics: Vec<Nic>,
+    /// Block devices.
+    pub disks: Vec<Disk>,
+    /// Whether this is a virtual machine, and what the hypervisor took.
+    pub virtualization: Virtualization,
+    /// Small files that settings name, by path below the root, with trailing white space cut.
+    /// A file that is not there is kept as `Absent`; a glob that matched nothing leaves no entry.
+    pub files: BTreeMap<String, Reading<String>>,
+}
+
+impl HostSnapshot {
+    /// The present [`HostSnapshot::schema_version`].
+    pub const SCHEMA_VERSION: u32 = 1;
+
+    /// The knob at `path`; `Absent` when nothing was read there.
+    pub fn file(&self, path: &str) -> Reading<String> {
+        self.files.get(path).cloned().unwrap_or_default()
+    }
+
+    /// The knobs whose path matches a glob with `*` inside path components, in path order.
+    pub fn files_matching<'a>(
+        &'a self,
+        glob: &'a str,
+    ) -> impl Iterator<Item = (&'a str, &'a Reading<String>)> + 'a {
+        let prefix = &glob[..glob.find('*').unwrap_or(glob.len())];
+        self.files
+            .range(prefix.to_owned()..)
+            .take_while(move |(path, _)| path.starts_with(prefix))
+            .filter(move |(path, _)| glob_matches(glob, path))
+            .map(|(path, reading)| (path.as_str(), reading))
+    }
+
+    /// The sysctl `key` (`kernel.numa_balancing`), read from `/proc/sys`.
+    pub fn sysctl(&self, key: &str) -> Reading<String> {
+        self.file(&sysctl_path(key))
+    }
+}
+
+/// The file behind a sysctl key: dots part the components, as sysctl(8) reads them.
+pub fn sysctl_path(key: &str) -> String {
+    format!("/proc/sys/{}", key.replace('.', "/"))
+}
+
+/// Whether `path` matches `glob`, where `*` stands for any run of characters within one component.
+pub fn glob_matches(glob: &str, path: &str) -> bool {
+    let (mut wanted, mut found) = (glob.split('/'), path.split('/'));
+    loop {
+        match (wanted.next(), found.next()) {
+            (None, None) => return true,
+            (Some(w), Some(f)) if component_matches(w, f) => {}
+            _ => return false,
+        }
+    }
+}
+
+/// Whether one path component matches a pattern with `*`.
+pub fn component_matches(pattern: &str, name: &str) -> bool {
+    let Some((head, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(mut tail) = name.strip_prefix(head) else { return false };
+    let mut pieces: Vec<&str> = rest.split('*').collect();
+    let last = pieces.pop().unwrap_or("");
+    for piece in pieces {
+        match tail.find(piece) {
+            Some(at) => tail = &tail[at + piece.len()..],
+            None => return false,
+        }
+    }
+    tail.len() >= last.len() && tail.ends_with(last)
+}
+
+/// Where a snapshot was read.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Origin {
+    /// Live host, directory or capture file.
+    pub kind: OriginKind,
+    /// What the user named: `/`, a directory, a capture file.
+    pub label: String,
+    /// Whether hostnames, MACs, serials and UUIDs were taken out when it was captured.
+    pub is_redacted: bool,
+    /// Whether it was read as root; without it some facts are denied.
+    pub is_privileged: bool,
+}
+
+/// The kinds of roots a snapshot can be read from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OriginKind {
+    /// The running host.
+    #[default]
+    Live,
+    /// A directory holding a tree such as `proc/` and `sys/`.
+    Directory,
+    /// A capture file or another archive of such a tree.
+    Capture,
+}
+
+/// Whether the host is virtual, and what that costs.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Virtualization {
+    /// The `hypervisor` CPU flag on x86, or a device tree's hypervisor node: the host is a virtual machine.
+    pub is_virtual: Reading<bool>,
+    /// The hypervisor's name where one tells: "KVM", "VMware", "Xen", "Microsoft", "QEMU (TCG)".
+    pub hypervisor: Reading<String>,
+    /// Time the hypervisor ran something else, since boot, per CPU in clock ticks (`/proc/stat`, "steal").
+    pub steal_ticks: BTreeMap<u32, u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn globs_match_within_components() {
+        assert!(glob_matches("/sys/devices/system/cpu/cpu*/online", "/sys/devices/system/cpu/cpu12/online"));
+        assert!(!glob_matches("/sys/cpu*/online", "/sys/cpu1/x/online"));
+        assert!(glob_matches("/a/*-b-*", "/a/x-b-"));
+        assert!(!glob_matches("/a/ab*ba", "/a/aba"));
+        assert!(glob_matches("/a", "/a"));
+    }
+
+    #[test]
+    fn files_matching_starts_at_the_fixed_prefix() {
+        let mut host = HostSnapshot::default();
+        for cpu in [0, 1, 10] {
+            host.files.insert(format!("/sys/cpu{cpu}/governor"), Reading::Known("powersave".into()));
+        }
+        host.files.insert("/sys/cpux".into(), Reading::Absent);
+        assert_eq!(host.files_matching("/sys/cpu*/governor").count(), 3);
+    }
+}

@@ -1,0 +1,79 @@
+//! Services, tuned, irqbalance and control groups.
+
+use crate::{CpuSet, Reading};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What runs beside the trading processes.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ServiceFacts {
+    /// How the states were learned.
+    pub source: ServiceSource,
+    /// Units by full name: "chronyd.service".
+    pub units: BTreeMap<String, Service>,
+    /// tuned.
+    pub tuned: TunedFacts,
+    /// irqbalance.
+    pub irqbalance: IrqbalanceFacts,
+    /// 1, 2, or 0 for hybrid; from the mounts under /sys/fs/cgroup.
+    pub cgroup_version: Reading<u32>,
+    /// Groups with a cpuset.cpus.partition other than "member".
+    pub cpuset_partitions: Vec<CpusetPartition>,
+}
+
+/// How service states were learned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ServiceSource {
+    /// From systemd over D-Bus: states are those of this moment.
+    SystemdBus,
+    /// From unit files and control groups: enablement and presence, the run state only where a group shows it.
+    UnitFiles,
+    /// No service manager was found.
+    #[default]
+    None,
+}
+
+/// One unit.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Service {
+    /// "active", "inactive", "failed", "activating".
+    pub active: Reading<String>,
+    /// "running", "exited", "dead", "listening".
+    pub sub: Reading<String>,
+    /// "enabled", "disabled", "static", "masked".
+    pub enablement: Reading<String>,
+}
+
+/// tuned's state.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct TunedFacts {
+    /// /etc/tuned/active_profile; `Absent` without tuned, `Known("")` without a profile.
+    pub profile: Reading<String>,
+    /// /etc/tuned/profile_mode: "manual", "auto".
+    pub mode: Reading<String>,
+    /// `rollback` of tuned-main.conf: what happens when it stops ("auto" undoes everything, "not_on_exit" keeps it).
+    pub rollback: Reading<String>,
+}
+
+/// irqbalance's configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct IrqbalanceFacts {
+    /// The file that rules it: /etc/default/irqbalance or /etc/sysconfig/irqbalance.
+    pub config_path: Reading<String>,
+    /// CPUs it must not use (IRQBALANCE_BANNED_CPULIST or …_CPUS).
+    pub banned_cpus: Reading<CpuSet>,
+    /// IRQBALANCE_ARGS as written.
+    pub args: Reading<String>,
+}
+
+/// One cpuset partition.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct CpusetPartition {
+    /// The group below /sys/fs/cgroup.
+    pub group: String,
+    /// "root", "isolated", or "isolated invalid (…)".
+    pub state: String,
+    /// cpuset.cpus.effective.
+    pub cpus: Reading<CpuSet>,
+}

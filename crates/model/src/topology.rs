@@ -1,0 +1,179 @@
+//! The shape of a host: packages, dies, nodes, caches, clusters, cores.
+//!
+//! Groups are sets of logical CPUs as the kernel reports them, never computed from CPU numbers: numbering is
+//! interleaved on many hosts, has holes where CPUs are offline, and means nothing on hybrid parts.
+
+use crate::{CpuId, CpuSet, Reading};
+use serde::{Deserialize, Serialize};
+
+/// The shape of a host. Groups hold online CPUs only and are sorted by their lowest CPU.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Topology {
+    /// Sums over the online CPUs, to be held against other tools.
+    pub counts: Counts,
+    /// CPUs that could ever exist (/sys/devices/system/cpu/possible).
+    pub possible: Reading<CpuSet>,
+    /// CPUs that are plugged in.
+    pub present: Reading<CpuSet>,
+    /// CPUs that run; never empty on a readable host.
+    pub online: CpuSet,
+    /// CPUs that are present but switched off.
+    pub offline: CpuSet,
+    /// CPUs that the kernel isolated (/sys/devices/system/cpu/isolated).
+    pub isolated: Reading<CpuSet>,
+    /// CPUs that may run without a tick (/sys/devices/system/cpu/nohz_full).
+    pub nohz_full: Reading<CpuSet>,
+    /// Packages (sockets).
+    pub packages: Vec<Group>,
+    /// Dies; as many as packages where a package has one.
+    pub dies: Vec<Group>,
+    /// Clusters: CPUs that share an L2 or an interconnect below the LLC; empty when the host has none
+    /// wider than a core.
+    pub clusters: Vec<Group>,
+    /// Cores; with SMT a core holds several CPUs.
+    pub cores: Vec<Group>,
+    /// Caches of every level, each instance once.
+    pub caches: Vec<Cache>,
+    /// NUMA nodes, memory-only ones too.
+    pub nodes: Vec<Node>,
+    /// CPU types of a hybrid part ("core" and "atom" on Intel, capacities elsewhere); empty when all are alike.
+    pub core_types: Vec<CoreType>,
+    /// What was odd in the host's description: contradictions, missing files. One sentence each.
+    pub oddities: Vec<String>,
+}
+
+/// Sums over the online CPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Counts {
+    /// Packages.
+    pub packages: usize,
+    /// NUMA nodes, with those that have only memory.
+    pub numa_nodes: usize,
+    /// Last-level caches: instances of the highest cache level of each CPU.
+    pub llcs: usize,
+    /// Groups that share a second-level data or unified cache.
+    pub l2_groups: usize,
+    /// Cores.
+    pub cores: usize,
+    /// Logical CPUs ("processing units").
+    pub pus: usize,
+}
+
+/// A group of CPUs with the kernel's number for it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Group {
+    /// The kernel's id (physical_package_id, die_id, cluster_id, core_id). Not unique for cores and dies of
+    /// different packages, -1 where the host has none.
+    pub id: i64,
+    /// Its CPUs.
+    pub cpus: CpuSet,
+}
+
+/// One cache.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Cache {
+    /// 1, 2, 3, 4.
+    pub level: u8,
+    /// Data, instruction or unified.
+    pub kind: CacheKind,
+    /// Size.
+    pub size_bytes: Reading<u64>,
+    /// Line size.
+    pub line_bytes: Reading<u32>,
+    /// The CPUs that share it.
+    pub cpus: CpuSet,
+}
+
+/// What a cache holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CacheKind {
+    /// Data only.
+    Data,
+    /// Instructions only.
+    Instruction,
+    /// Both.
+    #[default]
+    Unified,
+}
+
+/// One NUMA node.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Node {
+    /// The kernel's number.
+    pub id: u32,
+    /// Its online CPUs; empty for memory without CPUs.
+    pub cpus: CpuSet,
+    /// MemTotal of its meminfo.
+    pub memory_bytes: Reading<u64>,
+    /// Distances to the nodes in the order of [`Topology::nodes`], 10 is local.
+    pub distances: Reading<Vec<u32>>,
+    /// The memory tier the kernel put it in (/sys/devices/virtual/memory_tiering): lower is faster.
+    pub memory_tier: Reading<u32>,
+}
+
+/// CPUs of one type on a hybrid part.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct CoreType {
+    /// "core" (performance), "atom" (efficiency), or "capacity 1024".
+    pub name: String,
+    /// The CPUs of the type.
+    pub cpus: CpuSet,
+}
+
+impl Topology {
+    /// The group of `groups` that holds the CPU.
+    pub fn group_of(groups: &[Group], cpu: CpuId) -> Option<&Group> {
+        groups.iter().find(|group| group.cpus.contains(cpu))
+    }
+
+    /// The CPUs that run on the same core, the CPU itself with them.
+    pub fn siblings(&self, cpu: CpuId) -> CpuSet {
+        Self::group_of(&self.cores, cpu).map_or_else(|| CpuSet::of(cpu), |core| core.cpus.clone())
+    }
+
+    /// The package of a CPU.
+    pub fn package_of(&self, cpu: CpuId) -> Option<&Group> {
+        Self::group_of(&self.packages, cpu)
+    }
+
+    /// The NUMA node of a CPU.
+    pub fn node_of(&self, cpu: CpuId) -> Option<&Node> {
+        self.nodes.iter().find(|node| node.cpus.contains(cpu))
+    }
+
+    /// The last-level cache of a CPU: the highest level that holds data.
+    pub fn llc_of(&self, cpu: CpuId) -> Option<&Cache> {
+        self.caches
+            .iter()
+            .filter(|cache| cache.kind != CacheKind::Instruction && cache.cpus.contains(cpu))
+            .max_by_key(|cache| cache.level)
+    }
+
+    /// Each last-level cache once, by lowest CPU.
+    pub fn llcs(&self) -> Vec<&Cache> {
+        let mut llcs: Vec<&Cache> = Vec::new();
+        for llc in self.online.iter().filter_map(|cpu| self.llc_of(cpu)) {
+            if !llcs.iter().any(|seen| std::ptr::eq(*seen, llc)) {
+                llcs.push(llc);
+            }
+        }
+        llcs
+    }
+
+    /// The second-level caches that hold data.
+    pub fn l2s(&self) -> impl Iterator<Item = &Cache> {
+        self.caches.iter().filter(|cache| cache.level == 2 && cache.kind != CacheKind::Instruction)
+    }
+
+    /// One past the highest CPU number that the kernel may use: its `nr_cpu_ids`.
+    pub fn cpu_count(&self) -> u32 {
+        let highest = |set: &CpuSet| set.highest().map_or(0, |max| max + 1);
+        self.possible.known().map_or(0, highest).max(highest(&self.online)).max(highest(&self.offline))
+    }
+
+    /// Whether cores run several threads.
+    pub fn has_smt(&self) -> bool {
+        self.cores.iter().any(|core| core.cpus.len() > 1)
+    }
+}

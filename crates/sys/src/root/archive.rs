@@ -1,0 +1,131 @@
+//! Capture files: a tar of a host's tree, plain or compressed with gzip or bzip2.
+
+use super::{
+    FILE_BYTES_MAX,
+    tree::{Node, Tree},
+};
+use std::{
+    fs::File,
+    io::{self, BufReader, Read},
+    path::{Component, Path},
+};
+use thiserror::Error;
+
+/// Bytes that a capture may unpack to, a bound against compression bombs.
+const TREE_BYTES_MAX: u64 = 512 << 20;
+/// Entries that a capture may hold.
+const ENTRIES_MAX: usize = 2_000_000;
+/// Where lowlat's captures list what could not be read: one path a line.
+pub(crate) const DENIED_LIST: &str = "/.lowlat/denied";
+
+/// Why a file is no capture.
+#[derive(Debug, Error)]
+pub enum ArchiveError {
+    /// The file cannot be read, or ends too early.
+    #[error("{0}; the file is cut short or damaged, capture the host again")]
+    Damaged(io::Error),
+    /// Neither a tar nor a compressed tar.
+    #[error("it begins with bytes {0:02x?}, expected a tar archive, plain or compressed with gzip or bzip2")]
+    NotAnArchive(Vec<u8>),
+    /// More than a host's tree can hold.
+    #[error(
+        "it unpacks to more than {TREE_BYTES_MAX} bytes or {ENTRIES_MAX} entries; that is no host's tree"
+    )]
+    TooLarge,
+}
+
+/// Loads a capture into memory. Archives whose entries share one top folder (as captures of other tools do) are
+/// taken from below it.
+pub(super) fn load(path: &Path) -> Result<Tree, ArchiveError> {
+    let mut file = BufReader::new(File::open(path).map_err(ArchiveError::Damaged)?);
+    let mut magic = Vec::new();
+    (&mut file).take(262).read_to_end(&mut magic).map_err(ArchiveError::Damaged)?;
+    let whole = io::Cursor::new(magic.clone()).chain(file);
+    let reader: Box<dyn Read> = match magic.as_slice() {
+        [0x1f, 0x8b, ..] => Box::new(flate2::read::MultiGzDecoder::new(whole)),
+        [b'B', b'Z', b'h', ..] => Box::new(bzip2::read::MultiBzDecoder::new(whole)),
+        bytes if bytes.get(257..262) == Some(b"ustar") => Box::new(whole),
+        bytes => return Err(ArchiveError::NotAnArchive(bytes.iter().take(4).copied().collect())),
+    };
+    let entries = unpack(reader.take(TREE_BYTES_MAX + 1))?;
+    Ok(plant(entries))
+}
+
+fn unpack(reader: impl Read) -> Result<Vec<(String, Node)>, ArchiveError> {
+    let mut nodes = Vec::new();
+    let mut bytes_seen = 0u64;
+    let mut archive = tar::Archive::new(reader);
+    for entry in archive.entries().map_err(ArchiveError::Damaged)? {
+        let mut entry = entry.map_err(ArchiveError::Damaged)?;
+        let path = entry.path().map_err(ArchiveError::Damaged)?.into_owned();
+        let node = match entry.header().entry_type() {
+            tar::EntryType::Directory => Node::Directory,
+            tar::EntryType::Symlink | tar::EntryType::Link => {
+                let target = entry.link_name().map_err(ArchiveError::Damaged)?.unwrap_or_default();
+                Node::Link(target.to_string_lossy().into_owned())
+            }
+            tar::EntryType::Regular | tar::EntryType::Continuous | tar::EntryType::GNUSparse => {
+                let mut bytes = Vec::new();
+                (&mut entry).take(FILE_BYTES_MAX).read_to_end(&mut bytes).map_err(ArchiveError::Damaged)?;
+                bytes_seen += entry.size();
+                Node::File(bytes)
+            }
+            _ => continue,
+        };
+        nodes.push((clean(&path), node));
+        if bytes_seen > TREE_BYTES_MAX || nodes.len() > ENTRIES_MAX {
+            return Err(ArchiveError::TooLarge);
+        }
+    }
+    Ok(nodes)
+}
+
+/// The path as the host names it; what climbs above the root is cut off.
+fn clean(path: &Path) -> String {
+    let mut clean = String::new();
+    for component in path.components() {
+        if let Component::Normal(name) = component {
+            clean.push('/');
+            clean.push_str(&name.to_string_lossy());
+        }
+    }
+    clean
+}
+
+fn plant(entries: Vec<(String, Node)>) -> Tree {
+    let top = top_folder(&entries);
+    let mut tree = Tree::default();
+    let mut denied = Vec::new();
+    for (path, node) in entries {
+        let Some(path) = path.strip_prefix(top.as_str()) else { continue };
+        if path == DENIED_LIST {
+            if let Node::File(bytes) = &node {
+                denied = String::from_utf8_lossy(bytes).lines().map(str::to_owned).collect();
+            }
+        }
+        if !path.is_empty() {
+            tree.insert(path, node);
+        }
+    }
+    for path in denied.iter().filter(|path| path.starts_with('/')) {
+        tree.insert(path, Node::Denied);
+    }
+    tree
+}
+
+/// The one folder above `proc` and `sys` that every entry shares, or "".
+fn top_folder(entries: &[(String, Node)]) -> String {
+    let holds_host = |top: &str| {
+        entries.iter().any(|(path, _)| {
+            path.strip_prefix(top).is_some_and(|rest| {
+                ["/proc", "/sys"].iter().any(|d| rest == *d || rest.starts_with(&format!("{d}/")))
+            })
+        })
+    };
+    if holds_host("") {
+        return String::new();
+    }
+    let first = entries.iter().find_map(|(path, _)| path.split('/').nth(1)).unwrap_or_default();
+    let top = format!("/{first}");
+    if holds_host(&top) { top } else { String::new() }
+}

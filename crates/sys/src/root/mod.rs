@@ -1,0 +1,340 @@
+//! The one place that joins paths: a live host, a directory that holds its tree, or a capture file.
+
+mod archive;
+mod directory;
+mod tree;
+
+pub use archive::ArchiveError;
+
+use lowlat_model::{CpuSet, Reading, snapshot::component_matches};
+use std::{io, path::Path};
+use thiserror::Error;
+use tree::Tree;
+
+/// Bytes that are read of one file at most; the largest file of interest (/proc/kallsyms is not one) is far smaller.
+pub const FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// Symbolic links followed on one path at most, as the kernel does (MAXSYMLINKS).
+const LINKS_MAX: u32 = 40;
+
+/// Where the files of a host are. Paths are absolute as the host would name them: "/proc/cpuinfo".
+///
+/// In a directory or capture, symbolic links are followed inside the root only: an absolute link starts at the root
+/// again, and `..` stops there.
+#[derive(Debug)]
+pub struct Root {
+    backend: Backend,
+    label: String,
+}
+
+#[derive(Debug)]
+enum Backend {
+    Live,
+    Directory(directory::Directory),
+    Capture(Tree),
+}
+
+/// Why a root cannot be opened.
+#[derive(Debug, Error)]
+pub enum RootError {
+    /// Nothing is there, or it may not be read.
+    #[error(
+        "cannot open {path} as a host root: {source}; name a directory holding proc/ and sys/, or a capture file"
+    )]
+    Open {
+        /// What the user named.
+        path: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file is no archive of a host's tree.
+    #[error("cannot read {path} as a capture: {source}")]
+    Archive {
+        /// What the user named.
+        path: String,
+        /// What is wrong with it.
+        source: ArchiveError,
+    },
+    /// There is neither a proc nor a sys below it.
+    #[error("{path} holds neither proc/ nor sys/ and so is no host root; name the directory above them")]
+    NoHost {
+        /// What the user named.
+        path: String,
+    },
+}
+
+/// What stands at a path, links not followed.
+pub(crate) enum Entry {
+    File,
+    Directory,
+    Link(String),
+}
+
+impl Root {
+    /// The running host.
+    pub fn live() -> Self {
+        Self { backend: Backend::Live, label: "/".into() }
+    }
+
+    /// The root that the user named: `/` is the running host, a directory a tree, a file a capture.
+    ///
+    /// # Errors
+    /// [`RootError`] when nothing readable is there, or when it holds no host.
+    pub fn open(path: &Path) -> Result<Self, RootError> {
+        let label = path.display().to_string();
+        let open_error = |source| RootError::Open { path: label.clone(), source };
+        if path == Path::new("/") {
+            return Ok(Self::live());
+        }
+        let metadata = std::fs::metadata(path).map_err(open_error)?;
+        let backend = if metadata.is_dir() {
+            Backend::Directory(directory::Directory::open(path).map_err(open_error)?)
+        } else {
+            let tree =
+                archive::load(path).map_err(|source| RootError::Archive { path: label.clone(), source })?;
+            Backend::Capture(tree)
+        };
+        let root = Self { backend, label: label.clone() };
+        if root.exists("/proc") || root.exists("/sys") {
+            Ok(root)
+        } else {
+            Err(RootError::NoHost { path: label })
+        }
+    }
+
+    /// What the user named.
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// Whether this is the running host, so that netlink, D-Bus and affinity speak of it too.
+    pub fn is_live(&self) -> bool {
+        matches!(self.backend, Backend::Live)
+    }
+
+    /// Whether this is a capture file.
+    pub fn is_capture(&self) -> bool {
+        matches!(self.backend, Backend::Capture(_))
+    }
+
+    /// The bytes of a regular file, [`FILE_BYTES_MAX`] at most.
+    pub fn read_bytes(&self, path: &str) -> Reading<Vec<u8>> {
+        let result = match &self.backend {
+            Backend::Live => directory::read_file(Path::new(path)),
+            Backend::Directory(directory) => self.resolve(path).and_then(|path| directory.read(&path)),
+            Backend::Capture(tree) => self.resolve(path).and_then(|path| tree.read(&path)),
+        };
+        reading_of(path, result)
+    }
+
+    /// The text of a file without trailing white space. Bytes that are no UTF-8 make it unparsable.
+    pub fn read(&self, path: &str) -> Reading<String> {
+        self.read_bytes(path).and_then(|bytes| match String::from_utf8(bytes) {
+            Ok(text) => {
+                Reading::Known(text.trim_end_matches(|c: char| c.is_whitespace() || c == '\0').to_owned())
+            }
+            Err(error) => {
+                let lossy = String::from_utf8_lossy(error.as_bytes()).into_owned();
+                Reading::unparsable(path, &lossy, "text in UTF-8")
+            }
+        })
+    }
+
+    /// A file read as one value.
+    pub fn read_as<T: std::str::FromStr>(&self, path: &str, expected: &str) -> Reading<T> {
+        self.read(path).parse(path, expected, |text| text.parse().ok())
+    }
+
+    /// A file read as a cpulist (`0-3,8`).
+    pub fn read_cpu_list(&self, path: &str) -> Reading<CpuSet> {
+        self.read(path).parse(path, "a CPU list such as 0-3,8", |text| CpuSet::parse_list(text).ok())
+    }
+
+    /// A file read as a CPU mask (`ff,00000000`).
+    pub fn read_cpu_mask(&self, path: &str) -> Reading<CpuSet> {
+        self.read(path)
+            .parse(path, "a hexadecimal CPU mask such as ff,00000000", |text| CpuSet::parse_mask(text).ok())
+    }
+
+    /// The names in a directory, sorted.
+    pub fn list(&self, path: &str) -> Reading<Vec<String>> {
+        let result = match &self.backend {
+            Backend::Live => directory::list(Path::new(path)),
+            Backend::Directory(directory) => self.resolve(path).and_then(|path| directory.list(&path)),
+            Backend::Capture(tree) => self.resolve(path).and_then(|path| tree.list(&path)),
+        };
+        reading_of(
+            path,
+            result.map(|mut names| {
+                names.sort();
+                names
+            }),
+        )
+    }
+
+    /// The text of a symbolic link.
+    pub fn read_link(&self, path: &str) -> Reading<String> {
+        let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let entry = match &self.backend {
+            Backend::Live => directory::entry(Path::new(path)),
+            _ => self.resolve(parent).and_then(|parent| self.entry(&format!("{parent}/{name}"))),
+        };
+        reading_of(
+            path,
+            entry.and_then(|entry| match entry {
+                Entry::Link(target) => Ok(target),
+                _ => Err(io::ErrorKind::NotFound.into()),
+            }),
+        )
+    }
+
+    /// The path with every link followed, below this root: "/sys/class/net/eth0" to "/sys/devices/pci…/net/eth0".
+    pub fn real_path(&self, path: &str) -> Reading<String> {
+        let result = match &self.backend {
+            Backend::Live => std::fs::canonicalize(path).map(|path| path.to_string_lossy().into_owned()),
+            _ => self.resolve(path).and_then(|path| self.entry(&path).map(|_| path)),
+        };
+        reading_of(path, result)
+    }
+
+    /// Whether something stands at the path, readable or not.
+    pub fn exists(&self, path: &str) -> bool {
+        match &self.backend {
+            Backend::Live => Path::new(path).exists(),
+            _ => self.resolve(path).and_then(|path| self.entry(&path)).is_ok(),
+        }
+    }
+
+    /// The paths that match a glob with `*` inside components, sorted. Directories that may not be read match nothing.
+    pub fn glob(&self, pattern: &str) -> Vec<String> {
+        let mut paths = vec![String::new()];
+        for component in pattern.split('/').filter(|component| !component.is_empty()) {
+            paths = paths.iter().flat_map(|path| self.step(path, component)).collect();
+        }
+        paths.retain(|path| self.exists(path));
+        paths
+    }
+
+    fn step(&self, path: &str, component: &str) -> Vec<String> {
+        if !component.contains('*') {
+            return vec![format!("{path}/{component}")];
+        }
+        let directory = if path.is_empty() { "/" } else { path };
+        let names = self.list(directory).into_known().unwrap_or_default();
+        names
+            .iter()
+            .filter(|name| component_matches(component, name))
+            .map(|name| format!("{path}/{name}"))
+            .collect()
+    }
+
+    fn entry(&self, path: &str) -> io::Result<Entry> {
+        match &self.backend {
+            Backend::Live => directory::entry(Path::new(path)),
+            Backend::Directory(directory) => directory.entry(path),
+            Backend::Capture(tree) => tree.entry(path),
+        }
+    }
+
+    /// Follows links below this root, the last component's too.
+    fn resolve(&self, path: &str) -> io::Result<String> {
+        let mut done: Vec<String> = Vec::new();
+        let mut ahead: Vec<String> = path.split('/').rev().map(str::to_owned).collect();
+        let mut links = 0;
+        while let Some(component) = ahead.pop() {
+            match component.as_str() {
+                "" | "." => continue,
+                ".." => {
+                    done.pop();
+                    continue;
+                }
+                _ => done.push(component),
+            }
+            if let Ok(Entry::Link(target)) = self.entry(&format!("/{}", done.join("/"))) {
+                links += 1;
+                if links > LINKS_MAX {
+                    return Err(io::Error::other("too many levels of symbolic links"));
+                }
+                done.pop();
+                if target.starts_with('/') {
+                    done.clear();
+                }
+                ahead.extend(target.split('/').rev().map(str::to_owned));
+            }
+        }
+        Ok(format!("/{}", done.join("/")))
+    }
+}
+
+/// The four answers of an access. What the kernel says of an attribute without a value (EINVAL of a link that is
+/// down, EOPNOTSUPP) is absence; other failures are kept with their text.
+fn reading_of<T>(path: &str, result: io::Result<T>) -> Reading<T> {
+    use io::ErrorKind as K;
+    match result {
+        Ok(value) => Reading::Known(value),
+        Err(error) => match error.kind() {
+            K::NotFound | K::NotADirectory | K::InvalidInput | K::Unsupported => Reading::Absent,
+            K::PermissionDenied => Reading::Denied,
+            _ => match error.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
+                Some(rustix::io::Errno::NODEV | rustix::io::Errno::NXIO | rustix::io::Errno::NODATA) => {
+                    Reading::Absent
+                }
+                _ => Reading::unparsable(path, &error.to_string(), "a readable file or directory"),
+            },
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn host() -> (tempfile::TempDir, Root) {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("sys/a")).unwrap();
+        std::fs::create_dir_all(dir.path().join("proc")).unwrap();
+        std::fs::write(dir.path().join("sys/a/list"), "0-3,8\n").unwrap();
+        std::fs::write(dir.path().join("sys/a/junk"), [0xff, 0xfe, 0]).unwrap();
+        symlink("/sys/a", dir.path().join("sys/b")).unwrap();
+        symlink("../../../../../../sys/a/list", dir.path().join("sys/out")).unwrap();
+        symlink("loop", dir.path().join("sys/loop")).unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        (dir, root)
+    }
+
+    #[test]
+    fn links_stay_inside_the_root() {
+        let (_dir, root) = host();
+        assert_eq!(root.read_cpu_list("/sys/b/list").to_string(), "0-3,8");
+        assert_eq!(root.read("/sys/out").text(), "0-3,8");
+        assert_eq!(root.real_path("/sys/b/list").text(), "/sys/a/list");
+        assert_eq!(root.read_link("/sys/b").text(), "/sys/a");
+        assert!(matches!(root.read("/sys/loop"), Reading::Unparsable(_)));
+    }
+
+    #[test]
+    fn absent_unparsable_and_directories_are_told_apart() {
+        let (_dir, root) = host();
+        assert!(root.read("/sys/a/none").is_absent());
+        assert!(root.read("/sys/a/list/below").is_absent());
+        assert!(matches!(root.read("/sys/a/junk"), Reading::Unparsable(_)));
+        assert!(matches!(root.read("/sys/a"), Reading::Unparsable(_)));
+        let Reading::Unparsable(why) = root.read_as::<u32>("/sys/a/list", "a number") else { panic!() };
+        assert_eq!(why.to_string(), "/sys/a/list: found \"0-3,8\", expected a number");
+    }
+
+    #[test]
+    fn globs_and_lists_are_sorted() {
+        let (_dir, root) = host();
+        assert_eq!(root.glob("/sys/*/list"), ["/sys/a/list", "/sys/b/list"]);
+        assert_eq!(root.list("/sys/a").into_known().unwrap(), ["junk", "list"]);
+    }
+
+    #[test]
+    fn a_directory_without_a_host_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(matches!(Root::open(dir.path()), Err(RootError::NoHost { .. })));
+        assert!(matches!(Root::open(&dir.path().join("none")), Err(RootError::Open { .. })));
+    }
+}

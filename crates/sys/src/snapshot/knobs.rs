@@ -1,0 +1,18 @@
+//! Reads the small files that settings of the catalogue name.
+
+use crate::Root;
+use lowlat_model::{Reading, catalogue};
+use std::collections::BTreeMap;
+
+/// Every knob of the catalogue by path; a path without a glob is kept even when it is absent.
+pub(super) fn read(root: &Root) -> BTreeMap<String, Reading<String>> {
+    let mut files = BTreeMap::new();
+    for glob in catalogue::knob_globs() {
+        let paths = if glob.contains('*') { root.glob(glob) } else { vec![glob.to_owned()] };
+        for path in paths {
+            let reading = root.read(&path);
+            files.insert(path, reading);
+        }
+    }
+    files
+}

@@ -1,0 +1,55 @@
+//! Readers: each turns one part of a host into facts. They do not judge, and they never fail: what cannot be read
+//! is a reading that says so.
+
+mod cpu;
+mod disks;
+mod firmware;
+mod interrupts;
+mod kernel;
+mod knobs;
+mod memory;
+mod nics;
+mod services;
+mod tasks;
+mod topology;
+mod virtualization;
+
+use crate::Root;
+use lowlat_model::{
+    HostSnapshot,
+    snapshot::{Origin, OriginKind},
+};
+
+/// Reads everything lowlat knows of a host.
+pub fn read(root: &Root) -> HostSnapshot {
+    HostSnapshot {
+        schema_version: HostSnapshot::SCHEMA_VERSION,
+        origin: origin(root),
+        topology: topology::read(root),
+        cpu: cpu::read(root),
+        memory: memory::read(root),
+        firmware: firmware::read(root),
+        kernel: kernel::read(root),
+        interrupts: interrupts::read(root),
+        tasks: tasks::read(root),
+        services: services::read(root),
+        nics: nics::read(root),
+        disks: disks::read(root),
+        virtualization: virtualization::read(root),
+        files: knobs::read(root),
+    }
+}
+
+fn origin(root: &Root) -> Origin {
+    let kind = match () {
+        () if root.is_live() => OriginKind::Live,
+        () if root.is_capture() => OriginKind::Capture,
+        () => OriginKind::Directory,
+    };
+    Origin {
+        kind,
+        label: root.label().to_owned(),
+        is_redacted: false,
+        is_privileged: root.is_live() && rustix::process::geteuid().is_root(),
+    }
+}
