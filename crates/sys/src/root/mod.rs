@@ -14,6 +14,9 @@ use tree::Tree;
 /// Bytes that are read of one file at most; the largest file of interest (/proc/kallsyms is not one) is far smaller.
 pub const FILE_BYTES_MAX: u64 = 16 << 20;
 
+/// Where captures keep what did not come from files: netlink, D-Bus and system calls, one file an interface.
+const INTERFACES: &str = "/.lowlat/interface";
+
 /// Symbolic links followed on one path at most, as the kernel does (MAXSYMLINKS).
 const LINKS_MAX: u32 = 40;
 
@@ -125,6 +128,15 @@ impl Root {
             Backend::Capture(tree) => self.resolve(path).and_then(|path| tree.read(&path)),
         };
         reading_of(path, result)
+    }
+
+    /// Facts that do not come from files (netlink, D-Bus, system calls), as bytes of the reader's own choosing.
+    ///
+    /// On the running host `read` is called. In a directory or capture the bytes that were kept under `name` are
+    /// given, or `Absent` when there are none. `name` is the reader's own: letters, digits and `-_.@`, with `/`
+    /// between components ("ethtool/eth0/channels"), no `..`.
+    pub fn interface(&self, name: &str, read: impl FnOnce() -> Reading<Vec<u8>>) -> Reading<Vec<u8>> {
+        if self.is_live() { read() } else { self.read_bytes(&format!("{INTERFACES}/{name}")) }
     }
 
     /// The text of a file without trailing white space. Bytes that are no UTF-8 make it unparsable.
@@ -311,6 +323,17 @@ mod tests {
         assert_eq!(root.real_path("/sys/b/list").text(), "/sys/a/list");
         assert_eq!(root.read_link("/sys/b").text(), "/sys/a");
         assert!(matches!(root.read("/sys/loop"), Reading::Unparsable(_)));
+    }
+
+    #[test]
+    fn an_interface_is_called_live_and_read_from_a_tree() {
+        let (dir, root) = host();
+        let called = |root: &Root| root.interface("systemd/units", || Reading::Known(b"called".to_vec()));
+        assert_eq!(called(&Root::live()), Reading::Known(b"called".to_vec()));
+        assert!(called(&root).is_absent());
+        std::fs::create_dir_all(dir.path().join(".lowlat/interface/systemd")).unwrap();
+        std::fs::write(dir.path().join(".lowlat/interface/systemd/units"), "kept").unwrap();
+        assert_eq!(called(&root), Reading::Known(b"kept".to_vec()));
     }
 
     #[test]
