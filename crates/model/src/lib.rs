@@ -19,6 +19,6 @@ pub use allocation::Allocation;
 pub use catalogue::Profile;
 pub use cpuset::{CPU_ID_MAX, CpuId, CpuSet, ListError, MaskError};
 pub use reading::{Reading, Unparsable};
-pub use role::Role;
+pub use role::{Role, RoleError, RoleFile};
 pub use snapshot::HostSnapshot;
 pub use topology::Topology;

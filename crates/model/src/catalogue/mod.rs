@@ -40,6 +40,29 @@ pub fn find(id: &str) -> Option<&'static Setting> {
     settings().find(|setting| setting.id == id)
 }
 
+/// The id that is spelled most like `id`, when one is near.
+pub fn nearest(id: &str) -> Option<&'static str> {
+    let distance = |setting: &&Setting| edit_distance(id, setting.id);
+    let near = settings().min_by_key(distance)?;
+    (distance(&near) <= id.len() / 3).then_some(near.id)
+}
+
+/// Insertions, deletions and replacements that turn one text into the other (Levenshtein).
+fn edit_distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, to) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(from != *to);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
 /// Every file (glob) that a setting reads: what a snapshot must hold among its knobs.
 pub fn knob_globs() -> Vec<&'static str> {
     let mut globs: Vec<&str> = settings().flat_map(|setting| setting.reads.iter().copied()).collect();

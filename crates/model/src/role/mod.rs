@@ -1,5 +1,9 @@
 //! The role: what the user wants of the host.
 
+mod file;
+
+pub use file::{RoleError, RoleFile};
+
 use crate::{CpuSet, Profile};
 use serde::{Deserialize, Serialize};
 

@@ -1,0 +1,274 @@
+//! The rules of [`Allocation::choose`], each a step that says what it did.
+
+use super::Allocation;
+use crate::{
+    CpuSet, HostSnapshot, Role, Topology,
+    snapshot::Nic,
+    topology::{Group, Node},
+};
+
+/// Housekeeping may grow to a shared cache when it then holds at most one in this many cores of its node.
+const GROW_TO_ONE_CORE_IN: usize = 4;
+
+pub(super) fn choose(host: &HostSnapshot, role: &Role) -> Allocation {
+    let mut chooser = Chooser { topology: &host.topology, allocation: Allocation::default() };
+    chooser.leave_out_offline();
+    let nic_nodes = trading_nodes(host, role);
+    match (&role.housekeeping, &role.isolated) {
+        (None, None) => chooser.by_topology(&nic_nodes),
+        (housekeeping, isolated) => chooser.by_role(housekeeping.as_ref(), isolated.as_ref()),
+    }
+    chooser.note_nics(&nic_nodes);
+    chooser.warn_of_sharing();
+    chooser.allocation
+}
+
+/// The interfaces that carry trading traffic: those that the role names, else every physical one.
+pub(crate) fn trading_nics<'a>(host: &'a HostSnapshot, role: &'a Role) -> impl Iterator<Item = &'a Nic> {
+    let is_named =
+        |nic: &&Nic| if role.nics.is_empty() { nic.is_physical } else { role.nics.contains(&nic.name) };
+    host.nics.iter().filter(is_named)
+}
+
+/// NUMA nodes of the trading NICs; empty when no NIC tells its node.
+fn trading_nodes(host: &HostSnapshot, role: &Role) -> Vec<u32> {
+    let mut nodes: Vec<u32> =
+        trading_nics(host, role).filter_map(|nic| u32::try_from(*nic.node.known()?).ok()).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    nodes
+}
+
+struct Chooser<'a> {
+    topology: &'a Topology,
+    allocation: Allocation,
+}
+
+impl Chooser<'_> {
+    fn step(&mut self, text: String) {
+        self.allocation.steps.push(text);
+    }
+
+    fn warn(&mut self, text: String) {
+        self.allocation.warnings.push(text);
+    }
+
+    fn leave_out_offline(&mut self) {
+        let topology = self.topology;
+        let online = &topology.online;
+        self.step(format!("{} CPUs are online: {online}.", online.len()));
+        if !topology.offline.is_empty() {
+            self.step(format!("CPUs {} are offline and take no part.", topology.offline));
+        }
+    }
+
+    fn by_role(&mut self, housekeeping: Option<&CpuSet>, isolated: Option<&CpuSet>) {
+        let online = self.topology.online.clone();
+        let keep = |set: &CpuSet| set.intersection(&online);
+        let (housekeeping, isolated) = match (housekeeping, isolated) {
+            (Some(h), Some(i)) => (keep(h), keep(i)),
+            (Some(h), None) => (keep(h), online.difference(h)),
+            (None, Some(i)) => (online.difference(i), keep(i)),
+            (None, None) => (online.clone(), CpuSet::new()),
+        };
+        self.step(format!("The role names the CPUs: housekeeping {housekeeping}, isolated {isolated}."));
+        let rest = online.difference(&housekeeping).difference(&isolated);
+        if !rest.is_empty() {
+            self.step(format!(
+                "CPUs {rest} are in neither set; the scheduler balances other work over them."
+            ));
+        }
+        if housekeeping.is_empty() {
+            self.warn(
+                "The role leaves no online CPU for housekeeping; the kernel needs at least one.".into(),
+            );
+        }
+        self.allocation.housekeeping = housekeeping;
+        self.allocation.isolated = isolated;
+    }
+
+    fn by_topology(&mut self, nic_nodes: &[u32]) {
+        let online = &self.topology.online;
+        if online.len() <= 1 {
+            self.allocation.housekeeping = online.clone();
+            self.step("One CPU is left for everything: nothing can be isolated.".into());
+            self.warn(
+                "This host has one CPU. The kernel, services and interrupts need it, so no CPU can be quiet; use a host \
+                 with at least two cores."
+                    .into(),
+            );
+            return;
+        }
+        if self.topology.cores.len() <= 1 {
+            self.split_the_only_core();
+            return;
+        }
+        let mut housekeeping = self.first_cores();
+        if online.is_subset(&housekeeping) {
+            housekeeping = self.one_core(nic_nodes);
+        }
+        let housekeeping = self.grow(housekeeping);
+        let isolated = online.difference(&housekeeping);
+        self.step(format!(
+            "Housekeeping is {housekeeping}; the other {} CPUs are isolated: {isolated}.",
+            isolated.len()
+        ));
+        if self.topology.cores.len() == 2 {
+            self.warn(
+                "This host has two cores: one must carry every interrupt, service and kernel thread, so a single quiet \
+                 core is all it can give."
+                    .into(),
+            );
+        }
+        self.allocation.housekeeping = housekeeping;
+        self.allocation.isolated = isolated;
+    }
+
+    fn split_the_only_core(&mut self) {
+        let online = &self.topology.online;
+        let first: CpuSet = online.lowest().into_iter().collect();
+        let isolated = online.difference(&first);
+        self.step(format!("All CPUs are threads of one core: housekeeping gets {first}, the others are isolated: {isolated}."));
+        self.warn(
+            "All CPUs of this host share one core, so work on the housekeeping thread slows the isolated one. No setting \
+             removes that; use a host with at least two cores."
+                .into(),
+        );
+        self.allocation.housekeeping = first;
+        self.allocation.isolated = isolated;
+    }
+
+    /// Rule 2: the first core of every package, and of every node with CPUs and memory.
+    fn first_cores(&mut self) -> CpuSet {
+        let topology = self.topology;
+        let mut housekeeping = CpuSet::new();
+        for package in &topology.packages {
+            let core = first_core(topology, &package.cpus);
+            self.step(format!("Package {}: the first core, CPU {core}, keeps house.", package.id));
+            housekeeping = housekeeping.union(&core);
+        }
+        for node in topology.nodes.iter().filter(|node| has_cpus_and_memory(node)) {
+            if housekeeping.is_disjoint(&node.cpus) {
+                let core = first_core(topology, &node.cpus);
+                self.step(format!(
+                    "NUMA node {} has memory of its own: its first core, CPU {core}, keeps house, so that the kernel's \
+                     work on that memory stays on the node.",
+                    node.id
+                ));
+                housekeeping = housekeeping.union(&core);
+            }
+        }
+        if housekeeping.is_empty() {
+            housekeeping = first_core(topology, &topology.online);
+            self.step(format!(
+                "The host tells no packages: the first core, CPU {housekeeping}, keeps house."
+            ));
+        }
+        housekeeping
+    }
+
+    /// Rule 5: one core only, away from the trading NICs where there is a choice.
+    fn one_core(&mut self, nic_nodes: &[u32]) -> CpuSet {
+        let topology = self.topology;
+        let is_near = |core: &Group| {
+            core.cpus.iter().any(|cpu| topology.node_of(cpu).is_some_and(|n| nic_nodes.contains(&n.id)))
+        };
+        let far = topology.cores.iter().find(|core| !is_near(core));
+        let core = far.or(topology.cores.first()).map(|core| core.cpus.clone()).unwrap_or_default();
+        self.step(format!(
+            "One core for each package and node would leave nothing to isolate: only CPU {core} keeps house{}.",
+            if far.is_some() && !nic_nodes.is_empty() { ", away from the trading NICs" } else { "" }
+        ));
+        self.warn(
+            "Packages or nodes without a housekeeping core of their own do their kernel work remotely."
+                .into(),
+        );
+        core
+    }
+
+    /// Rule 4: whole clusters and last-level caches on one side where that is cheap.
+    fn grow(&mut self, mut housekeeping: CpuSet) -> CpuSet {
+        let topology = self.topology;
+        let llcs: Vec<CpuSet> = topology.llcs().into_iter().map(|llc| llc.cpus.clone()).collect();
+        let clusters: Vec<CpuSet> = topology.clusters.iter().map(|cluster| cluster.cpus.clone()).collect();
+        for (what, groups) in [("cluster", clusters), ("last-level cache", llcs)] {
+            for group in groups {
+                let group = group.intersection(&topology.online);
+                let is_cut = !group.is_disjoint(&housekeeping) && !group.is_subset(&housekeeping);
+                let grown = housekeeping.union(&group);
+                if is_cut && self.is_cheap(&grown, &group) {
+                    self.step(format!(
+                        "CPUs {group} share a {what} with housekeeping; it grows to all of them, so that no isolated CPU \
+                         loses cache lines to it."
+                    ));
+                    housekeeping = grown;
+                }
+            }
+        }
+        housekeeping
+    }
+
+    /// Whether `grown` holds at most a quarter of the cores of the node (or host) that `group` is part of.
+    fn is_cheap(&self, grown: &CpuSet, group: &CpuSet) -> bool {
+        let topology = self.topology;
+        let node = topology
+            .nodes
+            .iter()
+            .find(|node| !node.cpus.is_disjoint(group))
+            .map_or(&topology.online, |n| &n.cpus);
+        let cores_in =
+            |set: &CpuSet| topology.cores.iter().filter(|core| !core.cpus.is_disjoint(set)).count();
+        cores_in(&grown.intersection(node)) * GROW_TO_ONE_CORE_IN <= cores_in(node)
+    }
+
+    fn note_nics(&mut self, nic_nodes: &[u32]) {
+        let near: CpuSet = nic_nodes
+            .iter()
+            .filter_map(|id| self.topology.nodes.iter().find(|node| node.id == *id))
+            .flat_map(|node| node.cpus.iter().collect::<Vec<_>>())
+            .filter(|cpu| self.allocation.isolated.contains(*cpu))
+            .collect();
+        if self.topology.nodes.len() > 1 && !near.is_empty() {
+            self.step(format!(
+                "Trading NICs hang on NUMA node {}: use isolated CPUs {near} first for threads that touch the network.",
+                nic_nodes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+            ));
+        }
+        self.allocation.isolated_near_nics = near;
+    }
+
+    fn warn_of_sharing(&mut self) {
+        let topology = self.topology;
+        let (housekeeping, isolated) =
+            (self.allocation.housekeeping.clone(), self.allocation.isolated.clone());
+        let shared_by = |groups: &mut dyn Iterator<Item = &CpuSet>| {
+            groups
+                .filter(|group| !group.is_disjoint(&housekeeping))
+                .fold(CpuSet::new(), |all, group| all.union(&group.intersection(&isolated)))
+        };
+        let cores = shared_by(&mut topology.cores.iter().map(|core| &core.cpus));
+        let clusters =
+            shared_by(&mut topology.clusters.iter().map(|cluster| &cluster.cpus)).difference(&cores);
+        let llcs = shared_by(&mut topology.llcs().into_iter().map(|llc| &llc.cpus))
+            .difference(&cores)
+            .difference(&clusters);
+        for (cpus, what) in [(cores, "core"), (clusters, "cluster"), (llcs, "last-level cache")] {
+            if !cpus.is_empty() {
+                self.warn(format!(
+                    "Isolated CPUs {cpus} share a {what} with housekeeping: work there can slow them although it does not \
+                     interrupt them."
+                ));
+            }
+        }
+    }
+}
+
+fn has_cpus_and_memory(node: &Node) -> bool {
+    // A node whose memory is not known is taken to have some: that errs on the side of the kernel's needs.
+    !node.cpus.is_empty() && node.memory_bytes.known() != Some(&0)
+}
+
+/// The core that holds the lowest CPU of a group.
+fn first_core(topology: &Topology, group: &CpuSet) -> CpuSet {
+    group.lowest().map(|cpu| topology.siblings(cpu).intersection(&topology.online)).unwrap_or_default()
+}
