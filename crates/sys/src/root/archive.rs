@@ -5,8 +5,7 @@ use super::{
     tree::{Node, Tree},
 };
 use std::{
-    fs::File,
-    io::{self, BufReader, Read},
+    io::{self, Read},
     path::{Component, Path},
 };
 use thiserror::Error;
@@ -36,12 +35,11 @@ pub enum ArchiveError {
 
 /// Loads a capture into memory. Archives whose entries share one top folder (as captures of other tools do) are
 /// taken from below it.
-pub(super) fn load(path: &Path) -> Result<Tree, ArchiveError> {
-    let mut file = BufReader::new(File::open(path).map_err(ArchiveError::Damaged)?);
+pub(super) fn load(mut archive: impl Read) -> Result<Tree, ArchiveError> {
     let mut magic = Vec::new();
-    (&mut file).take(262).read_to_end(&mut magic).map_err(ArchiveError::Damaged)?;
-    let whole = io::Cursor::new(magic.clone()).chain(file);
-    let reader: Box<dyn Read> = match magic.as_slice() {
+    (&mut archive).take(262).read_to_end(&mut magic).map_err(ArchiveError::Damaged)?;
+    let whole = io::Cursor::new(magic.clone()).chain(archive);
+    let reader: Box<dyn Read + '_> = match magic.as_slice() {
         [0x1f, 0x8b, ..] => Box::new(flate2::read::MultiGzDecoder::new(whole)),
         [b'B', b'Z', b'h', ..] => Box::new(bzip2::read::MultiBzDecoder::new(whole)),
         bytes if bytes.get(257..262) == Some(b"ustar") => Box::new(whole),
@@ -90,6 +88,11 @@ fn clean(path: &Path) -> String {
         }
     }
     clean
+}
+
+/// A tree of files alone.
+pub(super) fn plant_files(files: impl IntoIterator<Item = (String, Vec<u8>)>) -> Tree {
+    plant(files.into_iter().map(|(path, bytes)| (clean(Path::new(&path)), Node::File(bytes))).collect())
 }
 
 fn plant(entries: Vec<(String, Node)>) -> Tree {

@@ -76,7 +76,7 @@ pub(crate) enum Entry {
 impl Root {
     /// The running host.
     pub fn live() -> Self {
-        Self { backend: Backend::Live, label: "/".into() }
+        Self::with_backend(Backend::Live, "/")
     }
 
     /// The root that the user named: `/` is the running host, a directory a tree, a file a capture.
@@ -89,19 +89,38 @@ impl Root {
         if path == Path::new("/") {
             return Ok(Self::live());
         }
-        let metadata = std::fs::metadata(path).map_err(open_error)?;
-        let backend = if metadata.is_dir() {
-            Backend::Directory(directory::Directory::open(path).map_err(open_error)?)
+        if !std::fs::metadata(path).map_err(open_error)?.is_dir() {
+            let file = std::fs::File::open(path).map_err(open_error)?;
+            return Self::from_capture(&label, io::BufReader::new(file));
+        }
+        let directory = directory::Directory::open(path).map_err(open_error)?;
+        Self::with_backend(Backend::Directory(directory), &label).holding_host()
+    }
+
+    /// The root held in a capture, compressed or not; `label` is what messages call it.
+    ///
+    /// # Errors
+    /// [`RootError`] when it is no archive, is damaged, or holds no host.
+    pub fn from_capture(label: &str, archive: impl io::Read) -> Result<Self, RootError> {
+        let tree =
+            archive::load(archive).map_err(|source| RootError::Archive { path: label.into(), source })?;
+        Self::with_backend(Backend::Capture(tree), label).holding_host()
+    }
+
+    /// A root made of these files, for tests and fuzzing. Paths are cleaned as those of archives are.
+    pub fn in_memory(label: &str, files: impl IntoIterator<Item = (String, Vec<u8>)>) -> Self {
+        Self::with_backend(Backend::Capture(archive::plant_files(files)), label)
+    }
+
+    fn with_backend(backend: Backend, label: &str) -> Self {
+        Self { backend, label: label.into() }
+    }
+
+    fn holding_host(self) -> Result<Self, RootError> {
+        if self.exists("/proc") || self.exists("/sys") {
+            Ok(self)
         } else {
-            let tree =
-                archive::load(path).map_err(|source| RootError::Archive { path: label.clone(), source })?;
-            Backend::Capture(tree)
-        };
-        let root = Self { backend, label: label.clone() };
-        if root.exists("/proc") || root.exists("/sys") {
-            Ok(root)
-        } else {
-            Err(RootError::NoHost { path: label })
+            Err(RootError::NoHost { path: self.label })
         }
     }
 
