@@ -2,6 +2,7 @@
 //! is a reading that says so.
 
 mod cpu;
+mod cpuinfo;
 mod disks;
 mod firmware;
 mod interrupts;
@@ -12,6 +13,7 @@ mod nics;
 mod services;
 mod tasks;
 mod topology;
+mod units;
 mod virtualization;
 
 use crate::Root;

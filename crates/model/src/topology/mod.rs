@@ -3,10 +3,22 @@
 //! Groups are sets of logical CPUs as the kernel reports them, never computed from CPU numbers: numbering is
 //! interleaved on many hosts, has holes where CPUs are offline, and means nothing on hybrid parts.
 
+mod build;
+mod levels;
+mod nodes;
+mod online;
+mod partition;
+mod raw;
+
+pub use raw::{RawCache, RawCpu, RawNode, RawTopology};
+
 use crate::{CpuId, CpuSet, Reading};
 use serde::{Deserialize, Serialize};
 
-/// The shape of a host. Groups hold online CPUs only and are sorted by their lowest CPU.
+/// The shape of a host, as [`Topology::build`] derives it from what the kernel tells.
+///
+/// Groups hold online CPUs only, are sorted by their lowest CPU, and those of one kind share no CPU. Packages, dies
+/// and cores cover every online CPU, and each lies within one of the kind before it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Topology {
     /// Sums over the online CPUs, to be held against other tools.
@@ -27,8 +39,9 @@ pub struct Topology {
     pub packages: Vec<Group>,
     /// Dies; as many as packages where a package has one.
     pub dies: Vec<Group>,
-    /// Clusters: CPUs that share an L2 or an interconnect below the LLC; empty when the host has none
-    /// wider than a core.
+    /// Clusters: CPUs of several cores that share an L2 or an interconnect below the package
+    /// (`cluster_cpus_list`, else the L2). Only those wider than a core and narrower than their package; empty
+    /// when the host has none. A cluster may be as wide as its LLC.
     pub clusters: Vec<Group>,
     /// Cores; with SMT a core holds several CPUs.
     pub cores: Vec<Group>,
@@ -49,7 +62,7 @@ pub struct Counts {
     pub packages: usize,
     /// NUMA nodes, with those that have only memory.
     pub numa_nodes: usize,
-    /// Last-level caches: instances of the highest cache level of each CPU.
+    /// Last-level caches ([`Topology::llcs`]): the L3s, and the L2s of CPUs that have no L3.
     pub llcs: usize,
     /// Groups that share a second-level data or unified cache.
     pub l2_groups: usize,
@@ -82,6 +95,12 @@ pub struct Cache {
     pub line_bytes: Reading<u32>,
     /// The CPUs that share it.
     pub cpus: CpuSet,
+}
+
+impl Cache {
+    fn can_be_last_level(&self) -> bool {
+        matches!(self.level, 2 | 3) && self.kind != CacheKind::Instruction
+    }
 }
 
 /// What a cache holds.
@@ -142,22 +161,31 @@ impl Topology {
         self.nodes.iter().find(|node| node.cpus.contains(cpu))
     }
 
-    /// The last-level cache of a CPU: the highest level that holds data.
+    /// The last-level cache of a CPU: the highest level that holds data, from the second level up. None for a CPU
+    /// whose L1 is all that the kernel tells of.
+    ///
+    /// Levels above the third (memory-side caches) are left out: they belong to the memory, not to a group of cores.
     pub fn llc_of(&self, cpu: CpuId) -> Option<&Cache> {
         self.caches
             .iter()
-            .filter(|cache| cache.kind != CacheKind::Instruction && cache.cpus.contains(cpu))
+            .filter(|cache| cache.can_be_last_level() && cache.cpus.contains(cpu))
             .max_by_key(|cache| cache.level)
     }
 
     /// Each last-level cache once, by lowest CPU.
     pub fn llcs(&self) -> Vec<&Cache> {
-        let mut llcs: Vec<&Cache> = Vec::new();
-        for llc in self.online.iter().filter_map(|cpu| self.llc_of(cpu)) {
-            if !llcs.iter().any(|seen| std::ptr::eq(*seen, llc)) {
-                llcs.push(llc);
+        let mut candidates: Vec<&Cache> =
+            self.caches.iter().filter(|cache| cache.can_be_last_level()).collect();
+        candidates.sort_by_key(|cache| std::cmp::Reverse(cache.level));
+        let mut covered = CpuSet::new();
+        let mut llcs = Vec::new();
+        for cache in candidates {
+            if !cache.cpus.is_subset(&covered) {
+                llcs.push(cache);
             }
+            covered = covered.union(&cache.cpus);
         }
+        llcs.sort_by_key(|cache| cache.cpus.lowest());
         llcs
     }
 

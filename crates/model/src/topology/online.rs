@@ -1,0 +1,53 @@
+//! Which CPUs run.
+
+use super::RawTopology;
+use crate::CpuSet;
+
+/// The CPUs that run: the kernel's own list, or, without one, those that are described and not switched off.
+pub(super) fn online(raw: &RawTopology, oddities: &mut Vec<String>) -> CpuSet {
+    match raw.online.known() {
+        Some(listed) if !listed.is_empty() => {
+            let switched_off = switched_off(raw).intersection(listed);
+            if !switched_off.is_empty() {
+                oddities.push(format!(
+                    "CPUs {switched_off} are in the kernel's list of online CPUs, but their own files say that they are off; the list is taken."
+                ));
+            }
+            listed.clone()
+        }
+        _ => {
+            if let Some(why) = raw.online.missing_in_words() {
+                if !raw.cpus.is_empty() {
+                    oddities.push(format!(
+                        "The kernel's list of online CPUs is {why}; the CPUs that it describes are taken."
+                    ));
+                }
+            } else {
+                oddities.push(
+                    "The kernel's list of online CPUs is empty; the CPUs that it describes are taken.".into(),
+                );
+            }
+            described(raw)
+        }
+    }
+}
+
+fn switched_off(raw: &RawTopology) -> CpuSet {
+    raw.cpus.iter().filter(|(_, cpu)| cpu.is_online.known() == Some(&false)).map(|(id, _)| *id).collect()
+}
+
+/// The kernel takes the topology folder away from a CPU that goes offline. Kernels that describe no CPU's place
+/// have none at all, so that the lack of one tells only beside others.
+fn described(raw: &RawTopology) -> CpuSet {
+    let with_topology: CpuSet =
+        raw.cpus.iter().filter(|(_, cpu)| cpu.has_topology).map(|(id, _)| *id).collect();
+    let all: CpuSet = raw.cpus.keys().copied().collect();
+    let known = if with_topology.is_empty() { all } else { with_topology };
+    known.difference(&switched_off(raw))
+}
+
+/// The CPUs that are plugged in but do not run.
+pub(super) fn offline(raw: &RawTopology, online: &CpuSet) -> CpuSet {
+    let described = raw.cpus.keys().copied().collect();
+    raw.present.known().unwrap_or(&described).difference(online)
+}

@@ -1,0 +1,114 @@
+//! Grouping of CPUs by what each CPU says of its neighbours.
+
+use super::Group;
+use crate::{CpuId, CpuSet};
+use std::collections::BTreeMap;
+
+/// What one CPU says of its group.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Claim {
+    /// The kernel's number of the group, -1 where it has none.
+    pub(super) id: i64,
+    /// The CPUs that it shares the group with. None: nothing is said.
+    pub(super) cpus: Option<CpuSet>,
+    /// Whether the kernel named the CPUs; else they were put together by their numbers, and are no word to hold it to.
+    pub(super) is_stated: bool,
+}
+
+/// The claims of all CPUs about one kind of group.
+pub(super) struct Claims<'a> {
+    /// The kind, as a plural for the oddities: "packages".
+    pub(super) kind: &'a str,
+    /// The CPUs to be grouped.
+    pub(super) online: &'a CpuSet,
+    /// By CPU.
+    pub(super) by_cpu: BTreeMap<CpuId, Claim>,
+}
+
+/// CPUs whose claims were not followed, by what was wrong with them.
+#[derive(Debug, Default)]
+struct Lies {
+    leaves_itself_out: CpuSet,
+    names_offline: CpuSet,
+    disagrees: CpuSet,
+}
+
+impl Claims<'_> {
+    /// Groups that share no CPU, each within one of `bounds`, by lowest CPU. Two CPUs come into one group when
+    /// neither denies it; what contradicts that is put into `oddities`. A CPU that says nothing of its group is
+    /// taken in by those that name it, else it stands alone.
+    pub(super) fn partition(&self, bounds: Option<&[Group]>, oddities: &mut Vec<String>) -> Vec<Group> {
+        let bound_of: BTreeMap<CpuId, &CpuSet> = bounds
+            .unwrap_or_default()
+            .iter()
+            .flat_map(|group| group.cpus.iter().map(|cpu| (cpu, &group.cpus)))
+            .collect();
+        let mut lies = Lies::default();
+        let mut left = self.online.clone();
+        let mut groups = Vec::new();
+        for cpu in self.online.iter() {
+            if !left.contains(cpu) {
+                continue;
+            }
+            let bound = bound_of.get(&cpu).copied().unwrap_or(self.online);
+            let cpus = self.members(cpu, &left, bound, &mut lies);
+            left = left.difference(&cpus);
+            groups.push(Group { id: self.by_cpu.get(&cpu).map_or(-1, |claim| claim.id), cpus });
+        }
+        self.report(lies, oddities);
+        groups
+    }
+
+    fn members(&self, cpu: CpuId, left: &CpuSet, bound: &CpuSet, lies: &mut Lies) -> CpuSet {
+        let mut members = CpuSet::of(cpu);
+        let Some((claim, named)) = self.named_by(cpu) else { return members };
+        let online = named.intersection(self.online);
+        let free = online.intersection(left).intersection(bound);
+        for other in free.iter().filter(|other| *other != cpu) {
+            match self.named_by(other) {
+                Some((_, theirs)) if !theirs.contains(cpu) => {
+                    lies.disagrees.insert(cpu);
+                }
+                _ => {
+                    members.insert(other);
+                }
+            }
+        }
+        if claim.is_stated {
+            if !online.is_subset(&free) {
+                lies.disagrees.insert(cpu);
+            }
+            if &online != named {
+                lies.names_offline.insert(cpu);
+            }
+            self.note_missing_selves(&members, lies);
+        }
+        members
+    }
+
+    fn named_by(&self, cpu: CpuId) -> Option<(&Claim, &CpuSet)> {
+        let claim = self.by_cpu.get(&cpu)?;
+        Some((claim, claim.cpus.as_ref()?))
+    }
+
+    fn note_missing_selves(&self, members: &CpuSet, lies: &mut Lies) {
+        for cpu in members.iter() {
+            if self.named_by(cpu).is_some_and(|(_, named)| !named.contains(cpu)) {
+                lies.leaves_itself_out.insert(cpu);
+            }
+        }
+    }
+
+    fn report(&self, lies: Lies, oddities: &mut Vec<String>) {
+        let kind = self.kind;
+        for (cpus, what) in [
+            (lies.leaves_itself_out, "do not name themselves among the CPUs"),
+            (lies.names_offline, "name CPUs that are not online among those"),
+            (lies.disagrees, "disagree with other CPUs about the CPUs"),
+        ] {
+            if !cpus.is_empty() {
+                oddities.push(format!("CPUs {cpus} {what} of their {kind}."));
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What the kernel tells of a host's shape, file by file, before anything is derived from it.
+
+use super::CacheKind;
+use crate::{CpuId, CpuSet, Reading};
+use std::collections::BTreeMap;
+
+/// The raw facts of a host's shape. Nothing here is checked: files may be missing, contradict each other or name
+/// CPUs that do not run.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RawTopology {
+    /// /sys/devices/system/cpu/possible.
+    pub possible: Reading<CpuSet>,
+    /// /sys/devices/system/cpu/present.
+    pub present: Reading<CpuSet>,
+    /// /sys/devices/system/cpu/online.
+    pub online: Reading<CpuSet>,
+    /// /sys/devices/system/cpu/isolated.
+    pub isolated: Reading<CpuSet>,
+    /// /sys/devices/system/cpu/nohz_full.
+    pub nohz_full: Reading<CpuSet>,
+    /// What the kernel tells of each CPU: those with a folder in sysfs, or, without a sysfs, those of /proc.
+    pub cpus: BTreeMap<CpuId, RawCpu>,
+    /// The nodes with a folder below /sys/devices/system/node.
+    pub nodes: BTreeMap<u32, RawNode>,
+    /// Memory tiers: tier number to its nodes (/sys/devices/virtual/memory_tiering/memory_tierN/nodelist).
+    pub memory_tiers: BTreeMap<u32, Reading<CpuSet>>,
+    /// CPU types of a hybrid part by name (/sys/devices/cpu_core/cpus is "core").
+    pub core_types: BTreeMap<String, Reading<CpuSet>>,
+    /// MemTotal of the whole host, for a kernel without NUMA nodes.
+    pub memory_bytes: Reading<u64>,
+    /// What the reader found odd, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// The raw facts of one CPU.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RawCpu {
+    /// cpuN/online: false when switched off. Absent where the CPU cannot be switched.
+    pub is_online: Reading<bool>,
+    /// Whether the kernel describes its place (a folder cpuN/topology, which offline CPUs lack).
+    pub has_topology: bool,
+    /// topology/physical_package_id.
+    pub package_id: Reading<i64>,
+    /// topology/die_id.
+    pub die_id: Reading<i64>,
+    /// topology/cluster_id.
+    pub cluster_id: Reading<i64>,
+    /// topology/core_id.
+    pub core_id: Reading<i64>,
+    /// topology/package_cpus, formerly core_siblings.
+    pub package_cpus: Reading<CpuSet>,
+    /// topology/die_cpus.
+    pub die_cpus: Reading<CpuSet>,
+    /// topology/cluster_cpus.
+    pub cluster_cpus: Reading<CpuSet>,
+    /// topology/core_cpus, formerly thread_siblings.
+    pub core_cpus: Reading<CpuSet>,
+    /// cpuN/cpu_capacity, 1024 for the fastest.
+    pub capacity: Reading<u32>,
+    /// cache/indexN.
+    pub caches: Vec<RawCache>,
+}
+
+/// One cache as one CPU describes it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RawCache {
+    /// 1, 2, 3, 4.
+    pub level: u8,
+    /// Data, instruction or unified.
+    pub kind: CacheKind,
+    /// Size.
+    pub size_bytes: Reading<u64>,
+    /// Line size.
+    pub line_bytes: Reading<u32>,
+    /// The CPUs that share it.
+    pub cpus: Reading<CpuSet>,
+}
+
+/// The raw facts of one NUMA node.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RawNode {
+    /// nodeN/cpumap or cpulist.
+    pub cpus: Reading<CpuSet>,
+    /// MemTotal of nodeN/meminfo.
+    pub memory_bytes: Reading<u64>,
+    /// nodeN/distance.
+    pub distances: Reading<Vec<u32>>,
+}

@@ -1,0 +1,115 @@
+//! Reads cpuN/topology and cpuN/cache.
+
+use super::{CPU, cpu_number};
+use crate::{Root, snapshot::units};
+use lowlat_model::{
+    CpuId, CpuSet, Reading,
+    topology::{CacheKind, RawCache, RawCpu},
+};
+use std::collections::BTreeMap;
+
+/// Cache folders that are read of one CPU at most; hosts have four or five.
+const CACHES_MAX: usize = 16;
+
+pub(super) fn read(root: &Root, notes: &mut Vec<String>) -> BTreeMap<CpuId, RawCpu> {
+    let names = root.list(CPU).into_known().unwrap_or_default();
+    let mut unclear_caches = CpuSet::new();
+    let cpus = names
+        .iter()
+        .filter_map(|name| cpu_number(name, "cpu"))
+        .map(|cpu| {
+            let facts = read_cpu(root, &format!("{CPU}/cpu{cpu}"), || {
+                unclear_caches.insert(cpu);
+            });
+            (cpu, facts)
+        })
+        .collect();
+    if !unclear_caches.is_empty() {
+        notes.push(format!(
+            "CPUs {unclear_caches} have caches without a readable level or type; those are left out."
+        ));
+    }
+    cpus
+}
+
+fn read_cpu(root: &Root, folder: &str, on_unclear_cache: impl FnMut()) -> RawCpu {
+    let topology = format!("{folder}/topology");
+    let id = |name: &str| root.read_as(&format!("{topology}/{name}"), "a number");
+    let cpus = |names: &[&str]| read_cpus(root, &topology, names);
+    let switch = format!("{folder}/online");
+    RawCpu {
+        is_online: root.read(&switch).parse(&switch, "0 or 1", units::flag),
+        has_topology: root.exists(&topology),
+        package_id: id("physical_package_id"),
+        die_id: id("die_id"),
+        cluster_id: id("cluster_id"),
+        core_id: id("core_id"),
+        package_cpus: cpus(&["package_cpus", "core_siblings"]),
+        die_cpus: cpus(&["die_cpus"]),
+        cluster_cpus: cpus(&["cluster_cpus"]),
+        core_cpus: cpus(&["core_cpus", "thread_siblings"]),
+        capacity: root.read_as(&format!("{folder}/cpu_capacity"), "a number"),
+        caches: read_caches(root, &format!("{folder}/cache"), on_unclear_cache),
+    }
+}
+
+/// A set of CPUs that has had several names, newest first, each with a twin that ends in `_list`. The masks come
+/// first: they are as old as the kernel's topology, and where a tree was edited by hand they are what other tools read.
+fn read_cpus(root: &Root, folder: &str, names: &[&str]) -> Reading<CpuSet> {
+    let masks = names.iter().map(|name| root.read_cpu_mask(&format!("{folder}/{name}")));
+    let lists = names.iter().map(|name| root.read_cpu_list(&format!("{folder}/{name}_list")));
+    first_telling(masks.chain(lists))
+}
+
+/// The first reading that is known, else the first that is not merely absent.
+fn first_telling<T>(readings: impl Iterator<Item = Reading<T>>) -> Reading<T> {
+    let mut told = Reading::Absent;
+    for reading in readings {
+        if reading.is_known() {
+            return reading;
+        }
+        if told.is_absent() {
+            told = reading;
+        }
+    }
+    told
+}
+
+fn read_caches(root: &Root, folder: &str, mut on_unclear: impl FnMut()) -> Vec<RawCache> {
+    let names = root.list(folder).into_known().unwrap_or_default();
+    let indices = names.iter().filter(|name| cpu_number(name, "index").is_some()).take(CACHES_MAX);
+    indices
+        .filter_map(|index| {
+            let cache = read_cache(root, &format!("{folder}/{index}"));
+            if cache.is_none() {
+                on_unclear();
+            }
+            cache
+        })
+        .collect()
+}
+
+fn read_cache(root: &Root, folder: &str) -> Option<RawCache> {
+    let kind = match root.read(&format!("{folder}/type")).text() {
+        "Data" => CacheKind::Data,
+        "Instruction" => CacheKind::Instruction,
+        "Unified" => CacheKind::Unified,
+        _ => return None,
+    };
+    let size = format!("{folder}/size");
+    let shared = || {
+        let map = root.read_cpu_mask(&format!("{folder}/shared_cpu_map"));
+        first_telling(
+            [map]
+                .into_iter()
+                .chain(std::iter::once_with(|| root.read_cpu_list(&format!("{folder}/shared_cpu_list")))),
+        )
+    };
+    Some(RawCache {
+        level: root.read_as(&format!("{folder}/level"), "a number").into_known()?,
+        kind,
+        size_bytes: root.read(&size).parse(&size, "a size such as 512K", units::kernel_size_bytes),
+        line_bytes: root.read_as(&format!("{folder}/coherency_line_size"), "a number of bytes"),
+        cpus: shared(),
+    })
+}

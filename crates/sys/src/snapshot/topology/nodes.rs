@@ -1,0 +1,40 @@
+//! Reads NUMA nodes and memory tiers.
+
+use super::cpu_number;
+use crate::{Root, snapshot::memory::read_meminfo_bytes};
+use lowlat_model::{CpuSet, Reading, topology::RawNode};
+use std::collections::BTreeMap;
+
+const NODE: &str = "/sys/devices/system/node";
+const TIERS: &str = "/sys/devices/virtual/memory_tiering";
+
+pub(super) fn read(root: &Root) -> BTreeMap<u32, RawNode> {
+    let names = root.list(NODE).into_known().unwrap_or_default();
+    names
+        .iter()
+        .filter_map(|name| cpu_number(name, "node"))
+        .map(|id| {
+            let folder = format!("{NODE}/node{id}");
+            let (cpulist, distance) = (format!("{folder}/cpulist"), format!("{folder}/distance"));
+            let node = RawNode {
+                cpus: root.read_cpu_mask(&format!("{folder}/cpumap")).or(|| root.read_cpu_list(&cpulist)),
+                memory_bytes: read_meminfo_bytes(root, &format!("{folder}/meminfo"), "MemTotal"),
+                distances: root.read(&distance).parse(&distance, "numbers", numbers),
+            };
+            (id, node)
+        })
+        .collect()
+}
+
+fn numbers(text: &str) -> Option<Vec<u32>> {
+    text.split_ascii_whitespace().map(|word| word.parse().ok()).collect()
+}
+
+pub(super) fn read_memory_tiers(root: &Root) -> BTreeMap<u32, Reading<CpuSet>> {
+    let names = root.list(TIERS).into_known().unwrap_or_default();
+    names
+        .iter()
+        .filter_map(|name| cpu_number(name, "memory_tier"))
+        .map(|tier| (tier, root.read_cpu_list(&format!("{TIERS}/memory_tier{tier}/nodelist"))))
+        .collect()
+}
