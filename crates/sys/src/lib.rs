@@ -3,5 +3,7 @@
 
 pub mod root;
 pub mod snapshot;
+#[cfg(test)]
+mod testing;
 
 pub use root::{Root, RootError};
