@@ -13,6 +13,7 @@ mod services;
 mod tasks;
 mod topology;
 mod virtualization;
+mod words;
 
 use crate::Root;
 use lowlat_model::{
