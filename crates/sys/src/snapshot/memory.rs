@@ -1,8 +1,9 @@
 //! Reads MemoryFacts.
 
-use crate::Root;
+use crate::{Root, smbios};
 use lowlat_model::snapshot::MemoryFacts;
 
-pub(super) fn read(_root: &Root) -> MemoryFacts {
-    MemoryFacts::default()
+pub(super) fn read(root: &Root) -> MemoryFacts {
+    let (modules, module_slots) = smbios::memory_modules(root);
+    MemoryFacts { modules, module_slots, ..MemoryFacts::default() }
 }
