@@ -117,10 +117,15 @@ impl<T> Reading<T> {
         }
     }
 
-    /// This reading when it is known, else the other.
+    /// This reading when it is known, else the other. When neither is known, the first that is not absent: a denied
+    /// file must not look absent because its substitute is not there.
     #[must_use]
     pub fn or(self, other: impl FnOnce() -> Self) -> Self {
-        if self.is_known() { self } else { other() }
+        if self.is_known() {
+            return self;
+        }
+        let other = other();
+        if other.is_known() || self.is_absent() { other } else { self }
     }
 
     /// `Known` when there is a value, `Absent` when not.
@@ -184,6 +189,15 @@ mod tests {
             let json = serde_json::to_string(reading).unwrap();
             assert_eq!(&serde_json::from_str::<Reading<u32>>(&json).unwrap(), reading, "{json}");
         }
+    }
+
+    #[test]
+    fn a_substitute_that_is_not_there_hides_nothing() {
+        use Reading::{Absent, Denied, Known};
+        assert_eq!(Denied.or(|| Reading::<u32>::Absent), Denied);
+        assert_eq!(Absent.or(|| Reading::<u32>::Denied), Denied);
+        assert_eq!(Denied.or(|| Known(1)), Known(1));
+        assert_eq!(Known(0).or(|| Known(1)), Known(0));
     }
 
     #[test]

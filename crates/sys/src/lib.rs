@@ -2,6 +2,7 @@
 //! [`lowlat_model::HostSnapshot`]; they do not judge.
 
 pub mod root;
+pub mod smbios;
 pub mod snapshot;
 #[cfg(test)]
 mod testing;

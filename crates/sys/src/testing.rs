@@ -1,57 +1,64 @@
-//! Small host trees for tests.
+//! Small host trees for tests of readers.
 
 use crate::Root;
-use std::{fs, os::unix::fs::symlink, path::PathBuf};
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+};
 use tempfile::TempDir;
 
-/// A host's tree below a temporary directory, which goes when this goes.
-pub(crate) struct Tree {
+/// A host's tree in a temporary directory, gone when dropped.
+pub(crate) struct TestTree {
     dir: TempDir,
 }
 
-impl Tree {
-    /// A tree with an empty /proc and /sys.
+impl TestTree {
+    /// A tree with an empty `/proc` and `/sys`.
     pub(crate) fn new() -> Self {
-        let dir = tempfile::tempdir().expect("a temporary directory");
-        for name in ["proc", "sys"] {
-            fs::create_dir(dir.path().join(name)).expect("a fresh directory");
-        }
-        Self { dir }
+        let tree = Self { dir: tempfile::tempdir().unwrap() };
+        tree.dir("/proc").dir("/sys")
     }
 
-    /// Where `path` of the host stands.
+    /// A tree of these files.
+    pub(crate) fn of(files: &[(&str, &str)]) -> Self {
+        files.iter().fold(Self::new(), |tree, (path, text)| tree.file(path, text))
+    }
+
+    /// Where `path` of the host stands; the directories above it are made.
     pub(crate) fn place(&self, path: &str) -> PathBuf {
-        self.dir.path().join(path.trim_start_matches('/'))
-    }
-
-    fn make_parent(&self, path: &str) -> PathBuf {
-        let place = self.place(path);
-        if let Some(parent) = place.parent() {
-            fs::create_dir_all(parent).expect("directories in a temporary directory");
-        }
+        let place = self.dir.path().join(path.trim_start_matches('/'));
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
         place
     }
 
-    /// Adds a file, with its directories.
-    pub(crate) fn file(self, path: &str, bytes: impl AsRef<[u8]>) -> Self {
-        fs::write(self.make_parent(path), bytes).expect("a file in a temporary directory");
-        self
-    }
-
-    /// Adds a directory.
-    pub(crate) fn folder(self, path: &str) -> Self {
-        fs::create_dir_all(self.place(path)).expect("directories in a temporary directory");
+    /// Adds a file and the directories above it.
+    pub(crate) fn file(self, path: &str, contents: impl AsRef<[u8]>) -> Self {
+        fs::write(self.place(path), contents).unwrap();
         self
     }
 
     /// Adds a symbolic link.
     pub(crate) fn link(self, path: &str, target: &str) -> Self {
-        symlink(target, self.make_parent(path)).expect("a link in a temporary directory");
+        symlink(Path::new(target), self.place(path)).unwrap();
         self
     }
 
-    /// The tree as a root.
+    /// Adds a directory.
+    pub(crate) fn dir(self, path: &str) -> Self {
+        fs::create_dir_all(self.place(path)).unwrap();
+        self
+    }
+
+    /// Adds a directory.
+    pub(crate) fn folder(self, path: &str) -> Self {
+        self.dir(path)
+    }
+
+    /// The root of the tree.
     pub(crate) fn root(&self) -> Root {
-        Root::open(self.dir.path()).expect("the tree holds /proc and /sys")
+        Root::open(self.dir.path()).unwrap()
     }
 }
+
+pub(crate) type Tree = TestTree;

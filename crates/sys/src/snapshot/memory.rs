@@ -1,7 +1,7 @@
 //! Reads memory, huge pages and swap.
 
 use super::units;
-use crate::Root;
+use crate::{Root, smbios};
 use lowlat_model::{
     Reading,
     snapshot::{HugePages, MemoryFacts, Swap},
@@ -11,12 +11,12 @@ const HUGE_PAGES: &str = "/sys/kernel/mm/hugepages";
 const THP: &str = "/sys/kernel/mm/transparent_hugepage";
 const MEMINFO: &str = "/proc/meminfo";
 
-/// The memory modules come from the SMBIOS tables and are left absent here.
 pub(super) fn read(root: &Root) -> MemoryFacts {
     let chosen = |name: &str| {
         let path = format!("{THP}/{name}");
         root.read(&path).parse(&path, "words with the chosen one in brackets", units::chosen_word)
     };
+    let (modules, module_slots) = smbios::memory_modules(root);
     MemoryFacts {
         total_bytes: read_meminfo_bytes(root, MEMINFO, "MemTotal"),
         available_bytes: read_meminfo_bytes(root, MEMINFO, "MemAvailable"),
@@ -26,7 +26,8 @@ pub(super) fn read(root: &Root) -> MemoryFacts {
         thp_defrag: chosen("defrag"),
         ksm_run: root.read_as("/sys/kernel/mm/ksm/run", "0, 1 or 2"),
         swaps: read_swaps(root),
-        ..MemoryFacts::default()
+        modules,
+        module_slots,
     }
 }
 

@@ -15,6 +15,7 @@ mod tasks;
 mod topology;
 mod units;
 mod virtualization;
+mod words;
 
 use crate::Root;
 use lowlat_model::{

@@ -1,0 +1,153 @@
+//! The firmware's own description of the machine: SMBIOS tables, versions 2 and 3 (DMTF DSP0134).
+//!
+//! The tables come from firmware and are not trusted: every field is looked up within its structure, a string within
+//! its table, and the walk ends where the bytes end.
+
+mod entry_point;
+mod memory_device;
+mod redaction;
+mod table;
+
+pub use redaction::redacted;
+
+use crate::Root;
+use entry_point::EntryPoint;
+use lowlat_model::{Reading, snapshot::MemoryModule};
+use table::Structure;
+
+/// Where the kernel shows the entry point and the table behind it; both are root's.
+const ENTRY_POINT: &str = "/sys/firmware/dmi/tables/smbios_entry_point";
+/// The structures.
+const TABLE: &str = "/sys/firmware/dmi/tables/DMI";
+
+/// Types of structures that are read (DSP0134, chapter 7).
+mod kind {
+    pub(super) const BIOS: u8 = 0;
+    pub(super) const SYSTEM: u8 = 1;
+    pub(super) const BOARD: u8 = 2;
+    pub(super) const MEMORY_ARRAY: u8 = 16;
+    pub(super) const MEMORY_DEVICE: u8 = 17;
+    pub(super) const END: u8 = 127;
+}
+
+/// The tables of one host.
+#[derive(Debug, Clone)]
+pub struct Tables {
+    entry_point: EntryPoint,
+    bytes: Vec<u8>,
+}
+
+impl Tables {
+    /// Reads both files.
+    pub fn read(root: &Root) -> Reading<Self> {
+        let entry_point = root.read_bytes(ENTRY_POINT).and_then(|bytes| match EntryPoint::parse(&bytes) {
+            Some(entry_point) => Reading::Known(entry_point),
+            None => Reading::unparsable(
+                ENTRY_POINT,
+                &in_hex(&bytes),
+                "an SMBIOS entry point with a right checksum",
+            ),
+        });
+        entry_point.and_then(|entry_point| {
+            root.read_bytes(TABLE).and_then(|bytes| {
+                let tables = Self { entry_point, bytes };
+                if tables.structures().next().is_some() {
+                    Reading::Known(tables)
+                } else {
+                    Reading::unparsable(TABLE, &in_hex(&tables.bytes), "SMBIOS structures")
+                }
+            })
+        })
+    }
+
+    /// Version of the tables: "3.2".
+    pub fn version(&self) -> String {
+        format!("{}.{}", self.entry_point.major, self.entry_point.minor)
+    }
+
+    /// A text of the first structure of a type; absent when the structure or the text is not there.
+    fn text(&self, kind: u8, offset: usize) -> Reading<String> {
+        let text = self.of_kind(kind).next().and_then(|structure| structure.text(offset));
+        Reading::from_option(text)
+    }
+
+    /// BIOS vendor (type 0).
+    pub fn bios_vendor(&self) -> Reading<String> {
+        self.text(kind::BIOS, 0x04)
+    }
+
+    /// BIOS version (type 0).
+    pub fn bios_version(&self) -> Reading<String> {
+        self.text(kind::BIOS, 0x05)
+    }
+
+    /// BIOS release date as written (type 0).
+    pub fn bios_date(&self) -> Reading<String> {
+        self.text(kind::BIOS, 0x08)
+    }
+
+    /// System manufacturer (type 1).
+    pub fn system_vendor(&self) -> Reading<String> {
+        self.text(kind::SYSTEM, 0x04)
+    }
+
+    /// System product name (type 1).
+    pub fn system_product(&self) -> Reading<String> {
+        self.text(kind::SYSTEM, 0x05)
+    }
+
+    /// Base board (type 2): manufacturer and product, as far as they are told.
+    pub fn board(&self) -> Reading<String> {
+        let parts = [self.text(kind::BOARD, 0x04), self.text(kind::BOARD, 0x05)];
+        let told: Vec<String> = parts.into_iter().filter_map(Reading::into_known).collect();
+        Reading::from_option((!told.is_empty()).then(|| told.join(" ")))
+    }
+
+    /// Memory modules (type 17). Empty slots are left out, and so are slots whose size the firmware does not know.
+    pub fn memory_modules(&self) -> Vec<MemoryModule> {
+        self.system_memory_slots().iter().filter_map(memory_device::module).collect()
+    }
+
+    /// Slots for memory modules: as the arrays of system memory (type 16) say, else as many as are described.
+    pub fn memory_slots(&self) -> u32 {
+        let arrays = self.of_kind(kind::MEMORY_ARRAY).filter(memory_device::is_system_memory);
+        let slots: u32 = arrays.filter_map(|array| array.word(0x0D)).map(u32::from).sum();
+        if slots > 0 { slots } else { u32::try_from(self.system_memory_slots().len()).unwrap_or(u32::MAX) }
+    }
+
+    /// Memory devices, without those of arrays for something else (video memory, flash, cache).
+    fn system_memory_slots(&self) -> Vec<Structure<'_>> {
+        let others: Vec<u16> = self
+            .of_kind(kind::MEMORY_ARRAY)
+            .filter(|array| !memory_device::is_system_memory(array))
+            .filter_map(|array| array.word(0x02))
+            .collect();
+        let is_kept = |device: &Structure<'_>| device.word(0x04).is_none_or(|array| !others.contains(&array));
+        self.of_kind(kind::MEMORY_DEVICE).filter(is_kept).collect()
+    }
+
+    fn of_kind(&self, kind: u8) -> impl Iterator<Item = Structure<'_>> {
+        self.structures().filter(move |structure| structure.kind() == kind)
+    }
+
+    fn structures(&self) -> impl Iterator<Item = Structure<'_>> {
+        table::structures(&self.bytes).take(self.entry_point.structures_max)
+    }
+}
+
+/// Memory modules and the number of slots, as the firmware describes them.
+pub fn memory_modules(root: &Root) -> (Reading<Vec<MemoryModule>>, Reading<u32>) {
+    let tables = Tables::read(root);
+    let has_slots = |tables: &Tables| tables.memory_slots() > 0;
+    // Firmware of virtual machines may leave memory out; that is no host without slots.
+    let described = tables.and_then(|tables| Reading::from_option(Some(tables).filter(has_slots)));
+    (described.as_ref().map(Tables::memory_modules), described.as_ref().map(Tables::memory_slots))
+}
+
+fn in_hex(bytes: &[u8]) -> String {
+    let shown: Vec<String> = bytes.iter().take(32).map(|byte| format!("{byte:02x}")).collect();
+    format!("{} bytes: {}", bytes.len(), shown.join(" "))
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,8 +1,0 @@
-//! Reads InterruptFacts.
-
-use crate::Root;
-use lowlat_model::snapshot::InterruptFacts;
-
-pub(super) fn read(_root: &Root) -> InterruptFacts {
-    InterruptFacts::default()
-}

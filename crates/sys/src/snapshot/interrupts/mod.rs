@@ -1,0 +1,89 @@
+//! Reads interrupts: counts from /proc/interrupts and /proc/softirqs, affinities from /proc/irq, and from debugfs
+//! whether the kernel manages the affinity itself.
+
+mod table;
+
+use crate::Root;
+use lowlat_model::{
+    CpuSet, Reading,
+    snapshot::{Counter, InterruptFacts, Irq},
+};
+use std::collections::BTreeMap;
+use table::Row;
+
+/// Rows that are totals of the whole host, not counts per CPU, so that they belong to no CPU.
+const TOTALS: [&str; 3] = ["ERR", "Err", "MIS"];
+
+pub(super) fn read(root: &Root) -> InterruptFacts {
+    let (mut irqs, vectors) = counts(root);
+    for name in root.list("/proc/irq").into_known().unwrap_or_default() {
+        if let Ok(number) = name.parse() {
+            irqs.entry(number).or_insert_with(|| Irq { number, ..Irq::default() });
+        }
+    }
+    let irqs = irqs.into_values().map(|irq| with_affinity(root, irq)).collect();
+    InterruptFacts {
+        irqs,
+        default_affinity: root.read_cpu_mask("/proc/irq/default_smp_affinity"),
+        vectors,
+        softirqs: rows(root, "/proc/softirqs").into_iter().map(counter).collect(),
+    }
+}
+
+fn rows(root: &Root, path: &str) -> Vec<Row> {
+    // Handlers name themselves, so that a driver's odd bytes must not cost the whole table.
+    root.read_bytes(path)
+        .known()
+        .map(|bytes| table::parse(&String::from_utf8_lossy(bytes)))
+        .unwrap_or_default()
+}
+
+fn counts(root: &Root) -> (BTreeMap<u32, Irq>, Vec<Counter>) {
+    let (mut irqs, mut vectors) = (BTreeMap::new(), Vec::new());
+    for row in rows(root, "/proc/interrupts") {
+        if let Ok(number) = row.name.parse() {
+            let (chip, actions) = table::chip_and_actions(&row.text);
+            irqs.insert(
+                number,
+                Irq { number, chip, actions, count_by_cpu: row.count_by_cpu, ..Irq::default() },
+            );
+        } else if !TOTALS.contains(&row.name.as_str()) {
+            vectors.push(counter(row));
+        }
+    }
+    (irqs, vectors)
+}
+
+fn counter(row: Row) -> Counter {
+    Counter { name: row.name, description: row.text, count_by_cpu: row.count_by_cpu }
+}
+
+fn with_affinity(root: &Root, irq: Irq) -> Irq {
+    let directory = format!("/proc/irq/{}", irq.number);
+    Irq {
+        affinity: cpus(root, &directory, "smp_affinity"),
+        effective_affinity: cpus(root, &directory, "effective_affinity"),
+        is_managed: is_managed(root, irq.number),
+        node: root.read_as(&format!("{directory}/node"), "the number of a NUMA node, or -1"),
+        ..irq
+    }
+}
+
+/// The list form, or the mask form of kernels and captures that lack it.
+fn cpus(root: &Root, directory: &str, name: &str) -> Reading<CpuSet> {
+    root.read_cpu_list(&format!("{directory}/{name}_list"))
+        .or(|| root.read_cpu_mask(&format!("{directory}/{name}")))
+}
+
+/// debugfs prints the state word of an interrupt as one flag a line behind `dstate:` (kernel/irq/debugfs.c). Kernels
+/// built without CONFIG_GENERIC_IRQ_DEBUGFS do not tell.
+fn is_managed(root: &Root, number: u32) -> Reading<bool> {
+    let path = format!("/sys/kernel/debug/irq/irqs/{number}");
+    root.read(&path).parse(&path, "the state of an interrupt with its dstate flags", |text| {
+        let (_, flags) = text.split_once("dstate:")?;
+        Some(flags.split_whitespace().any(|flag| flag == "IRQD_AFFINITY_MANAGED"))
+    })
+}
+
+#[cfg(test)]
+mod tests;

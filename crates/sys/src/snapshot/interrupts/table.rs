@@ -1,0 +1,155 @@
+//! The tables of /proc/interrupts and /proc/softirqs: a header naming the CPUs, then a count per CPU and row.
+
+use lowlat_model::{CPU_ID_MAX, CpuId};
+use std::collections::BTreeMap;
+
+/// One row: `name: count count … text`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Row {
+    /// What stands before the colon.
+    pub(super) name: String,
+    /// Counts that are not zero.
+    pub(super) count_by_cpu: BTreeMap<CpuId, u64>,
+    /// What follows the counts, trimmed.
+    pub(super) text: String,
+}
+
+/// The rows behind the header. Without a header naming CPUs nothing says whose a count is: there are no rows then.
+///
+/// /proc/interrupts has a column for each online CPU only, /proc/softirqs for each possible one; the header tells.
+pub(super) fn parse(text: &str) -> Vec<Row> {
+    let mut lines = text.lines();
+    let columns: Vec<Option<CpuId>> =
+        lines.next().unwrap_or_default().split_whitespace().map(cpu_of_column).collect();
+    if columns.iter().flatten().next().is_none() {
+        return Vec::new();
+    }
+    lines.filter_map(|line| row(line, &columns)).collect()
+}
+
+fn cpu_of_column(name: &str) -> Option<CpuId> {
+    name.strip_prefix("CPU")?.parse().ok().filter(|cpu| *cpu <= CPU_ID_MAX)
+}
+
+fn row(line: &str, columns: &[Option<CpuId>]) -> Option<Row> {
+    let (name, mut rest) = line.split_once(':')?;
+    let mut count_by_cpu = BTreeMap::new();
+    for column in columns {
+        let Some((count, behind)) = leading_count(rest) else { break };
+        rest = behind;
+        if let (Some(cpu), 1..) = (*column, count) {
+            count_by_cpu.insert(cpu, count);
+        }
+    }
+    Some(Row { name: name.trim().to_owned(), count_by_cpu, text: rest.trim().to_owned() })
+}
+
+/// The number at the start and what follows it; none when the first word is no number.
+fn leading_count(text: &str) -> Option<(u64, &str)> {
+    let text = text.trim_start();
+    let end = text.find(char::is_whitespace).unwrap_or(text.len());
+    let (word, behind) = text.split_at_checked(end)?;
+    Some((word.parse().ok()?, behind))
+}
+
+/// Parts what follows the counts into the chip (its name, hardware number and trigger, single spaces) and the names
+/// of the handlers.
+///
+/// The kernel prints `chip hwirq-trigger  action, action` on x86 and `chip hwirq Level|Edge  action` elsewhere
+/// (kernel/irq/proc.c); a chip's name may hold spaces ("Hyper-V PCIe MSI"). Where no hardware number stands, the
+/// actions begin behind the first wide gap.
+pub(super) fn chip_and_actions(text: &str) -> (String, Vec<String>) {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let is_trigger = |word: &&str| matches!(*word, "Level" | "Edge") || word.starts_with('-');
+    let chip_words = words.iter().skip(1).position(|word| starts_hardware_number(word)).map(|at| {
+        let number_at = at + 1;
+        number_at + 1 + usize::from(words.get(number_at + 1).is_some_and(is_trigger))
+    });
+    let (chip, actions) = match chip_words {
+        Some(count) => {
+            (words.iter().take(count).copied().collect::<Vec<_>>().join(" "), skip_words(text, count))
+        }
+        None => match text.split_once("  ") {
+            Some((chip, actions)) => (chip.to_owned(), actions),
+            None => (text.to_owned(), ""),
+        },
+    };
+    let actions = actions.split(',').map(str::trim).filter(|name| !name.is_empty());
+    (chip, actions.map(str::to_owned).collect())
+}
+
+/// `524288-edge`, `27`: digits, alone or before a dash.
+fn starts_hardware_number(word: &str) -> bool {
+    let number = word.split_once('-').map_or(word, |(number, _)| number);
+    !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn skip_words(text: &str, count: usize) -> &str {
+    let mut rest = text.trim_start();
+    for _ in 0..count {
+        let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+        rest = rest.get(end..).unwrap_or_default().trim_start();
+    }
+    rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(text: &str) -> (String, String) {
+        let (chip, actions) = chip_and_actions(text);
+        (chip, actions.join("|"))
+    }
+
+    #[test]
+    fn chips_and_actions_are_parted_as_kernels_print_them() {
+        let cases = [
+            (
+                "PCI-MSIX-0000:00:01.0   0-edge      virtio0-config",
+                "PCI-MSIX-0000:00:01.0 0-edge",
+                "virtio0-config",
+            ),
+            ("IR-PCI-MSI 524288-edge      nvme0q3", "IR-PCI-MSI 524288-edge", "nvme0q3"),
+            (
+                "IO-APIC   16-fasteoi   ehci_hcd:usb1, i801_smbus",
+                "IO-APIC 16-fasteoi",
+                "ehci_hcd:usb1|i801_smbus",
+            ),
+            ("GICv3  27 Level     arch_timer", "GICv3 27 Level", "arch_timer"),
+            ("Hyper-V PCIe MSI 135168-edge      mlx5_async0", "Hyper-V PCIe MSI 135168-edge", "mlx5_async0"),
+            ("IO-APIC-edge      timer", "IO-APIC-edge", "timer"),
+            ("PCI-MSI 1-edge", "PCI-MSI 1-edge", ""),
+            ("", "", ""),
+        ];
+        for (text, chip, actions) in cases {
+            assert_eq!(parts(text), (chip.to_owned(), actions.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn columns_belong_to_the_cpus_that_the_header_names() {
+        let rows = parse(
+            "       CPU0  CPU2  CPU9\n 24:  1  0  7  PCI-MSI 1-edge  eth0\nLOC: 5 6 7  Local timer interrupts\n",
+        );
+        assert_eq!(rows.len(), 2);
+        assert_eq!(rows[0].count_by_cpu, BTreeMap::from([(0, 1), (9, 7)]));
+        assert_eq!(rows[1].text, "Local timer interrupts");
+    }
+
+    #[test]
+    fn a_table_without_a_header_has_no_rows() {
+        assert!(parse("24: 1 2 3 PCI-MSI 1-edge eth0\n").is_empty());
+        assert!(parse("CPU4294967295\n24: 1\n").is_empty());
+        assert!(parse("").is_empty());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_panics(text in "(CPU[0-9]{1,6} ){0,3}\n(\\PC{0,40}\n|[0-9]{1,3}: [0-9 ]{0,30}[\\PC,-]{0,20}\n){0,4}") {
+            for row in parse(&text) {
+                let _ = chip_and_actions(&row.text);
+            }
+        }
+    }
+}

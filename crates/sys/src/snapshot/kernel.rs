@@ -1,8 +1,0 @@
-//! Reads KernelFacts.
-
-use crate::Root;
-use lowlat_model::snapshot::KernelFacts;
-
-pub(super) fn read(_root: &Root) -> KernelFacts {
-    KernelFacts::default()
-}

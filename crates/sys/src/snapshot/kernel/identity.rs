@@ -1,0 +1,131 @@
+//! Which kernel on which distribution.
+
+use crate::Root;
+use lowlat_model::{Reading, kernel_version::KernelVersion};
+
+/// The release; trees that lack the sysctl have it as the third word of /proc/version.
+pub(super) fn release(root: &Root) -> Reading<String> {
+    let path = "/proc/version";
+    let from_version = || {
+        root.read(path).parse(path, "\"Linux version\" and the release", |text| {
+            let rest = text.strip_prefix("Linux version ")?;
+            rest.split_whitespace().next().map(str::to_owned)
+        })
+    };
+    not_empty(root.read("/proc/sys/kernel/osrelease")).or(from_version)
+}
+
+/// The build line; in /proc/version it begins with the `#` behind the compiler.
+pub(super) fn build(root: &Root) -> Reading<String> {
+    let path = "/proc/version";
+    let from_version = || {
+        root.read(path).parse(path, "a line with the build number behind #", |text| {
+            text.rfind(" #").and_then(|at| text.get(at + 1..)).map(str::to_owned)
+        })
+    };
+    not_empty(root.read("/proc/sys/kernel/version")).or(from_version)
+}
+
+fn not_empty(reading: Reading<String>) -> Reading<String> {
+    reading.and_then(|text| if text.is_empty() { Reading::Absent } else { Reading::Known(text) })
+}
+
+pub(super) fn version(release: &Reading<String>) -> Reading<KernelVersion> {
+    release.clone().parse(
+        "/proc/sys/kernel/osrelease",
+        "a kernel release such as 6.1.0",
+        KernelVersion::parse,
+    )
+}
+
+/// The machine: the running kernel's own word, /proc/sys/kernel/arch (Linux 6.1 on), what the release ends in, or
+/// what /proc/cpuinfo shows.
+pub(super) fn machine(root: &Root, release: &Reading<String>) -> Reading<String> {
+    if root.is_live() {
+        return Reading::Known(rustix::system::uname().machine().to_string_lossy().into_owned());
+    }
+    not_empty(root.read("/proc/sys/kernel/arch"))
+        .or(|| Reading::from_option(machine_of_release(release.text())))
+        .or(|| machine_of_cpuinfo(root))
+}
+
+fn machine_of_release(release: &str) -> Option<String> {
+    const SUFFIXES: [(&str, &str); 4] =
+        [("x86_64", "x86_64"), ("amd64", "x86_64"), ("aarch64", "aarch64"), ("arm64", "aarch64")];
+    // Debian names flavours behind the architecture: 6.1.0-25-rt-amd64, 6.1.0-25-cloud-amd64, 6.1.0-arm64-16k.
+    let words: Vec<&str> = release.split(['-', '.', '+']).collect();
+    SUFFIXES.iter().find(|(suffix, _)| words.contains(suffix)).map(|(_, machine)| (*machine).to_owned())
+}
+
+fn machine_of_cpuinfo(root: &Root) -> Reading<String> {
+    let path = "/proc/cpuinfo";
+    root.read_bytes(path).and_then(|bytes| {
+        let text = String::from_utf8_lossy(&bytes);
+        let field = |name: &str| {
+            let mut fields = text.lines().filter_map(|line| line.split_once(':'));
+            fields.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim())
+        };
+        if field("flags").is_some_and(|flags| flags.split_whitespace().any(|flag| flag == "lm")) {
+            Reading::Known("x86_64".into())
+        } else if field("CPU architecture") == Some("8") {
+            Reading::Known("aarch64".into())
+        } else {
+            Reading::Absent
+        }
+    })
+}
+
+/// PRETTY_NAME of os-release; /usr/lib/os-release is where os-release(5) says to look next.
+pub(super) fn distribution(root: &Root) -> Reading<String> {
+    let name_in = |path: &str| {
+        root.read(path).parse(path, "a line PRETTY_NAME=", |text| {
+            text.lines().find_map(|line| line.trim().strip_prefix("PRETTY_NAME=")).map(unquote)
+        })
+    };
+    name_in("/etc/os-release").or(|| name_in("/usr/lib/os-release"))
+}
+
+/// The value without the shell's quotes and backslashes.
+fn unquote(value: &str) -> String {
+    let value = value.trim();
+    let inside = |quote: char| value.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
+    if let Some(single) = inside('\'') {
+        return single.to_owned();
+    }
+    let mut text = String::new();
+    let mut characters = inside('"').unwrap_or(value).chars();
+    while let Some(c) = characters.next() {
+        text.push(if c == '\\' { characters.next().unwrap_or(c) } else { c });
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::TestTree;
+
+    #[test]
+    fn machines_are_told_by_releases_and_cpuinfo() {
+        let of = |text| machine_of_release(text).unwrap_or_default();
+        assert_eq!(of("6.1.0-25-rt-amd64"), "x86_64");
+        assert_eq!(of("4.18.0-147.5.1.el8_1.x86_64"), "x86_64");
+        assert_eq!(of("5.14.0-503.el9.aarch64+64k"), "aarch64");
+        assert_eq!(of("6.8.0-40-generic"), "");
+        let machine_of =
+            |cpuinfo: &str| machine(&TestTree::of(&[("/proc/cpuinfo", cpuinfo)]).root(), &Reading::Absent);
+        assert_eq!(machine_of("processor\t: 0\nflags\t\t: fpu lm tsc\n").text(), "x86_64");
+        assert_eq!(machine_of("processor\t: 0\nCPU architecture: 8\n").text(), "aarch64");
+        assert!(machine_of("flags: fpu\n").is_absent());
+    }
+
+    #[test]
+    fn names_are_unquoted_as_the_shell_does() {
+        assert_eq!(unquote("\"Debian GNU/Linux 12 (bookworm)\""), "Debian GNU/Linux 12 (bookworm)");
+        assert_eq!(unquote("'Single \\ quoted'"), "Single \\ quoted");
+        assert_eq!(unquote("\"a \\\"b\\\" \\$c\""), "a \"b\" $c");
+        assert_eq!(unquote("Plain"), "Plain");
+        assert_eq!(unquote("\""), "\"");
+        assert_eq!(unquote("\\"), "\\");
+    }
+}

@@ -1,0 +1,62 @@
+//! Reads the kernel: release, command line, configuration, state, and the sysctl files that are applied at boot.
+
+mod config;
+mod identity;
+mod sysctl_files;
+
+use super::words;
+use crate::Root;
+use lowlat_model::{Reading, cmdline::CommandLine, snapshot::KernelFacts};
+
+pub(super) fn read(root: &Root) -> KernelFacts {
+    let release = identity::release(root);
+    let build = identity::build(root);
+    KernelFacts {
+        version: identity::version(&release),
+        machine: identity::machine(root, &release),
+        command_line: root.read("/proc/cmdline").map(|text| CommandLine::parse(&text)),
+        config: config::read(root, release.known().map(String::as_str)),
+        tainted: root.read_as("/proc/sys/kernel/tainted", "a number of taint flags"),
+        lockdown: words::chosen(root, "/sys/kernel/security/lockdown"),
+        is_realtime: is_realtime(root, &build),
+        load_average: load_average(root),
+        uptime_s: uptime(root),
+        distribution: identity::distribution(root),
+        sysctl_files: sysctl_files::read(root),
+        release,
+        build,
+    }
+}
+
+/// Kernels with the PREEMPT_RT patches tell in /sys/kernel/realtime; mainline ones (6.12 on) in the build line only.
+fn is_realtime(root: &Root, build: &Reading<String>) -> Reading<bool> {
+    let path = "/sys/kernel/realtime";
+    let told = root.read(path).parse(path, "0 or 1", |text| match text {
+        "0" => Some(false),
+        "1" => Some(true),
+        _ => None,
+    });
+    told.or(|| build.as_ref().map(|line| line.contains("PREEMPT_RT") || line.contains("PREEMPT RT")))
+}
+
+/// "0.52 0.58 0.59 1/467 12345": over 1, 5 and 15 minutes.
+fn load_average(root: &Root) -> Reading<[f64; 3]> {
+    let path = "/proc/loadavg";
+    root.read(path).parse(path, "three load averages", |text| {
+        let mut numbers = text.split_whitespace().map(measure);
+        Some([numbers.next()??, numbers.next()??, numbers.next()??])
+    })
+}
+
+fn uptime(root: &Root) -> Reading<f64> {
+    let path = "/proc/uptime";
+    root.read(path).parse(path, "the seconds since boot", |text| measure(text.split_whitespace().next()?))
+}
+
+/// A number as the kernel prints measures: finite and not negative, where Rust would also read "inf" and "NaN".
+fn measure(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0)
+}
+
+#[cfg(test)]
+mod tests;

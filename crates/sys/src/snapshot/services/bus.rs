@@ -1,0 +1,161 @@
+//! systemd's own answer over D-Bus: every loaded unit and every unit file (org.freedesktop.systemd1(5)).
+
+use super::{is_of_interest, template_of};
+use crate::Root;
+use lowlat_model::{Reading, snapshot::Service};
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeMap, sync::mpsc, thread, time::Duration};
+use zbus::{Connection, connection::Builder, wire::OwnedObjectPath};
+
+/// What the whole conversation may take; a host whose bus hangs is read from its files.
+const CONVERSATION: Duration = Duration::from_secs(3);
+/// What one call may take of it.
+const CALL: Duration = Duration::from_secs(1);
+/// Entries of either list that are kept; a large host has about a thousand.
+const ENTRIES_MAX: usize = 20_000;
+const INTERFACE: &str = "systemd-units";
+
+/// What systemd said: kept in captures under this shape.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+struct Listing {
+    loaded: Vec<Loaded>,
+    files: Vec<File>,
+}
+
+/// A unit that systemd has in memory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Loaded {
+    name: String,
+    load: String,
+    active: String,
+    sub: String,
+}
+
+/// A unit file and its enablement.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct File {
+    path: String,
+    state: String,
+    /// The unit whose file this one links to, when that has another name ("chrony.service" of "chronyd.service").
+    alias_of: Option<String>,
+}
+
+/// The units with their states, of the live host or as a capture kept them.
+pub(super) fn units(root: &Root) -> Reading<BTreeMap<String, Service>> {
+    let bytes = root.interface(INTERFACE, || {
+        let listing = ask(Builder::system(), CONVERSATION).map(|listing| with_aliases(root, listing));
+        listing.map(|listing| serde_json::to_vec(&listing).unwrap_or_default())
+    });
+    bytes.and_then(|bytes| match serde_json::from_slice::<Listing>(&bytes) {
+        Ok(listing) => Reading::Known(join(&listing)),
+        Err(error) => Reading::unparsable(INTERFACE, &error.to_string(), "units as JSON"),
+    })
+}
+
+/// Asks on a thread of its own, so that a bus which accepts and then says nothing cannot hold the reader. Such a
+/// thread is left behind, waiting on its socket, until the process ends.
+fn ask(builder: Builder<'static>, patience: Duration) -> Reading<Listing> {
+    let (sender, receiver) = mpsc::channel();
+    let conversation = move || {
+        // Nobody listens any more when the time is over.
+        let _ = sender.send(zbus::block_on(converse(builder)));
+    };
+    let failed = |why: &str| Reading::unparsable("systemd over D-Bus", why, "lists of units");
+    if let Err(error) = thread::Builder::new().name("systemd-units".into()).spawn(conversation) {
+        return failed(&error.to_string());
+    }
+    match receiver.recv_timeout(patience) {
+        Ok(Ok(listing)) => Reading::Known(listing),
+        Ok(Err(error)) => reading_of_error(&error),
+        Err(error) => failed(&error.to_string()),
+    }
+}
+
+fn reading_of_error<T>(error: &zbus::Error) -> Reading<T> {
+    use std::io::ErrorKind;
+    use zbus::{Error, fdo::Error as Fdo};
+    let failed = || Reading::unparsable("systemd over D-Bus", &error.to_string(), "lists of units");
+    match error {
+        Error::InputOutput(error) | Error::Connection(error, _) => match error.kind() {
+            ErrorKind::NotFound | ErrorKind::ConnectionRefused => Reading::Absent,
+            ErrorKind::PermissionDenied => Reading::Denied,
+            _ => failed(),
+        },
+        Error::FDO(error) => match **error {
+            Fdo::ServiceUnknown(_) | Fdo::NameHasNoOwner(_) => Reading::Absent,
+            Fdo::AccessDenied(_) | Fdo::AuthFailed(_) => Reading::Denied,
+            _ => failed(),
+        },
+        _ => failed(),
+    }
+}
+
+/// One unit of ListUnits: name, description, load state, active state, sub state, followed unit, object, and the
+/// queued job's number, type and object.
+type UnitRow =
+    (String, String, String, String, String, String, OwnedObjectPath, u32, String, OwnedObjectPath);
+
+async fn converse(builder: Builder<'static>) -> zbus::Result<Listing> {
+    let connection = builder.method_timeout(CALL).build().await?;
+    let rows: Vec<UnitRow> = call(&connection, "ListUnits").await?.body().deserialize()?;
+    let files: Vec<(String, String)> = call(&connection, "ListUnitFiles").await?.body().deserialize()?;
+    let loaded = |(name, _, load, active, sub, ..): UnitRow| Loaded { name, load, active, sub };
+    let file = |(path, state)| File { path, state, alias_of: None };
+    let is_kept = |loaded: &Loaded| is_of_interest(&loaded.name);
+    Ok(Listing {
+        loaded: rows.into_iter().map(loaded).filter(is_kept).take(ENTRIES_MAX).collect(),
+        files: files.into_iter().map(file).take(ENTRIES_MAX).collect(),
+    })
+}
+
+async fn call(connection: &Connection, method: &str) -> zbus::Result<zbus::Message> {
+    let manager = Some("org.freedesktop.systemd1.Manager");
+    let path = "/org/freedesktop/systemd1";
+    connection.call_method(Some("org.freedesktop.systemd1"), path, manager, method, &()).await
+}
+
+/// Notes which files are links to another unit's; systemd lists states of aliases under the unit's own name only.
+fn with_aliases(root: &Root, mut listing: Listing) -> Listing {
+    for file in &mut listing.files {
+        let target = root.real_path(&file.path).into_known();
+        let target = target.as_deref().map(base_name).filter(|target| is_of_interest(target));
+        file.alias_of = target.filter(|target| *target != base_name(&file.path)).map(str::to_owned);
+    }
+    listing
+}
+
+fn base_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// One entry a unit. A unit that is not loaded is inactive by systemd's own definition.
+fn join(listing: &Listing) -> BTreeMap<String, Service> {
+    let states: BTreeMap<&str, &str> =
+        listing.files.iter().map(|file| (base_name(&file.path), file.state.as_str())).collect();
+    let enablement = |unit: &str| {
+        let template = template_of(unit).and_then(|template| states.get(template.as_str()).copied());
+        Reading::from_option(states.get(unit).copied().or(template).map(str::to_owned))
+    };
+    let mut units = BTreeMap::new();
+    for file in &listing.files {
+        let unit = base_name(&file.path);
+        if is_of_interest(unit) && file.alias_of.is_none() {
+            let (active, sub) = (Reading::Known("inactive".into()), Reading::Known("dead".into()));
+            units.insert(unit.to_owned(), Service { active, sub, enablement: enablement(unit) });
+        }
+    }
+    // "not-found" units are only named by others; they do not exist.
+    for unit in listing.loaded.iter().filter(|unit| unit.load != "not-found" && is_of_interest(&unit.name)) {
+        let (active, sub) = (Reading::Known(unit.active.clone()), Reading::Known(unit.sub.clone()));
+        units.insert(unit.name.clone(), Service { active, sub, enablement: enablement(&unit.name) });
+    }
+    for file in &listing.files {
+        if let Some(service) = file.alias_of.as_ref().and_then(|target| units.get(target)).cloned() {
+            units.insert(base_name(&file.path).to_owned(), service);
+        }
+    }
+    units
+}
+
+#[cfg(test)]
+mod tests;

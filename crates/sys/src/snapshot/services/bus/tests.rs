@@ -1,0 +1,152 @@
+use super::*;
+use crate::testing::TestTree;
+use std::os::unix::net::{UnixListener, UnixStream};
+
+/// systemd's manager as far as it is asked here.
+struct Manager;
+
+#[zbus::interface(name = "org.freedesktop.systemd1.Manager")]
+impl Manager {
+    #[zbus(name = "ListUnits")]
+    #[allow(clippy::unused_self, reason = "the interface macro calls methods on the object")]
+    fn list_units(&self) -> Vec<UnitRow> {
+        let object = || OwnedObjectPath::try_from("/org/freedesktop/systemd1/unit/x").unwrap();
+        let row = |name: &str, load: &str, active: &str, sub: &str| -> UnitRow {
+            let text = str::to_owned;
+            let nothing = String::new();
+            let (load, active, sub) = (text(load), text(active), text(sub));
+            (text(name), nothing.clone(), load, active, sub, nothing.clone(), object(), 0, nothing, object())
+        };
+        vec![
+            row("chrony.service", "loaded", "active", "running"),
+            row("getty@tty1.service", "loaded", "active", "running"),
+            row("dev-vda.device", "loaded", "active", "plugged"),
+            row("ghost.service", "not-found", "inactive", "dead"),
+        ]
+    }
+
+    #[zbus(name = "ListUnitFiles")]
+    #[allow(clippy::unused_self, reason = "the interface macro calls methods on the object")]
+    fn list_unit_files(&self) -> Vec<(String, String)> {
+        let file = |name: &str, state: &str| (format!("/lib/systemd/system/{name}"), state.to_owned());
+        vec![
+            file("chrony.service", "enabled"),
+            file("chronyd.service", "alias"),
+            file("getty@.service", "disabled"),
+            file("irqbalance.service", "disabled"),
+        ]
+    }
+}
+
+/// What the reader hears of the fake manager over a socket pair.
+fn heard() -> Listing {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let (done, is_done) = mpsc::channel::<()>();
+    let server = thread::spawn(move || {
+        let guid = zbus::Guid::generate();
+        let builder = Builder::unix_stream(theirs).server(guid).p2p();
+        let builder = builder.serve_at("/org/freedesktop/systemd1", Manager);
+        let connection = zbus::block_on(builder.build()).unwrap();
+        // The connection answers on a thread of its own until the reader is done.
+        let _ = is_done.recv();
+        drop(connection);
+    });
+    let listing = ask(Builder::unix_stream(ours).p2p(), Duration::from_secs(60)).into_known();
+    drop(done);
+    server.join().unwrap();
+    listing.unwrap()
+}
+
+#[test]
+fn systemd_is_heard_over_a_socket() {
+    let listing = heard();
+    let loaded: Vec<&str> = listing.loaded.iter().map(|unit| unit.name.as_str()).collect();
+    assert_eq!(loaded, ["chrony.service", "getty@tty1.service", "ghost.service"]);
+    assert_eq!(listing.files.len(), 4);
+}
+
+fn shown(units: &BTreeMap<String, Service>) -> Vec<String> {
+    units.iter().map(|(name, s)| format!("{name} {} {} {}", s.active, s.sub, s.enablement)).collect()
+}
+
+#[test]
+fn a_capture_gives_back_what_was_heard_with_aliases() {
+    let file = |name: &str, state: &str, alias_of: Option<&str>| File {
+        path: format!("/lib/systemd/system/{name}"),
+        state: state.into(),
+        alias_of: alias_of.map(str::to_owned),
+    };
+    let files = vec![
+        file("chrony.service", "enabled", None),
+        file("chronyd.service", "alias", Some("chrony.service")),
+        file("irqbalance.service", "masked", None),
+        file("getty@.service", "disabled", None),
+    ];
+    let loaded = |name: &str, load: &str, active: &str| Loaded {
+        name: name.into(),
+        load: load.into(),
+        active: active.into(),
+        sub: "running".into(),
+    };
+    let listing = Listing {
+        loaded: vec![
+            loaded("chrony.service", "loaded", "active"),
+            loaded("getty@tty1.service", "loaded", "active"),
+            loaded("ghost.service", "not-found", "inactive"),
+        ],
+        files,
+    };
+    let tree =
+        TestTree::new().file("/.lowlat/interface/systemd-units", serde_json::to_vec(&listing).unwrap());
+    let expected = [
+        "chrony.service active running enabled",
+        "chronyd.service active running enabled",
+        "getty@tty1.service active running disabled",
+        "irqbalance.service inactive dead masked",
+    ];
+    assert_eq!(shown(&units(&tree.root()).into_known().unwrap()), expected);
+}
+
+#[test]
+fn links_to_other_units_are_aliases() {
+    let tree = TestTree::new()
+        .file("/lib/systemd/system/chrony.service", "")
+        .link("/etc/systemd/system/chronyd.service", "/lib/systemd/system/chrony.service")
+        .link("/etc/systemd/system/masked.service", "/dev/null");
+    let file = |path: &str| File { path: path.into(), state: "enabled".into(), alias_of: None };
+    let paths = [
+        "/lib/systemd/system/chrony.service",
+        "/etc/systemd/system/chronyd.service",
+        "/etc/systemd/system/masked.service",
+    ];
+    let listing = Listing { loaded: Vec::new(), files: paths.iter().map(|path| file(path)).collect() };
+    let aliases: Vec<Option<String>> =
+        with_aliases(&tree.root(), listing).files.into_iter().map(|file| file.alias_of).collect();
+    assert_eq!(aliases, [None, Some("chrony.service".into()), None]);
+}
+
+#[test]
+fn a_silent_bus_is_given_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("bus");
+    let _listener = UnixListener::bind(&path).unwrap();
+    let builder = Builder::unix_stream(UnixStream::connect(&path).unwrap());
+    assert!(matches!(ask(builder, Duration::from_millis(50)), Reading::Unparsable(_)));
+}
+
+#[test]
+fn no_bus_is_absent() {
+    let answer = ask(Builder::address("unix:path=/nonexistent/bus"), Duration::from_secs(60));
+    assert_eq!(answer, Reading::Absent);
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_bytes_panic(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..100), name in "\\PC{0,20}") {
+        let tree = TestTree::new().file("/.lowlat/interface/systemd-units", &bytes);
+        let _ = units(&tree.root());
+        let file = File { path: name.clone(), state: String::new(), alias_of: Some(name.clone()) };
+        let loaded = Loaded { name, load: String::new(), active: String::new(), sub: String::new() };
+        let _ = join(&Listing { loaded: vec![loaded], files: vec![file] });
+    }
+}

@@ -1,0 +1,183 @@
+//! Units from their files and control groups, where systemd cannot be asked: another root, or no bus.
+
+use super::is_of_interest;
+use crate::Root;
+use lowlat_model::{Reading, snapshot::Service};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Where units are, highest precedence first (systemd.unit(5), "UNIT FILE LOAD PATH").
+const DIRECTORIES: [&str; 5] = [
+    "/etc/systemd/system",
+    "/run/systemd/system",
+    "/usr/local/lib/systemd/system",
+    "/usr/lib/systemd/system",
+    "/lib/systemd/system",
+];
+/// Where enabling leaves links: for good, or until the next boot.
+const ENABLED_IN: [(&str, &str); 2] =
+    [("/etc/systemd/system", "enabled"), ("/run/systemd/system", "enabled-runtime")];
+/// Entries of one directory that are looked at.
+const ENTRIES_MAX: usize = 5_000;
+
+/// The units, or none when no unit directory can be read.
+pub(super) fn units(root: &Root) -> Option<BTreeMap<String, Service>> {
+    let mut places: BTreeMap<String, String> = BTreeMap::new();
+    let mut any = false;
+    for directory in DIRECTORIES {
+        let Some(names) = root.list(directory).into_known() else { continue };
+        any = true;
+        for name in names.into_iter().take(ENTRIES_MAX).filter(|name| is_of_interest(name)) {
+            places.entry(name).or_insert_with_key(|name| format!("{directory}/{name}"));
+        }
+    }
+    if !any {
+        return None;
+    }
+    let wanted = links_of_enabled(root);
+    let mut units = BTreeMap::new();
+    for (name, path) in &places {
+        let unit = alias_target(root, path, name).filter(|target| places.contains_key(target));
+        let unit = unit.as_deref().unwrap_or(name);
+        let path = places.get(unit).unwrap_or(path);
+        let (active, sub) = run_state(root, unit);
+        units
+            .insert(name.clone(), Service { active, sub, enablement: enablement(root, path, unit, &wanted) });
+    }
+    Some(units)
+}
+
+/// The other unit that this file links to.
+fn alias_target(root: &Root, path: &str, name: &str) -> Option<String> {
+    let link = root.read_link(path).into_known()?;
+    let target = link.rsplit('/').next()?;
+    (target != name && is_of_interest(target)).then(|| target.to_owned())
+}
+
+/// Names of the units to which `NAME.wants/` and `NAME.requires/` link, with what the links' home makes of them.
+fn links_of_enabled(root: &Root) -> BTreeMap<String, &'static str> {
+    let mut wanted = BTreeMap::new();
+    for (directory, state) in ENABLED_IN {
+        let names = root.list(directory).into_known().unwrap_or_default();
+        let is_links = |name: &String| matches!(name.rsplit_once('.'), Some((_, "wants" | "requires")));
+        let link_directories: BTreeSet<String> =
+            names.into_iter().take(ENTRIES_MAX).filter(is_links).collect();
+        for links in link_directories {
+            let links = root.list(&format!("{directory}/{links}")).into_known().unwrap_or_default();
+            for name in links.into_iter().take(ENTRIES_MAX) {
+                wanted.entry(name).or_insert(state);
+            }
+        }
+    }
+    wanted
+}
+
+fn enablement(root: &Root, path: &str, unit: &str, wanted: &BTreeMap<String, &str>) -> Reading<String> {
+    let known = |state: &str| Reading::Known(state.to_owned());
+    if root.read_link(path).text() == "/dev/null" {
+        return known("masked");
+    }
+    if let Some(state) = wanted.get(unit) {
+        return known(state);
+    }
+    root.read_bytes(path).map(|bytes| {
+        let text = String::from_utf8_lossy(&bytes);
+        let has_install = text.lines().any(|line| line.trim() == "[Install]");
+        // systemd takes an empty file for a mask.
+        let state = if bytes.is_empty() {
+            "masked"
+        } else if has_install {
+            "disabled"
+        } else {
+            "static"
+        };
+        state.to_owned()
+    })
+}
+
+/// A service whose group holds processes runs. An empty or missing group proves nothing: a one-shot service may be
+/// active without a process.
+fn run_state(root: &Root, unit: &str) -> (Reading<String>, Reading<String>) {
+    let in_second = format!("/sys/fs/cgroup/system.slice/{unit}/cgroup.events");
+    let in_first = format!("/sys/fs/cgroup/systemd/system.slice/{unit}/cgroup.procs");
+    let is_populated = root.read(&in_second).text().lines().any(|line| line.trim() == "populated 1")
+        || !root.read(&in_first).text().is_empty();
+    let is_service = unit.strip_suffix(".service").is_some();
+    if is_service && is_populated {
+        (Reading::Known("active".into()), Reading::Known("running".into()))
+    } else {
+        (Reading::Absent, Reading::Absent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::TestTree;
+
+    fn shown(tree: &TestTree) -> Vec<String> {
+        let units = units(&tree.root()).unwrap();
+        units.iter().map(|(name, s)| format!("{name} {} {} {}", s.active, s.sub, s.enablement)).collect()
+    }
+
+    #[test]
+    fn enablement_and_run_state_come_from_links_and_groups() {
+        let installable = "[Unit]\n[Install]\nWantedBy=multi-user.target\n";
+        let tree = TestTree::new()
+            .file("/usr/lib/systemd/system/chrony.service", installable)
+            .link("/etc/systemd/system/chronyd.service", "/usr/lib/systemd/system/chrony.service")
+            .link(
+                "/etc/systemd/system/multi-user.target.wants/chrony.service",
+                "/usr/lib/systemd/system/chrony.service",
+            )
+            .file("/sys/fs/cgroup/system.slice/chrony.service/cgroup.events", "populated 1\nfrozen 0\n")
+            .file("/usr/lib/systemd/system/irqbalance.service", installable)
+            .link("/etc/systemd/system/irqbalance.service", "/dev/null")
+            .file("/usr/lib/systemd/system/tuned.service", installable)
+            .file("/sys/fs/cgroup/systemd/system.slice/tuned.service/cgroup.procs", "812\n")
+            .file("/usr/lib/systemd/system/once.service", "[Service]\nType=oneshot\n")
+            .file("/sys/fs/cgroup/system.slice/once.service/cgroup.events", "populated 0\n")
+            .file("/etc/systemd/system/emptied.service", "")
+            .file("/usr/lib/systemd/system/fstrim.timer", installable)
+            .link(
+                "/run/systemd/system/timers.target.wants/fstrim.timer",
+                "/usr/lib/systemd/system/fstrim.timer",
+            )
+            .file("/usr/lib/systemd/system/getty@.service", installable)
+            .file("/usr/lib/systemd/system/system.slice", "");
+        let expected = [
+            "chrony.service active running enabled",
+            "chronyd.service active running enabled",
+            "emptied.service absent absent masked",
+            "fstrim.timer absent absent enabled-runtime",
+            "irqbalance.service absent absent masked",
+            "once.service absent absent static",
+            "tuned.service active running disabled",
+        ];
+        assert_eq!(shown(&tree), expected);
+    }
+
+    #[test]
+    fn a_host_without_unit_directories_has_no_units() {
+        assert!(units(&TestTree::new().root()).is_none());
+        assert!(shown(&TestTree::new().dir("/etc/systemd/system")).is_empty());
+    }
+
+    #[test]
+    fn links_in_a_circle_end() {
+        let tree = TestTree::new()
+            .link("/etc/systemd/system/a.service", "b.service")
+            .link("/etc/systemd/system/b.service", "a.service");
+        assert_eq!(shown(&tree).len(), 2);
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
+        #[test]
+        fn no_bytes_panic(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..80)) {
+            let tree = TestTree::new()
+                .file("/etc/systemd/system/a.service", &bytes)
+                .file("/sys/fs/cgroup/system.slice/a.service/cgroup.events", &bytes);
+            assert_eq!(shown(&tree).len(), 1);
+        }
+    }
+}

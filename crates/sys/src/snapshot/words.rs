@@ -1,0 +1,32 @@
+//! The shape of sysfs files that offer several words and bracket the one in force: "always [madvise] never".
+
+use crate::Root;
+use lowlat_model::Reading;
+
+/// The bracketed word of the file, or its only word.
+pub(super) fn chosen(root: &Root, path: &str) -> Reading<String> {
+    root.read(path).parse(path, "words, the one in force in brackets", |text| {
+        let bracketed =
+            text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word.trim());
+        let only =
+            || Some(text).filter(|text| !text.contains(['[', ']']) && !text.contains(char::is_whitespace));
+        bracketed.or_else(only).filter(|word| !word.is_empty()).map(str::to_owned)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::TestTree;
+
+    #[test]
+    fn the_bracketed_or_only_word_is_taken() {
+        let chosen_of = |text: &str| chosen(&TestTree::of(&[("/sys/words", text)]).root(), "/sys/words");
+        assert_eq!(chosen_of("[none] mq-deadline\n").text(), "none");
+        assert_eq!(chosen_of("mq-deadline kyber [bfq] none").text(), "bfq");
+        assert_eq!(chosen_of("none\n").text(), "none");
+        for junk in ["", "a b", "]a[", "[]", "["] {
+            assert!(matches!(chosen_of(junk), Reading::Unparsable(_)), "{junk}");
+        }
+    }
+}
