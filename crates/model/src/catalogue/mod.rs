@@ -4,7 +4,9 @@
 
 mod compare;
 mod finding;
+mod firmware;
 mod judge;
+mod judge_each;
 mod setting;
 mod sysctl_numa;
 
@@ -28,7 +30,8 @@ pub struct Context<'a> {
 }
 
 /// The families of settings.
-const FAMILIES: &[&[Setting]] = &[sysctl_numa::SETTINGS];
+const FAMILIES: &[&[Setting]] =
+    &[firmware::PLATFORM, firmware::PROCESSOR, firmware::MEMORY, firmware::POWER, sysctl_numa::SETTINGS];
 
 /// Every setting of the catalogue.
 pub fn settings() -> impl Iterator<Item = &'static Setting> {
