@@ -6,6 +6,7 @@ pub mod audit;
 pub mod catalogue;
 pub mod cmdline;
 mod cpuset;
+pub mod diff;
 pub mod histogram;
 pub mod jitter;
 pub mod kernel_version;
