@@ -12,5 +12,7 @@ pub use doubts::{ClockState, choose};
 pub use frequency::{ClockError, Frequency, FrequencySource, frequency_of};
 pub use scale::TickScale;
 
+pub(crate) use counter::ticks_between;
+
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod cpuid;
