@@ -1,1 +1,7 @@
-//! lowlat: measure.
+//! Measurements of lowlat. Each gives a raw record; the study of it is pure and lives in `lowlat-model`.
+
+pub mod affinity;
+pub mod clock;
+pub mod jitter;
+
+pub use affinity::{AffinityError, pin_to};

@@ -14,6 +14,7 @@ mod reading;
 pub mod result;
 mod role;
 pub mod snapshot;
+pub mod statistics;
 pub mod topology;
 
 pub use allocation::Allocation;

@@ -1,0 +1,176 @@
+//! Where threads may run, for CPU numbers of any size.
+//!
+//! The C library's `cpu_set_t` ends at 1,024 CPUs, so the kernel's own calls are used with masks as long as needed.
+
+use lowlat_model::{CPU_ID_MAX, CpuSet};
+use std::{ffi::c_ulong, io, thread};
+use thiserror::Error;
+
+/// Bits in a word of the kernel's masks.
+const WORD_BITS: u32 = c_ulong::BITS;
+/// Words in the longest mask: one bit for each CPU number that is accepted.
+const WORDS_MAX: usize = (CPU_ID_MAX / WORD_BITS) as usize + 1;
+
+/// Why a thread can't be put where it should run.
+#[derive(Debug, Error)]
+pub enum AffinityError {
+    /// The kernel refused the mask.
+    #[error(
+        "cannot run on CPUs {cpus}: {source}; name CPUs that are online and inside this process's cpuset"
+    )]
+    Set {
+        /// The CPUs asked for.
+        cpus: CpuSet,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The kernel took only part of the mask.
+    #[error(
+        "the kernel allows only CPUs {granted} of {cpus}; name CPUs that are online and inside this process's cpuset"
+    )]
+    Partial {
+        /// The CPUs asked for.
+        cpus: CpuSet,
+        /// What the kernel made of it.
+        granted: CpuSet,
+    },
+    /// The mask of the thread can't be read.
+    #[error("cannot read on which CPUs this thread may run: {0}")]
+    Get(io::Error),
+}
+
+/// Lets the calling thread, and what it starts later, run on these CPUs and no others.
+///
+/// # Errors
+/// [`AffinityError`] when the kernel refuses any of the CPUs. The kernel drops CPUs that are offline or outside of
+/// the cpuset without a word, so the mask is read back; then the thread runs on what was granted.
+pub fn pin_to(cpus: &CpuSet) -> Result<(), AffinityError> {
+    set(cpus)?;
+    let granted = current()?;
+    if granted == *cpus { Ok(()) } else { Err(AffinityError::Partial { cpus: cpus.clone(), granted }) }
+}
+
+/// The CPUs on which the calling thread may run.
+///
+/// # Errors
+/// [`AffinityError::Get`] when the kernel gives no answer.
+pub fn current() -> Result<CpuSet, AffinityError> {
+    let mut words: Vec<c_ulong> = vec![0; WORDS_MAX];
+    let this_thread: libc::pid_t = 0;
+    // SAFETY: the buffer is alive and as long as the length says; the kernel writes no more than that into it.
+    let bytes = unsafe {
+        libc::syscall(
+            libc::SYS_sched_getaffinity,
+            this_thread,
+            size_of_val(words.as_slice()),
+            words.as_mut_ptr(),
+        )
+    };
+    if bytes < 0 {
+        return Err(AffinityError::Get(io::Error::last_os_error()));
+    }
+    Ok(set_of(&words))
+}
+
+/// Those of `cpus` on which this process could run, whatever mask it has now: the kernel bounds a mask by the
+/// cpuset and by what is online, not by the mask before. Asked in a thread of its own, so nothing changes here.
+///
+/// # Errors
+/// [`AffinityError::Get`] when the kernel gives no answer.
+pub fn settable(cpus: &CpuSet) -> Result<CpuSet, AffinityError> {
+    thread::scope(|scope| {
+        let asking = thread::Builder::new().name("lowlat-ask".into()).spawn_scoped(scope, || {
+            // EINVAL is the answer when no CPU is left.
+            if set(cpus).is_err() { Ok(CpuSet::new()) } else { current() }
+        });
+        match asking.map(thread::ScopedJoinHandle::join) {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) => Err(AffinityError::Get(io::Error::other("the asking thread died"))),
+            Err(error) => Err(AffinityError::Get(error)),
+        }
+    })
+}
+
+fn set(cpus: &CpuSet) -> Result<(), AffinityError> {
+    let words = words_of(cpus);
+    let this_thread: libc::pid_t = 0;
+    // SAFETY: the mask is alive and as long as the length says; the kernel only reads it. Bits beyond the kernel's
+    // own CPU count are ignored by it.
+    let result = unsafe {
+        libc::syscall(libc::SYS_sched_setaffinity, this_thread, size_of_val(words.as_slice()), words.as_ptr())
+    };
+    if result == 0 {
+        return Ok(());
+    }
+    Err(AffinityError::Set { cpus: cpus.clone(), source: io::Error::last_os_error() })
+}
+
+fn words_of(cpus: &CpuSet) -> Vec<c_ulong> {
+    let count = cpus.highest().map_or(1, |highest| (highest / WORD_BITS) as usize + 1);
+    let mut words = vec![0; count];
+    for cpu in cpus.iter() {
+        if let Some(word) = words.get_mut((cpu / WORD_BITS) as usize) {
+            *word |= 1 << (cpu % WORD_BITS);
+        }
+    }
+    words
+}
+
+fn set_of(words: &[c_ulong]) -> CpuSet {
+    (0_u32..)
+        .zip(words)
+        .flat_map(|(index, word)| {
+            (0..WORD_BITS).filter(move |bit| word >> bit & 1 != 0).map(move |bit| index * WORD_BITS + bit)
+        })
+        .collect::<CpuSet>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_of_any_size_survive() {
+        for highest in [0, 1, 63, 64, 1_023, 1_024, 4_095, CPU_ID_MAX] {
+            let cpus: CpuSet = [0, highest / 2, highest].into_iter().collect();
+            let words = words_of(&cpus);
+            assert!(words.len() <= WORDS_MAX);
+            assert_eq!(set_of(&words), cpus);
+        }
+        assert_eq!(set_of(&words_of(&CpuSet::new())), CpuSet::new());
+    }
+
+    #[test]
+    fn a_pinned_thread_runs_there() {
+        thread::spawn(|| {
+            let allowed = current().unwrap();
+            let highest = allowed.highest().unwrap();
+            pin_to(&CpuSet::of(highest)).unwrap();
+            assert_eq!(current().unwrap(), CpuSet::of(highest));
+            assert_eq!(settable(&allowed).unwrap(), allowed, "a narrow mask does not bound what may be set");
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn cpus_that_are_not_there_are_named() {
+        thread::spawn(|| {
+            let allowed = current().unwrap();
+            let beyond = CPU_ID_MAX - 3;
+            let error = pin_to(&CpuSet::of(beyond)).unwrap_err();
+            assert!(error.to_string().starts_with("cannot run on CPUs 65532:"), "{error}");
+            let mut wanted = allowed.clone();
+            wanted.insert(beyond);
+            match pin_to(&wanted) {
+                Err(AffinityError::Partial { granted, .. }) => assert_eq!(granted, allowed),
+                other => panic!("{other:?}"),
+            }
+            assert!(pin_to(&CpuSet::new()).is_err());
+            assert_eq!(settable(&wanted).unwrap(), allowed);
+            assert_eq!(settable(&CpuSet::of(beyond)).unwrap(), CpuSet::new());
+        })
+        .join()
+        .unwrap();
+    }
+}

@@ -1,0 +1,136 @@
+//! Reading the counter: the TSC on x86-64, the architected counter on aarch64, CLOCK_MONOTONIC_RAW elsewhere.
+
+use lowlat_model::CpuId;
+
+/// A counter that only goes up, and the CPU it is read on.
+///
+/// The sampler is generic over it, so that a test can feed a sequence of readings.
+pub trait Counter {
+    /// The present value, in ticks.
+    fn now(&self) -> u64;
+
+    /// The CPU that runs this, when it can be told. Called outside of the loop's turns only.
+    fn cpu(&self) -> Option<CpuId> {
+        // SAFETY: sched_getcpu takes no argument and touches no memory of ours.
+        CpuId::try_from(unsafe { libc::sched_getcpu() }).ok()
+    }
+}
+
+/// The counters there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CounterKind {
+    /// The time stamp counter of x86-64.
+    Tsc,
+    /// The virtual count of the architected timer of aarch64.
+    Cntvct,
+    /// The kernel's raw monotonic clock, in nanoseconds.
+    MonotonicRaw,
+}
+
+impl CounterKind {
+    /// The name in result documents.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tsc => "tsc",
+            Self::Cntvct => "cntvct",
+            Self::MonotonicRaw => "clock_monotonic_raw",
+        }
+    }
+}
+
+/// The counter of the processor itself, read by one instruction; on other architectures the kernel's raw clock.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ArchCounter;
+
+/// `CLOCK_MONOTONIC_RAW` through the vDSO, in nanoseconds: no adjustment by NTP.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct MonotonicRaw;
+
+impl ArchCounter {
+    /// Which counter this is here.
+    pub const KIND: CounterKind = if cfg!(target_arch = "x86_64") {
+        CounterKind::Tsc
+    } else if cfg!(target_arch = "aarch64") {
+        CounterKind::Cntvct
+    } else {
+        CounterKind::MonotonicRaw
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Counter for ArchCounter {
+    /// A plain RDTSC, neither RDTSCP nor fenced.
+    ///
+    /// Out of order, RDTSC can read early or late by what is in flight, some tens of nanoseconds. It cannot lose an
+    /// interruption: interrupts, NMIs, SMIs and faults are precise. When one is taken between two readings, the
+    /// older has retired, and the younger is thrown away and runs again after the return. So the gap between them
+    /// holds the whole interruption. A fence would only make the turn longer, and with it the shortest
+    /// interruption that can be told from a turn.
+    #[inline(always)]
+    fn now(&self) -> u64 {
+        // SAFETY: RDTSC is part of x86-64 and reads no memory. A process that forbade it itself by
+        // prctl(PR_SET_TSC) would get SIGSEGV; this one does not.
+        unsafe { core::arch::x86_64::_rdtsc() }
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+impl Counter for ArchCounter {
+    /// ISB, then the virtual count: without the barrier the counter may be read ahead of earlier instructions
+    /// (Arm ARM, CNTVCT_EL0), and successive readings could be merged by the core.
+    #[inline(always)]
+    fn now(&self) -> u64 {
+        let count: u64;
+        // SAFETY: Linux lets EL0 read CNTVCT_EL0; neither instruction touches memory, the stack or the flags.
+        unsafe {
+            core::arch::asm!("isb", "mrs {}, cntvct_el0", out(reg) count, options(nomem, nostack, preserves_flags));
+        }
+        count
+    }
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+impl Counter for ArchCounter {
+    #[inline(always)]
+    fn now(&self) -> u64 {
+        MonotonicRaw.now()
+    }
+}
+
+impl Counter for MonotonicRaw {
+    #[inline(always)]
+    fn now(&self) -> u64 {
+        nanoseconds(rustix::time::ClockId::MonotonicRaw)
+    }
+}
+
+/// Ticks from one reading to a later one, over a wrap too; `None` when the later one is lower.
+#[inline]
+pub(crate) fn ticks_between(before: u64, now: u64) -> Option<u64> {
+    let ticks = now.wrapping_sub(before);
+    (ticks <= i64::MAX.cast_unsigned()).then_some(ticks)
+}
+
+/// A kernel clock in nanoseconds.
+pub(crate) fn nanoseconds(clock: rustix::time::ClockId) -> u64 {
+    let time = rustix::time::clock_gettime(clock);
+    // Monotonic clocks count from boot and are never negative.
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    let rest = u64::try_from(time.tv_nsec).unwrap_or(0);
+    seconds.saturating_mul(1_000_000_000).saturating_add(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_counters_go_on() {
+        for _ in 0..3 {
+            let (tick, raw) = (ArchCounter.now(), MonotonicRaw.now());
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            assert!(ArchCounter.now() > tick);
+            assert!(MonotonicRaw.now() >= raw + 1_000_000);
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! What CPUID says of the TSC.
+
+use core::arch::x86_64::{__cpuid, __cpuid_count};
+
+/// Crystal frequencies outside of these bounds are no TSC's (leaf 0x15 is filled in by hypervisors too).
+const HZ_MIN: u64 = 100_000_000;
+const HZ_MAX: u64 = 20_000_000_000;
+
+/// Whether the TSC ticks at one rate in all power states (leaf 0x8000_0007, EDX bit 8: "invariant TSC").
+pub fn is_tsc_invariant() -> bool {
+    let highest = __cpuid(0x8000_0000).eax;
+    highest >= 0x8000_0007 && __cpuid(0x8000_0007).edx & 1 << 8 != 0
+}
+
+/// Frequency of the TSC by leaf 0x15: crystal (ECX, Hz) times EBX over EAX. `None` where the processor does not
+/// name its crystal.
+pub fn crystal_hz() -> Option<u64> {
+    if __cpuid(0).eax < 0x15 {
+        return None;
+    }
+    let leaf = __cpuid_count(0x15, 0);
+    ratio_hz(leaf.eax, leaf.ebx, leaf.ecx)
+}
+
+fn ratio_hz(denominator: u32, numerator: u32, crystal_hz: u32) -> Option<u64> {
+    let product = u64::from(crystal_hz) * u64::from(numerator);
+    plausible(product.checked_div(u64::from(denominator))?)
+}
+
+/// Frequency of the TSC in the hypervisor's timing leaf (0x4000_0010, EAX in kHz), where the guest is told.
+///
+/// The leaf was VMware's; KVM and others follow it when they fill it in. Hyper-V numbers its leaves otherwise.
+pub fn hypervisor_hz() -> Option<u64> {
+    if __cpuid(1).ecx & 1 << 31 == 0 {
+        return None;
+    }
+    let top = __cpuid(0x4000_0000);
+    let is_hyper_v = (top.ebx, top.ecx, top.edx) == (0x7263_694d, 0x666f_736f, 0x7648_2074);
+    if is_hyper_v || top.eax < 0x4000_0010 {
+        return None;
+    }
+    plausible(u64::from(__cpuid(0x4000_0010).eax) * 1_000)
+}
+
+fn plausible(hz: u64) -> Option<u64> {
+    (HZ_MIN..=HZ_MAX).contains(&hz).then_some(hz)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ratio_is_that_of_the_manual() {
+        // A 24 MHz crystal times 168 over 2, as Skylake clients have it.
+        assert_eq!(ratio_hz(2, 168, 24_000_000), Some(2_016_000_000));
+        assert_eq!(ratio_hz(0, 168, 24_000_000), None);
+        assert_eq!(ratio_hz(2, 0, 24_000_000), None);
+        assert_eq!(ratio_hz(2, 168, 0), None, "a crystal that is not named");
+        assert_eq!(ratio_hz(1, u32::MAX, u32::MAX), None);
+    }
+}

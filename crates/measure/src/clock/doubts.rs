@@ -1,0 +1,172 @@
+//! What makes a counter doubtful, seen before and after a run.
+
+use super::{ArchCounter, Counter, CounterKind, MonotonicRaw, TickScale, counter::nanoseconds};
+use lowlat_model::Reading;
+use lowlat_sys::Root;
+use rustix::time::ClockId;
+
+const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+const CLOCKSOURCES: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
+
+/// Share by which counter and kernel clock may part during a run: 200 parts in a million. Crystals are good to 100.
+const DRIFT_PPM_MAX: f64 = 200.0;
+/// Shorter runs can't tell a drift from the time it takes to read both.
+const DRIFT_RUN_NS_MIN: u64 = 500_000_000;
+/// A host that was suspended for less than this was not.
+const SUSPENDED_NS_MIN: u64 = 10_000_000;
+
+/// The clocks of a host at one moment.
+#[derive(Debug, Clone)]
+pub struct ClockState {
+    ticks: u64,
+    raw_ns: u64,
+    monotonic_ns: u64,
+    boottime_ns: u64,
+    clocksource: Reading<String>,
+}
+
+impl ClockState {
+    /// Reads the clocks.
+    pub fn read(root: &Root) -> Self {
+        Self {
+            ticks: ArchCounter.now(),
+            raw_ns: MonotonicRaw.now(),
+            monotonic_ns: nanoseconds(ClockId::Monotonic),
+            boottime_ns: nanoseconds(ClockId::Boottime),
+            clocksource: root.read(CLOCKSOURCE),
+        }
+    }
+
+    /// What happened to the clocks between two states, one sentence each.
+    pub fn doubts_until(&self, after: &Self, kind: CounterKind, scale: TickScale) -> Vec<String> {
+        let mut doubts = Vec::new();
+        let asleep = |state: &Self| state.boottime_ns.saturating_sub(state.monotonic_ns);
+        let suspended_ns = asleep(after).saturating_sub(asleep(self));
+        if suspended_ns >= SUSPENDED_NS_MIN {
+            doubts.push(format!(
+                "The host was suspended for {:.3} s during the run; the interruption of that length is the suspend.",
+                suspended_ns as f64 / 1e9
+            ));
+        }
+        if self.clocksource != after.clocksource {
+            doubts.push(format!(
+                "The kernel changed its clock source during the run, from {} to {}: it no longer trusts the first.",
+                self.clocksource, after.clocksource
+            ));
+        }
+        let raw_ns = after.raw_ns.saturating_sub(self.raw_ns);
+        if kind != CounterKind::MonotonicRaw && raw_ns >= DRIFT_RUN_NS_MIN && suspended_ns < SUSPENDED_NS_MIN
+        {
+            let counted_ns = scale.ns(after.ticks.saturating_sub(self.ticks));
+            let ppm = (counted_ns as f64 / raw_ns as f64 - 1.0) * 1e6;
+            if ppm.abs() > DRIFT_PPM_MAX {
+                doubts.push(format!(
+                    "The counter {} ran {ppm:+.0} parts in a million against CLOCK_MONOTONIC_RAW; lengths err as much.",
+                    kind.name()
+                ));
+            }
+        }
+        doubts
+    }
+}
+
+/// The counter to use on this host, and why it is doubtful.
+///
+/// The processor's own counter, unless it is a TSC that is not invariant and that the kernel does not offer as a
+/// clock source either: then its rate may change under the measurement, and the kernel's clock is used.
+pub fn choose(root: &Root) -> (CounterKind, Vec<String>) {
+    let kind = ArchCounter::KIND;
+    if kind != CounterKind::Tsc {
+        return (kind, Vec::new());
+    }
+    choose_tsc(
+        is_tsc_invariant(),
+        &root.read(CLOCKSOURCES).map(|text| text.split_whitespace().any(|name| name == "tsc")),
+        &root.read(CLOCKSOURCE),
+    )
+}
+
+fn choose_tsc(
+    is_invariant: bool,
+    is_offered: &Reading<bool>,
+    clocksource: &Reading<String>,
+) -> (CounterKind, Vec<String>) {
+    let mut doubts = Vec::new();
+    match (is_invariant, is_offered.known()) {
+        (true, Some(false)) => doubts.push(
+            "The kernel does not offer the TSC as a clock source, so it may differ between CPUs: lengths hold, but \
+             moments on different CPUs can't be compared."
+                .to_owned(),
+        ),
+        (false, Some(true)) => doubts.push(
+            "The processor does not call its TSC invariant, though the kernel offers it as a clock source: lengths \
+             may err when the clock frequency changes."
+                .to_owned(),
+        ),
+        (false, _) => {
+            doubts.push(
+                "The TSC is not invariant on this host, so CLOCK_MONOTONIC_RAW was read instead: the loop is longer \
+                 and short interruptions can't be told."
+                    .to_owned(),
+            );
+            return (CounterKind::MonotonicRaw, doubts);
+        }
+        (true, _) => {}
+    }
+    if let Some(name) = clocksource.known().filter(|name| *name != "tsc" && is_offered.known() == Some(&true))
+    {
+        doubts.push(format!("The kernel keeps its time by {name} although it could use the TSC."));
+    }
+    (CounterKind::Tsc, doubts)
+}
+
+#[cfg(target_arch = "x86_64")]
+fn is_tsc_invariant() -> bool {
+    super::cpuid::is_tsc_invariant()
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn is_tsc_invariant() -> bool {
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(seconds: u64, slept_s: u64, ticks_ppm: u64, clocksource: &str) -> ClockState {
+        ClockState {
+            ticks: seconds * 1_000 * (1_000_000 + ticks_ppm),
+            raw_ns: seconds * 1_000_000_000,
+            monotonic_ns: seconds * 1_000_000_000,
+            boottime_ns: (seconds + slept_s) * 1_000_000_000,
+            clocksource: Reading::Known(clocksource.into()),
+        }
+    }
+
+    #[test]
+    fn a_quiet_run_raises_no_doubt() {
+        let scale = TickScale::new(1_000_000_000);
+        let doubts =
+            |after: ClockState| state(0, 5, 0, "tsc").doubts_until(&after, CounterKind::Tsc, scale).join(" ");
+        assert_eq!(doubts(state(60, 5, 50, "tsc")), "");
+        assert!(doubts(state(60, 5, 500, "tsc")).contains("+500 parts in a million"));
+        assert!(doubts(state(60, 65, 500, "tsc")).starts_with("The host was suspended for 60.000 s"));
+        assert!(doubts(state(60, 5, 0, "hpet")).contains("from tsc to hpet"));
+    }
+
+    #[test]
+    fn the_tsc_is_used_unless_nobody_vouches_for_it() {
+        let clock = |name: &str| Reading::Known(name.to_owned());
+        let tsc = |invariant, offered: Reading<bool>, name| choose_tsc(invariant, &offered, &clock(name));
+        assert_eq!(tsc(true, Reading::Known(true), "tsc"), (CounterKind::Tsc, vec![]));
+        assert_eq!(tsc(true, Reading::Absent, "tsc"), (CounterKind::Tsc, vec![]));
+        assert_eq!(tsc(false, Reading::Known(false), "hpet").0, CounterKind::MonotonicRaw);
+        for (invariant, offered, name) in
+            [(true, false, "hpet"), (false, true, "tsc"), (true, true, "kvm-clock")]
+        {
+            let (kind, doubts) = tsc(invariant, Reading::Known(offered), name);
+            assert_eq!((kind, doubts.len()), (CounterKind::Tsc, 1), "{doubts:?}");
+        }
+    }
+}

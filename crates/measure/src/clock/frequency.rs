@@ -1,0 +1,139 @@
+//! How fast the counter ticks, from the best source there is.
+
+use super::{ArchCounter, CounterKind, calibrate, perf_page};
+use lowlat_sys::Root;
+use std::fmt;
+use thiserror::Error;
+
+/// A module outside of the mainline kernel publishes the kernel's calibrated frequency here.
+const TSC_FREQ_KHZ: &str = "/sys/devices/system/cpu/cpu0/tsc_freq_khz";
+
+/// Ticks in a second, and who says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frequency {
+    /// Ticks in a second.
+    pub hz: u64,
+    /// Where that comes from.
+    pub source: FrequencySource,
+}
+
+/// Where a frequency comes from, best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FrequencySource {
+    /// The clock counts nanoseconds.
+    Definition,
+    /// `CNTFRQ_EL0`, which firmware sets (aarch64).
+    CounterRegister,
+    /// CPUID leaf 0x15, with the crystal named.
+    CpuidCrystal,
+    /// CPUID leaf 0x4000_0010, the hypervisor's.
+    CpuidHypervisor,
+    /// The kernel's calibration, off a perf event's page.
+    PerfPage,
+    /// The kernel's calibration, off `tsc_freq_khz`.
+    Sysfs,
+    /// Measured here against CLOCK_MONOTONIC_RAW.
+    Measured,
+}
+
+impl fmt::Display for FrequencySource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Definition => "definition (counts nanoseconds)",
+            Self::CounterRegister => "cntfrq_el0",
+            Self::CpuidCrystal => "cpuid 0x15",
+            Self::CpuidHypervisor => "hypervisor (cpuid 0x40000010)",
+            Self::PerfPage => "kernel (perf mmap)",
+            Self::Sysfs => "kernel (tsc_freq_khz)",
+            Self::Measured => "measured against CLOCK_MONOTONIC_RAW (median of five windows of 200 ms)",
+        })
+    }
+}
+
+/// Why a counter can't be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum ClockError {
+    /// The counter did not advance while the kernel's clock did.
+    #[error(
+        "the counter {0} stands still on this host, so no time can be measured by it; boot without notsc"
+    )]
+    StandsStill(&'static str),
+}
+
+/// The frequency of a counter of this host.
+///
+/// # Errors
+/// [`ClockError`] when nobody names it and it can't be measured because the counter stands still.
+pub fn frequency_of(kind: CounterKind, root: &Root) -> Result<Frequency, ClockError> {
+    let named = match kind {
+        CounterKind::MonotonicRaw => Some((1_000_000_000, FrequencySource::Definition)),
+        CounterKind::Cntvct => counter_register().map(|hz| (hz, FrequencySource::CounterRegister)),
+        CounterKind::Tsc => tsc(root),
+    };
+    named
+        .or_else(|| calibrate::measure_hz(&ArchCounter).map(|hz| (hz, FrequencySource::Measured)))
+        .map(|(hz, source)| Frequency { hz, source })
+        .ok_or(ClockError::StandsStill(kind.name()))
+}
+
+fn tsc(root: &Root) -> Option<(u64, FrequencySource)> {
+    cpuid()
+        .or_else(|| perf_page::counter_hz().map(|hz| (hz, FrequencySource::PerfPage)))
+        .or_else(|| sysfs_hz(root).map(|hz| (hz, FrequencySource::Sysfs)))
+}
+
+#[cfg(target_arch = "x86_64")]
+fn cpuid() -> Option<(u64, FrequencySource)> {
+    use super::cpuid;
+    cpuid::crystal_hz()
+        .map(|hz| (hz, FrequencySource::CpuidCrystal))
+        .or_else(|| cpuid::hypervisor_hz().map(|hz| (hz, FrequencySource::CpuidHypervisor)))
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn cpuid() -> Option<(u64, FrequencySource)> {
+    None
+}
+
+fn sysfs_hz(root: &Root) -> Option<u64> {
+    let khz: u64 = root.read_as(TSC_FREQ_KHZ, "kHz as a number").into_known()?;
+    khz.checked_mul(1_000).filter(|hz| *hz > 0)
+}
+
+#[cfg(target_arch = "aarch64")]
+fn counter_register() -> Option<u64> {
+    let hz: u64;
+    // SAFETY: Linux lets EL0 read CNTFRQ_EL0; the instruction touches no memory.
+    unsafe { core::arch::asm!("mrs {}, cntfrq_el0", out(reg) hz, options(nomem, nostack, preserves_flags)) };
+    // Firmware that forgot to set it leaves zero.
+    (hz > 0).then_some(hz)
+}
+
+#[cfg(not(target_arch = "aarch64"))]
+fn counter_register() -> Option<u64> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever source is taken, the counter must keep to it against the kernel's clock.
+    #[test]
+    fn the_named_frequency_is_the_measured_one() {
+        let named = frequency_of(ArchCounter::KIND, &Root::live()).unwrap();
+        let measured = calibrate::measure_hz(&ArchCounter).unwrap();
+        eprintln!("{} Hz by {}; measured {measured}", named.hz, named.source);
+        assert!(named.hz.abs_diff(measured) < named.hz / 1_000, "{named:?}, measured {measured}");
+    }
+
+    #[test]
+    fn the_file_is_read_in_khz() {
+        let root =
+            |text: &str| Root::in_memory("test", [(TSC_FREQ_KHZ.to_owned(), text.as_bytes().to_vec())]);
+        assert_eq!(sysfs_hz(&root("2596132\n")), Some(2_596_132_000));
+        for junk in ["", "0", "-3", "18446744073709551615", "fast"] {
+            assert_eq!(sysfs_hz(&root(junk)), None, "{junk}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! One CPU's sampler: a state machine over a counter, so that tests can feed it any sequence of readings.
+
+use super::{
+    live::Live,
+    recorder::Recorder,
+    spin::{STRETCH_TURNS, spin},
+};
+use crate::clock::{Counter, ticks_between};
+use lowlat_model::CpuId;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Interruptions of the recording itself that are recorded in a row; beyond, time goes to the recording.
+const RECORDING_INTERRUPTED_MAX: u32 = 8;
+
+/// What a sampler is to do.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan {
+    /// The CPU it is pinned to.
+    pub cpu: CpuId,
+    /// A gap of at least this long is an interruption.
+    pub threshold_ticks: u64,
+    /// How long to run.
+    pub duration_ticks: u64,
+    /// What recording one interruption takes, as calibrated.
+    pub recording_ticks: u64,
+    /// By how much a recording must be longer than that before it counts as interrupted itself.
+    pub slack_ticks: u64,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outcome {
+    /// The first reading.
+    pub first: u64,
+    /// The last reading that belongs to this CPU.
+    pub last: u64,
+    /// Turns of the loop.
+    pub turns: u64,
+    /// Ticks that went into recording.
+    pub recording_ticks: u64,
+    /// Readings below the one before.
+    pub backward_count: u64,
+    /// Where the thread found itself, when that was another CPU.
+    pub moved_to: Option<CpuId>,
+}
+
+impl Outcome {
+    /// Ticks from the first reading to the last.
+    pub fn run_ticks(&self) -> u64 {
+        ticks_between(self.first, self.last).unwrap_or(0)
+    }
+}
+
+/// Samples until the time is up, `stop` is raised or the thread finds itself on another CPU.
+///
+/// `stop` is looked at once in [`STRETCH_TURNS`] turns. It is read only, so its line stays shared in every core's
+/// cache and costs a hit, as long as nothing else is written beside it.
+pub fn sample<C: Counter>(
+    counter: &C,
+    plan: &Plan,
+    recorder: &mut Recorder,
+    live: &Live,
+    stop: &AtomicBool,
+) -> Outcome {
+    let first = counter.now();
+    let mut outcome =
+        Outcome { first, last: first, turns: 0, recording_ticks: 0, backward_count: 0, moved_to: None };
+    loop {
+        let stretch = spin(counter, outcome.last, plan.threshold_ticks, STRETCH_TURNS);
+        outcome.turns += u64::from(stretch.turns);
+        outcome.last = stretch.now;
+        if stretch.gap() >= plan.threshold_ticks {
+            if ticks_between(stretch.before, stretch.now).is_none() {
+                outcome.backward_count += 1;
+            } else if let Some(cpu) = counter.cpu().filter(|cpu| *cpu != plan.cpu) {
+                // The gap is the move, not an interruption of this CPU's; the record ends before it.
+                outcome.last = stretch.before;
+                outcome.moved_to = Some(cpu);
+                return outcome;
+            } else {
+                record(recorder, live, stretch.before, stretch.now);
+                resume(counter, plan, recorder, live, &mut outcome);
+            }
+        }
+        // Relaxed: a lone flag, and no data is handed over by it.
+        if outcome.run_ticks() >= plan.duration_ticks || stop.load(Ordering::Relaxed) {
+            outcome.moved_to = counter.cpu().filter(|cpu| *cpu != plan.cpu);
+            return outcome;
+        }
+    }
+}
+
+fn record(recorder: &mut Recorder, live: &Live, before: u64, now: u64) {
+    recorder.record(before, now);
+    live.show(recorder.count(), recorder.ticks_total(), recorder.ticks_max());
+}
+
+/// Takes up the loop after a recording, with a fresh reading as the last one.
+///
+/// So the recording's own time is no interruption; it is added to `recording_ticks` instead. When it took longer
+/// than calibrated by the slack, it was itself interrupted: the surplus is recorded too. Cold caches make a
+/// recording longer than calibrated by some hundred nanoseconds, which the slack must allow for; a shorter
+/// interruption in this very time stays unseen, and `recording_ticks` bounds how much time that is.
+fn resume<C: Counter>(counter: &C, plan: &Plan, recorder: &mut Recorder, live: &Live, outcome: &mut Outcome) {
+    for _ in 0..RECORDING_INTERRUPTED_MAX {
+        let began = outcome.last;
+        let now = counter.now();
+        outcome.last = now;
+        let Some(taken) = ticks_between(began, now) else {
+            outcome.backward_count += 1;
+            return;
+        };
+        if taken < plan.recording_ticks.saturating_add(plan.slack_ticks) {
+            outcome.recording_ticks += taken;
+            return;
+        }
+        outcome.recording_ticks += plan.recording_ticks;
+        record(recorder, live, began.wrapping_add(plan.recording_ticks), now);
+    }
+    let now = counter.now();
+    outcome.recording_ticks += ticks_between(outcome.last, now).unwrap_or(0);
+    outcome.last = now;
+}

@@ -1,0 +1,138 @@
+//! The time series of a run: one bin a second, wider ones when the run is so long that there would be too many.
+
+use crate::clock::TickScale;
+use lowlat_model::jitter::JitterSecond;
+use std::{hint::black_box, time::Duration};
+
+/// Bins at most: a day of seconds.
+pub const BINS_MAX: u64 = 86_400;
+
+/// How many bins of which width a run gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SeriesPlan {
+    /// Width of a bin in whole seconds.
+    pub bin_s: u64,
+    /// How many.
+    pub count: usize,
+}
+
+impl SeriesPlan {
+    /// For a run of this length.
+    pub fn of(duration: Duration) -> Self {
+        let seconds = duration.as_secs() + u64::from(duration.subsec_nanos() > 0);
+        let bin_s = seconds.div_ceil(BINS_MAX).max(1);
+        let count = usize::try_from(seconds.div_ceil(bin_s).max(1)).expect("at most BINS_MAX bins");
+        Self { bin_s, count }
+    }
+
+    /// Width of a bin.
+    pub fn bin_ns(&self) -> u64 {
+        self.bin_s * 1_000_000_000
+    }
+}
+
+/// The bins of one CPU, in ticks.
+#[derive(Debug)]
+pub struct Series {
+    bins: Vec<Bin>,
+    bin_ticks: u64,
+    scale: TickScale,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Bin {
+    count: u64,
+    ticks_total: u64,
+    ticks_max: u64,
+}
+
+impl Series {
+    /// All bins, empty.
+    pub fn new(plan: SeriesPlan, scale: TickScale) -> Self {
+        Self {
+            bins: vec![Bin::default(); plan.count],
+            bin_ticks: scale.hz().saturating_mul(plan.bin_s).max(1),
+            scale,
+        }
+    }
+
+    /// Writes to each bin, so that its memory is there.
+    pub fn touch(&mut self) {
+        self.bins.fill(Bin { count: 1, ..Bin::default() });
+        // The write must not be taken for one that the next one overwrites.
+        black_box(&mut self.bins);
+        self.clear();
+    }
+
+    /// Empties all bins.
+    pub fn clear(&mut self) {
+        self.bins.fill(Bin::default());
+    }
+
+    /// Counts an interruption in the bin in which it ended; one that outlasts the run in the last.
+    pub fn record(&mut self, end: u64, length: u64) {
+        let last = self.bins.len().saturating_sub(1);
+        let index = usize::try_from(end / self.bin_ticks).map_or(last, |index| index.min(last));
+        if let Some(bin) = self.bins.get_mut(index) {
+            bin.count += 1;
+            bin.ticks_total = bin.ticks_total.saturating_add(length);
+            bin.ticks_max = bin.ticks_max.max(length);
+        }
+    }
+
+    /// The bins that the run reached.
+    pub fn into_seconds(mut self, run_ticks: u64) -> Vec<JitterSecond> {
+        let reached = usize::try_from(run_ticks.div_ceil(self.bin_ticks)).unwrap_or(usize::MAX);
+        self.bins.truncate(reached);
+        let scale = self.scale;
+        self.bins
+            .into_iter()
+            .map(|bin| JitterSecond {
+                count: bin.count,
+                ns_total: scale.ns(bin.ticks_total),
+                ns_max: scale.ns(bin.ticks_max),
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_bins_is_bounded() {
+        let plan = |seconds, ns| {
+            let plan = SeriesPlan::of(Duration::new(seconds, ns));
+            (plan.bin_s, plan.count)
+        };
+        assert_eq!(plan(0, 1), (1, 1));
+        assert_eq!(plan(1, 0), (1, 1));
+        assert_eq!(plan(1, 1), (1, 2));
+        assert_eq!(plan(86_400, 0), (1, 86_400));
+        assert_eq!(plan(86_400, 1), (2, 43_201));
+        assert_eq!(plan(365 * 86_400, 0), (365, 86_400));
+    }
+
+    #[test]
+    fn a_gap_over_a_boundary_counts_where_it_ended() {
+        let mut series = Series::new(SeriesPlan::of(Duration::from_secs(3)), TickScale::new(1_000));
+        series.record(999, 10);
+        series.record(1_000, 10);
+        series.record(1_005, 20);
+        series.record(3_200, 400);
+        let counts = |seconds: &[JitterSecond]| -> Vec<(u64, u64)> {
+            seconds.iter().map(|second| (second.count, second.ns_max / 1_000_000)).collect()
+        };
+        assert_eq!(counts(&series.into_seconds(3_200)), [(1, 10), (2, 20), (1, 400)]);
+    }
+
+    #[test]
+    fn a_run_cut_short_has_no_empty_tail() {
+        let series = || Series::new(SeriesPlan::of(Duration::from_secs(10)), TickScale::new(1_000));
+        assert_eq!(series().into_seconds(0).len(), 0);
+        assert_eq!(series().into_seconds(1).len(), 1);
+        assert_eq!(series().into_seconds(2_000).len(), 2);
+        assert_eq!(series().into_seconds(u64::MAX).len(), 10);
+    }
+}

@@ -1,0 +1,88 @@
+//! Time that the hypervisor took, per CPU, from /proc/stat.
+
+use lowlat_model::{CpuId, Reading};
+use lowlat_sys::Root;
+use std::collections::BTreeMap;
+
+const STAT: &str = "/proc/stat";
+/// Where `steal` stands after the CPU's name (Documentation/filesystems/proc.rst, since Linux 2.6.11).
+const STEAL_FIELD: usize = 7;
+
+/// Steal of each CPU, in ticks of the kernel's accounting (10 ms on nearly all kernels).
+#[derive(Debug, Clone)]
+pub struct Steal {
+    cpus: Reading<BTreeMap<CpuId, u64>>,
+    ticks_per_s: u64,
+}
+
+impl Steal {
+    /// Reads /proc/stat.
+    pub fn read(root: &Root) -> Self {
+        let cpus = root.read(STAT).parse(STAT, "lines such as \"cpu0 1 2 3 4 5 6 7 8\"", parse);
+        Self { cpus, ticks_per_s: rustix::param::clock_ticks_per_second().max(1) }
+    }
+
+    /// What was taken from a CPU between two readings, in nanoseconds.
+    pub fn ns_until(&self, after: &Self, cpu: CpuId) -> Reading<u64> {
+        let of =
+            |steal: &Self| steal.cpus.as_ref().and_then(|cpus| Reading::from_option(cpus.get(&cpu).copied()));
+        of(self).and_then(|before| {
+            of(after).map(|after| {
+                // The kernel's sums can step back by rounding; nothing was taken then.
+                let ticks = u128::from(after.saturating_sub(before));
+                u64::try_from(ticks * 1_000_000_000 / u128::from(self.ticks_per_s)).unwrap_or(u64::MAX)
+            })
+        })
+    }
+}
+
+/// `None` when a line of a CPU is not what it should be, or when there is none.
+fn parse(text: &str) -> Option<BTreeMap<CpuId, u64>> {
+    let mut cpus = BTreeMap::new();
+    for line in text.lines() {
+        let mut words = line.split_ascii_whitespace();
+        let Some(number) = words.next().and_then(|name| name.strip_prefix("cpu")) else { break };
+        if number.is_empty() {
+            continue;
+        }
+        cpus.insert(number.parse().ok()?, words.nth(STEAL_FIELD)?.parse().ok()?);
+    }
+    (!cpus.is_empty()).then_some(cpus)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn steal(text: &str) -> Steal {
+        let root = Root::in_memory("test", [(STAT.to_owned(), text.as_bytes().to_vec())]);
+        Steal { ticks_per_s: 100, ..Steal::read(&root) }
+    }
+
+    #[test]
+    fn the_difference_is_per_cpu() {
+        let before =
+            steal("cpu  9 9 9 9 9 9 9 12 0 0\ncpu0 1 0 1 1 1 0 1 5 0 0\ncpu3 1 0 1 1 1 0 1 7 0 0\nintr 9\n");
+        let after =
+            steal("cpu  9 9 9 9 9 9 9 16 0 0\ncpu0 1 0 1 1 1 0 1 8 0 0\ncpu3 1 0 1 1 1 0 1 6 0 0\nintr 9\n");
+        assert_eq!(before.ns_until(&after, 0), Reading::Known(30_000_000));
+        assert_eq!(before.ns_until(&after, 3), Reading::Known(0), "never below zero");
+        assert_eq!(before.ns_until(&after, 1), Reading::Absent);
+    }
+
+    #[test]
+    fn what_is_no_stat_is_unparsable() {
+        for junk in ["", "cpu0 1 2 3", "cpu0 1 2 3 4 5 6 7 x", "cpux 1 2 3 4 5 6 7 8", "intr 1"] {
+            assert!(matches!(steal(junk).ns_until(&steal(junk), 0), Reading::Unparsable(_)), "{junk:?}");
+        }
+        let gone = Steal::read(&Root::in_memory("test", []));
+        assert_eq!(gone.ns_until(&gone, 0), Reading::Absent);
+    }
+
+    #[test]
+    fn this_host_is_read() {
+        let root = Root::live();
+        let (before, after) = (Steal::read(&root), Steal::read(&root));
+        assert!(before.ns_until(&after, 0).is_known());
+    }
+}

@@ -1,0 +1,273 @@
+//! Runs of the sampler on this host, with interruptions of known moments and lengths put in its way.
+//!
+//! No test asserts an upper time: the machine may be busy with anything else.
+
+use lowlat_measure::{
+    affinity,
+    clock::{ArchCounter, Counter, TickScale},
+    jitter::{JitterOptions, JitterProgress, run},
+    pin_to,
+};
+use lowlat_model::{
+    CpuId, CpuSet,
+    histogram::decode,
+    jitter::{JitterCpu, JitterRecord, study},
+};
+use lowlat_sys::Root;
+use std::{
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+static STOP_NEVER: AtomicBool = AtomicBool::new(false);
+
+/// Two runs at a time would only measure each other.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn allowed() -> CpuSet {
+    affinity::current().unwrap()
+}
+
+fn quiet(_: &JitterProgress) {}
+
+fn measure(options: &JitterOptions) -> JitterRecord {
+    run(&Root::live(), options, &STOP_NEVER, &quiet).unwrap()
+}
+
+/// What must hold in every record.
+fn check(record: &JitterRecord, cpu: &JitterCpu) {
+    let count = cpu.interruption_count;
+    assert_eq!(decode(&cpu.histogram).unwrap().len(), count, "CPU {}", cpu.cpu);
+    assert_eq!(cpu.seconds.iter().map(|second| second.count).sum::<u64>(), count);
+    assert!(cpu.worst.is_sorted_by(|a, b| a.length_ns >= b.length_ns));
+    assert!(cpu.first.is_sorted_by_key(|one| one.at_ns));
+    assert_eq!(cpu.worst.first().map_or(0, |one| one.length_ns), cpu.interruption_ns_max);
+    assert!(cpu.worst.iter().chain(&cpu.first).all(|one| one.length_ns >= record.threshold_ns));
+    assert!(cpu.interruption_ns_total >= count * record.threshold_ns);
+    assert!(cpu.interruption_ns_total + cpu.recording_ns_total <= cpu.runtime_ns, "{cpu:?}");
+    assert!(cpu.loop_count > 0 && cpu.loop_period_ns > 0.0 && cpu.loop_floor_ns <= cpu.loop_period_ns);
+}
+
+#[test]
+fn each_allowed_cpu_is_sampled_for_the_time_asked() {
+    let _alone = alone();
+    let progress = AtomicU32::new(0);
+    let options = JitterOptions::new(allowed(), Duration::from_secs(1));
+    let seen = |now: &JitterProgress| {
+        assert_eq!(now.cpus.len(), now.cpu_count);
+        progress.fetch_add(1, Ordering::Relaxed);
+    };
+    let record = run(&Root::live(), &options, &STOP_NEVER, &seen).unwrap();
+    assert_eq!(record.cpus.iter().map(|cpu| cpu.cpu).collect::<CpuSet>(), allowed());
+    assert!(record.threshold_ns >= 100 && record.counter_hz > 0 && record.start_ticks > 0);
+    assert!(progress.load(Ordering::Relaxed) > 0);
+    for cpu in &record.cpus {
+        check(&record, cpu);
+        assert!(!cpu.has_moved && cpu.runtime_ns >= 1_000_000_000, "{cpu:?}");
+        assert!(cpu.steal_ns.is_known());
+    }
+    let study = study(&record).unwrap();
+    assert_eq!(study.all.count, record.cpus.iter().map(|cpu| cpu.interruption_count).sum::<u64>());
+    assert!(study.all.rate.unwrap().per_s_high > 0.0);
+    assert_eq!(allowed(), options.cpus, "the calling thread may run where it could before");
+}
+
+#[test]
+fn one_cpu_and_nothing_kept() {
+    let _alone = alone();
+    let cpu = allowed().highest().unwrap();
+    let options = JitterOptions {
+        worst_count: 0,
+        first_count: 0,
+        threshold_ns: Some(1_000),
+        ..JitterOptions::new(CpuSet::of(cpu), Duration::from_millis(200))
+    };
+    let record = measure(&options);
+    assert_eq!((record.threshold_ns, record.cpus.len()), (1_000, 1));
+    assert!(record.cpus[0].worst.is_empty() && record.cpus[0].first.is_empty());
+    assert_eq!(decode(&record.cpus[0].histogram).unwrap().len(), record.cpus[0].interruption_count);
+}
+
+#[test]
+fn stop_keeps_what_was_measured() {
+    let _alone = alone();
+    let stop = AtomicBool::new(false);
+    let options = JitterOptions::new(allowed(), Duration::from_secs(3_600));
+    let raise = |now: &JitterProgress| {
+        if now.elapsed >= Duration::from_millis(200) {
+            stop.store(true, Ordering::Relaxed);
+        }
+    };
+    let record = run(&Root::live(), &options, &stop, &raise).unwrap();
+    for cpu in &record.cpus {
+        check(&record, cpu);
+        assert!(cpu.runtime_ns >= 200_000_000 && cpu.runtime_ns < record.duration_ns);
+        assert!(cpu.seconds.len() < 3_600);
+    }
+    // Raised from the start, it is still a record.
+    let record = run(&Root::live(), &options, &stop, &quiet).unwrap();
+    assert_eq!(record.cpus.len(), allowed().len());
+}
+
+/// A time in which a thread had the CPU for itself, in ticks: its own readings lie close together all the way.
+struct Held {
+    from: u64,
+    to: u64,
+}
+
+/// Spins for `ticks` and gives the stretches in which nobody took the CPU away.
+fn hold(ticks: u64, gap_ticks_max: u64) -> Vec<Held> {
+    let began = ArchCounter.now();
+    let (mut held, mut from, mut last) = (Vec::new(), began, began);
+    while last - began < ticks {
+        let now = ArchCounter.now();
+        if now - last > gap_ticks_max {
+            held.push(Held { from, to: last });
+            from = now;
+        }
+        last = now;
+    }
+    held.push(Held { from, to: last });
+    held
+}
+
+/// Each stretch of at least `ns_min` that lies inside of the run must lie inside of one interruption: two threads
+/// cannot run on one CPU at once.
+fn check_recall(record: &JitterRecord, held: &[Held], ns_min: u64) -> usize {
+    let scale = TickScale::new(record.counter_hz);
+    let cpu = &record.cpus[0];
+    // Far enough from both ends for the sampler to be surely at work; readings are rounded to the nanosecond.
+    let (margin, rounding) = (50_000_000, 2);
+    let mut found = 0;
+    for one in held.iter().filter(|one| one.from > record.start_ticks) {
+        let (from, to) = (scale.ns(one.from - record.start_ticks), scale.ns(one.to - record.start_ticks));
+        if to - from < ns_min || from < margin || to + margin > cpu.runtime_ns {
+            continue;
+        }
+        let is_found = cpu
+            .first
+            .iter()
+            .any(|seen| seen.at_ns <= from + rounding && seen.at_ns + seen.length_ns + rounding >= to);
+        assert!(is_found, "nothing found over {from}..{to} ns");
+        found += 1;
+    }
+    found
+}
+
+fn injected_run(cpu: CpuId, inject: impl FnOnce(&AtomicBool) -> Option<Vec<Held>> + Send) -> Option<usize> {
+    let options = JitterOptions {
+        threshold_ns: Some(50_000),
+        first_count: 65_536,
+        ..JitterOptions::new(CpuSet::of(cpu), Duration::from_millis(1_500))
+    };
+    let over = AtomicBool::new(false);
+    let (record, held) = thread::scope(|scope| {
+        let over = &over;
+        let injector = scope.spawn(move || {
+            pin_to(&CpuSet::of(cpu)).unwrap();
+            inject(over)
+        });
+        let record = measure(&options);
+        over.store(true, Ordering::Relaxed);
+        (record, injector.join().unwrap())
+    });
+    check(&record, &record.cpus[0]);
+    Some(check_recall(&record, &held?, 500_000))
+}
+
+#[test]
+fn a_busy_neighbour_is_found_each_time_it_runs() {
+    let _alone = alone();
+    let cpu = allowed().highest().unwrap();
+    let found = injected_run(cpu, |over| {
+        let mut held = Vec::new();
+        // Gaps above 20 us split a stretch; a tick is at most 1 ns on every counter that is read here.
+        while !over.load(Ordering::Relaxed) {
+            held.extend(hold(40_000_000, 20_000));
+        }
+        Some(held)
+    });
+    eprintln!("found {found:?} of the busy neighbour's turns");
+    assert!(found.unwrap() > 0, "the neighbour never ran for half a millisecond on end");
+}
+
+#[test]
+fn every_injected_interruption_is_found() {
+    let _alone = alone();
+    let cpu = allowed().highest().unwrap();
+    let found = injected_run(cpu, |over| {
+        if !become_fifo() {
+            return None;
+        }
+        let mut held = Vec::new();
+        while !over.load(Ordering::Relaxed) {
+            held.extend(hold(6_000_000, 20_000));
+            thread::sleep(Duration::from_millis(50));
+        }
+        Some(held)
+    });
+    match found {
+        None => eprintln!("skipped: SCHED_FIFO is not permitted here"),
+        Some(found) => {
+            eprintln!("found all {found} injected interruptions");
+            assert!(found > 0);
+        }
+    }
+}
+
+fn become_fifo() -> bool {
+    let parameters = libc::sched_param { sched_priority: 10 };
+    let this_thread = 0;
+    // SAFETY: the parameters are alive through the call, which only reads them.
+    unsafe { libc::sched_setscheduler(this_thread, libc::SCHED_FIFO, &raw const parameters) == 0 }
+}
+
+#[test]
+fn a_sampler_that_is_moved_away_keeps_what_it_measured() {
+    let _alone = alone();
+    let (from, to) = (allowed().highest().unwrap(), allowed().lowest().unwrap());
+    if from == to {
+        eprintln!("skipped: moving a thread needs two CPUs");
+        return;
+    }
+    let options = JitterOptions::new(CpuSet::of(from), Duration::from_millis(1_500));
+    let moved = AtomicBool::new(false);
+    let shove = |now: &JitterProgress| {
+        if now.elapsed >= Duration::from_millis(200) && !moved.swap(true, Ordering::Relaxed) {
+            shove_thread(&format!("lowlat/{from}"), to);
+        }
+    };
+    let record = run(&Root::live(), &options, &STOP_NEVER, &shove).unwrap();
+    let cpu = &record.cpus[0];
+    check(&record, cpu);
+    assert!(cpu.has_moved && cpu.cpu == from, "{cpu:?}");
+    let told = format!("The sampler of CPU {from} was found on CPU {to} after ");
+    assert!(record.warnings.iter().any(|warning| warning.starts_with(&told)), "{:?}", record.warnings);
+}
+
+/// What the kernel does to a thread whose CPU goes offline.
+fn shove_thread(name: &str, to: CpuId) {
+    let root = Root::live();
+    for task in root.list("/proc/self/task").into_known().unwrap() {
+        if root.read(&format!("/proc/self/task/{task}/comm")).text() != name {
+            continue;
+        }
+        // SAFETY: a cpu_set_t is plain bits, all zero is the empty set; `to` is an allowed CPU of a test machine and
+        // so below its 1,024 bits. The set is alive through the call, which only reads it.
+        let result = unsafe {
+            let mut set: libc::cpu_set_t = std::mem::zeroed();
+            libc::CPU_SET(to as usize, &mut set);
+            libc::sched_setaffinity(task.parse().unwrap(), size_of::<libc::cpu_set_t>(), &raw const set)
+        };
+        assert_eq!(result, 0);
+        return;
+    }
+    panic!("no thread {name}");
+}

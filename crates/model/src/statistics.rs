@@ -1,0 +1,245 @@
+//! Statistics of rare events: exact intervals for a rate, and which percentiles a count can carry.
+
+use serde::{Deserialize, Serialize};
+
+/// The confidence of every interval here.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// The tail that each side of a two-sided interval leaves out.
+const TAIL: f64 = (1.0 - CONFIDENCE) / 2.0;
+
+/// The standard normal quantile of `1 - TAIL`.
+const NORMAL_QUANTILE: f64 = 1.959_963_984_540_054;
+
+/// Counts above this use the Wilson-Hilferty cube-root form of the same interval; a test holds the two together.
+const EXACT_COUNT_MAX: u64 = 1_000_000;
+
+/// Halvings of the bracket around a limit; a double has 53 bits.
+const BISECTIONS: u32 = 80;
+
+/// A rate of events with its two-sided 95 % interval.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct RateInterval {
+    /// Events per second.
+    pub per_s: f64,
+    /// Lower limit. Zero when nothing was seen.
+    pub per_s_low: f64,
+    /// Upper limit. Above zero even when nothing was seen: none in ten seconds does not say never.
+    pub per_s_high: f64,
+}
+
+impl RateInterval {
+    /// The rate of `count` events in `exposure_s` seconds (core-seconds, when cores are added up).
+    ///
+    /// The limits are exact for a Poisson process (Garwood 1936): the lower is the rate at which that many or more
+    /// had a chance of 2.5 %, the upper the rate at which that many or fewer had. Events that come in bursts are
+    /// no Poisson process; for them the interval is too narrow.
+    ///
+    /// `None` when the exposure is not above zero.
+    pub fn of(count: u64, exposure_s: f64) -> Option<Self> {
+        if !exposure_s.is_finite() || exposure_s <= 0.0 {
+            return None;
+        }
+        let (low, high) = poisson_mean_interval(count);
+        Some(Self {
+            per_s: count as f64 / exposure_s,
+            per_s_low: low / exposure_s,
+            per_s_high: high / exposure_s,
+        })
+    }
+
+    /// Whether the two intervals share no rate, so that a difference is shown.
+    pub fn is_apart_from(&self, other: &Self) -> bool {
+        self.per_s_high < other.per_s_low || other.per_s_high < self.per_s_low
+    }
+}
+
+/// The exact two-sided 95 % interval of a Poisson mean after `count` events (Garwood 1936).
+pub fn poisson_mean_interval(count: u64) -> (f64, f64) {
+    let low = if count == 0 { 0.0 } else { gamma_quantile(count, -1.0) };
+    (low, gamma_quantile(count + 1, 1.0))
+}
+
+/// The quantile of a gamma distribution with this whole shape and scale 1 that leaves [`TAIL`] on the side of
+/// `sign`. A gamma of shape `n` below `x` and a Poisson of mean `x` reaching `n` are the same event.
+fn gamma_quantile(shape: u64, sign: f64) -> f64 {
+    let near = wilson_hilferty(shape, sign);
+    if shape > EXACT_COUNT_MAX {
+        return near;
+    }
+    let wanted = if sign < 0.0 { 1.0 - TAIL } else { TAIL };
+    // `poisson_below` falls with the mean from 1 to 0, so the bracket holds the limit for every shape >= 1.
+    let (mut low, mut high) = (0.0, near.max(1.0) * 4.0 + 4.0);
+    for _ in 0..BISECTIONS {
+        let middle = f64::midpoint(low, high);
+        if poisson_below(shape, middle) > wanted {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    f64::midpoint(low, high)
+}
+
+/// Wilson and Hilferty (1931): the cube root of a gamma variable is nearly normal.
+fn wilson_hilferty(shape: u64, sign: f64) -> f64 {
+    let n = shape as f64;
+    let root = 1.0 - 1.0 / (9.0 * n) + sign * NORMAL_QUANTILE / (3.0 * n.sqrt());
+    n * root.max(0.0).powi(3)
+}
+
+/// The chance that a Poisson variable of this mean stays below `n`, for `n` of at least 1.
+///
+/// Sums the tail that does not hold the mode, where terms only fall, and stops when they no longer count.
+fn poisson_below(n: u64, mean: f64) -> f64 {
+    let smallest = f64::EPSILON / 16.0;
+    if mean <= 0.0 {
+        return 1.0;
+    }
+    let first = poisson_mass(n - 1, mean);
+    if mean >= n as f64 {
+        let (mut term, mut sum) = (first, first);
+        for k in (1..n).rev() {
+            term *= k as f64 / mean;
+            sum += term;
+            if term <= sum * smallest {
+                break;
+            }
+        }
+        return sum.min(1.0);
+    }
+    let (mut term, mut above) = (first, 0.0);
+    // Each term is at most mean / n below 1 times the one before; near 1 it takes some tens of standard deviations.
+    for k in n..n.saturating_add(10 * EXACT_COUNT_MAX) {
+        term *= mean / k as f64;
+        above += term;
+        if term <= above * smallest {
+            break;
+        }
+    }
+    (1.0 - above).max(0.0)
+}
+
+fn poisson_mass(n: u64, mean: f64) -> f64 {
+    (n as f64 * mean.ln() - mean - ln_factorial(n)).exp()
+}
+
+/// The natural logarithm of `n!`: summed below 32, by Stirling's series above, where it errs less than a double does.
+fn ln_factorial(n: u64) -> f64 {
+    if n < 32 {
+        return (2..=n).map(|k| (k as f64).ln()).sum();
+    }
+    let x = n as f64;
+    let series = 1.0 / (12.0 * x) - 1.0 / (360.0 * x.powi(3)) + 1.0 / (1260.0 * x.powi(5));
+    x * x.ln() - x + 0.5 * (2.0 * std::f64::consts::PI * x).ln() + series
+}
+
+/// Whether `count` samples can carry this quantile.
+///
+/// The rule: a two-sided 95 % interval for the quantile must exist within the samples, whatever their distribution.
+/// The largest of `count` samples lies below the quantile with chance `quantile^count`, the smallest above it with
+/// `(1 - quantile)^count`; both must be at most 2.5 %. So the median needs 6 samples, p90 36, p99 368, p99.9 3,688.
+pub fn carries_quantile(count: u64, quantile: f64) -> bool {
+    if !(quantile > 0.0 && quantile < 1.0) {
+        return false;
+    }
+    let count = count as f64;
+    let ln_tail = TAIL.ln();
+    count * quantile.ln() <= ln_tail && count * (-quantile).ln_1p() <= ln_tail
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(a: f64, b: f64, relative: f64) -> bool {
+        (a - b).abs() <= relative * b.abs().max(f64::MIN_POSITIVE)
+    }
+
+    /// Tables of the exact limits (half the chi-square quantiles), as printed in textbooks to four digits or more.
+    #[test]
+    fn limits_agree_with_the_tables() {
+        let table = [
+            (0, 0.0, 3.688_879_454),
+            (1, 0.025_317_808, 5.571_643_391),
+            (2, 0.242_209_279, 7.224_687_668),
+            (5, 1.623_486_390, 11.668_332_1),
+            (10, 4.795_389_0, 18.390_356),
+            (100, 81.363_96, 121.627_4),
+        ];
+        for (count, low, high) in table {
+            let (a, b) = poisson_mean_interval(count);
+            assert!(close(a, low, 1e-5) && close(b, high, 1e-5), "{count}: {a}..{b}, table {low}..{high}");
+        }
+    }
+
+    #[test]
+    fn ten_events_in_8540_core_seconds_are_an_interval() {
+        let rate = RateInterval::of(10, 8_540.0).unwrap();
+        assert!(close(rate.per_s, 0.001_170_96, 1e-5), "{rate:?}");
+        assert!(close(rate.per_s_low, 0.000_561_5, 1e-3), "{rate:?}");
+        assert!(close(rate.per_s_high, 0.002_153_4, 1e-3), "{rate:?}");
+    }
+
+    /// The definition itself: at the limits, the tails hold 2.5 %.
+    #[test]
+    fn the_tails_hold_what_they_should() {
+        for count in [1, 3, 17, 31, 32, 33, 500, 40_000, EXACT_COUNT_MAX - 1] {
+            let (low, high) = poisson_mean_interval(count);
+            assert!(close(1.0 - poisson_below(count, low), TAIL, 1e-6), "{count}, low {low}");
+            assert!(close(poisson_below(count + 1, high), TAIL, 1e-6), "{count}, high {high}");
+            assert!(low < count as f64 && high > count as f64);
+        }
+    }
+
+    /// `poisson_below` against the plain sum of its definition.
+    #[test]
+    fn the_tail_sum_is_the_plain_sum() {
+        for (n, mean) in [(1_u64, 0.2_f64), (4, 2.0), (4, 9.0), (20, 19.5), (20, 20.5)] {
+            let mut term = (-mean).exp();
+            let mut plain = term;
+            for k in 1..n {
+                term *= mean / k as f64;
+                plain += term;
+            }
+            assert!(close(poisson_below(n, mean), plain, 1e-12), "{n} {mean}");
+        }
+    }
+
+    #[test]
+    fn the_form_for_large_counts_meets_the_exact_one() {
+        for sign in [-1.0, 1.0] {
+            let exact = gamma_quantile(EXACT_COUNT_MAX, sign);
+            assert!(close(wilson_hilferty(EXACT_COUNT_MAX, sign), exact, 1e-8), "{sign}");
+        }
+        let (low, high) = poisson_mean_interval(u64::from(u32::MAX) * 1_000);
+        assert!(low < high && low.is_finite() && high.is_finite());
+    }
+
+    #[test]
+    fn an_exposure_of_nothing_has_no_rate() {
+        for exposure in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert_eq!(RateInterval::of(3, exposure), None);
+        }
+        let none = RateInterval::of(0, 10.0).unwrap();
+        assert!(none.per_s_low.abs() < f64::EPSILON && none.per_s_high > 0.3);
+    }
+
+    #[test]
+    fn a_difference_is_shown_only_when_the_intervals_part() {
+        let rate = |count| RateInterval::of(count, 100.0).unwrap();
+        assert!(!rate(10).is_apart_from(&rate(15)));
+        assert!(rate(10).is_apart_from(&rate(100)));
+        assert!(rate(100).is_apart_from(&rate(10)));
+    }
+
+    #[test]
+    fn the_count_decides_which_quantiles_are_given() {
+        for (quantile, needed) in [(0.5, 6), (0.9, 36), (0.99, 368), (0.999, 3_688), (0.9999, 36_887)] {
+            assert!(carries_quantile(needed, quantile), "{quantile}");
+            assert!(!carries_quantile(needed - 1, quantile), "{quantile}");
+        }
+        assert!(!carries_quantile(u64::MAX, 0.0) && !carries_quantile(u64::MAX, 1.0));
+        assert!(!carries_quantile(0, 0.5) && !carries_quantile(10, f64::NAN));
+    }
+}
