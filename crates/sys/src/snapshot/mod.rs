@@ -10,6 +10,7 @@ mod kernel;
 mod knobs;
 mod memory;
 mod nics;
+mod pci;
 mod services;
 mod tasks;
 mod topology;

@@ -1,0 +1,92 @@
+//! Answers of the ethtool family to facts. Numbers of attributes are those of linux/ethtool_netlink.h.
+
+use super::message::{Attributes, text, u32_at};
+use lowlat_model::snapshot::{Channels, Coalescing, Rings, Timestamping};
+use std::collections::BTreeMap;
+
+fn number(answer: &Attributes<'_>, kind: u16) -> Option<u32> {
+    u32_at(answer.value_of(kind)?, 0)
+}
+
+fn flag(answer: &Attributes<'_>, kind: u16) -> Option<bool> {
+    answer.value_of(kind)?.first().map(|byte| *byte != 0)
+}
+
+/// The kernel leaves out the kinds of queues of which there can be none.
+pub(super) fn channels(answer: &[u8]) -> Channels {
+    let count = |kind| number(&Attributes(answer), kind).unwrap_or(0);
+    Channels {
+        rx_max: count(2),
+        tx_max: count(3),
+        combined_max: count(5),
+        rx: count(6),
+        tx: count(7),
+        combined: count(9),
+    }
+}
+
+/// The kernel leaves out the rings that cannot be.
+pub(super) fn rings(answer: &[u8]) -> Rings {
+    let count = |kind| number(&Attributes(answer), kind).unwrap_or(0);
+    Rings { rx_max: count(2), tx_max: count(5), rx: count(6), tx: count(9) }
+}
+
+/// The kernel leaves out what the driver does not support.
+pub(super) fn coalescing(answer: &[u8]) -> Coalescing {
+    let answer = Attributes(answer);
+    Coalescing {
+        rx_usecs: number(&answer, 2),
+        rx_frames: number(&answer, 3),
+        tx_usecs: number(&answer, 6),
+        tx_frames: number(&answer, 7),
+        adaptive_rx: flag(&answer, 11),
+        adaptive_tx: flag(&answer, 12),
+    }
+}
+
+/// Every feature is listed among those that the hardware may change; those that are on stand in the active list.
+pub(super) fn features(answer: &[u8]) -> BTreeMap<String, bool> {
+    const HARDWARE: u16 = 2;
+    const ACTIVE: u16 = 4;
+    let answer = Attributes(answer);
+    let mut features = BTreeMap::new();
+    for (kind, is_on) in [(HARDWARE, false), (ACTIVE, true)] {
+        let bits = answer.value_of(kind).map(bits).into_iter().flatten();
+        features.extend(bits.filter(|bit| !bit.name.is_empty()).map(|bit| (bit.name, is_on)));
+    }
+    features
+}
+
+/// Bits of SOF_TIMESTAMPING (linux/net_tstamp.h).
+const TX_HARDWARE: u32 = 0;
+const RX_HARDWARE: u32 = 2;
+
+pub(super) fn timestamping(answer: &[u8]) -> Timestamping {
+    const FLAGS: u16 = 2;
+    const PHC_INDEX: u16 = 5;
+    let answer = Attributes(answer);
+    let flags: Vec<Bit> = answer.value_of(FLAGS).map(bits).into_iter().flatten().collect();
+    let has = |index| flags.iter().any(|bit| bit.index == Some(index));
+    Timestamping {
+        hardware_rx: has(RX_HARDWARE),
+        hardware_tx: has(TX_HARDWARE),
+        phc_index: number(&answer, PHC_INDEX),
+    }
+}
+
+struct Bit {
+    index: Option<u32>,
+    name: String,
+}
+
+/// The bits of a bitset in its long form. Of a list without a mask each is set.
+fn bits(bitset: &[u8]) -> impl Iterator<Item = Bit> {
+    const BITS: u16 = 3;
+    const INDEX: u16 = 1;
+    const NAME: u16 = 2;
+    let bits = Attributes(Attributes(bitset).value_of(BITS).unwrap_or_default());
+    bits.map(|(_, bit)| {
+        let bit = Attributes(bit);
+        Bit { index: number(&bit, INDEX), name: bit.value_of(NAME).map(text).unwrap_or_default() }
+    })
+}

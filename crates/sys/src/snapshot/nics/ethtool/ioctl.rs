@@ -1,0 +1,167 @@
+//! The older way to a driver: the SIOCETHTOOL ioctl and its structures (linux/ethtool.h).
+//!
+//! It cannot tell an unsupported coalescing value from a zero: both are zero here, as `ethtool -c` shows them.
+
+use super::{
+    Driver,
+    message::{text, u32_at},
+};
+use lowlat_model::snapshot::{Channels, Coalescing, Rings, Timestamping};
+use rustix::{
+    io::Errno,
+    ioctl::{Opcode, Updater},
+    net::{AddressFamily, SocketFlags, SocketType, socket_with},
+};
+use std::collections::BTreeMap;
+
+const SIOCETHTOOL: Opcode = 0x8946;
+/// Names in string sets (ETH_GSTRING_LEN).
+const NAME_BYTES: usize = 32;
+/// Features of which names are asked; kernels have some sixty.
+const FEATURES_MAX: usize = 1_024;
+/// The set of the features' names (ETH_SS_FEATURES).
+const FEATURE_NAMES: u32 = 4;
+
+/// The commands, each with the bytes of the structure that it fills.
+mod command {
+    pub(super) const DRIVER: (u32, usize) = (0x03, 196);
+    pub(super) const COALESCING: (u32, usize) = (0x0E, 23 * 4);
+    pub(super) const RINGS: (u32, usize) = (0x10, 9 * 4);
+    pub(super) const STRINGS: u32 = 0x1B;
+    pub(super) const SET_SIZES: u32 = 0x37;
+    pub(super) const FEATURES: u32 = 0x3A;
+    pub(super) const CHANNELS: (u32, usize) = (0x3C, 9 * 4);
+    pub(super) const TIMESTAMPING: (u32, usize) = (0x41, 11 * 4);
+}
+
+/// `struct ifreq`: a name and a union that is at least this large; the kernel copies no more than its own size, 40
+/// bytes on 64-bit and 32 bytes on 32-bit machines.
+#[repr(C)]
+struct InterfaceRequest {
+    name: [u8; 16],
+    data: *mut u8,
+    rest: [u8; 16],
+}
+
+/// Runs one command; `data` begins with its number and is filled in place.
+///
+/// # Safety
+/// `data` must be as long as everything that the kernel writes for the command in it.
+unsafe fn run(interface: &str, data: &mut [u8]) -> Result<(), Errno> {
+    let mut name = [0; 16];
+    // The last byte stays zero. A longer name is no interface's (IFNAMSIZ).
+    let place = name.get_mut(..interface.len()).filter(|place| place.len() < 16).ok_or(Errno::NODEV)?;
+    place.copy_from_slice(interface.as_bytes());
+    let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+    let mut request = InterfaceRequest { name, data: data.as_mut_ptr(), rest: [0; 16] };
+    // SAFETY: SIOCETHTOOL reads and writes a `struct ifreq`, which `InterfaceRequest` is laid out as and no smaller
+    // than. It follows the pointer in it to `data`, which is borrowed mutably for the whole call and by this
+    // function's contract long enough for what the kernel writes. The kernel keeps neither pointer.
+    unsafe { rustix::ioctl::ioctl(&socket, Updater::<SIOCETHTOOL, _>::new(&mut request)) }
+}
+
+/// The structure that a command of fixed size fills.
+fn fixed(interface: &str, (command, size): (u32, usize)) -> Result<Vec<u8>, Errno> {
+    let mut data = vec![0; size];
+    put(&mut data, 0, command);
+    // SAFETY: the callers pass the pairs of `command`, whose sizes are those of the structures in linux/ethtool.h that
+    // the kernel writes; none of these has a part of variable length.
+    unsafe { run(interface, &mut data) }?;
+    Ok(data)
+}
+
+fn put(data: &mut [u8], at: usize, number: u32) {
+    if let Some(place) = data.get_mut(at..at + 4) {
+        place.copy_from_slice(&number.to_ne_bytes());
+    }
+}
+
+/// The number at a position counted in 32-bit words.
+fn word(data: &[u8], at: usize) -> u32 {
+    u32_at(data, at * 4).unwrap_or(0)
+}
+
+pub(super) fn driver(interface: &str) -> Result<Driver, Errno> {
+    let data = fixed(interface, command::DRIVER)?;
+    let field = |at: usize| data.get(at..at + 32).map(text).unwrap_or_default();
+    let told = |text: String| if text == "N/A" { String::new() } else { text };
+    Ok(Driver { name: field(4), version: told(field(36)), firmware: told(field(68)) })
+}
+
+pub(super) fn channels(interface: &str) -> Result<Channels, Errno> {
+    let data = fixed(interface, command::CHANNELS)?;
+    Ok(Channels {
+        rx_max: word(&data, 1),
+        tx_max: word(&data, 2),
+        combined_max: word(&data, 4),
+        rx: word(&data, 5),
+        tx: word(&data, 6),
+        combined: word(&data, 8),
+    })
+}
+
+pub(super) fn rings(interface: &str) -> Result<Rings, Errno> {
+    let data = fixed(interface, command::RINGS)?;
+    Ok(Rings { rx_max: word(&data, 1), tx_max: word(&data, 4), rx: word(&data, 5), tx: word(&data, 8) })
+}
+
+pub(super) fn coalescing(interface: &str) -> Result<Coalescing, Errno> {
+    let data = fixed(interface, command::COALESCING)?;
+    Ok(Coalescing {
+        rx_usecs: Some(word(&data, 1)),
+        rx_frames: Some(word(&data, 2)),
+        tx_usecs: Some(word(&data, 5)),
+        tx_frames: Some(word(&data, 6)),
+        adaptive_rx: Some(word(&data, 10) != 0),
+        adaptive_tx: Some(word(&data, 11) != 0),
+    })
+}
+
+pub(super) fn timestamping(interface: &str) -> Result<Timestamping, Errno> {
+    let data = fixed(interface, command::TIMESTAMPING)?;
+    let flags = word(&data, 1);
+    Ok(Timestamping {
+        hardware_tx: flags & 1 != 0,
+        hardware_rx: flags & (1 << 2) != 0,
+        // -1 without a clock.
+        phc_index: Some(word(&data, 2)).filter(|index| *index <= i32::MAX.unsigned_abs()),
+    })
+}
+
+/// The names of all features, then whether each is active.
+pub(super) fn features(interface: &str) -> Result<BTreeMap<String, bool>, Errno> {
+    let count = feature_count(interface)?;
+    let mut names = vec![0; 12 + count * NAME_BYTES];
+    put(&mut names, 0, command::STRINGS);
+    put(&mut names, 4, FEATURE_NAMES);
+    // SAFETY: the kernel writes the three words and 32 bytes for each name of the set, whose size it has just told
+    // and which is fixed when the kernel is built.
+    unsafe { run(interface, &mut names) }?;
+    let blocks = count.div_ceil(32);
+    let mut states = vec![0; 8 + blocks * 16];
+    put(&mut states, 0, command::FEATURES);
+    put(&mut states, 4, u32::try_from(blocks).map_err(|_| Errno::OVERFLOW)?);
+    // SAFETY: the kernel writes two words and four words for each block, and no more blocks than the second word
+    // asked for.
+    unsafe { run(interface, &mut states) }?;
+    // Of a block's four words (available, requested, active, never changed) the third is wanted.
+    let is_active = |index: usize| word(&states, 2 + index / 32 * 4 + 2) & (1 << (index % 32)) != 0;
+    let name = |index: usize| names.get(12 + index * NAME_BYTES..)?.get(..NAME_BYTES).map(text);
+    let features = (0..count).filter_map(|index| Some((name(index)?, is_active(index))));
+    Ok(features.filter(|(name, _)| !name.is_empty()).collect())
+}
+
+fn feature_count(interface: &str) -> Result<usize, Errno> {
+    // Two words, a mask of sets in 64 bits, and a word for each set asked for.
+    let mut data = vec![0; 16 + 4];
+    put(&mut data, 0, command::SET_SIZES);
+    let mask = (1u64 << FEATURE_NAMES).to_ne_bytes();
+    if let Some(place) = data.get_mut(8..16) {
+        place.copy_from_slice(&mask);
+    }
+    // SAFETY: the kernel writes two words, the mask, and one word for each set of the mask: one here, for which
+    // there is room.
+    unsafe { run(interface, &mut data) }?;
+    let count = usize::try_from(word(&data, 4)).map_err(|_| Errno::OVERFLOW)?;
+    if count <= FEATURES_MAX { Ok(count) } else { Err(Errno::OVERFLOW) }
+}

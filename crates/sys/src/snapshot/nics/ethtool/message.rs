@@ -1,0 +1,107 @@
+//! Netlink messages and attributes as bytes, in the host's own byte order (netlink(7)).
+
+use rustix::io::Errno;
+
+/// Length, type, flags, sequence number, port.
+const HEADER_BYTES: usize = 16;
+/// Command, version, two reserved bytes.
+const GENERIC_HEADER_BYTES: usize = 4;
+/// Length and type.
+const ATTRIBUTE_HEADER_BYTES: usize = 4;
+const NLM_F_REQUEST: u16 = 1;
+const NLMSG_ERROR: u16 = 2;
+/// Errors are negative, down to the kernel's MAX_ERRNO; rustix takes none beyond it.
+const ERROR_MIN: i32 = -4_095;
+/// The type without its flags for nesting and byte order.
+const ATTRIBUTE_TYPE: u16 = 0x3FFF;
+/// The attribute holds attributes.
+pub(super) const NESTED: u16 = 0x8000;
+
+/// A generic request without flags beyond that it is one.
+pub(super) fn request(family: u16, command: u8, sequence: u32, attributes: &[u8]) -> Vec<u8> {
+    let length = HEADER_BYTES + GENERIC_HEADER_BYTES + attributes.len();
+    let mut bytes = Vec::with_capacity(length);
+    bytes.extend(u32::try_from(length).unwrap_or(u32::MAX).to_ne_bytes());
+    bytes.extend(family.to_ne_bytes());
+    bytes.extend(NLM_F_REQUEST.to_ne_bytes());
+    bytes.extend(sequence.to_ne_bytes());
+    bytes.extend(0u32.to_ne_bytes());
+    bytes.extend([command, 1, 0, 0]);
+    bytes.extend(attributes);
+    bytes
+}
+
+/// One attribute, filled up to the next multiple of four.
+pub(super) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+    let length = ATTRIBUTE_HEADER_BYTES + value.len();
+    let mut bytes = u16::try_from(length).unwrap_or(u16::MAX).to_ne_bytes().to_vec();
+    bytes.extend(kind.to_ne_bytes());
+    bytes.extend(value);
+    bytes.resize(aligned(length), 0);
+    bytes
+}
+
+fn aligned(length: usize) -> usize {
+    length.next_multiple_of(4)
+}
+
+/// The attributes of the answer to a request among the messages received, or the error it was answered with; none
+/// when no message answers it.
+pub(super) fn answer_to(sequence: u32, mut bytes: &[u8]) -> Option<Result<&[u8], Errno>> {
+    while let Some(length) = u32_at(bytes, 0) {
+        let length = usize::try_from(length).ok()?;
+        let message = bytes.get(..length)?;
+        let body = message.get(HEADER_BYTES..)?;
+        if u32_at(message, 8) == Some(sequence) {
+            let kind = message.get(4..6)?.first_chunk().copied().map(u16::from_ne_bytes)?;
+            if kind != NLMSG_ERROR {
+                return Some(Ok(body.get(GENERIC_HEADER_BYTES..).unwrap_or_default()));
+            }
+            match u32_at(body, 0).map(u32::cast_signed) {
+                Some(0) => {}
+                Some(code @ ERROR_MIN..0) => return Some(Err(Errno::from_raw_os_error(-code))),
+                _ => return Some(Err(Errno::BADMSG)),
+            }
+        }
+        bytes = bytes.get(aligned(length)..).unwrap_or_default();
+    }
+    None
+}
+
+/// The attributes one after another, up to the first that does not fit.
+#[derive(Debug, Clone)]
+pub(super) struct Attributes<'a>(pub(super) &'a [u8]);
+
+impl<'a> Iterator for Attributes<'a> {
+    type Item = (u16, &'a [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let length = usize::from(u16_at(self.0, 0)?);
+        let kind = u16_at(self.0, 2)? & ATTRIBUTE_TYPE;
+        let value = self.0.get(ATTRIBUTE_HEADER_BYTES..length)?;
+        self.0 = self.0.get(aligned(length)..).unwrap_or_default();
+        Some((kind, value))
+    }
+}
+
+impl<'a> Attributes<'a> {
+    /// The value of the first attribute of a type.
+    pub(super) fn value_of(&self, kind: u16) -> Option<&'a [u8]> {
+        self.clone().find(|(found, _)| *found == kind).map(|(_, value)| value)
+    }
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    bytes.get(at..)?.first_chunk().copied().map(u16::from_ne_bytes)
+}
+
+/// The 32-bit number at an offset.
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().copied().map(u32::from_ne_bytes)
+}
+
+/// The text up to the first zero.
+pub(super) fn text(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(bytes.get(..end).unwrap_or_default()).trim().to_owned()
+}

@@ -1,0 +1,134 @@
+use super::{message::attribute, *};
+use crate::testing::TestTree;
+use std::process::Command;
+
+fn number(kind: u16, number: u32) -> Vec<u8> {
+    attribute(kind, &number.to_ne_bytes())
+}
+
+fn bit(index: u32, name: &str) -> Vec<u8> {
+    attribute(
+        1 | message::NESTED,
+        &[number(1, index), attribute(2, &[name.as_bytes(), &[0]].concat())].concat(),
+    )
+}
+
+fn bitset(kind: u16, bits: &[Vec<u8>]) -> Vec<u8> {
+    let bits = attribute(3 | message::NESTED, &bits.concat());
+    attribute(kind | message::NESTED, &[attribute(1, &[]), number(2, 64), bits].concat())
+}
+
+#[test]
+fn answers_are_decoded_and_missing_values_are_told_from_zero() {
+    let answer = [number(2, 1), number(5, 64), number(6, 1), number(9, 16)].concat();
+    let expected = Channels { rx: 1, tx: 0, combined: 16, rx_max: 1, tx_max: 0, combined_max: 64 };
+    assert_eq!(decode::channels(&answer), expected);
+    let rings = Rings { rx: 2, tx: 4, rx_max: 1, tx_max: 3 };
+    assert_eq!(decode::rings(&[number(2, 1), number(5, 3), number(6, 2), number(9, 4)].concat()), rings);
+    let coalescing = decode::coalescing(&[number(2, 0), attribute(11, &[1])].concat());
+    let expected = Coalescing { rx_usecs: Some(0), adaptive_rx: Some(true), ..Coalescing::default() };
+    assert_eq!(coalescing, expected);
+}
+
+#[test]
+fn features_and_time_stamps_come_from_bitsets() {
+    let answer = [
+        bitset(2, &[bit(0, "rx-gro"), bit(1, "tx-scatter-gather"), bit(9, "loopback")]),
+        bitset(4, &[bit(0, "rx-gro")]),
+    ];
+    let features = decode::features(&answer.concat());
+    let on: Vec<(&str, bool)> = features.iter().map(|(name, is_on)| (name.as_str(), *is_on)).collect();
+    assert_eq!(on, [("loopback", false), ("rx-gro", true), ("tx-scatter-gather", false)]);
+    let answer =
+        [bitset(2, &[bit(0, "hardware-transmit"), bit(4, "software-system-clock")]), number(5, 3)].concat();
+    let expected = Timestamping { hardware_rx: false, hardware_tx: true, phc_index: Some(3) };
+    assert_eq!(decode::timestamping(&answer), expected);
+}
+
+fn packet(kind: u16, sequence: u32, body: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(16 + body.len()).unwrap();
+    let head = [&length.to_ne_bytes()[..], &kind.to_ne_bytes(), &[0, 0], &sequence.to_ne_bytes(), &[0; 4]];
+    [&head.concat()[..], body].concat()
+}
+
+#[test]
+fn the_answer_is_told_from_other_messages_and_errors() {
+    let acknowledgement = packet(2, 7, &0i32.to_ne_bytes());
+    let other = packet(30, 6, &[9; 8]);
+    let answer = packet(30, 7, &[1, 1, 0, 0, 5, 5, 5, 5]);
+    let all = [other.clone(), acknowledgement.clone(), answer].concat();
+    assert_eq!(message::answer_to(7, &all), Some(Ok(&[5, 5, 5, 5][..])));
+    assert_eq!(message::answer_to(7, &other), None);
+    let refused = packet(2, 7, &(-95i32).to_ne_bytes());
+    assert_eq!(message::answer_to(7, &refused), Some(Err(Errno::OPNOTSUPP)));
+    assert_eq!(message::answer_to(7, &acknowledgement), None);
+}
+
+#[test]
+fn a_capture_gives_back_the_answers() {
+    let answers_before = Answers {
+        driver: Reading::Known(Driver { name: "sfc".into(), version: "6".into(), firmware: "8.5.1".into() }),
+        channels: Reading::Denied,
+        ..Answers::default()
+    };
+    let tree =
+        TestTree::new().file("/.lowlat/interface/ethtool/eth0", serde_json::to_vec(&answers_before).unwrap());
+    assert_eq!(answers(&tree.root(), "eth0"), Reading::Known(answers_before));
+    assert!(answers(&tree.root(), "eth1").is_absent());
+    assert_eq!(plain("a/../b:1"), "a____b_1");
+}
+
+/// Runs the test in a network namespace of its own with a pair of virtual Ethernet interfaces, which goes away with
+/// the thread; false when this user may not make one.
+fn in_namespace_with_veth(test: impl FnOnce() + Send + 'static) -> bool {
+    let in_thread = move || {
+        // SAFETY: only the network namespace is left, which changes nothing that memory or open files rely on; the
+        // file table stays shared with the other threads.
+        let left = unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNET) };
+        let add =
+            || Command::new("ip").args("link add lowlat0 type veth peer name lowlat1".split(' ')).output();
+        let is_there = left.is_ok() && add().is_ok_and(|output| output.status.success());
+        if is_there {
+            test();
+        }
+        is_there
+    };
+    std::thread::spawn(in_thread).join().unwrap()
+}
+
+#[test]
+fn a_virtual_interface_answers_over_netlink_and_ioctl() {
+    let is_run = in_namespace_with_veth(|| {
+        let answers = ask("lowlat0");
+        assert_eq!(answers.driver.known().unwrap().name, "veth");
+        let features = answers.offloads.known().unwrap();
+        assert!(features.contains_key("rx-gro") && features.values().any(|is_on| *is_on), "{features:?}");
+        assert_eq!(ioctl::features("lowlat0").unwrap(), *features, "both ways tell the same");
+        let stamps = answers.timestamping.known().unwrap();
+        assert_eq!(*stamps, Timestamping::default(), "veth stamps in software only");
+        assert_eq!(ioctl::timestamping("lowlat0").unwrap(), *stamps);
+        if let Reading::Known(channels) = &answers.channels {
+            assert_eq!(ioctl::channels("lowlat0").unwrap(), *channels);
+        }
+        assert!(answers.coalescing.is_absent(), "veth has no coalescing: {:?}", answers.coalescing);
+        assert_eq!(ask("none0"), Answers::default());
+        assert_eq!(ask("a name that is too long"), Answers::default());
+    });
+    if !is_run {
+        eprintln!("skipped: may not make a network namespace with a veth pair, or there is no ip command");
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_bytes_panic(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..200), kind in 0u16..30) {
+        for bytes in [bytes.clone(), attribute(kind, &bytes), bitset(kind, &[attribute(1, &bytes)])] {
+            let _ = (decode::channels(&bytes), decode::rings(&bytes), decode::coalescing(&bytes));
+            let _ = (decode::features(&bytes), decode::timestamping(&bytes));
+            let _ = (message::answer_to(0, &bytes), message::text(&bytes));
+            let _ = message::answer_to(7, &packet(2, 7, &bytes));
+        }
+        let tree = TestTree::new().file("/.lowlat/interface/ethtool/eth0", &bytes);
+        let _ = answers(&tree.root(), "eth0");
+    }
+}

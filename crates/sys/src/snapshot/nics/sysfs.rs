@@ -1,0 +1,122 @@
+//! What /sys tells of an interface.
+
+use crate::{
+    Root,
+    snapshot::pci::{self, Function},
+};
+use lowlat_model::{
+    CpuSet, Reading,
+    snapshot::{Nic, PcieLink, QueueMask},
+};
+
+/// Queues whose masks are kept; the largest adapters have some hundreds.
+const QUEUES_MAX: usize = 4_096;
+
+/// Everything of an interface that stands in files; what ethtool answers is left absent.
+pub(super) fn read(root: &Root, name: &str) -> Nic {
+    let directory = format!("/sys/class/net/{name}");
+    let file = |name: &str| format!("{directory}/{name}");
+    let function = pci::function_behind(root, &file("device"));
+    let driver = base_name(root.real_path(&file("device/driver")));
+    Nic {
+        name: name.to_owned(),
+        is_physical: root.exists(&file("device")),
+        operstate: root.read(&file("operstate")),
+        speed_mbps: speed_mbps(root, &file("speed")),
+        mtu_bytes: root.read_as(&file("mtu"), "a number of bytes"),
+        mac: root.read(&file("address")),
+        driver_version: driver
+            .as_ref()
+            .and_then(|driver| root.read(&format!("/sys/module/{driver}/version"))),
+        driver,
+        bus: function.as_ref().map(|function| function.address.clone()),
+        pci_id: function.as_ref().and_then(|function| pci_id(root, function)),
+        node: function.as_ref().and_then(|function| function.node(root)),
+        link: function.as_ref().and_then(|function| link(root, &function.directory)),
+        irqs: function.known().map(|function| irqs(root, &function.directory)).unwrap_or_default(),
+        rps: queue_masks(root, &file("queues"), "rx-", "rps_cpus"),
+        xps: queue_masks(root, &file("queues"), "tx-", "xps_cpus"),
+        ..Nic::default()
+    }
+}
+
+fn base_name(path: Reading<String>) -> Reading<String> {
+    path.map(|path| path.rsplit('/').next().unwrap_or_default().to_owned())
+}
+
+/// A link that is down has no speed: -1, or 4294967295 from older kernels.
+fn speed_mbps(root: &Root, path: &str) -> Reading<u32> {
+    let speed: Reading<i64> = root.read_as(path, "a speed in Mb/s, or -1");
+    speed.and_then(|speed| match u32::try_from(speed) {
+        Ok(u32::MAX) | Err(_) => Reading::Absent,
+        Ok(speed) => Reading::Known(speed),
+    })
+}
+
+/// "1924:0a03" of the files `vendor` and `device`, which hold "0x1924" and "0x0a03".
+fn pci_id(root: &Root, function: &Function) -> Reading<String> {
+    let number = |name: &str| {
+        let path = format!("{}/{name}", function.directory);
+        root.read(&path).parse(&path, "a number such as 0x1924", |text| {
+            u16::from_str_radix(text.strip_prefix("0x")?, 16).ok()
+        })
+    };
+    number("vendor").and_then(|vendor| number("device").map(|device| format!("{vendor:04x}:{device:04x}")))
+}
+
+/// The PCI Express link of a function; functions inside a processor or of a virtual machine have none.
+fn link(root: &Root, directory: &str) -> Reading<PcieLink> {
+    let width = |name: &str| root.read_as(&format!("{directory}/{name}"), "a number of lanes");
+    let speed = |name: &str| root.read(&format!("{directory}/{name}"));
+    let link = PcieLink {
+        width: width("current_link_width"),
+        width_max: width("max_link_width"),
+        speed: speed("current_link_speed"),
+        speed_max: speed("max_link_speed"),
+        aspm: aspm(root, directory),
+    };
+    if link == PcieLink::default() { Reading::Absent } else { Reading::Known(link) }
+}
+
+/// Whether any power state of the link may be entered; absent when the kernel shows none of the switches.
+fn aspm(root: &Root, directory: &str) -> Reading<bool> {
+    let states = ["l0s_aspm", "l1_aspm", "l1_1_aspm", "l1_2_aspm"].map(|name| {
+        let path = format!("{directory}/link/{name}");
+        root.read(&path).parse(&path, "0 or 1", |text| match text {
+            "0" => Some(false),
+            "1" => Some(true),
+            _ => None,
+        })
+    });
+    let is_any = states.iter().any(|state| state.known() == Some(&true));
+    if is_any {
+        return Reading::Known(true);
+    }
+    states.into_iter().fold(Reading::Absent, |all, state| all.or(|| state))
+}
+
+/// Message-signalled interrupts, else the one line that is not shared by message.
+fn irqs(root: &Root, directory: &str) -> Vec<u32> {
+    let names = root.list(&format!("{directory}/msi_irqs")).into_known().unwrap_or_default();
+    let mut irqs: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
+    if irqs.is_empty() {
+        let line =
+            root.read_as::<u32>(&format!("{directory}/irq"), "the number of an interrupt").into_known();
+        irqs.extend(line.filter(|line| *line > 0));
+    }
+    irqs.sort_unstable();
+    irqs
+}
+
+/// Masks of the queues in the order of their numbers.
+fn queue_masks(root: &Root, directory: &str, prefix: &str, file: &str) -> Vec<QueueMask> {
+    let names = root.list(directory).into_known().unwrap_or_default();
+    let number = |name: &String| name.strip_prefix(prefix).and_then(|number| number.parse::<u32>().ok());
+    let mut queues: Vec<(u32, String)> =
+        names.into_iter().filter_map(|name| number(&name).map(|number| (number, name))).collect();
+    queues.sort_unstable();
+    queues.truncate(QUEUES_MAX);
+    let mask =
+        |queue: &str| -> Reading<CpuSet> { root.read_cpu_mask(&format!("{directory}/{queue}/{file}")) };
+    queues.into_iter().map(|(_, queue)| QueueMask { cpus: mask(&queue), queue }).collect()
+}
