@@ -5,10 +5,21 @@
 mod compare;
 mod finding;
 mod firmware;
+#[cfg(test)]
+mod hardware_tests;
+mod irq_placement;
 mod judge;
 mod judge_each;
+mod memory_modules;
+mod memory_pages;
+mod nic_choice;
+mod nic_hardware;
+mod nic_queues;
 mod setting;
 mod sysctl_numa;
+mod sysfs_platform;
+mod sysfs_power;
+mod sysfs_topology;
 
 pub use compare::same_meaning;
 pub use finding::{Finding, Judgement, Verdict};
@@ -30,8 +41,21 @@ pub struct Context<'a> {
 }
 
 /// The families of settings.
-const FAMILIES: &[&[Setting]] =
-    &[firmware::PLATFORM, firmware::PROCESSOR, firmware::MEMORY, firmware::POWER, sysctl_numa::SETTINGS];
+const FAMILIES: &[&[Setting]] = &[
+    firmware::PLATFORM,
+    firmware::PROCESSOR,
+    firmware::MEMORY,
+    firmware::POWER,
+    sysctl_numa::SETTINGS,
+    sysfs_power::SETTINGS,
+    sysfs_topology::SETTINGS,
+    sysfs_platform::SETTINGS,
+    memory_pages::SETTINGS,
+    memory_modules::SETTINGS,
+    irq_placement::SETTINGS,
+    nic_hardware::SETTINGS,
+    nic_queues::SETTINGS,
+];
 
 /// Every setting of the catalogue.
 pub fn settings() -> impl Iterator<Item = &'static Setting> {

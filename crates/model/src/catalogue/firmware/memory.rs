@@ -1,6 +1,6 @@
 //! Memory menu.
 
-use super::{EPYC, GUIDE, ROW, judges};
+use super::{EPYC, GUIDE, ROW, judges, judges_memory};
 use crate::catalogue::{Impact, Risk, Setting, Want};
 
 pub(crate) const SETTINGS: &[Setting] = &[
@@ -72,11 +72,11 @@ pub(crate) const SETTINGS: &[Setting] = &[
         cost: "2933 MT/s carries less bandwidth than 3200 MT/s.",
         impact: Impact::Medium,
         effective: "dmidecode -t17: Configured Memory Speed",
-        trading: Want::Derived(judges::wanted_memory_frequency),
+        trading: Want::Derived(judges_memory::wanted_memory_frequency),
         guide: Want::Value("Auto"),
         hazard: "The guide's own chapter 2 advises 2933 MT/s for latency when bandwidth is not the limit; Auto runs \
                  3200 MT/s modules at 3200 MT/s, out of step with the fabric.",
-        judge: judges::memory_frequency,
+        judge: judges_memory::memory_frequency,
         sources: &[GUIDE, "guide 57037 chapter 2", "HPE BIOS attribute registry: MaxMemBusFreqMHz"],
         ..ROW
     },
@@ -162,7 +162,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         guide: Want::Value("One memory domain per socket"),
         hazard: "The guide tested only this value. Four domains have the shortest way to local memory; measure both when \
                  every thread is placed by hand.",
-        judge: judges::numa_domains,
+        judge: judges_memory::numa_domains,
         sources: &[GUIDE, "HPC Advisory Council: AMD 2nd Gen EPYC CPU Tuning Guide, NPS configuration"],
         ..ROW
     },
@@ -174,7 +174,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         effective: "nodes with CPUs are fewer than last-level caches",
         trading: Want::Value("Disabled"),
         guide: Want::Value("Disabled"),
-        judge: judges::llc_as_node,
+        judge: judges_memory::llc_as_node,
         sources: &[GUIDE, "HPE BIOS attribute registry: LastLevelCacheAsNUMANode"],
         ..ROW
     },

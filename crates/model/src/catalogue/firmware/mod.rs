@@ -4,13 +4,13 @@
 //! names. What the OS cannot see is unknown here; an audit over Redfish reads it from the management controller.
 
 mod judges;
+mod judges_memory;
 mod memory;
 mod platform;
 mod power;
 mod processor;
-#[cfg(test)]
-mod tests;
 
+pub(super) use judges_memory::is_epyc_7002;
 pub(super) use memory::SETTINGS as MEMORY;
 pub(super) use platform::SETTINGS as PLATFORM;
 pub(super) use power::SETTINGS as POWER;
@@ -36,3 +36,6 @@ const INERT: Setting = Setting { trading: Want::Nothing, ..ROW };
 
 /// What the rows share that only AMD's EPYC processors have.
 const EPYC: Setting = Setting { judge: judges::not_visible_on_amd, ..ROW };
+
+/// Both of these.
+const EPYC_INERT: Setting = Setting { trading: Want::Nothing, ..EPYC };

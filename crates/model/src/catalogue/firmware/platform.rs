@@ -66,8 +66,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "firmware.boot_mode",
         name: "Boot Mode",
-        reason: "UEFI start-up. The legacy mode hides UEFI variables, Secure Boot and newer devices from the operating \
-                 system, and vendors no longer test it.",
+        reason: "UEFI start-up. The legacy mode hides UEFI variables \
+                 and Secure Boot from the operating system.",
         effective: "/sys/firmware/efi exists",
         trading: Want::Value("UEFI Mode"),
         guide: Want::Value("UEFI Mode"),

@@ -1,6 +1,6 @@
 //! Power and performance menu, advanced power options.
 
-use super::{EPYC, GUIDE, INERT, ROW, judges};
+use super::{EPYC, EPYC_INERT, GUIDE, INERT, ROW, judges};
 use crate::catalogue::{Impact, Risk, Setting, Want};
 
 pub(crate) const SETTINGS: &[Setting] = &[
@@ -92,7 +92,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         guide: Want::Value("Manual"),
         hazard: "Holds the clock below what the processor can do, and means nothing while boost is disabled.",
         sources: &[GUIDE],
-        ..Setting { trading: Want::Nothing, ..EPYC }
+        ..EPYC_INERT
     },
     Setting {
         id: "firmware.amd_fmax_boost_limit",
@@ -103,7 +103,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         hazard: "3700 MHz is the base clock of the EPYC 7F32. On any other processor it is another figure, and copying \
                  it may slow the host down; it means nothing while boost is disabled.",
         sources: &[GUIDE, "guide 57037 section 3.1"],
-        ..Setting { trading: Want::Nothing, ..EPYC }
+        ..EPYC_INERT
     },
     Setting {
         id: "firmware.collaborative_power_control",

@@ -1,6 +1,6 @@
 //! Processor, virtualisation, prefetcher and I/O menus.
 
-use super::{EPYC, GUIDE, INERT, ROW, judges};
+use super::{EPYC, EPYC_INERT, GUIDE, INERT, ROW, judges, judges_memory};
 use crate::catalogue::{Impact, Risk, Setting, Want};
 
 pub(crate) const SETTINGS: &[Setting] = &[
@@ -139,7 +139,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         reason: "Parts the ids of encrypted virtual machines. It means nothing on a host that runs none.",
         guide: Want::Value("1"),
         sources: &[GUIDE, "HPE BIOS attribute registry: MinimumSevAsid"],
-        ..Setting { trading: Want::Nothing, ..EPYC }
+        ..EPYC_INERT
     },
     Setting {
         id: "firmware.maximum_sev_asid",
@@ -147,7 +147,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         reason: "How many encrypted virtual machines can run. It means nothing on a host that runs none.",
         guide: Want::Value("509"),
         sources: &[GUIDE],
-        ..Setting { trading: Want::Nothing, ..EPYC }
+        ..EPYC_INERT
     },
     Setting {
         id: "firmware.l1_stream_hw_prefetcher",
@@ -179,7 +179,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         effective: "/sys/devices/system/node/node*/distance shows more than the kernel's stand-in values 10 and 20",
         trading: Want::Value("Enabled"),
         guide: Want::Value("Enabled"),
-        judge: judges::slit,
+        judge: judges_memory::slit,
         sources: &[GUIDE, "HPE BIOS attribute registry: AcpiSlit", "ACPI specification: SLIT"],
         ..ROW
     },
@@ -192,7 +192,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         effective: "numa_node of the NICs in /sys/bus/pci/devices is not -1",
         trading: Want::Value("Enabled"),
         guide: Want::Value("Enabled"),
-        judge: judges::io_proximity,
+        judge: judges_memory::io_proximity,
         sources: &[
             GUIDE,
             "HPE BIOS attribute registry: AcpiRootBridgePxm",
@@ -207,7 +207,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
                  carries the orders, at the expense of the rest: measure.",
         guide: Want::Value("Disabled"),
         sources: &[GUIDE, "Lenovo Press: Tuning UEFI Settings on AMD Processor-Based ThinkSystem Servers"],
-        ..Setting { trading: Want::Nothing, ..EPYC }
+        ..EPYC_INERT
     },
     Setting {
         id: "firmware.preferred_io_bus_number",
@@ -215,6 +215,6 @@ pub(crate) const SETTINGS: &[Setting] = &[
         reason: "The bus that Preferred IO Bus prefers; it means nothing while that is disabled.",
         guide: Want::Value("0"),
         sources: &[GUIDE],
-        ..Setting { trading: Want::Nothing, ..EPYC }
+        ..EPYC_INERT
     },
 ];

@@ -1,0 +1,36 @@
+//! Which interfaces the rows on NICs judge.
+
+use super::{
+    Context, Judgement,
+    judge_each::{One, judge_each},
+};
+use crate::{
+    HostSnapshot,
+    snapshot::{Irq, Nic},
+};
+
+/// Said when a host has no interface to judge.
+const NO_NIC: &str = "this host has no physical network interface in use";
+
+/// The interfaces to judge: those that the role names, else every physical one that is not down.
+pub(super) fn judged_nics<'a>(context: &Context<'a>) -> Vec<&'a Nic> {
+    let names = &context.role.nics;
+    let is_judged = |nic: &&Nic| {
+        if names.is_empty() {
+            nic.is_physical && nic.operstate.text() != "down"
+        } else {
+            names.contains(&nic.name)
+        }
+    };
+    context.host.nics.iter().filter(is_judged).collect()
+}
+
+/// Judges each interface that counts.
+pub(super) fn each_nic(context: &Context<'_>, judge: impl Fn(&Nic) -> One) -> Judgement {
+    judge_each(judged_nics(context).into_iter().map(|nic| (nic.name.clone(), judge(nic))), NO_NIC)
+}
+
+/// The numbered interrupts of an interface.
+pub(super) fn nic_irqs<'a>(host: &'a HostSnapshot, nic: &Nic) -> Vec<&'a Irq> {
+    host.interrupts.irqs.iter().filter(|irq| nic.irqs.contains(&irq.number)).collect()
+}
