@@ -2,13 +2,28 @@
 //!
 //! A family of settings is one file with a const `SETTINGS` slice, and one line in [`FAMILIES`].
 
+mod boot;
 mod compare;
+mod debugfs;
 mod finding;
 mod firmware;
+mod irq_affinity;
 mod judge;
 mod judge_each;
+mod kthread;
+mod readiness;
+mod service;
 mod setting;
-mod sysctl_numa;
+mod sysctl;
+mod sysfs;
+mod tuned;
+
+#[cfg(test)]
+mod guide_rows;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 
 pub use compare::same_meaning;
 pub use finding::{Finding, Judgement, Verdict};
@@ -30,8 +45,32 @@ pub struct Context<'a> {
 }
 
 /// The families of settings.
-const FAMILIES: &[&[Setting]] =
-    &[firmware::PLATFORM, firmware::PROCESSOR, firmware::MEMORY, firmware::POWER, sysctl_numa::SETTINGS];
+const FAMILIES: &[&[Setting]] = &[
+    boot::clock::SETTINGS,
+    boot::idle::SETTINGS,
+    boot::isolation::SETTINGS,
+    boot::line::SETTINGS,
+    boot::memory::SETTINGS,
+    boot::protection::SETTINGS,
+    boot::ticks::SETTINGS,
+    debugfs::SETTINGS,
+    firmware::PLATFORM,
+    firmware::PROCESSOR,
+    firmware::MEMORY,
+    firmware::POWER,
+    irq_affinity::SETTINGS,
+    kthread::SETTINGS,
+    readiness::SETTINGS,
+    service::SETTINGS,
+    sysctl::file::SETTINGS,
+    sysctl::net::SETTINGS,
+    sysctl::numa::SETTINGS,
+    sysctl::sched::SETTINGS,
+    sysctl::vm::SETTINGS,
+    sysctl::watchdog::SETTINGS,
+    sysfs::SETTINGS,
+    tuned::SETTINGS,
+];
 
 /// Every setting of the catalogue.
 pub fn settings() -> impl Iterator<Item = &'static Setting> {
