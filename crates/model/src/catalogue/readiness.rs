@@ -130,12 +130,11 @@ fn cmdline(context: &Context<'_>, _: &Setting) -> Judgement {
         .map(|finding| finding.id.clone())
         .collect();
     let good = findings.iter().filter(|finding| finding.verdict == Verdict::Good).count();
-    let judgement = match faults.is_empty() {
-        true => Judgement::good(format!("{good} boot rows are good")),
-        false => Judgement::wrong(
-            format!("{} boot rows are at fault: {}", faults.len(), judge::some_of(&faults, 8)),
-            "see these rows",
-        ),
+    let judgement = if faults.is_empty() {
+        Judgement::good(format!("{good} boot rows are good"))
+    } else {
+        let named = judge::some_of(&faults, 8);
+        Judgement::wrong(format!("{} boot rows are at fault: {named}", faults.len()), "see these rows")
     };
     judgement.at("/proc/cmdline")
 }

@@ -1,4 +1,4 @@
-//! Services: those that the guide stops, those that must run, and irqbalance.
+//! Services: those that the guide stops, and those that must run. irqbalance has its row among the interrupts.
 
 use super::{Context, Impact, Judgement, Layer, Risk, Setting, Verdict, Want, judge};
 use crate::{Reading, snapshot::ServiceSource};
@@ -98,8 +98,6 @@ pub(super) const SETTINGS: &[Setting] = &[
         reason: "Merges equal pages of different processes. The scan takes a CPU, and writing to a merged page is a \
                  fault and a copy on the hot path.",
         cost: "Virtual machines on the host use more memory.",
-        impact: Impact::Medium,
-        trading: Want::State("stopped"),
         ..STOPPED
     },
     Setting { id: "service.libstoragemgmt", name: "libstoragemgmt.service", ..HARMLESS },
@@ -216,21 +214,6 @@ pub(super) const SETTINGS: &[Setting] = &[
                  and nf_conntrack_ipv4 is gone since kernel 4.19.",
         sources: &["guide 57037 section 1.6 step 5", HAZARDS],
         judge: netfilter,
-        ..STOPPED
-    },
-    Setting {
-        id: "service.irqbalance",
-        name: "irqbalance.service",
-        reason: "Moves interrupts between CPUs every ten seconds, by its own rules. It must be stopped, or told to leave \
-                 the isolated CPUs alone.",
-        cost: "Without it new interrupts stay where the kernel puts them: set irqaffinity=.",
-        impact: Impact::High,
-        effective: "No affinity below /proc/irq changes, and IRQBALANCE_BANNED_CPULIST names the isolated CPUs.",
-        trading: Want::State("stopped, or kept off isolated CPUs"),
-        guide: Want::Nothing,
-        hazard: "",
-        sources: &[HAZARDS, "irqbalance(1)", "TuneD 2.28 profile cpu-partitioning [irqbalance]"],
-        judge: irqbalance,
         ..STOPPED
     },
     Setting {
@@ -362,52 +345,12 @@ fn netfilter(context: &Context<'_>, _: &Setting) -> Judgement {
         .filter(|module| NETFILTER_MODULES.contains(module))
         .map(str::to_owned)
         .collect();
-    let judgement = match loaded.is_empty() {
-        true => judge::good_because("none is loaded", "parts built into the kernel are not listed there"),
-        false => Judgement::wrong(format!("loaded: {}", judge::some_of(&loaded, 8)), ""),
+    let judgement = if loaded.is_empty() {
+        judge::good_because("none is loaded", "parts built into the kernel are not listed there")
+    } else {
+        Judgement::wrong(format!("loaded: {}", judge::some_of(&loaded, 8)), "")
     };
     judgement.at(path)
-}
-
-fn irqbalance(context: &Context<'_>, setting: &Setting) -> Judgement {
-    if let Some(judgement) = unknown_services(context) {
-        return judgement;
-    }
-    let Some(unit) = context.host.services.units.get(setting.name) else {
-        return judge::good_because("not installed", "").at(PLACE);
-    };
-    let Reading::Known(state) = &unit.active else { return judge::missing(&unit.active, setting.name) };
-    if !is_running(state) {
-        let is_enabled = unit.enablement.text() == "enabled";
-        let because = if is_enabled { "enabled: it starts again at the next boot" } else { "" };
-        return judge::good_because("stopped", because).at(PLACE);
-    }
-    let facts = &context.host.services.irqbalance;
-    let isolated = &context.allocation.isolated;
-    let judgement = match &facts.banned_cpus {
-        Reading::Known(banned) if isolated.is_subset(banned) => {
-            Judgement::good(format!("running, banned from CPUs {banned}"))
-        }
-        Reading::Known(banned) => Judgement::wrong(
-            format!("running, banned from CPUs {banned}"),
-            format!("it may move interrupts to isolated CPUs {}", isolated.difference(banned)),
-        ),
-        // irqbalance(1): without a configuration it bans the isolated and the adaptive-tick CPUs.
-        Reading::Absent if is_banned_by_kernel(context) => judge::good_because(
-            "running, no CPUs banned by hand",
-            "it bans CPUs of isolcpus= and nohz_full= by itself; name them to be sure",
-        ),
-        Reading::Absent => Judgement::wrong("running, no CPUs banned", "set IRQBALANCE_BANNED_CPULIST"),
-        other => judge::missing(other, facts.config_path.text()),
-    };
-    judgement.at(PLACE)
-}
-
-/// Whether the kernel itself names every isolated CPU as isolated or tickless.
-fn is_banned_by_kernel(context: &Context<'_>) -> bool {
-    let topology = &context.host.topology;
-    let of = |reading: &Reading<crate::CpuSet>| reading.known().cloned().unwrap_or_default();
-    context.allocation.isolated.is_subset(&of(&topology.isolated).union(&of(&topology.nohz_full)))
 }
 
 /// Services that set the system clock from the network. Two of them fight.

@@ -28,7 +28,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
         name: "clocksource=",
         reason: "Forces a clock source. The kernel picks the time stamp counter by itself where it can be trusted; any \
                  other source makes each reading of the clock slow, and some need a system call.",
-        impact: Impact::High,
+        impact: Impact::Medium,
         effective: "/sys/devices/system/clocksource/clocksource0/current_clocksource is tsc.",
         trading: Want::Derived(|context| is_x86(context).then(|| "absent, or tsc".to_owned())),
         sources: &[PARAMETERS],
@@ -76,9 +76,8 @@ fn tsc(context: &Context<'_>, setting: &Setting) -> Judgement {
     }
     let in_use = context.host.cpu.clocksource.text();
     let in_force = match in_use {
-        "" | "tsc" => judge::InForce::Unseen,
         // A guest may have reason to use its hypervisor's clock, which is the counter underneath.
-        "kvm-clock" | "hyperv_clocksource_tsc_page" | "xen" => judge::InForce::Unseen,
+        "" | "tsc" | "kvm-clock" | "hyperv_clocksource_tsc_page" | "xen" => judge::InForce::Unseen,
         other => judge::InForce::No {
             observed: format!("the clock source in use is {other}"),
             because: "the kernel does not use the time stamp counter, so the parameter does nothing"

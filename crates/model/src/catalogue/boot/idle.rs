@@ -54,7 +54,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
                  to leave, which a parked thread pays when its message comes.",
         cost: "Idle CPUs use more power, and busy ones may boost less.",
         risk: Risk::Power,
-        impact: Impact::Medium,
+        impact: Impact::Low,
         effective: "No state beyond C1 is enabled on isolated CPUs in /sys/devices/system/cpu/cpu*/cpuidle.",
         trading: Want::OneOf(&["1", "0"]),
         guide: Want::Value("0"),
@@ -70,7 +70,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
                  which then needs processor.max_cstate=1.",
         cost: "Idle CPUs use more power, and busy ones may boost less.",
         risk: Risk::Power,
-        impact: Impact::Medium,
+        impact: Impact::Low,
         effective: "No state beyond C1 is enabled on isolated CPUs in /sys/devices/system/cpu/cpu*/cpuidle.",
         trading: Want::Derived(|context| context.host.cpu.is_intel().then(|| "1".to_owned())),
         sources: &[INTEL_IDLE_DOC, PARAMETERS],
@@ -125,9 +125,10 @@ fn idle_in_force(context: &Context<'_>, because: &str) -> judge::InForce {
     if states.is_empty() {
         return judge::InForce::Unseen;
     }
-    let watched = match context.allocation.isolated.is_empty() {
-        true => &context.host.topology.online,
-        false => &context.allocation.isolated,
+    let watched = if context.allocation.isolated.is_empty() {
+        &context.host.topology.online
+    } else {
+        &context.allocation.isolated
     };
     let is_deep = |name: &str| !SHALLOW_STATES.contains(&name);
     let deep: Vec<String> = states

@@ -103,10 +103,10 @@ fn irqaffinity(context: &Context<'_>, setting: &Setting) -> Judgement {
         Ok(line) => line,
         Err(judgement) => return judgement,
     };
-    let on_line = |key| judge::cpus_on_line(context, line, key).and_then(Result::ok).unwrap_or_default();
-    let irqs = on_line("irqaffinity");
+    let cpus_of = |key| judge::cpus_on_line(context, line, key).and_then(Result::ok).unwrap_or_default();
+    let irqs = cpus_of("irqaffinity");
     for key in ["isolcpus", "nohz_full"] {
-        let both = irqs.intersection(&on_line(key));
+        let both = irqs.intersection(&cpus_of(key));
         if !both.is_empty() {
             let because = format!("{key}= isolates CPUs {both} and irqaffinity= sends interrupts to them");
             return Judgement::new(Verdict::Conflicting, format!("irqaffinity={irqs}"), because)

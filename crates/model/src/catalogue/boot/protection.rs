@@ -138,9 +138,10 @@ fn mitigations(context: &Context<'_>, _: &Setting) -> Judgement {
         .filter(|(_, state)| state.text().starts_with("Vulnerable"))
         .map(|(name, _)| name.clone())
         .collect();
-    let observed = match exposed.is_empty() {
-        true => token,
-        false => format!("{token}; vulnerable to {}", judge::some_of(&exposed, 8)),
+    let observed = if exposed.is_empty() {
+        token
+    } else {
+        format!("{token}; vulnerable to {}", judge::some_of(&exposed, 8))
     };
     Judgement::new(
         Verdict::NotApplicable,

@@ -13,7 +13,7 @@ pub(crate) fn boot_cpus(context: &Context<'_>, setting: &Setting) -> Judgement {
 pub(crate) fn boot_cpus_in_force(
     context: &Context<'_>,
     setting: &Setting,
-    taken: &Reading<CpuSet>,
+    kernel_set: &Reading<CpuSet>,
     path: &str,
 ) -> Judgement {
     let line = match command_line(context.host) {
@@ -29,7 +29,7 @@ pub(crate) fn boot_cpus_in_force(
         return Judgement::unknown("the wanted value is no CPU list");
     };
     let judgement = match cpus_on_line(context, line, key) {
-        None => absent(context, &wanted, taken, path),
+        None => absent(context, &wanted, kernel_set, path),
         Some(Err(error)) => Judgement::new(
             Verdict::Ineffective,
             spell(line, key),
@@ -39,7 +39,7 @@ pub(crate) fn boot_cpus_in_force(
             let flags = flags_on_line(line, key);
             let missing_flags: Vec<String> =
                 flags_on_line(&wanted_line, key).into_iter().filter(|flag| !flags.contains(flag)).collect();
-            present(context, &wanted, &found, &missing_flags, line, key, (taken, path))
+            present(context, &wanted, &found, &missing_flags, line, key, (kernel_set, path))
         }
     };
     judgement.at("/proc/cmdline")
@@ -69,8 +69,8 @@ fn spell(line: &CommandLine, key: &str) -> String {
     format!("{key}={}", line.last(key).unwrap_or_default())
 }
 
-fn absent(context: &Context<'_>, wanted: &CpuSet, taken: &Reading<CpuSet>, path: &str) -> Judgement {
-    if context.profile == Profile::Trading && taken.known() == Some(wanted) && !path.is_empty() {
+fn absent(context: &Context<'_>, wanted: &CpuSet, kernel_set: &Reading<CpuSet>, path: &str) -> Judgement {
+    if context.profile == Profile::Trading && kernel_set.known() == Some(wanted) && !path.is_empty() {
         return good_because(
             format!("{path} is {wanted}"),
             "not on the command line, but in force by another parameter or at run time",
@@ -86,7 +86,7 @@ fn present(
     missing_flags: &[String],
     line: &CommandLine,
     key: &str,
-    (taken, path): (&Reading<CpuSet>, &str),
+    (kernel_set, path): (&Reading<CpuSet>, &str),
 ) -> Judgement {
     let token = spell(line, key);
     let values: Vec<&str> = line.all(key).map(Option::unwrap_or_default).collect();
@@ -118,11 +118,11 @@ fn present(
     if !faults.is_empty() {
         return Judgement::wrong(token, faults.join("; "));
     }
-    match taken {
-        Reading::Known(taken) if !found.is_subset(taken) => {
-            let shown = if taken.is_empty() { "empty".to_owned() } else { taken.to_string() };
+    match kernel_set {
+        Reading::Known(held) if !found.is_subset(held) => {
+            let shown = if held.is_empty() { "empty".to_owned() } else { held.to_string() };
             let because =
-                format!("{path} is {shown}: the kernel did not take CPUs {}", found.difference(taken));
+                format!("{path} is {shown}: the kernel did not take CPUs {}", found.difference(held));
             Judgement::new(Verdict::Ineffective, token, because)
         }
         _ => Judgement::good(token),

@@ -46,7 +46,7 @@ pub(super) fn inapplicable(
             )));
         }
         if let Some(until) = setting.needs.until.filter(|until| version >= until) {
-            return Some(Judgement::not_applicable(gone(version, &until, setting.needs.moved_to)));
+            return Some(Judgement::not_applicable(gone(*version, until, setting.needs.moved_to)));
         }
     }
     let is_off = |option: &&&str| kernel.config_option(option) == Reading::Known(None);
@@ -54,7 +54,7 @@ pub(super) fn inapplicable(
     Some(Judgement::not_applicable(format!("this kernel is built without CONFIG_{missing}")))
 }
 
-fn gone(version: &KernelVersion, until: &KernelVersion, moved_to: &str) -> String {
+fn gone(version: KernelVersion, until: KernelVersion, moved_to: &str) -> String {
     match moved_to {
         "" => format!("kernel {until} dropped it; this is {version}"),
         place => format!("kernel {until} moved it to {place}; this is {version}"),
@@ -93,9 +93,9 @@ pub(super) fn kernel_at_least(host: &HostSnapshot, version: KernelVersion) -> Op
 
 /// At most `shown` labels of a list for people, and how many were left out.
 pub(super) fn some_of(labels: &[String], shown: usize) -> String {
-    let mut text = labels.iter().take(shown).cloned().collect::<Vec<_>>().join(", ");
-    if labels.len() > shown {
-        text.push_str(&format!(" and {} more", labels.len() - shown));
+    let text = labels.iter().take(shown).cloned().collect::<Vec<_>>().join(", ");
+    match labels.len().saturating_sub(shown) {
+        0 => text,
+        more => format!("{text} and {more} more"),
     }
-    text
 }
