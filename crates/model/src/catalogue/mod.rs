@@ -2,24 +2,39 @@
 //!
 //! A family of settings is one file with a const `SETTINGS` slice, and one line in [`FAMILIES`].
 
+mod boot;
 mod compare;
+mod debugfs;
 mod finding;
 mod firmware;
-#[cfg(test)]
-mod hardware_tests;
+mod irq_affinity;
 mod irq_placement;
 mod judge;
 mod judge_each;
+mod kthread;
 mod memory_modules;
 mod memory_pages;
 mod nic_choice;
 mod nic_hardware;
 mod nic_queues;
+mod readiness;
+mod service;
 mod setting;
-mod sysctl_numa;
+mod sysctl;
+mod sysfs;
 mod sysfs_platform;
 mod sysfs_power;
 mod sysfs_topology;
+mod tuned;
+
+#[cfg(test)]
+mod guide_rows;
+#[cfg(test)]
+mod hardware_tests;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 
 pub use compare::same_meaning;
 pub use finding::{Finding, Judgement, Verdict};
@@ -42,11 +57,18 @@ pub struct Context<'a> {
 
 /// The families of settings.
 const FAMILIES: &[&[Setting]] = &[
+    boot::clock::SETTINGS,
+    boot::idle::SETTINGS,
+    boot::isolation::SETTINGS,
+    boot::line::SETTINGS,
+    boot::memory::SETTINGS,
+    boot::protection::SETTINGS,
+    boot::ticks::SETTINGS,
+    debugfs::SETTINGS,
     firmware::PLATFORM,
     firmware::PROCESSOR,
     firmware::MEMORY,
     firmware::POWER,
-    sysctl_numa::SETTINGS,
     sysfs_power::SETTINGS,
     sysfs_topology::SETTINGS,
     sysfs_platform::SETTINGS,
@@ -55,6 +77,18 @@ const FAMILIES: &[&[Setting]] = &[
     irq_placement::SETTINGS,
     nic_hardware::SETTINGS,
     nic_queues::SETTINGS,
+    irq_affinity::SETTINGS,
+    kthread::SETTINGS,
+    readiness::SETTINGS,
+    service::SETTINGS,
+    sysctl::file::SETTINGS,
+    sysctl::net::SETTINGS,
+    sysctl::numa::SETTINGS,
+    sysctl::sched::SETTINGS,
+    sysctl::vm::SETTINGS,
+    sysctl::watchdog::SETTINGS,
+    sysfs::SETTINGS,
+    tuned::SETTINGS,
 ];
 
 /// Every setting of the catalogue.

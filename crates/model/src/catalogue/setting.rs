@@ -229,11 +229,13 @@ pub struct Needs {
     pub until: Option<KernelVersion>,
     /// Options of the kernel configuration without `CONFIG_`, all needed.
     pub config: &'static [&'static str],
+    /// Where the setting went in the kernel of `until`; empty when it went nowhere.
+    pub moved_to: &'static str,
 }
 
 impl Needs {
     /// Any kernel.
-    pub const ANY: Self = Self { since: None, until: None, config: &[] };
+    pub const ANY: Self = Self { since: None, until: None, config: &[], moved_to: "" };
 
     /// Kernels from this version on.
     pub const fn since(major: u16, minor: u16) -> Self {
@@ -243,6 +245,17 @@ impl Needs {
     /// Kernels before this version.
     pub const fn until(major: u16, minor: u16) -> Self {
         Self { until: Some(KernelVersion::new(major, minor)), ..Self::ANY }
+    }
+
+    /// Kernels from one version on and before another.
+    pub const fn between(since: (u16, u16), until: (u16, u16)) -> Self {
+        Self { since: Some(KernelVersion::new(since.0, since.1)), ..Self::until(until.0, until.1) }
+    }
+
+    /// The same with the place where the setting went.
+    #[must_use]
+    pub const fn moved_to(self, place: &'static str) -> Self {
+        Self { moved_to: place, ..self }
     }
 
     /// The same with configuration options.

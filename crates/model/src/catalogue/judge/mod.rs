@@ -1,0 +1,101 @@
+//! Judges that many settings share.
+
+mod boot;
+mod boot_cpus;
+mod cpus;
+mod files;
+mod sysctl;
+
+#[cfg(test)]
+mod tests;
+
+pub(super) use boot::{InForce, boot_key, boot_token, boot_token_in_force, command_line, shown};
+pub(super) use boot_cpus::{boot_cpus, boot_cpus_in_force, cpus_on_line};
+pub(super) use cpus::{housekeeping_list, isolated_list, kept_off_isolated, off_isolated};
+#[allow(unused_imports, reason = "families of other layers read sysfs choices with it")]
+pub(super) use files::chosen_word;
+pub(super) use files::files;
+pub(super) use sysctl::{sysctl, sysctl_where};
+
+use super::{Context, Judgement, Setting, Verdict, Want, compare::same_meaning};
+use crate::{HostSnapshot, Reading, kernel_version::KernelVersion};
+
+/// Options that judges look up beyond those that settings need.
+pub(super) const CONFIG_OPTIONS: &[&str] =
+    &["HZ", "NO_HZ_FULL", "PREEMPT", "PREEMPT_DYNAMIC", "PREEMPT_RT", "RCU_NOCB_CPU", "RT_GROUP_SCHED"];
+
+/// Why a setting does not apply here, if it does not: the profile has no opinion, the kernel is too old or too
+/// new, or was built without an option.
+pub(super) fn inapplicable(
+    context: &Context<'_>,
+    setting: &Setting,
+    want: &Want,
+    wanted: Option<&str>,
+) -> Option<Judgement> {
+    if matches!(want, Want::Nothing) {
+        return Some(Judgement::not_applicable(format!("profile {} leaves it alone", context.profile)));
+    }
+    if wanted.is_none() {
+        return Some(Judgement::not_applicable("this host gives no ground for a value"));
+    }
+    let kernel = &context.host.kernel;
+    if let Some(version) = kernel.version.known() {
+        if let Some(since) = setting.needs.since.filter(|since| version < since) {
+            return Some(Judgement::not_applicable(format!(
+                "kernel {version} is older than {since}, which brought it"
+            )));
+        }
+        if let Some(until) = setting.needs.until.filter(|until| version >= until) {
+            return Some(Judgement::not_applicable(gone(*version, until, setting.needs.moved_to)));
+        }
+    }
+    let is_off = |option: &&&str| kernel.config_option(option) == Reading::Known(None);
+    let missing = setting.needs.config.iter().find(is_off)?;
+    Some(Judgement::not_applicable(format!("this kernel is built without CONFIG_{missing}")))
+}
+
+fn gone(version: KernelVersion, until: KernelVersion, moved_to: &str) -> String {
+    match moved_to {
+        "" => format!("kernel {until} dropped it; this is {version}"),
+        place => format!("kernel {until} moved it to {place}; this is {version}"),
+    }
+}
+
+/// Whether a value satisfies what the profile wants.
+pub(super) fn satisfies(context: &Context<'_>, want: &Want, value: &str) -> bool {
+    match want {
+        Want::Nothing | Want::State(_) => true,
+        Want::Value(wanted) => same_meaning(wanted, value),
+        Want::OneOf(values) => values.iter().any(|wanted| same_meaning(wanted, value)),
+        Want::Derived(derive) => derive(context).is_some_and(|wanted| same_meaning(&wanted, value)),
+    }
+}
+
+/// The judgement for a reading that has no value.
+pub(super) fn missing<T>(reading: &Reading<T>, path: &str) -> Judgement {
+    let because = match reading {
+        Reading::Known(_) | Reading::Absent => format!("{path} does not exist on this host"),
+        Reading::Denied => format!("{path} may not be read; run as root to see it"),
+        Reading::Unparsable(why) => why.to_string(),
+    };
+    Judgement::unknown(because).at(path)
+}
+
+/// As wanted, with something the user should know.
+pub(super) fn good_because(observed: impl Into<String>, because: impl Into<String>) -> Judgement {
+    Judgement::new(Verdict::Good, observed, because)
+}
+
+/// Whether the kernel is at least this version; none when its version is not known.
+pub(super) fn kernel_at_least(host: &HostSnapshot, version: KernelVersion) -> Option<bool> {
+    host.kernel.version.known().map(|v| *v >= version)
+}
+
+/// At most `shown` labels of a list for people, and how many were left out.
+pub(super) fn some_of(labels: &[String], shown: usize) -> String {
+    let text = labels.iter().take(shown).cloned().collect::<Vec<_>>().join(", ");
+    match labels.len().saturating_sub(shown) {
+        0 => text,
+        more => format!("{text} and {more} more"),
+    }
+}
