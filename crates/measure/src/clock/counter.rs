@@ -66,6 +66,7 @@ impl Counter for ArchCounter {
     /// older has retired, and the younger is thrown away and runs again after the return. So the gap between them
     /// holds the whole interruption. A fence would only make the turn longer, and with it the shortest
     /// interruption that can be told from a turn.
+    #[expect(clippy::inline_always, reason = "a call would be part of the turn")]
     #[inline(always)]
     fn now(&self) -> u64 {
         // SAFETY: RDTSC is part of x86-64 and reads no memory. A process that forbade it itself by
@@ -78,6 +79,7 @@ impl Counter for ArchCounter {
 impl Counter for ArchCounter {
     /// ISB, then the virtual count: without the barrier the counter may be read ahead of earlier instructions
     /// (Arm ARM, CNTVCT_EL0), and successive readings could be merged by the core.
+    #[expect(clippy::inline_always, reason = "a call would be part of the turn")]
     #[inline(always)]
     fn now(&self) -> u64 {
         let count: u64;
@@ -91,6 +93,7 @@ impl Counter for ArchCounter {
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 impl Counter for ArchCounter {
+    #[expect(clippy::inline_always, reason = "a call would be part of the turn")]
     #[inline(always)]
     fn now(&self) -> u64 {
         MonotonicRaw.now()
@@ -98,6 +101,7 @@ impl Counter for ArchCounter {
 }
 
 impl Counter for MonotonicRaw {
+    #[expect(clippy::inline_always, reason = "a call would be part of the turn")]
     #[inline(always)]
     fn now(&self) -> u64 {
         nanoseconds(rustix::time::ClockId::MonotonicRaw)

@@ -119,7 +119,7 @@ impl Run<'_> {
             thread::Builder::new()
                 .name(format!("lowlat/{cpu}"))
                 .stack_size(STACK_BYTES)
-                .spawn_scoped(scope, move || self.sampler(&place, counter))
+                .spawn_scoped(scope, move || self.sampler(&place, &counter))
                 .map_err(|source| JitterError::Thread { cpu, source })?;
         }
         let mut ready = Ready::new();
@@ -138,7 +138,7 @@ impl Run<'_> {
     }
 
     /// The life of one sampler.
-    fn sampler<C: Counter>(&self, place: &Place<'_>, counter: C) {
+    fn sampler<C: Counter>(&self, place: &Place<'_>, counter: &C) {
         let cpu = place.cpu;
         if let Err(error) = affinity::pin_to(&CpuSet::of(cpu)) {
             place.tell(Message::Failed(cpu, error));
@@ -149,7 +149,7 @@ impl Run<'_> {
         let series = SeriesPlan::of(self.options.duration);
         let (worst, first) = (self.options.worst_count.min(KEPT_MAX), self.options.first_count.min(KEPT_MAX));
         let mut recorder = Recorder::new(self.scale, series, worst, first);
-        let calibration = calibrate(&counter, &mut recorder, self.scale);
+        let calibration = calibrate(counter, &mut recorder, self.scale);
         place.tell(Message::Ready(cpu, calibration, Arc::clone(&live)));
 
         let Some(start) = place.team.wait_at_gate() else { return };
@@ -164,7 +164,7 @@ impl Run<'_> {
             recording_ticks: calibration.recording_ticks,
             slack_ticks: self.scale.ticks(RECORDING_SLACK_NS).max(start.threshold_ticks),
         };
-        let outcome = sample(&counter, &plan, &mut recorder, &live, self.stop);
+        let outcome = sample(counter, &plan, &mut recorder, &live, self.stop);
         place.finish_and_line_up();
         place.tell(Message::Done(Box::new(Done { cpu, calibration, outcome, recorder })));
     }

@@ -16,7 +16,7 @@ use std::{
 
 /// Readings in order; after the last it goes on in steps of 10.
 struct Script<'a> {
-    readings: RefCell<std::vec::IntoIter<u64>>,
+    readings: RefCell<std::iter::Copied<std::slice::Iter<'a, u64>>>,
     last: Cell<u64>,
     cpu: Cell<Option<CpuId>>,
     /// Raised when the readings are used up.
@@ -45,7 +45,7 @@ const PLAN: Plan =
 fn run_on(plan: Plan, cpu: Option<CpuId>, readings: &[u64]) -> (Outcome, JitterCpu) {
     let stop = AtomicBool::new(false);
     let script = Script {
-        readings: RefCell::new(readings.to_vec().into_iter()),
+        readings: RefCell::new(readings.iter().copied()),
         last: Cell::new(0),
         cpu: Cell::new(cpu),
         at_end: &stop,

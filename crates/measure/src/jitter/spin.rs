@@ -29,6 +29,7 @@ impl Stretch {
 /// A turn is one reading, one subtraction, one comparison and a count in a register: no memory is touched, nothing
 /// is shared, and the end of the run and the stop flag are looked at between stretches only. So a turn is no longer
 /// than one of a loop that tests a flag in memory each time.
+#[expect(clippy::inline_always, reason = "a call would be part of the turn")]
 #[inline(always)]
 pub fn spin<C: Counter>(counter: &C, last: u64, threshold: u64, turns: u32) -> Stretch {
     let mut before = last;
