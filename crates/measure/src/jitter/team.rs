@@ -1,9 +1,6 @@
 //! What the samplers of a run share: the gate that lets them begin together and the line-up at its end.
 
-use super::calibrate::Calibration;
-use super::live::Live;
-use super::recorder::Recorder;
-use super::sampler::Outcome;
+use super::{calibrate::Calibration, live::Live, recorder::Recorder, sampler::Outcome};
 use crate::affinity::AffinityError;
 use lowlat_model::CpuId;
 use std::{
@@ -176,6 +173,12 @@ impl Place<'_> {
     pub fn tell(&self, message: Message) {
         let _ = self.sender.send(message);
     }
+
+    /// Gives up the place at work and waits for the others.
+    pub fn finish_and_line_up(&self) {
+        self.team.finish();
+        self.team.line_up();
+    }
 }
 
 impl Drop for Place<'_> {
@@ -184,14 +187,6 @@ impl Drop for Place<'_> {
             self.team.finish();
             self.tell(Message::Died(self.cpu));
         }
-    }
-}
-
-impl Place<'_> {
-    /// Gives up the place at work and waits for the others.
-    pub fn finish_and_line_up(&self) {
-        self.team.finish();
-        self.team.line_up();
     }
 }
 
