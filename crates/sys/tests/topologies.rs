@@ -108,7 +108,10 @@ fn what_the_archives_are_known_for_is_seen() {
             }
             () if of("48amd64") => {
                 let ids: Vec<u32> = topology.nodes.iter().map(|node| node.id).collect();
-                assert!(ids.windows(2).any(|pair| pair[1] > pair[0] + 1), "{name}: holes expected in {ids:?}");
+                assert!(
+                    ids.windows(2).any(|pair| pair[1] > pair[0] + 1),
+                    "{name}: holes expected in {ids:?}"
+                );
             }
             () if of("fakeheteromemtiers") => {
                 assert!(topology.nodes.iter().any(|node| node.cpus.is_empty()), "{name}: memory-only nodes");
