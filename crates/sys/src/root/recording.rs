@@ -33,7 +33,7 @@ pub(crate) struct Recording {
     /// What was only found to be there.
     pub(crate) found: BTreeSet<String>,
     bytes: u64,
-    paths: usize,
+    names: usize,
 }
 
 impl Recording {
@@ -71,7 +71,7 @@ impl Recording {
         }
         if let Some(outcome) = outcome(reading, exists) {
             if let Outcome::Value(names) = &outcome {
-                self.paths += names.len();
+                self.names += names.len();
             }
             self.lists.insert(path.to_owned(), outcome);
         }
@@ -84,9 +84,9 @@ impl Recording {
     }
 
     /// A path with control characters cannot stand in a list of one path a line.
-    fn has_room(&mut self, path: &str) -> bool {
-        self.paths += 1;
-        self.paths < PATHS_MAX && !path.contains(char::is_control)
+    fn has_room(&self, path: &str) -> bool {
+        let paths = self.reads.len() + self.lists.len() + self.links.len() + self.found.len() + self.names;
+        paths < PATHS_MAX && !path.contains(char::is_control)
     }
 }
 
