@@ -176,7 +176,8 @@ mod tests {
         host.kernel.uptime_s = Reading::Known(5.0);
         let mtu_bytes = Reading::Known(1500);
         host.nics = vec![Nic { name: "eth0".into(), mtu_bytes, ..Nic::default() }];
-        host.interrupts.irqs = vec![Irq { number: 9, ..Irq::default() }, Irq { number: 47, ..Irq::default() }];
+        host.interrupts.irqs =
+            vec![Irq { number: 9, ..Irq::default() }, Irq { number: 47, ..Irq::default() }];
         host.files.insert("/proc/sys/vm/swappiness".into(), Reading::Known("60".into()));
         host
     }

@@ -126,14 +126,14 @@ fn steal_ticks(stat: &str) -> BTreeMap<u32, u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Tree;
+    use crate::testing::TestTree;
 
     const VIRTUAL: &str = "processor: 0\nvendor_id: GenuineIntel\nflags: fpu hypervisor\n";
     const REAL: &str = "processor: 0\nvendor_id: GenuineIntel\nflags: fpu\n";
 
     #[test]
     fn the_flag_and_the_signature_tell() {
-        let tree = Tree::new()
+        let tree = TestTree::new()
             .file("/proc/cpuinfo", VIRTUAL)
             .file("/.lowlat/interface/cpuid/hypervisor", "TCGTCGTCGTCG")
             .file(&format!("{DMI}/sys_vendor"), "QEMU\n");
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn the_machines_name_tells_where_no_signature_does() {
         let named = |vendor: &str, product: &str| {
-            let tree = Tree::new()
+            let tree = TestTree::new()
                 .file("/proc/cpuinfo", VIRTUAL)
                 .file(&format!("{DMI}/sys_vendor"), vendor)
                 .file(&format!("{DMI}/product_name"), product);
@@ -158,11 +158,11 @@ mod tests {
 
     #[test]
     fn a_real_host_is_known_to_be_real() {
-        let tree = Tree::new().file("/proc/cpuinfo", REAL);
+        let tree = TestTree::new().file("/proc/cpuinfo", REAL);
         let facts = read(&tree.root());
         assert_eq!((facts.is_virtual, facts.hypervisor), (Reading::Known(false), Reading::Absent));
-        assert!(read(&Tree::new().root()).is_virtual.is_absent());
-        let metal = Tree::new()
+        assert!(read(&TestTree::new().root()).is_virtual.is_absent());
+        let metal = TestTree::new()
             .file("/proc/cpuinfo", "processor: 0\nFeatures: fp\n")
             .file(&format!("{DMI}/sys_vendor"), "Amazon EC2\n")
             .file(&format!("{DMI}/product_name"), "c7g.metal\n");
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn an_arm_guest_is_told_by_its_device_tree() {
-        let tree = Tree::new()
+        let tree = TestTree::new()
             .file("/proc/cpuinfo", "processor: 0\nFeatures: fp\n")
             .file(&format!("{DEVICE_TREE}/compatible"), "xen,xen-4.17\0xen,xen\0");
         let facts = read(&tree.root());

@@ -1,5 +1,5 @@
-//! Overwrites what tells whose host it was. Every replacement has the length of what it replaces, so that tables and
-//! columns stay as they were.
+//! Overwrites what tells whose host it was. Replacements in text have the length of what they replace, so that columns
+//! stay as they were.
 //!
 //! Overwritten are: the host's name and domain wherever they stand as words; hardware addresses but for the maker's
 //! half; UUIDs; serial numbers, asset tags and the like in files of their own and in the SMBIOS tables; machine and
@@ -9,14 +9,18 @@
 mod cmdline;
 mod identity;
 mod pattern;
-mod smbios;
 
 use super::assemble::CaptureTree;
+use crate::smbios;
 use pattern::Pseudonyms;
 use std::collections::BTreeMap;
 
 /// A host name shorter than this is too likely to be a part of other words.
 const NAME_CHARS_MIN: usize = 3;
+
+/// The SMBIOS table; a copy of each structure stands below the folder.
+const SMBIOS_TABLE: &str = "/sys/firmware/dmi/tables/DMI";
+const SMBIOS_ENTRIES: &str = "/sys/firmware/dmi/entries/";
 
 /// What is overwritten in one capture.
 #[derive(Debug, Default)]
@@ -70,9 +74,13 @@ impl Redactor {
         changed
     }
 
-    fn content(&mut self, path: &str, bytes: &mut [u8]) {
-        if smbios::is_table(path) {
-            smbios::redact(bytes);
+    fn content(&mut self, path: &str, bytes: &mut Vec<u8>) {
+        if path == SMBIOS_TABLE {
+            *bytes = smbios::redacted(bytes);
+            return;
+        }
+        if path.starts_with(SMBIOS_ENTRIES) {
+            bytes.fill(0);
             return;
         }
         if identity::is_identity(path) {
@@ -185,6 +193,21 @@ mod tests {
         let path = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c";
         let (files, _) = redacted(&[(path, "x")]);
         assert!(files.contains_key(path));
+    }
+
+    #[test]
+    fn smbios_keeps_what_is_read_of_it() {
+        let system = b"\x01\x1b\x01\0\x01\x02\0\x03UUIDUUIDUUIDUUID\x06\0\0HPE\0DL385\0CZ20\0\0";
+        let mut tree = CaptureTree::default();
+        tree.insert_file(SMBIOS_TABLE, system.to_vec());
+        tree.insert_file("/sys/firmware/dmi/entries/1-0/raw", system.to_vec());
+        assert_eq!(Redactor::default().redact(&mut tree), 2);
+        let holds =
+            |bytes: &[u8], text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+        assert!(holds(&tree.files[SMBIOS_TABLE], "DL385"));
+        for bytes in tree.files.values() {
+            assert!(!holds(bytes, "UUID") && !holds(bytes, "CZ20"), "{bytes:?}");
+        }
     }
 
     #[test]

@@ -87,7 +87,7 @@ fn read_vulnerabilities(root: &Root) -> BTreeMap<String, Reading<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Tree;
+    use crate::testing::TestTree;
     use lowlat_model::CpuSet;
 
     #[test]
@@ -97,7 +97,7 @@ mod tests {
                 "processor : {cpu}\nvendor_id\t: AuthenticAMD\ncpu family\t: 23\nmodel\t: 49\nmodel name\t: AMD EPYC 7F32\nstepping : x\nmicrocode\t: {microcode}\nflags\t\t: fpu tsc constant_tsc\n\n"
             )
         };
-        let tree = Tree::new()
+        let tree = TestTree::new()
             .file("/proc/cpuinfo", block(0, "0x1") + &block(1, "0x2"))
             .file("/sys/devices/system/cpu/vulnerabilities/spectre_v2", "Mitigation: Retpolines\n")
             .file("/sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc\n")
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn an_arm_host_names_its_implementer_and_features() {
-        let tree = Tree::new().file(
+        let tree = TestTree::new().file(
             "/proc/cpuinfo",
             "processor\t: 0\nFeatures\t: fp asimd\nCPU implementer\t: 0x48\nCPU part: 0xd01\n",
         );
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn idle_states_are_joined_by_name() {
-        let mut tree = Tree::new();
+        let mut tree = TestTree::new();
         for (cpu, disabled) in [(0, "0"), (1, "1"), (10, "0")] {
             let folder = format!("/sys/devices/system/cpu/cpu{cpu}/cpuidle");
             tree = tree
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn policies_and_boost_are_read_in_both_layouts() {
         let policy = "/sys/devices/system/cpu/cpufreq/policy2";
-        let tree = Tree::new()
+        let tree = TestTree::new()
             .file(&format!("{policy}/affected_cpus"), "2 3\n")
             .file(&format!("{policy}/scaling_governor"), "performance\n")
             .file(&format!("{policy}/cpuinfo_max_freq"), "3700000\n")
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(facts.frequency[0].cpus, CpuSet::parse_list("2-3").unwrap());
         assert_eq!(facts.frequency[0].cpuinfo_max_khz, Reading::Known(3_700_000));
 
-        let old = Tree::new()
+        let old = TestTree::new()
             .file("/sys/devices/system/cpu/cpu0/cpufreq/affected_cpus", "0 1\n")
             .link("/sys/devices/system/cpu/cpu1/cpufreq", "../cpu0/cpufreq")
             .file("/sys/devices/system/cpu/cpu2/cpufreq/scaling_governor", "ondemand\n");
