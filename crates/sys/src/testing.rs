@@ -50,15 +50,8 @@ impl TestTree {
         self
     }
 
-    /// Adds a directory.
-    pub(crate) fn folder(self, path: &str) -> Self {
-        self.dir(path)
-    }
-
     /// The root of the tree.
     pub(crate) fn root(&self) -> Root {
         Root::open(self.dir.path()).unwrap()
     }
 }
-
-pub(crate) type Tree = TestTree;

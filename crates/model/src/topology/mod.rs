@@ -169,14 +169,14 @@ impl Topology {
         self.caches
             .iter()
             .filter(|cache| cache.can_be_last_level() && cache.cpus.contains(cpu))
-            .max_by_key(|cache| cache.level)
+            .max_by_key(|cache| (cache.level, cache.kind))
     }
 
     /// Each last-level cache once, by lowest CPU.
     pub fn llcs(&self) -> Vec<&Cache> {
         let mut candidates: Vec<&Cache> =
             self.caches.iter().filter(|cache| cache.can_be_last_level()).collect();
-        candidates.sort_by_key(|cache| std::cmp::Reverse(cache.level));
+        candidates.sort_by_key(|cache| std::cmp::Reverse((cache.level, cache.kind)));
         let mut covered = CpuSet::new();
         let mut llcs = Vec::new();
         for cache in candidates {
@@ -205,3 +205,6 @@ impl Topology {
         self.cores.iter().any(|core| core.cpus.len() > 1)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,6 +17,13 @@ const ENTRIES_MAX: usize = 2_000_000;
 /// Where lowlat's captures list what could not be read: one path a line.
 pub(crate) const DENIED_LIST: &str = "/.lowlat/denied";
 
+/// Where captures list what has no value though it is there (an attribute of a link that is down): one path a line.
+pub(crate) const VALUELESS_LIST: &str = "/.lowlat/valueless";
+/// Where captures list what failed otherwise: path, tabulator, the system's words.
+pub(crate) const FAILED_LIST: &str = "/.lowlat/failed";
+/// Where captures list what was there, but whose content was not kept: one path a line.
+pub(crate) const NAMES_LIST: &str = "/.lowlat/names";
+
 /// Why a file is no capture.
 #[derive(Debug, Error)]
 pub enum ArchiveError {
@@ -98,22 +105,36 @@ pub(super) fn plant_files(files: impl IntoIterator<Item = (String, Vec<u8>)>) ->
 fn plant(entries: Vec<(String, Node)>) -> Tree {
     let top = top_folder(&entries);
     let mut tree = Tree::default();
-    let mut denied = Vec::new();
+    let mut lists = Vec::new();
     for (path, node) in entries {
         let Some(path) = path.strip_prefix(top.as_str()) else { continue };
-        if path == DENIED_LIST {
-            if let Node::File(bytes) = &node {
-                denied = String::from_utf8_lossy(bytes).lines().map(str::to_owned).collect();
+        match (&node, list_kind(path)) {
+            (Node::File(bytes), Some(kind)) => {
+                lists.push((kind, String::from_utf8_lossy(bytes).into_owned()))
+            }
+            _ if path.is_empty() => {}
+            _ => tree.insert(path, node),
+        }
+    }
+    for (kind, text) in lists {
+        for (path, words) in text.lines().map(|line| line.split_once('\t').unwrap_or((line, ""))) {
+            if path.starts_with('/') {
+                tree.insert_note(path, kind(words));
             }
         }
-        if !path.is_empty() {
-            tree.insert(path, node);
-        }
-    }
-    for path in denied.iter().filter(|path| path.starts_with('/')) {
-        tree.insert(path, Node::Denied);
     }
     tree
+}
+
+/// What the lines of a list say of their paths, given the words behind the path.
+fn list_kind(path: &str) -> Option<fn(&str) -> Node> {
+    match path {
+        DENIED_LIST => Some(|_| Node::Denied),
+        VALUELESS_LIST => Some(|_| Node::Valueless),
+        FAILED_LIST => Some(|words| Node::Failed(words.to_owned())),
+        NAMES_LIST => Some(|_| Node::NotKept),
+        _ => None,
+    }
 }
 
 /// The one folder above `proc` and `sys` that every entry shares, or "".

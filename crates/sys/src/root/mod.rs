@@ -2,12 +2,15 @@
 
 mod archive;
 mod directory;
+mod recording;
 mod tree;
 
 pub use archive::ArchiveError;
+pub(crate) use archive::{DENIED_LIST, FAILED_LIST, NAMES_LIST, VALUELESS_LIST};
 
 use lowlat_model::{CpuSet, Reading, snapshot::component_matches};
-use std::{io, path::Path};
+pub(crate) use recording::{Outcome, Recording};
+use std::{io, path::Path, sync::Mutex};
 use thiserror::Error;
 use tree::Tree;
 
@@ -15,7 +18,7 @@ use tree::Tree;
 pub const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// Where captures keep what did not come from files: netlink, D-Bus and system calls, one file an interface.
-const INTERFACES: &str = "/.lowlat/interface";
+pub(crate) const INTERFACES: &str = "/.lowlat/interface";
 
 /// Symbolic links followed on one path at most, as the kernel does (MAXSYMLINKS).
 const LINKS_MAX: u32 = 40;
@@ -28,6 +31,8 @@ const LINKS_MAX: u32 = 40;
 pub struct Root {
     backend: Backend,
     label: String,
+    /// What was seen since recording began; none while nothing is recorded.
+    recording: Mutex<Option<Recording>>,
 }
 
 #[derive(Debug)]
@@ -113,7 +118,7 @@ impl Root {
     }
 
     fn with_backend(backend: Backend, label: &str) -> Self {
-        Self { backend, label: label.into() }
+        Self { backend, label: label.into(), recording: Mutex::new(None) }
     }
 
     fn holding_host(self) -> Result<Self, RootError> {
@@ -146,7 +151,9 @@ impl Root {
             Backend::Directory(directory) => self.resolve(path).and_then(|path| directory.read(&path)),
             Backend::Capture(tree) => self.resolve(path).and_then(|path| tree.read(&path)),
         };
-        reading_of(path, result)
+        let reading = reading_of(path, result);
+        self.record(path, |recording, path, exists| recording.note_read(path, &reading, exists));
+        reading
     }
 
     /// Facts that do not come from files (netlink, D-Bus, system calls), as bytes of the reader's own choosing.
@@ -155,7 +162,13 @@ impl Root {
     /// given, or `Absent` when there are none. `name` is the reader's own: letters, digits and `-_.@`, with `/`
     /// between components ("ethtool/eth0/channels"), no `..`.
     pub fn interface(&self, name: &str, read: impl FnOnce() -> Reading<Vec<u8>>) -> Reading<Vec<u8>> {
-        if self.is_live() { read() } else { self.read_bytes(&format!("{INTERFACES}/{name}")) }
+        let path = format!("{INTERFACES}/{name}");
+        if !self.is_live() {
+            return self.read_bytes(&path);
+        }
+        let reading = read();
+        self.record(&path, |recording, path, _| recording.note_read(path, &reading, false));
+        reading
     }
 
     /// The text of a file without trailing white space. Bytes that are no UTF-8 make it unparsable.
@@ -194,18 +207,18 @@ impl Root {
             Backend::Directory(directory) => self.resolve(path).and_then(|path| directory.list(&path)),
             Backend::Capture(tree) => self.resolve(path).and_then(|path| tree.list(&path)),
         };
-        reading_of(
-            path,
-            result.map(|mut names| {
-                names.sort();
-                names
-            }),
-        )
+        let reading = reading_of(path, result).map(|mut names| {
+            names.sort();
+            names
+        });
+        self.record(path, |recording, path, exists| recording.note_list(path, &reading, exists));
+        reading
     }
 
     /// The text of a symbolic link.
     pub fn read_link(&self, path: &str) -> Reading<String> {
         let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
+        self.record(path, |recording, path, exists| recording.note_existence(path, exists));
         let entry = match &self.backend {
             Backend::Live => directory::entry(Path::new(path)),
             _ => self.resolve(parent).and_then(|parent| self.entry(&format!("{parent}/{name}"))),
@@ -225,11 +238,13 @@ impl Root {
             Backend::Live => std::fs::canonicalize(path).map(|path| path.to_string_lossy().into_owned()),
             _ => self.resolve(path).and_then(|path| self.entry(&path).map(|_| path)),
         };
+        self.record(path, |recording, path, exists| recording.note_existence(path, exists));
         reading_of(path, result)
     }
 
     /// Whether something stands at the path, readable or not.
     pub fn exists(&self, path: &str) -> bool {
+        self.record(path, |recording, path, exists| recording.note_existence(path, exists));
         match &self.backend {
             Backend::Live => Path::new(path).exists(),
             _ => self.resolve(path).and_then(|path| self.entry(&path)).is_ok(),
@@ -267,8 +282,37 @@ impl Root {
         }
     }
 
+    /// Begins to keep what is read, listed and found, until [`Root::take_recording`].
+    pub(crate) fn start_recording(&self) {
+        if let Ok(mut slot) = self.recording.lock() {
+            *slot = Some(Recording::default());
+        }
+    }
+
+    /// Ends recording; gives what was seen.
+    pub(crate) fn take_recording(&self) -> Recording {
+        self.recording.lock().ok().and_then(|mut slot| slot.take()).unwrap_or_default()
+    }
+
+    /// While recording, notes something about `path`: the links on the way to it, then, under its real path and with
+    /// whether anything stands there, whatever `note` says.
+    fn record(&self, path: &str, note: impl FnOnce(&mut Recording, &str, bool)) {
+        let Ok(mut slot) = self.recording.lock() else { return };
+        let Some(recording) = slot.as_mut() else { return };
+        let followed = self.follow(path, |link, target| recording.note_link(link, target));
+        if let Ok(real) = followed {
+            let exists = self.entry(&real).is_ok();
+            note(recording, &real, exists);
+        }
+    }
+
     /// Follows links below this root, the last component's too.
     fn resolve(&self, path: &str) -> io::Result<String> {
+        self.follow(path, |_, _| true)
+    }
+
+    /// Follows those links below this root that `on_link` (path, target) says are to be followed.
+    fn follow(&self, path: &str, mut on_link: impl FnMut(&str, &str) -> bool) -> io::Result<String> {
         let mut done: Vec<String> = Vec::new();
         let mut ahead: Vec<String> = path.split('/').rev().map(str::to_owned).collect();
         let mut links = 0;
@@ -281,7 +325,11 @@ impl Root {
                 }
                 _ => done.push(component),
             }
-            if let Ok(Entry::Link(target)) = self.entry(&format!("/{}", done.join("/"))) {
+            let here = format!("/{}", done.join("/"));
+            if let Ok(Entry::Link(target)) = self.entry(&here) {
+                if !on_link(&here, &target) {
+                    continue;
+                }
                 links += 1;
                 if links > LINKS_MAX {
                     return Err(io::Error::other("too many levels of symbolic links"));

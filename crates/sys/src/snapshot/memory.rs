@@ -109,11 +109,11 @@ fn swap(line: &str) -> Option<Swap> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Tree;
+    use crate::testing::TestTree;
 
     #[test]
     fn a_host_with_nodes_and_swap_is_read() {
-        let tree = Tree::new()
+        let tree = TestTree::new()
             .file(
                 MEMINFO,
                 "MemTotal:       16384 kB\nMemAvailable:    1024 kB\nHugepagesize:       2048 kB\n",
@@ -142,17 +142,17 @@ mod tests {
 
     #[test]
     fn a_host_without_nodes_shows_the_whole_hosts_pools() {
-        let tree = Tree::new().file("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "99\n");
+        let tree = TestTree::new().file("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "99\n");
         let facts = read(&tree.root());
         assert_eq!((facts.huge_pages.len(), facts.huge_pages[0].node), (1, None));
     }
 
     #[test]
     fn no_swap_is_known_and_a_cut_file_is_not() {
-        let swaps = |text: &str| read(&Tree::new().file("/proc/swaps", text).root()).swaps;
+        let swaps = |text: &str| read(&TestTree::new().file("/proc/swaps", text).root()).swaps;
         assert_eq!(swaps("Filename\tType\tSize\n"), Reading::Known(Vec::new()));
         assert!(matches!(swaps(""), Reading::Unparsable(_)));
         assert!(matches!(swaps("Filename\n/dev/sda partit"), Reading::Unparsable(_)));
-        assert!(read(&Tree::new().root()).swaps.is_absent());
+        assert!(read(&TestTree::new().root()).swaps.is_absent());
     }
 }

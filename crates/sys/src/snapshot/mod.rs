@@ -18,7 +18,7 @@ mod units;
 mod virtualization;
 mod words;
 
-use crate::Root;
+use crate::{Root, capture::Manifest};
 use lowlat_model::{
     HostSnapshot,
     snapshot::{Origin, OriginKind},
@@ -50,10 +50,14 @@ fn origin(root: &Root) -> Origin {
         () if root.is_capture() => OriginKind::Capture,
         () => OriginKind::Directory,
     };
+    let manifest = if root.is_live() { None } else { Manifest::read(root) };
     Origin {
         kind,
         label: root.label().to_owned(),
-        is_redacted: false,
-        is_privileged: root.is_live() && rustix::process::geteuid().is_root(),
+        is_redacted: manifest.as_ref().is_some_and(|manifest| manifest.is_redacted),
+        is_privileged: match manifest {
+            Some(manifest) => manifest.is_privileged,
+            None => root.is_live() && rustix::process::geteuid().is_root(),
+        },
     }
 }

@@ -1,8 +1,188 @@
-//! Reads Virtualization.
+//! Reads whether the host is virtual, and what the hypervisor took.
 
+use super::{cpu, cpuinfo::CpuInfo};
 use crate::Root;
-use lowlat_model::snapshot::Virtualization;
+use lowlat_model::{CPU_ID_MAX, Reading, snapshot::Virtualization};
+use std::collections::BTreeMap;
 
-pub(super) fn read(_root: &Root) -> Virtualization {
-    Virtualization::default()
+const DMI: &str = "/sys/class/dmi/id";
+const DEVICE_TREE: &str = "/proc/device-tree/hypervisor";
+
+/// Where a word in the machine's identity names a hypervisor: file, word, name.
+const DMI_NAMES: &[(&str, &str, &str)] = &[
+    ("product_name", "KVM", "KVM"),
+    ("product_name", "VMware", "VMware"),
+    ("product_name", "VirtualBox", "VirtualBox"),
+    ("product_name", "HVM domU", "Xen"),
+    ("product_name", "Google Compute Engine", "KVM (Google Compute Engine)"),
+    ("product_name", "OpenStack", "KVM (OpenStack)"),
+    ("sys_vendor", "VMware", "VMware"),
+    ("sys_vendor", "innotek GmbH", "VirtualBox"),
+    ("sys_vendor", "Xen", "Xen"),
+    ("sys_vendor", "Parallels", "Parallels"),
+    ("sys_vendor", "QEMU", "QEMU"),
+    ("sys_vendor", "Bochs", "Bochs"),
+    ("bios_vendor", "Parallels", "Parallels"),
+    ("bios_vendor", "BHYVE", "bhyve"),
+];
+
+pub(super) fn read(root: &Root) -> Virtualization {
+    let has_flag = cpu::flags(&CpuInfo::read(root)).map(|flags| flags.contains("hypervisor"));
+    let is_x86 = root.read("/proc/cpuinfo").text().contains("vendor_id");
+    let named = read_named(root);
+    let is_virtual = match (has_flag, &named) {
+        // Xen's control domain shows a hypervisor's name too; on x86 the flag alone decides.
+        (Reading::Known(flag), _) if is_x86 => Reading::Known(flag),
+        (_, Some(_)) => Reading::Known(true),
+        // Elsewhere no flag tells; a machine with a maker's name that is no hypervisor's is a real one.
+        (_, None) if root.read(&format!("{DMI}/sys_vendor")).is_known() => Reading::Known(false),
+        (Reading::Known(_), None) => Reading::Absent,
+        (missing, None) => missing.map(|_| false),
+    };
+    let hypervisor = match is_virtual {
+        Reading::Known(true) => read_signature(root).or(|| Reading::from_option(named)),
+        _ => Reading::Absent,
+    };
+    Virtualization { is_virtual, hypervisor, steal_ticks: steal_ticks(root.read("/proc/stat").text()) }
+}
+
+/// The hypervisor's name from files.
+fn read_named(root: &Root) -> Option<String> {
+    match root.read("/sys/hypervisor/type").text() {
+        "" => {}
+        "xen" => return Some("Xen".into()),
+        other => return Some(other.to_owned()),
+    }
+    let compatible = root.read(&format!("{DEVICE_TREE}/compatible"));
+    if compatible.is_known() || root.exists(DEVICE_TREE) {
+        // A device tree's strings end in a zero byte, several stand one after the other.
+        return Some(match compatible.text().split('\0').next().unwrap_or_default() {
+            "linux,kvm" => "KVM".into(),
+            name if name.starts_with("xen,") => "Xen".into(),
+            "" => "unnamed".into(),
+            name => name.to_owned(),
+        });
+    }
+    let dmi = |file: &str| root.read(&format!("{DMI}/{file}"));
+    if dmi("sys_vendor").text() == "Microsoft Corporation" && dmi("product_name").text() == "Virtual Machine"
+    {
+        return Some("Microsoft".into());
+    }
+    // Amazon's bare machines have the vendor of the virtual ones; their types end in ".metal".
+    if dmi("sys_vendor").text() == "Amazon EC2" && !dmi("product_name").text().contains(".metal") {
+        return Some("KVM (Amazon EC2)".into());
+    }
+    DMI_NAMES
+        .iter()
+        .find(|(file, word, _)| dmi(file).text().contains(word))
+        .map(|(_, _, name)| (*name).to_owned())
+}
+
+/// The twelve letters that a hypervisor gives in CPUID leaf 0x40000000: "KVMKVMKVM", "TCGTCGTCGTCG".
+fn read_signature(root: &Root) -> Reading<String> {
+    root.interface("cpuid/hypervisor", cpuid_signature).and_then(|bytes| {
+        let text: String =
+            bytes.iter().take(12).map(|byte| char::from(*byte)).filter(char::is_ascii_graphic).collect();
+        match text.as_str() {
+            "" => Reading::Absent,
+            "KVMKVMKVM" | "LinuxKVMHv" => Reading::Known("KVM".into()),
+            "TCGTCGTCGTCG" => Reading::Known("QEMU (TCG)".into()),
+            "VMwareVMware" => Reading::Known("VMware".into()),
+            "MicrosoftHv" => Reading::Known("Microsoft".into()),
+            "XenVMMXenVMM" => Reading::Known("Xen".into()),
+            "VBoxVBoxVBox" => Reading::Known("VirtualBox".into()),
+            "bhyvebhyve" => Reading::Known("bhyve".into()),
+            "ACRNACRNACRN" => Reading::Known("ACRN".into()),
+            "prlhyperv" => Reading::Known("Parallels".into()),
+            other => Reading::Known(other.to_owned()),
+        }
+    })
+}
+
+#[cfg(target_arch = "x86_64")]
+fn cpuid_signature() -> Reading<Vec<u8>> {
+    #[allow(unused_unsafe)] // Newer compilers take the intrinsic as safe.
+    // SAFETY: every x86_64 processor has CPUID, and a leaf that it lacks gives other numbers, nothing worse.
+    let leaf = unsafe { std::arch::x86_64::__cpuid(0x4000_0000) };
+    Reading::Known([leaf.ebx, leaf.ecx, leaf.edx].into_iter().flat_map(u32::to_le_bytes).collect())
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn cpuid_signature() -> Reading<Vec<u8>> {
+    Reading::Absent
+}
+
+/// The eighth number behind each "cpuN" of /proc/stat.
+fn steal_ticks(stat: &str) -> BTreeMap<u32, u64> {
+    stat.lines()
+        .filter_map(|line| {
+            let mut words = line.split_ascii_whitespace();
+            let cpu = words.next()?.strip_prefix("cpu")?.parse().ok().filter(|cpu| *cpu <= CPU_ID_MAX)?;
+            Some((cpu, words.nth(7)?.parse().ok()?))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::TestTree;
+
+    const VIRTUAL: &str = "processor: 0\nvendor_id: GenuineIntel\nflags: fpu hypervisor\n";
+    const REAL: &str = "processor: 0\nvendor_id: GenuineIntel\nflags: fpu\n";
+
+    #[test]
+    fn the_flag_and_the_signature_tell() {
+        let tree = TestTree::new()
+            .file("/proc/cpuinfo", VIRTUAL)
+            .file("/.lowlat/interface/cpuid/hypervisor", "TCGTCGTCGTCG")
+            .file(&format!("{DMI}/sys_vendor"), "QEMU\n");
+        let facts = read(&tree.root());
+        assert_eq!((facts.is_virtual, facts.hypervisor.text()), (Reading::Known(true), "QEMU (TCG)"));
+    }
+
+    #[test]
+    fn the_machines_name_tells_where_no_signature_does() {
+        let named = |vendor: &str, product: &str| {
+            let tree = TestTree::new()
+                .file("/proc/cpuinfo", VIRTUAL)
+                .file(&format!("{DMI}/sys_vendor"), vendor)
+                .file(&format!("{DMI}/product_name"), product);
+            read(&tree.root()).hypervisor
+        };
+        assert_eq!(named("QEMU", "Standard PC (Q35 + ICH9, 2009)").text(), "QEMU");
+        assert_eq!(named("VMware, Inc.", "VMware7,1").text(), "VMware");
+        assert_eq!(named("Microsoft Corporation", "Virtual Machine").text(), "Microsoft");
+        assert!(named("Dell Inc.", "PowerEdge R750").is_absent());
+    }
+
+    #[test]
+    fn a_real_host_is_known_to_be_real() {
+        let tree = TestTree::new().file("/proc/cpuinfo", REAL);
+        let facts = read(&tree.root());
+        assert_eq!((facts.is_virtual, facts.hypervisor), (Reading::Known(false), Reading::Absent));
+        assert!(read(&TestTree::new().root()).is_virtual.is_absent());
+        let metal = TestTree::new()
+            .file("/proc/cpuinfo", "processor: 0\nFeatures: fp\n")
+            .file(&format!("{DMI}/sys_vendor"), "Amazon EC2\n")
+            .file(&format!("{DMI}/product_name"), "c7g.metal\n");
+        assert_eq!(read(&metal.root()).is_virtual, Reading::Known(false));
+    }
+
+    #[test]
+    fn an_arm_guest_is_told_by_its_device_tree() {
+        let tree = TestTree::new()
+            .file("/proc/cpuinfo", "processor: 0\nFeatures: fp\n")
+            .file(&format!("{DEVICE_TREE}/compatible"), "xen,xen-4.17\0xen,xen\0");
+        let facts = read(&tree.root());
+        assert_eq!((facts.is_virtual, facts.hypervisor.text()), (Reading::Known(true), "Xen"));
+    }
+
+    #[test]
+    fn steal_is_the_eighth_number() {
+        let steal = steal_ticks(
+            "cpu  1 2 3 4 5 6 7 800 9\ncpu0 1 2 3 4 5 6 7 8 9 10\ncpu1 1 2\ncpu2 1 2 3 4 5 6 7 x\n",
+        );
+        assert_eq!(steal, BTreeMap::from([(0, 8)]));
+    }
 }

@@ -1,4 +1,4 @@
-use crate::testing::Tree;
+use crate::testing::TestTree;
 use lowlat_model::{CpuSet, Reading, Topology, topology::Counts};
 
 fn list(text: &str) -> CpuSet {
@@ -6,7 +6,7 @@ fn list(text: &str) -> CpuSet {
 }
 
 /// One CPU with its own L2, as kernels of ten years ago describe it.
-fn old_cpu(tree: Tree, cpu: u32, core: u32, siblings: &str) -> Tree {
+fn old_cpu(tree: TestTree, cpu: u32, core: u32, siblings: &str) -> TestTree {
     let folder = format!("/sys/devices/system/cpu/cpu{cpu}");
     tree.file(&format!("{folder}/topology/physical_package_id"), "0\n")
         .file(&format!("{folder}/topology/core_id"), format!("{core}\n"))
@@ -18,18 +18,17 @@ fn old_cpu(tree: Tree, cpu: u32, core: u32, siblings: &str) -> Tree {
         .file(&format!("{folder}/cache/index2/shared_cpu_map"), format!("{siblings}\n"))
 }
 
-fn read(tree: &Tree) -> Topology {
+fn read(tree: &TestTree) -> Topology {
     super::read(&tree.root())
 }
 
 #[test]
 fn an_old_tree_without_lists_of_cpus_is_read() {
-    let mut tree = Tree::new();
+    let mut tree = TestTree::new();
     for (cpu, core, siblings) in [(0, 0, "5"), (1, 1, "a"), (2, 0, "5"), (3, 1, "a")] {
         tree = old_cpu(tree, cpu, core, siblings);
     }
-    let tree =
-        tree.file("/sys/devices/system/cpu/cpu4/online", "0\n").folder("/sys/devices/system/cpu/cpufreq");
+    let tree = tree.file("/sys/devices/system/cpu/cpu4/online", "0\n").dir("/sys/devices/system/cpu/cpufreq");
     let topology = read(&tree);
     assert_eq!(topology.online, list("0-3"));
     assert_eq!(topology.offline, list("4"));
@@ -44,7 +43,7 @@ fn an_old_tree_without_lists_of_cpus_is_read() {
 
 #[test]
 fn clusters_of_a_new_tree_are_wider_than_a_core() {
-    let mut tree = Tree::new().file("/sys/devices/system/cpu/online", "0-7\n");
+    let mut tree = TestTree::new().file("/sys/devices/system/cpu/online", "0-7\n");
     for cpu in 0..8 {
         let folder = format!("/sys/devices/system/cpu/cpu{cpu}/topology");
         let cluster = if cpu < 4 { "0-3" } else { "4-7" };
@@ -65,7 +64,7 @@ fn without_a_sysfs_cpuinfo_is_taken_and_then_stat() {
     let block =
         |cpu: u32, core: u32| format!("processor\t: {cpu}\nphysical id\t: 0\ncore id\t\t: {core}\n\n");
     let cpuinfo = [block(0, 0), block(1, 1), block(2, 0), block(3, 1)].concat();
-    let tree = Tree::new().file("/proc/cpuinfo", cpuinfo).file("/proc/meminfo", "MemTotal: 4 kB\n");
+    let tree = TestTree::new().file("/proc/cpuinfo", cpuinfo).file("/proc/meminfo", "MemTotal: 4 kB\n");
     let topology = read(&tree);
     assert_eq!(
         topology.counts,
@@ -73,18 +72,19 @@ fn without_a_sysfs_cpuinfo_is_taken_and_then_stat() {
     );
     assert_eq!(topology.nodes[0].memory_bytes, Reading::Known(4096));
 
-    let topology = read(&Tree::new().file("/proc/stat", "cpu  1 2\ncpu0 1 2\ncpu1 1 2\ncpux 1\nintr 5\n"));
+    let topology =
+        read(&TestTree::new().file("/proc/stat", "cpu  1 2\ncpu0 1 2\ncpu1 1 2\ncpux 1\nintr 5\n"));
     assert_eq!((topology.counts.pus, topology.counts.packages), (2, 1));
     assert!(topology.oddities.iter().any(|oddity| oddity.contains("/proc/stat")));
 
-    let topology = read(&Tree::new());
+    let topology = read(&TestTree::new());
     assert_eq!(topology.counts, Counts::default());
     assert!(topology.oddities.iter().any(|oddity| oddity.starts_with("No CPU is described")));
 }
 
 #[test]
 fn hybrid_types_tiers_and_a_null_mask_are_read() {
-    let tree = Tree::new()
+    let tree = TestTree::new()
         .file("/sys/devices/system/cpu/online", "0-3\n")
         .file("/sys/devices/system/cpu/nohz_full", "  (null)\n")
         .file("/sys/devices/system/cpu/isolated", "\n")
@@ -108,7 +108,7 @@ fn hybrid_types_tiers_and_a_null_mask_are_read() {
 
 #[test]
 fn lying_files_are_told_and_the_groups_stay_whole() {
-    let tree = Tree::new()
+    let tree = TestTree::new()
         .file("/sys/devices/system/cpu/online", "0-2\n")
         .file("/sys/devices/system/cpu/cpu0/topology/core_cpus", "2\n")
         .file("/sys/devices/system/cpu/cpu1/topology/core_cpus", "82\n")

@@ -1,0 +1,224 @@
+//! Overwrites what tells whose host it was. Replacements in text have the length of what they replace, so that columns
+//! stay as they were.
+//!
+//! Overwritten are: the host's name and domain wherever they stand as words; hardware addresses but for the maker's
+//! half; UUIDs; serial numbers, asset tags and the like in files of their own and in the SMBIOS tables; machine and
+//! boot ids; and on command lines and in configuration files IP addresses, secrets and names of network roots.
+//! Names of files are changed only where they hold hardware addresses or UUIDs.
+
+mod cmdline;
+mod identity;
+mod pattern;
+
+use super::assemble::CaptureTree;
+use crate::smbios;
+use pattern::Pseudonyms;
+use std::collections::BTreeMap;
+
+/// A host name shorter than this is too likely to be a part of other words.
+const NAME_CHARS_MIN: usize = 3;
+
+/// The SMBIOS table; a copy of each structure stands below the folder.
+const SMBIOS_TABLE: &str = "/sys/firmware/dmi/tables/DMI";
+const SMBIOS_ENTRIES: &str = "/sys/firmware/dmi/entries/";
+
+/// What is overwritten in one capture.
+#[derive(Debug, Default)]
+pub(super) struct Redactor {
+    /// Host and domain names, longest first.
+    names: Vec<Vec<u8>>,
+    pseudonyms: Pseudonyms,
+}
+
+impl Redactor {
+    /// Finds the host's names in the tree. Names that cannot be searched for are told in `warnings`.
+    pub(super) fn new(tree: &CaptureTree, warnings: &mut Vec<String>) -> Self {
+        let mut names = Vec::new();
+        for path in identity::HOST_NAMES {
+            let Some(text) = tree.files.get(*path) else { continue };
+            let name = String::from_utf8_lossy(text).trim().to_owned();
+            for part in parts(&name) {
+                if part.len() < NAME_CHARS_MIN || part.bytes().all(|byte| byte.is_ascii_digit()) {
+                    warnings.push(format!(
+                        "The host name \"{part}\" is too short or only a number: it is taken out of {path}, but not searched for in other files."
+                    ));
+                } else {
+                    names.push(part.as_bytes().to_vec());
+                }
+            }
+        }
+        names.sort_by_key(|name| (std::cmp::Reverse(name.len()), name.clone()));
+        names.dedup();
+        Self { names, pseudonyms: Pseudonyms::default() }
+    }
+
+    /// Overwrites; gives the number of files that changed.
+    pub(super) fn redact(mut self, tree: &mut CaptureTree) -> usize {
+        let mut changed = 0;
+        let files = std::mem::take(&mut tree.files);
+        for (path, old) in files {
+            let mut bytes = old.clone();
+            self.content(&path, &mut bytes);
+            changed += usize::from(bytes != old);
+            tree.files.insert(self.path(&path), bytes);
+        }
+        let links = std::mem::take(&mut tree.links);
+        tree.links = links
+            .iter()
+            .map(|(path, target)| (self.path(path), self.path(target)))
+            .collect::<BTreeMap<_, _>>();
+        tree.folders = std::mem::take(&mut tree.folders).iter().map(|path| self.path(path)).collect();
+        for lines in tree.notes.values_mut() {
+            *lines = std::mem::take(lines).iter().map(|line| self.path(line)).collect();
+        }
+        changed
+    }
+
+    fn content(&mut self, path: &str, bytes: &mut Vec<u8>) {
+        if path == SMBIOS_TABLE {
+            *bytes = smbios::redacted(bytes);
+            return;
+        }
+        if path.starts_with(SMBIOS_ENTRIES) {
+            bytes.fill(0);
+            return;
+        }
+        if identity::is_identity(path) {
+            pattern::blank(bytes);
+            return;
+        }
+        if cmdline::is_command_line(path) {
+            cmdline::redact(bytes);
+        }
+        if !keeps_well_known_ids(path) {
+            pattern::hardware_addresses(bytes);
+            self.pseudonyms.replace(bytes);
+        }
+        for name in &self.names {
+            pattern::words(bytes, name);
+        }
+    }
+
+    fn path(&mut self, path: &str) -> String {
+        if keeps_well_known_ids(path) {
+            return path.to_owned();
+        }
+        let mut bytes = path.as_bytes().to_vec();
+        pattern::hardware_addresses(&mut bytes);
+        self.pseudonyms.replace(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+/// The UUIDs in the names of firmware variables are the same on every host.
+fn keeps_well_known_ids(path: &str) -> bool {
+    path.starts_with("/sys/firmware/efi/")
+}
+
+/// "db1.lab.example" gives itself, "db1" and "lab.example". The kernel's "(none)" and names that every host may have
+/// give nothing.
+fn parts(name: &str) -> Vec<&str> {
+    if matches!(name, "" | "(none)" | "localhost" | "localhost.localdomain") {
+        return Vec::new();
+    }
+    match name.split_once('.') {
+        Some((host, domain)) => [name, host, domain].into_iter().filter(|part| !part.is_empty()).collect(),
+        None => vec![name],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn redacted(files: &[(&str, &str)]) -> (BTreeMap<String, String>, Vec<String>) {
+        let mut tree = CaptureTree::default();
+        for (path, text) in files {
+            tree.insert_file(path, text.as_bytes().to_vec());
+        }
+        let mut warnings = Vec::new();
+        Redactor::new(&tree, &mut warnings).redact(&mut tree);
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (tree.files.into_iter().map(|(path, bytes)| (path, text(bytes))).collect(), warnings)
+    }
+
+    const HOSTNAME: &str = "/proc/sys/kernel/hostname";
+
+    #[test]
+    fn the_hosts_names_go_wherever_they_are_words() {
+        let (files, warnings) = redacted(&[
+            (HOSTNAME, "db1.lab.example\n"),
+            ("/proc/version", "Linux (root@db1) db12 lab.example db1-swap"),
+        ]);
+        assert_eq!(files["/proc/version"], "Linux (root@XXX) db12 XXX.XXXXXXX XXX-swap");
+        assert_eq!(files[HOSTNAME], "XXX.XXX.XXXXXXX\n");
+        assert!(warnings.is_empty());
+    }
+
+    #[test]
+    fn a_short_name_is_told_and_not_searched_for() {
+        let (files, warnings) = redacted(&[(HOSTNAME, "a1\n"), ("/proc/version", "a1")]);
+        assert_eq!((files[HOSTNAME].as_str(), files["/proc/version"].as_str()), ("XX\n", "a1"));
+        assert!(warnings[0].contains("\"a1\" is too short"), "{warnings:?}");
+        let (files, warnings) = redacted(&[("/proc/sys/kernel/domainname", "(none)\n"), ("/x", "none")]);
+        assert!(files["/x"] == "none" && warnings.is_empty());
+    }
+
+    #[test]
+    fn addresses_and_ids_go_from_names_and_contents_alike() {
+        let uuid = "4c4c4544-0042-3510-8052-b7c04f4d3233";
+        let other = "11111111-2222-3333-4444-555555555555";
+        let (files, _) = redacted(&[
+            ("/sys/devices/vmbus/4c4c4544-0042-3510-8052-b7c04f4d3233/x", uuid),
+            ("/sys/class/net/enx001122aabbcc/address", "00:11:22:aa:bb:cc\n"),
+            ("/sys/other", other),
+        ]);
+        let told: Vec<(&str, &str)> =
+            files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+        assert_eq!(
+            told,
+            [
+                ("/sys/class/net/enx001122000000/address", "00:11:22:00:00:00\n"),
+                (
+                    "/sys/devices/vmbus/00000000-0000-0000-0000-000000000001/x",
+                    "00000000-0000-0000-0000-000000000001"
+                ),
+                ("/sys/other", "00000000-0000-0000-0000-000000000002"),
+            ]
+        );
+    }
+
+    #[test]
+    fn names_of_firmware_variables_stay() {
+        let path = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c";
+        let (files, _) = redacted(&[(path, "x")]);
+        assert!(files.contains_key(path));
+    }
+
+    #[test]
+    fn smbios_keeps_what_is_read_of_it() {
+        let system = b"\x01\x1b\x01\0\x01\x02\0\x03UUIDUUIDUUIDUUID\x06\0\0HPE\0DL385\0CZ20\0\0";
+        let mut tree = CaptureTree::default();
+        tree.insert_file(SMBIOS_TABLE, system.to_vec());
+        tree.insert_file("/sys/firmware/dmi/entries/1-0/raw", system.to_vec());
+        assert_eq!(Redactor::default().redact(&mut tree), 2);
+        let holds =
+            |bytes: &[u8], text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+        assert!(holds(&tree.files[SMBIOS_TABLE], "DL385"));
+        for bytes in tree.files.values() {
+            assert!(!holds(bytes, "UUID") && !holds(bytes, "CZ20"), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn serials_and_machine_ids_are_blanked() {
+        let (files, _) = redacted(&[
+            ("/sys/devices/virtual/dmi/id/product_serial", "CZ20-1\n"),
+            ("/etc/machine-id", "0123456789abcdef\n"),
+            ("/sys/devices/pci0000:00/nvme/nvme0/serial", "S4EV NF0\n"),
+            ("/sys/devices/virtual/dmi/id/product_name", "ProLiant\n"),
+        ]);
+        let values: Vec<&str> = files.values().map(String::as_str).collect();
+        assert_eq!(values, ["XXXXXXXXXXXXXXXX\n", "XXXX XXX\n", "ProLiant\n", "XXXX-X\n"]);
+    }
+}

@@ -1,0 +1,100 @@
+//! What a root was asked for and answered, kept so that a capture can answer the same.
+
+use lowlat_model::Reading;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Bytes of files that are kept at most; what comes after is only named.
+const BYTES_MAX: u64 = 256 << 20;
+/// Paths that are kept at most.
+const PATHS_MAX: usize = 1_000_000;
+
+/// The answer of one access other than "nothing is there".
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Outcome<T> {
+    /// What was read.
+    Value(T),
+    /// Something is there, but it gave no value.
+    Valueless,
+    /// It may not be read.
+    Denied,
+    /// Another failure, in the system's words.
+    Failed(String),
+}
+
+/// Everything that was seen, by real path: absolute, without links and `..`.
+#[derive(Debug, Default)]
+pub(crate) struct Recording {
+    /// Contents of files.
+    pub(crate) reads: BTreeMap<String, Outcome<Vec<u8>>>,
+    /// Names in directories.
+    pub(crate) lists: BTreeMap<String, Outcome<Vec<String>>>,
+    /// Links by their own path.
+    pub(crate) links: BTreeMap<String, String>,
+    /// What was only found to be there.
+    pub(crate) found: BTreeSet<String>,
+    bytes: u64,
+    names: usize,
+}
+
+impl Recording {
+    /// Notes a link; false when it is not to be followed. /proc/self and /proc/thread-self point to the process that
+    /// reads, whose number means nothing later: they are kept as directories.
+    pub(super) fn note_link(&mut self, path: &str, target: &str) -> bool {
+        if matches!(path, "/proc/self" | "/proc/thread-self") {
+            return false;
+        }
+        if self.has_room(path) {
+            self.links.insert(path.to_owned(), target.to_owned());
+        }
+        true
+    }
+
+    pub(super) fn note_read(&mut self, path: &str, reading: &Reading<Vec<u8>>, exists: bool) {
+        if self.reads.contains_key(path) || !self.has_room(path) {
+            return;
+        }
+        let Some(outcome) = outcome(reading, exists) else { return };
+        if let Outcome::Value(bytes) = &outcome {
+            let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+            if self.bytes.saturating_add(size) > BYTES_MAX {
+                self.found.insert(path.to_owned());
+                return;
+            }
+            self.bytes += size;
+        }
+        self.reads.insert(path.to_owned(), outcome);
+    }
+
+    pub(super) fn note_list(&mut self, path: &str, reading: &Reading<Vec<String>>, exists: bool) {
+        if self.lists.contains_key(path) || !self.has_room(path) {
+            return;
+        }
+        if let Some(outcome) = outcome(reading, exists) {
+            if let Outcome::Value(names) = &outcome {
+                self.names += names.len();
+            }
+            self.lists.insert(path.to_owned(), outcome);
+        }
+    }
+
+    pub(super) fn note_existence(&mut self, path: &str, exists: bool) {
+        if exists && self.has_room(path) {
+            self.found.insert(path.to_owned());
+        }
+    }
+
+    /// A path with control characters cannot stand in a list of one path a line.
+    fn has_room(&self, path: &str) -> bool {
+        let paths = self.reads.len() + self.lists.len() + self.links.len() + self.found.len() + self.names;
+        paths < PATHS_MAX && !path.contains(char::is_control)
+    }
+}
+
+fn outcome<T: Clone>(reading: &Reading<T>, exists: bool) -> Option<Outcome<T>> {
+    match reading {
+        Reading::Known(value) => Some(Outcome::Value(value.clone())),
+        Reading::Absent => exists.then_some(Outcome::Valueless),
+        Reading::Denied => Some(Outcome::Denied),
+        Reading::Unparsable(why) => Some(Outcome::Failed(why.raw.clone())),
+    }
+}

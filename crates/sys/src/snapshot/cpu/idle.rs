@@ -1,0 +1,45 @@
+//! Reads cpuidle.
+
+use super::CPU;
+use crate::Root;
+use lowlat_model::{CPU_ID_MAX, CpuId, snapshot::IdleState};
+
+/// Idle states of different names that are kept; the kernel has at most ten a CPU (CPUIDLE_STATE_MAX), and hosts
+/// have one or two kinds of CPU.
+const STATES_MAX: usize = 64;
+
+/// The states by name, in the order in which the CPUs show them: lightest first.
+pub(super) fn read(root: &Root) -> Vec<IdleState> {
+    let mut states: Vec<IdleState> = Vec::new();
+    for folder in root.glob(&format!("{CPU}/cpu*/cpuidle/state*")) {
+        let Some(cpu) = cpu_of(&folder) else { continue };
+        let name = root.read(&format!("{folder}/name"));
+        let Some(name) = name.into_known().filter(|name| !name.is_empty()) else { continue };
+        let at = states.iter().position(|state| state.name == name).unwrap_or(states.len());
+        if at == STATES_MAX {
+            continue;
+        }
+        if at == states.len() {
+            let exit_latency_us = root.read_as(&format!("{folder}/latency"), "a number of microseconds");
+            states.push(IdleState { name, exit_latency_us, ..IdleState::default() });
+        }
+        if let Some(state) = states.get_mut(at) {
+            state.cpus.insert(cpu);
+            if may_be_entered(root, &folder) {
+                state.cpus_enabled.insert(cpu);
+            }
+        }
+    }
+    states
+}
+
+fn cpu_of(folder: &str) -> Option<CpuId> {
+    let name = folder.split('/').nth(5)?;
+    name.strip_prefix("cpu")?.parse().ok().filter(|cpu| *cpu <= CPU_ID_MAX)
+}
+
+/// Kernels without the file (before 3.4) cannot disable a state.
+fn may_be_entered(root: &Root, folder: &str) -> bool {
+    let disable = root.read(&format!("{folder}/disable"));
+    disable.is_absent() || disable.text() == "0"
+}
