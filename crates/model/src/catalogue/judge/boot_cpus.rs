@@ -56,7 +56,11 @@ pub(crate) fn cpus_on_line(
         0 => CPU_ID_MAX + 1,
         count => count,
     };
-    line.cpus(key, cpu_count)
+    // Flags before the list are isolcpus' own; the kernel refuses them elsewhere.
+    match key {
+        "isolcpus" => line.cpus(key, cpu_count),
+        _ => line.last(key).map(|list| CpuSet::parse_list_within(list, cpu_count)),
+    }
 }
 
 /// The flags before the list, of every time that the parameter stands on the line: the kernel adds them up.

@@ -6,9 +6,6 @@ mod cpus;
 mod files;
 mod sysctl;
 
-#[cfg(test)]
-mod tests;
-
 pub(super) use boot::{InForce, boot_key, boot_token, boot_token_in_force, command_line, shown};
 pub(super) use boot_cpus::{boot_cpus, boot_cpus_in_force, cpus_on_line};
 pub(super) use cpus::{housekeeping_list, isolated_list, kept_off_isolated, off_isolated};

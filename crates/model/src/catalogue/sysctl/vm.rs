@@ -91,7 +91,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
         cost: "Huge pages become scarcer over time: reserve them at boot.",
         impact: Impact::Medium,
         needs: Needs::since(5, 9).with_config(&["COMPACTION"]),
-        effective: "compact_daemon_wake in /proc/vmstat stands still.",
+        effective: "The kcompactd threads use no processor time while nothing asks for huge pages.",
         reads: &["/proc/sys/vm/compaction_proactiveness"],
         trading: Want::Value("0"),
         sources: &[VM_DOC],
