@@ -1,8 +1,9 @@
 //! Figures that tables and charts show, made from the raw record: nothing here that the sample count can't carry.
 
 use hdrhistogram::Histogram;
-use lowlat_model::histogram::{self, HistogramError};
+use lowlat_model::histogram;
 use lowlat_model::jitter::{Interruption, JitterCpu, JitterRecord};
+use lowlat_model::statistics::{RateInterval, carries_quantile};
 use lowlat_model::{Allocation, CpuId, Topology};
 
 /// What a CPU is for.
@@ -61,48 +62,15 @@ pub struct CpuFigures<'a> {
     /// What the CPU is for.
     pub part: CpuPart,
     /// Interruptions a second; none when it did not run.
-    pub rate: Option<Rate>,
+    pub rate: Option<RateInterval>,
     /// Share of the time that interruptions took.
     pub lost_percent: Option<f64>,
-    /// The lengths, or why they can't be read.
-    pub lengths: Result<Histogram<u64>, HistogramError>,
+    /// The lengths, or why they can't be told.
+    pub lengths: Result<Histogram<u64>, String>,
 }
 
-/// A rate with its 95 % interval.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Rate {
-    /// Events a second.
-    pub per_s: f64,
-    /// Lower end of the interval.
-    pub low: f64,
-    /// Upper end of the interval.
-    pub high: f64,
-    /// Whether so few events were seen that the interval belongs beside the rate.
-    pub is_rough: bool,
-}
-
-/// Below this many events a rate is shown with its interval.
-const ROUGH_BELOW: u64 = 100;
-/// Samples that must lie beyond a percentile before it is printed.
-const BEYOND_MIN: f64 = 10.0;
-
-impl Rate {
-    /// The rate of `count` events in a time, with Byar's approximation of the exact Poisson interval.
-    pub fn of(count: u64, time_ns: u64) -> Option<Self> {
-        if time_ns == 0 {
-            return None;
-        }
-        let (n, seconds) = (count as f64, time_ns as f64 / 1e9);
-        let edge = |n: f64, sign: f64| n * (1.0 - 1.0 / (9.0 * n) + sign * 1.96 / (3.0 * n.sqrt())).powi(3);
-        let low = if count == 0 { 0.0 } else { edge(n, -1.0).max(0.0) };
-        Some(Self {
-            per_s: n / seconds,
-            low: low / seconds,
-            high: edge(n + 1.0, 1.0) / seconds,
-            is_rough: count < ROUGH_BELOW,
-        })
-    }
-}
+/// Below this many interruptions a rate is shown with its interval.
+pub const ROUGH_BELOW: u64 = 100;
 
 impl<'a> CpuFigures<'a> {
     /// The figures of one CPU.
@@ -111,24 +79,37 @@ impl<'a> CpuFigures<'a> {
         Self {
             record,
             part: CpuPart::of(record.cpu, None, allocation),
-            rate: Rate::of(record.interruption_count, record.runtime_ns),
+            rate: RateInterval::of(record.interruption_count, record.runtime_ns as f64 / 1e9),
             lost_percent: runs
                 .then(|| record.interruption_ns_total as f64 * 100.0 / record.runtime_ns as f64),
-            lengths: histogram::decode(&record.histogram),
+            lengths: lengths_of(record),
         }
     }
 
-    /// A percentile of the lengths, when the count carries it: at least ten samples lie beyond.
+    /// A percentile of the lengths, when the count carries it.
     pub fn percentile(&self, quantile: f64) -> Option<u64> {
         let lengths = self.lengths.as_ref().ok()?;
-        let beyond = lengths.len() as f64 * (1.0 - quantile);
-        (beyond + 1e-9 >= BEYOND_MIN)
+        carries_quantile(lengths.len(), quantile)
             .then(|| lengths.value_at_quantile(quantile).min(self.record.interruption_ns_max))
     }
 
     /// The longest interruption; none when there was none.
     pub fn longest(&self) -> Option<u64> {
         (self.record.interruption_count > 0).then_some(self.record.interruption_ns_max)
+    }
+}
+
+/// The lengths of one CPU. A histogram that does not hold what the record counts is told as damaged.
+fn lengths_of(record: &JitterCpu) -> Result<Histogram<u64>, String> {
+    if record.histogram.is_empty() {
+        return Err("the record carries no histogram".to_owned());
+    }
+    let lengths = histogram::decode(&record.histogram).map_err(|error| error.to_string())?;
+    if lengths.len() == record.interruption_count {
+        Ok(lengths)
+    } else {
+        let (counted, held) = (record.interruption_count, lengths.len());
+        Err(format!("the record counts {counted} interruptions but its histogram holds {held}"))
     }
 }
 
@@ -192,14 +173,10 @@ mod tests {
     }
 
     #[test]
-    fn a_percentile_needs_ten_samples_beyond_it() {
-        for (count, quantile, is_carried) in [
-            (19, 0.5, false),
-            (20, 0.5, true),
-            (999, 0.99, false),
-            (1_000, 0.99, true),
-            (10_000, 0.999, true),
-        ] {
+    fn percentiles_stand_only_where_the_count_carries_them() {
+        for (count, quantile, is_carried) in
+            [(5, 0.5, false), (6, 0.5, true), (367, 0.99, false), (368, 0.99, true)]
+        {
             let record = cpu(count);
             let figures = CpuFigures::of(&record, &Allocation::default());
             assert_eq!(figures.percentile(quantile), is_carried.then_some(1_000), "{count} {quantile}");
@@ -207,19 +184,13 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_of_a_rate_holds_the_published_one() {
-        // Exact 95 % limits of a Poisson count: 10 events give 4.80 to 18.39, none gives 0 to 3.69.
-        let rate = Rate::of(10, 1_000_000_000).unwrap();
-        assert!((rate.low - 4.80).abs() < 0.02 && (rate.high - 18.39).abs() < 0.02, "{rate:?}");
-        let none = Rate::of(0, 1_000_000_000).unwrap();
-        assert!(none.low == 0.0 && (none.high - 3.69).abs() < 0.06, "{none:?}");
-        assert_eq!(Rate::of(3, 0), None);
-    }
-
-    #[test]
     fn a_damaged_histogram_gives_no_percentile() {
         let record = JitterCpu { histogram: "x".into(), ..cpu(5_000) };
         let figures = CpuFigures::of(&record, &Allocation::default());
         assert_eq!((figures.percentile(0.5), figures.longest()), (None, Some(1_000)));
+        let record = JitterCpu { interruption_count: 4_999, ..cpu(5_000) };
+        let figures = CpuFigures::of(&record, &Allocation::default());
+        let error = figures.lengths.unwrap_err();
+        assert_eq!(error, "the record counts 4999 interruptions but its histogram holds 5000");
     }
 }

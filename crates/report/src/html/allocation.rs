@@ -10,6 +10,7 @@ use maud::{Markup, html};
 pub fn section(document: &ResultDocument) -> Markup {
     let allocation = &document.allocation;
     let topology = &document.snapshot.topology;
+    let near = &allocation.isolated_near_nics;
     let lead = html! { "Which CPUs the kernel, services and interrupts keep, and which are left to trading threads." };
     let body = html! {
         div class="cards two" {
@@ -19,6 +20,7 @@ pub fn section(document: &ResultDocument) -> Markup {
         (super::facts([
             ("Isolated by the kernel now", in_force(&topology.isolated)),
             ("Without tick now (nohz_full)", in_force(&topology.nohz_full)),
+            ("Isolated CPUs near the trading NICs", if near.is_empty() { "none".to_owned() } else { near.to_string() }),
             ("Offline", if topology.offline.is_empty() { "none".to_owned() } else { topology.offline.to_string() }),
         ]))
         @if !allocation.steps.is_empty() {

@@ -1,15 +1,16 @@
 //! The head of the page: what host, and the verdict.
 
 use super::{facts, micro};
-use crate::figures::{self, CpuPart, Longest, Rate};
+use crate::figures::{Longest, ROUGH_BELOW};
 use crate::grouping::Tally;
 use crate::host_line;
 use crate::terminal::summary::longest_sentence;
 use crate::units::{clean, duration, percent, plural, rate, span};
 use lowlat_model::catalogue::Verdict;
-use lowlat_model::jitter::JitterRecord;
+use lowlat_model::jitter::{JitterCpu, JitterRecord};
 use lowlat_model::result::ResultDocument;
 use lowlat_model::snapshot::OriginKind;
+use lowlat_model::statistics::RateInterval;
 use maud::{Markup, html};
 
 /// Host, score, one-sentence verdict, tiles.
@@ -191,33 +192,43 @@ fn longest_tile(document: &ResultDocument) -> Markup {
     }
 }
 
+/// The sums over the CPUs meant for trading, or over all when none of those was measured.
+struct Quiet {
+    rate: RateInterval,
+    interruptions: u64,
+    lost_percent: f64,
+    cpus: usize,
+}
+
 /// Interruptions a second on the CPUs meant for trading, each counted for itself.
 fn rate_tile(document: &ResultDocument) -> Markup {
     let label = "Interruptions per second";
-    let Some((rate_of, lost, count)) =
-        document.jitter.as_ref().and_then(|jitter| quiet_rate(document, jitter))
-    else {
+    let Some(quiet) = document.jitter.as_ref().and_then(|jitter| quiet(document, jitter)) else {
         return tile(label, "–", "jitter was not measured");
     };
-    let interval = if rate_of.is_rough {
-        format!(" (95 % interval {} to {})", rate(rate_of.low), rate(rate_of.high))
+    let interval = if quiet.interruptions < ROUGH_BELOW {
+        format!(" (95 % interval {} to {})", rate(quiet.rate.per_s_low), rate(quiet.rate.per_s_high))
     } else {
         String::new()
     };
-    let cpus = if count == 1 { "on one CPU".to_owned() } else { format!("on each of {count} CPUs") };
-    tile(label, &rate(rate_of.per_s), &format!("{cpus}{interval}; {} of the time", percent(lost)))
+    let cpus =
+        if quiet.cpus == 1 { "on one CPU".to_owned() } else { format!("on each of {} CPUs", quiet.cpus) };
+    let lost = percent(quiet.lost_percent);
+    tile(label, &rate(quiet.rate.per_s), &format!("{cpus}{interval}; {lost} of the time"))
 }
 
-/// Rate and share of time lost over the isolated CPUs, or over all when none was measured; and how many they are.
-fn quiet_rate(document: &ResultDocument, jitter: &JitterRecord) -> Option<(Rate, f64, usize)> {
-    let all = figures::of_record(jitter, &document.allocation);
-    let has_isolated = all.iter().any(|cpu| cpu.part == CpuPart::Isolated);
-    let chosen: Vec<_> = all.iter().filter(|cpu| !has_isolated || cpu.part == CpuPart::Isolated).collect();
-    let sum = |of: fn(&lowlat_model::jitter::JitterCpu) -> u64| {
-        chosen.iter().fold(0u64, |sum, cpu| sum.saturating_add(of(cpu.record)))
-    };
-    let time_ns = sum(|cpu| cpu.runtime_ns);
-    let rate = Rate::of(sum(|cpu| cpu.interruption_count), time_ns)?;
-    let lost = sum(|cpu| cpu.interruption_ns_total) as f64 * 100.0 / time_ns as f64;
-    Some((rate, lost, chosen.len()))
+fn quiet(document: &ResultDocument, jitter: &JitterRecord) -> Option<Quiet> {
+    let is_isolated = |cpu: &&JitterCpu| document.allocation.isolated.contains(cpu.cpu);
+    let has_isolated = jitter.cpus.iter().any(|cpu| is_isolated(&cpu));
+    let chosen: Vec<&JitterCpu> =
+        jitter.cpus.iter().filter(|cpu| !has_isolated || is_isolated(cpu)).collect();
+    let sum = |of: fn(&JitterCpu) -> u64| chosen.iter().fold(0u64, |sum, cpu| sum.saturating_add(of(cpu)));
+    let runtime_s = sum(|cpu| cpu.runtime_ns) as f64 / 1e9;
+    let interruptions = sum(|cpu| cpu.interruption_count);
+    Some(Quiet {
+        rate: RateInterval::of(interruptions, runtime_s)?,
+        interruptions,
+        lost_percent: sum(|cpu| cpu.interruption_ns_total) as f64 / 1e7 / runtime_s,
+        cpus: chosen.len(),
+    })
 }

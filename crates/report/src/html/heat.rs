@@ -3,7 +3,7 @@
 use super::micro;
 use super::svg::px;
 use crate::figures::CpuFigures;
-use crate::units::{duration, plural};
+use crate::units::{count, duration, plural};
 use lowlat_model::jitter::{JitterRecord, JitterSecond};
 use maud::{Markup, html};
 
@@ -22,13 +22,19 @@ const EDGE_WORDS: [&str; 6] =
 
 /// One sentence below the title.
 pub fn caption(jitter: &JitterRecord) -> String {
-    let seconds = seconds_of(jitter);
-    let per_column = seconds.div_ceil(COLUMNS_MAX).max(1);
-    let what = if per_column == 1 { "second".to_owned() } else { format!("span of {per_column} seconds") };
+    let bins = bins_of(jitter);
+    let per_column = bins.div_ceil(COLUMNS_MAX).max(1) as u64 * seconds_per_bin(jitter);
+    let what =
+        if per_column == 1 { "second".to_owned() } else { format!("span of {} seconds", count(per_column)) };
     format!("The longest interruption of each CPU in each {what}.")
 }
 
-fn seconds_of(jitter: &JitterRecord) -> usize {
+/// Whole seconds of one entry of the record's series.
+fn seconds_per_bin(jitter: &JitterRecord) -> u64 {
+    (jitter.second_ns / 1_000_000_000).max(1)
+}
+
+fn bins_of(jitter: &JitterRecord) -> usize {
     jitter.cpus.iter().map(|cpu| cpu.seconds.len()).max().unwrap_or(0)
 }
 
@@ -49,17 +55,18 @@ struct Grid {
     row: f64,
     column: f64,
     per_column: usize,
+    seconds_each: u64,
     has_tooltips: bool,
 }
 
 /// The map with its legend.
 pub fn draw(jitter: &JitterRecord, all: &[CpuFigures<'_>]) -> Markup {
-    let seconds = seconds_of(jitter);
-    if seconds == 0 {
+    let bins = bins_of(jitter);
+    if bins == 0 {
         return html! { p class="empty" { "The record holds no seconds." } };
     }
-    let per_column = seconds.div_ceil(COLUMNS_MAX).max(1);
-    let columns = seconds.div_ceil(per_column);
+    let per_column = bins.div_ceil(COLUMNS_MAX).max(1);
+    let columns = bins.div_ceil(per_column);
     let row = match all.len() {
         0..=8 => 22.0,
         9..=32 => 16.0,
@@ -69,12 +76,14 @@ pub fn draw(jitter: &JitterRecord, all: &[CpuFigures<'_>]) -> Markup {
         _ => 3.0,
     };
     let column = ((WIDTH - LEFT - RIGHT) / columns as f64).min(40.0);
-    let grid = Grid { row, column, per_column, has_tooltips: columns * all.len() <= TOOLTIPS_MAX };
+    let seconds_each = per_column as u64 * seconds_per_bin(jitter);
+    let grid =
+        Grid { row, column, per_column, seconds_each, has_tooltips: columns * all.len() <= TOOLTIPS_MAX };
     let height = row * all.len() as f64 + AXIS;
     html! {
         svg class="chart heat" viewBox={ "0 0 " (px(WIDTH)) " " (px(height)) } role="img" aria-label="Longest interruption by CPU and second; the lists below hold the longest ones" {
             @for (at, cpu) in all.iter().enumerate() { (line(&grid, cpu, at)) }
-            (time_axis(&grid, seconds, row * all.len() as f64))
+            (time_axis(&grid, bins as u64 * seconds_per_bin(jitter), row * all.len() as f64))
         }
         ul class="legend" {
             li { span class="swatch h0" {} "none" }
@@ -111,7 +120,7 @@ fn line(grid: &Grid, cpu: &CpuFigures<'_>, at: usize) -> Markup {
 }
 
 fn cell(grid: &Grid, (column, top, gap): (usize, f64, f64), longest: u64, count: u64, cpu: &str) -> Markup {
-    let start = column * grid.per_column;
+    let start = column as u64 * grid.seconds_each;
     let what = if count == 0 {
         "no interruption".to_owned()
     } else {
@@ -143,17 +152,16 @@ fn cells_of_class(grid: &Grid, cells: &[(u64, u64)], class: usize, top: f64, gap
     html! { @if !path.is_empty() { path class={ "h" (class) } d=(path) {} } }
 }
 
-fn time_axis(grid: &Grid, seconds: usize, bottom: f64) -> Markup {
-    let step = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1_800, 3_600]
-        .into_iter()
-        .find(|step| seconds / step <= 12)
-        .unwrap_or(seconds.max(1));
+fn time_axis(grid: &Grid, seconds: u64, bottom: f64) -> Markup {
+    let steps = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1_800, 3_600, 14_400, 43_200, 86_400];
+    let step = steps.into_iter().find(|step| seconds / step <= 12).unwrap_or(seconds.max(1));
+    let marks = (0..=seconds / step).map(|at| at * step);
     html! {
         g class="axis" {
-            @for second in (0..=seconds).step_by(step) {
-                @let at = LEFT + grid.column * (second as f64 / grid.per_column as f64);
+            @for second in marks {
+                @let at = LEFT + grid.column * (second as f64 / grid.seconds_each as f64);
                 line class="tick" x1=(px(at)) x2=(px(at)) y1=(px(bottom + 1.0)) y2=(px(bottom + 5.0)) {}
-                text x=(px(at)) y=(px(bottom + 18.0)) text-anchor="middle" { (second) @if second == 0 { " s" } }
+                text x=(px(at)) y=(px(bottom + 18.0)) text-anchor="middle" { (count(second)) @if second == 0 { " s" } }
             }
             text x=(px(LEFT - 16.0)) y=(px(bottom + 18.0)) text-anchor="end" { "CPU" }
         }

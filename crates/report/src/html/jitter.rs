@@ -1,7 +1,7 @@
 //! Jitter: figures per CPU, the charts, the longest interruptions.
 
 use super::{distribution, heat, micro, section as page_section};
-use crate::figures::{self, CpuFigures, CpuPart, Rate};
+use crate::figures::{self, CpuFigures, CpuPart, ROUGH_BELOW};
 use crate::units::{clean, count, duration, duration_fine, percent, plural, rate, span};
 use lowlat_model::CpuId;
 use lowlat_model::jitter::{Interruption, JitterRecord};
@@ -52,8 +52,8 @@ fn table(jitter: &JitterRecord, all: &[CpuFigures<'_>]) -> Markup {
             div class="table-head" {
                 h3 { "Per CPU" }
                 p {
-                    "A percentile is printed where at least ten interruptions lie beyond it. Rates of fewer than 100 "
-                    "interruptions carry their 95 % interval."
+                    "Percentiles are of the lengths of interruptions, and printed only where the count carries them. "
+                    "Rates of fewer than " (ROUGH_BELOW) " interruptions have their 95 % interval beside them."
                 }
             }
             div class={ "scroll" @if all.len() > ROWS_FREE { " tall" } } tabindex="0" role="region" aria-label="Jitter per CPU" {
@@ -70,8 +70,8 @@ fn table(jitter: &JitterRecord, all: &[CpuFigures<'_>]) -> Markup {
                 }
             }
         }
-        @for cpu in all.iter().filter(|cpu| cpu.lengths.is_err() && !cpu.record.histogram.is_empty()) {
-            p class="note" { "CPU " (cpu.record.cpu) ": " (cpu.lengths.as_ref().err().map(ToString::to_string).unwrap_or_default()) }
+        @for cpu in all.iter().filter(|cpu| cpu.lengths.is_err() && cpu.record.interruption_count > 0) {
+            p class="note" { "CPU " (cpu.record.cpu) ": " (cpu.lengths.as_ref().err().map_or("", String::as_str)) "." }
         }
     }
 }
@@ -86,7 +86,7 @@ fn row(jitter: &JitterRecord, cpu: &CpuFigures<'_>) -> Markup {
             th scope="row" { (record.cpu) @if record.has_moved { " " abbr title="The thread was seen on another CPU: its figures are mixed." { "moved" } } }
             td class="left" { span class={ "swatch p-" (cpu.part.class()) } {} (cpu.part.word()) }
             td { (count(record.interruption_count)) }
-            td { (rate_cell(cpu.rate)) }
+            td { (rate_cell(cpu)) }
             td { (cpu.lost_percent.map_or_else(|| "–".to_owned(), percent)) }
             td { (length(cpu.percentile(0.5))) }
             td { (length(cpu.percentile(0.99))) }
@@ -99,13 +99,15 @@ fn row(jitter: &JitterRecord, cpu: &CpuFigures<'_>) -> Markup {
     }
 }
 
-fn rate_cell(of: Option<Rate>) -> Markup {
+fn rate_cell(cpu: &CpuFigures<'_>) -> Markup {
     html! {
-        @match of {
+        @match cpu.rate {
             None => "–",
-            Some(r) => {
-                @if r.is_rough { span class="interval" { (rate(r.low)) " to " (rate(r.high)) } }
-                (rate(r.per_s))
+            Some(of) => {
+                @if cpu.record.interruption_count < ROUGH_BELOW {
+                    span class="interval" { (rate(of.per_s_low)) " to " (rate(of.per_s_high)) }
+                }
+                (rate(of.per_s))
             }
         }
     }

@@ -23,6 +23,8 @@ pub fn record(allocation: &Allocation, cpus: u32, seconds: u64) -> JitterRecord 
         counter: "tsc".into(),
         counter_hz: 3_693_058_000,
         counter_hz_source: "cpuid 0x15".into(),
+        start_ticks: 0,
+        second_ns: SECOND,
         threshold_ns: 100,
         duration_ns: seconds * SECOND,
         cpus: (0..cpus).map(|cpu| one(cpu, allocation.housekeeping.contains(cpu), seconds)).collect(),

@@ -103,7 +103,7 @@ fn document(snapshot: HostSnapshot, housekeeping: &str) -> ResultDocument {
         is_interrupted: false,
         role: Role::default(),
         snapshot,
-        allocation: Allocation { housekeeping, isolated, steps: Vec::new(), warnings: Vec::new() },
+        allocation: Allocation { housekeeping, isolated, ..Allocation::default() },
         audit: Audit::default(),
         jitter: None,
         warnings: Vec::new(),
