@@ -57,7 +57,7 @@ impl RateInterval {
 /// The exact two-sided 95 % interval of a Poisson mean after `count` events (Garwood 1936).
 pub fn poisson_mean_interval(count: u64) -> (f64, f64) {
     let low = if count == 0 { 0.0 } else { gamma_quantile(count, -1.0) };
-    (low, gamma_quantile(count + 1, 1.0))
+    (low, gamma_quantile(count.saturating_add(1), 1.0))
 }
 
 /// The quantile of a gamma distribution with this whole shape and scale 1 that leaves [`TAIL`] on the side of
@@ -212,8 +212,10 @@ mod tests {
             let exact = gamma_quantile(EXACT_COUNT_MAX, sign);
             assert!(close(wilson_hilferty(EXACT_COUNT_MAX, sign), exact, 1e-8), "{sign}");
         }
-        let (low, high) = poisson_mean_interval(u64::from(u32::MAX) * 1_000);
-        assert!(low < high && low.is_finite() && high.is_finite());
+        for count in [u64::from(u32::MAX) * 1_000, u64::MAX] {
+            let (low, high) = poisson_mean_interval(count);
+            assert!(low < high && low.is_finite() && high.is_finite(), "{count}");
+        }
     }
 
     #[test]

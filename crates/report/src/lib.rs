@@ -1,1 +1,45 @@
-//! lowlat: report.
+//! Result documents of lowlat as terminal text and as one HTML page. Pure: no I/O, no clock.
+//!
+//! Terminal texts carry ANSI colours; the caller prints them through a stream that strips colours when nobody
+//! sees them. Every text that comes from a host is cleaned of control characters first.
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::format_push_string,
+    clippy::format_collect,
+    reason = "texts are short and built once; a formatted piece reads better than a write that cannot fail"
+)]
+
+mod figures;
+mod grouping;
+mod host_line;
+mod html;
+mod shape;
+mod terminal;
+mod units;
+
+pub use html::html;
+pub use terminal::audit::{AuditTableOptions, audit_table, catalogue_table};
+pub use terminal::diff::host_diff_text;
+pub use terminal::explain::explain;
+pub use terminal::host::host_text;
+pub use terminal::summary::summary;
+
+use lowlat_model::result::ResultDocument;
+
+/// Every warning of a document once, in the order in which readers should meet them.
+fn all_warnings(document: &ResultDocument) -> Vec<&str> {
+    let jitter = document.jitter.iter().flat_map(|jitter| &jitter.warnings);
+    let all = document
+        .warnings
+        .iter()
+        .chain(jitter)
+        .chain(&document.allocation.warnings)
+        .chain(&document.snapshot.topology.oddities);
+    let mut warnings: Vec<&str> = Vec::new();
+    for warning in all {
+        if !warnings.contains(&warning.as_str()) {
+            warnings.push(warning);
+        }
+    }
+    warnings
+}

@@ -1,0 +1,31 @@
+//! Writes sample pages into a directory, to look at them in a browser: `cargo run --example sample_pages -- DIR`.
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use common::Shape;
+use std::path::PathBuf;
+
+fn main() -> std::io::Result<()> {
+    let directory = PathBuf::from(std::env::args().nth(1).unwrap_or_else(|| "target/sample-pages".into()));
+    std::fs::create_dir_all(&directory)?;
+    let mut no_jitter = common::epyc();
+    no_jitter.jitter = None;
+    let mut no_findings = common::epyc();
+    no_findings.audit = common::audit(Vec::new());
+    let pages = vec![
+        ("epyc", common::epyc()),
+        ("wide", common::wide(&Shape::WIDE, "0,8,16,24,32,40,48,56,64,72,80,88,96,104,112,120", 60)),
+        ("clusters", common::wide(&Shape::CLUSTERS, "0-3", 610)),
+        ("bare", common::bare()),
+        ("no-jitter", no_jitter),
+        ("no-findings", no_findings),
+        ("hostile", common::hostile()),
+    ];
+    for (name, document) in pages {
+        let path = directory.join(format!("{name}.html"));
+        std::fs::write(&path, lowlat_report::html(&document))?;
+        println!("{}", path.display());
+    }
+    Ok(())
+}

@@ -1,0 +1,90 @@
+"use strict";
+// Adds the filter of the findings and the theme button. The page is whole without it.
+(() => {
+  const byId = (id) => document.getElementById(id);
+  const all = (selector, root = document) => Array.from(root.querySelectorAll(selector));
+
+  const theme = () => {
+    const root = document.documentElement;
+    const button = byId("theme");
+    const system = window.matchMedia("(prefers-color-scheme: dark)");
+    const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
+    const show = () => {
+      button.textContent = isDark() ? "Light" : "Dark";
+      button.setAttribute("aria-label", isDark() ? "Use the light theme" : "Use the dark theme");
+    };
+    button.hidden = false;
+    button.addEventListener("click", () => {
+      root.dataset.theme = isDark() ? "light" : "dark";
+      show();
+    });
+    system.addEventListener("change", show);
+    show();
+  };
+
+  const filter = () => {
+    const bar = byId("filters");
+    if (!bar) return;
+    const [everything, ...chips] = all(".chip", bar);
+    const layer = byId("filter-layer");
+    const text = byId("filter-text");
+    const openAll = byId("open-all");
+    const rows = all(".finding").map((row) => ({
+      row,
+      verdict: row.dataset.verdict,
+      layer: row.closest(".layer").dataset.layer,
+      text: row.textContent.toLowerCase(),
+    }));
+    const isPressed = (button) => button.getAttribute("aria-pressed") === "true";
+    const press = (button, on) => button.setAttribute("aria-pressed", String(on));
+
+    const apply = () => {
+      const verdicts = new Set(chips.filter(isPressed).map((chip) => chip.dataset.verdict));
+      const words = text.value.toLowerCase().split(/\s+/).filter(Boolean);
+      const isFiltered = verdicts.size > 0 || layer.value !== "" || words.length > 0;
+      let shown = 0;
+      for (const item of rows) {
+        const fits =
+          (verdicts.size === 0 || verdicts.has(item.verdict)) &&
+          (layer.value === "" || layer.value === item.layer) &&
+          words.every((word) => item.text.includes(word));
+        item.row.hidden = !fits;
+        if (fits) shown += 1;
+      }
+      for (const rest of all(".rest")) {
+        rest.hidden = !rest.querySelector(".finding:not([hidden])");
+        rest.open = isFiltered;
+      }
+      for (const group of all(".layer")) {
+        group.hidden = !group.querySelector(".finding:not([hidden])");
+      }
+      press(everything, verdicts.size === 0);
+      byId("no-match").hidden = shown > 0;
+      byId("filter-status").textContent =
+        shown === rows.length ? `${shown} settings` : `${shown} of ${rows.length} settings`;
+    };
+
+    everything.addEventListener("click", () => {
+      chips.forEach((chip) => press(chip, false));
+      apply();
+    });
+    for (const chip of chips) {
+      chip.addEventListener("click", () => {
+        press(chip, !isPressed(chip));
+        apply();
+      });
+    }
+    layer.addEventListener("change", apply);
+    text.addEventListener("input", apply);
+    openAll.addEventListener("click", () => {
+      const open = !isPressed(openAll);
+      press(openAll, open);
+      openAll.textContent = open ? "Close all" : "Open all";
+      rows.forEach((item) => (item.row.open = open));
+    });
+    bar.hidden = false;
+  };
+
+  theme();
+  filter();
+})();

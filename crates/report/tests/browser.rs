@@ -1,0 +1,220 @@
+//! The page in headless Chromium, driven through chromedriver by a small WebDriver client: the filter works, the
+//! console stays silent, nothing is requested but the page itself.
+
+mod common;
+
+use lowlat_model::catalogue::Verdict;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// A hanging browser must not hang the tests.
+const SILENCE_MAX: Duration = Duration::from_secs(120);
+/// Lines that chromedriver prints before it names its port.
+const START_LINES_MAX: usize = 50;
+
+/// A chromedriver that ends with the test.
+struct Driver {
+    child: Child,
+    port: u16,
+    session: String,
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        if !self.session.is_empty() {
+            let _ = request(self.port, "DELETE", &format!("/session/{}", self.session), None);
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Driver {
+    /// Starts a browser; none when chromedriver or a browser for it is not installed.
+    fn start() -> Option<Self> {
+        let browser = find(&["chromium", "chromium-browser", "google-chrome"])?;
+        let mut child = Command::new(find(&["chromedriver"])?)
+            .arg("--port=0")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .ok()?;
+        let output = BufReader::new(child.stdout.take()?);
+        let port = output.lines().take(START_LINES_MAX).map_while(Result::ok).find_map(|line| {
+            line.rsplit_once("started successfully on port ")?.1.trim_end_matches('.').parse().ok()
+        });
+        let mut driver = Self { child, port: port?, session: String::new() };
+        let arguments = ["--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1400,1000"];
+        let capabilities = json!({"capabilities": {"alwaysMatch": {
+            "goog:chromeOptions": {"args": arguments, "binary": browser},
+            "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
+        }}});
+        let answer = driver.raw("POST", "/session", Some(&capabilities));
+        answer["sessionId"].as_str().expect("a session").clone_into(&mut driver.session);
+        Some(driver)
+    }
+
+    fn raw(&self, method: &str, path: &str, body: Option<&Value>) -> Value {
+        let answer = request(self.port, method, path, body).expect("an answer from chromedriver");
+        assert!(answer["value"]["error"].is_null(), "{method} {path}: {answer}");
+        answer["value"].clone()
+    }
+
+    fn post(&self, path: &str, body: &Value) -> Value {
+        self.raw("POST", &format!("/session/{}{path}", self.session), Some(body))
+    }
+
+    fn script(&self, script: &str) -> Value {
+        self.post("/execute/sync", &json!({"script": script, "args": []}))
+    }
+
+    /// Clicks as a user does: the element must be visible.
+    fn click(&self, selector: &str) {
+        let found = self.post("/element", &json!({"using": "css selector", "value": selector}));
+        let id =
+            found.as_object().and_then(|id| id.values().next()).and_then(Value::as_str).expect("an element");
+        self.post(&format!("/element/{id}/click"), &json!({}));
+    }
+
+    fn visible_rows(&self) -> u64 {
+        self.script(
+            "return [...document.querySelectorAll('.finding')].filter(row => row.checkVisibility()).length",
+        )
+        .as_u64()
+        .expect("a count")
+    }
+
+    fn log(&self, kind: &str) -> Vec<Value> {
+        self.post("/se/log", &json!({"type": kind})).as_array().expect("a log").clone()
+    }
+}
+
+fn find(names: &[&str]) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .flat_map(|directory| names.iter().map(move |name| directory.join(name)))
+        .find(|file| file.is_file())
+}
+
+/// One HTTP exchange with chromedriver on the loopback interface.
+fn request(port: u16, method: &str, path: &str, body: Option<&Value>) -> std::io::Result<Value> {
+    let body = body.map(Value::to_string).unwrap_or_default();
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+    stream.set_read_timeout(Some(SILENCE_MAX))?;
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\nHost: localhost:{port}\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )?;
+    let mut reader = BufReader::new(stream);
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line)?;
+        if line.trim().is_empty() {
+            break;
+        }
+        if let Some((name, value)) = line.split_once(':')
+            && name.eq_ignore_ascii_case("content-length")
+        {
+            length = value.trim().parse().expect("a length");
+        }
+    }
+    let mut answer = vec![0; length];
+    reader.read_exact(&mut answer)?;
+    Ok(serde_json::from_slice(&answer)?)
+}
+
+/// Every address that the browser asked for, from the network events of its performance log.
+fn requests(driver: &Driver) -> Vec<String> {
+    driver
+        .log("performance")
+        .iter()
+        .filter_map(|entry| serde_json::from_str::<Value>(entry["message"].as_str()?).ok())
+        .filter(|event| event["message"]["method"] == "Network.requestWillBeSent")
+        .filter_map(|event| event["message"]["params"]["request"]["url"].as_str().map(str::to_owned))
+        .collect()
+}
+
+fn write_page(name: &str, document: &lowlat_model::result::ResultDocument) -> (PathBuf, String) {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, lowlat_report::html(document)).expect("the page is written");
+    let address = format!("file://{}", path.display());
+    (path, address)
+}
+
+#[test]
+fn the_page_works_in_a_browser() {
+    let Some(driver) = Driver::start() else {
+        eprintln!(
+            "skipped: chromedriver or Chromium is not installed, so the page was not opened in a browser"
+        );
+        return;
+    };
+    filters_and_theme(&driver);
+    stays_alone_and_silent(&driver, &common::hostile(), "hostile.html");
+    stays_alone_and_silent(&driver, &common::bare(), "bare.html");
+}
+
+fn filters_and_theme(driver: &Driver) {
+    let document = common::epyc();
+    let score = &document.audit.score;
+    let count = |verdict| score.count(verdict) as u64;
+    let (_, address) = write_page("epyc.html", &document);
+    driver.post("/url", &json!({"url": address}));
+
+    // Good and inapplicable rows are folded away at first.
+    let all = document.audit.findings.len() as u64;
+    assert_eq!(driver.visible_rows(), all - count(Verdict::Good) - count(Verdict::NotApplicable));
+
+    driver.click(".chip[data-verdict=wrong]");
+    assert_eq!(driver.visible_rows(), count(Verdict::Wrong));
+    assert_eq!(
+        driver.script("return document.querySelector('.chip[data-verdict=wrong]').ariaPressed"),
+        "true"
+    );
+    driver.click(".chip[data-verdict=good]");
+    assert_eq!(driver.visible_rows(), count(Verdict::Wrong) + count(Verdict::Good));
+    driver.click(".chip[data-verdict='']");
+
+    driver.script(
+        "const text = document.getElementById('filter-text'); text.value = 'NOHZ_full'; \
+         text.dispatchEvent(new Event('input'))",
+    );
+    assert_eq!(driver.visible_rows(), 1);
+    let status = driver.script("return document.getElementById('filter-status').textContent");
+    assert_eq!(status, format!("1 of {all} settings"));
+
+    driver.click("[id^=f-]:not([hidden]) > summary");
+    assert_eq!(
+        driver.script("return document.querySelector('.finding[open] .story').checkVisibility()"),
+        true
+    );
+
+    let ground = || driver.script("return getComputedStyle(document.body).backgroundColor");
+    let before = ground();
+    driver.click("#theme");
+    assert_ne!(ground(), before, "the theme button changes the colours");
+    assert_alone_and_silent(driver, &address);
+}
+
+fn stays_alone_and_silent(driver: &Driver, document: &lowlat_model::result::ResultDocument, name: &str) {
+    let (_, address) = write_page(name, document);
+    driver.post("/url", &json!({"url": address}));
+    assert_alone_and_silent(driver, &address);
+}
+
+fn assert_alone_and_silent(driver: &Driver, address: &str) {
+    let console = driver.log("browser");
+    assert!(console.is_empty(), "{console:#?}");
+    let requests = requests(driver);
+    assert!(requests.iter().any(|url| url == address), "the log shows the page itself: {requests:?}");
+    let others: Vec<&String> =
+        requests.iter().filter(|url| *url != address && !url.starts_with("data:")).collect();
+    assert!(others.is_empty(), "{others:?}");
+}

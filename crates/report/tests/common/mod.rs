@@ -1,0 +1,111 @@
+//! Result documents made by hand, shared by the tests and by the example that writes sample pages.
+#![allow(dead_code, reason = "each test uses its part")]
+#![allow(
+    clippy::cast_possible_wrap,
+    clippy::cast_possible_truncation,
+    reason = "the numbers of hand-made hosts are small"
+)]
+
+mod findings;
+mod host;
+mod jitter;
+
+pub use host::{Shape, host};
+
+use lowlat_model::audit::{Audit, Score};
+use lowlat_model::result::ResultDocument;
+use lowlat_model::{Allocation, CpuSet, HostSnapshot, Profile, Role};
+
+/// Two EPYC 7F32 of eight cores, each core with a third-level cache of its own: the host of the guide.
+pub fn epyc() -> ResultDocument {
+    let mut document = document(host(&Shape::EPYC_7F32), "0,8");
+    document.audit = audit(findings::all());
+    document.jitter = Some(jitter::record(&document.allocation, 16, 60));
+    document.allocation.steps = [
+        "Package 0 has 8 cores; its first core by topology is core 0 (CPU 0): housekeeping.",
+        "Package 1 has 8 cores; its first core by topology is core 0 (CPU 8): housekeeping.",
+        "Every other core is isolated: no last-level cache is shared between the two sides.",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    document.warnings = vec!["Read without root: 6 facts are denied. Run as root to see them.".into()];
+    document
+}
+
+/// The same shape of document for another host, with jitter on every CPU.
+pub fn wide(shape: &Shape, housekeeping: &str, seconds: u64) -> ResultDocument {
+    let mut document = document(host(shape), housekeeping);
+    document.audit = audit(findings::all());
+    let cpus = u32::try_from(document.snapshot.topology.counts.pus).unwrap();
+    document.jitter = Some(jitter::record(&document.allocation, cpus, seconds));
+    document
+}
+
+/// A virtual machine of one CPU where next to nothing is known and nothing was measured.
+pub fn bare() -> ResultDocument {
+    let mut snapshot = host(&Shape { packages: 1, cores_per_package: 1, ..Shape::EPYC_7F32 });
+    let topology = snapshot.topology.clone();
+    snapshot = HostSnapshot { topology, schema_version: 1, ..HostSnapshot::default() };
+    let mut document = document(snapshot, "0");
+    document.allocation.warnings = vec!["One CPU: nothing can be isolated on this host.".into()];
+    document
+}
+
+/// A document in which every text of the host is an attack on the page or the terminal.
+pub fn hostile() -> ResultDocument {
+    const EVIL: &str = "</script></style><img src=x onerror=alert(1)>\"'&<svg onload=x>\u{1b}[31m\u{202e}";
+    let mut document = epyc();
+    let evil = || lowlat_model::Reading::Known(EVIL.to_owned());
+    let host = &mut document.snapshot;
+    (host.firmware.system_vendor, host.firmware.system_product) = (evil(), evil());
+    (host.kernel.release, host.kernel.distribution, host.cpu.model_name) = (evil(), evil(), evil());
+    for nic in &mut host.nics {
+        (nic.driver, nic.firmware, nic.bus) = (evil(), evil(), evil());
+        nic.name.push_str(EVIL);
+    }
+    for disk in &mut host.disks {
+        disk.name.push_str(EVIL);
+        disk.model = evil();
+    }
+    for finding in &mut document.audit.findings {
+        for text in [
+            &mut finding.id,
+            &mut finding.observed,
+            &mut finding.because,
+            &mut finding.layer,
+            &mut finding.impact,
+        ] {
+            text.push_str(EVIL);
+        }
+    }
+    document.warnings.push(EVIL.to_owned());
+    document.allocation.steps.push(EVIL.to_owned());
+    EVIL.clone_into(&mut document.started_at);
+    document
+}
+
+/// The audit that these findings make.
+pub fn audit(mut findings: Vec<lowlat_model::catalogue::Finding>) -> Audit {
+    findings.sort_by(|a, b| a.rank().cmp(&b.rank()));
+    Audit { profile: Profile::Trading, score: Score::of(&findings), findings }
+}
+
+fn document(snapshot: HostSnapshot, housekeeping: &str) -> ResultDocument {
+    let housekeeping = CpuSet::parse_list(housekeeping).unwrap();
+    let isolated = snapshot.topology.online.difference(&housekeeping);
+    ResultDocument {
+        document: ResultDocument::DOCUMENT.into(),
+        schema_version: ResultDocument::SCHEMA_VERSION,
+        lowlat_version: "0.1.0".into(),
+        command: "assess".into(),
+        started_at: "2026-03-02T08:15:30Z".into(),
+        elapsed_s: 64.2,
+        is_interrupted: false,
+        role: Role::default(),
+        snapshot,
+        allocation: Allocation { housekeeping, isolated, ..Allocation::default() },
+        audit: Audit::default(),
+        jitter: None,
+        warnings: Vec::new(),
+    }
+}

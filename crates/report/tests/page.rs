@@ -1,0 +1,216 @@
+//! The page as text: whole, self-contained, escaped.
+
+mod common;
+
+use lowlat_report::html;
+use std::collections::BTreeSet;
+
+/// Elements without an end tag.
+const VOID: &[&str] = &["meta", "link", "input", "br", "img", "!DOCTYPE"];
+
+/// Tags of a page outside style and script, in order: name, attributes, whether it ends an element. Empty elements
+/// that end themselves are start and end.
+fn tags(page: &str) -> Vec<(String, String, bool)> {
+    let mut tags = Vec::new();
+    let mut rest = page;
+    while let Some(at) = rest.find('<') {
+        rest = &rest[at + 1..];
+        let end = rest.find('>').expect("every < of the page opens a tag");
+        let inside = &rest[..end];
+        let (is_end, inside) = inside.strip_prefix('/').map_or((false, inside), |inside| (true, inside));
+        let (name, attributes) = inside.split_once(' ').unwrap_or((inside, ""));
+        tags.push((name.to_owned(), attributes.to_owned(), is_end));
+        if inside.ends_with('/') {
+            tags.push((name.to_owned(), String::new(), true));
+        }
+        rest = &rest[end + 1..];
+        if !is_end && (name == "style" || name == "script") {
+            let close = rest.find(&format!("</{name}>")).expect("a style or script ends");
+            rest = &rest[close..];
+        }
+    }
+    tags
+}
+
+/// Values of an attribute over the whole page.
+fn values<'a>(tags: &'a [(String, String, bool)], attribute: &str) -> Vec<&'a str> {
+    let opening = format!("{attribute}=\"");
+    tags.iter()
+        .flat_map(|(_, attributes, _)| {
+            let places = attributes
+                .match_indices(&opening)
+                .filter(|(at, _)| *at == 0 || attributes.as_bytes()[at - 1] == b' ');
+            places
+                .map(|(at, _)| attributes[at + opening.len()..].split('"').next().unwrap())
+                .collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+fn pages() -> Vec<(&'static str, String)> {
+    let offline = {
+        let mut document = common::epyc();
+        let topology = &mut document.snapshot.topology;
+        topology.offline = lowlat_model::CpuSet::of(15);
+        topology.online.remove(15);
+        document
+    };
+    let mut damaged = common::epyc();
+    for cpu in &mut damaged.jitter.as_mut().unwrap().cpus {
+        cpu.histogram = "damaged".into();
+    }
+    vec![
+        ("epyc", html(&common::epyc())),
+        ("wide", html(&common::wide(&common::Shape::WIDE, "0-7", 3))),
+        ("clusters", html(&common::wide(&common::Shape::CLUSTERS, "0-3", 3))),
+        ("bare", html(&common::bare())),
+        ("offline", html(&offline)),
+        ("damaged histograms", html(&damaged)),
+        ("hostile", html(&common::hostile())),
+    ]
+}
+
+#[test]
+fn every_page_is_balanced_and_its_ids_are_unique() {
+    for (name, page) in pages() {
+        let tags = tags(&page);
+        let mut open: Vec<&str> = Vec::new();
+        for (tag, _, is_end) in &tags {
+            if VOID.contains(&tag.as_str()) {
+                continue;
+            }
+            if *is_end {
+                assert_eq!(open.pop(), Some(tag.as_str()), "{name}");
+            } else {
+                open.push(tag);
+            }
+        }
+        assert!(open.is_empty(), "{name}: {open:?} left open");
+        let ids = values(&tags, "id");
+        let unique: BTreeSet<&&str> = ids.iter().collect();
+        assert_eq!(ids.len(), unique.len(), "{name}: an id stands twice");
+        for reference in values(&tags, "aria-labelledby").iter().chain(&values(&tags, "href")) {
+            let id = reference.trim_start_matches('#');
+            assert!(ids.contains(&id) || *reference == "data:,", "{name}: nothing has the id {reference}");
+        }
+    }
+}
+
+#[test]
+fn no_page_loads_anything() {
+    for (name, page) in pages() {
+        let tags = tags(&page);
+        assert!(values(&tags, "src").is_empty(), "{name}");
+        assert!(
+            values(&tags, "href").iter().all(|href| href.starts_with('#') || *href == "data:,"),
+            "{name}"
+        );
+        for forbidden in ["http://", "https://", "url(", "@import", "fetch(", "XMLHttpRequest", "//cdn"] {
+            assert!(!page.contains(forbidden), "{name} contains {forbidden}");
+        }
+    }
+}
+
+#[test]
+fn hostile_texts_stay_texts() {
+    let page = html(&common::hostile());
+    let tags = tags(&page);
+    assert!(page.contains("&lt;img src=x onerror=alert(1)&gt;"), "the text is shown");
+    assert!(!tags.iter().any(|(tag, _, _)| tag == "img"));
+    assert_eq!(tags.iter().filter(|(tag, _, is_end)| tag == "script" && !is_end).count(), 1);
+    // As an attribute a handler would follow a space and stand outside quotes.
+    for (tag, attributes, _) in &tags {
+        let outside: String = attributes.split('"').step_by(2).collect();
+        assert!(!outside.contains("onerror") && !outside.contains("onload"), "{tag} {attributes}");
+    }
+    assert!(!page.contains('\u{1b}') && !page.contains('\u{202e}'));
+}
+
+#[test]
+fn the_whole_story_stands_in_the_page_without_its_script() {
+    let document = common::epyc();
+    let page = html(&document);
+    let text = page.replace("&quot;", "\"").replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&");
+    for finding in &document.audit.findings {
+        for part in [
+            &finding.id,
+            &finding.name,
+            &finding.observed,
+            &finding.wanted,
+            &finding.because,
+            &finding.reason,
+        ] {
+            assert!(text.contains(part.as_str()), "{part}");
+        }
+    }
+    for text_of_page in [
+        "18 of 29 settings are not as profile trading wants.",
+        "1.28\u{a0}ms on CPU 5",
+        "BOOT_IMAGE=/boot/vmlinuz-6.1.0-25-amd64",
+        "ens3f0np0",
+        "Read without root: 6 facts are denied.",
+        "31.402118",
+    ] {
+        assert!(text.contains(text_of_page), "{text_of_page}");
+    }
+}
+
+#[test]
+fn percentiles_that_the_count_does_not_carry_are_dashes() {
+    let page = html(&common::epyc());
+    let row = |cpu: u32| {
+        let start = page.find(&format!("<th scope=\"row\">{cpu}</th>")).expect("a row per CPU");
+        page[start..].split("</tr>").next().unwrap().to_owned()
+    };
+    // About 120 interruptions carry a median and neither p99 nor p99.9; 17,000 carry both.
+    assert_eq!(row(1).matches("<td>–</td>").count(), 2, "{}", row(1));
+    assert_eq!(row(0).matches("<td>–</td>").count(), 0, "{}", row(0));
+}
+
+#[test]
+fn empty_states_say_so() {
+    let page = html(&common::bare());
+    for text in [
+        "No setting was judged in this run.",
+        "Jitter was not measured in this run.",
+        "No physical interface was found.",
+    ] {
+        assert!(page.contains(text), "{text}");
+    }
+    assert!(!page.contains("id=\"filters\""));
+}
+
+#[test]
+fn every_cpu_of_a_large_host_is_in_the_picture_and_the_page_stays_small() {
+    let page = html(&common::wide(&common::Shape::WIDE, "0-7", 60));
+    assert_eq!(page.matches("<g class=\"cpu ").count(), 256);
+    assert!(page.len() < 4 << 20, "{} bytes", page.len());
+}
+
+#[test]
+fn extreme_figures_and_a_lying_topology_give_a_page() {
+    let mut document = common::epyc();
+    let jitter = document.jitter.as_mut().unwrap();
+    (jitter.threshold_ns, jitter.duration_ns, jitter.counter_hz) = (u64::MAX, u64::MAX, 0);
+    for (at, cpu) in jitter.cpus.iter_mut().enumerate() {
+        cpu.cpu = lowlat_model::CPU_ID_MAX;
+        (cpu.runtime_ns, cpu.interruption_count) = if at == 0 { (0, 0) } else { (1, u64::MAX) };
+        (cpu.interruption_ns_total, cpu.interruption_ns_max) = (u64::MAX, u64::MAX);
+        (cpu.loop_floor_ns, cpu.loop_period_ns) = (f64::NAN, f64::NEG_INFINITY);
+        cpu.seconds.iter_mut().for_each(|s| (s.count, s.ns_max) = (u64::MAX, u64::MAX));
+        cpu.worst.iter_mut().for_each(|hit| (hit.at_ns, hit.length_ns) = (u64::MAX, u64::MAX));
+        cpu.steal_ns = lowlat_model::Reading::Known(u64::MAX);
+    }
+    document.audit.score.percent = Some(255);
+    // Every group claims every CPU, and one the CPUs that are not there.
+    let everything = lowlat_model::CpuSet::first(5_000);
+    let topology = &mut document.snapshot.topology;
+    for group in topology.packages.iter_mut().chain(&mut topology.cores).chain(&mut topology.clusters) {
+        (group.id, group.cpus) = (i64::MIN, everything.clone());
+    }
+    topology.nodes.iter_mut().for_each(|node| node.cpus = everything.clone());
+    let page = html(&document);
+    assert!(page.contains("Topology") && page.ends_with("</html>"));
+    document.snapshot.topology.online = everything;
+    assert!(html(&document).contains("shown in words only"));
+}
