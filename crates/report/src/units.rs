@@ -38,11 +38,8 @@ pub fn size(bytes: u64) -> String {
         unit += 1;
     }
     let unit = units.get(unit).copied().unwrap_or_default();
-    if value >= 10.0 || value.fract() < 0.05 {
-        format!("{value:.0} {unit}")
-    } else {
-        format!("{value:.1} {unit}")
-    }
+    let text = if value >= 10.0 { format!("{value:.0}") } else { format!("{value:.1}") };
+    format!("{} {unit}", text.strip_suffix(".0").unwrap_or(&text))
 }
 
 /// A whole number with its thousands parted: "12,345".
@@ -166,7 +163,7 @@ mod tests {
     #[test]
     fn sizes_rates_and_shares_read_well() {
         assert_eq!(size(16 << 20), "16 MiB");
-        assert_eq!(size(1_536 << 30), "1.5 TiB");
+        assert_eq!((size(1_536 << 30), size(8_190 << 20)), ("1.5 TiB".to_owned(), "8 GiB".to_owned()));
         assert_eq!(size(u64::MAX), "16 EiB");
         assert_eq!(rate(0.016_393), "0.016");
         assert_eq!(rate(1_204.4), "1,204");

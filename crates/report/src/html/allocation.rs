@@ -45,6 +45,7 @@ fn side(class: &str, title: &str, cpus: &CpuSet, what: &str) -> Markup {
 fn in_force(reading: &Reading<CpuSet>) -> String {
     match reading.known() {
         Some(cpus) if cpus.is_empty() => "none".to_owned(),
+        None if reading.is_absent() => "the kernel does not tell".to_owned(),
         _ => reading.to_string(),
     }
 }

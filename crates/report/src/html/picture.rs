@@ -20,7 +20,7 @@ const GAP: f64 = 8.0;
 struct Drawn {
     width: f64,
     height: f64,
-    /// A box around it, which grows to the height of its row.
+    /// A box around it.
     frame: Option<Frame>,
     markup: String,
 }
@@ -30,6 +30,8 @@ struct Frame {
     class: &'static str,
     radius: u8,
     title: String,
+    /// Whether it grows to the height of its row.
+    grows: bool,
 }
 
 impl Frame {
@@ -58,7 +60,7 @@ impl Scale {
             0..=16 => 48.0,
             17..=32 => 38.0,
             33..=64 => 28.0,
-            65..=128 => 24.0,
+            65..=128 => 22.0,
             129..=256 => 20.0,
             257..=512 => 14.0,
             _ => 10.0,
@@ -113,7 +115,9 @@ fn flow(parts: Vec<Drawn>, width: f64, gap: f64) -> Drawn {
         let height = row.iter().map(|part| part.height).fold(0.0, f64::max);
         let mut x = 0.0;
         for part in row {
-            let frame = part.frame.as_ref().map_or_else(String::new, |frame| frame.draw(part.width, height));
+            let frame = part.frame.as_ref().map_or_else(String::new, |frame| {
+                frame.draw(part.width, if frame.grows { height } else { part.height })
+            });
             markup.push_str(&moved(&(frame + &part.markup), x, y));
             widest = widest.max(x + part.width);
             x += part.width + gap;
@@ -152,7 +156,9 @@ impl Picture<'_> {
         }
         let pad = if is_fine { 6.0 } else { GAP * 1.5 };
         let inner = width - pad * 2.0;
-        let parts = if block.children.is_empty() {
+        let parts = if block.children.is_empty() && block.is(Kind::Core) {
+            vec![self.core(block)]
+        } else if block.children.is_empty() {
             block.cpus.iter().map(|cpu| self.cell(cpu)).collect()
         } else {
             self.blocks(&block.children, inner)
@@ -178,7 +184,7 @@ impl Picture<'_> {
             height += devices.height + pad;
         }
         let title = format!("{}: CPUs {}", block.label(), block.cpus);
-        let frame = Frame { class: class_of(block), radius: if is_fine { 4 } else { 8 }, title };
+        let frame = Frame { class: class_of(block), radius: if is_fine { 4 } else { 8 }, title, grows: true };
         Drawn { width: outer, height, frame: Some(frame), markup }
     }
 
@@ -190,7 +196,7 @@ impl Picture<'_> {
         }
         let inside = flow(cells, f64::INFINITY, 1.0);
         let (width, height) = (inside.width + 4.0, inside.height + 4.0);
-        let frame = Frame { class: "core", radius: 4, title: String::new() };
+        let frame = Frame { class: "core", radius: 4, title: String::new(), grows: false };
         Drawn { width, height, frame: Some(frame), markup: moved(&inside.markup, 2.0, 2.0) }
     }
 
@@ -263,7 +269,8 @@ impl Picture<'_> {
             let memory =
                 node.memory_bytes.known().map_or_else(String::new, |bytes| format!(", {}", size(*bytes)));
             let label = format!("Node {}: memory without CPUs{memory}", node.id);
-            strips.push(strip(&label, self.devices(Some(node.id)), width));
+            let third = (width - GAP * 3.0) / 3.0;
+            strips.push(strip(&label, self.devices(Some(node.id)), third));
         }
         if !topology.offline.is_empty() {
             let cells = topology.offline.iter().map(|cpu| self.cell(cpu)).collect();
@@ -283,7 +290,7 @@ fn strip(label: &str, parts: Vec<Drawn>, width: f64) -> Drawn {
     let body = flow(parts, width - pad * 2.0, 6.0);
     let height = pad * 2.0 + 18.0 + body.height;
     let markup = text(label, pad, pad + 9.0, "strip") + &moved(&body.markup, pad, pad + 18.0);
-    let frame = Frame { class: "strip", radius: 8, title: String::new() };
+    let frame = Frame { class: "strip", radius: 8, title: String::new(), grows: true };
     Drawn { width, height, frame: Some(frame), markup }
 }
 

@@ -1,7 +1,8 @@
 //! The end of `assess`: the verdict, the worst findings, jitter per CPU.
 
 use super::{
-    BOLD, DIM, GREEN, RED, YELLOW, add_field, add_heading, add_wrapped, columns, paint, usable, verdict_style,
+    BOLD, DIM, GREEN, RED, YELLOW, add_field, add_heading, add_wrapped, columns, paint, usable,
+    verdict_style, wrap,
 };
 use crate::figures::{self, CpuFigures, Longest};
 use crate::grouping::Tally;
@@ -13,6 +14,10 @@ use lowlat_model::result::ResultDocument;
 
 /// Findings that are shown.
 const FINDINGS_MAX: usize = 10;
+/// Lines of a finding; `lowlat audit` has the rest.
+const LINES_MAX: usize = 2;
+/// Characters from which only the start of what was observed is shown.
+const OBSERVED_CHARS_MAX: usize = 70;
 /// CPUs that are shown; more are cut to those with the longest interruptions.
 const CPUS_MAX: usize = 16;
 /// Warnings that are shown.
@@ -115,13 +120,30 @@ fn add_finding(out: &mut String, finding: &Finding, width: usize) {
         paint(verdict_style(finding.verdict), &word),
         clean(&finding.id)
     ));
-    add_wrapped(out, &clean(&is_and_should(finding)), 15, width);
+    let lines = wrap(&clean(&is_and_should(finding)), width.saturating_sub(15));
+    for (at, line) in lines.iter().take(LINES_MAX).enumerate() {
+        let dots = if at + 1 == LINES_MAX && lines.len() > LINES_MAX { " ..." } else { "" };
+        let fits = width.saturating_sub(15 + dots.len());
+        let kept: String = line.chars().take(fits).collect();
+        out.push_str(&format!("{:15}{}{dots}\n", "", kept.trim_end()));
+    }
 }
 
-/// "1, wanted 0".
+/// The start of a long text, up to where its list of places begins, so that the wanted value is seen too.
+fn short(text: &str) -> &str {
+    match text.split_once(": ") {
+        Some((start, _)) if text.chars().count() > OBSERVED_CHARS_MAX => start,
+        _ => text,
+    }
+}
+
+/// "1; wanted 0".
 fn is_and_should(finding: &Finding) -> String {
     match (finding.observed.is_empty(), finding.wanted.is_empty()) {
-        (false, false) => format!("{}; wanted {}", finding.observed, finding.wanted),
+        (false, false) => {
+            let observed = short(&finding.observed);
+            format!("{observed}; wanted {}", finding.wanted)
+        }
         (true, false) => format!("wanted {}", finding.wanted),
         _ if finding.observed.is_empty() => finding.because.clone(),
         _ => finding.observed.clone(),
