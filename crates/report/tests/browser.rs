@@ -45,9 +45,13 @@ impl Driver {
             .ok()?;
         let output = BufReader::new(child.stdout.take()?);
         let port = output.lines().take(START_LINES_MAX).map_while(Result::ok).find_map(|line| {
-            line.rsplit_once("started successfully on port ")?.1.trim_end_matches('.').parse().ok()
+            line.rsplit_once("started successfully on port ")?.1.trim_end_matches('.').parse::<u16>().ok()
         });
-        let mut driver = Self { child, port: port?, session: String::new() };
+        // Made before the port is looked at, so that a driver that never came up is ended too.
+        let mut driver = Self { child, port: port.unwrap_or(0), session: String::new() };
+        if port.is_none() {
+            return None;
+        }
         let arguments = ["--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1400,1000"];
         let capabilities = json!({"capabilities": {"alwaysMatch": {
             "goog:chromeOptions": {"args": arguments, "binary": browser},
