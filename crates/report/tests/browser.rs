@@ -49,9 +49,7 @@ impl Driver {
         });
         // Made before the port is looked at, so that a driver that never came up is ended too.
         let mut driver = Self { child, port: port.unwrap_or(0), session: String::new() };
-        if port.is_none() {
-            return None;
-        }
+        port?;
         let arguments = ["--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1400,1000"];
         let capabilities = json!({"capabilities": {"alwaysMatch": {
             "goog:chromeOptions": {"args": arguments, "binary": browser},
