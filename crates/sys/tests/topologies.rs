@@ -5,7 +5,11 @@
 //! the process that made the archive allowed.
 
 use lowlat_model::{CpuSet, Topology, topology::Counts};
-use lowlat_sys::{Root, snapshot};
+use lowlat_sys::{
+    Root,
+    capture::{CaptureOptions, capture},
+    snapshot,
+};
 use std::{
     fs::File,
     io,
@@ -125,6 +129,26 @@ fn what_the_archives_are_known_for_is_seen() {
             }
             () => {}
         }
+    }
+}
+
+#[test]
+fn captures_of_the_archives_give_the_same_snapshots() {
+    for archive in archives().unwrap_or_default() {
+        let name = archive.display();
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let out = folder.path().join("capture.tar.gz");
+        let root = Root::open(&archive).expect("a host root");
+        let options = CaptureOptions { is_redacted: false };
+        capture(&root, &out, &options).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let original = snapshot::read(&root);
+        let mut captured = snapshot::read(&Root::open(&out).expect("the capture opens"));
+        captured.origin = original.origin.clone();
+        assert_eq!(captured, original, "{name}");
+
+        capture(&root, &out, &CaptureOptions::default()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let redacted = snapshot::read(&Root::open(&out).expect("the capture opens"));
+        assert_eq!(redacted.topology, original.topology, "{name}");
     }
 }
 

@@ -52,7 +52,9 @@ impl Claims<'_> {
             }
             let bound = bound_of.get(&cpu).copied().unwrap_or(self.online);
             let cpus = self.members(cpu, &left, bound, &mut lies);
-            left = left.difference(&cpus);
+            cpus.iter().for_each(|member| {
+                left.remove(member);
+            });
             groups.push(Group { id: self.by_cpu.get(&cpu).map_or(-1, |claim| claim.id), cpus });
         }
         self.report(lies, oddities);

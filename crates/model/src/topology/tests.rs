@@ -131,6 +131,14 @@ fn a_row_of_distances_with_a_node_too_many_is_read_by_number() {
     assert_eq!(Topology::build(&host).nodes[0].distances, Reading::Known(vec![10]));
 }
 
+#[test]
+fn a_list_of_more_cpus_than_a_kernel_runs_is_cut() {
+    let host = RawTopology { online: known("0-3,16383-65535"), ..RawTopology::default() };
+    let topology = Topology::build(&host);
+    assert_eq!(topology.online.to_string(), "0-3,16383");
+    assert!(topology.oddities.iter().any(|it| it.starts_with("49152 CPUs are numbered 16384 or above")));
+}
+
 fn any_reading<T: std::fmt::Debug + Clone + 'static>(
     value: impl Strategy<Value = T> + 'static,
 ) -> impl Strategy<Value = Reading<T>> {
@@ -258,4 +266,99 @@ proptest! {
             prop_assert!(topology.llc_of(cpu).is_none_or(|llc| topology.llcs().contains(&llc)));
         }
     }
+}
+
+/// A topology in a few lines, for golden tests.
+fn in_words(topology: &Topology) -> String {
+    let groups = |groups: &[Group]| {
+        groups.iter().map(|g| format!("{}:{}", g.id, g.cpus)).collect::<Vec<_>>().join(" ")
+    };
+    let mut lines = vec![format!("{:?}", topology.counts)];
+    for (name, list) in [
+        ("packages", &topology.packages),
+        ("dies", &topology.dies),
+        ("clusters", &topology.clusters),
+        ("cores", &topology.cores),
+    ] {
+        lines.push(format!("{name} {}", groups(list)));
+    }
+    let llcs: Vec<String> =
+        topology.llcs().iter().map(|cache| format!("L{} {}", cache.level, cache.cpus)).collect();
+    lines.push(format!("llcs {}", llcs.join(", ")));
+    let types: Vec<String> =
+        topology.core_types.iter().map(|kind| format!("{} {}", kind.name, kind.cpus)).collect();
+    lines.push(format!("types {}", types.join(", ")));
+    lines.push(format!("offline: {}", topology.offline).trim_end().to_owned());
+    lines.extend(topology.oddities.iter().map(|oddity| format!("! {oddity}")));
+    lines.join("\n")
+}
+
+/// A CPU of a package, core and last-level cache by their masks.
+fn placed(package: i64, package_cpus: &str, core: i64, core_cpus: &str, l3: &str) -> RawCpu {
+    RawCpu {
+        package_id: Reading::Known(package),
+        package_cpus: known(package_cpus),
+        core_id: Reading::Known(core),
+        ..cpu(core_cpus, "", core_cpus, l3)
+    }
+}
+
+#[test]
+fn golden_two_packages_with_two_threads_a_core_and_one_cpu_off() {
+    // Linux numbers the first threads of both packages before the second threads.
+    let mut host = raw((0..8)
+        .map(|id| {
+            let (package, core) = ((id / 2) % 2, id % 2);
+            let cpus = if package == 0 { "0-1,4-5" } else { "2-3,6-7" };
+            placed(package, cpus, core, &format!("{},{}", id % 4, id % 4 + 4), cpus)
+        })
+        .collect());
+    host.present = known("0-7");
+    host.cpus.insert(7, RawCpu { is_online: Reading::Known(false), ..RawCpu::default() });
+    for (_, cpu) in host.cpus.iter_mut().filter(|(id, _)| matches!(id, 2 | 3 | 6)) {
+        cpu.package_cpus = known("2-3,6");
+        cpu.caches.iter_mut().filter(|cache| cache.level == 3).for_each(|l3| l3.cpus = known("2-3,6"));
+    }
+    let third = host.cpus.get_mut(&3).unwrap();
+    (third.core_cpus, third.caches[0].cpus) = (known("3"), known("3"));
+    insta::assert_snapshot!(in_words(&Topology::build(&host)));
+}
+
+#[test]
+fn golden_efficiency_cores_in_clusters_of_four_beside_threaded_cores() {
+    let host = raw((0..12)
+        .map(|id: i64| {
+            if id < 4 {
+                let core = format!("{}-{}", id / 2 * 2, id / 2 * 2 + 1);
+                RawCpu {
+                    cluster_cpus: known(&core),
+                    capacity: Reading::Known(1024),
+                    ..placed(0, "0-11", id / 2, &core, "0-11")
+                }
+            } else {
+                let cluster = if id < 8 { "4-7" } else { "8-11" };
+                RawCpu {
+                    capacity: Reading::Known(600),
+                    cluster_id: Reading::Known(id / 4 * 8),
+                    core_id: Reading::Known(id),
+                    package_cpus: known("0-11"),
+                    ..cpu(&id.to_string(), cluster, cluster, "0-11")
+                }
+            }
+        })
+        .collect());
+    insta::assert_snapshot!(in_words(&Topology::build(&host)));
+}
+
+#[test]
+fn golden_lying_host() {
+    let mut host = raw(vec![
+        placed(0, "0-3", 0, "0-1", "0-3"),
+        placed(0, "0-3", 0, "1-2", "0-3"),
+        placed(1, "2-3", 0, "1-2", "0-3"),
+        placed(1, "2-3", 1, "9", "2"),
+    ]);
+    host.online = known("0-4");
+    host.possible = known("0-3");
+    insta::assert_snapshot!(in_words(&Topology::build(&host)));
 }

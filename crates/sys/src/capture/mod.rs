@@ -89,7 +89,7 @@ pub fn capture(root: &Root, out: &Path, options: &CaptureOptions) -> Result<Capt
     }
     let manifest = Manifest::new(&host.origin, options.is_redacted);
     tree.insert_file(manifest::PATH, manifest.to_json().into_bytes());
-    let denied = tree.notes.get(crate::root::DENIED_LIST).map_or(0, |paths| paths.len());
+    let denied = tree.notes.get(crate::root::DENIED_LIST).map_or(0, std::collections::BTreeSet::len);
     write::write(&tree, out)?;
     Ok(CaptureSummary {
         path: out.to_owned(),

@@ -99,7 +99,7 @@ fn a_redacted_capture_says_so_and_names_nobody() {
     );
     let mut everything = Vec::new();
     let file = std::fs::File::open(&out).unwrap();
-    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(file), &mut everything).unwrap();
+    io::Read::read_to_end(&mut flate2::read::GzDecoder::new(file), &mut everything).unwrap();
     for secret in ["trader7", "SECRET1", "12:34:56", "4c4c4544", "strategy"] {
         assert!(!everything.windows(secret.len()).any(|window| window == secret.as_bytes()), "{secret}");
     }

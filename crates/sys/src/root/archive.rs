@@ -110,7 +110,7 @@ fn plant(entries: Vec<(String, Node)>) -> Tree {
         let Some(path) = path.strip_prefix(top.as_str()) else { continue };
         match (&node, list_kind(path)) {
             (Node::File(bytes), Some(kind)) => {
-                lists.push((kind, String::from_utf8_lossy(bytes).into_owned()))
+                lists.push((kind, String::from_utf8_lossy(bytes).into_owned()));
             }
             _ if path.is_empty() => {}
             _ => tree.insert(path, node),

@@ -218,7 +218,7 @@ impl Root {
     /// The text of a symbolic link.
     pub fn read_link(&self, path: &str) -> Reading<String> {
         let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
-        self.record(path, |recording, path, exists| recording.note_existence(path, exists));
+        self.record(path, Recording::note_existence);
         let entry = match &self.backend {
             Backend::Live => directory::entry(Path::new(path)),
             _ => self.resolve(parent).and_then(|parent| self.entry(&format!("{parent}/{name}"))),
@@ -238,13 +238,13 @@ impl Root {
             Backend::Live => std::fs::canonicalize(path).map(|path| path.to_string_lossy().into_owned()),
             _ => self.resolve(path).and_then(|path| self.entry(&path).map(|_| path)),
         };
-        self.record(path, |recording, path, exists| recording.note_existence(path, exists));
+        self.record(path, Recording::note_existence);
         reading_of(path, result)
     }
 
     /// Whether something stands at the path, readable or not.
     pub fn exists(&self, path: &str) -> bool {
-        self.record(path, |recording, path, exists| recording.note_existence(path, exists));
+        self.record(path, Recording::note_existence);
         match &self.backend {
             Backend::Live => Path::new(path).exists(),
             _ => self.resolve(path).and_then(|path| self.entry(&path)).is_ok(),

@@ -32,6 +32,9 @@ pub(crate) struct Recording {
     pub(crate) links: BTreeMap<String, String>,
     /// What was only found to be there.
     pub(crate) found: BTreeSet<String>,
+    /// What was asked for, there or not.
+    #[cfg(test)]
+    pub(crate) asked: BTreeSet<String>,
     bytes: u64,
     names: usize,
 }
@@ -50,6 +53,8 @@ impl Recording {
     }
 
     pub(super) fn note_read(&mut self, path: &str, reading: &Reading<Vec<u8>>, exists: bool) {
+        #[cfg(test)]
+        self.asked.insert(path.to_owned());
         if self.reads.contains_key(path) || !self.has_room(path) {
             return;
         }

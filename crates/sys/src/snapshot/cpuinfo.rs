@@ -29,7 +29,7 @@ impl CpuInfo {
                     block.entry(key.trim().to_owned()).or_insert_with(|| value.trim().to_owned());
                 }
                 (None, Some(block)) if line.trim().is_empty() && !block.is_empty() => {
-                    blocks.push(BTreeMap::new())
+                    blocks.push(BTreeMap::new());
                 }
                 _ => {}
             }

@@ -5,6 +5,8 @@ mod cpu;
 mod cpuinfo;
 mod disks;
 mod firmware;
+#[cfg(test)]
+mod hostile_tests;
 mod interrupts;
 mod kernel;
 mod knobs;
