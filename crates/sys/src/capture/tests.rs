@@ -156,7 +156,9 @@ fn at_rest(mut host: HostSnapshot) -> HostSnapshot {
     host.kernel.uptime_s = Reading::Absent;
     host.interrupts.irqs.iter_mut().for_each(|irq| irq.count_by_cpu.clear());
     for counters in [&mut host.interrupts.vectors, &mut host.interrupts.softirqs] {
-        counters.iter_mut().for_each(|counter| counter.count_by_cpu.clear());
+        for counter in counters.iter_mut() {
+            counter.count_by_cpu.clear();
+        }
     }
     // Workers of the kernel come and go.
     host.tasks.kernel_threads.clear();

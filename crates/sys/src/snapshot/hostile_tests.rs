@@ -89,7 +89,6 @@ enum Harm {
 impl Harm {
     fn apply(&self, mut bytes: Vec<u8>) -> Option<Vec<u8>> {
         match self {
-            Self::Keep => {}
             Self::Remove => return None,
             Self::Cut(at) => bytes.truncate(at.index(bytes.len() + 1)),
             Self::Replace(junk) => bytes.clone_from(junk),
@@ -98,7 +97,7 @@ impl Harm {
                 let at = at.index(bytes.len());
                 bytes[at] ^= with;
             }
-            Self::Flip(..) => {}
+            Self::Keep | Self::Flip(..) => {}
         }
         Some(bytes)
     }
