@@ -44,7 +44,7 @@ pub struct CaptureSummary {
     pub files: usize,
     /// Bytes of these files.
     pub content_bytes: u64,
-    /// Paths that this user may not read; a capture made as root has them too.
+    /// Paths that this user may not read. For root these are the few that can only be written.
     pub denied: usize,
     /// Files in which something was overwritten.
     pub redacted_files: usize,
