@@ -1,0 +1,159 @@
+//! `lowlat assess`: the main job. Reads, judges, measures and reports; changes nothing.
+
+use super::{Subcommand, examples};
+use crate::{
+    host::{Host, HostArgs},
+    output::{self, Exit},
+    progress::Progress,
+    results::ResultFiles,
+};
+use anyhow::Context;
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use jiff::{SignedDuration, Timestamp};
+use lowlat_measure::jitter::{self, JitterOptions};
+use lowlat_model::{CpuSet, audit::Audit, jitter::JitterRecord, result::ResultDocument};
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+pub const COMMAND: Subcommand = Subcommand { name: "assess", declare, run };
+
+#[derive(Debug, Args)]
+struct Arguments {
+    #[command(flatten)]
+    host: HostArgs,
+    /// How long to measure interruptions
+    #[arg(long, value_name = "TIME", default_value = "50s")]
+    duration: SignedDuration,
+    /// CPUs to measure [default: every CPU this process may use]
+    #[arg(long, value_name = "LIST", value_parser = parse_cpus)]
+    cpus: Option<CpuSet>,
+    /// Judge only, measure nothing
+    #[arg(long)]
+    no_measure: bool,
+    /// Where to write the page for people
+    #[arg(long, value_name = "FILE", default_value = "lowlat-report.html")]
+    report: PathBuf,
+    /// Where to write the document for programs
+    #[arg(long, value_name = "FILE", default_value = "lowlat-result.json")]
+    result: PathBuf,
+    /// Print the result document on stdout instead of the summary
+    #[arg(long)]
+    json: bool,
+}
+
+fn parse_cpus(text: &str) -> Result<CpuSet, String> {
+    CpuSet::parse_list(text).map_err(|error| error.to_string())
+}
+
+fn declare(command: Command) -> Command {
+    Arguments::augment_args(command)
+        .about("Read, judge and measure this host for about a minute; write a report. Changes nothing")
+        .after_help(examples(&[
+            ("lowlat assess", "the whole picture of this host"),
+            (
+                "sudo lowlat assess --duration 10m",
+                "with the facts that only root may read, and a longer measurement",
+            ),
+            ("lowlat assess --root desk7.tar.gz", "the report of a captured host, without a measurement"),
+        ]))
+}
+
+fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
+    let arguments = Arguments::from_arg_matches(matches)?;
+    let started_at = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let clock = Instant::now();
+    let files = ResultFiles::prepare(&arguments.report, &arguments.result)?;
+    let stop = stop_on_signal()?;
+    let progress = Progress::new();
+
+    progress.say("reading the host");
+    let host = arguments.host.read()?;
+    progress.say("judging settings");
+    let audit = Audit::of(&host.context());
+    let mut warnings = Vec::new();
+    let jitter = measure(&arguments, &host, &stop, &progress, &mut warnings)?;
+    progress.finish();
+
+    let document = ResultDocument {
+        document: ResultDocument::DOCUMENT.into(),
+        schema_version: ResultDocument::SCHEMA_VERSION,
+        lowlat_version: env!("CARGO_PKG_VERSION").into(),
+        command: "assess".into(),
+        started_at,
+        elapsed_s: clock.elapsed().as_secs_f64(),
+        // Relaxed: set by the signal handler, read once all samplers have been joined.
+        is_interrupted: stop.load(Ordering::Relaxed),
+        role: host.role,
+        snapshot: host.snapshot,
+        allocation: host.allocation,
+        audit,
+        jitter,
+        warnings,
+    };
+    files.write(&lowlat_report::html(&document), &document)?;
+    if arguments.json {
+        output::print_json(&document)?;
+    } else {
+        output::print(&lowlat_report::summary(&document, output::width()))?;
+        output::print(&format!(
+            "report  {}\nresult  {}",
+            arguments.report.display(),
+            arguments.result.display()
+        ))?;
+    }
+    Ok(if document.is_interrupted { Exit::Interrupted } else { Exit::Clean })
+}
+
+/// Measures interruptions where that is possible; what keeps it from being possible becomes a warning.
+fn measure(
+    arguments: &Arguments,
+    host: &Host,
+    stop: &AtomicBool,
+    progress: &Progress,
+    warnings: &mut Vec<String>,
+) -> anyhow::Result<Option<JitterRecord>> {
+    if arguments.no_measure {
+        warnings.push("Nothing was measured: --no-measure was given.".into());
+        return Ok(None);
+    }
+    if !host.root.is_live() {
+        warnings.push(format!("Nothing was measured: {} is not the running host.", host.root.label()));
+        return Ok(None);
+    }
+    let duration = Duration::try_from(arguments.duration)
+        .context("--duration must be a time ahead, such as 50s or 10m")?;
+    let cpus = match &arguments.cpus {
+        Some(cpus) => cpus.clone(),
+        None => host
+            .snapshot
+            .tasks
+            .allowed_cpus
+            .known()
+            .cloned()
+            .unwrap_or_else(|| host.snapshot.topology.online.clone()),
+    };
+    let options = JitterOptions::new(cpus, duration);
+    progress.start(duration);
+    let record = jitter::run(&options, stop, &|now| progress.show(now))?;
+    Ok(Some(record))
+}
+
+/// A flag that SIGINT, SIGTERM and SIGHUP raise; a second signal ends the process at once.
+fn stop_on_signal() -> anyhow::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let raised = Arc::clone(&stop);
+    let on_signal = move || {
+        // Relaxed: a lone flag; the samplers' data reach us through their join.
+        if raised.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    };
+    ctrlc::set_handler(on_signal).context("cannot catch Ctrl-C")?;
+    Ok(stop)
+}

@@ -1,0 +1,129 @@
+//! `lowlat audit`: a verdict on every setting of the catalogue.
+
+use super::{Subcommand, examples};
+use crate::{
+    host::HostArgs,
+    output::{self, Exit},
+};
+use anyhow::bail;
+use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
+use lowlat_model::{
+    audit::Audit,
+    catalogue::{self, Setting, Verdict},
+};
+use serde_json::json;
+
+pub const COMMAND: Subcommand = Subcommand { name: "audit", declare, run };
+
+#[derive(Debug, Args)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag that users type")]
+struct Arguments {
+    #[command(flatten)]
+    host: HostArgs,
+    /// Show also the rows that are good or do not apply
+    #[arg(long)]
+    all: bool,
+    /// Tell the whole story of one setting
+    #[arg(long, value_name = "ID", conflicts_with = "list")]
+    explain: Option<String>,
+    /// Print the catalogue instead: id, layer, name, sources
+    #[arg(long)]
+    list: bool,
+    /// Verdicts that make the exit code 1
+    #[arg(
+        long,
+        value_name = "VERDICTS",
+        value_delimiter = ',',
+        default_value = "wrong,conflicting,ineffective,shadowed"
+    )]
+    fail_on: Vec<FailOn>,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FailOn {
+    Wrong,
+    Conflicting,
+    Ineffective,
+    Shadowed,
+    Unknown,
+    None,
+}
+
+impl FailOn {
+    fn meets(self, verdict: Verdict) -> bool {
+        match self {
+            Self::Wrong => verdict == Verdict::Wrong,
+            Self::Conflicting => verdict == Verdict::Conflicting,
+            Self::Ineffective => verdict == Verdict::Ineffective,
+            Self::Shadowed => verdict == Verdict::Shadowed,
+            Self::Unknown => verdict == Verdict::Unknown,
+            Self::None => false,
+        }
+    }
+}
+
+fn declare(command: Command) -> Command {
+    Arguments::augment_args(command).about("Judge every setting of the host, worst first").after_help(
+        examples(&[
+            ("lowlat audit", "what keeps this host from being quiet"),
+            ("lowlat audit --explain boot.nohz_full", "the whole story of one setting"),
+            (
+                "lowlat audit --root desk7.tar.gz --profile guide-57037",
+                "a captured host by the AMD/HPE guide",
+            ),
+            ("lowlat audit --fail-on wrong,unknown --json", "for a pipeline"),
+        ]),
+    )
+}
+
+fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
+    let arguments = Arguments::from_arg_matches(matches)?;
+    if arguments.list {
+        return list(&arguments);
+    }
+    if let Some(id) = &arguments.explain {
+        return explain(&arguments, id);
+    }
+    let host = arguments.host.read()?;
+    let audit = Audit::of(&host.context());
+    if arguments.json {
+        output::print_json(&audit)?;
+    } else {
+        output::print(&lowlat_report::audit_table(&audit, arguments.all, output::width()))?;
+    }
+    let fails = |verdict: Verdict| arguments.fail_on.iter().any(|fail_on| fail_on.meets(verdict));
+    Ok(if audit.findings.iter().any(|finding| fails(finding.verdict)) { Exit::Findings } else { Exit::Clean })
+}
+
+fn list(arguments: &Arguments) -> anyhow::Result<Exit> {
+    if arguments.json {
+        let row =
+            |s: &'static Setting| json!({"id": s.id, "layer": s.layer, "name": s.name, "sources": s.sources});
+        output::print_json(&catalogue::settings().map(row).collect::<Vec<_>>())?;
+    } else {
+        output::print(&lowlat_report::catalogue_table(output::width()))?;
+    }
+    Ok(Exit::Clean)
+}
+
+fn explain(arguments: &Arguments, id: &str) -> anyhow::Result<Exit> {
+    let Some(setting) = catalogue::find(id) else {
+        match catalogue::nearest(id) {
+            Some(near) => bail!(
+                "no setting has the id \"{id}\"; did you mean \"{near}\"? `lowlat audit --list` shows every id"
+            ),
+            None => bail!("no setting has the id \"{id}\"; `lowlat audit --list` shows every id"),
+        }
+    };
+    let host = arguments.host.read()?;
+    let finding = catalogue::judge_one(&host.context(), setting);
+    if arguments.json {
+        output::print_json(&finding)?;
+    } else {
+        output::print(&lowlat_report::explain(&finding, output::width()))?;
+    }
+    Ok(Exit::Clean)
+}

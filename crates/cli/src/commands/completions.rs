@@ -1,0 +1,29 @@
+//! `lowlat completions`: completion scripts from the declarations.
+
+use super::{Subcommand, cli, examples};
+use crate::output::{self, Exit};
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use clap_complete::Shell;
+
+pub const COMMAND: Subcommand = Subcommand { name: "completions", declare, run };
+
+#[derive(Debug, Args)]
+struct Arguments {
+    /// The shell to write for
+    shell: Shell,
+}
+
+fn declare(command: Command) -> Command {
+    Arguments::augment_args(command).about("Print a completion script for a shell").after_help(examples(&[(
+        "lowlat completions bash > /etc/bash_completion.d/lowlat",
+        "completions for every user's bash",
+    )]))
+}
+
+fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
+    let arguments = Arguments::from_arg_matches(matches)?;
+    let mut script = Vec::new();
+    clap_complete::generate(arguments.shell, &mut cli(), "lowlat", &mut script);
+    output::print(&String::from_utf8_lossy(&script))?;
+    Ok(Exit::Clean)
+}

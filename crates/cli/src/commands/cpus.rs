@@ -1,0 +1,108 @@
+//! `lowlat cpus`: the chosen CPUs in the spelling that the asking tool wants.
+
+use super::{Subcommand, examples};
+use crate::{
+    host::HostArgs,
+    output::{self, Exit},
+};
+use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
+use lowlat_model::CpuSet;
+
+pub const COMMAND: Subcommand = Subcommand { name: "cpus", declare, run };
+
+#[derive(Debug, Args)]
+struct Arguments {
+    /// Which CPUs
+    #[arg(value_enum)]
+    set: Set,
+    #[command(flatten)]
+    spelling: Spelling,
+    /// Print each step of the choice and its reason
+    #[arg(long)]
+    why: bool,
+    #[command(flatten)]
+    host: HostArgs,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Set {
+    /// CPUs for the kernel, services and interrupts
+    Housekeeping,
+    /// CPUs for trading threads
+    Isolated,
+    /// CPUs without load balancing; the same as isolated
+    Nobalance,
+}
+
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+struct Spelling {
+    /// As a kernel CPU list: 1-7,9-15 (the default)
+    #[arg(long)]
+    list: bool,
+    /// As a hexadecimal mask with a comma every 32 bits: fefe
+    #[arg(long)]
+    mask: bool,
+    /// As systemd writes it: 1-7 9-15
+    #[arg(long)]
+    systemd: bool,
+    /// As tuned's group.ksoftirqd= line: SCHED_FIFO 2 on the set
+    #[arg(long)]
+    ksoftirqd: bool,
+    /// As tuned's group.rcub= line: SCHED_FIFO 4 on the set
+    #[arg(long)]
+    rcub: bool,
+    /// As JSON: every spelling, the steps and the warnings
+    #[arg(long)]
+    json: bool,
+}
+
+impl Spelling {
+    fn spell(&self, set: &CpuSet) -> String {
+        match self {
+            Self { mask: true, .. } => set.to_mask(),
+            Self { systemd: true, .. } => set.to_systemd(),
+            Self { ksoftirqd: true, .. } => format!("0:f:2:{}:ksoftirqd.*", set.to_mask()),
+            Self { rcub: true, .. } => format!("0:f:4:{}:rcub.*", set.to_mask()),
+            _ => set.to_list(),
+        }
+    }
+}
+
+fn declare(command: Command) -> Command {
+    Arguments::augment_args(command)
+        .about("Print the housekeeping or isolated CPUs as list, mask or systemd form")
+        .after_help(examples(&[
+            ("lowlat cpus isolated", "the list for nohz_full= and rcu_nocbs="),
+            ("lowlat cpus housekeeping --mask", "the mask for smp_affinity"),
+            ("lowlat cpus housekeeping --why", "how the CPUs were chosen"),
+        ]))
+}
+
+fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
+    let arguments = Arguments::from_arg_matches(matches)?;
+    let allocation = arguments.host.read()?.allocation;
+    let set = match arguments.set {
+        Set::Housekeeping => &allocation.housekeeping,
+        Set::Isolated | Set::Nobalance => &allocation.isolated,
+    };
+    if arguments.spelling.json {
+        output::print_json(&serde_json::json!({
+            "list": set.to_list(), "mask": set.to_mask(), "systemd": set.to_systemd(), "count": set.len(),
+            "steps": allocation.steps, "warnings": allocation.warnings,
+        }))?;
+        return Ok(Exit::Clean);
+    }
+    let mut text = arguments.spelling.spell(set);
+    if arguments.why {
+        let steps = allocation.steps.iter().enumerate().map(|(i, step)| format!("\n{:>2}. {step}", i + 1));
+        text.push('\n');
+        text.extend(steps);
+        text.extend(allocation.warnings.iter().map(|warning| format!("\n  ! {warning}")));
+    }
+    output::print(&text)?;
+    if !arguments.why {
+        allocation.warnings.iter().for_each(|warning| output::talk(&format!("warning: {warning}")));
+    }
+    Ok(Exit::Clean)
+}

@@ -1,0 +1,131 @@
+//! `lowlat host`: the inventory of a host, its capture, and the difference of two.
+
+use super::{Subcommand, examples};
+use crate::{
+    host::HostArgs,
+    output::{self, Exit},
+};
+use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand as _};
+use lowlat_sys::{
+    Root,
+    capture::{CaptureOptions, capture},
+    snapshot,
+};
+use std::path::PathBuf;
+
+pub const COMMAND: Subcommand = Subcommand { name: "host", declare, run };
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Print the host for people: topology with NICs and disks beside their node, then every section
+    Show(Show),
+    /// Write the host to a file that --root reads back
+    Capture(Capture),
+    /// Compare two hosts, or one host at two times
+    Diff(Diff),
+}
+
+#[derive(Debug, Args)]
+struct Show {
+    #[command(flatten)]
+    host: HostArgs,
+    /// Print the whole snapshot as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+struct Capture {
+    /// File to write (a compressed tar of the tree that was read)
+    file: PathBuf,
+    /// Capture this host instead of the running one
+    #[arg(long, value_name = "DIR|FILE", default_value = "/")]
+    root: PathBuf,
+    /// Keep hostnames, MAC addresses, serial numbers and UUIDs
+    #[arg(long)]
+    unredacted: bool,
+    /// Print what was captured as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+struct Diff {
+    /// A directory, a capture file, or / for the running host
+    a: PathBuf,
+    /// The other one
+    b: PathBuf,
+    /// Show also what always moves: counters, load, process ids
+    #[arg(long)]
+    all: bool,
+    /// Print the differences as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn declare(command: Command) -> Command {
+    Action::augment_subcommands(command)
+        .about("Show, capture or compare hosts")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .after_help(examples(&[
+            ("lowlat host show", "what this host is"),
+            (
+                "lowlat host capture desk7.tar.gz",
+                "take it to another machine, without names and serial numbers",
+            ),
+            ("lowlat host diff before.tar.gz /", "what has changed since"),
+        ]))
+}
+
+fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
+    match Action::from_arg_matches(matches)? {
+        Action::Show(show) => show.run(),
+        Action::Capture(capture) => capture.run(),
+        Action::Diff(diff) => diff.run(),
+    }
+}
+
+impl Show {
+    fn run(&self) -> anyhow::Result<Exit> {
+        let host = self.host.read()?;
+        if self.json {
+            output::print_json(&host.snapshot)?;
+        } else {
+            output::print(&lowlat_report::host_text(
+                &host.snapshot,
+                Some(&host.allocation),
+                output::width(),
+            ))?;
+        }
+        Ok(Exit::Clean)
+    }
+}
+
+impl Capture {
+    fn run(&self) -> anyhow::Result<Exit> {
+        let root = Root::open(&self.root)?;
+        let options = CaptureOptions { is_redacted: !self.unredacted };
+        let summary = capture(&root, &self.file, &options)?;
+        if self.json {
+            output::print_json(&summary)?;
+        } else {
+            output::print(&format!("{summary}"))?;
+        }
+        Ok(Exit::Clean)
+    }
+}
+
+impl Diff {
+    fn run(&self) -> anyhow::Result<Exit> {
+        let read = |path: &PathBuf| Root::open(path).map(|root| snapshot::read(&root));
+        let (a, b) = (read(&self.a)?, read(&self.b)?);
+        let differences = lowlat_model::diff::hosts(&a, &b, self.all);
+        if self.json {
+            output::print_json(&differences)?;
+        } else {
+            output::print(&lowlat_report::host_diff_text(&differences, output::width()))?;
+        }
+        Ok(if differences.is_empty() { Exit::Clean } else { Exit::Findings })
+    }
+}

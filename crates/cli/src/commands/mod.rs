@@ -1,0 +1,63 @@
+//! The subcommands. A new one is a file here and a line in [`COMMANDS`].
+
+mod assess;
+mod audit;
+mod completions;
+mod cpus;
+mod host;
+mod man;
+
+use crate::output::Exit;
+use clap::{ArgMatches, Command};
+
+/// One subcommand.
+pub struct Subcommand {
+    /// What users type.
+    pub name: &'static str,
+    /// Its declaration: help, arguments, examples. Completions and man pages come from it too.
+    pub declare: fn(Command) -> Command,
+    /// Runs it.
+    pub run: fn(&ArgMatches) -> anyhow::Result<Exit>,
+}
+
+/// Every subcommand in the order of the help.
+pub const COMMANDS: &[Subcommand] =
+    &[assess::COMMAND, host::COMMAND, audit::COMMAND, cpus::COMMAND, completions::COMMAND, man::COMMAND];
+
+/// The whole command line.
+pub fn cli() -> Command {
+    let subcommands = COMMANDS.iter().map(|command| (command.declare)(Command::new(command.name)));
+    Command::new("lowlat")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("Takes a Linux server from stock to a proven low-latency trading host")
+        .after_help("Exit codes: 0 clean, 1 findings or differences, 2 error, 130 interrupted.\nStart with: lowlat assess")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommands(subcommands)
+}
+
+/// A command's examples as its help shows them, each with what it does.
+fn examples(lines: &[(&str, &str)]) -> String {
+    let shown = lines.iter().map(|(line, what)| format!("  {line}\n      {what}"));
+    format!("Examples:\n{}", shown.collect::<Vec<_>>().join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_is_declared_whole() {
+        cli().debug_assert();
+        for command in cli().get_subcommands() {
+            let name = command.get_name();
+            assert!(command.get_about().is_some(), "{name} has no about");
+            let has_example =
+                |c: &Command| c.get_after_help().is_some_and(|help| help.to_string().contains("Examples:"));
+            assert!(has_example(command), "{name} has no example");
+            for argument in command.get_arguments() {
+                assert!(argument.get_help().is_some(), "{name} {} has no help", argument.get_id());
+            }
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The arguments that name a host and a role, and what is read from them.
+
+use anyhow::Context as _;
+use clap::Args;
+use lowlat_model::{Allocation, HostSnapshot, Profile, Role, RoleFile};
+use lowlat_sys::{Root, snapshot};
+use std::path::{Path, PathBuf};
+
+/// Which host, and what is wanted of it.
+#[derive(Debug, Args)]
+pub struct HostArgs {
+    /// Read this host: a directory holding proc/ and sys/, or a capture file
+    #[arg(long, value_name = "DIR|FILE", default_value = "/")]
+    pub root: PathBuf,
+    /// Role file (TOML): housekeeping, isolated, nics, accept-risk, profile
+    #[arg(long, value_name = "FILE")]
+    pub role: Option<PathBuf>,
+    /// Profile to judge by: trading or guide-57037 [default: the role's, else trading]
+    #[arg(long, value_name = "NAME")]
+    pub profile: Option<Profile>,
+}
+
+/// A host as read, with the role held against it and the CPUs chosen.
+#[derive(Debug)]
+pub struct Host {
+    pub root: Root,
+    pub snapshot: HostSnapshot,
+    pub role: Role,
+    pub allocation: Allocation,
+}
+
+impl HostArgs {
+    /// Reads the host and the role.
+    pub fn read(&self) -> anyhow::Result<Host> {
+        let root = Root::open(&self.root)?;
+        let role_file = self.role.as_deref().map(read_role).transpose()?;
+        let snapshot = snapshot::read(&root);
+        let mut role = match role_file {
+            Some(file) => {
+                file.resolve(&snapshot).map_err(|error| anyhow::anyhow!("the role does not fit\n{error}"))?
+            }
+            None => Role::default(),
+        };
+        role.profile = self.profile.unwrap_or(role.profile);
+        let allocation = Allocation::choose(&snapshot, &role);
+        Ok(Host { root, snapshot, role, allocation })
+    }
+}
+
+impl Host {
+    /// What judges look at.
+    pub fn context(&self) -> lowlat_model::catalogue::Context<'_> {
+        lowlat_model::catalogue::Context {
+            host: &self.snapshot,
+            role: &self.role,
+            allocation: &self.allocation,
+            profile: self.role.profile,
+        }
+    }
+}
+
+fn read_role(path: &Path) -> anyhow::Result<RoleFile> {
+    let text =
+        std::fs::read_to_string(path).with_context(|| format!("cannot read role file {}", path.display()))?;
+    RoleFile::parse(&path.display().to_string(), &text)
+        .map_err(|error| anyhow::anyhow!("the role file is wrong\n{error}"))
+}

@@ -1,0 +1,45 @@
+//! Progress on stderr, on a terminal only.
+
+use indicatif::{ProgressBar, ProgressStyle};
+use lowlat_measure::jitter::JitterProgress;
+use std::time::Duration;
+
+/// What is being done, and how far it is.
+pub struct Progress {
+    bar: ProgressBar,
+}
+
+impl Progress {
+    /// Says nothing yet. indicatif draws on stderr, and only when that is a terminal.
+    pub fn new() -> Self {
+        let bar = ProgressBar::new_spinner();
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Self { bar }
+    }
+
+    /// A step without a measure.
+    pub fn say(&self, what: &'static str) {
+        self.bar.set_message(what);
+    }
+
+    /// The measurement begins.
+    pub fn start(&self, duration: Duration) {
+        let style = ProgressStyle::with_template("{elapsed:>4} [{bar:30}] {eta:>4} left  {msg}");
+        self.bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        self.bar.set_length(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX));
+        self.bar.set_message("measuring interruptions");
+        // The bar moves with the samplers' own reports; a ticking thread would be one more interruption.
+        self.bar.disable_steady_tick();
+    }
+
+    /// How far the measurement is.
+    pub fn show(&self, now: &JitterProgress) {
+        self.bar.set_position(u64::try_from(now.elapsed.as_millis()).unwrap_or(u64::MAX));
+        self.bar.set_message(format!("{} interruptions on {} CPUs", now.interruption_count, now.cpu_count));
+    }
+
+    /// Clears the line.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
