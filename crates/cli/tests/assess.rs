@@ -1,0 +1,94 @@
+//! The main job on the running host.
+
+mod common;
+
+use lowlat_model::result::ResultDocument;
+use std::{
+    path::Path,
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+fn files_in(dir: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(dir)
+        .unwrap()
+        .map(|e| e.unwrap().file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+fn assess(dir: &Path, duration: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lowlat"));
+    command
+        .current_dir(dir)
+        .args(["assess", "--duration", duration])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+fn document(dir: &Path) -> ResultDocument {
+    serde_json::from_slice(&std::fs::read(dir.join("lowlat-result.json")).unwrap()).unwrap()
+}
+
+#[test]
+fn writes_both_files_and_nothing_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = assess(dir.path(), "2s").output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", common::text(&output.stderr));
+    assert_eq!(files_in(dir.path()), ["lowlat-report.html", "lowlat-result.json"]);
+    let document = document(dir.path());
+    assert_eq!(document.document, "lowlat-result");
+    assert!(!document.is_interrupted);
+    let jitter = document.jitter.expect("a live host is measured");
+    assert!(!jitter.cpus.is_empty());
+    for cpu in &jitter.cpus {
+        assert!(cpu.loop_count > 0 && cpu.runtime_ns >= 1_000_000_000, "{cpu:?}");
+    }
+    let page = std::fs::read_to_string(dir.path().join("lowlat-report.html")).unwrap();
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("</html>"));
+    let said = common::text(&output.stdout);
+    assert!(said.contains("lowlat-report.html") && said.contains("lowlat-result.json"), "{said}");
+}
+
+#[test]
+fn ctrl_c_keeps_what_was_measured() {
+    let dir = tempfile::tempdir().unwrap();
+    let child = assess(dir.path(), "10m").spawn().unwrap();
+    // The samplers run once calibration is over; where the machine is slow, the signal just comes during it.
+    std::thread::sleep(Duration::from_secs(4));
+    let sent = Instant::now();
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(
+        output.status.code(),
+        Some(130),
+        "{} after {:?}",
+        common::text(&output.stderr),
+        sent.elapsed()
+    );
+    assert_eq!(files_in(dir.path()), ["lowlat-report.html", "lowlat-result.json"]);
+    let document = document(dir.path());
+    assert!(document.is_interrupted && document.jitter.is_some());
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_fails_before_the_measurement() {
+    let output = common::lowlat(&["assess", "--report", "/nonexistent/r.html"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(common::text(&output.stderr).contains("/nonexistent/r.html"));
+}
+
+#[test]
+fn a_captured_host_is_reported_without_a_measurement() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, fixture) = common::fixtures().into_iter().next().expect("a fixture");
+    let output =
+        assess(dir.path(), "2s").arg("--root").arg(fixture.canonicalize().unwrap()).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", common::text(&output.stderr));
+    let document = document(dir.path());
+    assert!(document.jitter.is_none());
+    assert!(document.warnings.iter().any(|w| w.contains("Nothing was measured")), "{:?}", document.warnings);
+}

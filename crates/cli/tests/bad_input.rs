@@ -1,0 +1,130 @@
+//! What cannot be read gives an answer or a clear error, never a panic.
+
+mod common;
+
+use std::{fs, path::Path};
+
+/// Exit code 2 and an error that names the path; a panic would be 101.
+fn refused(arguments: &[&str], parts: &[&str]) {
+    let output = common::lowlat(arguments);
+    let said = common::text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
+    for part in parts {
+        assert!(said.contains(part), "{arguments:?} does not say {part:?}: {said}");
+    }
+}
+
+#[test]
+fn roots_that_are_no_host_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).display().to_string();
+    fs::write(at("junk"), [7u8; 4_000]).unwrap();
+    fs::write(at("empty"), []).unwrap();
+    fs::create_dir(at("no-host")).unwrap();
+    refused(&["audit", "--root", &at("none")], &["none", "capture file"]);
+    refused(&["audit", "--root", &at("junk")], &["junk", "07", "tar archive"]);
+    refused(&["audit", "--root", &at("empty")], &["empty", "tar archive"]);
+    refused(&["audit", "--root", &at("no-host")], &["no-host", "neither proc/ nor sys/"]);
+}
+
+#[test]
+fn a_capture_cut_short_anywhere_is_refused_or_read() {
+    let (_, path) = common::fixtures().into_iter().next().expect("a fixture");
+    let whole = fs::read(path).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let cut = dir.path().join("cut.tar.gz");
+    for tenth in 0..10 {
+        fs::write(&cut, &whole[..whole.len() * tenth / 10]).unwrap();
+        refused(&["cpus", "isolated", "--root", &cut.display().to_string()], &["cut.tar.gz"]);
+    }
+    let mut damaged = whole.clone();
+    let middle = damaged.len() / 2;
+    damaged[middle..middle + 64].fill(0xaa);
+    fs::write(&cut, &damaged).unwrap();
+    refused(&["cpus", "isolated", "--root", &cut.display().to_string()], &["cut.tar.gz", "damaged"]);
+}
+
+#[test]
+fn a_host_without_sys_is_judged_with_what_there_is() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("proc")).unwrap();
+    let root = dir.path().display().to_string();
+    for arguments in
+        [&["audit"][..], &["host", "show"], &["cpus", "housekeeping"], &["host", "show", "--json"]]
+    {
+        let output = common::lowlat(&[arguments, &["--root", &root]].concat());
+        assert!(
+            matches!(output.status.code(), Some(0 | 1)),
+            "{arguments:?}: {}",
+            common::text(&output.stderr)
+        );
+    }
+}
+
+#[test]
+fn junk_in_any_file_is_an_answer() {
+    let dir = tempfile::tempdir().unwrap();
+    let junk: Vec<u8> =
+        (0..2_000u32).map(|i| u8::try_from(i * 7 % 256).expect("a remainder of 256")).collect();
+    for path in [
+        "proc/cpuinfo",
+        "proc/cmdline",
+        "proc/interrupts",
+        "proc/meminfo",
+        "proc/stat",
+        "proc/swaps",
+        "proc/irq/1/smp_affinity_list",
+        "proc/2/stat",
+        "proc/2/status",
+        "proc/sys/kernel/numa_balancing",
+        "proc/sys/kernel/osrelease",
+        "proc/config.gz",
+        "sys/devices/system/cpu/online",
+        "sys/devices/system/cpu/possible",
+        "sys/devices/system/cpu/cpu0/topology/core_cpus_list",
+        "sys/devices/system/node/online",
+        "sys/devices/system/node/node0/cpulist",
+        "sys/devices/system/node/node0/meminfo",
+        "sys/firmware/dmi/tables/DMI",
+        "sys/firmware/dmi/tables/smbios_entry_point",
+        "sys/class/net/eth0/speed",
+        "sys/kernel/mm/transparent_hugepage/enabled",
+        "etc/sysctl.d/1.conf",
+        "etc/tuned/active_profile",
+        "etc/os-release",
+    ] {
+        let path = dir.path().join(path);
+        fs::create_dir_all(path.parent().unwrap_or(Path::new("/"))).unwrap();
+        fs::write(path, &junk).unwrap();
+    }
+    let root = dir.path().display().to_string();
+    for arguments in [&["audit", "--all"][..], &["host", "show"], &["cpus", "isolated", "--why"]] {
+        let output = common::lowlat(&[arguments, &["--root", &root]].concat());
+        assert!(
+            matches!(output.status.code(), Some(0 | 1)),
+            "{arguments:?}: {}",
+            common::text(&output.stderr)
+        );
+    }
+}
+
+#[test]
+fn a_role_that_does_not_fit_points_at_the_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let role = dir.path().join("role.toml").display().to_string();
+    let (_, fixture) =
+        common::fixtures().into_iter().find(|(name, _)| name == "epyc-7f32-2x8").expect("the guide's host");
+    let root = fixture.display().to_string();
+    fs::write(&role, "housekeeping = \"0,8\"\nisolated = \"1-99\"\n").unwrap();
+    refused(
+        &["audit", "--root", &root, "--role", &role],
+        &["role.toml:2:12", "no CPU 16-99", "it has CPUs 0-15", "^^^"],
+    );
+    fs::write(&role, "isolated = [\n").unwrap();
+    refused(&["audit", "--root", &root, "--role", &role], &["role.toml:"]);
+    refused(&["audit", "--root", &root, "--role", "/nonexistent/role"], &["/nonexistent/role"]);
+    refused(
+        &["audit", "--explain", "sysctl.kernel.numa_balance"],
+        &["did you mean \"sysctl.kernel.numa_balancing\""],
+    );
+}

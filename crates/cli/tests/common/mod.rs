@@ -1,0 +1,43 @@
+//! What the tests of the binary share.
+#![allow(dead_code, reason = "each test file uses a part")]
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+/// The captured hosts of the project, by name and file.
+pub fn fixtures() -> Vec<(String, PathBuf)> {
+    archives(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/hosts"), ".tar.gz")
+}
+
+/// Captures of other people's hosts that stand beside the checkout; none on a clone without them.
+pub fn topologies() -> Vec<(String, PathBuf)> {
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/topologies");
+    let directory = std::env::var_os("LOWLAT_TOPOLOGIES").map_or(beside, PathBuf::from);
+    archives(&directory, ".tar.bz2")
+}
+
+fn archives(directory: &Path, ending: &str) -> Vec<(String, PathBuf)> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().filter_map(Result::ok);
+    let named = |entry: std::fs::DirEntry| {
+        let name = entry.file_name().to_string_lossy().strip_suffix(ending)?.to_owned();
+        Some((name, entry.path()))
+    };
+    let mut found: Vec<_> = entries.filter_map(named).collect();
+    found.sort();
+    found
+}
+
+/// Runs lowlat and waits for it.
+pub fn lowlat(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_lowlat"))
+        .args(arguments)
+        .output()
+        .expect("the binary of this package runs")
+}
+
+/// What it printed, as text.
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

@@ -1,0 +1,122 @@
+//! Golden files of every captured host: what is read, how it is judged, which CPUs are chosen.
+
+mod common;
+
+use lowlat_model::{Allocation, HostSnapshot, Profile, Role, audit::Audit, catalogue::Context};
+use lowlat_sys::{Root, snapshot};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+fn read(path: &std::path::Path) -> HostSnapshot {
+    snapshot::read(&Root::open(path).unwrap_or_else(|error| panic!("{error}")))
+}
+
+/// The snapshot with the lists that differ at each boot cut to what must stay.
+fn stable(host: &HostSnapshot) -> Value {
+    let names = |irq: &lowlat_model::snapshot::Irq| irq.actions.join("+");
+    json!({
+        "topology": host.topology, "cpu": host.cpu, "firmware": host.firmware, "memory": host.memory,
+        "kernel": {
+            "release": host.kernel.release, "command_line": host.kernel.command_line, "machine": host.kernel.machine,
+            "config": host.kernel.config, "tainted": host.kernel.tainted, "distribution": host.kernel.distribution,
+            "sysctl_files": host.kernel.sysctl_files,
+        },
+        "nics": host.nics, "disks": host.disks, "virtualization.is_virtual": host.virtualization.is_virtual,
+        "services": {
+            "source": host.services.source, "units": host.services.units.len(), "tuned": host.services.tuned,
+            "irqbalance": host.services.irqbalance, "cgroup_version": host.services.cgroup_version,
+        },
+        "interrupts": host.interrupts.irqs.iter().map(names).collect::<Vec<_>>(),
+        "kernel_threads": host.tasks.kernel_threads.len(),
+    })
+}
+
+#[test]
+fn every_fixture_reads_as_it_did() {
+    let fixtures = common::fixtures();
+    assert!(
+        fixtures.len() >= 4,
+        "fixtures/hosts holds {} captures, expected the four hosts of the lab",
+        fixtures.len()
+    );
+    for (name, path) in fixtures {
+        insta::assert_json_snapshot!(format!("snapshot@{name}"), stable(&read(&path)));
+    }
+}
+
+#[test]
+fn every_fixture_is_judged_as_it_was() {
+    for (name, path) in common::fixtures() {
+        let host = read(&path);
+        for profile in Profile::ALL {
+            let role = Role { profile, ..Role::default() };
+            let allocation = Allocation::choose(&host, &role);
+            let audit = Audit::of(&Context { host: &host, role: &role, allocation: &allocation, profile });
+            let mut table = format!("score {:?}, {:?}\n", audit.score.percent, audit.score.count_by_verdict);
+            for f in &audit.findings {
+                let _ = writeln!(
+                    table,
+                    "{:14} {} | has: {} | wants: {} | {}",
+                    f.verdict.word(),
+                    f.id,
+                    f.observed,
+                    f.wanted,
+                    f.because
+                );
+            }
+            insta::assert_snapshot!(format!("findings@{name}@{profile}"), table);
+        }
+    }
+}
+
+#[test]
+fn every_fixture_gets_the_cpus_it_got() {
+    for (name, path) in common::fixtures() {
+        let allocation = Allocation::choose(&read(&path), &Role::default());
+        insta::assert_json_snapshot!(format!("allocation@{name}"), allocation);
+    }
+}
+
+#[test]
+fn the_guide_s_host_answers_as_the_guide_s_script() {
+    let path =
+        common::fixtures().into_iter().find(|(name, _)| name == "epyc-7f32-2x8").expect("the guide's host").1;
+    let root = path.display().to_string();
+    for (arguments, answer) in [
+        (&["housekeeping"][..], "0,8"),
+        (&["housekeeping", "--list"], "0,8"),
+        (&["housekeeping", "--mask"], "101"),
+        (&["isolated"], "1-7,9-15"),
+        (&["nobalance"], "1-7,9-15"),
+        (&["nobalance", "--mask"], "fefe"),
+        (&["isolated", "--mask"], "fefe"),
+        (&["isolated", "--systemd"], "1-7 9-15"),
+        (&["housekeeping", "--ksoftirqd"], "0:f:2:101:ksoftirqd.*"),
+        (&["housekeeping", "--rcub"], "0:f:4:101:rcub.*"),
+    ] {
+        let output = common::lowlat(&[&["cpus"], arguments, &["--root", &root]].concat());
+        assert_eq!(
+            common::text(&output.stdout).trim_end(),
+            answer,
+            "{arguments:?} {}",
+            common::text(&output.stderr)
+        );
+    }
+}
+
+#[test]
+fn every_archive_beside_the_checkout_is_audited() {
+    let archives = common::topologies();
+    if archives.is_empty() {
+        eprintln!(
+            "skipped: audit of other people's captures: no archives beside the checkout (LOWLAT_TOPOLOGIES names them)"
+        );
+    }
+    for (name, path) in archives.into_iter().chain(common::fixtures()) {
+        let output = common::lowlat(&["audit", "--root", &path.display().to_string(), "--json"]);
+        assert!(matches!(output.status.code(), Some(0 | 1)), "{name}: {}", common::text(&output.stderr));
+        let audit: Audit =
+            serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(audit.findings.len(), lowlat_model::catalogue::settings().count(), "{name}");
+    }
+}

@@ -1,0 +1,6 @@
+//! What the commands print, as golden transcripts.
+
+#[test]
+fn transcripts() {
+    trycmd::TestCases::new().case("tests/transcripts/*.trycmd").env("COLUMNS", "100").env("NO_COLOR", "1");
+}
