@@ -140,7 +140,7 @@ fn measure(
     };
     let options = JitterOptions::new(cpus, duration);
     progress.start(duration);
-    let record = jitter::run(&options, stop, &|now| progress.show(now))?;
+    let record = jitter::run(&host.root, &options, stop, &|now| progress.show(now))?;
     Ok(Some(record))
 }
 

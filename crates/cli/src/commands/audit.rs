@@ -11,6 +11,7 @@ use lowlat_model::{
     audit::Audit,
     catalogue::{self, Setting, Verdict},
 };
+use lowlat_report::AuditTableOptions;
 use serde_json::json;
 
 pub const COMMAND: Subcommand = Subcommand { name: "audit", declare, run };
@@ -89,10 +90,11 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     }
     let host = arguments.host.read()?;
     let audit = Audit::of(&host.context());
+    let options = AuditTableOptions { show_all: arguments.all, width: output::width() };
     if arguments.json {
         output::print_json(&audit)?;
     } else {
-        output::print(&lowlat_report::audit_table(&audit, arguments.all, output::width()))?;
+        output::print(&lowlat_report::audit_table(&audit, options))?;
     }
     let fails = |verdict: Verdict| arguments.fail_on.iter().any(|fail_on| fail_on.meets(verdict));
     Ok(if audit.findings.iter().any(|finding| fails(finding.verdict)) { Exit::Findings } else { Exit::Clean })
@@ -104,7 +106,7 @@ fn list(arguments: &Arguments) -> anyhow::Result<Exit> {
             |s: &'static Setting| json!({"id": s.id, "layer": s.layer, "name": s.name, "sources": s.sources});
         output::print_json(&catalogue::settings().map(row).collect::<Vec<_>>())?;
     } else {
-        output::print(&lowlat_report::catalogue_table(output::width()))?;
+        output::print(&lowlat_report::catalogue_table(catalogue::settings(), output::width()))?;
     }
     Ok(Exit::Clean)
 }

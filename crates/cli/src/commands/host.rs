@@ -6,6 +6,7 @@ use crate::{
     output::{self, Exit},
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand as _};
+use lowlat_model::diff::{DiffScope, diff};
 use lowlat_sys::{
     Root,
     capture::{CaptureOptions, capture},
@@ -120,7 +121,7 @@ impl Diff {
     fn run(&self) -> anyhow::Result<Exit> {
         let read = |path: &PathBuf| Root::open(path).map(|root| snapshot::read(&root));
         let (a, b) = (read(&self.a)?, read(&self.b)?);
-        let differences = lowlat_model::diff::hosts(&a, &b, self.all);
+        let differences = diff(&a, &b, if self.all { DiffScope::All } else { DiffScope::Lasting });
         if self.json {
             output::print_json(&differences)?;
         } else {
