@@ -9,7 +9,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand as _};
 use lowlat_model::diff::{DiffScope, diff};
 use lowlat_sys::{
     Root,
-    capture::{CaptureOptions, capture},
+    capture::{CaptureOptions, CaptureSummary, capture},
     snapshot,
 };
 use std::path::PathBuf;
@@ -111,10 +111,29 @@ impl Capture {
         if self.json {
             output::print_json(&summary)?;
         } else {
-            output::print(&format!("{summary}"))?;
+            output::print(&in_words(&summary, self.unredacted))?;
         }
         Ok(Exit::Clean)
     }
+}
+
+fn in_words(summary: &CaptureSummary, is_unredacted: bool) -> String {
+    let mut lines = vec![format!(
+        "wrote {}: {} files, {} KiB of content",
+        summary.path.display(),
+        summary.files,
+        summary.content_bytes.div_ceil(1024)
+    )];
+    if summary.denied > 0 {
+        lines.push(format!("{} files may not be read by this user; root captures them too", summary.denied));
+    }
+    lines.push(if is_unredacted {
+        "names, addresses and serial numbers are in it".into()
+    } else {
+        format!("names, addresses and serial numbers were taken out of {} files", summary.redacted_files)
+    });
+    lines.extend(summary.warnings.iter().map(|warning| format!("warning: {warning}")));
+    lines.join("\n")
 }
 
 impl Diff {

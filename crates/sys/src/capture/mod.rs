@@ -36,7 +36,7 @@ impl Default for CaptureOptions {
 }
 
 /// What a capture holds.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct CaptureSummary {
     /// Where it was written.
     pub path: PathBuf,
