@@ -16,7 +16,7 @@ const WORDS_MAX: usize = (CPU_ID_MAX / WORD_BITS) as usize + 1;
 pub enum AffinityError {
     /// The kernel refused the mask.
     #[error(
-        "cannot run on CPUs {cpus}: {source}; name CPUs that are online and inside this process's cpuset"
+        "cannot run on {cpus:#}: {source}; name CPUs that are online and inside this process's cpuset"
     )]
     Set {
         /// The CPUs asked for.
@@ -26,7 +26,7 @@ pub enum AffinityError {
     },
     /// The kernel took only part of the mask.
     #[error(
-        "the kernel allows only CPUs {granted} of {cpus}; name CPUs that are online and inside this process's cpuset"
+        "the kernel allows only {granted:#} of {cpus}; name CPUs that are online and inside this process's cpuset"
     )]
     Partial {
         /// The CPUs asked for.

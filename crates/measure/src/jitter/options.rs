@@ -112,13 +112,13 @@ pub enum JitterError {
         source: ListError,
     },
     /// CPUs are named twice.
-    #[error("CPUs {cpus} are named more than once; name each CPU once")]
+    #[error("{cpus:#}: named more than once; name each CPU once")]
     Repeated {
         /// Those CPUs.
         cpus: CpuSet,
     },
     /// CPUs are not online.
-    #[error("CPUs {cpus} are not online (online: {online}); bring them online or leave them out")]
+    #[error("{cpus:#}: not online (online: {online}); bring them online or leave them out")]
     Offline {
         /// Those of the CPUs asked for.
         cpus: CpuSet,
@@ -127,7 +127,7 @@ pub enum JitterError {
     },
     /// The cpuset of this process does not hold the CPUs.
     #[error(
-        "CPUs {cpus} are outside of this process's cpuset; leave them out, or start it from a cgroup whose \
+        "{cpus:#}: outside of this process's cpuset; leave them out, or start it from a cgroup whose \
          cpuset.cpus holds them"
     )]
     NotAllowed {

@@ -44,7 +44,7 @@ pub fn assemble(
     let missing = options.cpus.difference(&done.iter().map(|one| one.cpu).collect());
     if !missing.is_empty() {
         warnings.push(format!(
-            "The samplers of CPUs {missing} died during the run, a defect of lowlat; the others were kept."
+            "The samplers of {missing:#} died during the run, a defect of lowlat; the others were kept."
         ));
     }
     warnings.extend(done.iter().filter_map(|one| move_in_words(one, online.as_ref(), scale)));
@@ -104,7 +104,7 @@ fn steal_in_words(cpus: &[JitterCpu]) -> Option<String> {
     let from: CpuSet = cpus.iter().filter(|cpu| stolen_ns(cpu) > 0).map(|cpu| cpu.cpu).collect();
     (total_ns > 0).then(|| {
         format!(
-            "The hypervisor took {} ms from CPUs {from} during the run (steal time): interruptions there may be the \
+            "The hypervisor took {} ms from {from:#} during the run (steal time): interruptions there may be the \
              hypervisor's.",
             total_ns / 1_000_000
         )
@@ -114,7 +114,7 @@ fn steal_in_words(cpus: &[JitterCpu]) -> Option<String> {
 fn backwards_in_words(cpus: &[JitterCpu]) -> Option<String> {
     let from: CpuSet = cpus.iter().filter(|cpu| cpu.backward_count > 0).map(|cpu| cpu.cpu).collect();
     (!from.is_empty()).then(|| {
-        format!("The counter went backwards on CPUs {from}: it is not sound, and lengths measured there may be wrong.")
+        format!("The counter went backwards on {from:#}: it is not sound, and lengths measured there may be wrong.")
     })
 }
 

@@ -58,7 +58,7 @@ impl Chooser<'_> {
         let online = &topology.online;
         self.step(format!("{} CPUs are online: {online}.", online.len()));
         if !topology.offline.is_empty() {
-            self.step(format!("CPUs {} are offline and take no part.", topology.offline));
+            self.step(format!("Offline, so left out: {:#}.", topology.offline));
         }
     }
 
@@ -75,7 +75,7 @@ impl Chooser<'_> {
         let rest = online.difference(&housekeeping).difference(&isolated);
         if !rest.is_empty() {
             self.step(format!(
-                "CPUs {rest} are in neither set; the scheduler balances other work over them."
+                "In neither set: {rest:#}; the scheduler balances other work there."
             ));
         }
         if housekeeping.is_empty() {
@@ -110,8 +110,7 @@ impl Chooser<'_> {
         let housekeeping = self.grow(housekeeping);
         let isolated = online.difference(&housekeeping);
         self.step(format!(
-            "Housekeeping is {housekeeping}; the other {} CPUs are isolated: {isolated}.",
-            isolated.len()
+            "Housekeeping is {housekeeping}; all others are isolated: {isolated:#}."
         ));
         if self.topology.cores.len() == 2 {
             self.warn(
@@ -198,7 +197,7 @@ impl Chooser<'_> {
                 let grown = housekeeping.union(&group);
                 if is_cut && self.is_cheap(&grown, &group) {
                     self.step(format!(
-                        "CPUs {group} share a {what} with housekeeping; it grows to all of them, so that no isolated CPU \
+                        "{group:#} share a {what} with housekeeping; it grows to all of them, so that no isolated CPU \
                          loses cache lines to it."
                     ));
                     housekeeping = grown;
@@ -230,7 +229,7 @@ impl Chooser<'_> {
             .collect();
         if self.topology.nodes.len() > 1 && !near.is_empty() {
             self.step(format!(
-                "Trading NICs hang on NUMA node {}: use isolated CPUs {near} first for threads that touch the network.",
+                "Trading NICs hang on NUMA node {}: use isolated {near:#} first for threads that touch the network.",
                 nic_nodes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
             ));
         }
@@ -255,7 +254,7 @@ impl Chooser<'_> {
         for (cpus, what) in [(cores, "core"), (clusters, "cluster"), (llcs, "last-level cache")] {
             if !cpus.is_empty() {
                 self.warn(format!(
-                    "Isolated CPUs {cpus} share a {what} with housekeeping: work there can slow them although it does not \
+                    "Isolated {cpus:#} and housekeeping share a {what}: work there can slow a trading thread although it does not \
                      interrupt them."
                 ));
             }

@@ -113,7 +113,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         effective: "The LOC row of /proc/interrupts stands nearly still on isolated CPUs while one thread spins there.",
         reads: &[FAIR_SERVER, FAIR_SERVER_CPU0],
         trading: Want::Derived(|context| {
-            judge::isolated_list(context).map(|isolated| format!("0 on CPUs {isolated}"))
+            judge::isolated_list(context).map(|_| format!("0 on {:#}", context.allocation.isolated))
         }),
         sources: &[
             "kernel commit d741f297bcea \"sched/fair: Fair server interface\" (6.12)",

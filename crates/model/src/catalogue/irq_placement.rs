@@ -3,7 +3,7 @@
 use super::{
     Context, Impact, Judgement, Layer, Setting, Want,
     judge::missing,
-    judge_each::{One, cpus_in_words, isolated, judge_each, list},
+    judge_each::{One, isolated, judge_each, list},
     nic_choice::{each_nic, nic_irqs},
 };
 use crate::{CpuSet, Reading, snapshot::Irq};
@@ -84,7 +84,7 @@ fn default_affinity(context: &Context<'_>, _: &Setting) -> Judgement {
         // The file may keep bits of CPUs that are offline or never existed; only isolated ones do harm.
         Reading::Known(cpus) if cpus.is_disjoint(isolated) => Judgement::good(cpus.to_list()).at(PATH),
         Reading::Known(cpus) => {
-            let hit = cpus_in_words(&cpus.intersection(isolated));
+            let hit = format!("{:#}", &cpus.intersection(isolated));
             Judgement::wrong(cpus.to_list(), format!("holds isolated {hit}")).at(PATH)
         }
         other => missing(other, PATH),
@@ -125,9 +125,9 @@ fn irqbalance_banned(context: &Context<'_>, _: &Setting) -> Judgement {
     };
     let open = isolated.difference(&banned);
     if open.is_empty() {
-        return Judgement::good(format!("{} {how}", cpus_in_words(isolated))).at(path);
+        return Judgement::good(format!("{} {how}"(isolated))).at(path);
     }
-    Judgement::wrong(format!("may use isolated {}", cpus_in_words(&open)), "").at(path)
+    Judgement::wrong(format!("may use isolated {}"(&open)), "").at(path)
 }
 
 fn managed(context: &Context<'_>, _: &Setting) -> Judgement {
@@ -167,7 +167,7 @@ fn lands_on(irq: &Irq, isolated: &CpuSet) -> One {
     match &irq.effective_affinity {
         Reading::Known(cpus) if cpus.is_disjoint(isolated) => One::Good(cpus.to_list()),
         Reading::Known(cpus) => {
-            let hit = cpus_in_words(&cpus.intersection(isolated));
+            let hit = format!("{:#}", &cpus.intersection(isolated));
             One::Wrong(
                 format!("on isolated {hit}"),
                 "its affinity cannot be written; use isolcpus=managed_irq".into(),
@@ -204,17 +204,17 @@ fn spread_nic_queues(context: &Context<'_>, _: &Setting) -> Judgement {
         if let Some(local) = &local {
             let remote = named(&goes, |cpus| !cpus.is_subset(local));
             if !remote.is_empty() {
-                let why = format!("housekeeping {} are on the node of the interface", cpus_in_words(local));
+                let why = format!("housekeeping {} are on the node of the interface"(local));
                 return One::Wrong(format!("off its node: {}", list(&remote)), why);
             }
         }
         let used = goes.iter().fold(CpuSet::new(), |all, (_, cpus)| all.union(cpus));
         let may_use = local.as_ref().unwrap_or(house);
         if goes.len() > 1 && may_use.len() > 1 && used.len() == 1 {
-            let why = format!("{} could share the load", cpus_in_words(may_use));
-            return One::Wrong(format!("all {} interrupts on {}", goes.len(), cpus_in_words(&used)), why);
+            let why = format!("{} could share the load"(may_use));
+            return One::Wrong(format!("all {} interrupts on {}", goes.len()(&used)), why);
         }
-        One::Good(format!("{} interrupts on {}", goes.len(), cpus_in_words(&used)))
+        One::Good(format!("{} interrupts on {}", goes.len()(&used)))
     })
     .at("/proc/irq/*/effective_affinity_list")
 }

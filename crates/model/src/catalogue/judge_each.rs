@@ -70,11 +70,6 @@ pub(super) fn isolated<'a>(context: &Context<'a>) -> Result<&'a CpuSet, Judgemen
     }
 }
 
-/// "CPU 3" or "CPUs 1-3,5".
-pub(super) fn cpus_in_words(cpus: &CpuSet) -> String {
-    if cpus.len() == 1 { format!("CPU {cpus}") } else { format!("CPUs {cpus}") }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

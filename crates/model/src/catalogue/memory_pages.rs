@@ -3,7 +3,7 @@
 use super::{
     Context, Impact, Judgement, Layer, Needs, Profile, Risk, Setting, Want,
     judge::{missing, satisfies},
-    judge_each::{One, cpus_in_words, judge_each, list},
+    judge_each::{One, judge_each, list},
 };
 use crate::{Reading, snapshot::HugePages};
 
@@ -254,7 +254,7 @@ fn huge_pages_spread(context: &Context<'_>, _: &Setting) -> Judgement {
         } else if own.is_empty() || unread(&own).is_some() {
             One::Unknown("the pools of this node are not known".into())
         } else {
-            let cpus = cpus_in_words(&node.cpus.intersection(isolated));
+            let cpus = format!("{:#}", &node.cpus.intersection(isolated));
             One::Wrong("none".into(), format!("{cpus} would map huge pages of another node"))
         };
         (format!("node {}", node.id), one)

@@ -2,7 +2,7 @@
 
 use super::{
     Context, Impact, Judgement, Layer, Risk, Setting, Want,
-    judge_each::{One, cpus_in_words, isolated},
+    judge_each::{One, isolated},
     nic_choice::{each_nic, judged_nics},
 };
 use crate::{Reading, snapshot::Nic};
@@ -190,7 +190,7 @@ fn isolated_cpus_near(context: &Context<'_>, _: &Setting) -> Judgement {
             if near.is_empty() {
                 One::Wrong(format!("none on node {id}"), "isolate CPUs of that node, or move the card".into())
             } else {
-                One::Good(format!("{} on node {id}", cpus_in_words(&near)))
+                One::Good(format!("{} on node {id}"(&near)))
             }
         }
         Reading::Known(_) => One::Unknown("its node is not known".into()),

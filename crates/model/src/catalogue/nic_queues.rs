@@ -2,7 +2,7 @@
 
 use super::{
     Context, Impact, Judgement, Layer, Needs, Setting, Want,
-    judge_each::{One, cpus_in_words, isolated, list},
+    judge_each::{One, isolated, list},
     nic_choice::each_nic,
 };
 use crate::{
@@ -177,7 +177,7 @@ fn queue_count(context: &Context<'_>, _: &Setting) -> Judgement {
             } else {
                 One::Wrong(
                     format!("{queues} receive queues"),
-                    format!("housekeeping has {}: {}", house.len(), cpus_in_words(house)),
+                    format!("housekeeping has {}: {}", house.len()(house)),
                 )
             }
         }

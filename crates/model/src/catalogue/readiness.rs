@@ -92,7 +92,7 @@ fn affinity(context: &Context<'_>, _: &Setting) -> Judgement {
     let judgement = if reached.is_empty() {
         Judgement::good(cpus.to_list())
     } else {
-        Judgement::wrong(cpus.to_list(), format!("ordinary processes may run on isolated CPUs {reached}"))
+        Judgement::wrong(cpus.to_list(), format!("ordinary processes may run on isolated {reached:#}"))
     };
     judgement.at(path)
 }

@@ -72,7 +72,7 @@ fn governor(context: &Context<'_>, setting: &Setting) -> Judgement {
     for policy in policies {
         match &policy.governor {
             Reading::Known(governor) if judge::satisfies(context, &want, governor) => {}
-            Reading::Known(governor) => slow.push(format!("{governor} on CPUs {}", policy.cpus)),
+            Reading::Known(governor) => slow.push(format!("{governor} on {:#}", policy.cpus)),
             other => unread = unread.or(Some(other)),
         }
     }

@@ -3,7 +3,7 @@
 use super::{
     Context, Impact, Judgement, Layer, Risk, Setting, Verdict, Want,
     judge::missing,
-    judge_each::{One, cpus_in_words, isolated, judge_each},
+    judge_each::{One, isolated, judge_each},
 };
 use crate::{CpuSet, Reading, snapshot::CpuFreq};
 
@@ -160,7 +160,7 @@ fn deep_states(context: &Context<'_>, _: &Setting) -> Judgement {
         return Judgement::good("POLL and C1 only, or deeper states disabled").at(CPUIDLE);
     }
     let seen: Vec<String> =
-        deep.iter().map(|(name, cpus)| format!("{name} on {}", cpus_in_words(cpus))).collect();
+        deep.iter().map(|(name, cpus)| format!("{name} on {}"(cpus))).collect();
     Judgement::wrong(seen.join("; "), "").at(CPUIDLE)
 }
 
@@ -212,7 +212,7 @@ fn frequency_driver(context: &Context<'_>, _: &Setting) -> Judgement {
                 }),
                 other => One::Unknown(other.to_string()),
             };
-            (cpus_in_words(&cpus), one)
+            (format!("{:#}", &cpus), one)
         }),
         "no frequency driver",
     )
@@ -249,7 +249,7 @@ fn each_policy(context: &Context<'_>, judge: impl Fn(&CpuFreq) -> One, when_none
             None => groups.push((one, cpus)),
         }
     }
-    judge_each(groups.into_iter().map(|(one, cpus)| (cpus_in_words(&cpus), one)), when_none)
+    judge_each(groups.into_iter().map(|(one, cpus)| (format!("{:#}", &cpus), one)), when_none)
 }
 
 const NO_POLICY: &str = "the kernel controls no clock of the isolated CPUs";

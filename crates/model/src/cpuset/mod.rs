@@ -184,9 +184,15 @@ impl Extend<CpuId> for CpuSet {
     }
 }
 
+/// `{}` is the cpulist: "1-3". `{:#}` is for sentences: "CPUs 1-3", "CPU 1", "no CPU".
 impl fmt::Display for CpuSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.to_list())
+        match self.len() {
+            _ if !f.alternate() => f.write_str(&self.to_list()),
+            0 => f.write_str("no CPU"),
+            1 => write!(f, "CPU {}", self.to_list()),
+            _ => write!(f, "CPUs {}", self.to_list()),
+        }
     }
 }
 

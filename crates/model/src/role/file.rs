@@ -116,7 +116,7 @@ impl RoleFile {
             return Err(self.error(
                 list,
                 format!("this host has no CPU {missing}"),
-                format!("it has CPUs {exists}"),
+                format!("it has {exists:#}"),
             ));
         }
         if set.is_empty() {

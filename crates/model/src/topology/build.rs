@@ -59,7 +59,7 @@ fn impossible(topology: &Topology) -> Option<String> {
     let possible: &CpuSet = topology.possible.known()?;
     let impossible = topology.online.difference(possible);
     (!impossible.is_empty())
-        .then(|| format!("CPUs {impossible} are online, but not among the possible CPUs {possible}."))
+        .then(|| format!("{impossible:#}: online, but not among the possible {possible:#}."))
 }
 
 /// The files that were not understood, the first ones in full.

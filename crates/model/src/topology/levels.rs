@@ -76,7 +76,7 @@ pub(super) fn hierarchy(
     let undescribed: CpuSet = online.iter().filter(|cpu| !raw.cpus.contains_key(cpu)).collect();
     if !undescribed.is_empty() {
         oddities.push(format!(
-            "CPUs {undescribed} are online, but the kernel does not describe them; each is taken as a core of its own."
+            "{undescribed:#}: online, but not described by the kernel; each is taken as a core of its own."
         ));
     }
     let packages = PACKAGES.claims(raw, online).partition(None, oddities);
@@ -182,7 +182,7 @@ pub(super) fn core_types(raw: &RawTopology, online: &CpuSet, oddities: &mut Vec<
     for (name, cpus) in &raw.core_types {
         let Some(named) = cpus.known().map(|cpus| cpus.intersection(online)) else { continue };
         if !named.is_subset(&left) {
-            oddities.push(format!("CPUs {} are named in two CPU types.", named.difference(&left)));
+            oddities.push(format!("{:#}: named in two CPU types.", named.difference(&left)));
         }
         types.push(CoreType { name: name.clone(), cpus: named.intersection(&left) });
         left = left.difference(&named);

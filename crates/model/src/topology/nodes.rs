@@ -25,10 +25,10 @@ pub(super) fn nodes(raw: &RawTopology, online: &CpuSet, oddities: &mut Vec<Strin
     }
     if !claimed_twice.is_empty() {
         oddities
-            .push(format!("CPUs {claimed_twice} are named by several NUMA nodes; the lowest node is taken."));
+            .push(format!("{claimed_twice:#}: named by several NUMA nodes; the lowest node is taken."));
     }
     if !left.is_empty() {
-        oddities.push(format!("CPUs {left} belong to no NUMA node that the kernel shows."));
+        oddities.push(format!("{left:#} belong to no NUMA node that the kernel shows."));
     }
     nodes
 }

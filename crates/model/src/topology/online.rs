@@ -25,7 +25,7 @@ fn told_online(raw: &RawTopology, oddities: &mut Vec<String>) -> CpuSet {
             let switched_off = switched_off(raw).intersection(listed);
             if !switched_off.is_empty() {
                 oddities.push(format!(
-                    "CPUs {switched_off} are in the kernel's list of online CPUs, but their own files say that they are off; the list is taken."
+                    "{switched_off:#}: in the kernel's list of online CPUs, but switched off by its own file; the list is taken."
                 ));
             }
             listed.clone()

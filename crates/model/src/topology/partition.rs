@@ -109,7 +109,7 @@ impl Claims<'_> {
             (lies.disagrees, "disagree with other CPUs about the CPUs"),
         ] {
             if !cpus.is_empty() {
-                oddities.push(format!("CPUs {cpus} {what} of their {kind}."));
+                oddities.push(format!("{cpus:#} {what} of their {kind}."));
             }
         }
     }

@@ -99,7 +99,7 @@ fn power(host: &HostSnapshot) -> Vec<(&'static str, String)> {
         rows.push(("Frequency", "no scaling driver".to_owned()));
     }
     for (text, cpus) in frequency_lines(&cpu.frequency).into_iter().take(8) {
-        rows.push(("Frequency", format!("CPUs {cpus}: {text}")));
+        rows.push(("Frequency", format!("{cpus:#}: {text}")));
     }
     rows.push(("Boost", fact(&yes_no(&cpu.boost))));
     rows.push(("Idle driver", fact(&cpu.idle_driver)));

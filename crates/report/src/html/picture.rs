@@ -183,7 +183,7 @@ impl Picture<'_> {
             markup.push_str(&moved(&devices.markup, pad, height));
             height += devices.height + pad;
         }
-        let title = format!("{}: CPUs {}", block.label(), block.cpus);
+        let title = format!("{}: {:#}", block.label(), block.cpus);
         let frame = Frame { class: class_of(block), radius: if is_fine { 4 } else { 8 }, title, grows: true };
         Drawn { width: outer, height, frame: Some(frame), markup }
     }

@@ -18,7 +18,7 @@ pub fn add_interrupts(page: &mut Page, snapshot: &HostSnapshot, allocation: Opti
     let managed = interrupts.irqs.iter().filter(|irq| irq.is_managed.known() == Some(&true)).count();
     let managed = if managed > 0 { format!(", {managed} placed by the kernel alone") } else { String::new() };
     page.field("Numbered", &format!("{}{managed}", interrupts.irqs.len()));
-    page.fact("New ones go to", &interrupts.default_affinity.as_ref().map(|cpus| format!("CPUs {cpus}")));
+    page.fact("New ones go to", &interrupts.default_affinity.as_ref().map(|cpus| format!("{cpus:#}")));
     if let Some(isolated) = allocation.map(|a| &a.isolated).filter(|isolated| !isolated.is_empty()) {
         let reaches = |irq: &&Irq| irq.goes_to().known().is_some_and(|cpus| !cpus.is_disjoint(isolated));
         let count = interrupts.irqs.iter().filter(reaches).count();

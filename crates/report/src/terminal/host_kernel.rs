@@ -59,7 +59,7 @@ pub fn add_cpu(page: &mut Page, snapshot: &HostSnapshot) {
         .collect();
     page.field("TSC flags", &tsc.join(" "));
     for kind in &snapshot.topology.core_types {
-        page.field("Core type", &format!("{}: CPUs {}", kind.name, kind.cpus));
+        page.field("Core type", &format!("{}: {:#}", kind.name, kind.cpus));
     }
     for (name, state) in cpu.vulnerabilities.iter().take(ROWS_MAX) {
         if state.text() != "Not affected" {
@@ -76,7 +76,7 @@ pub fn add_power(page: &mut Page, snapshot: &HostSnapshot) {
         page.field("Frequency", "no scaling driver");
     }
     for (text, cpus) in frequency_lines(&cpu.frequency) {
-        page.field("Frequency", &format!("CPUs {cpus}: {text}"));
+        page.field("Frequency", &format!("{cpus:#}: {text}"));
     }
     page.fact("Boost", &yes_no(&cpu.boost));
     let governor = cpu.idle_governor.known().map_or_else(String::new, |word| format!(", governor {word}"));
@@ -88,7 +88,7 @@ pub fn add_power(page: &mut Page, snapshot: &HostSnapshot) {
         } else if state.cpus_enabled == state.cpus {
             "on everywhere".to_owned()
         } else {
-            format!("on for CPUs {}", state.cpus_enabled)
+            format!("on for {:#}", state.cpus_enabled)
         };
         page.field("Idle state", &format!("{}: {latency}, {enabled}", state.name));
     }
@@ -132,9 +132,9 @@ pub fn add_threads(page: &mut Page, snapshot: &HostSnapshot, allocation: Option<
     for (family, text) in realtime_families(&tasks.kernel_threads).into_iter().take(ROWS_MAX) {
         page.field("Real-time", &format!("{family}: {text}"));
     }
-    page.fact("Unbound work", &tasks.workqueue_cpus.as_ref().map(|cpus| format!("CPUs {cpus}")));
+    page.fact("Unbound work", &tasks.workqueue_cpus.as_ref().map(|cpus| format!("{cpus:#}")));
     for queue in tasks.workqueues.iter().filter(|queue| queue.cpus != tasks.workqueue_cpus).take(ROWS_MAX) {
-        page.field("Workqueue", &format!("{}: CPUs {}", queue.name, queue.cpus));
+        page.field("Workqueue", &format!("{}: {:#}", queue.name, queue.cpus));
     }
 }
 
@@ -184,7 +184,7 @@ pub fn add_services(page: &mut Page, snapshot: &HostSnapshot) {
         profile => format!("profile {profile}, rollback {}", services.tuned.rollback),
     });
     page.field("tuned", &if tuned.is_absent() { "not installed".to_owned() } else { tuned.to_string() });
-    let banned = services.irqbalance.banned_cpus.as_ref().map(|cpus| format!("; banned CPUs {cpus}"));
+    let banned = services.irqbalance.banned_cpus.as_ref().map(|cpus| format!("; banned {cpus:#}"));
     let state = service_state(snapshot, "irqbalance").unwrap_or_else(|| "not installed".to_owned());
     page.field("irqbalance", &format!("{state}{}", banned.known().map_or("", String::as_str)));
     let clocks: Vec<String> = CLOCK_SERVICES
@@ -210,7 +210,7 @@ pub fn add_services(page: &mut Page, snapshot: &HostSnapshot) {
     for partition in services.cpuset_partitions.iter().take(ROWS_MAX) {
         page.field(
             "Cpuset partition",
-            &format!("{}: {}, CPUs {}", partition.group, partition.state, partition.cpus),
+            &format!("{}: {}, {:#}", partition.group, partition.state, partition.cpus),
         );
     }
 }

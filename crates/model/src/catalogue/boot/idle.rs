@@ -217,7 +217,7 @@ fn amd_pstate(context: &Context<'_>, _: &Setting) -> Judgement {
         .filter(|policy| {
             policy.driver.text().starts_with("amd-pstate") && policy.governor.text() != "performance"
         })
-        .map(|policy| format!("CPUs {}: {} {}", policy.cpus, policy.driver, policy.governor))
+        .map(|policy| format!("{:#}: {} {}", policy.cpus, policy.driver, policy.governor))
         .collect();
     let judgement = if slow.is_empty() {
         Judgement::good(token)

@@ -108,7 +108,7 @@ fn irqaffinity(context: &Context<'_>, setting: &Setting) -> Judgement {
     for key in ["isolcpus", "nohz_full"] {
         let both = irqs.intersection(&cpus_of(key));
         if !both.is_empty() {
-            let because = format!("{key}= isolates CPUs {both} and irqaffinity= sends interrupts to them");
+            let because = format!("{key}= isolates {both:#} and irqaffinity= sends interrupts to them");
             return Judgement::new(Verdict::Conflicting, format!("irqaffinity={irqs}"), because)
                 .at("/proc/cmdline");
         }
@@ -141,7 +141,7 @@ fn non_isolcpus(context: &Context<'_>, _: &Setting) -> Judgement {
             match CpuSet::parse_mask(mask) {
                 Err(error) => Judgement::new(Verdict::Ineffective, token, error.to_string()),
                 Ok(cpus) if cpus == context.allocation.housekeeping => Judgement::good(token),
-                Ok(cpus) => Judgement::wrong(token, format!("the mask stands for CPUs {cpus}")),
+                Ok(cpus) => Judgement::wrong(token, format!("the mask stands for {cpus:#}")),
             }
         }
     };

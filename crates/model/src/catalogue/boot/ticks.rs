@@ -149,7 +149,7 @@ fn rcu_nocbs(context: &Context<'_>, setting: &Setting) -> Judgement {
         (Some(offloaded), Some(tickless)) if offloaded != tickless => Judgement::new(
             Verdict::Conflicting,
             format!("rcu_nocbs={offloaded}, nohz_full={tickless}"),
-            format!("they differ in CPUs {}", symmetric_difference(&offloaded, &tickless)),
+            format!("they differ in {:#}", symmetric_difference(&offloaded, &tickless)),
         )
         .at("/proc/cmdline"),
         (None, Some(tickless))

@@ -111,10 +111,10 @@ fn present(
         extra.intersection(&context.host.topology.online)
     };
     if !lacking.is_empty() {
-        faults.push(format!("CPUs {lacking} are missing from it"));
+        faults.push(format!("it lacks {lacking:#}"));
     }
     if !extra.is_empty() {
-        faults.push(format!("CPUs {extra} are in it and should not be"));
+        faults.push(format!("it should not hold {extra:#}"));
     }
     if !missing_flags.is_empty() {
         faults.push(format!("it lacks {}", missing_flags.join(" and ")));
@@ -126,7 +126,7 @@ fn present(
         Reading::Known(held) if !found.is_subset(held) => {
             let shown = if held.is_empty() { "empty".to_owned() } else { held.to_string() };
             let because =
-                format!("{path} is {shown}: the kernel did not take CPUs {}", found.difference(held));
+                format!("{path} is {shown}: the kernel did not take {:#}", found.difference(held));
             Judgement::new(Verdict::Ineffective, token, because)
         }
         _ => Judgement::good(token),

@@ -22,7 +22,7 @@ pub(crate) fn housekeeping_list(context: &Context<'_>) -> Option<String> {
 
 /// The wanted state in words: nothing of this kind on the isolated CPUs; none when there are none.
 pub(crate) fn kept_off_isolated(context: &Context<'_>) -> Option<String> {
-    isolated_list(context).map(|isolated| format!("none on CPUs {isolated}"))
+    isolated_list(context).map(|_| format!("none on {:#}", context.allocation.isolated))
 }
 
 /// Judges named CPU sets: each must avoid the isolated CPUs. `what` is a plural noun ("kernel threads").

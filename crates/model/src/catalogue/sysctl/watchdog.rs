@@ -88,8 +88,8 @@ fn watchdog_cpus(context: &Context<'_>, setting: &Setting) -> Judgement {
         CpuSet::parse_list(value).is_ok_and(|cpus| cpus.is_disjoint(&context.allocation.isolated))
     });
     let because = match judgement.because.as_str() {
-        "" => format!("the detectors run on isolated CPUs {reached}"),
-        said => format!("the detectors run on isolated CPUs {reached}; {said}"),
+        "" => format!("the detectors run on isolated {reached:#}"),
+        said => format!("the detectors run on isolated {reached:#}; {said}"),
     };
     Judgement { because, ..judgement }
 }
