@@ -15,9 +15,7 @@ const WORDS_MAX: usize = (CPU_ID_MAX / WORD_BITS) as usize + 1;
 #[derive(Debug, Error)]
 pub enum AffinityError {
     /// The kernel refused the mask.
-    #[error(
-        "cannot run on {cpus:#}: {source}; name CPUs that are online and inside this process's cpuset"
-    )]
+    #[error("cannot run on {cpus:#}: {source}; name CPUs that are online and inside this process's cpuset")]
     Set {
         /// The CPUs asked for.
         cpus: CpuSet,
@@ -159,7 +157,7 @@ mod tests {
             let allowed = current().unwrap();
             let beyond = CPU_ID_MAX - 3;
             let error = pin_to(&CpuSet::of(beyond)).unwrap_err();
-            assert!(error.to_string().starts_with("cannot run on CPUs 65532:"), "{error}");
+            assert!(error.to_string().starts_with("cannot run on CPU 65532:"), "{error}");
             let mut wanted = allowed.clone();
             wanted.insert(beyond);
             match pin_to(&wanted) {

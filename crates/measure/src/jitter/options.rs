@@ -222,7 +222,7 @@ mod tests {
         let mut cpus = CpuSet::of(60_000);
         cpus.insert(0);
         let error = refused(&JitterOptions { cpus, ..options() });
-        assert!(error.starts_with("CPUs 60000 are not online"), "{error}");
+        assert!(error.starts_with("CPU 60000: not online"), "{error}");
         let root = Root::in_memory("some.tar", []);
         assert!(matches!(options().check(&root), Err(JitterError::NotLive { .. })));
     }
@@ -232,7 +232,7 @@ mod tests {
         let cpus =
             |text| JitterOptions::parse_cpus(text).map(|cpus| cpus.to_list()).map_err(|e| e.to_string());
         assert_eq!(cpus("1-3,8").unwrap(), "1-3,8");
-        assert_eq!(cpus("1-3,2,3-4").unwrap_err(), "CPUs 2-3 are named more than once; name each CPU once");
+        assert_eq!(cpus("1-3,2,3-4").unwrap_err(), "CPUs 2-3: named more than once; name each CPU once");
         assert!(cpus("1-").unwrap_err().starts_with("\"1-\" is no list of CPUs: "));
     }
 }

@@ -74,9 +74,7 @@ impl Chooser<'_> {
         self.step(format!("The role names the CPUs: housekeeping {housekeeping}, isolated {isolated}."));
         let rest = online.difference(&housekeeping).difference(&isolated);
         if !rest.is_empty() {
-            self.step(format!(
-                "In neither set: {rest:#}; the scheduler balances other work there."
-            ));
+            self.step(format!("In neither set: {rest:#}; the scheduler balances other work there."));
         }
         if housekeeping.is_empty() {
             self.warn(
@@ -109,9 +107,7 @@ impl Chooser<'_> {
         }
         let housekeeping = self.grow(housekeeping);
         let isolated = online.difference(&housekeeping);
-        self.step(format!(
-            "Housekeeping is {housekeeping}; all others are isolated: {isolated:#}."
-        ));
+        self.step(format!("Housekeeping is {housekeeping}; all others are isolated: {isolated:#}."));
         if self.topology.cores.len() == 2 {
             self.warn(
                 "This host has two cores: one must carry every interrupt, service and kernel thread, so a single quiet \

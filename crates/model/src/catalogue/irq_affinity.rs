@@ -77,8 +77,7 @@ fn is_harmless(context: &Context<'_>, irq: &Irq) -> bool {
 }
 
 fn fault(context: &Context<'_>, bad: &[(&Irq, CpuSet)], known: usize) -> Judgement {
-    let labels: Vec<String> =
-        bad.iter().map(|(irq, cpus)| format!("{} on {cpus:#}", irq.label())).collect();
+    let labels: Vec<String> = bad.iter().map(|(irq, cpus)| format!("{} on {cpus:#}", irq.label())).collect();
     let managed = bad.iter().filter(|(irq, _)| irq.is_managed == Reading::Known(true)).count();
     let observed = format!(
         "{} of {known} interrupts reach isolated CPUs: {}",

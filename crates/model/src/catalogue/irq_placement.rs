@@ -125,9 +125,9 @@ fn irqbalance_banned(context: &Context<'_>, _: &Setting) -> Judgement {
     };
     let open = isolated.difference(&banned);
     if open.is_empty() {
-        return Judgement::good(format!("{} {how}"(isolated))).at(path);
+        return Judgement::good(format!("{isolated:#} {how}")).at(path);
     }
-    Judgement::wrong(format!("may use isolated {}"(&open)), "").at(path)
+    Judgement::wrong(format!("may use isolated {:#}", &open), "").at(path)
 }
 
 fn managed(context: &Context<'_>, _: &Setting) -> Judgement {
@@ -204,17 +204,17 @@ fn spread_nic_queues(context: &Context<'_>, _: &Setting) -> Judgement {
         if let Some(local) = &local {
             let remote = named(&goes, |cpus| !cpus.is_subset(local));
             if !remote.is_empty() {
-                let why = format!("housekeeping {} are on the node of the interface"(local));
+                let why = format!("on the node of the interface: housekeeping {local:#}");
                 return One::Wrong(format!("off its node: {}", list(&remote)), why);
             }
         }
         let used = goes.iter().fold(CpuSet::new(), |all, (_, cpus)| all.union(cpus));
         let may_use = local.as_ref().unwrap_or(house);
         if goes.len() > 1 && may_use.len() > 1 && used.len() == 1 {
-            let why = format!("{} could share the load"(may_use));
-            return One::Wrong(format!("all {} interrupts on {}", goes.len()(&used)), why);
+            let why = format!("{may_use:#} could share the load");
+            return One::Wrong(format!("all {} interrupts on {:#}", goes.len(), &used), why);
         }
-        One::Good(format!("{} interrupts on {}", goes.len()(&used)))
+        One::Good(format!("{} interrupts on {:#}", goes.len(), &used))
     })
     .at("/proc/irq/*/effective_affinity_list")
 }

@@ -190,7 +190,7 @@ fn isolated_cpus_near(context: &Context<'_>, _: &Setting) -> Judgement {
             if near.is_empty() {
                 One::Wrong(format!("none on node {id}"), "isolate CPUs of that node, or move the card".into())
             } else {
-                One::Good(format!("{} on node {id}"(&near)))
+                One::Good(format!("{:#} on node {id}", &near))
             }
         }
         Reading::Known(_) => One::Unknown("its node is not known".into()),

@@ -177,7 +177,7 @@ fn queue_count(context: &Context<'_>, _: &Setting) -> Judgement {
             } else {
                 One::Wrong(
                     format!("{queues} receive queues"),
-                    format!("housekeeping has {}: {}", house.len()(house)),
+                    format!("housekeeping has {}: {:#}", house.len(), house),
                 )
             }
         }

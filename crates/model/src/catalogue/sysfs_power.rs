@@ -159,8 +159,7 @@ fn deep_states(context: &Context<'_>, _: &Setting) -> Judgement {
     if deep.is_empty() {
         return Judgement::good("POLL and C1 only, or deeper states disabled").at(CPUIDLE);
     }
-    let seen: Vec<String> =
-        deep.iter().map(|(name, cpus)| format!("{name} on {}"(cpus))).collect();
+    let seen: Vec<String> = deep.iter().map(|(name, cpus)| format!("{name} on {cpus:#}")).collect();
     Judgement::wrong(seen.join("; "), "").at(CPUIDLE)
 }
 

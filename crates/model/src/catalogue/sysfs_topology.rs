@@ -125,7 +125,7 @@ fn split<'a>(context: &Context<'_>, groups: impl Iterator<Item = &'a CpuSet>) ->
         .filter(|group| !group.is_disjoint(house) && !group.is_disjoint(isolated))
         .map(|group| {
             let (ours, theirs) = (group.intersection(isolated), group.intersection(house));
-            format!("{} with housekeeping {}"(&ours)(&theirs))
+            format!("{:#} with housekeeping {:#}", &ours, &theirs)
         })
         .collect()
 }
@@ -217,7 +217,7 @@ fn efficiency_cores(context: &Context<'_>, _: &Setting) -> Judgement {
     if hit.is_empty() {
         return Judgement::good("performance cores only").at(PATH);
     }
-    Judgement::wrong(format!("{} on efficiency cores"(&hit)), "").at(PATH)
+    Judgement::wrong(format!("{:#} on efficiency cores", &hit), "").at(PATH)
 }
 
 fn partition(context: &Context<'_>, _: &Setting) -> Judgement {
@@ -241,20 +241,20 @@ fn partition(context: &Context<'_>, _: &Setting) -> Judgement {
     let rest = isolated.difference(&covered);
     if rest.is_empty() {
         let how = if isolated.is_subset(&at_boot) { "isolated at boot" } else { "in isolated partitions" };
-        return Judgement::good(format!("{} {how}"(isolated))).at(BOOT);
+        return Judgement::good(format!("{isolated:#} {how}")).at(BOOT);
     }
     if let Some(invalid) = partitions.iter().find(|partition| partition.state.starts_with("isolated invalid"))
     {
         return Judgement::new(
             Verdict::Ineffective,
             format!("{}: {}", invalid.group, invalid.state),
-            format!("{} take part in load balancing"(&rest)),
+            format!("{:#} take part in load balancing", &rest),
         )
         .at(GROUPS);
     }
     match &host.topology.isolated {
         Reading::Known(_) => Judgement::wrong(
-            format!("{} take part in load balancing"(&rest)),
+            format!("{:#} take part in load balancing", &rest),
             "neither isolcpus= nor an isolated partition holds them",
         )
         .at(BOOT)

@@ -24,8 +24,7 @@ pub(super) fn nodes(raw: &RawTopology, online: &CpuSet, oddities: &mut Vec<Strin
         left = left.difference(&named);
     }
     if !claimed_twice.is_empty() {
-        oddities
-            .push(format!("{claimed_twice:#}: named by several NUMA nodes; the lowest node is taken."));
+        oddities.push(format!("{claimed_twice:#}: named by several NUMA nodes; the lowest node is taken."));
     }
     if !left.is_empty() {
         oddities.push(format!("{left:#} belong to no NUMA node that the kernel shows."));

@@ -104,12 +104,12 @@ impl Claims<'_> {
     fn report(&self, lies: Lies, oddities: &mut Vec<String>) {
         let kind = self.kind;
         for (cpus, what) in [
-            (lies.leaves_itself_out, "do not name themselves among the CPUs"),
-            (lies.names_offline, "name CPUs that are not online among those"),
-            (lies.disagrees, "disagree with other CPUs about the CPUs"),
+            (lies.leaves_itself_out, "itself missing among the CPUs"),
+            (lies.names_offline, "offline CPUs named among those"),
+            (lies.disagrees, "at odds with other CPUs about the CPUs"),
         ] {
             if !cpus.is_empty() {
-                oddities.push(format!("{cpus:#} {what} of their {kind}."));
+                oddities.push(format!("{cpus:#}: {what} of the {kind}."));
             }
         }
     }

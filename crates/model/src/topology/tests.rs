@@ -84,7 +84,7 @@ fn offline_cpus_are_left_out_of_groups_and_told_when_named() {
     let topology = Topology::build(&host);
     assert_eq!((topology.online.to_string(), topology.offline.to_string()), ("0,2".into(), "1".into()));
     assert_eq!(sets(&topology.cores), ["0", "2"]);
-    assert!(topology.oddities.iter().any(|it| it.starts_with("CPUs 0 name CPUs that are not online")));
+    assert!(topology.oddities.iter().any(|it| it.starts_with("CPU 0: offline CPUs named among those")));
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn nodes_keep_their_numbers_and_share_no_cpu() {
     let nodes: Vec<String> =
         topology.nodes.iter().map(|node| format!("{}: {}", node.id, node.cpus)).collect();
     assert_eq!(nodes, ["1: 0-1", "3: ", "7: "]);
-    assert!(topology.oddities.iter().any(|it| it.contains("CPUs 1 are named by several NUMA nodes")));
+    assert!(topology.oddities.iter().any(|it| it.contains("CPU 1: named by several NUMA nodes")));
     assert!(matches!(&topology.nodes[1].distances, Reading::Unparsable(why) if why.raw == "40 30"));
 }
 

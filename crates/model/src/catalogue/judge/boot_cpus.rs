@@ -125,8 +125,7 @@ fn present(
     match kernel_set {
         Reading::Known(held) if !found.is_subset(held) => {
             let shown = if held.is_empty() { "empty".to_owned() } else { held.to_string() };
-            let because =
-                format!("{path} is {shown}: the kernel did not take {:#}", found.difference(held));
+            let because = format!("{path} is {shown}: the kernel did not take {:#}", found.difference(held));
             Judgement::new(Verdict::Ineffective, token, because)
         }
         _ => Judgement::good(token),

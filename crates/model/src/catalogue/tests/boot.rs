@@ -119,8 +119,8 @@ fn nohz_full_is_held_against_what_the_kernel_took() {
         &["is empty", "/sys/devices/system/cpu/nohz_full"],
     );
     bench("nohz_full=1-7,9-15", "1-7").says(id, Verdict::Ineffective, &["9-15"]);
-    bench("nohz_full=1-7", "1-7").says(id, Verdict::Wrong, &["9-15 are missing"]);
-    bench("nohz_full=0-15", "1-15").says(id, Verdict::Wrong, &["0,8 are in it"]);
+    bench("nohz_full=1-7", "1-7").says(id, Verdict::Wrong, &["it lacks CPUs 9-15"]);
+    bench("nohz_full=0-15", "1-15").says(id, Verdict::Wrong, &["it should not hold CPUs 0,8"]);
     bench("nohz_full=1-7,9-99", "1-7,9-15").says(id, Verdict::Ineffective, &["cannot read"]);
     bench("nohz_full=x", "").says(id, Verdict::Ineffective, &["ignores the parameter"]);
     bench("quiet", "1-7,9-15").says(id, Verdict::Good, &["not on the command line, but in force"]);
@@ -198,7 +198,7 @@ fn irqaffinity_must_not_meet_isolated_cpus() {
     let id = "boot.irqaffinity";
     let line = |text: &str| Bench::trading().line(text);
     line("irqaffinity=0,8").says(id, Verdict::Good, &[]);
-    line("irqaffinity=0").says(id, Verdict::Wrong, &["8 are missing"]);
+    line("irqaffinity=0").says(id, Verdict::Wrong, &["it lacks CPU 8"]);
     line("irqaffinity=0-3 isolcpus=domain,1-7").says(
         id,
         Verdict::Conflicting,

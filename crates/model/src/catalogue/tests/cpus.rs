@@ -13,7 +13,7 @@ fn interrupts_on_isolated_cpus_are_named() {
     let (yes, no) = (Reading::Known(true), Reading::Known(false));
     let base = || Bench::trading().line("quiet").irq(24, "eth0-rx-0", "0", no.clone());
     base().says(id, Verdict::Good, &["1 interrupts"]);
-    base().irq(47, "nvme0q3", "5", no.clone()).says(id, Verdict::Wrong, &["47 nvme0q3 on CPUs 5", "1 of 2"]);
+    base().irq(47, "nvme0q3", "5", no.clone()).says(id, Verdict::Wrong, &["47 nvme0q3 on CPU 5", "1 of 2"]);
     base().irq(47, "nvme0q3", "5", yes.clone()).says(
         id,
         Verdict::Wrong,

@@ -118,8 +118,8 @@ fn lying_files_are_told_and_the_groups_stay_whole() {
     assert_eq!(topology.counts.cores, 3);
     let told =
         |what: &str| assert!(topology.oddities.iter().any(|it| it.contains(what)), "{:?}", topology.oddities);
-    told("CPUs 0 do not name themselves");
-    told("CPUs 1 name CPUs that are not online");
+    told("CPU 0: itself missing among");
+    told("CPU 1: offline CPUs named among");
     told("CPUs 0 disagree");
     told("cpu2/topology/core_cpus: found");
     told("CPUs 2 have caches without a readable level");
