@@ -48,7 +48,7 @@ struct Arguments {
 }
 
 fn parse_cpus(text: &str) -> Result<CpuSet, String> {
-    CpuSet::parse_list(text).map_err(|error| error.to_string())
+    JitterOptions::parse_cpus(text).map_err(|error| error.to_string())
 }
 
 fn declare(command: Command) -> Command {

@@ -179,7 +179,7 @@ mod tests {
         let cpus =
             [cpu(1, Reading::Known(30_000_000), 0), cpu(2, Reading::Known(0), 4), cpu(3, Reading::Denied, 0)];
         assert!(steal_in_words(&cpus).unwrap().starts_with("The hypervisor took 30 ms from CPU 1 during"));
-        assert!(backwards_in_words(&cpus).unwrap().starts_with("The counter went backwards on CPUs 2:"));
+        assert!(backwards_in_words(&cpus).unwrap().starts_with("The counter went backwards on CPU 2:"));
         assert_eq!((steal_in_words(&cpus[2..]), backwards_in_words(&cpus[..1])), (None, None));
     }
 }

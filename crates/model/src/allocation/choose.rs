@@ -56,7 +56,7 @@ impl Chooser<'_> {
     fn leave_out_offline(&mut self) {
         let topology = self.topology;
         let online = &topology.online;
-        self.step(format!("{} CPUs are online: {online}.", online.len()));
+        self.step(format!("Online: {online:#}, {} in all.", online.len()));
         if !topology.offline.is_empty() {
             self.step(format!("Offline, so left out: {:#}.", topology.offline));
         }
@@ -123,7 +123,7 @@ impl Chooser<'_> {
         let online = &self.topology.online;
         let first: CpuSet = online.lowest().into_iter().collect();
         let isolated = online.difference(&first);
-        self.step(format!("All CPUs are threads of one core: housekeeping gets {first}, the others are isolated: {isolated}."));
+        self.step(format!("All CPUs are threads of one core: housekeeping gets {first:#}, the others are isolated: {isolated:#}."));
         self.warn(
             "All CPUs of this host share one core, so work on the housekeeping thread slows the isolated one. No setting \
              removes that; use a host with at least two cores."
@@ -139,14 +139,14 @@ impl Chooser<'_> {
         let mut housekeeping = CpuSet::new();
         for package in &topology.packages {
             let core = first_core(topology, &package.cpus);
-            self.step(format!("Package {}: the first core, CPU {core}, keeps house.", package.id));
+            self.step(format!("Package {}: the first core, {core:#}, keeps house.", package.id));
             housekeeping = housekeeping.union(&core);
         }
         for node in topology.nodes.iter().filter(|node| has_cpus_and_memory(node)) {
             if housekeeping.is_disjoint(&node.cpus) {
                 let core = first_core(topology, &node.cpus);
                 self.step(format!(
-                    "NUMA node {} has memory of its own: its first core, CPU {core}, keeps house, so that the kernel's \
+                    "NUMA node {} has memory of its own: its first core, {core:#}, keeps house, so that the kernel's \
                      work on that memory stays on the node.",
                     node.id
                 ));
@@ -155,9 +155,7 @@ impl Chooser<'_> {
         }
         if housekeeping.is_empty() {
             housekeeping = first_core(topology, &topology.online);
-            self.step(format!(
-                "The host tells no packages: the first core, CPU {housekeeping}, keeps house."
-            ));
+            self.step(format!("The host tells no packages: the first core, {housekeeping:#}, keeps house."));
         }
         housekeeping
     }
@@ -171,7 +169,7 @@ impl Chooser<'_> {
         let far = topology.cores.iter().find(|core| !is_near(core));
         let core = far.or(topology.cores.first()).map(|core| core.cpus.clone()).unwrap_or_default();
         self.step(format!(
-            "One core for each package and node would leave nothing to isolate: only CPU {core} keeps house{}.",
+            "One core for each package and node would leave nothing to isolate: only {core:#} keeps house{}.",
             if far.is_some() && !nic_nodes.is_empty() { ", away from the trading NICs" } else { "" }
         ));
         self.warn(
@@ -225,7 +223,7 @@ impl Chooser<'_> {
             .collect();
         if self.topology.nodes.len() > 1 && !near.is_empty() {
             self.step(format!(
-                "Trading NICs hang on NUMA node {}: use isolated {near:#} first for threads that touch the network.",
+                "NUMA nodes of the trading NICs: {}. Use isolated {near:#} first for threads that touch the network.",
                 nic_nodes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
             ));
         }

@@ -39,6 +39,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "irq.managed",
+        impact: Impact::Low,
         name: "managed interrupts",
         reason: "Drivers such as nvme let the kernel spread one interrupt per queue over all CPUs. Writing their affinity \
                  fails; only isolcpus=managed_irq (Linux 5.6), or fewer queues, keeps them off isolated CPUs.",

@@ -31,7 +31,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
         reason: "The CPUs on which interrupts are set up from the start of the kernel on. Interrupts of drivers loaded \
                  later go there too, with no service that has to move them in time.",
         cost: "All device interrupts share the housekeeping CPUs.",
-        impact: Impact::High,
+        impact: Impact::Medium,
         effective: "/proc/irq/default_smp_affinity holds the housekeeping CPUs.",
         trading: Want::Derived(judge::housekeeping_list),
         sources: &[PARAMETERS, HAZARDS],

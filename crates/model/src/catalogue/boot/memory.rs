@@ -51,7 +51,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
         reason: "Transparent huge pages are put together by a kernel thread and at page faults: a fault on the hot path \
                  zeroes 2 MiB instead of 4 KiB, and merging unmaps pages of running processes.",
         cost: "Processes that do not ask for huge pages use more of the translation cache.",
-        impact: Impact::Medium,
+        impact: Impact::Low,
         effective: "/sys/kernel/mm/transparent_hugepage/enabled shows [never].",
         trading: Want::Value("never"),
         guide: Want::Value("never"),
