@@ -36,6 +36,7 @@ enum Set {
 
 #[derive(Debug, Args)]
 #[group(multiple = false)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag that users type")]
 struct Spelling {
     /// As a kernel CPU list: 1-7,9-15 (the default)
     #[arg(long)]

@@ -7,30 +7,22 @@ mod compare;
 mod debugfs;
 mod finding;
 mod firmware;
-mod irq_affinity;
-mod irq_placement;
+mod irq;
 mod judge;
-mod judge_each;
 mod kthread;
-mod memory_modules;
-mod memory_pages;
-mod nic_choice;
-mod nic_hardware;
-mod nic_queues;
+mod memory;
+
+mod nic;
 mod readiness;
 mod service;
 mod setting;
 mod sysctl;
 mod sysfs;
-mod sysfs_platform;
-mod sysfs_power;
-mod sysfs_topology;
 mod tuned;
 
 #[cfg(test)]
 mod guide_rows;
-#[cfg(test)]
-mod hardware_tests;
+
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
@@ -69,15 +61,15 @@ const FAMILIES: &[&[Setting]] = &[
     firmware::PROCESSOR,
     firmware::MEMORY,
     firmware::POWER,
-    sysfs_power::SETTINGS,
-    sysfs_topology::SETTINGS,
-    sysfs_platform::SETTINGS,
-    memory_pages::SETTINGS,
-    memory_modules::SETTINGS,
-    irq_placement::SETTINGS,
-    nic_hardware::SETTINGS,
-    nic_queues::SETTINGS,
-    irq_affinity::SETTINGS,
+    sysfs::power::SETTINGS,
+    sysfs::topology::SETTINGS,
+    sysfs::platform::SETTINGS,
+    memory::pages::SETTINGS,
+    memory::modules::SETTINGS,
+    irq::placement::SETTINGS,
+    nic::hardware::SETTINGS,
+    nic::queues::SETTINGS,
+    irq::affinity::SETTINGS,
     kthread::SETTINGS,
     readiness::SETTINGS,
     service::SETTINGS,
@@ -87,7 +79,7 @@ const FAMILIES: &[&[Setting]] = &[
     sysctl::sched::SETTINGS,
     sysctl::vm::SETTINGS,
     sysctl::watchdog::SETTINGS,
-    sysfs::SETTINGS,
+    sysfs::guide::SETTINGS,
     tuned::SETTINGS,
 ];
 

@@ -3,6 +3,7 @@
 mod boot;
 mod boot_cpus;
 mod cpus;
+pub(in crate::catalogue) mod each;
 mod files;
 mod sysctl;
 

@@ -1,10 +1,10 @@
 //! Memory modules, their balance over nodes, and far memory.
 
-use super::{
+use crate::catalogue::{
     Context, Impact, Judgement, Layer, Needs, Setting, Want,
     firmware::is_epyc_7002,
+    judge::each::list,
     judge::{files, missing},
-    judge_each::list,
 };
 use crate::{Reading, snapshot::MemoryModule, topology::Node};
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ const NODE_DIFFERENCE_PERCENT_MAX: u64 = 10;
 const ROW: Setting =
     Setting { layer: Layer::Memory, impact: Impact::Medium, needs_reboot: true, ..Setting::BLANK };
 
-pub(super) const SETTINGS: &[Setting] = &[
+pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     Setting {
         id: "memory.module_speed",
         name: "Configured Memory Speed",

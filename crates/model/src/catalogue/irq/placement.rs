@@ -1,10 +1,10 @@
 //! Where interrupts may go beyond their present affinity: the default, irqbalance, managed ones, NIC queues.
 
-use super::{
+use crate::catalogue::{
     Context, Impact, Judgement, Layer, Setting, Want,
+    judge::each::{One, isolated, judge_each, list},
     judge::missing,
-    judge_each::{One, isolated, judge_each, list},
-    nic_choice::{each_nic, nic_irqs},
+    nic::choice::{each_nic, nic_irqs},
 };
 use crate::{CpuSet, Reading, snapshot::Irq};
 
@@ -12,7 +12,7 @@ const DOC: &str = "kernel Documentation/core-api/irq/irq-affinity.rst";
 
 const ROW: Setting = Setting { layer: Layer::Irq, impact: Impact::High, ..Setting::BLANK };
 
-pub(super) const SETTINGS: &[Setting] = &[
+pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     Setting {
         id: "irq.default_affinity",
         name: "default_smp_affinity",
@@ -154,7 +154,7 @@ fn managed(context: &Context<'_>, _: &Setting) -> Judgement {
     }
     let judge = |irq: &&Irq| (format!("IRQ {}", irq.label()), lands_on(irq, isolated));
     let judgement = judge_each(managed.iter().map(judge), "no interrupt is managed by the kernel");
-    let observed = if judgement.verdict == super::Verdict::Good {
+    let observed = if judgement.verdict == crate::catalogue::Verdict::Good {
         format!("managed interrupts off isolated CPUs: {}", managed.len())
     } else {
         judgement.observed.clone()

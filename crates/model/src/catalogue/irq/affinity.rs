@@ -1,13 +1,13 @@
 //! Where device interrupts go.
 
-use super::{Context, Impact, Judgement, Layer, Profile, Setting, Verdict, Want, judge};
+use crate::catalogue::{Context, Impact, Judgement, Layer, Profile, Setting, Verdict, Want, judge};
 use crate::snapshot::Irq;
 use crate::{CpuSet, Reading};
 
 const PROC_IRQ: &str = "/proc/irq";
 const LABELS_SHOWN_MAX: usize = 8;
 
-pub(super) const SETTINGS: &[Setting] = &[Setting {
+pub(in crate::catalogue) const SETTINGS: &[Setting] = &[Setting {
     id: "irq.affinity",
     layer: Layer::Irq,
     name: "/proc/irq/N/smp_affinity_list",

@@ -1,9 +1,9 @@
 //! Place, link, PCI Express connection, time stamping and firmware of NICs.
 
-use super::{
+use crate::catalogue::{
     Context, Impact, Judgement, Layer, Risk, Setting, Want,
-    judge_each::{One, isolated},
-    nic_choice::{each_nic, judged_nics},
+    judge::each::{One, isolated},
+    nic::choice::{each_nic, judged_nics},
 };
 use crate::{Reading, snapshot::Nic};
 
@@ -14,7 +14,7 @@ const ONLOAD_VERSION: &str = "/sys/module/onload/version";
 const ROW: Setting =
     Setting { layer: Layer::Nic, impact: Impact::Medium, guide: Want::Nothing, ..Setting::BLANK };
 
-pub(super) const SETTINGS: &[Setting] = &[
+pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     Setting {
         id: "nic.link_up",
         name: "operstate, speed, duplex",
@@ -309,6 +309,6 @@ fn onload(context: &Context<'_>, _: &Setting) -> Judgement {
     match context.host.file(ONLOAD_VERSION) {
         Reading::Known(version) => Judgement::good(format!("Onload {version}")).at(ONLOAD_VERSION),
         Reading::Absent => Judgement::wrong("not loaded", "").at(ONLOAD_VERSION),
-        other => super::judge::missing(&other, ONLOAD_VERSION),
+        other => crate::catalogue::judge::missing(&other, ONLOAD_VERSION),
     }
 }

@@ -1,9 +1,9 @@
 //! What isolated CPUs share with others: cores, clusters, caches, and the scheduler's partitions.
 
-use super::{
+use crate::catalogue::{
     Context, Impact, Judgement, Layer, Needs, Setting, Verdict, Want,
+    judge::each::{isolated, list},
     judge::missing,
-    judge_each::{isolated, list},
 };
 use crate::{CpuSet, Reading};
 
@@ -13,7 +13,7 @@ const CGROUP_V2: &str = "kernel Documentation/admin-guide/cgroup-v2.rst";
 
 const ROW: Setting = Setting { layer: Layer::Sysfs, ..Setting::BLANK };
 
-pub(super) const SETTINGS: &[Setting] = &[
+pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     Setting {
         id: "sysfs.smt.siblings_split",
         name: "topology/thread_siblings_list",

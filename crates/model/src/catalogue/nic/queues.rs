@@ -1,9 +1,9 @@
 //! Interrupt moderation, queues, packet steering and offloads of NICs.
 
-use super::{
+use crate::catalogue::{
     Context, Impact, Judgement, Layer, Needs, Setting, Want,
-    judge_each::{One, isolated, list},
-    nic_choice::each_nic,
+    judge::each::{One, isolated, list},
+    nic::choice::each_nic,
 };
 use crate::{
     CpuSet, Reading,
@@ -18,7 +18,7 @@ const ONLOAD: &str = "OpenOnload on Solarflare NICs: prepare the host (2019)";
 const ROW: Setting =
     Setting { layer: Layer::Nic, impact: Impact::Medium, guide: Want::Nothing, ..Setting::BLANK };
 
-pub(super) const SETTINGS: &[Setting] = &[
+pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     Setting {
         id: "nic.rx_usecs",
         name: "rx-usecs",

@@ -1,9 +1,9 @@
 //! Idle states, clocks and frequency drivers of the isolated CPUs.
 
-use super::{
+use crate::catalogue::{
     Context, Impact, Judgement, Layer, Risk, Setting, Verdict, Want,
+    judge::each::{One, isolated, judge_each},
     judge::missing,
-    judge_each::{One, isolated, judge_each},
 };
 use crate::{CpuSet, Reading, snapshot::CpuFreq};
 
@@ -15,7 +15,7 @@ const DOC_CPUFREQ: &str = "kernel Documentation/admin-guide/pm/cpufreq.rst";
 
 const ROW: Setting = Setting { layer: Layer::Sysfs, risk: Risk::Power, ..Setting::BLANK };
 
-pub(super) const SETTINGS: &[Setting] = &[
+pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     Setting {
         id: "sysfs.cpuidle.deep_states",
         name: "cpuidle/state*/disable",

@@ -8,7 +8,7 @@ mod nic;
 mod platform;
 mod sysfs;
 
-use super::{Context, Finding, Profile, Verdict, find, judge_one};
+use crate::catalogue::{Context, Finding, Profile, Verdict, find, judge_one};
 use crate::{
     Allocation, CpuSet, HostSnapshot, Reading, Role,
     cmdline::CommandLine,
@@ -275,10 +275,10 @@ fn nic() -> Nic {
 }
 
 /// The layers and ids of the families under test.
-fn ids() -> impl Iterator<Item = &'static super::Setting> {
+fn ids() -> impl Iterator<Item = &'static crate::catalogue::Setting> {
     let ours = ["firmware.", "sysfs.", "memory.", "nic.", "readiness.virtual_machine", "readiness.steal"];
     let irqs = ["irq.default_affinity", "irq.irqbalance_banned", "irq.managed", "irq.spread_nic_queues"];
-    super::settings()
+    crate::catalogue::settings()
         .filter(move |s| ours.iter().any(|start| s.id.starts_with(start)) || irqs.contains(&s.id))
 }
 
@@ -339,7 +339,8 @@ fn every_row_explains_itself() {
         for text in [setting.reason, setting.cost, setting.hazard, setting.effective] {
             assert!(!text.contains("  ") && !text.contains('\n'), "{id}: folded white space: {text}");
         }
-        if setting.risk != super::Risk::None && setting.layer != super::Layer::Firmware {
+        if setting.risk != crate::catalogue::Risk::None && setting.layer != crate::catalogue::Layer::Firmware
+        {
             assert!(!setting.cost.is_empty(), "{id}: a risk without a cost");
         }
     }

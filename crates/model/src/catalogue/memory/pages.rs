@@ -1,9 +1,9 @@
 //! Huge pages, transparent huge pages, samepage merging, swap.
 
-use super::{
+use crate::catalogue::{
     Context, Impact, Judgement, Layer, Needs, Profile, Risk, Setting, Want,
+    judge::each::{One, judge_each, list},
     judge::{missing, satisfies},
-    judge_each::{One, judge_each, list},
 };
 use crate::{Reading, snapshot::HugePages};
 
@@ -17,7 +17,7 @@ const GUIDE_PAGES: u64 = 6_000;
 const ROW: Setting = Setting { layer: Layer::Memory, ..Setting::BLANK };
 const THP_ROW: Setting = Setting { needs: Needs::ANY.with_config(&["TRANSPARENT_HUGEPAGE"]), ..ROW };
 
-pub(super) const SETTINGS: &[Setting] = &[
+pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     Setting {
         id: "memory.thp_enabled",
         name: "transparent_hugepage/enabled",
@@ -167,7 +167,7 @@ fn thp_defrag(context: &Context<'_>, setting: &Setting) -> Judgement {
 }
 
 fn khugepaged_defrag(context: &Context<'_>, setting: &Setting) -> Judgement {
-    without_thp(context).unwrap_or_else(|| super::judge::files(context, setting))
+    without_thp(context).unwrap_or_else(|| crate::catalogue::judge::files(context, setting))
 }
 
 fn ksm(context: &Context<'_>, setting: &Setting) -> Judgement {
@@ -231,7 +231,7 @@ fn huge_pages(context: &Context<'_>, _: &Setting) -> Judgement {
 
 fn huge_pages_spread(context: &Context<'_>, _: &Setting) -> Judgement {
     let (pools, topology) = (&context.host.memory.huge_pages, &context.host.topology);
-    let isolated = match super::judge_each::isolated(context) {
+    let isolated = match crate::catalogue::judge::each::isolated(context) {
         Ok(isolated) => isolated,
         Err(judgement) => return judgement,
     };

@@ -1,7 +1,7 @@
-//! Settings below /sys that belong to no other family: frequency governor, disks' schedulers, CPUs off and on.
+//! What the guide sets below /sys by its script and profile: governor, disk schedulers, CPUs off and on.
 
-use super::{Context, Impact, Judgement, Layer, Risk, Setting, Want, judge};
 use crate::Reading;
+use crate::catalogue::{Context, Impact, Judgement, Layer, Risk, Setting, Want, judge};
 
 const GOVERNORS: &str = "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor";
 const SCHEDULERS: &str = "/sys/block/*/queue/scheduler";
@@ -9,7 +9,7 @@ const LABELS_SHOWN_MAX: usize = 6;
 
 const SYSFS: Setting = Setting { layer: Layer::Sysfs, ..Setting::BLANK };
 
-pub(super) const SETTINGS: &[Setting] = &[
+pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     Setting {
         id: "sysfs.cpufreq.governor",
         name: "scaling_governor",

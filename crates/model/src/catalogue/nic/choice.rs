@@ -1,8 +1,8 @@
 //! Which interfaces the rows on NICs judge.
 
-use super::{
+use crate::catalogue::{
     Context, Judgement,
-    judge_each::{One, judge_each},
+    judge::each::{One, judge_each},
 };
 use crate::{
     HostSnapshot,
@@ -13,7 +13,7 @@ use crate::{
 const NO_NIC: &str = "this host has no physical network interface in use";
 
 /// The interfaces to judge: those that the role names, else every physical one that is not down.
-pub(super) fn judged_nics<'a>(context: &Context<'a>) -> Vec<&'a Nic> {
+pub(in crate::catalogue) fn judged_nics<'a>(context: &Context<'a>) -> Vec<&'a Nic> {
     let names = &context.role.nics;
     let is_judged = |nic: &&Nic| {
         if names.is_empty() {
@@ -26,11 +26,11 @@ pub(super) fn judged_nics<'a>(context: &Context<'a>) -> Vec<&'a Nic> {
 }
 
 /// Judges each interface that counts.
-pub(super) fn each_nic(context: &Context<'_>, judge: impl Fn(&Nic) -> One) -> Judgement {
+pub(in crate::catalogue) fn each_nic(context: &Context<'_>, judge: impl Fn(&Nic) -> One) -> Judgement {
     judge_each(judged_nics(context).into_iter().map(|nic| (nic.name.clone(), judge(nic))), NO_NIC)
 }
 
 /// The numbered interrupts of an interface.
-pub(super) fn nic_irqs<'a>(host: &'a HostSnapshot, nic: &Nic) -> Vec<&'a Irq> {
+pub(in crate::catalogue) fn nic_irqs<'a>(host: &'a HostSnapshot, nic: &Nic) -> Vec<&'a Irq> {
     host.interrupts.irqs.iter().filter(|irq| nic.irqs.contains(&irq.number)).collect()
 }

@@ -1,14 +1,14 @@
 //! Judging a setting that a host has several times: once per interface, node, policy or pool.
 
-use super::{Context, Judgement, Verdict};
 use crate::CpuSet;
+use crate::catalogue::{Context, Judgement, Verdict};
 
 /// Things that a judgement names before it says "and N more".
 const NAMED_MAX: usize = 6;
 
 /// What one of several things says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum One {
+pub(in crate::catalogue) enum One {
     /// As wanted; what was seen.
     Good(String),
     /// Not as wanted; what was seen, and why that is wrong.
@@ -21,7 +21,10 @@ pub(super) enum One {
 
 /// The judgement over all: wrong when one is wrong; good when none is and at least one is good; unknown when none
 /// could be told; not applicable when it means nothing for any, or there is none (`when_none` says so).
-pub(super) fn judge_each(all: impl IntoIterator<Item = (String, One)>, when_none: &str) -> Judgement {
+pub(in crate::catalogue) fn judge_each(
+    all: impl IntoIterator<Item = (String, One)>,
+    when_none: &str,
+) -> Judgement {
     let (mut good, mut wrong, mut unknown, mut skipped) = (Vec::new(), Vec::new(), Vec::new(), None);
     let mut reasons: Vec<String> = Vec::new();
     for (name, one) in all {
@@ -52,7 +55,7 @@ pub(super) fn judge_each(all: impl IntoIterator<Item = (String, One)>, when_none
 }
 
 /// The first names, parted by semicolons, and how many more there are.
-pub(super) fn list(names: &[String]) -> String {
+pub(in crate::catalogue) fn list(names: &[String]) -> String {
     let shown = names.iter().take(NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join("; ");
     match names.len().saturating_sub(NAMED_MAX) {
         0 => shown,
@@ -61,7 +64,7 @@ pub(super) fn list(names: &[String]) -> String {
 }
 
 /// The CPUs to isolate, or the judgement for a host that has none.
-pub(super) fn isolated<'a>(context: &Context<'a>) -> Result<&'a CpuSet, Judgement> {
+pub(in crate::catalogue) fn isolated<'a>(context: &Context<'a>) -> Result<&'a CpuSet, Judgement> {
     let isolated = &context.allocation.isolated;
     if isolated.is_empty() {
         Err(Judgement::not_applicable("no CPU is isolated on this host"))

@@ -1,15 +1,15 @@
 //! Clock source, PCI Express power states, microcode, machine checks, mitigations, and what a hypervisor takes.
 
-use super::{
+use crate::catalogue::{
     Context, Impact, Judgement, Layer, Profile, Risk, Setting, Verdict, Want,
+    judge::each::{isolated, list},
     judge::missing,
-    judge_each::{isolated, list},
 };
 use crate::{CpuSet, Reading};
 
 const ROW: Setting = Setting { layer: Layer::Sysfs, ..Setting::BLANK };
 
-pub(super) const SETTINGS: &[Setting] = &[
+pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     Setting {
         id: "sysfs.clocksource",
         name: "current_clocksource",
@@ -198,7 +198,7 @@ fn aspm_policy(context: &Context<'_>, setting: &Setting) -> Judgement {
         )
         .at("/proc/cmdline");
     }
-    super::judge::files(context, setting)
+    crate::catalogue::judge::files(context, setting)
 }
 
 fn microcode(context: &Context<'_>, _: &Setting) -> Judgement {

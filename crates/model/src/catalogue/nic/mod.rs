@@ -1,0 +1,5 @@
+//! Network interfaces: the link, what the adapter does by itself, queues and their CPUs.
+
+pub(super) mod choice;
+pub(super) mod hardware;
+pub(super) mod queues;

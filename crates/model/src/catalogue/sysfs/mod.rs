@@ -1,0 +1,6 @@
+//! Knobs below /sys: frequency and idle, topology, the platform.
+
+pub(super) mod guide;
+pub(super) mod platform;
+pub(super) mod power;
+pub(super) mod topology;
