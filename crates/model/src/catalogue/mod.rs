@@ -11,7 +11,6 @@ mod irq;
 mod judge;
 mod kthread;
 mod memory;
-
 mod nic;
 mod readiness;
 mod service;
@@ -19,9 +18,6 @@ mod setting;
 mod sysctl;
 mod sysfs;
 mod tuned;
-
-#[cfg(test)]
-mod guide_rows;
 
 #[cfg(test)]
 pub(crate) mod testing;

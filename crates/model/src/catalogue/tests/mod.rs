@@ -3,6 +3,7 @@
 mod boot;
 mod cpus;
 mod debugfs;
+mod guide_rows;
 mod hardware;
 mod service;
 mod sysctl;

@@ -1,6 +1,6 @@
 //! Every table row of guide 57037 that this catalogue half covers, as a literal list: each must have an id.
 
-use super::{Profile, Want, find};
+use crate::catalogue::{Profile, Want, find};
 
 /// Section 1.1: the twenty sysctls.
 const SYSCTLS: [&str; 20] = [
