@@ -3,6 +3,9 @@
 use crate::{CpuSet, ListError};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+/// Words that may stand before a CPU list: those of `isolcpus=` (kernel-parameters.txt).
+const LIST_FLAGS: &[&str] = &["managed_irq", "domain", "nohz"];
+
 /// A kernel command line.
 ///
 /// Tokens are parted by white space outside double quotes; behind a lone `--` they belong to init.
@@ -64,16 +67,14 @@ impl CommandLine {
     /// The error of the list that stands there.
     pub fn cpus(&self, name: &str, cpu_count: u32) -> Option<Result<CpuSet, ListError>> {
         let value = self.last(name)?;
-        let is_flag = |part: &&str| {
-            part.starts_with(|c: char| c.is_ascii_alphabetic()) && *part != "all" && !part.starts_with('N')
-        };
+        let is_flag = |part: &&str| LIST_FLAGS.contains(part);
         let list = value.split(',').skip_while(is_flag).collect::<Vec<_>>().join(",");
         Some(CpuSet::parse_list_within(&list, cpu_count))
     }
 
     /// The flags before the list: `["managed_irq", "domain"]` of `isolcpus=managed_irq,domain,1-7`.
     pub fn flags(&self, name: &str) -> Vec<&str> {
-        let is_flag = |part: &&str| part.starts_with(|c: char| c.is_ascii_alphabetic()) && *part != "all";
+        let is_flag = |part: &&str| LIST_FLAGS.contains(part);
         self.last(name).unwrap_or_default().split(',').take_while(is_flag).collect()
     }
 }
@@ -136,7 +137,9 @@ mod tests {
         assert_eq!(line.flags("isolcpus"), ["managed_irq", "domain"]);
         assert_eq!(line.cpus("nohz_full", 16).unwrap().unwrap().to_list(), "8-15");
         assert_eq!(line.cpus("rcu_nocbs", 16).unwrap().unwrap().len(), 16);
-        assert!(CommandLine::parse("nohz_full=1-").cpus("nohz_full", 16).unwrap().is_err());
+        for wrong in ["nohz_full=1-", "nohz_full=x", "nohz_full=domain-1"] {
+            assert!(CommandLine::parse(wrong).cpus("nohz_full", 16).unwrap().is_err(), "{wrong}");
+        }
     }
 
     proptest::proptest! {

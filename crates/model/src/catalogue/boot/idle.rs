@@ -113,7 +113,9 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
         effective: "Link Control of each device shows ASPM Disabled (lspci -vv).",
         guide: Want::Value("off"),
         hazard: "off does not switch power saving off: it leaves every link as firmware set it. \
-                 pcie_aspm.policy=performance disables it on each link that the firmware lets the kernel control.",
+                 pcie_aspm.policy=performance disables it on each link that the firmware lets the kernel control. It also \
+                 takes PCI Express hotplug slots from the kernel, and with them the slot names of network interfaces: ens1 \
+                 can come back as enp65s0, and a remote host then comes back without its address.",
         sources: &[GUIDE, HAZARDS, PARAMETERS],
         ..BOOT
     },
