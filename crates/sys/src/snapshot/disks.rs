@@ -24,7 +24,15 @@ fn is_disk(name: &str) -> bool {
         name.strip_prefix(prefix)
             .is_some_and(|number| !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit()))
     };
-    !NOT_DISKS.iter().any(|prefix| is_numbered(prefix))
+    !NOT_DISKS.iter().any(|prefix| is_numbered(prefix)) && !is_path_of_nvme(name)
+}
+
+/// Whether the name is one path to a multipath NVMe device (`nvme0c1n2`), which the kernel hides from users: the disk
+/// is `nvme0n2`.
+fn is_path_of_nvme(name: &str) -> bool {
+    let rest = name.strip_prefix("nvme").unwrap_or_default().trim_start_matches(|c: char| c.is_ascii_digit());
+    let rest = rest.strip_prefix('c').unwrap_or_default().trim_start_matches(|c: char| c.is_ascii_digit());
+    rest.starts_with('n')
 }
 
 fn disk(root: &Root, name: String) -> Disk {
@@ -86,6 +94,7 @@ mod tests {
             .link(&block("device"), "../../nvme0")
             .file(&format!("{NVME}/nvme/nvme0/model"), "SAMSUNG MZQL2960HCJR-00A07              \n")
             .file(&format!("{NVME}/numa_node"), "1\n")
+            .dir("/sys/block/nvme0c1n1")
             .dir("/sys/block/loop0")
             .dir("/sys/block/zram0")
             .dir("/sys/block/dm-3")

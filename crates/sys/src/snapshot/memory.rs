@@ -1,6 +1,6 @@
 //! Reads memory, huge pages and swap.
 
-use super::units;
+use super::{units, words};
 use crate::{Root, smbios};
 use lowlat_model::{
     Reading,
@@ -12,10 +12,7 @@ const THP: &str = "/sys/kernel/mm/transparent_hugepage";
 const MEMINFO: &str = "/proc/meminfo";
 
 pub(super) fn read(root: &Root) -> MemoryFacts {
-    let chosen = |name: &str| {
-        let path = format!("{THP}/{name}");
-        root.read(&path).parse(&path, "words with the chosen one in brackets", units::chosen_word)
-    };
+    let chosen = |name: &str| words::chosen(root, &format!("{THP}/{name}"));
     let (modules, module_slots) = smbios::memory_modules(root);
     MemoryFacts {
         total_bytes: read_meminfo_bytes(root, MEMINFO, "MemTotal"),

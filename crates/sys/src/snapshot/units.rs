@@ -28,13 +28,6 @@ pub(super) fn meminfo_amount(text: &str) -> Option<u64> {
     }
 }
 
-/// The word in brackets of "always [madvise] never".
-pub(super) fn chosen_word(text: &str) -> Option<String> {
-    let (_, rest) = text.split_once('[')?;
-    let (word, _) = rest.split_once(']')?;
-    (!word.is_empty() && !word.contains(char::is_whitespace)).then(|| word.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,12 +43,5 @@ mod tests {
         assert_eq!(meminfo_amount("16 kB"), Some(16_384));
         assert_eq!(meminfo_amount("7"), Some(7));
         assert_eq!(meminfo_amount("7 MB"), None);
-    }
-
-    #[test]
-    fn the_chosen_word_stands_in_brackets() {
-        assert_eq!(chosen_word("always [madvise] never").as_deref(), Some("madvise"));
-        assert_eq!(chosen_word("always madvise never"), None);
-        assert_eq!(chosen_word("[]"), None);
     }
 }

@@ -1,4 +1,4 @@
-//! The shape of sysfs files that offer several words and bracket the one in force: "always [madvise] never".
+//! The shape of sysfs files that offer several words and bracket the one in force: `always [madvise] never`.
 
 use crate::Root;
 use lowlat_model::Reading;

@@ -26,7 +26,7 @@ pub(super) fn read(root: &Root, notes: &mut Vec<String>) -> BTreeMap<CpuId, RawC
         .collect();
     if !unclear_caches.is_empty() {
         notes.push(format!(
-            "CPUs {unclear_caches} have caches without a readable level or type; those are left out."
+            "{unclear_caches:#}: caches without a readable level or type; those are left out."
         ));
     }
     cpus

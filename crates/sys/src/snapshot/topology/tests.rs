@@ -120,7 +120,7 @@ fn lying_files_are_told_and_the_groups_stay_whole() {
         |what: &str| assert!(topology.oddities.iter().any(|it| it.contains(what)), "{:?}", topology.oddities);
     told("CPU 0: itself missing among");
     told("CPU 1: offline CPUs named among");
-    told("CPUs 0 disagree");
+    told("CPU 0: at odds with other CPUs");
     told("cpu2/topology/core_cpus: found");
-    told("CPUs 2 have caches without a readable level");
+    told("CPU 2: caches without a readable level");
 }
