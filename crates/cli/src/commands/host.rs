@@ -125,7 +125,9 @@ fn in_words(summary: &CaptureSummary, is_unredacted: bool) -> String {
         summary.content_bytes.div_ceil(1024)
     )];
     if summary.denied > 0 {
-        lines.push(format!("{} files may not be read by this user; root captures them too", summary.denied));
+        let is_root = rustix::process::geteuid().is_root();
+        let why = if is_root { "the kernel keeps them even from root" } else { "root captures them too" };
+        lines.push(format!("{} files may not be read: {why}", summary.denied));
     }
     lines.push(if is_unredacted {
         "names, addresses and serial numbers are in it".into()

@@ -3,7 +3,6 @@
 use super::Allocation;
 use crate::{
     CpuSet, HostSnapshot, Role, Topology,
-    snapshot::Nic,
     topology::{Group, Node},
 };
 
@@ -23,17 +22,10 @@ pub(super) fn choose(host: &HostSnapshot, role: &Role) -> Allocation {
     chooser.allocation
 }
 
-/// The interfaces that carry trading traffic: those that the role names, else every physical one.
-pub(crate) fn trading_nics<'a>(host: &'a HostSnapshot, role: &'a Role) -> impl Iterator<Item = &'a Nic> {
-    let is_named =
-        |nic: &&Nic| if role.nics.is_empty() { nic.is_physical } else { role.nics.contains(&nic.name) };
-    host.nics.iter().filter(is_named)
-}
-
 /// NUMA nodes of the trading NICs; empty when no NIC tells its node.
 fn trading_nodes(host: &HostSnapshot, role: &Role) -> Vec<u32> {
     let mut nodes: Vec<u32> =
-        trading_nics(host, role).filter_map(|nic| u32::try_from(*nic.node.known()?).ok()).collect();
+        role.trading_nics(host).filter_map(|nic| u32::try_from(*nic.node.known()?).ok()).collect();
     nodes.sort_unstable();
     nodes.dedup();
     nodes

@@ -4,7 +4,7 @@ use super::{Context, Impact, Judgement, Layer, Needs, Risk, Setting, Want, judge
 use crate::Reading;
 
 const MOVED: &str = "TuneD 2.28 plugin_scheduler: where the knobs moved";
-const GUIDE: &str = "guide 57037 section 1.1";
+const GUIDE: &str = "guide 57037 section 4.2.1";
 const FAIR_SERVER: &str = "/sys/kernel/debug/sched/fair_server/cpu*/runtime";
 /// A path without a glob, so that "may not be read" is seen: a folder that is closed lists nothing.
 const FAIR_SERVER_CPU0: &str = "/sys/kernel/debug/sched/fair_server/cpu0/runtime";

@@ -4,11 +4,11 @@ use super::{Context, Impact, Judgement, Layer, Needs, Risk, Setting, Verdict, Wa
 use crate::snapshot::{KernelThread, SchedPolicy};
 
 const THREADS: &str = "/proc/PID/status";
-const HAZARDS: &str = "guide 57037 section 1.11";
+const HAZARDS: &str = "docs/guide-57037.md: hazards of guide 57037 on today's hosts";
 const CPU_PARTITIONING: &str = "TuneD 2.28 profile cpu-partitioning";
 const WORKQUEUE_DOC: &str = "kernel Documentation/core-api/workqueue.rst";
 
-/// The guide's real-time priorities (sections 1.2 and 1.3).
+/// The guide's real-time priorities (sections 4.3.2.1.1 and 4.3.2.1.2).
 const KSOFTIRQD_PRIORITY: u32 = 2;
 const RCUB_PRIORITY: u32 = 4;
 
@@ -25,7 +25,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         trading: Want::Derived(judge::kept_off_isolated),
         guide: Want::Derived(judge::kept_off_isolated),
         hazard: "The guide writes it before it stops TuneD, whose rollback sets the old mask again.",
-        sources: &["guide 57037 section 1.6 step 2", HAZARDS, CPU_PARTITIONING, WORKQUEUE_DOC],
+        sources: &["guide 57037 section 4.3.3.1.2 step 2", HAZARDS, CPU_PARTITIONING, WORKQUEUE_DOC],
         judge: |context, _| {
             let queues = context.host.tasks.workqueues.iter().filter(|queue| queue.name == "writeback");
             let sets = queues.map(|queue| (queue.name.clone(), &queue.cpus));
@@ -44,7 +44,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         reads: &["/sys/bus/workqueue/devices/writeback/numa"],
         guide: Want::Value("0"),
         hazard: "Gone since kernel 6.6; the guide's script does not notice.",
-        sources: &["guide 57037 section 1.6 step 2", WORKQUEUE_DOC],
+        sources: &["guide 57037 section 4.3.3.1.2 step 2", WORKQUEUE_DOC],
         judge: judge::files,
         ..KTHREAD
     },
@@ -59,7 +59,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         trading: Want::Derived(judge::kept_off_isolated),
         guide: Want::Derived(judge::kept_off_isolated),
         hazard: "Set by TuneD's cpu-partitioning, and undone when the guide stops TuneD.",
-        sources: &["guide 57037 section 1.2", HAZARDS, CPU_PARTITIONING, WORKQUEUE_DOC],
+        sources: &["guide 57037 section 4.3.2.1.1", HAZARDS, CPU_PARTITIONING, WORKQUEUE_DOC],
         judge: |context, _| {
             let sets = std::iter::once(("all unbound work".to_owned(), &context.host.tasks.workqueue_cpus));
             judge::off_isolated(context, "workqueue masks", "/sys/devices/virtual/workqueue/cpumask", sets)
@@ -79,7 +79,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         hazard: "The guide finds them with `pgrep rcu`, which matches any name with rcu in it. Threads bound to one CPU \
                  refuse to be moved.",
         sources: &[
-            "guide 57037 section 1.6 step 6",
+            "guide 57037 section 4.3.3.1.2 step 6",
             HAZARDS,
             "kernel Documentation/admin-guide/kernel-per-CPU-kthreads.rst",
         ],
@@ -96,7 +96,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         guide: Want::Derived(judge::kept_off_isolated),
         hazard: "`pgrep kswapd?` is a pattern that matches other names, and the guide moves the thread of one socket to \
                  CPUs of the other as well. It is undone when memory or CPUs are plugged.",
-        sources: &["guide 57037 section 1.6 step 8", HAZARDS],
+        sources: &["guide 57037 section 4.3.3.1.2 step 8", HAZARDS],
         judge: |context, _| movable_threads(context, "kswapd threads", is_kswapd),
         ..KTHREAD
     },
@@ -112,7 +112,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         guide: Want::State("SCHED_FIFO, priority 2"),
         hazard: "The affinity in the same line never works: each ksoftirqd is bound to its CPU, and the kernel refuses \
                  with EINVAL. A priority above that of stalld can freeze the host.",
-        sources: &["guide 57037 sections 1.2 and 1.3", HAZARDS],
+        sources: &["guide 57037 sections 4.3.2.1.1 and 4.3.2.1.2", HAZARDS],
         judge: |context, _| fifo(context, "ksoftirqd/", KSOFTIRQD_PRIORITY),
         ..KTHREAD
     },
@@ -127,7 +127,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         effective: "`chrt -p` of each rcub thread shows SCHED_FIFO and the priority.",
         guide: Want::State("SCHED_FIFO, priority 4"),
         hazard: "Most distributions build kernels without RCU_BOOST, and then there is no such thread.",
-        sources: &["guide 57037 sections 1.2 and 1.3", HAZARDS],
+        sources: &["guide 57037 sections 4.3.2.1.1 and 4.3.2.1.2", HAZARDS],
         judge: |context, _| fifo(context, "rcub/", RCUB_PRIORITY),
         ..KTHREAD
     },

@@ -9,7 +9,7 @@ const LOAD_READY_MAX: f64 = 0.1;
 
 const READINESS: Setting = Setting { layer: Layer::Readiness, impact: Impact::Low, ..Setting::BLANK };
 
-const SECTION_1_8: &str = "guide 57037 section 1.8";
+const SECTION_1_8: &str = "guide 57037 section 5.2.1";
 
 pub(super) const SETTINGS: &[Setting] = &[
     Setting {
@@ -36,7 +36,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         guide: Want::Derived(judge::housekeeping_list),
         hazard: "The guide's measuring script relies on it: its own threads keep off the measured CPUs only because the \
                  shell does.",
-        sources: &[SECTION_1_8, "guide 57037 section 1.11"],
+        sources: &[SECTION_1_8, "docs/guide-57037.md: hazards of guide 57037 on today's hosts"],
         judge: affinity,
         ..READINESS
     },
@@ -48,7 +48,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         effective: "`tuned-adm active` says that the daemon is not running and names the preset profile.",
         guide: Want::State("TuneD stopped, HPELowLatency preset"),
         hazard: "A stopped TuneD has rolled its profile back: see service.tuned and service.tuned.rollback.",
-        sources: &[SECTION_1_8, "guide 57037 section 1.11"],
+        sources: &[SECTION_1_8, "docs/guide-57037.md: hazards of guide 57037 on today's hosts"],
         judge: tuned,
         ..READINESS
     },
@@ -111,8 +111,8 @@ fn tuned(context: &Context<'_>, _: &Setting) -> Judgement {
             Judgement::good(format!("not running, preset profile {profile}"))
         }
         Some(Reading::Known(_)) => Judgement::wrong(format!("not running, preset profile {profile}"), ""),
-        Some(other) => judge::missing(other, "tuned.service"),
-        None => Judgement::unknown("the state of tuned.service was not read"),
+        Some(other @ (Reading::Denied | Reading::Unparsable(_))) => judge::missing(other, "tuned.service"),
+        Some(Reading::Absent) | None => Judgement::unknown("the state of tuned.service was not read"),
     };
     judgement.at("/etc/tuned/active_profile")
 }

@@ -1,10 +1,13 @@
 //! Services: those that the guide stops, and those that must run. irqbalance has its row among the interrupts.
 
 use super::{Context, Impact, Judgement, Layer, Risk, Setting, Verdict, Want, judge};
-use crate::{Reading, snapshot::ServiceSource};
+use crate::{
+    Reading,
+    snapshot::{Service, ServiceSource},
+};
 
-const STEP_9: &str = "guide 57037 section 1.6 step 9";
-const HAZARDS: &str = "guide 57037 section 1.11";
+const STEP_9: &str = "guide 57037 section 4.3.3.1.2 step 9";
+const HAZARDS: &str = "docs/guide-57037.md: hazards of guide 57037 on today's hosts";
 const PLACE: &str = "systemd";
 
 /// What every row of step 9 has in common: the guide wants the service stopped.
@@ -195,7 +198,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         effective: "`systemctl list-unit-files one-time.service` shows enabled, and the rows of its steps are good.",
         guide: Want::State("enabled"),
         hazard: "It races with TuneD, irqbalance and the network drivers, has no way back, and goes on after an error.",
-        sources: &["guide 57037 section 1.5", HAZARDS],
+        sources: &["guide 57037 section 4.3.3.1.1", HAZARDS],
         judge: enabled,
         ..STOPPED
     },
@@ -212,7 +215,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         guide: Want::State("no connection tracking and no iptables modules loaded"),
         hazard: "Drops the firewall with no way back: save the rules before. Hosts with nftables are left as they were, \
                  and nf_conntrack_ipv4 is gone since kernel 4.19.",
-        sources: &["guide 57037 section 1.6 step 5", HAZARDS],
+        sources: &["guide 57037 section 4.3.3.1.2 step 5", HAZARDS],
         judge: netfilter,
         ..STOPPED
     },
@@ -250,6 +253,23 @@ fn is_running(state: &str) -> bool {
     matches!(state, "active" | "activating" | "reloading")
 }
 
+/// The unit is there, but whether it runs is not known.
+fn state_unknown(unit: &Service, name: &str) -> Judgement {
+    match &unit.active {
+        Reading::Known(_) | Reading::Absent => {
+            let said = match unit.enablement.text() {
+                "" => String::new(),
+                enablement => format!(" and {enablement}"),
+            };
+            let because = format!(
+                "{name} is installed{said}; whether it runs is not known, since systemd did not answer"
+            );
+            Judgement::unknown(because).at(name)
+        }
+        other => judge::missing(other, name),
+    }
+}
+
 /// Wants every unit of the row stopped. A socket that listens for a stopped service starts it again.
 fn stopped(context: &Context<'_>, setting: &Setting) -> Judgement {
     if let Some(judgement) = unknown_services(context) {
@@ -276,7 +296,7 @@ fn stopped(context: &Context<'_>, setting: &Setting) -> Judgement {
             "the socket starts the service again when somebody connects",
         ),
         (false, _) => Judgement::wrong(format!("running: {}", running.join(", ")), ""),
-        (true, Some((name, unit))) => judge::missing(&unit.active, name),
+        (true, Some((name, unit))) => state_unknown(unit, name),
         (true, None) => {
             let is_enabled = found.iter().any(|(_, unit)| unit.enablement.text() == "enabled");
             judge::good_because(
@@ -396,7 +416,7 @@ fn clock_discipline(context: &Context<'_>, _: &Setting) -> Judgement {
             "two services set the same clock; stop all but one",
         ),
         (_, false, _) => Judgement::good(running.join(", ")),
-        (_, true, Some((name, unit))) => judge::missing(&unit.active, name),
+        (_, true, Some((name, unit))) => state_unknown(unit, name),
         (_, true, None) => Judgement::wrong(
             "none runs",
             "the clock drifts freely; start chronyd, or ptp4l with phc2sys where the network has PTP",

@@ -11,9 +11,9 @@ pub(super) const BOOTCMDLINE: &str = "/etc/tuned/bootcmdline";
 const VARIABLES: &str = "/etc/tuned/cpu-partitioning-variables.conf";
 const PROFILES: &[&str] = &["/etc/tuned/*/tuned.conf", "/etc/tuned/profiles/*/tuned.conf"];
 const GUIDE_PROFILE: &str = "HPELowLatency";
-const SECTION_1_2: &str = "guide 57037 section 1.2";
-const SECTION_1_4: &str = "guide 57037 section 1.4";
-const HAZARDS: &str = "guide 57037 section 1.11";
+const SECTION_1_2: &str = "guide 57037 section 4.3.2.1.1";
+const SECTION_1_4: &str = "guide 57037 section 4.3.2.1.3";
+const HAZARDS: &str = "docs/guide-57037.md: hazards of guide 57037 on today's hosts";
 
 /// Profiles that TuneD ships for other ends than latency. They set governors and sysctls of their own, and set them
 /// again whenever the daemon starts.
@@ -64,7 +64,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         trading: Want::State("no profile made for throughput or power saving"),
         guide: Want::Value(GUIDE_PROFILE),
         hazard: "The guide stops TuneD afterwards (step 9), which rolls the profile back: see service.tuned.",
-        sources: &[SECTION_1_2, "guide 57037 section 1.6 step 1", "TuneD 2.28 profiles"],
+        sources: &[SECTION_1_2, "guide 57037 section 4.3.3.1.2 step 1", "TuneD 2.28 profiles"],
         judge: profile,
         ..TUNED
     },

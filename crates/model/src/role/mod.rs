@@ -4,7 +4,7 @@ mod file;
 
 pub use file::{RoleError, RoleFile};
 
-use crate::{CpuSet, Profile};
+use crate::{CpuSet, HostSnapshot, Profile, snapshot::Nic};
 use serde::{Deserialize, Serialize};
 
 /// What the user wants of the host. Everything is optional; the default leaves every choice to lowlat.
@@ -23,6 +23,14 @@ pub struct Role {
 }
 
 impl Role {
+    /// The interfaces that carry trading traffic: those that the role names, else every physical one that is not down.
+    pub fn trading_nics<'a>(&self, host: &'a HostSnapshot) -> impl Iterator<Item = &'a Nic> + use<'a, '_> {
+        let is_in_use = |nic: &Nic| nic.is_physical && nic.operstate.text() != "down";
+        host.nics.iter().filter(move |nic| {
+            if self.nics.is_empty() { is_in_use(nic) } else { self.nics.contains(&nic.name) }
+        })
+    }
+
     /// Whether the user accepts the risk of this setting.
     pub fn accepts(&self, setting_id: &str) -> bool {
         self.accepted_risks.iter().any(|id| id == setting_id)

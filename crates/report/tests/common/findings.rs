@@ -225,7 +225,7 @@ fn finding(row: &Row) -> Finding {
         effective: "The counter LOC in /proc/interrupts stands still on these CPUs while one task runs.".into(),
         hazard: String::new(),
         sources: vec![
-            "guide 57037 section 1.2".into(),
+            "guide 57037 section 4.3.2.1.1".into(),
             "kernel Documentation/timers/no_hz.rst".into(),
         ],
     }

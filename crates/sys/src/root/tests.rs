@@ -59,3 +59,16 @@ fn a_directory_without_a_host_is_refused() {
     assert!(matches!(Root::open(dir.path()), Err(RootError::NoHost { .. })));
     assert!(matches!(Root::open(&dir.path().join("none")), Err(RootError::Open { .. })));
 }
+
+proptest::proptest! {
+    /// A bounded run of the fuzz target `capture`: arbitrary bytes, plain and behind each compression's magic.
+    #[test]
+    fn no_bytes_panic_as_a_capture(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..2_000)) {
+        let ustar = [vec![b'a'; 257], b"ustar".to_vec()].concat();
+        for head in [&[][..], &[0x1f, 0x8b, 8, 0], b"BZh9", &ustar] {
+            if let Ok(root) = Root::from_capture("arbitrary", [head, &bytes].concat().as_slice()) {
+                let _ = root.glob("/*/*");
+            }
+        }
+    }
+}

@@ -47,7 +47,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
         sources: &[
             NETWORK_LATENCY,
             PARAMETERS,
-            "guide 57037 section 1.2: its bare cmdline= loses the parent profile's skew_tick=1",
+            "guide 57037 section 4.3.2.1.1: its bare cmdline= loses the parent profile's skew_tick=1",
         ],
         ..BOOT
     },

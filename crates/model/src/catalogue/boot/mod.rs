@@ -21,8 +21,8 @@ const BOOT: Setting = Setting {
     ..Setting::BLANK
 };
 
-const GUIDE: &str = "guide 57037 section 1.2";
-const HAZARDS: &str = "guide 57037 section 1.11";
+const GUIDE: &str = "guide 57037 section 4.3.2.1.1";
+const HAZARDS: &str = "docs/guide-57037.md: hazards of guide 57037 on today's hosts";
 const PARAMETERS: &str = "kernel Documentation/admin-guide/kernel-parameters.txt";
 const CPU_PARTITIONING: &str = "TuneD 2.28 profile cpu-partitioning";
 const NETWORK_LATENCY: &str = "TuneD 2.28 profile network-latency";

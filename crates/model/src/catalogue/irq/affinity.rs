@@ -24,8 +24,8 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[Setting {
              their next firing, later drivers get their old CPUs again, and irqbalance, which the guide does not stop, \
              moves everything back.",
     sources: &[
-        "guide 57037 section 1.6 step 7",
-        "guide 57037 section 1.11",
+        "guide 57037 section 4.3.3.1.2 step 7",
+        "docs/guide-57037.md: hazards of guide 57037 on today's hosts",
         "kernel Documentation/core-api/irq/irq-affinity.rst",
     ],
     judge: affinity,

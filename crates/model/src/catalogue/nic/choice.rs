@@ -12,17 +12,9 @@ use crate::{
 /// Said when a host has no interface to judge.
 const NO_NIC: &str = "this host has no physical network interface in use";
 
-/// The interfaces to judge: those that the role names, else every physical one that is not down.
+/// The interfaces to judge.
 pub(in crate::catalogue) fn judged_nics<'a>(context: &Context<'a>) -> Vec<&'a Nic> {
-    let names = &context.role.nics;
-    let is_judged = |nic: &&Nic| {
-        if names.is_empty() {
-            nic.is_physical && nic.operstate.text() != "down"
-        } else {
-            names.contains(&nic.name)
-        }
-    };
-    context.host.nics.iter().filter(is_judged).collect()
+    context.role.trading_nics(context.host).collect()
 }
 
 /// Judges each interface that counts.

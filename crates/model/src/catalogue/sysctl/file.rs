@@ -18,7 +18,12 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[Setting {
     hazard: "The guide says that 100- sorts last. Names are compared as text: 100-lowlatency sorts before 50-default \
              and 99-sysctl, which win. A name such as 99-zz-lowlatency sorts last. Keys that the kernel no longer has \
              make `sysctl -p` report errors.",
-    sources: &[GUIDE, "guide 57037 section 1.6 step 0", "guide 57037 section 1.11", "sysctl.d(5)"],
+    sources: &[
+        GUIDE,
+        "guide 57037 section 4.3.3.1.2 step 0",
+        "docs/guide-57037.md: hazards of guide 57037 on today's hosts",
+        "sysctl.d(5)",
+    ],
     judge: file,
     ..SYSCTL
 }];

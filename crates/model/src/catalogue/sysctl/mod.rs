@@ -19,7 +19,7 @@ const SYSCTL: Setting = Setting {
     ..Setting::BLANK
 };
 
-const GUIDE: &str = "guide 57037 section 1.1";
+const GUIDE: &str = "guide 57037 section 4.2.1";
 const KERNEL_DOC: &str = "kernel Documentation/admin-guide/sysctl/kernel.rst";
 const VM_DOC: &str = "kernel Documentation/admin-guide/sysctl/vm.rst";
 const NETWORK_LATENCY: &str = "TuneD 2.28 profile network-latency";

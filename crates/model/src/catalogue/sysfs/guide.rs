@@ -24,7 +24,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
         hazard: "The guide's loop counts CPUs from 0 and knows no offline ones; CPUs that come back online later start \
                  with the default governor.",
         sources: &[
-            "guide 57037 section 1.6 step 3",
+            "guide 57037 section 4.3.3.1.2 step 3",
             "TuneD 2.28 profile latency-performance",
             "kernel Documentation/admin-guide/pm/cpufreq.rst",
         ],
@@ -42,7 +42,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
         trading: Want::State("none on disks that do not turn"),
         guide: Want::State("none on every disk"),
         hazard: "TuneD sets it for every disk, turning ones too.",
-        sources: &["guide 57037 section 1.2", "kernel Documentation/block/switching-sched.rst"],
+        sources: &["guide 57037 section 4.3.2.1.1", "kernel Documentation/block/switching-sched.rst"],
         judge: scheduler,
         ..SYSFS
     },
@@ -59,7 +59,10 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
         guide: Want::State("every CPU but housekeeping taken off and on since boot"),
         hazard: "The guide's loop assumes two sockets with one housekeeping core each and no SMT. It shrinks cpusets, \
                  drops affinities, can fail for CPU 0, and the default affinity of interrupts keeps offline CPUs.",
-        sources: &["guide 57037 section 1.6 step 4", "guide 57037 section 1.11"],
+        sources: &[
+            "guide 57037 section 4.3.3.1.2 step 4",
+            "docs/guide-57037.md: hazards of guide 57037 on today's hosts",
+        ],
         judge: |_, _| Judgement::unknown("an off/on cycle leaves no trace on the host"),
         ..SYSFS
     },

@@ -2,7 +2,7 @@
 
 use crate::catalogue::{Profile, Want, find};
 
-/// Section 1.1: the twenty sysctls.
+/// Section 4.2.1: the twenty sysctls.
 const SYSCTLS: [&str; 20] = [
     "kernel.hung_task_timeout_secs",
     "kernel.numa_balancing",
@@ -26,7 +26,7 @@ const SYSCTLS: [&str; 20] = [
     "net.ipv4.conf.all.rp_filter",
 ];
 
-/// Section 1.2: the command line, with what cpu-partitioning appends.
+/// Section 4.3.2.1.1: the command line, with what cpu-partitioning appends.
 const TOKENS: [&str; 22] = [
     "quiet",
     "selinux",
@@ -52,7 +52,7 @@ const TOKENS: [&str; 22] = [
     "nosoftlockup",
 ];
 
-/// Sections 1.2 and 1.4: the parts of the TuneD profile, and their rows.
+/// Sections 4.3.2.1.1 and 4.3.2.1.3: the parts of the TuneD profile, and their rows.
 const TUNED_PARTS: [(&str, &str); 8] = [
     ("include=cpu-partitioning", "service.tuned.include"),
     ("[disk] elevator=none", "sysfs.block.scheduler"),
@@ -64,7 +64,7 @@ const TUNED_PARTS: [(&str, &str); 8] = [
     ("no_balance_cores", "service.tuned.no_balance_cores"),
 ];
 
-/// Section 1.6: the steps of the script but the last, and their rows.
+/// Section 4.3.3.1.2: the steps of the script but the last, and their rows.
 const STEPS: [(&str, &str); 10] = [
     ("0 sysctl -p", "sysctl.file.100-lowlatency"),
     ("1 profile", "service.tuned.profile"),
@@ -78,7 +78,7 @@ const STEPS: [(&str, &str); 10] = [
     ("8 kswapd", "kthread.kswapd"),
 ];
 
-/// Section 1.6, step 9: the services that are stopped.
+/// Section 4.3.3.1.2, step 9: the services that are stopped.
 const SERVICES: [&str; 30] = [
     "avahi-daemon",
     "bluetooth",
@@ -112,7 +112,7 @@ const SERVICES: [&str; 30] = [
     "wpa_supplicant",
 ];
 
-/// Sections 1.5 and 1.8.
+/// Sections 4.3.3.1.1 and 5.2.1.
 const REST: [&str; 5] = [
     "service.one_time",
     "readiness.load_average",

@@ -8,9 +8,9 @@ use std::{collections::BTreeMap, sync::mpsc, thread, time::Duration};
 use zbus::{Connection, connection::Builder, wire::OwnedObjectPath};
 
 /// What the whole conversation may take; a host whose bus hangs is read from its files.
-const CONVERSATION: Duration = Duration::from_secs(3);
+const CONVERSATION: Duration = Duration::from_secs(15);
 /// What one call may take of it.
-const CALL: Duration = Duration::from_secs(1);
+const CALL: Duration = Duration::from_secs(10);
 /// Entries of either list that are kept; a large host has about a thousand.
 const ENTRIES_MAX: usize = 20_000;
 const INTERFACE: &str = "systemd-units";
