@@ -1,12 +1,12 @@
 //! The environment of the run: kernel, processors, power, memory, virtualisation, network interfaces.
 
 use super::{facts, micro, section as page_section};
-use crate::terminal::host::yes_no;
 use crate::terminal::host_devices::{
     channels_text, coalescing_text, missing_or, rings_text, timestamping_text,
 };
 use crate::terminal::host_kernel::frequency_lines;
 use crate::terminal::host_tree::{node_number, speed};
+use crate::terminal::page::yes_no;
 use crate::units::{clean, count, duration, size};
 use lowlat_model::result::ResultDocument;
 use lowlat_model::snapshot::{HugePages, Nic};

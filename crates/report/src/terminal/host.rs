@@ -1,48 +1,11 @@
 //! A host for people: its tree, then section by section.
 
-use super::{DIM, add_field, add_heading, add_wrapped, host_devices, host_kernel, host_tree, paint, usable};
+use super::page::{Page, yes_no};
+use super::{add_wrapped, host_devices, host_kernel, host_tree, usable};
 use crate::host_line;
 use crate::units::{clean, plural, size};
 use lowlat_model::snapshot::{MemoryFacts, MemoryModule, OriginKind};
 use lowlat_model::{Allocation, HostSnapshot, Reading};
-use std::fmt::Display;
-
-/// Width of the column of labels.
-pub const LABEL_WIDTH: usize = 18;
-
-/// A text under construction, with its width.
-pub struct Page {
-    /// The text so far.
-    pub out: String,
-    /// Columns of the terminal.
-    pub width: usize,
-}
-
-impl Page {
-    /// Adds a labelled text; an empty one adds nothing.
-    pub fn field(&mut self, label: &str, text: &str) {
-        add_field(&mut self.out, label, &clean(text), LABEL_WIDTH, self.width);
-    }
-
-    /// Adds a labelled fact. Absent facts are left out; denied and unparsable ones say so.
-    pub fn fact<T: Display>(&mut self, label: &str, reading: &Reading<T>) {
-        if !reading.is_absent() {
-            self.field(label, &reading.to_string());
-        }
-    }
-
-    /// Adds a heading.
-    pub fn heading(&mut self, title: &str) {
-        add_heading(&mut self.out, title);
-    }
-
-    /// Adds a line of less weight.
-    pub fn note(&mut self, text: &str) {
-        for line in super::wrap(&clean(text), self.width.saturating_sub(2)) {
-            self.out.push_str(&format!("  {}\n", paint(DIM, &line)));
-        }
-    }
-}
 
 /// The whole host for a terminal of this width.
 pub fn host_text(snapshot: &HostSnapshot, allocation: Option<&Allocation>, width: usize) -> String {
@@ -96,11 +59,6 @@ fn add_system(page: &mut Page, snapshot: &HostSnapshot) {
     page.fact("Booted by", &boot);
     page.fact("Secure Boot", &yes_no(&firmware.secure_boot));
     page.fact("IOMMUs in use", &firmware.iommu_count);
-}
-
-/// "yes" or "no".
-pub fn yes_no(reading: &Reading<bool>) -> Reading<&'static str> {
-    reading.as_ref().map(|value| if *value { "yes" } else { "no" })
 }
 
 fn add_memory(page: &mut Page, memory: &MemoryFacts) {

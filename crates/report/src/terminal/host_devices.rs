@@ -1,6 +1,6 @@
 //! Interrupts, network interfaces and disks of a host.
 
-use super::host::Page;
+use super::page::Page;
 use super::{BOLD, columns, host_tree, paint};
 use crate::units::{clean, count, plural, size};
 use lowlat_model::snapshot::{Channels, Coalescing, Irq, Nic, Rings, Timestamping};

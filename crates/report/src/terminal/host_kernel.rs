@@ -1,6 +1,6 @@
 //! Kernel, processors, power, kernel threads and services of a host.
 
-use super::host::{Page, yes_no};
+use super::page::{Page, yes_no};
 use crate::units::{count, plural};
 use lowlat_model::snapshot::{CpuFreq, KernelThread, SchedPolicy, ServiceSource};
 use lowlat_model::{Allocation, CpuSet, HostSnapshot, Reading};

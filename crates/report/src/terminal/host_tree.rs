@@ -1,6 +1,6 @@
 //! The tree of packages, nodes, caches, clusters and cores, with devices beside their node.
 
-use super::host::Page;
+use super::page::Page;
 use super::{BLUE, DIM, add_wrapped, paint};
 use crate::shape::{self, Block, Kind};
 use crate::units::{clean, count, plural, size};

@@ -7,6 +7,7 @@ pub mod host;
 pub mod host_devices;
 pub mod host_kernel;
 pub mod host_tree;
+pub mod page;
 pub mod summary;
 
 use anstyle::{AnsiColor, Style};

@@ -5,15 +5,16 @@
 
 mod assemble;
 mod extra;
-mod manifest;
 mod redact;
 #[cfg(test)]
 mod tests;
 mod write;
 
-pub(crate) use manifest::Manifest;
-
-use crate::{Root, snapshot};
+use crate::{
+    Root,
+    root::manifest::{self, Manifest},
+    snapshot,
+};
 use redact::Redactor;
 use std::{
     io,

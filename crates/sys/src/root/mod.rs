@@ -2,6 +2,7 @@
 
 mod archive;
 mod directory;
+pub(crate) mod manifest;
 mod recording;
 mod tree;
 

@@ -20,7 +20,7 @@ mod units;
 mod virtualization;
 mod words;
 
-use crate::{Root, capture::Manifest};
+use crate::{Root, root::manifest::Manifest};
 use lowlat_model::{
     HostSnapshot,
     snapshot::{Origin, OriginKind},

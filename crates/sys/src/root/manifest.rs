@@ -1,11 +1,11 @@
 //! What a capture says of itself.
 
-use crate::Root;
+use super::Root;
 use lowlat_model::snapshot::{Origin, OriginKind};
 use serde::{Deserialize, Serialize};
 
 /// Where it stands.
-pub(super) const PATH: &str = "/.lowlat/manifest.json";
+pub(crate) const PATH: &str = "/.lowlat/manifest.json";
 
 /// The manifest of a capture.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,7 +26,7 @@ impl Manifest {
     const SCHEMA_VERSION: u32 = 1;
 
     /// A capture of a redacted capture is redacted too.
-    pub(super) fn new(origin: &Origin, is_redacted: bool) -> Self {
+    pub(crate) fn new(origin: &Origin, is_redacted: bool) -> Self {
         Self {
             schema_version: Self::SCHEMA_VERSION,
             lowlat_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -36,7 +36,7 @@ impl Manifest {
         }
     }
 
-    pub(super) fn to_json(&self) -> String {
+    pub(crate) fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
 
