@@ -211,7 +211,6 @@ pub(super) const SETTINGS: &[Setting] = &[
         cost: "The host has no packet filter. With a policy of DROP, flushing the rules locks everybody out.",
         risk: Risk::Security,
         effective: "/proc/modules lists none of the modules.",
-        reads: &["/proc/modules"],
         guide: Want::State("no connection tracking and no iptables modules loaded"),
         hazard: "Drops the firewall with no way back: save the rules before. Hosts with nftables are left as they were, \
                  and nf_conntrack_ipv4 is gone since kernel 4.19.",
@@ -357,14 +356,10 @@ const NETFILTER_MODULES: &[&str] = &[
 
 fn netfilter(context: &Context<'_>, _: &Setting) -> Judgement {
     let path = "/proc/modules";
-    let reading = context.host.file(path);
-    let Reading::Known(text) = &reading else { return judge::missing(&reading, path) };
-    let loaded: Vec<String> = text
-        .lines()
-        .filter_map(|line| line.split_ascii_whitespace().next())
-        .filter(|module| NETFILTER_MODULES.contains(module))
-        .map(str::to_owned)
-        .collect();
+    let reading = &context.host.kernel.modules;
+    let Reading::Known(modules) = reading else { return judge::missing(reading, path) };
+    let loaded: Vec<String> =
+        modules.iter().filter(|module| NETFILTER_MODULES.contains(&module.as_str())).cloned().collect();
     let judgement = if loaded.is_empty() {
         judge::good_because("none is loaded", "parts built into the kernel are not listed there")
     } else {

@@ -2,7 +2,7 @@
 
 use crate::{Reading, cmdline::CommandLine, kernel_version::KernelVersion};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What the kernel is and how it was started.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -32,6 +32,9 @@ pub struct KernelFacts {
     pub uptime_s: Reading<f64>,
     /// /etc/os-release PRETTY_NAME.
     pub distribution: Reading<String>,
+    /// Names of the modules that are loaded (/proc/modules); what is built into the kernel is not among them.
+    #[serde(default)]
+    pub modules: Reading<BTreeSet<String>>,
     /// Every assignment found in sysctl.d, in the order in which systemd-sysctl applies them (the last one wins).
     pub sysctl_files: Vec<SysctlAssignment>,
 }

@@ -69,16 +69,13 @@ fn one_clock_discipline_must_run() {
 #[test]
 fn netfilter_modules_are_matched_by_whole_names() {
     let id = "service.netfilter";
-    let modules = |text: &str| guide().knob("/proc/modules", text);
-    modules("sfc 1 0 - Live 0x0\nnf_conntrack_helper_x 1 0 - Live 0x0").says(id, Verdict::Good, &[]);
-    modules("nf_conntrack 172032 1 nf_nat, Live 0x0\nsfc 1 0 - Live 0x0").says(
-        id,
-        Verdict::Wrong,
-        &["loaded: nf_conntrack"],
-    );
-    modules("").says(id, Verdict::Good, &[]);
-    guide().reading("/proc/modules", Reading::Absent).says(id, Verdict::Unknown, &[]);
-    guide().reading("/proc/modules", Reading::Denied).says(id, Verdict::Unknown, &["root"]);
+    let read = |modules| guide().with(|bench| bench.host.kernel.modules = modules);
+    let loaded = |names: &[&str]| read(Reading::Known(names.iter().map(ToString::to_string).collect()));
+    loaded(&["sfc", "nf_conntrack_helper_x"]).says(id, Verdict::Good, &[]);
+    loaded(&["nf_conntrack", "sfc"]).says(id, Verdict::Wrong, &["loaded: nf_conntrack"]);
+    loaded(&[]).says(id, Verdict::Good, &[]);
+    read(Reading::Absent).says(id, Verdict::Unknown, &[]);
+    read(Reading::Denied).says(id, Verdict::Unknown, &["root"]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //!
 //! Overwritten are: the host's name and domain wherever they stand as words; hardware addresses but for the maker's
 //! half; UUIDs; serial numbers, asset tags and the like in files of their own and in the SMBIOS tables; machine and
-//! boot ids; and on command lines and in configuration files IP addresses, secrets and names of network roots.
+//! boot ids; the addresses of kernel modules; and on command lines and in configuration files IP addresses, secrets and names of network roots.
 //! Names of files are changed only where they hold hardware addresses or UUIDs.
 
 mod cmdline;
@@ -21,6 +21,9 @@ const NAME_CHARS_MIN: usize = 3;
 /// The SMBIOS table; a copy of each structure stands below the folder.
 const SMBIOS_TABLE: &str = "/sys/firmware/dmi/tables/DMI";
 const SMBIOS_ENTRIES: &str = "/sys/firmware/dmi/entries/";
+
+/// Shows root where each module was loaded, which helps an attacker.
+const MODULES: &str = "/proc/modules";
 
 /// What is overwritten in one capture.
 #[derive(Debug, Default)]
@@ -86,6 +89,9 @@ impl Redactor {
         if identity::is_identity(path) {
             pattern::blank(bytes);
             return;
+        }
+        if path == MODULES {
+            pattern::kernel_addresses(bytes);
         }
         if cmdline::is_command_line(path) {
             cmdline::redact(bytes);

@@ -138,6 +138,17 @@ fn number_over(digits: &mut [u8], number: u64) {
     }
 }
 
+/// Zeroes the digits of every number that begins with "0x".
+pub(super) fn kernel_addresses(bytes: &mut [u8]) {
+    let mut rest = bytes;
+    while let Some(at) = rest.windows(2).position(|pair| pair == b"0x") {
+        let digits = &mut rest[at + 2..];
+        let length = digits.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+        digits[..length].fill(b'0');
+        rest = &mut digits[length..];
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -189,5 +200,12 @@ mod tests {
                 prop_assert_eq!(changed.len(), original.len());
             }
         }
+    }
+
+    #[test]
+    fn addresses_of_modules_are_zeroed() {
+        let mut text = b"virtio_net 73728 0 - Live 0xffffffffc0d06000\nsfc 1 0 - Live 0x12 0x".to_vec();
+        kernel_addresses(&mut text);
+        assert_eq!(text, b"virtio_net 73728 0 - Live 0x0000000000000000\nsfc 1 0 - Live 0x00 0x");
     }
 }

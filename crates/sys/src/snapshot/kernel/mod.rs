@@ -7,6 +7,7 @@ mod sysctl_files;
 use super::words;
 use crate::Root;
 use lowlat_model::{Reading, cmdline::CommandLine, snapshot::KernelFacts};
+use std::collections::BTreeSet;
 
 pub(super) fn read(root: &Root) -> KernelFacts {
     let release = identity::release(root);
@@ -22,6 +23,7 @@ pub(super) fn read(root: &Root) -> KernelFacts {
         load_average: load_average(root),
         uptime_s: uptime(root),
         distribution: identity::distribution(root),
+        modules: modules(root),
         sysctl_files: sysctl_files::read(root),
         release,
         build,
@@ -37,6 +39,12 @@ fn is_realtime(root: &Root, build: &Reading<String>) -> Reading<bool> {
         _ => None,
     });
     told.or(|| build.as_ref().map(|line| line.contains("PREEMPT_RT") || line.contains("PREEMPT RT")))
+}
+
+/// The first word of each line of /proc/modules.
+fn modules(root: &Root) -> Reading<BTreeSet<String>> {
+    let name = |line: &str| line.split_ascii_whitespace().next().map(str::to_owned);
+    root.read("/proc/modules").map(|text| text.lines().filter_map(name).collect())
 }
 
 /// "0.52 0.58 0.59 1/467 12345": over 1, 5 and 15 minutes.
