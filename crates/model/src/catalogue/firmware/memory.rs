@@ -71,7 +71,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
                  sooner than 3200 MT/s out of step. On other processors the highest speed is best.",
         cost: "2933 MT/s carries less bandwidth than 3200 MT/s.",
         impact: Impact::Medium,
-        effective: "dmidecode -t17: Configured Memory Speed",
+        effective: "dmidecode -t17: Configured Memory Speed.",
         trading: Want::Derived(judges_memory::wanted_memory_frequency),
         guide: Want::Value("Auto"),
         hazard: "The guide's own chapter 2 advises 2933 MT/s for latency when bandwidth is not the limit; Auto runs \
@@ -126,7 +126,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
                  memory.",
         cost: "The kernel cannot encrypt memory.",
         risk: Risk::Security,
-        effective: "the flag sme is missing from /proc/cpuinfo",
+        effective: "the flag sme is missing from /proc/cpuinfo.",
         trading: Want::Value("Disabled"),
         guide: Want::Value("Disabled"),
         hazard: "A security decision: some data centres require encrypted memory.",
@@ -157,7 +157,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
                  the whole processor. More bring the nearest memory closer, for programs that place each thread beside \
                  its memory and its NIC.",
         cost: "One domain: the average way to memory, never the shortest.",
-        effective: "numactl -H: nodes with CPUs per package",
+        effective: "numactl -H: nodes with CPUs per package.",
         trading: Want::Value("One memory domain per socket"),
         guide: Want::Value("One memory domain per socket"),
         hazard: "The guide tested only this value. Four domains have the shortest way to local memory; measure both when \
@@ -171,7 +171,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         name: "Last-Level Cache (LLC) As NUMA Node",
         reason: "Shows each last-level cache as a NUMA node of its own. Schedulers then see cache borders; tools that \
                  count nodes, spread huge pages or place memory see many small nodes for one memory.",
-        effective: "nodes with CPUs are fewer than last-level caches",
+        effective: "nodes with CPUs are fewer than last-level caches.",
         trading: Want::Value("Disabled"),
         guide: Want::Value("Disabled"),
         judge: judges_memory::llc_as_node,
@@ -184,7 +184,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         reason: "Advanced ECC corrects errors in place. The other modes mirror memory or keep spare ranks, and take \
                  capacity or bandwidth for it.",
         risk: Risk::Ras,
-        effective: "the start-up screen shows Advanced ECC Support",
+        effective: "the start-up screen shows Advanced ECC Support.",
         trading: Want::Value("Advanced ECC Support"),
         guide: Want::Value("Advanced ECC Support"),
         sources: &["guide 57037 section 3.2.2, start-up screen"],

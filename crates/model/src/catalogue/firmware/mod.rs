@@ -26,7 +26,7 @@ const ROW: Setting = Setting {
     layer: Layer::Firmware,
     needs_reboot: true,
     impact: Impact::Low,
-    effective: "read it back in the BIOS set-up or over Redfish after a full restart; a change stays pending until then",
+    effective: "read it back in the BIOS set-up or over Redfish after a full restart; a change stays pending until then.",
     judge: judges::not_visible,
     ..Setting::BLANK
 };

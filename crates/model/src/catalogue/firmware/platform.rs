@@ -68,7 +68,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         name: "Boot Mode",
         reason: "UEFI start-up. The legacy mode hides UEFI variables \
                  and Secure Boot from the operating system.",
-        effective: "/sys/firmware/efi exists",
+        effective: "/sys/firmware/efi exists.",
         trading: Want::Value("UEFI Mode"),
         guide: Want::Value("UEFI Mode"),
         judge: judges::boot_mode,
@@ -132,7 +132,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         reason: "Shows the HPET to the operating system. The kernel checks the TSC against it; without a second clock a \
                  drifting TSC goes unnoticed. Reading time from the HPET itself is slow, so it must not be the clock in \
                  use (sysfs.clocksource).",
-        effective: "hpet is listed in /sys/devices/system/clocksource/clocksource0/available_clocksource",
+        effective: "hpet is listed in /sys/devices/system/clocksource/clocksource0/available_clocksource.",
         trading: Want::Value("Enabled"),
         guide: Want::Value("Enabled"),
         judge: judges::hpet,
@@ -162,7 +162,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         cost: "More fan power, noise and wear.",
         risk: Risk::Power,
         impact: Impact::Medium,
-        effective: "core_throttle_count and package_throttle_count stand still under load (Intel); the clock holds under load",
+        effective: "core_throttle_count and package_throttle_count stand still under load (Intel); the clock holds under load.",
         trading: Want::OneOf(&["Increased Cooling", "Maximum Cooling", "Enhanced CPU Cooling"]),
         guide: Want::Value("Increased Cooling"),
         sources: THERMAL_CONFIG,
@@ -239,7 +239,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         name: "BIOS version and date",
         reason: "Firmware versions change timing and defaults. Two servers compare only when their version is known; the \
                  guide's figures belong to BIOS A42 1.24 of 04/29/2020.",
-        effective: "xsos --bios, or the decoded SMBIOS type 0",
+        effective: "xsos --bios, or the decoded SMBIOS type 0.",
         trading: Want::State("known"),
         guide: Want::State("known"),
         judge: judges::bios_version,

@@ -13,7 +13,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         cost: "Static High Performance: every core draws full power all the time, idle ones too.",
         risk: Risk::Power,
         impact: Impact::Medium,
-        effective: "the start-up screen shows Power Regulator Mode; the clock of every CPU stays at its highest",
+        effective: "the start-up screen shows Power Regulator Mode; the clock of every CPU stays at its highest.",
         trading: Want::OneOf(&["Static High Performance Mode", "OS Control Mode"]),
         guide: Want::Value("Static High Performance Mode"),
         judge: judges::power_regulator,
@@ -28,7 +28,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         cost: "More idle power and heat; idle cores no longer leave power for the boost of busy ones.",
         risk: Risk::Power,
         impact: Impact::Medium,
-        effective: "/sys/devices/system/cpu/cpu*/cpuidle lists no state beyond POLL and C1",
+        effective: "/sys/devices/system/cpu/cpu*/cpuidle lists no state beyond POLL and C1.",
         trading: Want::OneOf(&["No C-states", "C1 State"]),
         guide: Want::Value("No C-states"),
         hazard: "The kernel may bring its own idle states (intel_idle) or forbid them per CPU; with sysfs.cpuidle the \
@@ -76,7 +76,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         cost: "Disabled: gives up the clock above base. Enabled: the clock depends on what other cores do.",
         risk: Risk::Power,
         impact: Impact::Medium,
-        effective: "/sys/devices/system/cpu/cpufreq/boost, or the negated intel_pstate/no_turbo",
+        effective: "/sys/devices/system/cpu/cpufreq/boost, or the negated intel_pstate/no_turbo.",
         trading: Want::Nothing,
         guide: Want::Value("Disabled"),
         hazard: "The guide itself offers Enabled as an option, with the clock watched under load. Measure both: the \
@@ -112,7 +112,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
                  pcc-cpufreq). Each request goes through the firmware and one shared buffer.",
         trading: Want::Value("Disabled"),
         guide: Want::Value("Disabled"),
-        effective: "the frequency driver is not pcc-cpufreq",
+        effective: "the frequency driver is not pcc-cpufreq.",
         judge: judges::collaborative_power,
         sources: &[GUIDE, "HPE BIOS attribute registry: CollabPowerControl"],
         ..ROW

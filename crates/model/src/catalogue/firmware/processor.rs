@@ -9,7 +9,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         name: "Processor x2APIC Support",
         reason: "The interrupt controller mode that addresses more than 255 CPUs, and sends interrupts between CPUs by \
                  one register write.",
-        effective: "x2apic among the flags in /proc/cpuinfo",
+        effective: "x2apic among the flags in /proc/cpuinfo.",
         trading: Want::OneOf(&["Auto", "Enabled"]),
         guide: Want::Value("Auto"),
         judge: judges::x2apic,
@@ -24,7 +24,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         cost: "Half as many CPUs, and less throughput for the work that is not sensitive to latency.",
         risk: Risk::Power,
         impact: Impact::High,
-        effective: "/sys/devices/system/cpu/smt/control reads notsupported, off or forceoff",
+        effective: "/sys/devices/system/cpu/smt/control reads notsupported, off or forceoff.",
         trading: Want::Value("Disabled"),
         guide: Want::Value("Disabled"),
         judge: judges::smt,
@@ -85,7 +85,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         cost: "Enabled: mappings cost time unless the kernel passes devices through. Disabled: any device can write \
                anywhere, and drivers in user space (VFIO, DPDK) have no safe mode.",
         risk: Risk::Security,
-        effective: "/sys/class/iommu is empty when it is off",
+        effective: "/sys/class/iommu is empty when it is off.",
         trading: Want::Value("Enabled"),
         guide: Want::Value("Disabled"),
         hazard: "Without an IOMMU a device, or whoever controls one, can write to any memory; VFIO and DPDK lose their \
@@ -105,7 +105,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
                  on a trading host.",
         cost: "No virtual machines on this host.",
         guide: Want::Value("Disabled"),
-        effective: "the flag svm (Intel: vmx) is missing from /proc/cpuinfo on recent kernels",
+        effective: "the flag svm (Intel: vmx) is missing from /proc/cpuinfo on recent kernels.",
         judge: judges::virtualization_flag,
         sources: &[GUIDE, "kernel commit ef4d3bf19855 (5.6): VMX flag cleared when the BIOS disables it"],
         ..INERT
@@ -176,7 +176,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         name: "ACPI SLIT",
         reason: "The table that tells the operating system how far each NUMA node is from each other. Without it the \
                  kernel takes every other node for equally far.",
-        effective: "/sys/devices/system/node/node*/distance shows more than the kernel's stand-in values 10 and 20",
+        effective: "/sys/devices/system/node/node*/distance shows more than the kernel's stand-in values 10 and 20.",
         trading: Want::Value("Enabled"),
         guide: Want::Value("Enabled"),
         judge: judges_memory::slit,
@@ -189,7 +189,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         reason: "Tells the operating system which NUMA node each device hangs on. Without it nobody can put a thread \
                  beside its NIC, and drivers allocate their rings on any node.",
         impact: Impact::Medium,
-        effective: "numa_node of the NICs in /sys/bus/pci/devices is not -1",
+        effective: "numa_node of the NICs in /sys/bus/pci/devices is not -1.",
         trading: Want::Value("Enabled"),
         guide: Want::Value("Enabled"),
         judge: judges_memory::io_proximity,

@@ -18,7 +18,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
         name: "default_smp_affinity",
         reason: "An interrupt that is set up later (a driver reloaded, a device plugged in) starts with this mask. When it \
                  holds isolated CPUs, the interrupt may land on one.",
-        effective: "irqaffinity= on the command line sets it from the start; new interrupts show it in smp_affinity_list",
+        effective: "irqaffinity= on the command line sets it from the start; new interrupts show it in smp_affinity_list.",
         trading: Want::Derived(housekeeping),
         guide: Want::Nothing,
         judge: default_affinity,
@@ -30,7 +30,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
         name: "IRQBALANCE_BANNED_CPULIST",
         reason: "irqbalance moves interrupts again and again. CPUs that it is not told to leave out get some, whatever \
                  was set by hand.",
-        effective: "irqbalance --debug prints the banned CPUs; interrupts stay where they are",
+        effective: "irqbalance --debug prints the banned CPUs; interrupts stay where they are.",
         trading: Want::State("irqbalance stopped, or every isolated CPU banned"),
         guide: Want::Nothing,
         judge: irqbalance_banned,
@@ -45,7 +45,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
                  fails; only isolcpus=managed_irq (Linux 5.6), or fewer queues, keeps them off isolated CPUs.",
         cost: "Housekeeping CPUs serve the queues of the isolated ones.",
         needs_reboot: true,
-        effective: "/proc/irq/N/effective_affinity_list of managed interrupts holds no isolated CPU",
+        effective: "/proc/irq/N/effective_affinity_list of managed interrupts holds no isolated CPU.",
         trading: Want::State("no managed interrupt goes to an isolated CPU"),
         guide: Want::Nothing,
         judge: managed,
@@ -61,7 +61,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
         reason: "The interrupt of a queue runs the network stack for its packets. It belongs on a housekeeping CPU of the \
                  NIC's node, and the queues on different ones where there are several.",
         cost: "Housekeeping CPUs carry the network stack.",
-        effective: "/proc/irq/N/effective_affinity_list for each of the NIC's interrupts",
+        effective: "/proc/irq/N/effective_affinity_list for each of the NIC's interrupts.",
         trading: Want::State("on housekeeping CPUs of the NIC's node, spread over them"),
         guide: Want::Nothing,
         judge: spread_nic_queues,

@@ -23,7 +23,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
         name: "Configured Memory Speed",
         reason: "Memory that runs below its rating answers later and carries less. Causes are a mixed population, two \
                  modules on a channel, a processor that supports less, or a limit in the BIOS.",
-        effective: "dmidecode -t17: Configured Memory Speed equals Speed",
+        effective: "dmidecode -t17: Configured Memory Speed equals Speed.",
         trading: Want::State("every module at its rated speed, or 2933 MT/s on EPYC 7002"),
         guide: Want::State("every module at its rated speed, or 2933 MT/s on EPYC 7002"),
         judge: module_speed,
@@ -35,7 +35,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
         name: "Memory Device",
         reason: "Modules of different size, rank or speed keep channels from interleaving evenly: part of the memory \
                  lies behind fewer channels than the rest, and the slowest module sets the speed of all.",
-        effective: "dmidecode -t17 shows one size, rank and part number",
+        effective: "dmidecode -t17 shows one size, rank and part number.",
         trading: Want::State("modules of one kind"),
         guide: Want::State("modules of one kind"),
         judge: module_uniform,
@@ -48,7 +48,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
         reason: "A node with less memory than the others fills up first, and its threads then get remote memory. A node \
                  with none is remote from the start. The guide asks for even memory over the nodes.",
         impact: Impact::High,
-        effective: "numactl -H: the nodes have the same size",
+        effective: "numactl -H: the nodes have the same size.",
         trading: Want::State("the same on every node with CPUs"),
         guide: Want::State("the same on every node with CPUs"),
         judge: population_balance,
@@ -63,7 +63,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
         cost: "Local memory fills up instead.",
         needs_reboot: false,
         needs: Needs::since(5, 15),
-        effective: "pgdemote_kswapd and pgdemote_direct in /proc/vmstat stand still",
+        effective: "pgdemote_kswapd and pgdemote_direct in /proc/vmstat stand still.",
         reads: &["/sys/kernel/mm/numa/demotion_enabled"],
         trading: Want::OneOf(&["false", "0"]),
         guide: Want::Nothing,

@@ -26,7 +26,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
                  comes alone waits in vain.",
         cost: "More interrupts on the housekeeping CPUs under load.",
         impact: Impact::High,
-        effective: "ethtool -c IF; round trips over the kernel's stack fall",
+        effective: "ethtool -c IF; round trips over the kernel's stack fall.",
         trading: Want::Value("0"),
         judge: rx_usecs,
         sources: &[COALESCING, ONLOAD],
@@ -38,7 +38,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
         reason: "The driver changes rx-usecs by itself as the load changes, so that the delay of a packet depends on the \
                  traffic before it, and a value set by hand does not last.",
         cost: "More interrupts on the housekeeping CPUs under load.",
-        effective: "ethtool -c IF shows Adaptive RX: off",
+        effective: "ethtool -c IF shows Adaptive RX: off.",
         trading: Want::Value("off"),
         judge: adaptive_rx,
         sources: &[COALESCING, ONLOAD],
@@ -50,7 +50,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
         reason: "Each receive queue has an interrupt, and each interrupt needs a CPU that may be interrupted. More queues \
                  than housekeeping CPUs are more interrupts to keep off the isolated ones, and gain nothing.",
         cost: "Fewer CPUs share the kernel's network stack.",
-        effective: "ethtool -l IF; one interrupt per queue in /proc/interrupts",
+        effective: "ethtool -l IF; one interrupt per queue in /proc/interrupts.",
         trading: Want::Derived(queues_max),
         judge: queue_count,
         sources: &[SCALING, "Xilinx-CNS/onload issue 50: RSS ignores isolated cores"],
@@ -62,7 +62,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
         reason: "Receive packet steering sends packets to other CPUs by an interrupt between processors, and runs the \
                  network stack there. Isolated CPUs in the mask get both.",
         impact: Impact::High,
-        effective: "the NET_RX row of /proc/softirqs stands still on isolated CPUs",
+        effective: "the NET_RX row of /proc/softirqs stands still on isolated CPUs.",
         trading: Want::State("no isolated CPU in any mask"),
         judge: rps,
         sources: &[SCALING],
@@ -75,7 +75,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
                  housekeeping CPUs waits for the lock of that queue while they send.",
         cost: "A queue is kept for the senders.",
         impact: Impact::Low,
-        effective: "cat /sys/class/net/IF/queues/tx-*/xps_cpus",
+        effective: "cat /sys/class/net/IF/queues/tx-*/xps_cpus.",
         trading: Want::State("no queue serves isolated and housekeeping CPUs"),
         judge: xps,
         sources: &[SCALING],
@@ -87,7 +87,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
         reason: "The NIC or its driver merges packets of one flow before the stack sees them: the first waits for the \
                  next, and their arrival times are lost.",
         cost: "The stack handles more packets under bulk traffic.",
-        effective: "ethtool -k IF: large-receive-offload and rx-gro-hw are off",
+        effective: "ethtool -k IF: large-receive-offload and rx-gro-hw are off.",
         trading: Want::Value("off"),
         judge: lro,
         sources: &[
@@ -101,7 +101,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
         name: "gro_flush_timeout",
         reason: "Holds merged packets back until this many nanoseconds have passed, so that more can join. 0 passes them \
                  up at the end of each poll. Only sockets that busy-poll by preference (SO_PREFER_BUSY_POLL) need more.",
-        effective: "cat /sys/class/net/IF/gro_flush_timeout",
+        effective: "cat /sys/class/net/IF/gro_flush_timeout.",
         reads: &["/sys/class/net/*/gro_flush_timeout", "/sys/class/net/*/napi_defer_hard_irqs"],
         trading: Want::Value("0"),
         judge: gro_flush_timeout,
@@ -113,7 +113,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
         name: "napi_defer_hard_irqs",
         reason: "After an empty poll the NIC's interrupt stays off and a timer of gro_flush_timeout polls instead. A packet \
                  that comes meanwhile waits for the timer, unless a socket busy-polls.",
-        effective: "cat /sys/class/net/IF/napi_defer_hard_irqs",
+        effective: "cat /sys/class/net/IF/napi_defer_hard_irqs.",
         needs: Needs::since(5, 8),
         reads: &["/sys/class/net/*/gro_flush_timeout", "/sys/class/net/*/napi_defer_hard_irqs"],
         trading: Want::Value("0"),

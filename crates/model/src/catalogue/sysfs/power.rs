@@ -23,7 +23,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
                  CPUs may use POLL and C1 only.",
         cost: "More power and heat on the isolated CPUs, which leaves less for the boost of others.",
         impact: Impact::High,
-        effective: "the usage counters of the deeper states in cpuidle/state*/usage stand still on the isolated CPUs",
+        effective: "the usage counters of the deeper states in cpuidle/state*/usage stand still on the isolated CPUs.",
         trading: Want::State("no idle state deeper than C1 enabled on isolated CPUs"),
         guide: Want::State("no idle state deeper than C1 enabled on isolated CPUs"),
         hazard: "The guide does it three times on the command line (idle=poll, cpuidle.off=1, processor.max_cstate=0) and \
@@ -39,7 +39,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
                  longer to leave. Onload, tuned and many trading systems do so.",
         cost: "It holds for all CPUs, housekeeping too, and ends when the process does.",
         impact: Impact::Low,
-        effective: "the process that holds it shows in lsof /dev/cpu_dma_latency",
+        effective: "the process that holds it shows in lsof /dev/cpu_dma_latency.",
         trading: Want::State("held low by a running process, unless the deeper states are disabled"),
         guide: Want::Nothing,
         judge: dma_latency,
@@ -53,7 +53,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
         reason: "The frequency driver carries the governor's wishes to the hardware. Drivers that ask the firmware for \
                  each change (pcc-cpufreq) go through one shared buffer and do not scale with CPUs.",
         impact: Impact::Low,
-        effective: "cpupower frequency-info",
+        effective: "cpupower frequency-info.",
         reads: &["/sys/devices/system/cpu/amd_pstate/status", "/sys/devices/system/cpu/intel_pstate/status"],
         trading: Want::State("a driver that reaches the hardware directly, or the firmware in charge"),
         guide: Want::Nothing,
@@ -72,7 +72,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
                  the next message at a low clock. The governor performance asks for the highest all the time.",
         cost: "More power on the isolated CPUs.",
         impact: Impact::Medium,
-        effective: "turbostat or cpupower monitor shows one clock on the isolated CPUs under light and heavy load",
+        effective: "turbostat or cpupower monitor shows one clock on the isolated CPUs under light and heavy load.",
         trading: Want::State(
             "scaling_min_freq = scaling_max_freq, or governor performance, on isolated CPUs",
         ),
@@ -88,7 +88,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
                  AMD CPPC). Anything but performance lets it slow down.",
         cost: "More power on the isolated CPUs.",
         impact: Impact::Medium,
-        effective: "cpupower frequency-info; the hint goes back when a driver changes its mode",
+        effective: "cpupower frequency-info; the hint goes back when a driver changes its mode.",
         trading: Want::Value("performance"),
         guide: Want::Nothing,
         judge: preference,
@@ -105,7 +105,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
         reason: "When some isolated CPUs may boost and others may not, the same thread runs at another speed after it \
                  moves, and measurements of one CPU say nothing about the next.",
         impact: Impact::Low,
-        effective: "every cpufreq/policy*/boost of the isolated CPUs reads the same",
+        effective: "every cpufreq/policy*/boost of the isolated CPUs reads the same.",
         reads: &["/sys/devices/system/cpu/cpufreq/boost", "/sys/devices/system/cpu/cpufreq/policy*/boost"],
         trading: Want::State("the same on every isolated CPU"),
         guide: Want::Nothing,

@@ -31,9 +31,15 @@ fn every_setting_is_complete() {
         assert!(!setting.sources.is_empty(), "{id} has no source");
         assert!(setting.sources.iter().all(|source| !source.is_empty()), "{id} has an empty source");
         assert!(!setting.reason.is_empty(), "{id} has no reason");
-        for text in [setting.reason, setting.cost, setting.hazard] {
+        for text in [setting.reason, setting.cost, setting.hazard, setting.effective] {
             assert!(text.is_empty() || text.ends_with('.'), "{id}: \"{text}\" ends without a full stop");
-            assert!(!text.contains("  "), "{id}: \"{text}\" has two spaces in a row");
+            assert!(
+                !text.contains("  ") && !text.contains('\n'),
+                "{id}: \"{text}\" has white space in a row"
+            );
+        }
+        if setting.risk != Risk::None && setting.layer != Layer::Firmware {
+            assert!(!setting.cost.is_empty(), "{id} has a risk without a cost");
         }
         let is_wanted = Profile::ALL.iter().any(|profile| !matches!(setting.want(*profile), Want::Nothing));
         assert!(is_wanted, "{id} is wanted in no profile");

@@ -4,11 +4,13 @@
 //! Overwritten are: the host's name and domain wherever they stand as words; hardware addresses but for the maker's
 //! half; UUIDs; serial numbers, asset tags and the like in files of their own and in the SMBIOS tables; machine and
 //! boot ids; the addresses of kernel modules; and on command lines and in configuration files IP addresses, secrets and names of network roots.
+//! Of configuration files comments go, and of unit files all but the headings of their sections.
 //! Names of files are changed only where they hold hardware addresses or UUIDs.
 
 mod cmdline;
 mod identity;
 mod pattern;
+mod prose;
 
 use super::assemble::CaptureTree;
 use crate::smbios;
@@ -89,6 +91,9 @@ impl Redactor {
         if identity::is_identity(path) {
             pattern::blank(bytes);
             return;
+        }
+        if prose::is_configuration(path) {
+            prose::cut(path, bytes);
         }
         if path == MODULES {
             pattern::kernel_addresses(bytes);

@@ -319,29 +319,3 @@ fn the_good_host_has_no_fault_in_these_families() {
         );
     }
 }
-
-#[test]
-fn every_row_explains_itself() {
-    for setting in ids() {
-        let id = setting.id;
-        assert!(
-            id.starts_with(&format!("{}.", setting.layer.word())),
-            "{id}: its layer is {}",
-            setting.layer.word()
-        );
-        assert!(
-            !setting.name.is_empty() && !setting.effective.is_empty() && !setting.sources.is_empty(),
-            "{id}"
-        );
-        assert!(setting.reason.ends_with('.'), "{id}: {}", setting.reason);
-        assert!(setting.cost.is_empty() || setting.cost.ends_with('.'), "{id}: {}", setting.cost);
-        assert!(setting.hazard.is_empty() || setting.hazard.ends_with('.'), "{id}: {}", setting.hazard);
-        for text in [setting.reason, setting.cost, setting.hazard, setting.effective] {
-            assert!(!text.contains("  ") && !text.contains('\n'), "{id}: folded white space: {text}");
-        }
-        if setting.risk != crate::catalogue::Risk::None && setting.layer != crate::catalogue::Layer::Firmware
-        {
-            assert!(!setting.cost.is_empty(), "{id}: a risk without a cost");
-        }
-    }
-}
