@@ -50,7 +50,7 @@ fn axes(x: &LogScale, y: &LogScale) -> Markup {
         g class="axis" {
             @for (power, at) in y.decades() {
                 line class="grid" x1=(px(x.start)) x2=(px(x.end)) y1=(px(at)) y2=(px(at)) {}
-                text x=(px(x.start - 10.0)) y=(px(at + 4.0)) text-anchor="end" { (count(ten_to(power))) }
+                text x=(px(x.start - 10.0)) y=(px(at + 4.0)) text-anchor="end" { (decade(ten_to(power))) }
             }
             line class="tick" x1=(px(x.start)) x2=(px(x.end)) y1=(px(BASE)) y2=(px(BASE)) {}
             text x=(px(x.start - 10.0)) y=(px(BASE + 4.0)) text-anchor="end" { "0" }
@@ -134,4 +134,12 @@ fn labels(all: &[CpuFigures<'_>], x: &LogScale) -> Markup {
         });
     }
     html! { @for mark in marks { (mark) } }
+}
+
+/// A power of ten as the axis shows it: 10, 1 k, 100 k, 10 M.
+fn decade(number: u64) -> String {
+    const UNITS: [(u64, &str); 4] =
+        [(1_000_000_000_000, "T"), (1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")];
+    let unit = UNITS.into_iter().find(|(size, _)| number >= *size);
+    unit.map_or_else(|| number.to_string(), |(size, letter)| format!("{} {letter}", number / size))
 }
