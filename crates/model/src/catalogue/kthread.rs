@@ -121,6 +121,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         name: "group.rcub",
         reason: "The guide raises the threads that boost blocked RCU readers to SCHED_FIFO. They exist only in kernels \
                  with RCU priority boosting.",
+        cost: "The threads run before every real-time thread of a lower priority.",
         risk: Risk::Availability,
         impact: Impact::Low,
         needs: Needs::ANY.with_config(&["RCU_BOOST"]),

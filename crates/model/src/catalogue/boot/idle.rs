@@ -109,7 +109,9 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
         name: "pcie_aspm=",
         reason: "Keeps the kernel's hands off the power saving of PCI Express links. Links that firmware left in power \
                  saving stay there; the state of each link is what counts.",
-        risk: Risk::Power,
+        cost: "The kernel no longer handles PCI Express hotplug, and network interfaces that are named by slot change their \
+               names.",
+        risk: Risk::Availability,
         effective: "Link Control of each device shows ASPM Disabled (lspci -vv).",
         guide: Want::Value("off"),
         hazard: "off does not switch power saving off: it leaves every link as firmware set it. \

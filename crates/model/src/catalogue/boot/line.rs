@@ -1,6 +1,6 @@
 //! The command line as a whole: words that get lost on the way, and room in the boot loader's file.
 
-use super::super::{Context, Impact, Judgement, Risk, Setting, Verdict, Want, judge, tuned};
+use super::super::{Context, Impact, Judgement, Setting, Verdict, Want, judge, tuned};
 use super::{BOOT, GUIDE, HAZARDS};
 use crate::{CpuSet, Profile, Reading};
 
@@ -40,7 +40,6 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
         name: "grubenv",
         reason: "GRUB's environment block holds 1,024 bytes for everything. A line that names each CPU does not fit on \
                  a large host, and the write fails: the host then boots with the old parameters or none.",
-        risk: Risk::Availability,
         impact: Impact::Medium,
         effective: "The line in grubenv is the line in /proc/cmdline after the reboot.",
         reads: GRUBENVS,

@@ -1,5 +1,6 @@
 //! The command line: tokens, lists, and what the kernel made of them.
 
+use super::guide_rows::TOKENS;
 use crate::catalogue::testing::{Bench, GUIDE_LINE, list};
 use crate::catalogue::{Layer, Profile, Verdict, settings};
 use crate::snapshot::{CpusetPartition, HugePages, IdleState, SchedPolicy};
@@ -28,30 +29,8 @@ fn the_guides_own_line_has_no_wrong_row_in_the_guides_profile() {
 
 #[test]
 fn each_token_of_the_guide_is_missed_when_it_is_gone() {
-    let tokens = [
-        "selinux",
-        "mce",
-        "ipv6.disable",
-        "audit",
-        "nmi_watchdog",
-        "hugepagesz",
-        "hugepages",
-        "default_hugepagesz",
-        "transparent_hugepage",
-        "tsc",
-        "pcie_aspm",
-        "cpuidle.off",
-        "rcu_nocb_poll",
-        "idle",
-        "processor.max_cstate",
-        "nohz",
-        "nohz_full",
-        "rcu_nocbs",
-        "tuned.non_isolcpus",
-        "nosoftlockup",
-        "quiet",
-    ];
-    for token in tokens {
+    // On an AMD host intel_pstate does not apply, there or gone.
+    for token in TOKENS.into_iter().filter(|token| *token != "intel_pstate") {
         let is_it = |word: &&str| word.split('=').next() == Some(token);
         let line: Vec<&str> = GUIDE_LINE.split_whitespace().filter(|word| !is_it(word)).collect();
         assert!(line.len() < GUIDE_LINE.split_whitespace().count(), "{token} was on the line");

@@ -27,7 +27,7 @@ const SYSCTLS: [&str; 20] = [
 ];
 
 /// Section 4.3.2.1.1: the command line, with what cpu-partitioning appends.
-const TOKENS: [&str; 22] = [
+pub(super) const TOKENS: [&str; 22] = [
     "quiet",
     "selinux",
     "mce",

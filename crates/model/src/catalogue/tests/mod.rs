@@ -10,7 +10,7 @@ mod sysctl;
 mod tuned;
 
 use super::testing::Bench;
-use super::{Layer, Profile, Verdict, Want, settings};
+use super::{Layer, Profile, Risk, Verdict, Want, settings};
 use crate::{Reading, audit::Audit};
 use std::collections::BTreeSet;
 

@@ -19,21 +19,19 @@ pub(super) fn cut(path: &str, bytes: &mut Vec<u8>) {
 }
 
 fn headings(text: &str) -> String {
-    let is_heading = |line: &&str| line.starts_with('[') && line.ends_with(']');
-    let kept: String =
-        text.lines().map(str::trim).filter(is_heading).map(|line| format!("{line}\n")).collect();
+    let mut kept = String::new();
+    for line in text.lines().map(str::trim).filter(|line| line.starts_with('[') && line.ends_with(']')) {
+        kept.push_str(line);
+        kept.push('\n');
+    }
     // An empty unit file is a mask; one without sections is not.
     if kept.is_empty() && !text.is_empty() { "\n".into() } else { kept }
 }
 
 fn without_comments(text: &str) -> String {
     let is_comment = |line: &str| line.trim_start().starts_with(['#', ';']);
-    let mut kept: String =
-        text.lines().map(|line| if is_comment(line) { "\n".into() } else { format!("{line}\n") }).collect();
-    if !text.ends_with('\n') {
-        kept.pop();
-    }
-    kept
+    let kept: Vec<&str> = text.split('\n').map(|line| if is_comment(line) { "" } else { line }).collect();
+    kept.join("\n")
 }
 
 #[cfg(test)]
