@@ -1,4 +1,4 @@
-//! Every table row of guide 57037 that this catalogue half covers, as a literal list: each must have an id.
+//! Every row of guide 57037's sysctl, command line, TuneD and script tables, as a literal list: each must have an id.
 
 use crate::catalogue::{Profile, Want, find};
 
