@@ -14,6 +14,13 @@ fn refused(arguments: &[&str], parts: &[&str]) {
     }
 }
 
+/// An answer, with findings or without: exit code 0 or 1.
+fn answered(arguments: &[&str], root: &str) {
+    let output = common::lowlat(&[arguments, &["--root", root]].concat());
+    let said = common::text(&output.stderr);
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{arguments:?}: {said}");
+}
+
 #[test]
 fn roots_that_are_no_host_are_refused() {
     let dir = tempfile::tempdir().unwrap();
@@ -52,12 +59,7 @@ fn a_host_without_sys_is_judged_with_what_there_is() {
     for arguments in
         [&["audit"][..], &["host", "show"], &["cpus", "housekeeping"], &["host", "show", "--json"]]
     {
-        let output = common::lowlat(&[arguments, &["--root", &root]].concat());
-        assert!(
-            matches!(output.status.code(), Some(0 | 1)),
-            "{arguments:?}: {}",
-            common::text(&output.stderr)
-        );
+        answered(arguments, &root);
     }
 }
 
@@ -99,12 +101,7 @@ fn junk_in_any_file_is_an_answer() {
     }
     let root = dir.path().display().to_string();
     for arguments in [&["audit", "--all"][..], &["host", "show"], &["cpus", "isolated", "--why"]] {
-        let output = common::lowlat(&[arguments, &["--root", &root]].concat());
-        assert!(
-            matches!(output.status.code(), Some(0 | 1)),
-            "{arguments:?}: {}",
-            common::text(&output.stderr)
-        );
+        answered(arguments, &root);
     }
 }
 

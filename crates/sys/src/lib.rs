@@ -2,6 +2,7 @@
 //! [`lowlat_model::HostSnapshot`]; they do not judge.
 
 pub mod capture;
+pub mod proc_stat;
 pub mod root;
 pub mod smbios;
 pub mod snapshot;

@@ -1,12 +1,10 @@
 //! Time that the hypervisor took, per CPU, from /proc/stat.
 
 use lowlat_model::{CpuId, Reading};
-use lowlat_sys::Root;
+use lowlat_sys::{Root, proc_stat::steal_of_line};
 use std::collections::BTreeMap;
 
 const STAT: &str = "/proc/stat";
-/// Where `steal` stands after the CPU's name (Documentation/filesystems/proc.rst, since Linux 2.6.11).
-const STEAL_FIELD: usize = 7;
 
 /// Steal of each CPU, in ticks of the kernel's accounting (10 ms on nearly all kernels).
 #[derive(Debug, Clone)]
@@ -40,12 +38,11 @@ impl Steal {
 fn parse(text: &str) -> Option<BTreeMap<CpuId, u64>> {
     let mut cpus = BTreeMap::new();
     for line in text.lines() {
-        let mut words = line.split_ascii_whitespace();
-        let Some(number) = words.next().and_then(|name| name.strip_prefix("cpu")) else { break };
-        if number.is_empty() {
-            continue;
+        match line.split_ascii_whitespace().next() {
+            Some("cpu") => {}
+            Some(name) if name.starts_with("cpu") => cpus.extend([steal_of_line(line)?]),
+            _ => break,
         }
-        cpus.insert(number.parse().ok()?, words.nth(STEAL_FIELD)?.parse().ok()?);
     }
     (!cpus.is_empty()).then_some(cpus)
 }

@@ -1,9 +1,8 @@
 //! Reads whether the host is virtual, and what the hypervisor took.
 
 use super::{cpu, cpuinfo::CpuInfo};
-use crate::Root;
-use lowlat_model::{CPU_ID_MAX, Reading, snapshot::Virtualization};
-use std::collections::BTreeMap;
+use crate::{Root, proc_stat::steal_of_line};
+use lowlat_model::{Reading, snapshot::Virtualization};
 
 const DMI: &str = "/sys/class/dmi/id";
 const DEVICE_TREE: &str = "/proc/device-tree/hypervisor";
@@ -43,7 +42,11 @@ pub(super) fn read(root: &Root) -> Virtualization {
         Reading::Known(true) => read_signature(root).or(|| Reading::from_option(named)),
         _ => Reading::Absent,
     };
-    Virtualization { is_virtual, hypervisor, steal_ticks: steal_ticks(root.read("/proc/stat").text()) }
+    Virtualization {
+        is_virtual,
+        hypervisor,
+        steal_ticks: root.read("/proc/stat").text().lines().filter_map(steal_of_line).collect(),
+    }
 }
 
 /// The hypervisor's name from files.
@@ -112,17 +115,6 @@ fn cpuid_signature() -> Reading<Vec<u8>> {
     Reading::Absent
 }
 
-/// The eighth number behind each "cpuN" of /proc/stat.
-fn steal_ticks(stat: &str) -> BTreeMap<u32, u64> {
-    stat.lines()
-        .filter_map(|line| {
-            let mut words = line.split_ascii_whitespace();
-            let cpu = words.next()?.strip_prefix("cpu")?.parse().ok().filter(|cpu| *cpu <= CPU_ID_MAX)?;
-            Some((cpu, words.nth(7)?.parse().ok()?))
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,9 +172,8 @@ mod tests {
 
     #[test]
     fn steal_is_the_eighth_number() {
-        let steal = steal_ticks(
-            "cpu  1 2 3 4 5 6 7 800 9\ncpu0 1 2 3 4 5 6 7 8 9 10\ncpu1 1 2\ncpu2 1 2 3 4 5 6 7 x\n",
-        );
-        assert_eq!(steal, BTreeMap::from([(0, 8)]));
+        let stat = "cpu  1 2 3 4 5 6 7 800 9\ncpu0 1 2 3 4 5 6 7 8 9 10\ncpu1 1 2\ncpu2 1 2 3 4 5 6 7 x\n";
+        let steal = read(&TestTree::new().file("/proc/stat", stat).root()).steal_ticks;
+        assert_eq!(steal, std::collections::BTreeMap::from([(0, 8)]));
     }
 }

@@ -1,0 +1,34 @@
+//! /proc/stat: what the kernel counts of each CPU's time.
+
+use lowlat_model::{CPU_ID_MAX, CpuId};
+
+/// Where `steal` stands after the CPU's name (Documentation/filesystems/proc.rst, since Linux 2.6.11).
+const STEAL_FIELD: usize = 7;
+
+/// The CPU of a line "cpuN …" and the time that the hypervisor took from it since boot, in clock ticks. None for the
+/// line of all CPUs together and for every line that is not such a one.
+pub fn steal_of_line(line: &str) -> Option<(CpuId, u64)> {
+    let mut words = line.split_ascii_whitespace();
+    let cpu = words.next()?.strip_prefix("cpu")?.parse().ok().filter(|cpu| *cpu <= CPU_ID_MAX)?;
+    Some((cpu, words.nth(STEAL_FIELD)?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_eighth_number_is_steal() {
+        assert_eq!(steal_of_line("cpu12 1 2 3 4 5 6 7 8 9 10"), Some((12, 8)));
+        for line in [
+            "cpu  1 2 3 4 5 6 7 8",
+            "cpu0 1 2 3",
+            "cpu0 1 2 3 4 5 6 7 x",
+            "cpu70000 1 2 3 4 5 6 7 8",
+            "intr 1",
+            "",
+        ] {
+            assert_eq!(steal_of_line(line), None, "{line}");
+        }
+    }
+}
