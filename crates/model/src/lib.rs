@@ -16,6 +16,7 @@ mod role;
 pub mod snapshot;
 pub mod statistics;
 pub mod topology;
+pub mod trace;
 
 pub use allocation::Allocation;
 pub use catalogue::Profile;

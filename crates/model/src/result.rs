@@ -1,6 +1,10 @@
 //! The result document: one JSON file per run, self-describing, additive across versions.
 
-use crate::{Allocation, HostSnapshot, Role, audit::Audit, jitter::JitterRecord};
+use crate::{
+    Allocation, HostSnapshot, Role,
+    audit::Audit,
+    jitter::{JitterRecord, JitterStudy, ReadinessPoint},
+};
 use serde::{Deserialize, Serialize};
 
 /// One run of lowlat, whole: what was asked, what the host was, what was found and measured.
@@ -30,6 +34,12 @@ pub struct ResultDocument {
     pub audit: Audit,
     /// The jitter measurement, when one was made.
     pub jitter: Option<JitterRecord>,
+    /// The study of it, for programs that read the document; `None` when there is none or the record is damaged.
+    #[serde(default)]
+    pub jitter_study: Option<JitterStudy>,
+    /// What was looked at before a measurement; empty when nothing was.
+    #[serde(default)]
+    pub readiness: Vec<ReadinessPoint>,
     /// What makes the document doubtful or incomplete. One sentence each.
     pub warnings: Vec<String>,
 }

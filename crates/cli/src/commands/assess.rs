@@ -11,7 +11,12 @@ use anyhow::Context;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use jiff::{SignedDuration, Timestamp};
 use lowlat_measure::jitter::{self, JitterOptions};
-use lowlat_model::{CpuSet, audit::Audit, jitter::JitterRecord, result::ResultDocument};
+use lowlat_model::{
+    CpuSet,
+    audit::Audit,
+    jitter::{JitterRecord, JitterStudy},
+    result::ResultDocument,
+};
 use std::{
     path::PathBuf,
     sync::{
@@ -93,7 +98,9 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         snapshot: host.snapshot,
         allocation: host.allocation,
         audit,
+        jitter_study: jitter.as_ref().and_then(|record| jitter_study(record, &mut warnings)),
         jitter,
+        readiness: Vec::new(),
         warnings,
     };
     files.write(&lowlat_report::html(&document), &document)?;
@@ -142,6 +149,11 @@ fn measure(
     progress.start(duration);
     let record = jitter::run(&host.root, &options, stop, &|now| progress.show(now))?;
     Ok(Some(record))
+}
+
+/// The study of the record; that it can't be made becomes a warning.
+fn jitter_study(record: &JitterRecord, warnings: &mut Vec<String>) -> Option<JitterStudy> {
+    lowlat_model::jitter::study(record).map_err(|error| warnings.push(error.to_string())).ok()
 }
 
 /// A flag that SIGINT, SIGTERM and SIGHUP raise; a second signal ends the process at once.

@@ -66,6 +66,8 @@ pub fn assemble(
         duration_ns: u64::try_from(options.duration.as_nanos()).unwrap_or(u64::MAX),
         second_ns: SeriesPlan::of(options.duration).bin_ns(),
         cpus,
+        causes: None,
+        real_time: None,
         warnings,
     }
 }

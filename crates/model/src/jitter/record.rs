@@ -1,5 +1,6 @@
 //! The raw record of a jitter measurement: time taken from user threads, per CPU.
 
+use super::JitterCauses;
 use crate::{CpuId, Reading};
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +26,12 @@ pub struct JitterRecord {
     pub second_ns: u64,
     /// One record per measured CPU, by rising number.
     pub cpus: Vec<JitterCpu>,
+    /// What was found out about causes; `None` in records of lowlat before it looked for them.
+    #[serde(default)]
+    pub causes: Option<JitterCauses>,
+    /// Real-time priority of the samplers, 1 to 99 with its policy ("SCHED_FIFO 10"); `None` for ordinary threads.
+    #[serde(default)]
+    pub real_time: Option<String>,
     /// What makes the figures doubtful: CPU moves, steal time, a clock that is not invariant. One sentence each.
     pub warnings: Vec<String>,
 }
@@ -55,6 +62,9 @@ pub struct JitterCpu {
     pub interruption_count: u64,
     /// Time they took, exact. Each gap holds one turn of the loop as well ([`JitterCpu::loop_period_ns`]).
     pub interruption_ns_total: u64,
+    /// The shortest; 0 when there was none.
+    #[serde(default)]
+    pub interruption_ns_min: u64,
     /// The longest.
     pub interruption_ns_max: u64,
     /// Histogram of their lengths in ns: HdrHistogram V2, deflated, base64, as its log files carry it.

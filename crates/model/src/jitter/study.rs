@@ -2,7 +2,7 @@
 //!
 //! Pure: an old record can be studied again without the machine it came from.
 
-use super::{JitterCpu, JitterRecord};
+use super::{Cause, JitterCpu, JitterRecord};
 use crate::{
     CpuId, CpuSet,
     histogram::{self, HistogramError},
@@ -49,6 +49,59 @@ pub struct JitterStudy {
     pub cpus: Vec<CpuStudy>,
     /// Over all CPUs.
     pub all: TotalStudy,
+    /// Causes over all CPUs, the one that took most time first; empty when nothing was traced.
+    #[serde(default)]
+    pub causes: Vec<CauseStudy>,
+    /// How much of the interruption time is named; `None` when nothing was traced.
+    #[serde(default)]
+    pub shares: Option<CauseShares>,
+}
+
+/// One cause over all CPUs. Threads of one name count as one, whatever their number.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct CauseStudy {
+    /// The cause; a thread's or interrupt's number only when all are the same.
+    pub cause: Cause,
+    /// CPUs on which it interrupted.
+    pub cpus: CpuSet,
+    /// Interruptions in which it had a part.
+    pub count: u64,
+    /// Interruptions in which its part was the longest.
+    pub main_count: u64,
+    /// Time it took.
+    pub ns_total: u64,
+    /// The most it took in one interruption.
+    pub ns_max: u64,
+    /// Its part of the time of all interruptions that were looked at, 0 to 1.
+    pub share: f64,
+    /// Interruptions with a part of it per core-second of all measured CPUs.
+    pub rate: Option<RateInterval>,
+    /// What would remove it; `None` when no setting does.
+    pub remedy: Option<Remedy>,
+}
+
+/// What removes a cause.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Remedy {
+    /// Id of the setting in the catalogue: "boot.isolcpus".
+    pub setting: String,
+    /// What to do with it on this host, one sentence: "managed interrupt: isolcpus=managed_irq".
+    pub action: String,
+}
+
+/// Parts of the time of all interruptions, each 0 to 1; together 1.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct CauseShares {
+    /// A tracepoint names it.
+    pub named: f64,
+    /// The way into the kernel and out of it around what is named.
+    pub entry_exit: f64,
+    /// No kernel event, and a counter of firmware or hypervisor moved.
+    pub firmware_or_hypervisor: f64,
+    /// No kernel event, and no such counter moved or is there.
+    pub unexplained: f64,
+    /// Not looked at, or events were lost.
+    pub not_traced: f64,
 }
 
 /// What one CPU's record says.
@@ -68,6 +121,10 @@ pub struct CpuStudy {
     pub length_ns_max: Option<u64>,
     /// Mean length; `None` when there was none.
     pub length_ns_mean: Option<f64>,
+    /// Percentiles over time: how long a thread that wants the CPU at a random moment waits. Those only that the
+    /// record carries; 0 when at that share of moments nothing interrupts.
+    #[serde(default)]
+    pub time_percentiles: Vec<Percentile>,
     /// Percentiles of the lengths of the interruptions above the threshold (not of time), those only that the
     /// count carries ([`carries_quantile`]). Two runs with different thresholds or rates can't be compared by them.
     pub percentiles: Vec<Percentile>,
@@ -90,6 +147,9 @@ pub struct TotalStudy {
     pub length_ns_max: Option<u64>,
     /// The CPU that had it.
     pub worst_cpu: Option<CpuId>,
+    /// Percentiles over the time of all CPUs, by the rule of [`CpuStudy::time_percentiles`].
+    #[serde(default)]
+    pub time_percentiles: Vec<Percentile>,
     /// Percentiles over the interruptions of all CPUs, by the same rule.
     pub percentiles: Vec<Percentile>,
 }
@@ -117,7 +177,12 @@ pub fn study(record: &JitterRecord) -> Result<JitterStudy, StudyError> {
             add(&mut sum, lengths);
         }
     }
-    Ok(JitterStudy { threshold_ns: record.threshold_ns, all: study_all(record, sum.as_ref()), cpus })
+    Ok(JitterStudy {
+        threshold_ns: record.threshold_ns,
+        all: study_all(record, sum.as_ref()),
+        cpus,
+        ..JitterStudy::default()
+    })
 }
 
 /// The decoded histogram; `None` when the CPU had no interruption and so need not carry one.
@@ -161,6 +226,7 @@ fn study_cpu(cpu: &JitterCpu, lengths: Option<&Histogram<u64>>) -> CpuStudy {
         length_ns_max: (count > 0).then_some(cpu.interruption_ns_max),
         length_ns_mean: (count > 0).then(|| cpu.interruption_ns_total as f64 / count as f64),
         percentiles: percentiles(count, cpu.interruption_ns_max, lengths),
+        time_percentiles: Vec::new(),
     }
 }
 
@@ -184,6 +250,7 @@ fn study_all(record: &JitterRecord, lengths: Option<&Histogram<u64>>) -> TotalSt
         length_ns_max,
         worst_cpu: worst.map(|cpu| cpu.cpu),
         percentiles: percentiles(count, length_ns_max.unwrap_or(0), lengths),
+        time_percentiles: Vec::new(),
     }
 }
 

@@ -28,6 +28,8 @@ pub fn record(allocation: &Allocation, cpus: u32, seconds: u64) -> JitterRecord 
         threshold_ns: 100,
         duration_ns: seconds * SECOND,
         cpus: (0..cpus).map(|cpu| one(cpu, allocation.housekeeping.contains(cpu), seconds)).collect(),
+        causes: None,
+        real_time: None,
         warnings: Vec::new(),
     }
 }

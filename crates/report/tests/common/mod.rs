@@ -106,6 +106,8 @@ fn document(snapshot: HostSnapshot, housekeeping: &str) -> ResultDocument {
         allocation: Allocation { housekeeping, isolated, ..Allocation::default() },
         audit: Audit::default(),
         jitter: None,
+        jitter_study: None,
+        readiness: Vec::new(),
         warnings: Vec::new(),
     }
 }
