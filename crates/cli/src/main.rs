@@ -1,5 +1,6 @@
 //! The `lowlat` binary: parses, calls the libraries, prints. One file per subcommand, no logic.
 
+mod arguments;
 mod commands;
 mod host;
 mod output;

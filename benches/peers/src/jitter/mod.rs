@@ -1,0 +1,117 @@
+//! Interruptions: lowlat beside sysjitter and oslat.
+
+mod oslat;
+mod summary_tool;
+
+use crate::{rounds::Ratio, tools};
+use summary_tool::SummaryTool;
+
+/// Interruptions beside sysjitter and oslat.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// CPU to measure
+    #[arg(long, default_value_t = 1)]
+    cpu: u32,
+    /// Rounds, each of one run of every program
+    #[arg(long, default_value_t = 9)]
+    rounds: u32,
+    /// Seconds of one run of a round
+    #[arg(long, default_value_t = 2)]
+    seconds: u32,
+    /// Threshold of the count, in nanoseconds
+    #[arg(long, default_value_t = 2_000)]
+    threshold: u64,
+}
+
+/// Runs all comparisons and prints them.
+pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let lowlat = tools::lowlat()?;
+    println!("lowlat     {}", lowlat.display());
+    let sysjitter = tools::on_path("sysjitter");
+    let oslat = tools::on_path("oslat");
+    for (name, found) in [("sysjitter", &sysjitter), ("oslat", &oslat)] {
+        println!("{name:<10} {}", found.as_ref().map_or("not on PATH: left out".into(), |path| path.display().to_string()));
+    }
+    let ours = SummaryTool::lowlat(lowlat, arguments.cpu);
+    if let Some(program) = sysjitter {
+        let theirs = SummaryTool::sysjitter(program, arguments.cpu);
+        beside_sysjitter(arguments, &ours, &theirs)?;
+    }
+    if let Some(program) = oslat {
+        beside_oslat(arguments, &ours, &program)?;
+    }
+    Ok(())
+}
+
+fn beside_sysjitter(arguments: &Arguments, ours: &SummaryTool, theirs: &SummaryTool) -> anyhow::Result<()> {
+    let (mut turns, mut counts) = (Vec::new(), Vec::new());
+    for round in 0..arguments.rounds {
+        // Who goes first changes from round to round.
+        let (our_turn, their_turn) = in_turn(round, || ours.turn_ns(), || theirs.turn_ns())?;
+        turns.push((our_turn, their_turn));
+        let rate = |tool: &SummaryTool| tool.rate(arguments.threshold, arguments.seconds);
+        let (our_rate, their_rate) = in_turn(round, || rate(ours), || rate(theirs))?;
+        counts.push((our_rate, their_rate));
+        println!(
+            "round {:>2}  turn {our_turn:>5.0} ns | {their_turn:>5.0} ns   interruptions {our_rate:>9.1}/s | {their_rate:>9.1}/s   (lowlat | sysjitter)",
+            round + 1
+        );
+    }
+    print_ratio("turn of the loop, lowlat / sysjitter", &turns);
+    print_ratio(&format!("interruptions of {} ns and more, lowlat / sysjitter", arguments.threshold), &counts);
+    Ok(())
+}
+
+fn beside_oslat(arguments: &Arguments, ours: &SummaryTool, oslat: &std::path::Path) -> anyhow::Result<()> {
+    let (mut turns, mut counts) = (Vec::new(), Vec::new());
+    // oslat's buckets are microseconds: what it counts from its third bucket on took 2 us and more.
+    let threshold_ns = 2_000;
+    for round in 0..arguments.rounds {
+        let (our_run, their_run) = in_turn(
+            round,
+            || ours.document(threshold_ns, arguments.seconds),
+            || oslat::run(oslat, arguments.cpu, arguments.seconds),
+        )?;
+        turns.push((our_run.turn_ns, their_run.turn_ns));
+        counts.push((our_run.rate, their_run.rate));
+        println!(
+            "round {:>2}  mean turn {:>6.1} ns | {:>6.1} ns   interruptions {:>9.1}/s | {:>9.1}/s   (lowlat | oslat)",
+            round + 1,
+            our_run.turn_ns,
+            their_run.turn_ns,
+            our_run.rate,
+            their_run.rate
+        );
+    }
+    print_ratio("mean turn of the loop, lowlat / oslat", &turns);
+    print_ratio("interruptions of 2 us and more, lowlat / oslat", &counts);
+    Ok(())
+}
+
+/// What one run showed.
+#[derive(Debug, Clone, Copy)]
+pub struct Run {
+    /// Mean time of a turn: the run's length over its turns, so interruptions count in.
+    pub turn_ns: f64,
+    /// Interruptions a second.
+    pub rate: f64,
+}
+
+/// Runs both, in an order that changes from round to round.
+fn in_turn<T>(
+    round: u32,
+    mut ours: impl FnMut() -> anyhow::Result<T>,
+    mut theirs: impl FnMut() -> anyhow::Result<T>,
+) -> anyhow::Result<(T, T)> {
+    if round % 2 == 0 {
+        let first = ours()?;
+        Ok((first, theirs()?))
+    } else {
+        let first = theirs()?;
+        Ok((ours()?, first))
+    }
+}
+
+fn print_ratio(what: &str, rounds: &[(f64, f64)]) {
+    println!("{what}: {}", Ratio::of(rounds).map_or("no round gave both".into(), |ratio| ratio.text()));
+}

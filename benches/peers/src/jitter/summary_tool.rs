@@ -1,0 +1,92 @@
+//! Tools that print sysjitter's summary: sysjitter itself, and lowlat in its format.
+
+use super::Run;
+use crate::tools;
+use anyhow::Context;
+use lowlat_model::{result::ResultDocument, sysjitter};
+use std::path::PathBuf;
+
+/// So many "interruptions" a second are turns of the loop itself.
+const FLOOD_PER_S: f64 = 1e6;
+/// Exit code of sysjitter when its buffer is full: a flood too.
+const BUFFER_FULL: i32 = 2;
+/// Between which thresholds the turn is looked for.
+const TURN_NS: std::ops::Range<u64> = 1..4_096;
+
+/// One such tool on one CPU.
+#[derive(Debug)]
+pub struct SummaryTool {
+    program: PathBuf,
+    cpu: u32,
+    is_lowlat: bool,
+}
+
+impl SummaryTool {
+    /// lowlat, with no tracing: the loop alone.
+    pub fn lowlat(program: PathBuf, cpu: u32) -> Self {
+        Self { program, cpu, is_lowlat: true }
+    }
+
+    /// sysjitter.
+    pub fn sysjitter(program: PathBuf, cpu: u32) -> Self {
+        Self { program, cpu, is_lowlat: false }
+    }
+
+    /// The lowest threshold at which the loop's own turns are not found, in nanoseconds.
+    pub fn turn_ns(&self) -> anyhow::Result<f64> {
+        let (mut flooded, mut quiet) = (TURN_NS.start, TURN_NS.end);
+        while quiet - flooded > 1 {
+            let middle = u64::midpoint(flooded, quiet);
+            if self.rate(middle, 1)? > FLOOD_PER_S {
+                flooded = middle;
+            } else {
+                quiet = middle;
+            }
+        }
+        Ok(quiet as f64)
+    }
+
+    /// Interruptions a second at a threshold; infinite when the tool gave up for their number.
+    pub fn rate(&self, threshold_ns: u64, seconds: u32) -> anyhow::Result<f64> {
+        let arguments: Vec<String> = if self.is_lowlat {
+            self.lowlat_arguments(threshold_ns, seconds, "sysjitter")
+        } else {
+            let arguments =
+                ["--runtime", &seconds.to_string(), "--cores", &self.cpu.to_string(), &threshold_ns.to_string()];
+            arguments.map(str::to_owned).to_vec()
+        };
+        let output = tools::run(&self.program, &arguments, &[0, BUFFER_FULL])?;
+        if output.status.code() == Some(BUFFER_FULL) {
+            anyhow::ensure!(!self.is_lowlat, "{}", String::from_utf8_lossy(&output.stderr));
+            return Ok(f64::INFINITY);
+        }
+        let text = String::from_utf8_lossy(&output.stdout);
+        let summary = sysjitter::parse_summary(&text).with_context(|| format!("{} printed what this program cannot read", self.program.display()))?;
+        let core = summary.cores.first().context("no core in the summary")?;
+        anyhow::ensure!(core.runtime_ns > 0, "a run of no length");
+        Ok(core.int_n as f64 * 1e9 / core.runtime_ns as f64)
+    }
+
+    /// A run of lowlat by its own document.
+    pub fn document(&self, threshold_ns: u64, seconds: u32) -> anyhow::Result<Run> {
+        let output = tools::run(&self.program, &self.lowlat_arguments(threshold_ns, seconds, "json"), &[0])?;
+        let document: ResultDocument =
+            serde_json::from_slice(&output.stdout).context("lowlat's document cannot be read")?;
+        let record = document.jitter.context("lowlat measured nothing")?;
+        let cpu = record.cpus.first().context("lowlat measured no CPU")?;
+        anyhow::ensure!(cpu.loop_count > 0 && cpu.runtime_ns > 0, "a run of no length");
+        Ok(Run {
+            turn_ns: cpu.runtime_ns as f64 / cpu.loop_count as f64,
+            rate: cpu.interruption_count as f64 * 1e9 / cpu.runtime_ns as f64,
+        })
+    }
+
+    fn lowlat_arguments(&self, threshold_ns: u64, seconds: u32, format: &str) -> Vec<String> {
+        let (threshold, duration, cpu) = (format!("{threshold_ns}ns"), format!("{seconds}s"), self.cpu.to_string());
+        let arguments = [
+            "jitter", "--no-causes", "--force", "--cpus", &cpu, "--duration", &duration, "--threshold", &threshold,
+            "--format", format,
+        ];
+        arguments.map(str::to_owned).to_vec()
+    }
+}

@@ -1,0 +1,58 @@
+//! What rounds of two programs in turn say.
+
+/// The quartiles of a ratio over rounds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ratio {
+    /// Lower quartile.
+    pub low: f64,
+    /// Median.
+    pub median: f64,
+    /// Upper quartile.
+    pub high: f64,
+    /// Rounds.
+    pub rounds: usize,
+}
+
+impl Ratio {
+    /// The ratio of ours to theirs, round by round; `None` when no round has both above zero.
+    pub fn of(rounds: &[(f64, f64)]) -> Option<Self> {
+        let mut ratios: Vec<f64> = rounds
+            .iter()
+            .filter(|(ours, theirs)| *ours > 0.0 && *theirs > 0.0)
+            .map(|(ours, theirs)| ours / theirs)
+            .collect();
+        ratios.sort_by(f64::total_cmp);
+        let at = |share: usize| ratios.get((ratios.len().saturating_sub(1) * share + 2) / 4).copied();
+        Some(Self { low: at(1)?, median: at(2)?, high: at(3)?, rounds: ratios.len() })
+    }
+
+    /// For people: the ratio, and whether it shows a difference.
+    pub fn text(&self) -> String {
+        let shown = if self.rounds < 5 {
+            ", too few rounds to tell"
+        } else if self.low <= 1.0 && self.high >= 1.0 {
+            ", no difference shown"
+        } else {
+            ""
+        };
+        format!(
+            "{:.3} (quartiles {:.3} to {:.3} over {} rounds{shown})",
+            self.median, self.low, self.high, self.rounds
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_middle_of_the_rounds_counts() {
+        let rounds = [(1.0, 2.0), (2.0, 2.0), (3.0, 2.0), (100.0, 2.0), (1.5, 2.0), (0.0, 2.0)];
+        let ratio = Ratio::of(&rounds).unwrap();
+        assert_eq!((ratio.low, ratio.median, ratio.high, ratio.rounds), (0.75, 1.0, 1.5, 5));
+        assert!(ratio.text().contains("no difference shown"));
+        assert_eq!(Ratio::of(&[(0.0, 1.0)]), None);
+        assert!(Ratio::of(&rounds[..2]).unwrap().text().contains("too few rounds"));
+    }
+}

@@ -1,0 +1,40 @@
+//! Arguments that more than one command takes.
+
+use jiff::SignedDuration;
+use std::time::Duration;
+
+/// A span such as 610s, 10m, 1h30m or 250ms.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let span: SignedDuration = text
+        .parse()
+        .map_err(|_| format!("\"{text}\" is no span of time; write one with its unit, such as 10s, 10m or 24h"))?;
+    Duration::try_from(span).map_err(|_| format!("\"{text}\" lies in the past; write a span ahead, such as 10s"))
+}
+
+/// A short time in nanoseconds, from a text such as 100ns or 5us.
+pub fn time_ns(text: &str) -> Result<u64, String> {
+    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(format!("\"{text}\" has no unit; write {text}ns or {text}us"));
+    }
+    let span = duration(text).map_err(|_| {
+        format!("\"{text}\" is no length of time; write one with its unit, such as 100ns, 5us or 1ms")
+    })?;
+    u64::try_from(span.as_nanos()).map_err(|_| format!("\"{text}\" is too long; 1h at most makes sense"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_have_units() {
+        assert_eq!(duration("610s"), Ok(Duration::from_secs(610)));
+        assert_eq!(duration("24h"), Ok(Duration::from_secs(86_400)));
+        assert_eq!(duration("1m30s"), Ok(Duration::from_secs(90)));
+        assert!(duration("610").unwrap_err().contains("with its unit"));
+        assert!(duration("-5s").unwrap_err().contains("in the past"));
+        assert_eq!((time_ns("100ns"), time_ns("5us"), time_ns("0ns")), (Ok(100), Ok(5_000), Ok(0)));
+        assert_eq!(time_ns("100").unwrap_err(), "\"100\" has no unit; write 100ns or 100us");
+        assert!(time_ns("fast").unwrap_err().contains("100ns, 5us or 1ms"));
+    }
+}
