@@ -15,6 +15,7 @@ pub mod result;
 mod role;
 pub mod snapshot;
 pub mod statistics;
+pub mod sysjitter;
 pub mod topology;
 pub mod trace;
 

@@ -11,6 +11,7 @@ pub use cause::{
 };
 pub use readiness::{ReadinessPoint, ReadinessState};
 pub use record::{Interruption, JitterCpu, JitterRecord, JitterSecond};
+pub(crate) use study::lengths_of;
 pub use study::{
     CauseShares, CauseStudy, CpuStudy, JitterStudy, Percentile, QUANTILES, Remedy, StudyError, TotalStudy,
     study,

@@ -186,7 +186,7 @@ pub fn study(record: &JitterRecord) -> Result<JitterStudy, StudyError> {
 }
 
 /// The decoded histogram; `None` when the CPU had no interruption and so need not carry one.
-fn lengths_of(cpu: &JitterCpu) -> Result<Option<Histogram<u64>>, StudyError> {
+pub(crate) fn lengths_of(cpu: &JitterCpu) -> Result<Option<Histogram<u64>>, StudyError> {
     if cpu.interruption_count == 0 && cpu.histogram.is_empty() {
         return Ok(None);
     }
