@@ -8,6 +8,7 @@ pub mod cmdline;
 mod cpuset;
 pub mod diff;
 pub mod histogram;
+pub mod hlog;
 pub mod jitter;
 pub mod kernel_version;
 mod reading;

@@ -234,7 +234,7 @@ pub fn parse_summary(text: &str) -> Result<SysjitterSummary, SysjitterError> {
         let Some((index, row)) = index.and_then(|index| Some((index, ROWS.get(index)?))) else {
             return Err(wrong(format!("one of the rows {}", names(|_| true))));
         };
-        if !seen.get(0).copied().unwrap_or(false) && index != 0 {
+        if index != 0 && seen.first() != Some(&true) {
             return Err(wrong("the row core_i before all others".into()));
         }
         match seen.get_mut(index) {
