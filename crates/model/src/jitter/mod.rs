@@ -1,9 +1,11 @@
 //! Jitter: time taken from user threads, per CPU. The raw record of a measurement and the study of it.
 
 mod cause;
+pub mod gate;
 mod readiness;
 mod record;
 mod study;
+mod wait;
 
 pub use cause::{
     Cause, CauseKind, CausePart, CauseSource, CauseTotal, Change, CounterDelta, CpuCauses, Explained, Group,
@@ -11,6 +13,7 @@ pub use cause::{
 };
 pub use readiness::{ReadinessPoint, ReadinessState};
 pub use record::{Interruption, JitterCpu, JitterRecord, JitterSecond};
+pub(crate) use study::lengths_of;
 pub use study::{
     CauseShares, CauseStudy, CpuStudy, JitterStudy, Percentile, QUANTILES, Remedy, StudyError, TotalStudy,
     study,
