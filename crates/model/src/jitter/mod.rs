@@ -3,7 +3,9 @@
 mod cause;
 mod readiness;
 mod record;
+mod remedy;
 mod study;
+mod study_causes;
 
 pub use cause::{
     Cause, CauseKind, CausePart, CauseSource, CauseTotal, Change, CounterDelta, CpuCauses, Explained, Group,
@@ -11,7 +13,9 @@ pub use cause::{
 };
 pub use readiness::{ReadinessPoint, ReadinessState};
 pub use record::{Interruption, JitterCpu, JitterRecord, JitterSecond};
+pub use remedy::{RemedyContext, remedy};
 pub use study::{
     CauseShares, CauseStudy, CpuStudy, JitterStudy, Percentile, QUANTILES, Remedy, StudyError, TotalStudy,
     study,
 };
+pub use study_causes::study_with;
