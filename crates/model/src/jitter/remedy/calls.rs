@@ -46,17 +46,36 @@ pub(super) fn remote_wakeup(case: &Case<'_>) -> Advice {
 
 /// Caches of a file system or block device are dropped.
 pub(super) fn block_caches(_: &Case<'_>) -> Advice {
-    Advice::Act("a block device was closed or unmounted, which drops caches of every CPU: do so before trading".into())
+    Advice::Act(
+        "a block device was closed or unmounted, which drops caches of every CPU: do so before trading"
+            .into(),
+    )
 }
 
 /// The interrupt between CPUs, when no function is known.
 pub(super) fn call(case: &Case<'_>) -> Advice {
-    memory::mover(case).unwrap_or_else(|| ticks::rcu_expedited(case))
+    if let Some(advice) = memory::mover(case) {
+        return advice;
+    }
+    if ticks::is_rcu_normal(case) {
+        return by_program(
+            "another CPU had a function run here: the call functions in this list tell which, as far as this kernel \
+             traces them",
+        );
+    }
+    Advice::Act(
+        "another CPU had a function run here: where the call functions in this list name rcu_exp_handler, or none \
+         are named, boot with rcupdate.rcu_normal_after_boot=1"
+            .into(),
+    )
 }
 
 /// Any function that has no rule.
 pub(super) fn other_function(case: &Case<'_>) -> Advice {
-    Advice::Act(format!("another CPU had {} run here: find who asks for it, on the CPUs that keep house", case.function()))
+    Advice::Act(format!(
+        "another CPU had {} run here: find who asks for it, on the CPUs that keep house",
+        case.function()
+    ))
 }
 
 /// Work that was put off to an interrupt of its own.
@@ -93,7 +112,9 @@ pub(super) fn nmi(case: &Case<'_>) -> Advice {
             "kernel.nmi_watchdog is 0 already: look for perf or another profiler, and in the firmware's log for \
              hardware errors",
         ),
-        _ => Advice::Act("sysctl -w kernel.nmi_watchdog=0, and stop profilers, which count with the same interrupt".into()),
+        _ => Advice::Act(
+            "sysctl -w kernel.nmi_watchdog=0, and stop profilers, which count with the same interrupt".into(),
+        ),
     }
 }
 

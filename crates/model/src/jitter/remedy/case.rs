@@ -45,15 +45,15 @@ impl<'a> Case<'a> {
         if self.cpus.is_empty() { "these CPUs".into() } else { format!("{:#}", self.cpus) }
     }
 
-    /// "each" or "the": for sentences about one or several CPUs.
+    /// The verb for [`Case::on`].
     pub(super) fn is(&self) -> &'static str {
         if self.cpus.len() == 1 { "is" } else { "are" }
     }
 
-    /// The list for a parameter that holds isolated CPUs: those of the allocation, else those of the case.
+    /// The list for a parameter that holds isolated CPUs; a word to fill in where none were chosen.
     pub(super) fn isolated_list(&self) -> String {
         let isolated = &self.context.allocation.isolated;
-        if isolated.is_empty() { self.cpus.to_list() } else { isolated.to_list() }
+        if isolated.is_empty() { "ISOLATED_CPUS".into() } else { isolated.to_list() }
     }
 
     /// Housekeeping CPUs as a list for a command, when any are known.
@@ -83,9 +83,11 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// The kernel functions that stand as addresses have no name to show.
+    /// What was armed or queued. Kernel functions that stand as addresses have no name to show.
     pub(super) fn function(&self) -> String {
-        if self.cause.name.is_empty() || self.cause.name.starts_with("0x") {
+        if self.cause.kind == CauseKind::Softirq {
+            "a timer".into()
+        } else if self.cause.name.is_empty() || self.cause.name.starts_with("0x") {
             "the function".into()
         } else {
             self.name()
@@ -138,7 +140,8 @@ impl<'a> Case<'a> {
         let host = self.context.host;
         let at_boot = host.topology.isolated.known().cloned().unwrap_or_default();
         let partitions = host.services.cpuset_partitions.iter().filter(|part| part.state == "isolated");
-        let held = partitions.filter_map(|part| part.cpus.known()).fold(at_boot, |held, cpus| held.union(cpus));
+        let held =
+            partitions.filter_map(|part| part.cpus.known()).fold(at_boot, |held, cpus| held.union(cpus));
         !self.cpus.is_empty() && self.cpus.is_subset(&held)
     }
 

@@ -4,8 +4,16 @@ use super::{Advice, case::Case};
 use crate::{CpuSet, Reading, snapshot::Irq, snapshot::component_matches};
 
 /// Names of interrupts whose drivers let the kernel manage the affinity of each queue, as a rule.
-const OFTEN_MANAGED: &[&str] =
-    &["nvme*q*", "virtio*-req*", "mpt3sas*-msix*", "mpi3mr*-msix*", "megasas*-msix*", "lpfc:*", "qla2xxx*", "hpsa*"];
+const OFTEN_MANAGED: &[&str] = &[
+    "nvme*q*",
+    "virtio*-req*",
+    "mpt3sas*-msix*",
+    "mpi3mr*-msix*",
+    "megasas*-msix*",
+    "lpfc:*",
+    "qla2xxx*",
+    "hpsa*",
+];
 /// The first queue of an NVMe disk takes commands of administration; its interrupt is an ordinary one.
 const NEVER_MANAGED: &str = "nvme*q0";
 
@@ -43,7 +51,8 @@ fn is_of_trading_nic(case: &Case<'_>, irqs: &[&Irq]) -> bool {
 fn managed(case: &Case<'_>, how: &str) -> Advice {
     let line = case.context.host.kernel.tokens();
     let on = case.on();
-    let has_flag = line.all("isolcpus").flatten().any(|value| value.split(',').any(|flag| flag == "managed_irq"));
+    let has_flag =
+        line.all("isolcpus").flatten().any(|value| value.split(',').any(|flag| flag == "managed_irq"));
     Advice::Elsewhere(
         "irq.managed",
         if has_flag {
@@ -102,8 +111,13 @@ pub(super) fn net_rx(case: &Case<'_>) -> Advice {
             return Advice::Elsewhere("nic.rps", advice);
         }
     }
-    let reaching: Vec<u32> = case.context.host.nics.iter().flat_map(|nic| irqs_reaching(case, &nic.irqs)).collect();
+    let reaching: Vec<u32> =
+        case.context.host.nics.iter().flat_map(|nic| irqs_reaching(case, &nic.irqs)).collect();
     match (reaching.as_slice(), case.housekeeping_list()) {
+        ([only], Some(list)) => Advice::Act(format!(
+            "irq {only} of a NIC reaches {}: echo {list} > /proc/irq/{only}/smp_affinity_list",
+            case.on()
+        )),
         ([first, ..], Some(list)) => Advice::Act(format!(
             "{} interrupts of NICs reach {}: echo {list} > /proc/irq/{first}/smp_affinity_list, and so for each",
             reaching.len(),
@@ -147,7 +161,8 @@ pub(super) fn follows_device(case: &Case<'_>) -> Advice {
 /// The timer that NAPI arms when a NIC's interrupts are put off.
 pub(super) fn napi_timer(case: &Case<'_>) -> Advice {
     let armed = case.context.host.nics.iter().find(|nic| {
-        case.knob(&format!("/sys/class/net/{}/gro_flush_timeout", nic.name)).is_some_and(|text| text.trim() != "0")
+        case.knob(&format!("/sys/class/net/{}/gro_flush_timeout", nic.name))
+            .is_some_and(|text| text.trim() != "0")
     });
     match armed {
         Some(nic) => Advice::Act(format!("echo 0 > /sys/class/net/{}/gro_flush_timeout", nic.name)),
@@ -158,8 +173,12 @@ pub(super) fn napi_timer(case: &Case<'_>) -> Advice {
 /// A threaded interrupt handler.
 pub(super) fn irq_thread(case: &Case<'_>) -> Advice {
     // "irq/47-nvme0q3": the kernel keeps the thread where the interrupt goes.
-    let number: Option<u32> =
-        case.cause.name.strip_prefix("irq/").and_then(|rest| rest.split('-').next()).and_then(|n| n.parse().ok());
+    let number: Option<u32> = case
+        .cause
+        .name
+        .strip_prefix("irq/")
+        .and_then(|rest| rest.split('-').next())
+        .and_then(|n| n.parse().ok());
     match (number, case.housekeeping_list()) {
         (Some(number), Some(list)) => Advice::Act(format!(
             "the thread follows its interrupt: echo {list} > /proc/irq/{number}/smp_affinity_list"

@@ -5,7 +5,7 @@ use super::{Advice, case::Case};
 /// Isolation of the CPUs; where it is in force, what else to do.
 pub(super) fn isolate(case: &Case<'_>, why: &str, when_isolated: &str) -> Advice {
     if case.is_isolated() {
-        return Advice::Act(format!("{why} although {} {} isolated: {when_isolated}", case.on(), case.is()));
+        return Advice::Act(format!("{why}, although {} {} isolated: {when_isolated}", case.on(), case.is()));
     }
     Advice::Act(format!(
         "{why}: boot with {}, or hold {} in an isolated cpuset partition, so that no other thread runs there",

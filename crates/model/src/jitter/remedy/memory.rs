@@ -9,12 +9,13 @@ const KSM: &str = "/sys/kernel/mm/ksm/run";
 /// What of the host moves a program's pages, when something does.
 pub(super) fn mover(case: &Case<'_>) -> Option<Advice> {
     if case.sysctl("kernel.numa_balancing").is_some_and(|mode| mode != 0) {
-        let action = "automatic NUMA balancing unmaps pages of running programs: sysctl -w kernel.numa_balancing=0";
+        let action = "automatic NUMA balancing is on and unmaps pages of running programs: sysctl -w kernel.numa_balancing=0";
         return Some(Advice::Elsewhere("sysctl.kernel.numa_balancing", action.into()));
     }
     let thp = case.context.host.memory.thp_enabled.text();
     if thp == "always" {
-        let action = format!("the kernel makes huge pages of a program's memory as it runs: echo madvise > {THP}");
+        let action =
+            format!("the kernel makes huge pages of a program's memory as it runs: echo madvise > {THP}");
         return Some(Advice::Elsewhere("memory.thp_enabled", action));
     }
     if case.context.host.memory.ksm_run == Reading::Known(1) {
@@ -79,7 +80,9 @@ pub(super) fn khugepaged(case: &Case<'_>) -> Advice {
 /// The thread that merges equal pages.
 pub(super) fn ksmd(case: &Case<'_>) -> Advice {
     match case.context.host.memory.ksm_run {
-        Reading::Known(0 | 2) => Advice::Act(format!("{KSM} is off already: ksmd ends with its present scan")),
+        Reading::Known(0 | 2) => {
+            Advice::Act(format!("{KSM} is off already: ksmd ends with its present scan"))
+        }
         _ => Advice::Act(format!("echo 2 > {KSM}, which also parts what was merged")),
     }
 }

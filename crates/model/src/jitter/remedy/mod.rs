@@ -34,16 +34,19 @@ pub struct RemedyContext<'a> {
 ///
 /// The setting is empty where no setting of the host removes it: then the action says which program has to change.
 pub fn remedy(cause: &Cause, cpus: &CpuSet, context: &RemedyContext<'_>) -> Option<Remedy> {
-    let case = Case::new(cause, cpus, context);
+    let hit = Case::new(cause, cpus, context);
     if cause.is_own {
-        let advice = format!("lowlat's own work: measure fewer CPUs, so that its collector need not run on {}", case.on());
+        let advice = format!(
+            "lowlat's own work: measure fewer CPUs, so that its collector need not run on {}",
+            hit.on()
+        );
         return Some(Remedy { setting: String::new(), action: advice });
     }
     let rule = rules::RULES.iter().find(|rule| rule.fits(cause))?;
-    let advice = if rule.belongs_to_housekeeping && case.is_on_housekeeping() {
-        Advice::Act(case.leave_it_on_housekeeping())
+    let advice = if rule.belongs_to_housekeeping && hit.is_on_housekeeping() {
+        Advice::Act(hit.leave_it_on_housekeeping())
     } else {
-        (rule.act)(&case)
+        (rule.act)(&hit)
     };
     let (setting, action) = match advice {
         Advice::Act(action) => (rule.setting, action),

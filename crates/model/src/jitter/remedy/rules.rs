@@ -27,11 +27,13 @@ const fn anywhere(kind: CauseKind, names: &'static [&'static str], setting: &'st
 const PROGRAM: &str = "";
 
 /// Functions of the tick: before 6.8, in 6.8, since 6.9.
-const TICK: &[&str] = &["tick_sched_timer", "tick_nohz_highres_handler", "tick_nohz_handler", "tick_periodic"];
+const TICK: &[&str] =
+    &["tick_sched_timer", "tick_nohz_highres_handler", "tick_nohz_handler", "tick_periodic"];
 const MEMBARRIER: &[&str] = &["ipi_mb", "ipi_sync_core", "ipi_rseq", "ipi_sync_rq_state", "membarrier*"];
 const REGISTERS: &[&str] = &["__rdmsr*", "__wrmsr*", "rdmsr*", "wrmsr*", "aperfmperf*", "*cpuid_smp*"];
 const PERF: &[&str] = &["remote_function", "__perf_event*", "perf_*", "*_hrtimer_handle", "*perf_event*"];
-const DRAINS: &[&str] = &["lru_add_drain_per_cpu", "drain_local_pages*", "drain_local_stock", "drain_*pages*"];
+const DRAINS: &[&str] =
+    &["lru_add_drain_per_cpu", "drain_local_pages*", "drain_local_stock", "drain_*pages*"];
 const WRITEBACK: &[&str] = &["wb_workfn", "wb_update_bandwidth_workfn", "inode_switch_wbs_work_fn"];
 const RCU_THREADS: &[&str] = &["rcuo*", "rcu_*", "rcub/*", "srcu*", "rcu*"];
 const SELF_BUILT_IPI: &[&str] = &["*call function*", "*ipi*", "*function call*"];
@@ -54,8 +56,18 @@ pub(super) const RULES: &[Rule] = &[
     placed(Hrtimer, TICK, "boot.nohz_full", ticks::tick),
     placed(Hrtimer, &["hrtimer_wakeup"], "boot.isolcpus", ticks::sleeper),
     placed(Hrtimer, &["watchdog_timer_fn"], "sysctl.kernel.watchdog_cpumask", calls::soft_watchdog),
-    placed(Hrtimer, &["timerfd_*", "it_real_fn", "posix_timer_fn", "alarmtimer_*"], "boot.isolcpus", ticks::process_timer),
-    anywhere(Hrtimer, &["dl_task_timer", "inactive_task_timer", "dl_server_timer"], "debugfs.sched.fair_server", ticks::deadline_timer),
+    placed(
+        Hrtimer,
+        &["timerfd_*", "it_real_fn", "posix_timer_fn", "alarmtimer_*"],
+        "boot.isolcpus",
+        ticks::process_timer,
+    ),
+    placed(
+        Hrtimer,
+        &["dl_task_timer", "inactive_task_timer", "dl_server_timer"],
+        "debugfs.sched.fair_server",
+        ticks::deadline_timer,
+    ),
     anywhere(Hrtimer, &["sched_rt_period_timer"], "sysctl.kernel.sched_rt_runtime_us", ticks::throttle),
     placed(Hrtimer, &["napi_watchdog"], "nic.gro_flush_timeout", interrupts::napi_timer),
     anywhere(Hrtimer, PERF, PROGRAM, calls::perf),
@@ -80,7 +92,12 @@ pub(super) const RULES: &[Rule] = &[
     placed(CallFunction, &["sched_ttwu_pending"], "boot.isolcpus", calls::remote_wakeup),
     placed(CallFunction, &["nohz_csd_func"], "boot.isolcpus", isolation::balance),
     placed(CallFunction, &["*blk_mq_complete*"], "boot.isolcpus", isolation::block),
-    anywhere(CallFunction, &["retrigger_next_event", "clock_was_set*"], "service.clock_discipline", calls::clock_step),
+    anywhere(
+        CallFunction,
+        &["retrigger_next_event", "clock_was_set*"],
+        "service.clock_discipline",
+        calls::clock_step,
+    ),
     anywhere(CallFunction, &["clocksource_verify*"], "boot.tsc", ticks::clock_watchdog),
     anywhere(CallFunction, REGISTERS, PROGRAM, calls::registers),
     anywhere(CallFunction, PERF, PROGRAM, calls::perf),
@@ -100,7 +117,12 @@ pub(super) const RULES: &[Rule] = &[
     placed(Work, &["vmstat_*"], "sysctl.vm.stat_interval", memory::vmstat),
     anywhere(Work, DRAINS, "memory.thp_enabled", memory::drain),
     placed(Work, WRITEBACK, "kthread.workqueue.writeback", threads::unbound_worker),
-    anywhere(Work, &["sync_rcu_exp*", "wait_rcu_exp*", "rcu_exp*"], "boot.rcupdate.rcu_normal_after_boot", ticks::rcu_expedited),
+    anywhere(
+        Work,
+        &["sync_rcu_exp*", "wait_rcu_exp*", "rcu_exp*"],
+        "boot.rcupdate.rcu_normal_after_boot",
+        ticks::rcu_expedited,
+    ),
     anywhere(Work, &["clocksource_watchdog*"], "boot.tsc", ticks::clock_watchdog),
     placed(Work, &[], "boot.isolcpus", isolation::work),
     // Threads.
@@ -108,7 +130,12 @@ pub(super) const RULES: &[Rule] = &[
     placed(Thread, &["migration/*"], "boot.isolcpus", threads::migration),
     placed(Thread, &["ksoftirqd/*", "ktimers/*", "irq_work/*"], "irq.affinity", threads::ksoftirqd),
     anywhere(Thread, &["cpuhp/*"], "sysfs.cpu.online_cycle", threads::hotplug),
-    anywhere(Thread, &["idle_inject/*", "kidle_inj/*"], "firmware.thermal_configuration", threads::idle_injection),
+    anywhere(
+        Thread,
+        &["idle_inject/*", "kidle_inj/*"],
+        "firmware.thermal_configuration",
+        threads::idle_injection,
+    ),
     placed(Thread, &["rcuc/*"], "boot.rcu_nocbs", ticks::rcu_callbacks),
     placed(Thread, RCU_THREADS, "kthread.rcu", threads::movable),
     placed(Thread, &["kworker/u*"], "kthread.workqueue.global", threads::unbound_worker),
@@ -122,6 +149,11 @@ pub(super) const RULES: &[Rule] = &[
     placed(Thread, &[], "boot.isolcpus", threads::any),
     // Memory of the measured program, and what the kernel does not see.
     anywhere(PageFault, &[], PROGRAM, memory::page_fault),
-    anywhere(FirmwareOrHypervisor, &[], "firmware.dynamic_power_capping_functionality", hardware::firmware_or_hypervisor),
+    anywhere(
+        FirmwareOrHypervisor,
+        &[],
+        "firmware.dynamic_power_capping_functionality",
+        hardware::firmware_or_hypervisor,
+    ),
     anywhere(Unexplained, &[], "firmware.dynamic_power_capping_functionality", hardware::unexplained),
 ];

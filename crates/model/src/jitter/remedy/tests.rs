@@ -5,8 +5,8 @@ use crate::catalogue::{self, testing::Bench, testing::list};
 use crate::snapshot::{CpusetPartition, Nic, QueueMask};
 use crate::{Profile, Reading};
 use CauseKind::{
-    CallFunction, EntryExit, FirmwareOrHypervisor, Hrtimer, Irq, Nmi, NotTraced, PageFault, Softirq, Tasklet, Thread,
-    Timer, Unexplained, Vector, Work,
+    CallFunction, EntryExit, FirmwareOrHypervisor, Hrtimer, Irq, Nmi, NotTraced, PageFault, Softirq, Tasklet,
+    Thread, Timer, Unexplained, Vector, Work,
 };
 
 /// Kind, name, and the setting on a host of which only the CPUs are known. Names as kernels 5.10 to 6.18 print them.
@@ -187,7 +187,7 @@ fn virtual_machine() -> Bench {
 /// No allocation, no facts.
 fn nothing() -> Bench {
     unknown().with(|bench| {
-        bench.allocation = crate::Allocation::default();
+        bench.allocation = Allocation::default();
         bench.host = HostSnapshot::default();
     })
 }
@@ -197,7 +197,10 @@ fn every_rule_has_a_case_and_the_first_that_fits_speaks() {
     let mut reached = vec![false; RULES.len()];
     for (kind, name, setting) in CASES {
         let cause = cause(*kind, name);
-        let at = RULES.iter().position(|rule| rule.fits(&cause)).unwrap_or_else(|| panic!("no rule for {cause:?}"));
+        let at = RULES
+            .iter()
+            .position(|rule| rule.fits(&cause))
+            .unwrap_or_else(|| panic!("no rule for {cause:?}"));
         reached[at] = true;
         let remedy = unknown().remedy(&cause, "3").unwrap();
         assert_eq!(remedy.setting, *setting, "{} -> {}", cause.label(), remedy.action);
@@ -216,7 +219,9 @@ fn every_setting_is_in_the_catalogue_and_every_action_is_one_sentence() {
     }
     for bench in [unknown(), tuned(), stock(), virtual_machine(), nothing(), Bench::guide()] {
         for (kind, name, _) in CASES {
-            for (cause, cpus) in [(cause(*kind, name), "3"), (numbered(*kind, name, 47), "1-3"), (cause(*kind, name), "0")] {
+            for (cause, cpus) in
+                [(cause(*kind, name), "3"), (numbered(*kind, name, 47), "1-3"), (cause(*kind, name), "0")]
+            {
                 let Remedy { setting, action } = bench.remedy(&cause, cpus).unwrap();
                 assert!(setting.is_empty() || catalogue::find(&setting).is_some(), "{setting}: {action}");
                 let is_one = !action.contains(". ") && !action.ends_with('.') && !action.contains('\n');
@@ -240,12 +245,22 @@ fn what_nothing_removes_has_no_remedy() {
 fn the_tick_knows_what_is_in_force() {
     let tick = cause(Hrtimer, "tick_nohz_handler");
     unknown().advises(&tick, "3", "boot.nohz_full", &["boot with nohz_full=1-7,9-15", "CPU 3"]);
-    tuned().advises(&tick, "3", "boot.nohz_full", &["CPU 3 is in nohz_full already", "second runnable thread"]);
+    tuned().advises(
+        &tick,
+        "3",
+        "boot.nohz_full",
+        &["CPU 3 is in nohz_full already", "second runnable thread"],
+    );
     tuned().advises(&tick, "3-4", "boot.nohz_full", &["CPUs 3-4 are in nohz_full already"]);
     tuned().line("nohz=off").advises(&tick, "3", "boot.nohz_full", &["nohz=off keeps the tick"]);
     unknown().config(&[]).advises(&tick, "3", "boot.nohz_full", &["built without CONFIG_NO_HZ_FULL"]);
     let served = tuned().knob("/sys/kernel/debug/sched/fair_server/cpu4/runtime", "50000000");
-    served.advises(&tick, "3-4", "debugfs.sched.fair_server", &["echo 0 > /sys/kernel/debug/sched/fair_server/cpu4/runtime"]);
+    served.advises(
+        &tick,
+        "3-4",
+        "debugfs.sched.fair_server",
+        &["echo 0 > /sys/kernel/debug/sched/fair_server/cpu4/runtime"],
+    );
     let older = served.kernel(6, 6);
     older.advises(&tick, "3-4", "boot.nohz_full", &["already"]);
     let hpet = older.with(|bench| bench.host.cpu.clocksource = Reading::Known("hpet".into()));
@@ -254,7 +269,9 @@ fn the_tick_knows_what_is_in_force() {
 
 #[test]
 fn housekeeping_cpus_keep_what_is_theirs() {
-    for (kind, name) in [(Hrtimer, "tick_nohz_handler"), (Irq, "eth0"), (Softirq, "RCU"), (Thread, "kworker/u8:1")] {
+    for (kind, name) in
+        [(Hrtimer, "tick_nohz_handler"), (Irq, "eth0"), (Softirq, "RCU"), (Thread, "kworker/u8:1")]
+    {
         let action = stock().remedy(&cause(kind, name), "0,8").unwrap().action;
         let wanted = "CPUs 0,8 keep house and are the place for it: run trading threads on CPUs 1-7,9-15";
         assert_eq!(action, wanted);
@@ -270,7 +287,10 @@ fn interrupts_are_moved_unless_the_kernel_manages_them() {
     let irq = numbered(Irq, "virtio0", 36);
     bench.advises(&irq, "3", "irq.affinity", &[]);
     let action = bench.remedy(&irq, "3").unwrap().action;
-    assert_eq!(action, "move irq 36 virtio0 to housekeeping CPUs 0,8: echo 0,8 > /proc/irq/36/smp_affinity_list");
+    assert_eq!(
+        action,
+        "move irq 36 virtio0 to housekeeping CPUs 0,8: echo 0,8 > /proc/irq/36/smp_affinity_list"
+    );
     // The number is found by the name when causes of several CPUs were merged.
     bench.advises(&cause(Irq, "virtio0"), "3", "irq.affinity", &["/proc/irq/36/"]);
     bench.unit("irqbalance.service", "active").advises(&irq, "3", "irq.affinity", &["stop irqbalance"]);
@@ -280,7 +300,12 @@ fn interrupts_are_moved_unless_the_kernel_manages_them() {
 
     let queue = numbered(Irq, "nvme0q3", 47);
     let known = |is_managed| unknown().irq(47, "nvme0q3", "3", is_managed);
-    known(Reading::Known(true)).advises(&queue, "3", "irq.managed", &["boot with isolcpus=managed_irq,domain,1-7,9-15"]);
+    known(Reading::Known(true)).advises(
+        &queue,
+        "3",
+        "irq.managed",
+        &["boot with isolcpus=managed_irq,domain,1-7,9-15"],
+    );
     known(Reading::Denied).advises(&queue, "3", "irq.managed", &["probably"]);
     known(Reading::Known(false)).advises(&queue, "3", "irq.affinity", &["echo 0,8 > /proc/irq/47/"]);
     known(Reading::Known(true)).kernel(4, 18).advises(&queue, "3", "irq.managed", &["isolcpus=domain,1-7"]);
@@ -292,7 +317,12 @@ fn interrupts_are_moved_unless_the_kernel_manages_them() {
         bench.host.nics.push(eth0);
     });
     nic.advises(&numbered(Irq, "eth0-rx-0", 60), "3", "irq.spread_nic_queues", &["/proc/irq/60/"]);
-    nic.advises(&cause(Softirq, "NET_RX"), "3", "irq.spread_nic_queues", &["1 interrupts of NICs", "/proc/irq/60/"]);
+    nic.advises(
+        &cause(Softirq, "NET_RX"),
+        "3",
+        "irq.spread_nic_queues",
+        &["irq 60 of a NIC", "/proc/irq/60/"],
+    );
     let steered = nic.with(|bench| {
         let mask = QueueMask { queue: "rx-0".into(), cpus: Reading::Known(list("2-3")) };
         bench.host.nics[0].rps.push(mask);
@@ -329,7 +359,8 @@ fn values_in_force_are_said_and_not_advised_again() {
         (Nmi, "", "", "0 already"),
         (Hrtimer, "sched_rt_period_timer", "sysctl.kernel.sched_rt_runtime_us", "-1 already"),
         (Work, "vmstat_update", "sysctl.vm.stat_interval", "3600 s already"),
-        (CallFunction, "rcu_exp_handler", "", "1 already"),
+        (CallFunction, "rcu_exp_handler", "boot.rcupdate.rcu_normal_after_boot", "1 already"),
+        (Vector, "call function", "", "had a function run here"),
         (Timer, "clocksource_watchdog", "boot.tsc", "tsc=reliable is on the command line already"),
         (Timer, "mce_timer_fn", "sysfs.machinecheck.check_interval", "0 already"),
         (Timer, "do_nocb_deferred_wakeup_timer", "", "in force already"),
@@ -345,13 +376,23 @@ fn values_in_force_are_said_and_not_advised_again() {
     for (kind, name, setting, piece) in cases {
         tuned().advises(&cause(kind, name), "3", setting, &[piece]);
     }
-    stock().advises(&cause(Softirq, "TIMER"), "3", "sysctl.kernel.timer_migration", &["kernel.timer_migration=0"]);
+    stock().advises(
+        &cause(Softirq, "TIMER"),
+        "3",
+        "sysctl.kernel.timer_migration",
+        &["kernel.timer_migration=0"],
+    );
     stock().advises(&cause(Thread, "migration/3"), "3", "sysctl.kernel.watchdog_cpumask", &["=0,8"]);
     stock().advises(&cause(CallFunction, "flush_tlb_func"), "3", "sysctl.kernel.numa_balancing", &["=0"]);
     stock().advises(&cause(PageFault, ""), "3", "sysctl.kernel.numa_balancing", &["=0"]);
     let patient = tuned().knob("/sys/module/rcutree/parameters/nohz_full_patience_delay", "0");
     patient.advises(&cause(Softirq, "RCU"), "3", "boot.rcutree.nohz_full_patience_delay", &["=1000"]);
-    stock().config(&["NO_HZ_FULL"]).advises(&cause(Softirq, "RCU"), "3", "boot.rcu_nocbs", &["CONFIG_RCU_NOCB_CPU"]);
+    stock().config(&["NO_HZ_FULL"]).advises(
+        &cause(Softirq, "RCU"),
+        "3",
+        "boot.rcu_nocbs",
+        &["CONFIG_RCU_NOCB_CPU"],
+    );
 }
 
 #[test]
@@ -359,7 +400,12 @@ fn firmware_and_hypervisor_are_told_apart() {
     virtual_machine().advises(&cause(FirmwareOrHypervisor, ""), "3", "readiness.steal", &["nothing inside"]);
     virtual_machine().advises(&cause(Unexplained, ""), "3", "readiness.virtual_machine", &["probably"]);
     let pcc = unknown().policy("0-15", "pcc-cpufreq", Reading::Known("performance".into()));
-    pcc.advises(&cause(FirmwareOrHypervisor, ""), "3", "firmware.collaborative_power_control", &["pcc-cpufreq"]);
+    pcc.advises(
+        &cause(FirmwareOrHypervisor, ""),
+        "3",
+        "firmware.collaborative_power_control",
+        &["pcc-cpufreq"],
+    );
 }
 
 #[test]

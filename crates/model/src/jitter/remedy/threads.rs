@@ -5,13 +5,9 @@ use super::{Advice, by_program, case::Case, isolation::isolate};
 /// A thread of a process, or a kernel thread without a rule of its own.
 pub(super) fn any(case: &Case<'_>) -> Advice {
     let pid = case.cause.number;
-    let is_bound = case
-        .context
-        .host
-        .tasks
-        .kernel_threads
-        .iter()
-        .any(|thread| pid == Some(i64::from(thread.pid)) && thread.comm == case.cause.name && thread.is_bound);
+    let is_bound = case.context.host.tasks.kernel_threads.iter().any(|thread| {
+        pid == Some(i64::from(thread.pid)) && thread.comm == case.cause.name && thread.is_bound
+    });
     if is_bound {
         return by_program(format!(
             "{} is bound to its CPU by the kernel: end what wakes it, which the timeline shows",
@@ -32,7 +28,7 @@ fn taskset(case: &Case<'_>) -> String {
     match (case.housekeeping_list(), case.cause.number) {
         (Some(list), Some(pid)) => format!("taskset -pc {list} {pid}"),
         (Some(list), None) => format!("taskset -pc {list} PID, for each thread of this name"),
-        (None, _) => "move it to housekeeping CPUs with taskset -pc".into(),
+        (None, _) => "taskset -pc HOUSEKEEPING_CPUS PID".into(),
     }
 }
 
@@ -50,7 +46,7 @@ pub(super) fn migration(case: &Case<'_>) -> Advice {
             .and_then(|text| crate::CpuSet::parse_list(text.trim()).ok())
             .is_some_and(|cpus| !cpus.is_disjoint(&case.cpus));
     if watches {
-        let list = case.housekeeping_list().unwrap_or_else(|| "HOUSEKEEPING".into());
+        let list = case.housekeeping_list().unwrap_or_else(|| "HOUSEKEEPING_CPUS".into());
         return Advice::Elsewhere(
             "sysctl.kernel.watchdog_cpumask",
             format!("{what}, the lockup detector's check among it: sysctl -w kernel.watchdog_cpumask={list}"),
@@ -75,7 +71,10 @@ pub(super) fn ksoftirqd(case: &Case<'_>) -> Advice {
 
 /// Taking CPUs off and on.
 pub(super) fn hotplug(case: &Case<'_>) -> Advice {
-    Advice::Act(format!("{} runs while a CPU is taken off or on: do that before trading, not during it", case.name()))
+    Advice::Act(format!(
+        "{} runs while a CPU is taken off or on: do that before trading, not during it",
+        case.name()
+    ))
 }
 
 /// Injected idle time.
@@ -101,10 +100,11 @@ pub(super) fn unbound_worker(case: &Case<'_>) -> Advice {
             case.on()
         ));
     }
-    match case.context.allocation.housekeeping.is_empty() {
-        true => Advice::Act(format!("write the mask of the housekeeping CPUs to {path}")),
-        false => Advice::Act(format!("echo {} > {path}", case.context.allocation.housekeeping.to_mask())),
+    let housekeeping = &case.context.allocation.housekeeping;
+    if housekeeping.is_empty() {
+        return Advice::Act(format!("write the mask of the housekeeping CPUs to {path}"));
     }
+    Advice::Act(format!("echo {} > {path}", housekeeping.to_mask()))
 }
 
 /// A guest's processor, or its helpers.

@@ -1,7 +1,7 @@
 //! Ticks, timers and RCU.
 
 use super::{Advice, by_program, case::Case, isolation::isolate};
-use crate::kernel_version::KernelVersion;
+use crate::{CpuId, kernel_version::KernelVersion};
 
 /// The first kernel with the fair server.
 const FAIR_SERVER_SINCE: KernelVersion = KernelVersion::new(6, 12);
@@ -32,7 +32,10 @@ pub(super) fn tick(case: &Case<'_>) -> Advice {
     if !clock.is_empty() && clock != "tsc" && case.context.host.kernel.machine.text() == "x86_64" {
         return Advice::Elsewhere(
             "sysfs.clocksource",
-            format!("{on} {} in nohz_full but the clock source is {clock}: an unstable TSC keeps the tick", case.is()),
+            format!(
+                "{on} {} in nohz_full but the clock source is {clock}: an unstable TSC keeps the tick",
+                case.is()
+            ),
         );
     }
     Advice::Act(format!(
@@ -51,10 +54,10 @@ fn fair_server(case: &Case<'_>) -> Option<Advice> {
         Advice::Elsewhere(
             "debugfs.sched.fair_server",
             format!(
-                "{} {} in nohz_full already, but the fair server can start the tick again: echo 0 > \
-                 /sys/kernel/debug/sched/fair_server/cpu{on}/runtime, and so for each of them",
+                "{} {} in nohz_full already, but the fair server can start the tick again: {}",
                 case.on(),
-                case.is()
+                case.is(),
+                fair_server_off(case, on)
             ),
         )
     })
@@ -67,16 +70,22 @@ pub(super) fn deadline_timer(case: &Case<'_>) -> Advice {
         return by_program(format!("a SCHED_DEADLINE thread runs on {on}: keep it on {keep}"));
     }
     let cpu = case.cpus.lowest().unwrap_or_default();
-    Advice::Act(format!(
-        "switch the fair server off: echo 0 > /sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime, and so for each of \
-         {}",
-        case.on()
-    ))
+    Advice::Act(format!("switch the fair server off: {}", fair_server_off(case, cpu)))
+}
+
+fn fair_server_off(case: &Case<'_>, cpu: CpuId) -> String {
+    let rest =
+        if case.cpus.len() > 1 { format!(", and so for each of {}", case.on()) } else { String::new() };
+    format!("echo 0 > /sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime{rest}")
 }
 
 /// A thread that slept on this CPU is woken by its timer.
 pub(super) fn sleeper(case: &Case<'_>) -> Advice {
-    isolate(case, "a thread that sleeps on a timer is woken here", "find the thread that is pinned here and sleeps")
+    isolate(
+        case,
+        "a thread that sleeps on a timer is woken here",
+        "find the thread that is pinned here and sleeps",
+    )
 }
 
 /// A timer that a process armed.
@@ -100,20 +109,28 @@ pub(super) fn kernel_timer(case: &Case<'_>) -> Advice {
         return Advice::Elsewhere("boot.isolcpus", advice);
     }
     if !case.is_tickless() {
-        let advice = format!("boot with nohz_full={list}, which sends timers of the kernel to other CPUs than {on}");
+        let advice =
+            format!("boot with nohz_full={list}, which sends timers of the kernel to other CPUs than {on}");
         return Advice::Elsewhere("boot.nohz_full", advice);
     }
-    by_program(format!("{function} was armed by a system call or interrupt on {on}: find which, in the timeline"))
+    by_program(format!(
+        "{function} was armed by a system call or interrupt on {on}: find which, in the timeline"
+    ))
 }
 
 /// Delayed work is queued by its timer.
 pub(super) fn delayed_work(case: &Case<'_>) -> Advice {
     let (list, on) = (case.isolated_list(), case.on());
     if !case.is_tickless() {
-        let advice = format!("boot with nohz_full={list}, so that the timers of delayed work fire elsewhere than on {on}");
+        let advice = format!(
+            "boot with nohz_full={list}, so that the timers of delayed work fire elsewhere than on {on}"
+        );
         return Advice::Act(advice);
     }
-    Advice::Act(format!("{on} {} in nohz_full already: the work functions that follow tell who asked for it", case.is()))
+    Advice::Act(format!(
+        "{on} {} in nohz_full already: the work functions that follow tell who asked for it",
+        case.is()
+    ))
 }
 
 /// The real-time throttle.
@@ -147,9 +164,12 @@ pub(super) fn rcu_callbacks(case: &Case<'_>) -> Advice {
     }
     let line = case.context.host.kernel.tokens();
     let cpu_count = crate::CPU_ID_MAX + 1;
-    let is_offloaded = |key| line.cpus(key, cpu_count).and_then(Result::ok).is_some_and(|set| case.cpus.is_subset(&set));
+    let is_offloaded =
+        |key| line.cpus(key, cpu_count).and_then(Result::ok).is_some_and(|set| case.cpus.is_subset(&set));
     if !case.is_tickless() && !is_offloaded("rcu_nocbs") {
-        return Advice::Act(format!("boot with rcu_nocbs={list}, which hands the RCU callbacks of {on} to threads"));
+        return Advice::Act(format!(
+            "boot with rcu_nocbs={list}, which hands the RCU callbacks of {on} to threads"
+        ));
     }
     patience(case).unwrap_or_else(|| {
         Advice::Act(format!(
@@ -177,20 +197,26 @@ fn patience(case: &Case<'_>) -> Option<Advice> {
 /// The wake-up of the threads that run offloaded callbacks.
 pub(super) fn rcu_wakeup(case: &Case<'_>) -> Advice {
     if case.context.host.kernel.tokens().has("rcu_nocb_poll") {
-        return by_program("rcu_nocb_poll is in force already: fewer system calls on these CPUs leave fewer callbacks");
+        return by_program(
+            "rcu_nocb_poll is in force already: fewer system calls on these CPUs leave fewer callbacks",
+        );
     }
     Advice::Act("boot with rcu_nocb_poll, so that the threads poll for callbacks and need no wake-up".into())
 }
 
 /// Expedited grace periods.
 pub(super) fn rcu_expedited(case: &Case<'_>) -> Advice {
-    if case.knob("/sys/kernel/rcu_normal").map(str::trim) == Some("1") {
-        return by_program(
-            "/sys/kernel/rcu_normal is 1 already: what remains are callers that insist, such as module loading and \
-             membarrier",
+    if is_rcu_normal(case) {
+        return Advice::Act(
+            "/sys/kernel/rcu_normal is 1 already, so that no expedited grace period should begin: measure again".into(),
         );
     }
     Advice::Act("boot with rcupdate.rcu_normal_after_boot=1, or echo 1 > /sys/kernel/rcu_normal now".into())
+}
+
+/// Whether expedited grace periods are switched off.
+pub(super) fn is_rcu_normal(case: &Case<'_>) -> bool {
+    case.knob("/sys/kernel/rcu_normal").map(str::trim) == Some("1")
 }
 
 /// The check of the TSC against another clock.
