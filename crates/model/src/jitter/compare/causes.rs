@@ -128,7 +128,7 @@ fn tallies(run: &JitterRecord, source: CauseSource) -> Vec<(&Cause, u64, u64)> {
 fn same_in_every_run(cause: &Cause) -> Cause {
     let name = match cause.name.as_str() {
         _ if cause.is_own && cause.kind == CauseKind::Thread => "lowlat",
-        name if name.starts_with("0x") => NAMELESS,
+        _ if cause.is_nameless() => NAMELESS,
         // Workers come and go: "kworker/3:1H" is the first of several that do the same.
         name if name.starts_with("kworker/") => name.split(':').next().unwrap_or(name),
         name => name,

@@ -87,7 +87,7 @@ impl<'a> Case<'a> {
     pub(super) fn function(&self) -> String {
         if self.cause.kind == CauseKind::Softirq {
             "a timer".into()
-        } else if self.cause.name.is_empty() || self.cause.name.starts_with("0x") {
+        } else if self.cause.is_nameless() {
             "the function".into()
         } else {
             self.name()

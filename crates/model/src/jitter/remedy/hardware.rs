@@ -55,6 +55,13 @@ fn power_capping(case: &Case<'_>, what: &str) -> Advice {
     ))
 }
 
+/// The hypervisor has something to say to its guest.
+pub(super) fn hypervisor(_: &Case<'_>) -> Advice {
+    Advice::Act(
+        "the hypervisor interrupts its guest, which nothing inside removes: take a physical host".into(),
+    )
+}
+
 /// The processor ran too hot.
 pub(super) fn thermal(_: &Case<'_>) -> Advice {
     Advice::Act(

@@ -49,7 +49,9 @@ pub(super) const RULES: &[Rule] = &[
     placed(Vector, &["*reschedul*"], "boot.isolcpus", isolation::reschedule),
     anywhere(Vector, &["irq work*", "irq_work*"], "boot.nohz_full", calls::irq_work),
     anywhere(Vector, &["*thermal*"], "firmware.thermal_configuration", hardware::thermal),
-    anywhere(Vector, &["*threshold*", "*deferred*"], PROGRAM, hardware::corrected_errors),
+    anywhere(Vector, &["hypervisor*"], "readiness.virtual_machine", hardware::hypervisor),
+    placed(Vector, &["*posted interrupt*"], "service.libvirt", threads::virtual_machine),
+    anywhere(Vector, &["*threshold*", "*deferred*", "machine check*"], PROGRAM, hardware::corrected_errors),
     anywhere(Vector, &["*platform*", "*error*", "*spurious*"], "firmware.bios_version", hardware::stray),
     anywhere(Vector, SELF_BUILT_IPI, "boot.rcupdate.rcu_normal_after_boot", calls::call),
     // Functions of high-resolution timers.
@@ -140,6 +142,7 @@ pub(super) const RULES: &[Rule] = &[
     placed(Thread, RCU_THREADS, "kthread.rcu", threads::movable),
     placed(Thread, &["kworker/u*"], "kthread.workqueue.global", threads::unbound_worker),
     placed(Thread, &["kworker/*"], "boot.isolcpus", threads::bound_worker),
+    placed(Thread, &["sugov:*"], "sysfs.cpufreq.governor", threads::governor),
     placed(Thread, &["irq/*"], "irq.affinity", interrupts::irq_thread),
     placed(Thread, &["kswapd*"], "kthread.kswapd", threads::movable),
     anywhere(Thread, &["kcompactd*"], "sysctl.vm.compaction_proactiveness", memory::kcompactd),

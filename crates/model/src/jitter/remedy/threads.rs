@@ -69,6 +69,15 @@ pub(super) fn ksoftirqd(case: &Case<'_>) -> Advice {
     ))
 }
 
+/// The thread of the schedutil governor, which sets clocks.
+pub(super) fn governor(case: &Case<'_>) -> Advice {
+    Advice::Act(format!(
+        "{} changes the clock of these CPUs: write performance to scaling_governor of {}",
+        case.label(),
+        case.on()
+    ))
+}
+
 /// Taking CPUs off and on.
 pub(super) fn hotplug(case: &Case<'_>) -> Advice {
     Advice::Act(format!(
