@@ -5,10 +5,11 @@ use std::time::Duration;
 
 /// A span such as 610s, 10m, 1h30m or 250ms.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    let span: SignedDuration = text
-        .parse()
-        .map_err(|_| format!("\"{text}\" is no span of time; write one with its unit, such as 10s, 10m or 24h"))?;
-    Duration::try_from(span).map_err(|_| format!("\"{text}\" lies in the past; write a span ahead, such as 10s"))
+    let span: SignedDuration = text.parse().map_err(|_| {
+        format!("\"{text}\" is no span of time; write one with its unit, such as 10s, 10m or 24h")
+    })?;
+    Duration::try_from(span)
+        .map_err(|_| format!("\"{text}\" lies in the past; write a span ahead, such as 10s"))
 }
 
 /// A short time in nanoseconds, from a text such as 100ns or 5us.

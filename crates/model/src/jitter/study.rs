@@ -4,10 +4,11 @@
 
 use super::{
     Cause, JitterCpu, JitterRecord,
+    study_causes::{causes_of, shares_of},
     wait::{Lost, time_percentiles},
 };
 use crate::{
-    CpuId, CpuSet,
+    CPU_ID_MAX, CpuId, CpuSet,
     histogram::{self, HistogramError},
     statistics::{RateInterval, carries_quantile},
 };
@@ -79,14 +80,15 @@ pub struct CauseStudy {
     pub share: f64,
     /// Interruptions with a part of it per core-second of all measured CPUs.
     pub rate: Option<RateInterval>,
-    /// What would remove it; `None` when no setting does.
+    /// What would remove it; `None` when nothing known does.
     pub remedy: Option<Remedy>,
 }
 
 /// What removes a cause.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Remedy {
-    /// Id of the setting in the catalogue: "boot.isolcpus".
+    /// Id of the setting in the catalogue: "boot.isolcpus"; empty when no setting of the host removes it and the
+    /// action says which program has to change.
     pub setting: String,
     /// What to do with it on this host, one sentence: "managed interrupt: isolcpus=managed_irq".
     pub action: String,
@@ -187,7 +189,8 @@ pub fn study(record: &JitterRecord) -> Result<JitterStudy, StudyError> {
         threshold_ns: record.threshold_ns,
         all: study_all(record, sum.as_ref()),
         cpus,
-        ..JitterStudy::default()
+        causes: causes_of(record),
+        shares: shares_of(record),
     })
 }
 
@@ -253,7 +256,8 @@ fn study_all(record: &JitterRecord, lengths: Option<&Histogram<u64>>) -> TotalSt
         .max_by_key(|cpu| (cpu.interruption_ns_max, std::cmp::Reverse(cpu.cpu)));
     let length_ns_max = worst.map(|cpu| cpu.interruption_ns_max);
     TotalStudy {
-        cpus: record.cpus.iter().map(|cpu| cpu.cpu).collect(),
+        // A hostile document may name a CPU so high that the set would take half a gigabyte.
+        cpus: record.cpus.iter().map(|cpu| cpu.cpu).filter(|cpu| *cpu <= CPU_ID_MAX).collect(),
         core_seconds: seconds(runtime_ns),
         count,
         rate: RateInterval::of(count, seconds(runtime_ns)),
