@@ -3,6 +3,7 @@
 //! A sampler does nothing but read the counter; two readings further apart than the threshold are an interruption.
 //! Its memory is bounded and allocated before it begins, however long it runs.
 
+mod atomics;
 mod calibrate;
 mod live;
 mod memory;
@@ -10,6 +11,7 @@ mod options;
 mod progress;
 mod record;
 mod recorder;
+mod ring;
 mod run;
 mod sampler;
 #[cfg(test)]
@@ -21,5 +23,6 @@ mod team;
 
 pub use options::{DURATION_MAX, JitterError, JitterOptions, KEPT_MAX};
 pub use progress::{CpuProgress, JitterProgress};
+pub use ring::{Consumer, Producer, ring};
 pub use run::run;
 pub use spin::{STRETCH_TURNS, Stretch, spin};
