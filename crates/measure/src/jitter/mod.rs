@@ -5,10 +5,14 @@
 
 mod atomics;
 mod calibrate;
+mod collector;
+mod companion;
+mod error;
 mod live;
 mod memory;
 mod options;
 mod progress;
+mod real_time;
 mod record;
 mod recorder;
 mod ring;
@@ -21,8 +25,13 @@ mod spin;
 mod steal;
 mod team;
 
-pub use options::{DURATION_MAX, JitterError, JitterOptions, KEPT_MAX};
+pub use companion::{Companion, Lane, Started};
+pub use error::JitterError;
+pub use options::{DURATION_MAX, JitterOptions, KEPT_MAX};
 pub use progress::{CpuProgress, JitterProgress};
+pub use real_time::{RealTime, RealTimePolicy};
+pub use recorder::Recorder;
 pub use ring::{Consumer, Producer, ring};
-pub use run::run;
+pub use run::{run, run_beside};
+pub use series::SeriesPlan;
 pub use spin::{STRETCH_TURNS, Stretch, spin};

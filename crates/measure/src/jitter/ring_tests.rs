@@ -17,15 +17,9 @@ fn drained(consumer: &mut Consumer) -> Vec<(u64, u64)> {
 
 #[test]
 fn capacities_are_powers_of_two_and_share_a_budget() {
-    for (cpus, capacity) in [
-        (0, 65_536),
-        (1, 65_536),
-        (64, 65_536),
-        (65, 32_768),
-        (128, 32_768),
-        (1_024, 4_096),
-        (8_192, 2_048),
-    ] {
+    for (cpus, capacity) in
+        [(0, 65_536), (1, 65_536), (64, 65_536), (65, 32_768), (128, 32_768), (1_024, 4_096), (8_192, 2_048)]
+    {
         assert_eq!(capacity_for(cpus), capacity, "{cpus} CPUs");
         assert!(cpus * capacity * size_of::<Slot>() <= 64 << 20 || capacity == CAPACITY_MIN);
     }
