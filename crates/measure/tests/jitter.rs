@@ -6,8 +6,8 @@ use lowlat_measure::{
     affinity,
     clock::{ArchCounter, Counter, TickScale},
     jitter::{
-        Companion, JitterError, JitterOptions, JitterProgress, Lane, RealTime, RealTimePolicy, Started, run,
-        run_beside,
+        Companion, JitterError, JitterOptions, JitterProgress, Lane, RawFiles, RealTime, RealTimePolicy,
+        Started, run, run_beside,
     },
     pin_to,
 };
@@ -15,11 +15,13 @@ use lowlat_model::{
     CpuId, CpuSet,
     histogram::decode,
     jitter::{JitterCpu, JitterRecord, study},
+    sysjitter::{parse_raw, raw_file_name},
 };
 use lowlat_sys::Root;
 use rustix::process::{Resource, getrlimit};
 use std::{
     collections::BTreeMap,
+    fs,
     sync::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU32, Ordering},
@@ -285,13 +287,13 @@ struct Counting {
     gaps: BTreeMap<CpuId, Vec<(u64, u64)>>,
     epoch: u64,
     lost: u64,
-    thread: String,
+    thread: Option<String>,
 }
 
 impl Companion for Counting {
     fn start(&mut self, started: &Started, lanes: &[Lane]) {
         self.started = Some(*started);
-        self.thread = thread::current().name().unwrap_or_default().to_owned();
+        self.thread = thread::current().name().map(str::to_owned);
         for lane in lanes {
             let stat =
                 Root::live().read(&format!("/proc/self/task/{}/stat", lane.thread_id)).into_known().unwrap();
@@ -318,7 +320,7 @@ impl Companion for Counting {
 fn check_counted(record: &JitterRecord, counting: &Counting) {
     let scale = TickScale::new(record.counter_hz);
     assert_eq!((counting.epoch, counting.lost), (record.start_ticks, 0));
-    assert_eq!(counting.thread, "lowlat-collect");
+    assert_eq!(counting.thread.as_deref(), Some("lowlat-collect"));
     assert_eq!(counting.gaps.len(), record.cpus.len());
     for cpu in &record.cpus {
         let gaps = &counting.gaps[&cpu.cpu];
@@ -377,4 +379,28 @@ fn real_time_samplers_run_as_such_within_limits() {
     assert!(record.warnings.iter().any(|warning| warning.starts_with("The samplers ran as SCHED_FIFO 10")));
     assert!(limits.into_inner().unwrap().iter().all(|limit| *limit == Some(30_700_000)));
     assert_eq!(getrlimit(Resource::Rttime), before);
+}
+
+#[test]
+fn raw_files_hold_every_interruption() {
+    let _alone = alone();
+    let directory = tempfile::tempdir().unwrap();
+    let options = JitterOptions::new(allowed(), Duration::from_millis(500));
+    let prefix = directory.path().join("raw");
+    let mut files = RawFiles::create(&prefix, &options.cpus).unwrap();
+    let record = run_beside(&Root::live(), &options, &STOP_NEVER, &quiet, &mut files).unwrap();
+    assert_eq!(files.convert(&record), Vec::<String>::new());
+    let highest = options.cpus.highest().unwrap();
+    for cpu in &record.cpus {
+        let name = raw_file_name(prefix.to_str().unwrap(), cpu.cpu, highest);
+        let file = parse_raw(&fs::read_to_string(name).unwrap()).unwrap();
+        assert_eq!(file.head.interruption_count, cpu.interruption_count);
+        let first: Vec<(u64, u64)> =
+            file.rows.iter().map(|row| (row.end_ns, row.length_ns)).take(cpu.first.len()).collect();
+        for (seen, kept) in first.iter().zip(&cpu.first) {
+            // Beginning, end and length are each rounded to the nanosecond.
+            assert!(seen.0.abs_diff(kept.at_ns + kept.length_ns) <= 2 && seen.1 == kept.length_ns);
+        }
+        assert_eq!(first.len(), cpu.first.len());
+    }
 }

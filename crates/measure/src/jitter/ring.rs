@@ -9,12 +9,12 @@
 //! Positions only go up; the slot of a position is its lower bits. Slots `head..tail` hold what was not read yet.
 //! Neither side waits, calls the kernel or allocates. A full ring loses what comes and counts it.
 
-use super::atomics::{Arc, AtomicU64, Ordering};
+use super::atomics::{Arc, AtomicU64, Claim, Ordering};
 use std::hint::black_box;
 
 /// The fewest entries of a ring: twice what a calibration records, so that calibrating never meets a full ring.
 pub const CAPACITY_MIN: usize = 2_048;
-/// The most entries of a ring: 1 MiB. At a poll every [`super::COLLECT_EVERY`] that is more than two million
+/// The most entries of a ring: 1 MiB. At a poll every [`super::collector::COLLECT_EVERY`] that is more than two million
 /// interruptions a second.
 pub const CAPACITY_MAX: usize = 65_536;
 /// Entries of all rings of a run together: 64 MiB, the most that 64 CPUs need. More CPUs share it.
@@ -49,6 +49,7 @@ struct Written {
 struct Slot {
     before: AtomicU64,
     now: AtomicU64,
+    claim: Claim,
 }
 
 #[derive(Debug)]
@@ -77,7 +78,7 @@ impl Shared {
 /// A ring of at least `capacity` entries, rounded up to a power of two. Its memory is allocated and touched by the
 /// calling thread, so on that thread's node.
 pub fn ring(capacity: usize) -> (Producer, Consumer) {
-    let slot = || Slot { before: AtomicU64::new(0), now: AtomicU64::new(0) };
+    let slot = || Slot { before: AtomicU64::new(0), now: AtomicU64::new(0), claim: Claim::default() };
     let slots: Box<[Slot]> = (0..capacity.max(2).next_power_of_two()).map(|_| slot()).collect();
     for slot in &slots {
         // Not zero: the compiler may make zeroed memory of the zeros above, which is not there until it is written.
@@ -121,6 +122,7 @@ impl Producer {
             }
         }
         let slot = self.shared.slot(self.tail);
+        slot.claim.write();
         slot.before.store(before, Ordering::Relaxed);
         slot.now.store(now, Ordering::Relaxed);
         self.tail += 1;
@@ -150,6 +152,7 @@ impl Consumer {
             let end = tail.min(self.head + READ_AT_ONCE);
             while self.head < end {
                 let slot = self.shared.slot(self.head);
+                slot.claim.read();
                 each(slot.before.load(Ordering::Relaxed), slot.now.load(Ordering::Relaxed));
                 self.head += 1;
             }

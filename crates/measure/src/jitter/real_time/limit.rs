@@ -37,7 +37,7 @@ impl TimeLimit {
 impl Drop for TimeLimit {
     fn drop(&mut self) {
         // Up to the hard limit that is always permitted.
-        let _ = setrlimit(Resource::Rttime, self.was.clone());
+        let _ = setrlimit(Resource::Rttime, self.was);
     }
 }
 

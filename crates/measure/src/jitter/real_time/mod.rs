@@ -140,10 +140,8 @@ mod tests {
 
     #[test]
     fn a_thread_takes_it_and_gives_it_up() {
-        let taken = std::thread::spawn(|| {
-            if let Err(error) = fifo(1).take() {
-                return Err(error);
-            }
+        let taken: io::Result<(String, String)> = std::thread::spawn(|| {
+            fifo(1).take()?;
             let policy = policy_of_this_thread;
             let during = policy();
             give_up();
