@@ -5,16 +5,23 @@
 use lowlat_measure::{
     affinity,
     clock::{ArchCounter, Counter, TickScale},
-    jitter::{JitterOptions, JitterProgress, run},
+    jitter::{
+        Companion, JitterError, JitterOptions, JitterProgress, Lane, RawFiles, RealTime, RealTimePolicy,
+        Started, run, run_beside,
+    },
     pin_to,
 };
 use lowlat_model::{
     CpuId, CpuSet,
     histogram::decode,
     jitter::{JitterCpu, JitterRecord, study},
+    sysjitter::{parse_raw, raw_file_name},
 };
 use lowlat_sys::Root;
+use rustix::process::{Resource, getrlimit};
 use std::{
+    collections::BTreeMap,
+    fs,
     sync::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU32, Ordering},
@@ -270,4 +277,130 @@ fn shove_thread(name: &str, to: CpuId) {
         return;
     }
     panic!("no thread {name}");
+}
+
+/// Counts what comes through the rings, and looks at the samplers while they run.
+#[derive(Default)]
+struct Counting {
+    started: Option<Started>,
+    policies: Vec<String>,
+    gaps: BTreeMap<CpuId, Vec<(u64, u64)>>,
+    epoch: u64,
+    lost: u64,
+    thread: Option<String>,
+}
+
+impl Companion for Counting {
+    fn start(&mut self, started: &Started, lanes: &[Lane]) {
+        self.started = Some(*started);
+        self.thread = thread::current().name().map(str::to_owned);
+        for lane in lanes {
+            let stat =
+                Root::live().read(&format!("/proc/self/task/{}/stat", lane.thread_id)).into_known().unwrap();
+            let (before_name, after_name) = stat.split_once(") ").unwrap();
+            assert!(before_name.ends_with(&format!("(lowlat/{}", lane.cpu)), "{before_name}");
+            // Its scheduling policy is the 41st field.
+            self.policies.push(after_name.split(' ').nth(41 - 3).unwrap().to_owned());
+        }
+    }
+
+    fn collect(&mut self, epoch: u64, lanes: &mut [Lane]) {
+        self.epoch = epoch;
+        for lane in lanes {
+            let gaps = self.gaps.entry(lane.cpu).or_default();
+            lane.ring.drain(|before, now| gaps.push((before, now)));
+        }
+    }
+
+    fn finish(&mut self, lanes: &[Lane]) {
+        self.lost = lanes.iter().map(|lane| lane.ring.lost_count()).sum();
+    }
+}
+
+fn check_counted(record: &JitterRecord, counting: &Counting) {
+    let scale = TickScale::new(record.counter_hz);
+    assert_eq!((counting.epoch, counting.lost), (record.start_ticks, 0));
+    assert_eq!(counting.thread.as_deref(), Some("lowlat-collect"));
+    assert_eq!(counting.gaps.len(), record.cpus.len());
+    for cpu in &record.cpus {
+        let gaps = &counting.gaps[&cpu.cpu];
+        assert_eq!(gaps.len() as u64, cpu.interruption_count, "CPU {}", cpu.cpu);
+        let lengths = || gaps.iter().map(|(before, now)| now - before);
+        assert_eq!(scale.ns(lengths().sum()), cpu.interruption_ns_total);
+        assert_eq!(scale.ns(lengths().min().unwrap_or(0)), cpu.interruption_ns_min);
+        assert_eq!(scale.ns(lengths().max().unwrap_or(0)), cpu.interruption_ns_max);
+    }
+}
+
+#[test]
+fn a_companion_gets_every_interruption() {
+    let _alone = alone();
+    let everywhere = JitterOptions::new(allowed(), Duration::from_millis(700));
+    let one = JitterOptions { cpus: CpuSet::of(allowed().highest().unwrap()), ..everywhere.clone() };
+    for options in [everywhere, one] {
+        let mut counting = Counting::default();
+        let record = run_beside(&Root::live(), &options, &STOP_NEVER, &quiet, &mut counting).unwrap();
+        check_counted(&record, &counting);
+        let started = counting.started.unwrap();
+        assert_eq!((started.threshold_ns, started.duration), (record.threshold_ns, options.duration));
+        assert_eq!(started.is_on_measured_cpu, allowed().is_subset(&options.cpus));
+        let shares = record.warnings.iter().any(|warning| warning.contains("the thread that collects"));
+        assert_eq!(shares, started.is_on_measured_cpu);
+    }
+}
+
+#[test]
+fn real_time_samplers_run_as_such_within_limits() {
+    let _alone = alone();
+    let cpu = allowed().highest().unwrap();
+    let real_time = Some(RealTime { policy: RealTimePolicy::Fifo, priority: 10 });
+    let options =
+        JitterOptions { real_time, ..JitterOptions::new(CpuSet::of(cpu), Duration::from_millis(700)) };
+    let before = getrlimit(Resource::Rttime);
+    let limits = Mutex::new(Vec::new());
+    let see = |_: &JitterProgress| limits.lock().unwrap().push(getrlimit(Resource::Rttime).current);
+    let mut counting = Counting::default();
+    let record = match run_beside(&Root::live(), &options, &STOP_NEVER, &see, &mut counting) {
+        Ok(record) => record,
+        Err(JitterError::RealTimeEverywhere { .. }) => {
+            eprintln!("skipped: real-time samplers need a CPU beside those measured");
+            return;
+        }
+        Err(error @ JitterError::RealTime { .. }) => {
+            assert!(error.to_string().contains("can't have SCHED_FIFO 10"), "{error}");
+            eprintln!("skipped: SCHED_FIFO is not permitted here");
+            return;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    check(&record, &record.cpus[0]);
+    check_counted(&record, &counting);
+    assert_eq!((record.real_time.as_deref(), counting.policies), (Some("SCHED_FIFO 10"), vec!["1".into()]));
+    assert!(record.warnings.iter().any(|warning| warning.starts_with("The samplers ran as SCHED_FIFO 10")));
+    assert!(limits.into_inner().unwrap().iter().all(|limit| *limit == Some(30_700_000)));
+    assert_eq!(getrlimit(Resource::Rttime), before);
+}
+
+#[test]
+fn raw_files_hold_every_interruption() {
+    let _alone = alone();
+    let directory = tempfile::tempdir().unwrap();
+    let options = JitterOptions::new(allowed(), Duration::from_millis(500));
+    let prefix = directory.path().join("raw");
+    let mut files = RawFiles::create(&prefix, &options.cpus).unwrap();
+    let record = run_beside(&Root::live(), &options, &STOP_NEVER, &quiet, &mut files).unwrap();
+    assert_eq!(files.convert(&record), Vec::<String>::new());
+    let highest = options.cpus.highest().unwrap();
+    for cpu in &record.cpus {
+        let name = raw_file_name(prefix.to_str().unwrap(), cpu.cpu, highest);
+        let file = parse_raw(&fs::read_to_string(name).unwrap()).unwrap();
+        assert_eq!(file.head.interruption_count, cpu.interruption_count);
+        let first: Vec<(u64, u64)> =
+            file.rows.iter().map(|row| (row.end_ns, row.length_ns)).take(cpu.first.len()).collect();
+        for (seen, kept) in first.iter().zip(&cpu.first) {
+            // Beginning, end and length are each rounded to the nanosecond.
+            assert!(seen.0.abs_diff(kept.at_ns + kept.length_ns) <= 2 && seen.1 == kept.length_ns);
+        }
+        assert_eq!(first.len(), cpu.first.len());
+    }
 }

@@ -12,6 +12,11 @@ const CLOCKSOURCES: &str = "/sys/devices/system/clocksource/clocksource0/availab
 const DRIFT_PPM_MAX: f64 = 200.0;
 /// Shorter runs can't tell a drift from the time it takes to read both.
 const DRIFT_RUN_NS_MIN: u64 = 500_000_000;
+/// The time of day was set when it moved by this much against the time since boot. Less can be a delay between
+/// reading the two.
+const STEP_NS_MIN: u64 = 1_000_000;
+/// Readings of the time of day of which the tightest counts.
+const STEP_READINGS: u32 = 16;
 /// A host that was suspended for less than this was not.
 const SUSPENDED_NS_MIN: u64 = 10_000_000;
 
@@ -22,6 +27,7 @@ pub struct ClockState {
     raw_ns: u64,
     monotonic_ns: u64,
     boottime_ns: u64,
+    day: TimeOfDay,
     clocksource: Reading<String>,
 }
 
@@ -33,6 +39,7 @@ impl ClockState {
             raw_ns: MonotonicRaw.now(),
             monotonic_ns: nanoseconds(ClockId::Monotonic),
             boottime_ns: nanoseconds(ClockId::Boottime),
+            day: TimeOfDay::read(),
             clocksource: root.read(CLOCKSOURCE),
         }
     }
@@ -54,6 +61,7 @@ impl ClockState {
                 self.clocksource, after.clocksource
             ));
         }
+        doubts.extend(self.day.step_in_words(&after.day));
         let raw_ns = after.raw_ns.saturating_sub(self.raw_ns);
         if kind != CounterKind::MonotonicRaw && raw_ns >= DRIFT_RUN_NS_MIN && suspended_ns < SUSPENDED_NS_MIN
         {
@@ -67,6 +75,40 @@ impl ClockState {
             }
         }
         doubts
+    }
+}
+
+/// The time of day against the time since boot, suspends included. Both are slewed alike, so what is between them
+/// changes only when somebody sets the time of day.
+#[derive(Debug, Clone, Copy)]
+struct TimeOfDay {
+    since_boot_ns: i128,
+    /// Between the two readings of the time since boot around that of the time of day.
+    doubt_ns: u64,
+}
+
+impl TimeOfDay {
+    fn read() -> Self {
+        let once = || {
+            let before_ns = nanoseconds(ClockId::Boottime);
+            let day_ns = i128::from(nanoseconds(ClockId::Realtime));
+            let doubt_ns = nanoseconds(ClockId::Boottime).saturating_sub(before_ns);
+            Self { since_boot_ns: day_ns - i128::from(before_ns), doubt_ns }
+        };
+        (1..STEP_READINGS)
+            .map(|_| once())
+            .fold(once(), |best, one| if one.doubt_ns < best.doubt_ns { one } else { best })
+    }
+
+    fn step_in_words(&self, after: &Self) -> Option<String> {
+        let step_ns = after.since_boot_ns - self.since_boot_ns;
+        (step_ns.unsigned_abs() > u128::from(STEP_NS_MIN + self.doubt_ns + after.doubt_ns)).then(|| {
+            format!(
+                "The time of day was set during the run, by {:+.3} s. The figures stand, since the counter does not \
+                 follow it; logs by the time of day can't be laid beside them across the step.",
+                step_ns as f64 / 1e9
+            )
+        })
     }
 }
 
@@ -140,6 +182,7 @@ mod tests {
             raw_ns: seconds * 1_000_000_000,
             monotonic_ns: seconds * 1_000_000_000,
             boottime_ns: (seconds + slept_s) * 1_000_000_000,
+            day: TimeOfDay { since_boot_ns: 1_700_000_000_000_000_000, doubt_ns: 300 },
             clocksource: Reading::Known(clocksource.into()),
         }
     }
@@ -153,6 +196,30 @@ mod tests {
         assert!(doubts(state(60, 5, 500, "tsc")).contains("+500 parts in a million"));
         assert!(doubts(state(60, 65, 500, "tsc")).starts_with("The host was suspended for 60.000 s"));
         assert!(doubts(state(60, 5, 0, "hpet")).contains("from tsc to hpet"));
+    }
+
+    #[test]
+    fn a_set_time_of_day_is_told() {
+        let scale = TickScale::new(1_000_000_000);
+        let doubts = |by_ns: i128, doubt_ns| {
+            let mut after = state(60, 5, 0, "tsc");
+            after.day = TimeOfDay { since_boot_ns: after.day.since_boot_ns + by_ns, doubt_ns };
+            state(0, 5, 0, "tsc").doubts_until(&after, CounterKind::Tsc, scale).join(" ")
+        };
+        assert!(
+            doubts(-1_000_000_000, 100).starts_with("The time of day was set during the run, by -1.000 s.")
+        );
+        assert!(doubts(37_000_000_000, 100).contains("by +37.000 s"));
+        assert_eq!(doubts(900_000, 100), "", "a delay between two readings is no step");
+        assert_eq!(doubts(3_000_000, 2_500_000), "", "nor is a long one that is seen");
+    }
+
+    #[test]
+    fn the_time_of_day_of_this_host_stands_still_against_its_uptime() {
+        let before = TimeOfDay::read();
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let told = before.step_in_words(&TimeOfDay::read());
+        assert!(told.is_none(), "{told:?}; was the clock set meanwhile?");
     }
 
     #[test]

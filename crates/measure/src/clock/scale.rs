@@ -14,6 +14,9 @@ const SHIFT: u32 = 48;
 const NS_PER_S: u128 = 1_000_000_000;
 
 impl TickScale {
+    /// A counter whose ticks are nanoseconds.
+    pub const NANOSECONDS: Self = Self { hz: 1_000_000_000, ns_per_tick_shifted: 1 << SHIFT };
+
     /// For a counter of this many ticks a second; a frequency of zero is taken as one.
     pub fn new(hz: u64) -> Self {
         let hz = hz.max(1);
@@ -56,6 +59,7 @@ mod tests {
         let scale = TickScale::new(2_000_000_000);
         assert_eq!((scale.ns(0), scale.ns(1), scale.ns(2), scale.ns(3)), (0, 1, 1, 2));
         assert_eq!(scale.ticks(100), 200);
+        assert_eq!(TickScale::new(1_000_000_000), TickScale::NANOSECONDS);
         assert_eq!(TickScale::new(24_000_000).ticks(100), 3, "2.4 ticks are three whole ones");
         assert_eq!(TickScale::new(0).hz(), 1);
         assert_eq!(TickScale::new(1).ns(u64::MAX), u64::MAX);

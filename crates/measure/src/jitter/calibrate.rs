@@ -117,7 +117,7 @@ mod tests {
     }
 
     fn recorder(scale: TickScale) -> Recorder {
-        Recorder::new(scale, SeriesPlan::of(Duration::from_secs(1)), 4, 4)
+        Recorder::new(scale, SeriesPlan::of(Duration::from_secs(1), 1), 4, 4)
     }
 
     #[test]

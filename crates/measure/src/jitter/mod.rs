@@ -3,13 +3,20 @@
 //! A sampler does nothing but read the counter; two readings further apart than the threshold are an interruption.
 //! Its memory is bounded and allocated before it begins, however long it runs.
 
+mod atomics;
 mod calibrate;
+mod collector;
+mod companion;
+mod error;
 mod live;
 mod memory;
 mod options;
 mod progress;
+mod raw;
+mod real_time;
 mod record;
 mod recorder;
+mod ring;
 mod run;
 mod sampler;
 #[cfg(test)]
@@ -19,7 +26,14 @@ mod spin;
 mod steal;
 mod team;
 
-pub use options::{DURATION_MAX, JitterError, JitterOptions, KEPT_MAX};
+pub use companion::{Companion, Lane, Started};
+pub use error::JitterError;
+pub use options::{DURATION_MAX, JitterOptions, KEPT_MAX};
 pub use progress::{CpuProgress, JitterProgress};
-pub use run::run;
+pub use raw::{RawError, RawFiles};
+pub use real_time::{RealTime, RealTimePolicy};
+pub use recorder::Recorder;
+pub use ring::{Consumer, Producer, capacity_for, ring};
+pub use run::{run, run_beside};
+pub use series::SeriesPlan;
 pub use spin::{STRETCH_TURNS, Stretch, spin};

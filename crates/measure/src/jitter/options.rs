@@ -1,13 +1,10 @@
-//! What the user asks of a run, and what is wrong with it.
+//! What the user asks of a run, and whether it can be made.
 
-use crate::{
-    affinity::{self, AffinityError},
-    clock::ClockError,
-};
-use lowlat_model::{CpuId, CpuSet, ListError};
+use super::{error::JitterError, real_time::RealTime};
+use crate::affinity::{self, AffinityError};
+use lowlat_model::CpuSet;
 use lowlat_sys::Root;
-use std::{io, time::Duration};
-use thiserror::Error;
+use std::time::Duration;
 
 /// The longest run.
 pub const DURATION_MAX: Duration = Duration::from_secs(366 * 86_400);
@@ -29,12 +26,14 @@ pub struct JitterOptions {
     pub worst_count: usize,
     /// How many of the first interruptions are kept per CPU; [`KEPT_MAX`] at most.
     pub first_count: usize,
+    /// Real-time priority of the samplers; `None` leaves them ordinary threads.
+    pub real_time: Option<RealTime>,
 }
 
 impl JitterOptions {
     /// A run on these CPUs with all else as it is by default.
     pub fn new(cpus: CpuSet, duration: Duration) -> Self {
-        Self { cpus, duration, threshold_ns: None, worst_count: 64, first_count: 64 }
+        Self { cpus, duration, threshold_ns: None, worst_count: 64, first_count: 64, real_time: None }
     }
 
     /// CPUs from a list as the user wrote it, none of them twice: two samplers can't share a CPU, and a repeated
@@ -60,11 +59,20 @@ impl JitterOptions {
             return Err(JitterError::NotLive { root: root.label().to_owned() });
         }
         self.check_figures()?;
-        let online = root.read_cpu_list(ONLINE).into_known();
+        self.check_cpus(root.read_cpu_list(ONLINE).into_known(), || affinity::settable(&self.cpus))?;
+        self.real_time.map_or(Ok(()), |real_time| real_time.check(&self.cpus, &affinity::current()?))
+    }
+
+    /// Whether the CPUs can be measured, given those online and those of ours on which a thread may be put.
+    fn check_cpus(
+        &self,
+        online: Option<CpuSet>,
+        settable: impl FnOnce() -> Result<CpuSet, AffinityError>,
+    ) -> Result<(), JitterError> {
         if let Some(online) = online.filter(|online| !self.cpus.is_subset(online)) {
             return Err(JitterError::Offline { cpus: self.cpus.difference(&online), online });
         }
-        let settable = affinity::settable(&self.cpus)?;
+        let settable = settable()?;
         if settable != self.cpus {
             return Err(JitterError::NotAllowed { cpus: self.cpus.difference(&settable) });
         }
@@ -91,108 +99,10 @@ impl JitterOptions {
     }
 }
 
-/// Why a run can't be made.
-#[derive(Debug, Error)]
-pub enum JitterError {
-    /// A captured host has no time to measure.
-    #[error("jitter can only be measured on the running host, not on {root}; leave out --root")]
-    NotLive {
-        /// What was named.
-        root: String,
-    },
-    /// The set of CPUs is empty.
-    #[error("no CPU to measure; name some with a list such as 1-7,9-15")]
-    NoCpus,
-    /// The list of CPUs can't be read.
-    #[error("\"{text}\" is no list of CPUs: {source}")]
-    List {
-        /// What the user wrote.
-        text: String,
-        /// What is wrong with it.
-        source: ListError,
-    },
-    /// CPUs are named twice.
-    #[error("{cpus:#}: named more than once; name each CPU once")]
-    Repeated {
-        /// Those CPUs.
-        cpus: CpuSet,
-    },
-    /// CPUs are not online.
-    #[error("{cpus:#}: not online (online: {online}); bring them online or leave them out")]
-    Offline {
-        /// Those of the CPUs asked for.
-        cpus: CpuSet,
-        /// The CPUs that are online.
-        online: CpuSet,
-    },
-    /// The cpuset of this process does not hold the CPUs.
-    #[error(
-        "{cpus:#}: outside of this process's cpuset; leave them out, or start it from a cgroup whose \
-         cpuset.cpus holds them"
-    )]
-    NotAllowed {
-        /// Those of the CPUs asked for.
-        cpus: CpuSet,
-    },
-    /// No time to measure.
-    #[error("the duration is zero; give one such as 10s")]
-    ZeroDuration,
-    /// Longer than [`DURATION_MAX`].
-    #[error("a run of {duration:?} is too long; {} days at most", DURATION_MAX.as_secs() / 86_400)]
-    TooLong {
-        /// What was asked.
-        duration: Duration,
-    },
-    /// Each turn of the loop would be an interruption.
-    #[error(
-        "the threshold is zero, so that each turn of the loop would count; give one such as 100ns, or none"
-    )]
-    ZeroThreshold,
-    /// No interruption that long fits into the run.
-    #[error(
-        "the threshold of {threshold_ns} ns is not below the duration of {duration:?}; lower it or run longer"
-    )]
-    ThresholdNotBelowDuration {
-        /// The threshold.
-        threshold_ns: u64,
-        /// The duration.
-        duration: Duration,
-    },
-    /// The counter can't be used.
-    #[error(transparent)]
-    Clock(#[from] ClockError),
-    /// The CPUs that may be used can't be told.
-    #[error(transparent)]
-    Affinity(#[from] AffinityError),
-    /// A thread can't be started.
-    #[error(
-        "cannot start the sampler of CPU {cpu}: {source}; measure fewer CPUs or raise the limit on threads"
-    )]
-    Thread {
-        /// Its CPU.
-        cpu: CpuId,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// A sampler can't be put on its CPU.
-    #[error("the sampler of CPU {cpu} can't run there: {source}")]
-    Pin {
-        /// Its CPU.
-        cpu: CpuId,
-        /// Why.
-        source: AffinityError,
-    },
-    /// A sampler ended by a defect of lowlat.
-    #[error("the sampler of CPU {cpu} died before it began; this is a defect of lowlat, please report it")]
-    Died {
-        /// Its CPU.
-        cpu: CpuId,
-    },
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::jitter::RealTimePolicy;
 
     fn options() -> JitterOptions {
         JitterOptions::new(CpuSet::of(0), Duration::from_secs(1))
@@ -225,6 +135,34 @@ mod tests {
         assert!(error.starts_with("CPU 60000: not online"), "{error}");
         let root = Root::in_memory("some.tar", []);
         assert!(matches!(options().check(&root), Err(JitterError::NotLive { .. })));
+    }
+
+    #[test]
+    fn cpus_outside_the_cpuset_are_named() {
+        let set = |text: &str| CpuSet::parse_list(text).unwrap();
+        let options = JitterOptions { cpus: set("2-5"), ..options() };
+        let check = |online: Option<&str>, settable: &str| {
+            options.check_cpus(online.map(set), || Ok(set(settable))).map_err(|error| error.to_string())
+        };
+        assert_eq!((check(Some("0-7"), "2-5"), check(None, "2-5")), (Ok(()), Ok(())));
+        let error = check(Some("0-7"), "2-3").unwrap_err();
+        assert!(error.starts_with("CPUs 4-5: outside of this process's cpuset; leave them out"), "{error}");
+        let error = check(Some("0-3"), "2-3").unwrap_err();
+        assert_eq!(
+            error, "CPUs 4-5: not online (online: 0-3); bring them online or leave them out",
+            "a CPU that is offline is outside of every cpuset, too"
+        );
+    }
+
+    #[test]
+    fn real_time_priority_is_checked_before_anything_runs() {
+        let real_time = |priority| JitterOptions {
+            real_time: Some(RealTime { policy: RealTimePolicy::Fifo, priority }),
+            ..options()
+        };
+        assert!(refused(&real_time(0)).starts_with("no real-time priority 0"));
+        let everywhere = JitterOptions { cpus: affinity::current().unwrap(), ..real_time(10) };
+        assert!(refused(&everywhere).contains("would leave no CPU for lowlat"));
     }
 
     #[test]

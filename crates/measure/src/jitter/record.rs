@@ -64,10 +64,10 @@ pub fn assemble(
         start_ticks: epoch.unwrap_or(0),
         threshold_ns,
         duration_ns: u64::try_from(options.duration.as_nanos()).unwrap_or(u64::MAX),
-        second_ns: SeriesPlan::of(options.duration).bin_ns(),
+        second_ns: SeriesPlan::of(options.duration, options.cpus.len()).bin_ns(),
         cpus,
         causes: None,
-        real_time: None,
+        real_time: options.real_time.map(|real_time| real_time.to_string()),
         warnings,
     }
 }
@@ -131,7 +131,7 @@ mod tests {
 
     fn done(moved_to: Option<u32>) -> Done {
         let scale = TickScale::new(1_000_000_000);
-        let mut recorder = Recorder::new(scale, SeriesPlan::of(Duration::from_secs(2)), 4, 4);
+        let mut recorder = Recorder::new(scale, SeriesPlan::of(Duration::from_secs(2), 1), 4, 4);
         recorder.begin(1_000);
         recorder.record(5_000, 5_300);
         Done {

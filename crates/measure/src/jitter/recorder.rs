@@ -2,7 +2,10 @@
 //!
 //! Everything is allocated and touched at the start; recording allocates nothing, whatever comes.
 
-use super::series::{Series, SeriesPlan};
+use super::{
+    ring::Producer,
+    series::{Series, SeriesPlan},
+};
 use crate::clock::{TickScale, ticks_between};
 use hdrhistogram::Histogram;
 use lowlat_model::{
@@ -24,6 +27,8 @@ pub struct Recorder {
     epoch: u64,
     count: u64,
     ticks_total: u64,
+    /// `u64::MAX` while there is none.
+    ticks_min: u64,
     ticks_max: u64,
     lengths: Histogram<u64>,
     /// The shortest of the worst on top, so that it is the one to give way. (length, at), in ticks since the epoch.
@@ -32,6 +37,7 @@ pub struct Recorder {
     first: Vec<(u64, u64)>,
     first_count: usize,
     series: Series,
+    ring: Option<Producer>,
 }
 
 impl Recorder {
@@ -44,6 +50,7 @@ impl Recorder {
             epoch: 0,
             count: 0,
             ticks_total: 0,
+            ticks_min: u64::MAX,
             ticks_max: 0,
             lengths,
             worst: BinaryHeap::with_capacity(worst_count),
@@ -51,9 +58,16 @@ impl Recorder {
             first: Vec::with_capacity(first_count),
             first_count,
             series: Series::new(series, scale),
+            ring: None,
         };
         recorder.touch();
         recorder
+    }
+
+    /// Hands each interruption on from now on.
+    #[must_use]
+    pub fn with_ring(self, ring: Option<Producer>) -> Self {
+        Self { ring, ..self }
     }
 
     /// Writes to all memory once: a page fault during the run would be an interruption of our own making.
@@ -72,9 +86,9 @@ impl Recorder {
         self.epoch = epoch;
     }
 
-    /// Forgets everything recorded.
+    /// Forgets everything recorded, except what was handed on.
     pub fn clear(&mut self) {
-        (self.count, self.ticks_total, self.ticks_max) = (0, 0, 0);
+        (self.count, self.ticks_total, self.ticks_min, self.ticks_max) = (0, 0, u64::MAX, 0);
         self.lengths.clear();
         self.worst.clear();
         self.first.clear();
@@ -83,10 +97,14 @@ impl Recorder {
 
     /// Records an interruption between two readings.
     pub fn record(&mut self, before: u64, now: u64) {
+        if let Some(ring) = &mut self.ring {
+            ring.push(before, now);
+        }
         let length = now.wrapping_sub(before);
         let at = self.since_epoch(before);
         self.count += 1;
         self.ticks_total = self.ticks_total.saturating_add(length);
+        self.ticks_min = self.ticks_min.min(length);
         self.ticks_max = self.ticks_max.max(length);
         self.lengths.saturating_record(self.scale.ns(length).max(1));
         if self.first.len() < self.first_count {
@@ -137,6 +155,7 @@ impl Recorder {
         JitterCpu {
             interruption_count: self.count,
             interruption_ns_total: scale.ns(self.ticks_total),
+            interruption_ns_min: if self.count > 0 { scale.ns(self.ticks_min) } else { 0 },
             interruption_ns_max: scale.ns(self.ticks_max),
             histogram: histogram::encode(&self.lengths),
             worst: worst.into_iter().map(|(length, Reverse(at))| interruption(length, at)).collect(),
@@ -150,6 +169,7 @@ impl Recorder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::jitter::ring;
     use lowlat_model::histogram::decode;
     use proptest::prelude::*;
     use std::time::Duration;
@@ -157,7 +177,7 @@ mod tests {
     /// One tick is one nanosecond.
     fn recorder(worst: usize, first: usize) -> Recorder {
         let scale = TickScale::new(1_000_000_000);
-        let mut recorder = Recorder::new(scale, SeriesPlan::of(Duration::from_secs(3)), worst, first);
+        let mut recorder = Recorder::new(scale, SeriesPlan::of(Duration::from_secs(3), 1), worst, first);
         recorder.begin(1_000);
         recorder
     }
@@ -175,10 +195,8 @@ mod tests {
         let record = recorder.into_record(5_000);
         assert_eq!(pairs(&record.worst), [(300, 400), (800, 400)], "longest first, of equals the earlier");
         assert_eq!(pairs(&record.first), [(10, 100), (200, 50), (300, 400)]);
-        assert_eq!(
-            (record.interruption_count, record.interruption_ns_total, record.interruption_ns_max),
-            (6, 1_120, 400)
-        );
+        assert_eq!((record.interruption_count, record.interruption_ns_total), (6, 1_120));
+        assert_eq!((record.interruption_ns_min, record.interruption_ns_max), (50, 400));
     }
 
     #[test]
@@ -211,6 +229,19 @@ mod tests {
         assert_eq!(decode(&record.histogram).unwrap().len(), 0);
     }
 
+    #[test]
+    fn each_interruption_is_handed_on_as_it_was_read() {
+        let (producer, mut consumer) = ring(2);
+        let mut recorder = recorder(1, 1).with_ring(Some(producer));
+        for (before, now) in [(1_000, 1_200), (2_000, 2_300), (3_000, 3_400)] {
+            recorder.record(before, now);
+        }
+        let mut got = Vec::new();
+        consumer.drain(|before, now| got.push((before, now)));
+        assert_eq!((got, consumer.lost_count()), (vec![(1_000, 1_200), (2_000, 2_300)], 1));
+        assert_eq!(recorder.into_record(4_000).interruption_count, 3, "the books do not depend on the ring");
+    }
+
     proptest! {
         #[test]
         fn all_books_agree(events in proptest::collection::vec((0_u64..1 << 20, 1_u64..1 << 44), 0..200)) {
@@ -227,6 +258,7 @@ mod tests {
             let mut lengths: Vec<u64> = events.iter().map(|(_, length)| *length).collect();
             prop_assert_eq!(record.interruption_count, count);
             prop_assert_eq!(record.interruption_ns_total, lengths.iter().sum::<u64>());
+            prop_assert_eq!(record.interruption_ns_min, lengths.iter().copied().min().unwrap_or(0));
             prop_assert_eq!(decode(&record.histogram).unwrap().len(), count);
             prop_assert_eq!(record.seconds.iter().map(|second| second.count).sum::<u64>(), count);
             lengths.sort_unstable_by_key(|length| Reverse(*length));

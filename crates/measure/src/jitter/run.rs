@@ -2,19 +2,24 @@
 
 use super::{
     calibrate::{Calibration, calibrate, default_threshold_ns},
+    collector::{COLLECT_EVERY, COLLECT_EVERY_SHARED, Collector},
+    companion::{Companion, Lane, Started},
+    error::JitterError,
     live::Live,
-    memory::Locked,
-    options::{JitterError, JitterOptions, KEPT_MAX},
+    memory::{self, Locked},
+    options::{JitterOptions, KEPT_MAX},
     progress::JitterProgress,
+    real_time::{self, TimeLimit},
     record::{Before, assemble},
     recorder::Recorder,
+    ring::{Consumer, Producer, capacity_for, ring},
     sampler::{Plan, sample},
     series::SeriesPlan,
-    team::{Done, Message, Place, Start, Team},
+    team::{Done, Message, Place, Ready, Start, Team},
 };
 use crate::{
     affinity,
-    clock::{self, ArchCounter, Counter, MonotonicRaw, TickScale},
+    clock::{self, ArchCounter, Counter, CounterKind, MonotonicRaw, TickScale},
 };
 use lowlat_model::{CpuId, CpuSet, jitter::JitterRecord};
 use lowlat_sys::Root;
@@ -52,13 +57,45 @@ pub fn run(
     stop: &AtomicBool,
     progress: &(dyn Fn(&JitterProgress) + Sync),
 ) -> Result<JitterRecord, JitterError> {
+    run_with(root, options, stop, progress, None)
+}
+
+/// [`run`] with a companion that takes each interruption as it comes.
+///
+/// # Errors
+/// As [`run`]. The companion may have been started and finished by then, without having collected anything.
+pub fn run_beside<'a>(
+    root: &'a Root,
+    options: &'a JitterOptions,
+    stop: &'a AtomicBool,
+    progress: &'a (dyn Fn(&JitterProgress) + Sync),
+    companion: &'a mut (dyn Companion + 'a),
+) -> Result<JitterRecord, JitterError> {
+    run_with(root, options, stop, progress, Some(companion))
+}
+
+fn run_with<'a>(
+    root: &'a Root,
+    options: &'a JitterOptions,
+    stop: &'a AtomicBool,
+    progress: &'a (dyn Fn(&JitterProgress) + Sync),
+    companion: Option<&'a mut (dyn Companion + 'a)>,
+) -> Result<JitterRecord, JitterError> {
     options.check(root)?;
-    let (kind, doubts) = clock::choose(root);
+    let (kind, mut warnings) = clock::choose(root);
     let frequency = clock::frequency_of(kind, root)?;
-    let run = Run { root, options, stop, progress, scale: TickScale::new(frequency.hz) };
-    let before = Before::read(root, kind, frequency, doubts);
+    if let Some(real_time) = options.real_time {
+        warnings.extend(real_time.warnings(root, &options.cpus));
+    }
+    let ring_capacity = companion.as_ref().map(|_| capacity_for(options.cpus.len()));
+    let run = Run { root, options, stop, progress, kind, scale: TickScale::new(frequency.hz), ring_capacity };
+    let before = Before::read(root, kind, frequency, warnings);
     // On x86-64 and aarch64 the two differ; elsewhere the counter of the processor is the kernel's clock.
-    if kind == ArchCounter::KIND { run.with(ArchCounter, before) } else { run.with(MonotonicRaw, before) }
+    if kind == ArchCounter::KIND {
+        run.with(ArchCounter, before, companion)
+    } else {
+        run.with(MonotonicRaw, before, companion)
+    }
 }
 
 struct Run<'a> {
@@ -66,46 +103,86 @@ struct Run<'a> {
     options: &'a JitterOptions,
     stop: &'a AtomicBool,
     progress: &'a (dyn Fn(&JitterProgress) + Sync),
+    kind: CounterKind,
     scale: TickScale,
+    /// Entries of each sampler's ring; `None` when nobody reads them.
+    ring_capacity: Option<usize>,
 }
 
-/// The samplers that are ready, by CPU.
-type Ready = BTreeMap<CpuId, (Calibration, Arc<Live>)>;
-
-impl Run<'_> {
+impl<'a> Run<'a> {
     fn with<C: Counter + Copy + Send>(
         &self,
         counter: C,
         mut before: Before,
+        companion: Option<&'a mut (dyn Companion + 'a)>,
     ) -> Result<JitterRecord, JitterError> {
         let aside = Aside::step(&self.options.cpus);
-        if aside.is_none() {
-            before.warnings.push(
-                "Every CPU that this process may use was measured, so its own main thread ran on one of them once \
-                 a second; that counts as an interruption there."
-                    .to_owned(),
-            );
-        }
+        before.warnings.extend(self.shared_cpu_in_words(aside.as_ref())?);
+        let limit = self.options.real_time.map(|_| TimeLimit::set(self.options.duration)).transpose()?;
+        memory::map_large_blocks();
         let team = Team::new(self.options.cpus.len());
         let (sender, messages) = mpsc::channel();
         let every = if aside.is_some() { PROGRESS_EVERY } else { PROGRESS_EVERY_SHARED };
         thread::scope(|scope| {
             let ready = self.start_all(scope, &team, counter, &sender, &messages);
             drop(sender);
-            let ready = ready.inspect_err(|_| team.abandon())?;
-            let calibrations: Vec<Calibration> =
-                ready.values().map(|(calibration, _)| *calibration).collect();
+            let mut ready = ready.inspect_err(|_| team.abandon())?;
+            let calibrations: Vec<Calibration> = ready.iter().map(|one| one.calibration).collect();
             let threshold_ns =
                 self.options.threshold_ns.unwrap_or_else(|| default_threshold_ns(&calibrations));
+            memory::keep_memory();
+            let collector = companion
+                .map(|companion| {
+                    let started = self.started(threshold_ns, aside.is_none());
+                    Collector::start(scope, &team, companion, started, lanes(&mut ready))
+                })
+                .transpose()
+                .inspect_err(|_| team.abandon())?;
             let locked = Locked::new().map_err(|warning| before.warnings.push(warning));
             team.open(Start { threshold_ticks: self.scale.ticks(threshold_ns) });
             let done = self.watch(&messages, &ready, every, &team);
-            drop(locked);
+            if let Some(Err(warning)) = collector.map(Collector::finish) {
+                before.warnings.push(warning);
+            }
+            drop((locked, limit));
             Ok(assemble(self.root, self.options, threshold_ns, team.epoch(), before, done))
         })
     }
 
-    /// Starts one sampler per CPU and waits until all have calibrated.
+    /// What the lack of a CPU to step aside on means.
+    fn shared_cpu_in_words(&self, aside: Option<&Aside>) -> Result<Option<String>, JitterError> {
+        match (aside, self.options.real_time, self.ring_capacity) {
+            (Some(_), ..) => Ok(None),
+            // Seen before by the check of the options, unless the affinity has changed since.
+            (None, Some(_), _) => Err(JitterError::RealTimeEverywhere {
+                cpus: self.options.cpus.clone(),
+                allowed: affinity::current()?,
+            }),
+            (None, None, None) => Ok(Some(
+                "Every CPU that this process may use was measured, so its own main thread ran on one of them once \
+                 a second; that counts as an interruption there."
+                    .to_owned(),
+            )),
+            (None, None, Some(_)) => Ok(Some(
+                "Every CPU that this process may use was measured, so its own main thread ran on one of them once \
+                 a second, and the thread that collects twice a second; that counts as interruptions there."
+                    .to_owned(),
+            )),
+        }
+    }
+
+    fn started(&self, threshold_ns: u64, is_on_measured_cpu: bool) -> Started {
+        Started {
+            counter: self.kind,
+            scale: self.scale,
+            threshold_ns,
+            duration: self.options.duration,
+            every: if is_on_measured_cpu { COLLECT_EVERY_SHARED } else { COLLECT_EVERY },
+            is_on_measured_cpu,
+        }
+    }
+
+    /// Starts one sampler per CPU and waits until all have calibrated. They come by rising CPU.
     fn start_all<'scope, C: Counter + Copy + Send + 'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
@@ -113,7 +190,7 @@ impl Run<'_> {
         counter: C,
         sender: &mpsc::Sender<Message>,
         messages: &Receiver<Message>,
-    ) -> Result<Ready, JitterError> {
+    ) -> Result<Vec<Ready>, JitterError> {
         for cpu in self.options.cpus.iter() {
             let place = Place { team, cpu, sender: sender.clone() };
             thread::Builder::new()
@@ -122,35 +199,50 @@ impl Run<'_> {
                 .spawn_scoped(scope, move || self.sampler(&place, &counter))
                 .map_err(|source| JitterError::Thread { cpu, source })?;
         }
-        let mut ready = Ready::new();
+        let mut ready = BTreeMap::new();
         while ready.len() < self.options.cpus.len() {
             match messages.recv() {
-                Ok(Message::Ready(cpu, calibration, live)) => {
-                    ready.insert(cpu, (calibration, live));
+                Ok(Message::Ready(one)) => {
+                    ready.insert(one.cpu, *one);
                 }
-                Ok(Message::Failed(cpu, source)) => return Err(JitterError::Pin { cpu, source }),
+                Ok(Message::Failed(error)) => return Err(error),
                 Ok(Message::Died(cpu)) => return Err(JitterError::Died { cpu }),
                 // Neither can be: no gate is open yet, and `sender` is still held.
                 Ok(Message::Done(_)) | Err(_) => break,
             }
         }
-        Ok(ready)
+        Ok(ready.into_values().collect())
     }
 
     /// The life of one sampler.
     fn sampler<C: Counter>(&self, place: &Place<'_>, counter: &C) {
         let cpu = place.cpu;
-        if let Err(error) = affinity::pin_to(&CpuSet::of(cpu)) {
-            place.tell(Message::Failed(cpu, error));
+        if let Err(source) = affinity::pin_to(&CpuSet::of(cpu)) {
+            place.tell(Message::Failed(JitterError::Pin { cpu, source }));
             return;
         }
         // Allocated and touched from here on, so on this CPU's node.
         let live = Arc::new(Live::default());
-        let series = SeriesPlan::of(self.options.duration);
-        let (worst, first) = (self.options.worst_count.min(KEPT_MAX), self.options.first_count.min(KEPT_MAX));
-        let mut recorder = Recorder::new(self.scale, series, worst, first);
+        let (mut recorder, mut events) = self.recorder();
         let calibration = calibrate(counter, &mut recorder, self.scale);
-        place.tell(Message::Ready(cpu, calibration, Arc::clone(&live)));
+        if let Some(events) = &mut events {
+            events.forget();
+        }
+        if let Some(real_time) = self.options.real_time
+            && let Err(source) = real_time.take()
+        {
+            place.tell(Message::Failed(JitterError::RealTime { cpu, real_time, source }));
+            return;
+        }
+        let thread_id = rustix::thread::gettid().as_raw_nonzero().get();
+        let shown = Arc::clone(&live);
+        place.tell(Message::Ready(Box::new(Ready {
+            cpu,
+            thread_id,
+            calibration,
+            live: shown,
+            ring: events,
+        })));
 
         let Some(start) = place.team.wait_at_gate() else { return };
         let Some(epoch) = place.team.begin_together(|| counter.now()) else { return };
@@ -165,14 +257,31 @@ impl Run<'_> {
             slack_ticks: self.scale.ticks(RECORDING_SLACK_NS).max(start.threshold_ticks),
         };
         let outcome = sample(counter, &plan, &mut recorder, &live, self.stop);
+        if self.options.real_time.is_some() {
+            real_time::give_up();
+        }
         place.finish_and_line_up();
         place.tell(Message::Done(Box::new(Done { cpu, calibration, outcome, recorder })));
     }
 
+    /// The memory of one sampler, and the far end of its ring when somebody reads it.
+    fn recorder(&self) -> (Recorder, Option<Consumer>) {
+        let series = SeriesPlan::of(self.options.duration, self.options.cpus.len());
+        let (worst, first) = (self.options.worst_count.min(KEPT_MAX), self.options.first_count.min(KEPT_MAX));
+        let (producer, consumer): (Option<Producer>, Option<Consumer>) = self.ring_capacity.map(ring).unzip();
+        (Recorder::new(self.scale, series, worst, first).with_ring(producer), consumer)
+    }
+
     /// Sleeps until all samplers are done, showing the progress meanwhile.
-    fn watch(&self, messages: &Receiver<Message>, ready: &Ready, every: Duration, team: &Team) -> Vec<Done> {
+    fn watch(
+        &self,
+        messages: &Receiver<Message>,
+        ready: &[Ready],
+        every: Duration,
+        team: &Team,
+    ) -> Vec<Done> {
         let lines: Vec<(CpuId, Arc<Live>)> =
-            ready.iter().map(|(cpu, (_, live))| (*cpu, Arc::clone(live))).collect();
+            ready.iter().map(|one| (one.cpu, Arc::clone(&one.live))).collect();
         let mut shown = JitterProgress::of(&lines, self.options.duration);
         let mut done = Vec::with_capacity(lines.len());
         let began = Instant::now();
@@ -188,7 +297,7 @@ impl Run<'_> {
                     team.abandon();
                     left -= 1;
                 }
-                Ok(Message::Ready(..) | Message::Failed(..)) => {}
+                Ok(Message::Ready(_) | Message::Failed(_)) => {}
                 Err(RecvTimeoutError::Timeout) => {
                     shown.update(&lines, self.scale, began.elapsed());
                     (self.progress)(&shown);
@@ -201,6 +310,13 @@ impl Run<'_> {
         done.sort_unstable_by_key(|one| one.cpu);
         done
     }
+}
+
+/// The samplers as a companion sees them.
+fn lanes(ready: &mut [Ready]) -> Vec<Lane> {
+    let lane =
+        |one: &mut Ready| one.ring.take().map(|ring| Lane { cpu: one.cpu, thread_id: one.thread_id, ring });
+    ready.iter_mut().filter_map(lane).collect()
 }
 
 /// The calling thread kept off the measured CPUs while this lives.

@@ -50,7 +50,7 @@ fn run_on(plan: Plan, cpu: Option<CpuId>, readings: &[u64]) -> (Outcome, JitterC
         cpu: Cell::new(cpu),
         at_end: &stop,
     };
-    let series = SeriesPlan::of(Duration::from_secs(3));
+    let series = SeriesPlan::of(Duration::from_secs(3), 1);
     let mut recorder = Recorder::new(TickScale::new(1_000_000_000), series, 4, 4);
     recorder.begin(readings[0]);
     let live = Live::default();

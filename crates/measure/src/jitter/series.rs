@@ -4,8 +4,12 @@ use crate::clock::TickScale;
 use lowlat_model::jitter::JitterSecond;
 use std::{hint::black_box, time::Duration};
 
-/// Bins at most: a day of seconds.
+/// Bins of a CPU at most: a day of seconds.
 pub const BINS_MAX: u64 = 86_400;
+/// Bins of all CPUs of a run at most, 127 MiB: a day of seconds on 64 CPUs. More CPUs share them.
+const BINS_MAX_TOTAL: u64 = 64 * BINS_MAX;
+/// Bins that a CPU always gets.
+const BINS_MIN: u64 = 600;
 
 /// How many bins of which width a run gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,10 +21,11 @@ pub struct SeriesPlan {
 }
 
 impl SeriesPlan {
-    /// For a run of this length.
-    pub fn of(duration: Duration) -> Self {
+    /// For a run of this length on so many CPUs.
+    pub fn of(duration: Duration, cpu_count: usize) -> Self {
+        let bins_max = (BINS_MAX_TOTAL / (cpu_count as u64).max(1)).clamp(BINS_MIN, BINS_MAX);
         let seconds = duration.as_secs() + u64::from(duration.subsec_nanos() > 0);
-        let bin_s = seconds.div_ceil(BINS_MAX).max(1);
+        let bin_s = seconds.div_ceil(bins_max).max(1);
         let count = usize::try_from(seconds.div_ceil(bin_s).max(1)).expect("at most BINS_MAX bins");
         Self { bin_s, count }
     }
@@ -103,7 +108,7 @@ mod tests {
     #[test]
     fn the_number_of_bins_is_bounded() {
         let plan = |seconds, ns| {
-            let plan = SeriesPlan::of(Duration::new(seconds, ns));
+            let plan = SeriesPlan::of(Duration::new(seconds, ns), 64);
             (plan.bin_s, plan.count)
         };
         assert_eq!(plan(0, 1), (1, 1));
@@ -115,8 +120,20 @@ mod tests {
     }
 
     #[test]
+    fn many_cpus_share_the_bins() {
+        let plan = |cpus| {
+            let plan = SeriesPlan::of(Duration::from_secs(86_400), cpus);
+            (plan.bin_s, plan.count)
+        };
+        assert_eq!((plan(0), plan(64), plan(65)), ((1, 86_400), (1, 86_400), (2, 43_200)));
+        assert_eq!((plan(1_024), plan(65_536)), ((16, 5_400), (144, 600)));
+        // Ten minutes keep their seconds on any host.
+        assert_eq!(SeriesPlan::of(Duration::from_secs(600), 65_536).bin_s, 1);
+    }
+
+    #[test]
     fn a_gap_over_a_boundary_counts_where_it_ended() {
-        let mut series = Series::new(SeriesPlan::of(Duration::from_secs(3)), TickScale::new(1_000));
+        let mut series = Series::new(SeriesPlan::of(Duration::from_secs(3), 1), TickScale::new(1_000));
         series.record(999, 10);
         series.record(1_000, 10);
         series.record(1_005, 20);
@@ -129,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_run_cut_short_has_no_empty_tail() {
-        let series = || Series::new(SeriesPlan::of(Duration::from_secs(10)), TickScale::new(1_000));
+        let series = || Series::new(SeriesPlan::of(Duration::from_secs(10), 1), TickScale::new(1_000));
         assert_eq!(series().into_seconds(0).len(), 0);
         assert_eq!(series().into_seconds(1).len(), 1);
         assert_eq!(series().into_seconds(2_000).len(), 2);

@@ -1,7 +1,9 @@
 //! What the samplers of a run share: the gate that lets them begin together and the line-up at its end.
 
-use super::{calibrate::Calibration, live::Live, recorder::Recorder, sampler::Outcome};
-use crate::affinity::AffinityError;
+use super::{
+    calibrate::Calibration, error::JitterError, live::Live, recorder::Recorder, ring::Consumer,
+    sampler::Outcome,
+};
 use lowlat_model::CpuId;
 use std::{
     hint::spin_loop,
@@ -22,13 +24,27 @@ const LINE_UP_NAP: Duration = Duration::from_millis(1);
 /// What a sampler tells the main thread.
 pub enum Message {
     /// It is pinned, has its memory and has calibrated.
-    Ready(CpuId, Calibration, Arc<Live>),
-    /// It can't run on its CPU.
-    Failed(CpuId, AffinityError),
+    Ready(Box<Ready>),
+    /// It can't run as it should.
+    Failed(JitterError),
     /// It ended by a panic.
     Died(CpuId),
     /// It is done.
     Done(Box<Done>),
+}
+
+/// A sampler that waits at the gate.
+pub struct Ready {
+    /// Its CPU.
+    pub cpu: CpuId,
+    /// Its thread id.
+    pub thread_id: i32,
+    /// Its calibration.
+    pub calibration: Calibration,
+    /// What it shows of itself.
+    pub live: Arc<Live>,
+    /// Where its interruptions can be read, when somebody wants them.
+    pub ring: Option<Consumer>,
 }
 
 /// What a sampler hands over.

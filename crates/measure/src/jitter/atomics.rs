@@ -1,0 +1,39 @@
+//! The atomics of the ring: the real ones, or loom's, which try every order in which threads may see them.
+
+#[cfg(lowlat_loom)]
+pub use loom::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+#[cfg(not(lowlat_loom))]
+pub use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+/// The right to write or read a slot. Loom fails a test in which a write and a read, or two writes, are not ordered
+/// by the atomics; otherwise it is nothing.
+#[derive(Debug, Default)]
+pub struct Claim(#[cfg(lowlat_loom)] loom::cell::UnsafeCell<()>);
+
+#[cfg(lowlat_loom)]
+// SAFETY: there is nothing inside that could be shared wrongly; loom keeps its own books of who looks at it.
+unsafe impl Sync for Claim {}
+
+impl Claim {
+    /// The slot is written from here on.
+    #[inline]
+    #[cfg_attr(not(lowlat_loom), expect(clippy::unused_self, reason = "loom needs it"))]
+    pub fn write(&self) {
+        #[cfg(lowlat_loom)]
+        self.0.with_mut(|_| ());
+    }
+
+    /// The slot is read from here on.
+    #[inline]
+    #[cfg_attr(not(lowlat_loom), expect(clippy::unused_self, reason = "loom needs it"))]
+    pub fn read(&self) {
+        #[cfg(lowlat_loom)]
+        self.0.with(|_| ());
+    }
+}

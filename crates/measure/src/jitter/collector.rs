@@ -1,0 +1,167 @@
+//! The thread that drives a companion.
+
+use super::{
+    companion::{Companion, Lane, Started},
+    error::JitterError,
+    team::Team,
+};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    thread::{self, Scope, ScopedJoinHandle},
+    time::Duration,
+};
+
+/// Between two polls of the rings.
+pub const COLLECT_EVERY: Duration = Duration::from_millis(25);
+/// The same when each poll interrupts a measured CPU.
+pub const COLLECT_EVERY_SHARED: Duration = Duration::from_millis(500);
+
+/// A companion at work.
+pub struct Collector<'scope> {
+    is_over: Arc<AtomicBool>,
+    thread: ScopedJoinHandle<'scope, ()>,
+}
+
+impl<'scope> Collector<'scope> {
+    /// Starts it on the CPUs that the calling thread may use, and waits until the companion is ready.
+    ///
+    /// # Errors
+    /// [`JitterError::Collector`] when there can be no such thread.
+    pub fn start(
+        scope: &'scope Scope<'scope, '_>,
+        team: &'scope Team,
+        companion: &'scope mut (dyn Companion + 'scope),
+        started: Started,
+        mut lanes: Vec<Lane>,
+    ) -> Result<Self, JitterError> {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (ready, is_ready) = mpsc::channel();
+        let over = Arc::clone(&is_over);
+        let thread = thread::Builder::new()
+            .name("lowlat-collect".into())
+            .spawn_scoped(scope, move || {
+                companion.start(&started, &lanes);
+                let _ = ready.send(());
+                loop {
+                    // Acquire: pairs with the Release store in `finish`, so the last poll sees all that came before.
+                    let was_over = over.load(Ordering::Acquire);
+                    if let Some(epoch) = team.epoch() {
+                        companion.collect(epoch, &mut lanes);
+                    }
+                    if was_over {
+                        break;
+                    }
+                    thread::park_timeout(started.every);
+                }
+                companion.finish(&lanes);
+            })
+            .map_err(|source| JitterError::Collector { source })?;
+        // That it died is told by `finish`; what the samplers measure is kept all the same.
+        let _ = is_ready.recv();
+        Ok(Self { is_over, thread })
+    }
+
+    /// Ends it when all samplers are done: they were polled a last time and the companion has finished.
+    ///
+    /// # Errors
+    /// A sentence when it died.
+    pub fn finish(self) -> Result<(), String> {
+        // Release: pairs with the Acquire load of the thread.
+        self.is_over.store(true, Ordering::Release);
+        self.thread.thread().unpark();
+        self.thread.join().map_err(|_| {
+            "The thread that looks for causes and writes raw files died, a defect of lowlat; the samplers' own figures \
+             are kept."
+                .to_owned()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        clock::{CounterKind, TickScale},
+        jitter::{ring, team::Start},
+    };
+
+    const STARTED: Started = Started {
+        counter: CounterKind::Tsc,
+        scale: TickScale::NANOSECONDS,
+        threshold_ns: 100,
+        duration: Duration::from_secs(1),
+        every: Duration::from_millis(1),
+        is_on_measured_cpu: false,
+    };
+
+    #[derive(Default)]
+    struct Seen {
+        started: usize,
+        polls: usize,
+        got: Vec<u64>,
+        epoch: u64,
+        finished_with: Option<u64>,
+        dies: bool,
+    }
+
+    impl Companion for Seen {
+        fn start(&mut self, _: &Started, lanes: &[Lane]) {
+            self.started += lanes.len();
+        }
+
+        fn collect(&mut self, epoch: u64, lanes: &mut [Lane]) {
+            assert!(!self.dies, "on purpose");
+            self.polls += 1;
+            self.epoch = epoch;
+            for lane in lanes {
+                lane.ring.drain(|before, _| self.got.push(before));
+            }
+        }
+
+        fn finish(&mut self, lanes: &[Lane]) {
+            self.finished_with = Some(lanes.iter().map(|lane| lane.ring.lost_count()).sum());
+        }
+    }
+
+    fn collect(team: &Team, seen: &mut Seen, push: u64) -> Result<(), String> {
+        let (mut producer, ring) = ring(4);
+        thread::scope(|scope| {
+            let lanes = vec![Lane { cpu: 3, thread_id: 1, ring }];
+            let collector = Collector::start(scope, team, seen, STARTED, lanes).unwrap();
+            for n in 0..push {
+                producer.push(n, n + 1);
+            }
+            collector.finish()
+        })
+    }
+
+    #[test]
+    fn the_rings_are_read_a_last_time_after_the_end() {
+        let team = Team::new(1);
+        team.open(Start { threshold_ticks: 1 });
+        assert_eq!(team.begin_together(|| 77), Some(77));
+        let mut seen = Seen::default();
+        assert_eq!(collect(&team, &mut seen, 3), Ok(()));
+        assert_eq!((seen.started, seen.got, seen.epoch), (1, vec![0, 1, 2], 77));
+        assert_eq!(seen.finished_with, Some(0));
+    }
+
+    #[test]
+    fn nothing_is_collected_from_a_run_that_never_began() {
+        let mut seen = Seen::default();
+        assert_eq!(collect(&Team::new(1), &mut seen, 0), Ok(()));
+        assert_eq!((seen.started, seen.polls, seen.finished_with), (1, 0, Some(0)));
+    }
+
+    #[test]
+    fn one_that_dies_is_told() {
+        let team = Team::new(1);
+        team.begin_together(|| 5);
+        let told = collect(&team, &mut Seen { dies: true, ..Seen::default() }, 1).unwrap_err();
+        assert!(told.contains("a defect of lowlat"));
+    }
+}

@@ -1,0 +1,116 @@
+//! From spools to sysjitter's raw files.
+
+use super::{
+    CpuFiles, RawFiles,
+    spool::{RECORD_BYTES, decode},
+};
+use crate::clock::{TickScale, ticks_between};
+use lowlat_model::{
+    CpuSet,
+    jitter::JitterRecord,
+    sysjitter::{RawHead, RawOrder, RawRow, raw_header, raw_row},
+};
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write},
+    path::Path,
+};
+
+/// Bytes that are read or written at once.
+const BLOCK_BYTES: usize = 64 << 10;
+
+/// What went wrong alike: the CPUs, and how many interruptions that cost.
+type Losses = BTreeMap<String, (CpuSet, u64)>;
+
+impl RawFiles {
+    /// Makes the spools into sysjitter's raw files and removes them. To be called when the run is over, with its
+    /// record. Gives a warning for the record for each thing that went wrong, one sentence or two each. A spool whose
+    /// text can't be written is kept.
+    #[must_use]
+    pub fn convert(self, record: &JitterRecord) -> Vec<String> {
+        let (mut rings, mut stops, mut warnings) = (Losses::new(), Losses::new(), Vec::new());
+        for one in self.cpus {
+            if one.ring_lost_count > 0 {
+                note(&mut rings, "", &one, one.ring_lost_count);
+            }
+            if let Some(why) = one.spool.stopped() {
+                note(&mut stops, why, &one, one.spool.lost_count());
+            }
+            warnings.extend(one.convert(record));
+        }
+        warnings.extend(rings.into_values().map(|(cpus, lost)| {
+            format!(
+                "On {cpus:#} interruptions came faster than they could be written: {lost} are missing in the raw \
+                 files, but in no other figure."
+            )
+        }));
+        warnings.extend(stops.into_iter().map(|(why, (cpus, lost))| {
+            format!(
+                "The raw files of {cpus:#} end before the run does ({why}): {lost} interruptions are missing in them, \
+                 but in no other figure."
+            )
+        }));
+        warnings
+    }
+}
+
+fn note(losses: &mut Losses, why: &str, one: &CpuFiles, lost: u64) {
+    let (cpus, sum) = losses.entry(why.to_owned()).or_default();
+    cpus.insert(one.cpu);
+    *sum += lost;
+}
+
+impl CpuFiles {
+    fn convert(self, record: &JitterRecord) -> Option<String> {
+        let runtime_ticks = record
+            .cpus
+            .iter()
+            .find(|cpu| cpu.cpu == self.cpu)
+            .and_then(|cpu| ticks_between(cpu.start_ticks, cpu.stop_ticks))
+            .unwrap_or(0);
+        let head = RawHead {
+            counter_hz: record.counter_hz,
+            threshold_ns: record.threshold_ns,
+            interruption_count: self.spool.count(),
+            interruption_ticks: self.spool.ticks_total(),
+            runtime_ticks,
+            order: RawOrder::Time,
+        };
+        let scale = TickScale::new(record.counter_hz);
+        match write_text(&self.text, &head, record.start_ticks, scale, self.spool.into_sink()) {
+            Ok(()) => {
+                // One that can't be removed is a leftover and nothing worse.
+                let _ = fs::remove_file(&self.part);
+                None
+            }
+            Err(error) => Some(format!(
+                "The raw file {} could not be written ({error}): its {} interruptions are kept in {}, unless that was \
+                 removed.",
+                self.text.display(),
+                head.interruption_count,
+                self.part.display()
+            )),
+        }
+    }
+}
+
+fn write_text(path: &Path, head: &RawHead, epoch: u64, scale: TickScale, mut spool: File) -> io::Result<()> {
+    spool.seek(SeekFrom::Start(0))?;
+    let mut spool = BufReader::with_capacity(BLOCK_BYTES, spool);
+    let mut text = BufWriter::with_capacity(BLOCK_BYTES, File::create(path)?);
+    text.write_all(raw_header(head).as_bytes())?;
+    let mut previous_end_ns = None;
+    for _ in 0..head.interruption_count {
+        let mut record = [0; RECORD_BYTES];
+        spool.read_exact(&mut record)?;
+        let (before, length) = decode(&record);
+        // Counters of different CPUs may differ by a little; what was before the epoch was at it.
+        let end_ns = scale.ns(ticks_between(epoch, before.wrapping_add(length)).unwrap_or(0));
+        let row = RawRow::timed(end_ns, previous_end_ns, length, scale.ns(length));
+        text.write_all(raw_row(&row).as_bytes())?;
+        previous_end_ns = Some(end_ns);
+    }
+    text.into_inner().map_err(io::IntoInnerError::into_error)?;
+    Ok(())
+}

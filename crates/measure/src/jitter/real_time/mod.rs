@@ -1,0 +1,167 @@
+//! Real-time priority for the samplers, and what keeps them from locking up the host.
+
+mod limit;
+mod throttle;
+
+pub use limit::TimeLimit;
+
+use super::error::JitterError;
+use lowlat_model::CpuSet;
+use lowlat_sys::Root;
+use std::{fmt, io};
+
+/// Real-time priority of the samplers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RealTime {
+    /// The scheduling policy.
+    pub policy: RealTimePolicy,
+    /// 1 (lowest) to 99.
+    pub priority: u8,
+}
+
+/// The real-time policies of POSIX. With one sampler per CPU they differ only when another thread of the same
+/// priority wants the CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RealTimePolicy {
+    /// `SCHED_FIFO`: runs until something of higher priority comes.
+    Fifo,
+    /// `SCHED_RR`: takes turns with threads of the same priority.
+    RoundRobin,
+}
+
+impl fmt::Display for RealTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let policy = match self.policy {
+            RealTimePolicy::Fifo => "SCHED_FIFO",
+            RealTimePolicy::RoundRobin => "SCHED_RR",
+        };
+        write!(f, "{policy} {}", self.priority)
+    }
+}
+
+impl RealTime {
+    /// Whether the run can be made with it: the priority exists, and a CPU is left for lowlat and the host.
+    /// `allowed` are the CPUs on which lowlat's other threads may run.
+    ///
+    /// # Errors
+    /// [`JitterError::Priority`] or [`JitterError::RealTimeEverywhere`].
+    pub(super) fn check(self, measured: &CpuSet, allowed: &CpuSet) -> Result<(), JitterError> {
+        if !(1..=99).contains(&self.priority) {
+            return Err(JitterError::Priority { priority: self.priority });
+        }
+        // The kernel allows no CPU that is not online, so one that is left here is online.
+        if allowed.is_subset(measured) {
+            return Err(JitterError::RealTimeEverywhere { cpus: measured.clone(), allowed: allowed.clone() });
+        }
+        Ok(())
+    }
+
+    /// Gives it to the calling thread. Threads that it starts do not inherit it.
+    ///
+    /// # Errors
+    /// What the kernel says; not permitted without `CAP_SYS_NICE` or a high enough `RLIMIT_RTPRIO`.
+    pub(super) fn take(self) -> io::Result<()> {
+        let policy = match self.policy {
+            RealTimePolicy::Fifo => libc::SCHED_FIFO,
+            RealTimePolicy::RoundRobin => libc::SCHED_RR,
+        };
+        set_scheduler(policy, self.priority.into())
+    }
+
+    /// What a run with this priority leaves out and adds, one sentence or two each.
+    pub(super) fn warnings(self, root: &Root, measured: &CpuSet) -> Vec<String> {
+        let mut warnings = vec![format!(
+            "The samplers ran as {self}: threads of lower priority, most threads of the kernel among them, had to \
+             wait on the measured CPUs. What they would have taken is missing from the figures."
+        )];
+        warnings.extend(throttle::warning(root, measured));
+        warnings
+    }
+}
+
+/// Makes the calling thread an ordinary one again.
+pub(super) fn give_up() {
+    // Going down is always permitted; the flag stays, since taking it off is not.
+    let _ = set_scheduler(libc::SCHED_OTHER, 0);
+}
+
+fn set_scheduler(policy: libc::c_int, priority: libc::c_int) -> io::Result<()> {
+    let this_thread: libc::pid_t = 0;
+    let parameters = libc::sched_param { sched_priority: priority };
+    // The call itself: musl's wrapper does nothing but fail.
+    // SAFETY: the parameters are alive through the call, which only reads them.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_sched_setscheduler,
+            this_thread,
+            policy | libc::SCHED_RESET_ON_FORK,
+            &raw const parameters,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fifo(priority: u8) -> RealTime {
+        RealTime { policy: RealTimePolicy::Fifo, priority }
+    }
+
+    #[test]
+    fn it_is_told_as_the_kernel_calls_it() {
+        assert_eq!(fifo(10).to_string(), "SCHED_FIFO 10");
+        assert_eq!(RealTime { policy: RealTimePolicy::RoundRobin, priority: 99 }.to_string(), "SCHED_RR 99");
+    }
+
+    #[test]
+    fn priorities_that_do_not_exist_are_refused() {
+        let (measured, allowed) = (CpuSet::of(1), CpuSet::first(2));
+        for priority in [0, 100, 255] {
+            let error = fifo(priority).check(&measured, &allowed).unwrap_err().to_string();
+            assert_eq!(error, format!("no real-time priority {priority}; give one from 1 to 99, such as 10"));
+        }
+        assert!(fifo(1).check(&measured, &allowed).is_ok() && fifo(99).check(&measured, &allowed).is_ok());
+    }
+
+    #[test]
+    fn the_last_cpu_is_never_taken() {
+        let check = |measured: &str, allowed: &str| {
+            let set = |text| CpuSet::parse_list(text).unwrap();
+            fifo(10).check(&set(measured), &set(allowed)).map_err(|error| error.to_string())
+        };
+        assert_eq!(check("1-3", "0-3"), Ok(()));
+        assert_eq!(check("2-3", "0"), Ok(()));
+        let error = check("0-3", "0-3").unwrap_err();
+        assert!(error.starts_with("real-time samplers on CPUs 0-3 would leave no CPU for lowlat"), "{error}");
+        assert!(check("0-3", "1").is_err());
+    }
+
+    #[test]
+    fn a_thread_takes_it_and_gives_it_up() {
+        let taken: io::Result<(String, String)> = std::thread::spawn(|| {
+            fifo(1).take()?;
+            let policy = policy_of_this_thread;
+            let during = policy();
+            give_up();
+            Ok((during, policy()))
+        })
+        .join()
+        .unwrap();
+        match taken {
+            Err(error) => {
+                assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+                eprintln!("skipped: SCHED_FIFO is not permitted here");
+            }
+            Ok(policies) => assert_eq!(policies, ("1".to_owned(), "0".to_owned())),
+        }
+    }
+
+    /// The policy as the 41st field of /proc/thread-self/stat: 0 other, 1 FIFO, 2 RR.
+    fn policy_of_this_thread() -> String {
+        let stat = Root::live().read("/proc/thread-self/stat").into_known().unwrap();
+        let after_name = stat.rsplit(") ").next().unwrap();
+        after_name.split_ascii_whitespace().nth(41 - 3).unwrap().to_owned()
+    }
+}

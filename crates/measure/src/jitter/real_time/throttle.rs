@@ -1,0 +1,125 @@
+//! What the kernel takes back from a real-time thread that never sleeps.
+
+use lowlat_model::{CpuSet, kernel_version::KernelVersion};
+use lowlat_sys::Root;
+
+const RELEASE: &str = "/proc/sys/kernel/osrelease";
+const RUNTIME: &str = "/proc/sys/kernel/sched_rt_runtime_us";
+const PERIOD: &str = "/proc/sys/kernel/sched_rt_period_us";
+const FAIR_SERVER: &str = "/sys/kernel/debug/sched/fair_server";
+/// From this version on a deadline server for ordinary threads takes the place of the throttling (commit
+/// 5f6bd380c7bd, "sched/rt: Remove default bandwidth control").
+const FAIR_SERVER_SINCE: KernelVersion = KernelVersion::new(6, 12);
+
+/// What the kernel's throttling adds to the figures; `None` when it is off.
+pub fn warning(root: &Root, measured: &CpuSet) -> Option<String> {
+    let server = fair_server(root, measured);
+    if let Some((cpus, ms, period_ms)) = server.lent {
+        return Some(format!(
+            "On {cpus:#} the kernel lends up to {ms} ms of each {period_ms} ms to ordinary threads that wait behind a \
+             real-time one (fair server): such interruptions are of this run's own making. Write 0 to \
+             {FAIR_SERVER}/cpuN/runtime for the time of the run, or measure without real-time priority."
+        ));
+    }
+    if server.is_read {
+        return None;
+    }
+    let version = root.read(RELEASE).into_known().and_then(|release| KernelVersion::parse(&release));
+    if version.is_some_and(|version| version >= FAIR_SERVER_SINCE) {
+        return Some(format!(
+            "Unless it was switched off, the kernel lends time to ordinary threads that wait behind a real-time one \
+             (fair server): such interruptions are of this run's own making. {FAIR_SERVER} could not be read; mount \
+             debugfs and run as root to see it."
+        ));
+    }
+    bandwidth(root)
+}
+
+struct FairServer {
+    /// Whether all measured CPUs' settings could be read.
+    is_read: bool,
+    /// Measured CPUs on which it lends time, how much at most, and of which period, in milliseconds.
+    lent: Option<(CpuSet, u64, u64)>,
+}
+
+fn fair_server(root: &Root, measured: &CpuSet) -> FairServer {
+    let mut server = FairServer { is_read: true, lent: None };
+    for cpu in measured.iter() {
+        let ns = |name: &str| {
+            root.read_as::<u64>(&format!("{FAIR_SERVER}/cpu{cpu}/{name}"), "nanoseconds such as 50000000")
+        };
+        match (ns("runtime").into_known(), ns("period").into_known()) {
+            (Some(0), _) => {}
+            (Some(runtime_ns), Some(period_ns)) => {
+                let (cpus, ms, _) =
+                    server.lent.get_or_insert_with(|| (CpuSet::new(), 0, period_ns / 1_000_000));
+                cpus.insert(cpu);
+                *ms = (*ms).max(runtime_ns / 1_000_000);
+            }
+            _ => {
+                server.is_read = false;
+                break;
+            }
+        }
+    }
+    server
+}
+
+/// The throttling before the fair server: -1 is off, and so is a runtime of the whole period.
+fn bandwidth(root: &Root) -> Option<String> {
+    let runtime_us: i64 = root.read_as(RUNTIME, "microseconds or -1").into_known()?;
+    let period_us: i64 = root.read_as(PERIOD, "microseconds").into_known()?;
+    (runtime_us >= 0 && runtime_us < period_us).then(|| {
+        format!(
+            "The kernel stops real-time threads that have run for {runtime_us} us of a period of {period_us} us \
+             ({RUNTIME}): such interruptions are of this run's own making. Write -1 there for the time of the run, or \
+             measure without real-time priority."
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn on(files: &[(&str, &str)]) -> Option<String> {
+        let files = files.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec()));
+        warning(&Root::in_memory("host", files), &CpuSet::parse_list("2-3").unwrap())
+    }
+
+    #[test]
+    fn older_kernels_throttle_by_bandwidth() {
+        let on = |runtime| on(&[(RELEASE, "6.1.0-25-amd64\n"), (RUNTIME, runtime), (PERIOD, "1000000\n")]);
+        let told = on("950000\n").unwrap();
+        assert!(told.starts_with("The kernel stops real-time threads that have run for 950000 us"), "{told}");
+        assert_eq!((on("-1\n"), on("1000000\n")), (None, None));
+    }
+
+    #[test]
+    fn newer_kernels_lend_by_the_fair_server() {
+        let release = (RELEASE, "6.12.1\n");
+        let server = |cpu, name| format!("{FAIR_SERVER}/cpu{cpu}/{name}");
+        let both = |two: &str, three: &str| {
+            on(&[
+                release,
+                (RUNTIME, "950000\n"),
+                (PERIOD, "1000000\n"),
+                (&server(2, "runtime"), two),
+                (&server(2, "period"), "1000000000\n"),
+                (&server(3, "runtime"), three),
+                (&server(3, "period"), "1000000000\n"),
+            ])
+        };
+        let told = both("0\n", "50000000\n").unwrap();
+        assert!(told.starts_with("On CPU 3 the kernel lends up to 50 ms of each 1000 ms"), "{told}");
+        assert_eq!(both("0\n", "0\n"), None);
+        // Debugfs is not there, or not to be read.
+        let told = on(&[release, (RUNTIME, "950000\n"), (PERIOD, "1000000\n")]).unwrap();
+        assert!(told.starts_with("Unless it was switched off"), "{told}");
+    }
+
+    #[test]
+    fn a_host_that_tells_nothing_is_not_accused() {
+        assert_eq!(on(&[]), None);
+    }
+}

@@ -1,0 +1,165 @@
+//! Memory is bounded however long a run is: allocations are counted over a simulated day.
+
+use lowlat_measure::{
+    clock::TickScale,
+    jitter::{Companion, Lane, RawFiles, Recorder, SeriesPlan, capacity_for, ring},
+};
+use lowlat_model::{
+    CpuSet,
+    jitter::{JitterCpu, JitterRecord},
+};
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    cell::Cell,
+    time::Duration,
+};
+
+/// Counts what each thread allocates by itself, so that the test harness does not show.
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+    static BYTES: Cell<i64> = const { Cell::new(0) };
+    static BYTES_MAX: Cell<i64> = const { Cell::new(0) };
+}
+
+fn count(grown: usize, freed: usize) {
+    let change = i64::try_from(grown).unwrap_or(i64::MAX) - i64::try_from(freed).unwrap_or(i64::MAX);
+    ALLOCATIONS.set(ALLOCATIONS.get() + u64::from(grown > 0));
+    BYTES.set(BYTES.get() + change);
+    BYTES_MAX.set(BYTES_MAX.get().max(BYTES.get()));
+}
+
+// SAFETY: each call is handed to the system's allocator unchanged; counting touches thread-local cells only, which
+// are initialised at compile time, need no destructor and so allocate nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size(), 0);
+        // SAFETY: the caller's promises about the layout are passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count(0, layout.size());
+        // SAFETY: the pointer came from `System` by the calls here, with this layout.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count(size, layout.size());
+        // SAFETY: the pointer came from `System` by the calls here, with this layout; the size is the caller's.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// What a piece of work allocated: how often, and how many bytes at most at a time beyond those before.
+fn allocated<T>(work: impl FnOnce() -> T) -> (u64, i64, T) {
+    let (allocations, bytes) = (ALLOCATIONS.get(), BYTES.get());
+    BYTES_MAX.set(bytes);
+    let result = work();
+    (ALLOCATIONS.get() - allocations, BYTES_MAX.get() - bytes, result)
+}
+
+const KEPT: usize = 64;
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// Lengths and moments that differ, from 100 ns to some milliseconds.
+struct Noise(u64);
+
+impl Noise {
+    fn next(&mut self) -> u64 {
+        // Marsaglia's xorshift.
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+}
+
+#[test]
+fn a_day_allocates_nothing() {
+    const INTERRUPTIONS: u64 = 2_000_000;
+    // Between two polls of the collector. Each tenth is left out: by then more came than the ring holds.
+    const POLLED: u64 = 40_000;
+    let directory = tempfile::tempdir().unwrap();
+    let mut files = RawFiles::create(&directory.path().join("raw"), &CpuSet::of(0)).unwrap();
+    let (producer, consumer) = ring(capacity_for(1));
+    let scale = TickScale::NANOSECONDS;
+    let mut recorder = Recorder::new(scale, SeriesPlan::of(DAY, 1), KEPT, KEPT).with_ring(Some(producer));
+    let mut lanes = [Lane { cpu: 0, thread_id: 1, ring: consumer }];
+    let epoch = 5_000_000_000;
+    recorder.begin(epoch);
+
+    let mut now = epoch;
+    let between = u64::try_from(DAY.as_nanos()).unwrap() / INTERRUPTIONS;
+    let (allocations, bytes_max, ()) = allocated(|| {
+        let mut noise = Noise(88_172_645_463_325_252);
+        for n in 0..INTERRUPTIONS {
+            let length = 100 + noise.next() % (1 << (8 + n % 15));
+            recorder.record(now, now + length);
+            now += between;
+            let is_stuck = (n / POLLED).is_multiple_of(10);
+            if n.is_multiple_of(POLLED) && !is_stuck {
+                files.collect(epoch, &mut lanes);
+            }
+        }
+        files.finish(&lanes);
+    });
+    assert_eq!((allocations, bytes_max), (0, 0));
+    assert!(lanes[0].ring.lost_count() > 0, "the ring was full at times, which costs no memory either");
+
+    let record = recorder.into_record(now);
+    assert_eq!(record.interruption_count, INTERRUPTIONS);
+    assert_eq!((record.worst.len(), record.first.len()), (KEPT, KEPT));
+    assert_eq!(record.seconds.len(), 86_400);
+    assert_eq!(record.seconds.iter().map(|second| second.count).sum::<u64>(), INTERRUPTIONS);
+    files.discard();
+}
+
+#[test]
+fn writing_the_text_takes_the_same_memory_for_any_number() {
+    let convert = |count: u64| {
+        let directory = tempfile::tempdir().unwrap();
+        let mut files = RawFiles::create(&directory.path().join("raw"), &CpuSet::of(0)).unwrap();
+        (0..count).for_each(|n| files.push(0, 1_000 + n * 1_000, 1_200 + n * 1_000));
+        files.complete(&[]);
+        let record = JitterRecord {
+            counter_hz: 1_000_000_000,
+            start_ticks: 1_000,
+            cpus: vec![JitterCpu { stop_ticks: 1 << 40, ..JitterCpu::default() }],
+            ..JitterRecord::default()
+        };
+        let (_, bytes_max, warnings) = allocated(|| files.convert(&record));
+        assert_eq!(warnings, Vec::<String>::new());
+        bytes_max
+    };
+    let (few, many) = (convert(100), convert(100_000));
+    assert!(many <= few + 256, "{few} bytes for 100, {many} for 100,000");
+}
+
+#[test]
+fn a_sampler_takes_what_is_stated() {
+    let kib = |cpus: u32, seconds| {
+        let cpus = cpus as usize;
+        let series = SeriesPlan::of(Duration::from_secs(seconds), cpus);
+        let (_, bytes, _kept) = allocated(|| {
+            let recorder = Recorder::new(TickScale::NANOSECONDS, series, KEPT, KEPT);
+            (recorder, ring(capacity_for(cpus)))
+        });
+        (bytes + 1_023) / 1_024
+    };
+    // Histogram, series, ring, kept; see memory.rs.
+    for (cpus, seconds, kib_max) in
+        [(1, 600, 1_320), (64, 86_400, 3_340), (1_024, 600, 360), (1_024, 86_400, 480), (8_192, 86_400, 340)]
+    {
+        let taken = kib(cpus, seconds);
+        println!(
+            "{cpus} CPUs, {seconds} s: {taken} KiB each, {} MiB in all",
+            taken * i64::from(cpus) / 1_024
+        );
+        assert!(taken <= kib_max, "{cpus} CPUs, {seconds} s: {taken} KiB each");
+    }
+}
