@@ -4,6 +4,8 @@
 //! Its memory is bounded and allocated before it begins, however long it runs.
 
 mod calibrate;
+mod cost;
+mod counters;
 mod live;
 mod memory;
 mod options;
@@ -18,8 +20,12 @@ mod series;
 mod spin;
 mod steal;
 mod team;
+mod windows;
 
+pub use cost::{CostError, tracing_cost};
+pub use counters::{Counters, CountersOfRun, SmiCounts};
 pub use options::{DURATION_MAX, JitterError, JitterOptions, KEPT_MAX};
 pub use progress::{CpuProgress, JitterProgress};
 pub use run::run;
 pub use spin::{STRETCH_TURNS, Stretch, spin};
+pub use windows::Windows;

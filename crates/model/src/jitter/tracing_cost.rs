@@ -2,8 +2,9 @@
 
 use super::TracingCost;
 
-/// Fewer pairs of rounds than this show nothing.
-pub const ROUNDS_MIN: u32 = 8;
+/// Fewer pairs of rounds than this show nothing: of twenty, three quarters fall on one side by chance alone in one
+/// case of fifty.
+pub const ROUNDS_MIN: u32 = 20;
 
 impl TracingCost {
     /// The cost of one event out of pairs of rounds that followed each other: nanoseconds per event with tracing on,
@@ -52,7 +53,6 @@ mod tests {
                 && (cost.event_ns_quartiles.1 - 70.0).abs() < 1e-9
         );
         assert_eq!(cost.round_count, 9);
-        assert!(cost.is_shown());
     }
 
     #[test]
@@ -66,9 +66,9 @@ mod tests {
         let noise: Vec<(f64, f64)> =
             (0..40).map(|n| if n % 2 == 0 { (120.0, 100.0) } else { (100.0, 110.0) }).collect();
         assert!(!cost(&noise).is_shown());
-        assert!(!cost(&[(200.0, 100.0); 7]).is_shown());
-        assert!(cost(&[(200.0, 100.0); 8]).is_shown());
-        assert!(!cost(&[(100.0, 100.0); 8]).is_shown());
+        assert!(!cost(&[(200.0, 100.0); 19]).is_shown());
+        assert!(cost(&[(200.0, 100.0); 20]).is_shown());
+        assert!(!cost(&[(100.0, 100.0); 20]).is_shown());
     }
 
     #[test]
