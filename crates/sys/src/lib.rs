@@ -2,11 +2,14 @@
 //! [`lowlat_model::HostSnapshot`]; they do not judge.
 
 pub mod capture;
+pub mod counter_table;
+pub mod msr;
 pub mod proc_stat;
 pub mod root;
 pub mod smbios;
 pub mod snapshot;
+pub mod task_stat;
 #[cfg(test)]
 mod testing;
 
-pub use root::{Root, RootError};
+pub use root::{PolledFile, Root, RootError};

@@ -30,7 +30,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let sysjitter = tools::on_path("sysjitter");
     let oslat = tools::on_path("oslat");
     for (name, found) in [("sysjitter", &sysjitter), ("oslat", &oslat)] {
-        println!("{name:<10} {}", found.as_ref().map_or("not on PATH: left out".into(), |path| path.display().to_string()));
+        println!(
+            "{name:<10} {}",
+            found.as_ref().map_or("not on PATH: left out".into(), |path| path.display().to_string())
+        );
     }
     let ours = SummaryTool::lowlat(lowlat, arguments.cpu);
     if let Some(program) = sysjitter {
@@ -58,7 +61,10 @@ fn beside_sysjitter(arguments: &Arguments, ours: &SummaryTool, theirs: &SummaryT
         );
     }
     print_ratio("turn of the loop, lowlat / sysjitter", &turns);
-    print_ratio(&format!("interruptions of {} ns and more, lowlat / sysjitter", arguments.threshold), &counts);
+    print_ratio(
+        &format!("interruptions of {} ns and more, lowlat / sysjitter", arguments.threshold),
+        &counts,
+    );
     Ok(())
 }
 

@@ -51,8 +51,13 @@ impl SummaryTool {
         let arguments: Vec<String> = if self.is_lowlat {
             self.lowlat_arguments(threshold_ns, seconds, "sysjitter")
         } else {
-            let arguments =
-                ["--runtime", &seconds.to_string(), "--cores", &self.cpu.to_string(), &threshold_ns.to_string()];
+            let arguments = [
+                "--runtime",
+                &seconds.to_string(),
+                "--cores",
+                &self.cpu.to_string(),
+                &threshold_ns.to_string(),
+            ];
             arguments.map(str::to_owned).to_vec()
         };
         let output = tools::run(&self.program, &arguments, &[0, BUFFER_FULL])?;
@@ -61,10 +66,11 @@ impl SummaryTool {
             return Ok(f64::INFINITY);
         }
         let text = String::from_utf8_lossy(&output.stdout);
-        let summary = sysjitter::parse_summary(&text).with_context(|| format!("{} printed what this program cannot read", self.program.display()))?;
+        let summary = sysjitter::parse_summary(&text)
+            .with_context(|| format!("{} printed what this program cannot read", self.program.display()))?;
         let core = summary.cores.first().context("no core in the summary")?;
         anyhow::ensure!(core.runtime_ns > 0, "a run of no length");
-        Ok(core.int_n as f64 * 1e9 / core.runtime_ns as f64)
+        Ok(core.interruption_count as f64 * 1e9 / core.runtime_ns as f64)
     }
 
     /// A run of lowlat by its own document.
@@ -82,10 +88,20 @@ impl SummaryTool {
     }
 
     fn lowlat_arguments(&self, threshold_ns: u64, seconds: u32, format: &str) -> Vec<String> {
-        let (threshold, duration, cpu) = (format!("{threshold_ns}ns"), format!("{seconds}s"), self.cpu.to_string());
+        let (threshold, duration, cpu) =
+            (format!("{threshold_ns}ns"), format!("{seconds}s"), self.cpu.to_string());
         let arguments = [
-            "jitter", "--no-causes", "--force", "--cpus", &cpu, "--duration", &duration, "--threshold", &threshold,
-            "--format", format,
+            "jitter",
+            "--no-causes",
+            "--force",
+            "--cpus",
+            &cpu,
+            "--duration",
+            &duration,
+            "--threshold",
+            &threshold,
+            "--format",
+            format,
         ];
         arguments.map(str::to_owned).to_vec()
     }

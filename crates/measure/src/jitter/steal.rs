@@ -20,17 +20,22 @@ impl Steal {
         Self { cpus, ticks_per_s: rustix::param::clock_ticks_per_second().max(1) }
     }
 
+    /// What was taken from a CPU between two readings, in clock ticks. Absent for a CPU that was offline at one.
+    pub fn ticks_until(&self, after: &Self, cpu: CpuId) -> Reading<u64> {
+        // The kernel's sums can step back by rounding; nothing was taken then.
+        self.of(cpu).and_then(|before| after.of(cpu).map(|after| after.saturating_sub(before)))
+    }
+
     /// What was taken from a CPU between two readings, in nanoseconds.
     pub fn ns_until(&self, after: &Self, cpu: CpuId) -> Reading<u64> {
-        let of =
-            |steal: &Self| steal.cpus.as_ref().and_then(|cpus| Reading::from_option(cpus.get(&cpu).copied()));
-        of(self).and_then(|before| {
-            of(after).map(|after| {
-                // The kernel's sums can step back by rounding; nothing was taken then.
-                let ticks = u128::from(after.saturating_sub(before));
-                u64::try_from(ticks * 1_000_000_000 / u128::from(self.ticks_per_s)).unwrap_or(u64::MAX)
-            })
+        self.ticks_until(after, cpu).map(|ticks| {
+            let ns = u128::from(ticks) * 1_000_000_000 / u128::from(self.ticks_per_s);
+            u64::try_from(ns).unwrap_or(u64::MAX)
         })
+    }
+
+    fn of(&self, cpu: CpuId) -> Reading<u64> {
+        self.cpus.as_ref().and_then(|cpus| Reading::from_option(cpus.get(&cpu).copied()))
     }
 }
 

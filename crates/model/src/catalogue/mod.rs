@@ -25,6 +25,8 @@ pub(crate) mod testing;
 mod tests;
 
 pub use compare::same_meaning;
+pub(crate) use readiness::LOAD_READY_MAX;
+
 pub use finding::{Finding, Judgement, Verdict};
 pub use setting::{Impact, Layer, Needs, Profile, Risk, Setting, Want};
 

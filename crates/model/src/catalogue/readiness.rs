@@ -5,7 +5,7 @@ use crate::Reading;
 
 /// The highest load averages of a host that is ready: the guide wants "0.00,0.00,0.00", and a command that was just
 /// typed shows as a few hundredths.
-const LOAD_READY_MAX: f64 = 0.1;
+pub(crate) const LOAD_READY_MAX: f64 = 0.1;
 
 const READINESS: Setting = Setting { layer: Layer::Readiness, impact: Impact::Low, ..Setting::BLANK };
 

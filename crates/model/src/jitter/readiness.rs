@@ -1,5 +1,12 @@
 //! Whether a host is quiet enough to be measured, as the guide asks before it starts (guide 57037 section 5.2.1).
 
+mod facts;
+mod judge;
+mod texts;
+
+pub use facts::{BUSY_KEPT_MAX, BusyThread, BusyThreads, CpuClock, ProfileFacts, ReadinessFacts, SwapFacts};
+pub use judge::judge;
+
 use serde::{Deserialize, Serialize};
 
 /// One thing that was looked at before the measurement.
@@ -28,4 +35,11 @@ pub enum ReadinessState {
     /// Could not be told.
     #[default]
     NotKnown,
+}
+
+impl ReadinessPoint {
+    /// Whether a measurement of isolated CPUs should wait for this point. What could not be told holds up nothing.
+    pub fn blocks(&self) -> bool {
+        self.is_blocking && self.state == ReadinessState::NotReady
+    }
 }

@@ -28,6 +28,10 @@ impl Directory {
         read_file(&self.place(path))
     }
 
+    pub(super) fn open_file(&self, path: &str) -> io::Result<File> {
+        open_file(&self.place(path))
+    }
+
     pub(super) fn list(&self, path: &str) -> io::Result<Vec<String>> {
         list(&self.place(path))
     }
@@ -37,13 +41,19 @@ impl Directory {
     }
 }
 
-/// Reads a regular file up to the bound. `O_NONBLOCK` keeps a FIFO in a hostile tree from hanging the open.
-pub(super) fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+/// Opens a regular file. `O_NONBLOCK` keeps a FIFO in a hostile tree from hanging the open.
+pub(super) fn open_file(path: &Path) -> io::Result<File> {
     let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::CLOEXEC;
     let file = File::options().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("not a regular file"));
     }
+    Ok(file)
+}
+
+/// Reads a regular file up to the bound.
+pub(super) fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    let file = open_file(path)?;
     let mut bytes = Vec::new();
     file.take(FILE_BYTES_MAX).read_to_end(&mut bytes)?;
     Ok(bytes)

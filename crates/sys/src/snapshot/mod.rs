@@ -20,6 +20,8 @@ mod units;
 mod virtualization;
 mod words;
 
+pub use kernel::load_average;
+
 use crate::{Root, root::manifest::Manifest};
 use lowlat_model::{
     HostSnapshot,

@@ -1,20 +1,13 @@
 //! Reads kernel threads, workqueues and the CPUs that this process may use.
 
-use crate::Root;
+use crate::{Root, task_stat::TaskStat};
 use lowlat_model::{
     CpuSet, Reading,
-    snapshot::{KernelThread, SchedPolicy, TaskFacts, Workqueue},
+    snapshot::{KernelThread, TaskFacts, Workqueue},
 };
 
-/// The task is a kernel thread (include/linux/sched.h; part of the layout of /proc/PID/stat, field 9).
-const PF_KTHREAD: u64 = 0x0020_0000;
 /// The kernel refuses to change the task's affinity.
 const PF_NO_SETAFFINITY: u64 = 0x0400_0000;
-
-/// Fields of /proc/PID/stat by their number in proc(5), counted from 1.
-const FLAGS: usize = 9;
-const RT_PRIORITY: usize = 40;
-const POLICY: usize = 41;
 
 pub(super) fn read(root: &Root) -> TaskFacts {
     TaskFacts {
@@ -34,10 +27,8 @@ fn kernel_threads(root: &Root) -> Vec<KernelThread> {
 
 /// The thread when it is one of the kernel's; a task that ended meanwhile is none.
 fn kernel_thread(root: &Root, pid: u32) -> Option<KernelThread> {
-    // A name is any bytes its owner chose, so the file need not be UTF-8.
-    let bytes = root.read_bytes(&format!("/proc/{pid}/stat")).into_known()?;
-    let stat = Stat::parse(&String::from_utf8_lossy(&bytes))?;
-    if stat.flags & PF_KTHREAD == 0 {
+    let stat = TaskStat::read(root, &format!("/proc/{pid}/stat")).into_known()?;
+    if !stat.is_kernel_thread() {
         return None;
     }
     Some(KernelThread {
@@ -48,34 +39,6 @@ fn kernel_thread(root: &Root, pid: u32) -> Option<KernelThread> {
         is_bound: stat.flags & PF_NO_SETAFFINITY != 0,
         comm: stat.comm,
     })
-}
-
-/// The fields of /proc/PID/stat that tell a kernel thread and its scheduling.
-#[derive(Debug, PartialEq, Eq)]
-struct Stat {
-    comm: String,
-    flags: u64,
-    policy: SchedPolicy,
-    rt_priority: u32,
-}
-
-impl Stat {
-    /// Reads `pid (comm) state …`. The name may hold spaces and parentheses, so it ends at the last `)`. A line that
-    /// is cut behind the flags has an unknown policy.
-    fn parse(line: &str) -> Option<Self> {
-        let (before, after) = line.rsplit_once(')')?;
-        let (_, comm) = before.split_once('(')?;
-        // The first word behind the name is field 3.
-        let fields: Vec<&str> = after.split_whitespace().take(POLICY).collect();
-        let field = |number: usize| fields.get(number.checked_sub(3)?).copied();
-        let policy = field(POLICY).and_then(|text| text.parse().ok());
-        Some(Self {
-            comm: comm.to_owned(),
-            flags: field(FLAGS)?.parse().ok()?,
-            policy: policy.map_or(SchedPolicy::Unknown, SchedPolicy::from_number),
-            rt_priority: field(RT_PRIORITY).and_then(|text| text.parse().ok()).unwrap_or(0),
-        })
-    }
 }
 
 /// `Cpus_allowed_list` of a status file, else its mask `Cpus_allowed`.
@@ -109,7 +72,11 @@ fn workqueues(root: &Root) -> Vec<Workqueue> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::TestTree;
+    use crate::{task_stat::PF_KTHREAD, testing::TestTree};
+
+    const FLAGS: usize = 9;
+    const RT_PRIORITY: usize = 40;
+    const POLICY: usize = 41;
 
     /// A stat line with the given name, flags, real-time priority and policy; the other fields hold their number.
     fn stat(comm: &str, flags: u64, rt_priority: u32, policy: u32) -> String {

@@ -1,18 +1,15 @@
 //! Reads interrupts: counts from /proc/interrupts and /proc/softirqs, affinities from /proc/irq, and from debugfs
 //! whether the kernel manages the affinity itself.
 
-mod table;
-
-use crate::Root;
+use crate::{
+    Root,
+    counter_table::{self, Row, TOTALS, Table},
+};
 use lowlat_model::{
     CpuSet, Reading,
     snapshot::{Counter, InterruptFacts, Irq},
 };
 use std::collections::BTreeMap;
-use table::Row;
-
-/// Rows that are totals of the whole host, not counts per CPU, so that they belong to no CPU.
-const TOTALS: [&str; 3] = ["ERR", "Err", "MIS"];
 
 pub(super) fn read(root: &Root) -> InterruptFacts {
     let (mut irqs, vectors) = counts(root);
@@ -31,18 +28,14 @@ pub(super) fn read(root: &Root) -> InterruptFacts {
 }
 
 fn rows(root: &Root, path: &str) -> Vec<Row> {
-    // Handlers name themselves, so that a driver's odd bytes must not cost the whole table.
-    root.read_bytes(path)
-        .known()
-        .map(|bytes| table::parse(&String::from_utf8_lossy(bytes)))
-        .unwrap_or_default()
+    Table::read(root, path, None).into_known().unwrap_or_default().rows
 }
 
 fn counts(root: &Root) -> (BTreeMap<u32, Irq>, Vec<Counter>) {
     let (mut irqs, mut vectors) = (BTreeMap::new(), Vec::new());
     for row in rows(root, "/proc/interrupts") {
         if let Ok(number) = row.name.parse() {
-            let (chip, actions) = table::chip_and_actions(&row.text);
+            let (chip, actions) = counter_table::chip_and_actions(&row.text);
             irqs.insert(
                 number,
                 Irq { number, chip, actions, count_by_cpu: row.count_by_cpu, ..Irq::default() },

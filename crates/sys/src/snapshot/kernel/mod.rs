@@ -47,8 +47,8 @@ fn modules(root: &Root) -> Reading<BTreeSet<String>> {
     root.read("/proc/modules").map(|text| text.lines().filter_map(name).collect())
 }
 
-/// "0.52 0.58 0.59 1/467 12345": over 1, 5 and 15 minutes.
-fn load_average(root: &Root) -> Reading<[f64; 3]> {
+/// The load averages over 1, 5 and 15 minutes, from /proc/loadavg: "0.52 0.58 0.59 1/467 12345".
+pub fn load_average(root: &Root) -> Reading<[f64; 3]> {
     let path = "/proc/loadavg";
     root.read(path).parse(path, "three load averages", |text| {
         let mut numbers = text.split_whitespace().map(measure);

@@ -1,30 +1,69 @@
 //! The tables of /proc/interrupts and /proc/softirqs: a header naming the CPUs, then a count per CPU and row.
 
-use lowlat_model::{CPU_ID_MAX, CpuId};
+use crate::{Root, root::FILE_BYTES_MAX};
+use lowlat_model::{CPU_ID_MAX, CpuId, CpuSet, Reading};
 use std::collections::BTreeMap;
+
+/// Rows of /proc/interrupts that are totals of the whole host, not counts per CPU, so that they belong to no CPU.
+pub const TOTALS: [&str; 3] = ["ERR", "Err", "MIS"];
+
+/// A table of counts per CPU.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Table {
+    /// The CPUs that have a column and were asked for. /proc/interrupts has one for each online CPU only,
+    /// /proc/softirqs for each possible one.
+    pub cpus: CpuSet,
+    /// The rows behind the header.
+    pub rows: Vec<Row>,
+}
 
 /// One row: `name: count count … text`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Row {
+pub struct Row {
     /// What stands before the colon.
-    pub(super) name: String,
+    pub name: String,
     /// Counts that are not zero.
-    pub(super) count_by_cpu: BTreeMap<CpuId, u64>,
+    pub count_by_cpu: BTreeMap<CpuId, u64>,
     /// What follows the counts, trimmed.
-    pub(super) text: String,
+    pub text: String,
 }
 
-/// The rows behind the header. Without a header naming CPUs nothing says whose a count is: there are no rows then.
-///
-/// /proc/interrupts has a column for each online CPU only, /proc/softirqs for each possible one; the header tells.
-pub(super) fn parse(text: &str) -> Vec<Row> {
-    let mut lines = text.lines();
-    let columns: Vec<Option<CpuId>> =
-        lines.next().unwrap_or_default().split_whitespace().map(cpu_of_column).collect();
-    if columns.iter().flatten().next().is_none() {
-        return Vec::new();
+impl Table {
+    /// Reads a table; with `only`, the columns of these CPUs.
+    ///
+    /// A table longer than the bound of one read loses the rows behind it, and the row that was cut.
+    pub fn read(root: &Root, path: &str, only: Option<&CpuSet>) -> Reading<Self> {
+        // Handlers name themselves, so that a driver's odd bytes must not cost the whole table.
+        root.read_bytes(path).and_then(|bytes| {
+            let bytes_max = usize::try_from(FILE_BYTES_MAX).unwrap_or(usize::MAX);
+            let text = String::from_utf8_lossy(whole_lines(&bytes, bytes_max));
+            Self::parse(&text, only).map_or_else(
+                || Reading::unparsable(path, &text, "a header that names CPUs (CPU0 CPU1 …)"),
+                Reading::Known,
+            )
+        })
     }
-    lines.filter_map(|line| row(line, &columns)).collect()
+
+    /// `None` without a header naming CPUs: nothing says whose a count is then.
+    pub fn parse(text: &str, only: Option<&CpuSet>) -> Option<Self> {
+        let mut lines = text.lines();
+        let header = lines.next().unwrap_or_default();
+        let named: Vec<Option<CpuId>> = header.split_whitespace().map(cpu_of_column).collect();
+        named.iter().flatten().next()?;
+        let is_asked = |cpu: &CpuId| only.is_none_or(|only| only.contains(*cpu));
+        let columns: Vec<Option<CpuId>> = named.into_iter().map(|cpu| cpu.filter(is_asked)).collect();
+        Some(Self {
+            cpus: columns.iter().flatten().copied().collect(),
+            rows: lines.filter_map(|line| row(line, &columns)).collect(),
+        })
+    }
+}
+
+/// What was read, without its last line when the bound of one read may have cut it.
+fn whole_lines(bytes: &[u8], bytes_max: usize) -> &[u8] {
+    let is_cut = bytes.len() >= bytes_max;
+    let end = bytes.iter().rposition(|byte| is_cut && *byte == b'\n').unwrap_or(bytes.len());
+    bytes.get(..end).unwrap_or_default()
 }
 
 fn cpu_of_column(name: &str) -> Option<CpuId> {
@@ -58,7 +97,7 @@ fn leading_count(text: &str) -> Option<(u64, &str)> {
 /// The kernel prints `chip hwirq-trigger  action, action` on x86 and `chip hwirq Level|Edge  action` elsewhere
 /// (kernel/irq/proc.c); a chip's name may hold spaces ("Hyper-V PCIe MSI"). Where no hardware number stands, the
 /// actions begin behind the first wide gap.
-pub(super) fn chip_and_actions(text: &str) -> (String, Vec<String>) {
+pub fn chip_and_actions(text: &str) -> (String, Vec<String>) {
     let words: Vec<&str> = text.split_whitespace().collect();
     let is_trigger = |word: &&str| matches!(*word, "Level" | "Edge") || word.starts_with('-');
     let chip_words = words.iter().skip(1).position(|word| starts_hardware_number(word)).map(|at| {
@@ -129,25 +168,41 @@ mod tests {
 
     #[test]
     fn columns_belong_to_the_cpus_that_the_header_names() {
-        let rows = parse(
-            "       CPU0  CPU2  CPU9\n 24:  1  0  7  PCI-MSI 1-edge  eth0\nLOC: 5 6 7  Local timer interrupts\n",
-        );
+        let text = "       CPU0  CPU2  CPU9\n 24:  1  0  7  PCI-MSI 1-edge  eth0\nLOC: 5 6 7  Local timer interrupts\n";
+        let Table { cpus, rows } = Table::parse(text, None).unwrap();
+        assert_eq!(cpus.to_list(), "0,2,9");
         assert_eq!(rows.len(), 2);
         assert_eq!(rows[0].count_by_cpu, BTreeMap::from([(0, 1), (9, 7)]));
         assert_eq!(rows[1].text, "Local timer interrupts");
+
+        let asked = CpuSet::parse_list("1-2").unwrap();
+        let Table { cpus, rows } = Table::parse(text, Some(&asked)).unwrap();
+        assert_eq!(cpus.to_list(), "2");
+        assert_eq!(
+            (&rows[0].count_by_cpu, rows[0].text.as_str()),
+            (&BTreeMap::new(), "PCI-MSI 1-edge  eth0")
+        );
+        assert_eq!(rows[1].count_by_cpu, BTreeMap::from([(2, 6)]));
     }
 
     #[test]
-    fn a_table_without_a_header_has_no_rows() {
-        assert!(parse("24: 1 2 3 PCI-MSI 1-edge eth0\n").is_empty());
-        assert!(parse("CPU4294967295\n24: 1\n").is_empty());
-        assert!(parse("").is_empty());
+    fn a_table_without_a_header_is_none() {
+        for text in ["24: 1 2 3 PCI-MSI 1-edge eth0\n", "CPU4294967295\n24: 1\n", ""] {
+            assert_eq!(Table::parse(text, None), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_row_that_the_bound_cuts_is_left_out() {
+        assert_eq!(whole_lines(b"CPU0\n1: 9\n2: 12", 14), b"CPU0\n1: 9");
+        assert_eq!(whole_lines(b"CPU0\n1: 9\n2: 12", 17), b"CPU0\n1: 9\n2: 12");
+        assert_eq!(whole_lines(b"CPU0", 4), b"CPU0");
     }
 
     proptest::proptest! {
         #[test]
         fn no_text_panics(text in "(CPU[0-9]{1,6} ){0,3}\n(\\PC{0,40}\n|[0-9]{1,3}: [0-9 ]{0,30}[\\PC,-]{0,20}\n){0,4}") {
-            for row in parse(&text) {
+            for row in Table::parse(&text, None).unwrap_or_default().rows {
                 let _ = chip_and_actions(&row.text);
             }
         }

@@ -1,0 +1,287 @@
+//! What tracing itself costs: two threads hand one CPU to each other, which is one event each time, with tracing on
+//! and off in turn.
+
+use crate::affinity::{self, AffinityError};
+use lowlat_model::{CpuId, CpuSet, jitter::TracingCost};
+use std::{
+    io,
+    sync::{
+        atomic::{AtomicBool, AtomicU32, Ordering},
+        mpsc::{self, Receiver, RecvError, Sender},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+use thiserror::Error;
+
+/// Times that each thread hands the CPU over in one round. A round is short against a clock tick, so that most rounds
+/// hold nothing else.
+const HANDOVERS: u32 = 64;
+/// Rounds on each side of a comparison. The fastest of them stands for its side, since whatever disturbs a round makes
+/// it longer.
+const ROUNDS: u32 = 6;
+/// Sides that are measured before tracing is switched again, which takes the kernel far longer than a side.
+const SIDES: usize = 4;
+/// Comparisons at most.
+const PAIRS_MAX: usize = 200;
+/// No stretch of comparisons begins later than this.
+const BUDGET: Duration = Duration::from_millis(180);
+const STACK_BYTES: usize = 128 << 10;
+
+const LEADERS_TURN: u32 = 0;
+const FOLLOWERS_TURN: u32 = 1;
+
+/// Why the cost of tracing could not be measured.
+#[derive(Debug, Error)]
+pub enum CostError {
+    /// The threads can't run on the CPU.
+    #[error("what tracing costs could not be measured: {0}")]
+    Pin(#[from] AffinityError),
+    /// A thread can't be started.
+    #[error(
+        "what tracing costs could not be measured: no thread can be started ({0}); raise the limit on threads"
+    )]
+    Thread(#[from] io::Error),
+    /// No comparison was finished.
+    #[error("what tracing costs could not be measured: a thread died, a defect of lowlat; please report it")]
+    Died,
+}
+
+impl From<RecvError> for CostError {
+    fn from(_: RecvError) -> Self {
+        Self::Died
+    }
+}
+
+/// Measures what one event of a trace adds, on a CPU that is not measured if there is one.
+///
+/// `switch` turns tracing on (`true`) and off. It is called from this thread, and last with `false`. It may find things as
+/// they should be already.
+/// It must turn the event itself on and off (events/sched/sched_switch/enable of an instance): where only tracing_on of
+/// the instance is 0, the tracepoint still runs, and part of the cost is on both sides. What switching takes is not in
+/// the figure. All in all it takes about a fifth of a second, and longer only where switching does.
+///
+/// Whether the figure shows anything is for [`TracingCost::is_shown`] to say.
+///
+/// # Errors
+/// [`CostError`] when the threads can't be put on the CPU.
+pub fn tracing_cost(cpu: CpuId, mut switch: impl FnMut(bool)) -> Result<TracingCost, CostError> {
+    let began = Instant::now();
+    let table = Table::default();
+    thread::scope(|scope| {
+        let end = EndOnDrop(&table);
+        let (answer, answers) = mpsc::channel();
+        let mut orders = Vec::new();
+        for life in [lead as Life, follow as Life] {
+            let (order, ordered) = mpsc::channel();
+            let (table, answer) = (&table, answer.clone());
+            thread::Builder::new()
+                .name("lowlat-cost".to_owned())
+                .stack_size(STACK_BYTES)
+                .spawn_scoped(scope, move || sit_down(cpu, table, &ordered, &answer, life))?;
+            orders.push(order);
+        }
+        drop(answer);
+        for _ in &orders {
+            answers.recv()??;
+        }
+        let mut side = || {
+            orders.iter().try_for_each(|order| order.send(()).map_err(|_| CostError::Died))?;
+            Ok(answers.recv()??)
+        };
+        let pairs = compare(began, &mut switch, &mut side);
+        // The threads go before the orders do.
+        drop(end);
+        switch(false);
+        TracingCost::of_rounds(&pairs?).ok_or(CostError::Died)
+    })
+}
+
+/// Pairs of sides, traced and not. Which comes first alternates, so that neither a drift nor the switching favours one.
+fn compare(
+    began: Instant,
+    switch: &mut impl FnMut(bool),
+    side: &mut impl FnMut() -> Result<f64, CostError>,
+) -> Result<Vec<(f64, f64)>, CostError> {
+    let mut pairs = Vec::with_capacity(PAIRS_MAX);
+    let mut is_traced_first = true;
+    while pairs.len() < PAIRS_MAX && (pairs.is_empty() || began.elapsed() < BUDGET) {
+        let mut stretch = |is_traced: bool| {
+            switch(is_traced);
+            let mut sides = [0.0; SIDES];
+            sides.iter_mut().try_for_each(|ns| side().map(|measured| *ns = measured))?;
+            Ok::<_, CostError>(sides)
+        };
+        let (first, second) = (stretch(is_traced_first)?, stretch(!is_traced_first)?);
+        let (traced, plain) = if is_traced_first { (first, second) } else { (second, first) };
+        pairs.extend(traced.into_iter().zip(plain));
+        is_traced_first = !is_traced_first;
+    }
+    Ok(pairs)
+}
+
+/// What both threads share.
+#[derive(Debug)]
+struct Table {
+    turn: AtomicU32,
+    is_over: AtomicBool,
+}
+
+impl Default for Table {
+    fn default() -> Self {
+        Self { turn: AtomicU32::new(LEADERS_TURN), is_over: AtomicBool::new(false) }
+    }
+}
+
+impl Table {
+    /// Gives the CPU away until it is this one's turn. False when all is over.
+    fn wait_for(&self, turn: u32) -> bool {
+        while self.turn.load(Ordering::Acquire) != turn {
+            if self.is_over.load(Ordering::Relaxed) {
+                return false;
+            }
+            thread::yield_now();
+        }
+        true
+    }
+
+    fn give(&self, turn: u32) {
+        self.turn.store(turn, Ordering::Release);
+    }
+}
+
+/// Ends the waiting of both threads, whoever leaves first and however.
+struct EndOnDrop<'a>(&'a Table);
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.is_over.store(true, Ordering::Relaxed);
+    }
+}
+
+/// One side: what a handover took, for the thread that knows.
+type Life = fn(&Table) -> Option<f64>;
+
+fn sit_down(
+    cpu: CpuId,
+    table: &Table,
+    orders: &Receiver<()>,
+    answers: &Sender<Result<f64, AffinityError>>,
+    life: Life,
+) {
+    let _end = EndOnDrop(table);
+    // Nobody listens any more when an answer can't be sent; then the orders end too.
+    let _ = answers.send(affinity::pin_to(&CpuSet::of(cpu)).map(|()| 0.0));
+    while orders.recv().is_ok() {
+        if let Some(ns) = life(table) {
+            let _ = answers.send(Ok(ns));
+        }
+    }
+}
+
+/// Nanoseconds that one handover took in the fastest round. `None` when all is over.
+fn lead(table: &Table) -> Option<f64> {
+    let mut fastest_ns = f64::INFINITY;
+    for _ in 0..ROUNDS {
+        let began = Instant::now();
+        for _ in 0..HANDOVERS {
+            table.give(FOLLOWERS_TURN);
+            if !table.wait_for(LEADERS_TURN) {
+                return None;
+            }
+        }
+        let ns = began.elapsed().as_nanos() as f64 / f64::from(2 * HANDOVERS);
+        fastest_ns = fastest_ns.min(ns);
+    }
+    Some(fastest_ns)
+}
+
+fn follow(table: &Table) -> Option<f64> {
+    for _ in 0..ROUNDS * HANDOVERS {
+        if !table.wait_for(FOLLOWERS_TURN) {
+            break;
+        }
+        table.give(LEADERS_TURN);
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{cell::Cell, fs};
+
+    fn some_cpu() -> CpuId {
+        affinity::current().unwrap().lowest().unwrap()
+    }
+
+    #[test]
+    fn tracing_is_switched_in_turn_and_left_off() {
+        let mut switched = Vec::new();
+        let cost = tracing_cost(some_cpu(), |is_on| switched.push(is_on)).unwrap();
+        assert_eq!(switched.len(), 2 * (cost.round_count as usize / SIDES) + 1);
+        assert_eq!((switched.first(), switched.last()), (Some(&true), Some(&false)));
+        let on = switched.iter().filter(|is_on| **is_on).count();
+        assert_eq!(on * SIDES, cost.round_count as usize, "as often on as off");
+        let (low, high) = cost.event_ns_quartiles;
+        assert!(low <= cost.event_ns && cost.event_ns <= high, "{cost:?}");
+    }
+
+    /// The pairs of a kernel on which an event takes 100 ns, and how tracing was switched.
+    fn pairs_of_made_up_sides(began: Instant) -> (Vec<(f64, f64)>, Vec<bool>) {
+        let (is_traced, mut switched) = (Cell::new(false), Vec::new());
+        let mut switch = |is_on| {
+            is_traced.set(is_on);
+            switched.push(is_on);
+        };
+        let pairs = compare(began, &mut switch, &mut || Ok(if is_traced.get() { 300.0 } else { 200.0 }));
+        (pairs.unwrap(), switched)
+    }
+
+    #[test]
+    fn sides_are_paired_in_alternating_order() {
+        let late = Instant::now().checked_sub(BUDGET).unwrap();
+        let (pairs, switched) = pairs_of_made_up_sides(late);
+        assert_eq!(pairs, [(300.0, 200.0); SIDES], "one stretch, however late it is");
+        assert_eq!(switched, [true, false]);
+        let (pairs, switched) = pairs_of_made_up_sides(Instant::now() + Duration::from_secs(60));
+        assert_eq!(pairs, [(300.0, 200.0); PAIRS_MAX]);
+        assert_eq!(switched[..6], [true, false, false, true, true, false]);
+        assert!(TracingCost::of_rounds(&pairs).unwrap().is_shown());
+        let mut dying = || Err(CostError::Died);
+        assert!(matches!(compare(late, &mut |_| (), &mut dying), Err(CostError::Died)));
+    }
+
+    #[test]
+    fn a_cpu_that_is_not_there_is_an_error() {
+        let mut last = true;
+        let error = tracing_cost(65_000, |is_on| last = is_on).unwrap_err();
+        assert!(error.to_string().contains("cannot run on CPU 65000"), "{error}");
+    }
+
+    /// An instance of the kernel's tracer, gone when dropped.
+    struct Instance(String);
+
+    impl Drop for Instance {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_real_trace_is_measured() {
+        let path = format!("/sys/kernel/tracing/instances/lowlat-cost-test-{}", std::process::id());
+        if let Err(error) = fs::create_dir(&path) {
+            eprintln!("skipped: a_real_trace_is_measured: {path}: {error}");
+            return;
+        }
+        let instance = Instance(path);
+        let event = format!("{}/events/sched/sched_switch/enable", instance.0);
+        let cost =
+            tracing_cost(some_cpu(), |is_on| fs::write(&event, if is_on { "1" } else { "0" }).unwrap())
+                .unwrap();
+        eprintln!("{cost:?}, shown: {}", cost.is_shown());
+        assert!(cost.round_count > 0);
+        assert_eq!(fs::read_to_string(&event).unwrap().trim(), "0");
+    }
+}

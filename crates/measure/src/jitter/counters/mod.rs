@@ -1,0 +1,211 @@
+//! What the kernel counts on each CPU, before a run and after it: what ran there, without a trace.
+//!
+//! Read on the CPU of the caller, before the samplers begin and after they end: the tables of a large host are
+//! megabytes, and giving that memory back interrupts every CPU on which a thread of this process runs.
+
+mod smi;
+
+pub use smi::SmiCounts;
+
+use super::steal::Steal;
+use lowlat_model::{
+    CpuId, CpuSet, Reading,
+    jitter::{
+        Cause, CauseTotal, CountedTables, CounterDelta, Movement, cause_of_irq, cause_of_row,
+        cause_of_softirq, contradictions, steal_ticks, timeslices,
+    },
+};
+use lowlat_sys::{
+    Root,
+    counter_table::{TOTALS, Table, chip_and_actions},
+};
+use std::collections::{BTreeMap, HashMap};
+
+const INTERRUPTS: &str = "/proc/interrupts";
+const SOFTIRQS: &str = "/proc/softirqs";
+const SCHEDSTAT: &str = "/proc/schedstat";
+
+/// Where the number of timeslices stands behind a CPU's name (Documentation/scheduler/sched-stats.rst).
+const TIMESLICES_FIELD: usize = 8;
+
+/// Counters that began anew during a run that one sentence names.
+const NAMED_MAX: usize = 8;
+
+/// The counters of some CPUs at one moment.
+#[derive(Debug, Clone)]
+pub struct Counters {
+    interrupts: Reading<Table>,
+    softirqs: Reading<Table>,
+    timeslices: Reading<BTreeMap<CpuId, u64>>,
+    steal: Steal,
+}
+
+/// How far the counters of some CPUs moved during a run.
+#[derive(Debug, Clone, Default)]
+pub struct CountersOfRun {
+    by_cpu: BTreeMap<CpuId, Vec<CounterDelta>>,
+    tables: CountedTables,
+    /// What can't be told, one sentence each.
+    pub doubts: Vec<String>,
+}
+
+impl Counters {
+    /// Reads the counters of these CPUs.
+    pub fn read(root: &Root, cpus: &CpuSet) -> Self {
+        Self {
+            interrupts: Table::read(root, INTERRUPTS, Some(cpus)),
+            softirqs: Table::read(root, SOFTIRQS, Some(cpus)),
+            timeslices: root.read(SCHEDSTAT).parse(
+                SCHEDSTAT,
+                "lines such as \"cpu0 0 0 1 2 3 4 5 6 7\"",
+                |text| timeslices_of(text, cpus),
+            ),
+            steal: Steal::read(root),
+        }
+    }
+
+    /// How far they moved until they were read again.
+    pub fn until(&self, after: &Self, cpus: &CpuSet) -> CountersOfRun {
+        let mut run = CountersOfRun::default();
+        run.add_tables(&self.interrupts, &after.interrupts, INTERRUPTS, cpus, |name, text| {
+            match name.parse() {
+                Ok(number) => Some(cause_of_irq(number, &chip_and_actions(text).1)),
+                Err(_) if TOTALS.contains(&name) => None,
+                Err(_) => cause_of_row(name, text),
+            }
+        });
+        run.add_tables(&self.softirqs, &after.softirqs, SOFTIRQS, cpus, |name, _| {
+            Some(cause_of_softirq(name))
+        });
+        run.tables = CountedTables {
+            interrupts: self.interrupts.is_known() && after.interrupts.is_known(),
+            softirqs: self.softirqs.is_known() && after.softirqs.is_known(),
+        };
+        for cpu in cpus.iter() {
+            // Kernels without CONFIG_SCHEDSTATS have no such file, and need no word about it.
+            if let (Some(before), Some(after)) = (self.timeslices_of(cpu), after.timeslices_of(cpu)) {
+                run.add(cpu, timeslices(), after.saturating_sub(before));
+            }
+            if let Reading::Known(ticks) = self.steal.ticks_until(&after.steal, cpu) {
+                run.add(cpu, steal_ticks(), ticks);
+            }
+        }
+        for deltas in run.by_cpu.values_mut() {
+            deltas.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.cause.cmp(&b.cause)));
+        }
+        run
+    }
+
+    fn timeslices_of(&self, cpu: CpuId) -> Option<u64> {
+        self.timeslices.known()?.get(&cpu).copied()
+    }
+}
+
+/// `None` when a line of an asked CPU is not what it should be.
+fn timeslices_of(text: &str, cpus: &CpuSet) -> Option<BTreeMap<CpuId, u64>> {
+    let mut counts = BTreeMap::new();
+    for line in text.lines() {
+        let mut words = line.split_ascii_whitespace();
+        let cpu =
+            words.next().and_then(|name| name.strip_prefix("cpu")).and_then(|number| number.parse().ok());
+        if let Some(cpu) = cpu.filter(|cpu| cpus.contains(*cpu)) {
+            counts.insert(cpu, words.nth(TIMESLICES_FIELD)?.parse().ok()?);
+        }
+    }
+    Some(counts)
+}
+
+impl CountersOfRun {
+    /// What moved on a CPU, what moved most first. Empty when nothing did, or nothing could be told.
+    pub fn of(&self, cpu: CpuId) -> Vec<CounterDelta> {
+        self.by_cpu.get(&cpu).cloned().unwrap_or_default()
+    }
+
+    /// Where the trace of a CPU tells of more than the kernel counted there, one sentence each.
+    pub fn contradictions(&self, cpu: CpuId, traced: &[CauseTotal]) -> Vec<String> {
+        let counted = self.by_cpu.get(&cpu).map_or(&[][..], Vec::as_slice);
+        let told = contradictions(traced, counted, self.tables);
+        told.into_iter().map(|sentence| format!("CPU {cpu}: {sentence}")).collect()
+    }
+
+    fn add(&mut self, cpu: CpuId, cause: Cause, count: u64) {
+        if count > 0 {
+            self.by_cpu.entry(cpu).or_default().push(CounterDelta { cause, count });
+        }
+    }
+
+    fn add_tables(
+        &mut self,
+        before: &Reading<Table>,
+        after: &Reading<Table>,
+        path: &str,
+        cpus: &CpuSet,
+        cause_of: impl Fn(&str, &str) -> Option<Cause>,
+    ) {
+        let (before, after) = match (before, after) {
+            (Reading::Known(before), Reading::Known(after)) => (before, after),
+            (Reading::Known(_), missing) | (missing, _) => {
+                let why = missing.missing_in_words().unwrap_or_default();
+                self.doubts.push(format!("What the kernel counts in {path} is not known: {why}."));
+                return;
+            }
+        };
+        let there = cpus.intersection(&before.cpus).intersection(&after.cpus);
+        let gone = cpus.difference(&there);
+        if !gone.is_empty() {
+            self.doubts.push(format!(
+                "{gone:#} had no column in {path} before or after the run, so it was offline then: what the kernel \
+                 counted there is not known."
+            ));
+        }
+        self.add_rows(before, after, &there, cause_of);
+    }
+
+    /// A row is known by its name and its text: an interrupt's number that was given to another device meanwhile is
+    /// another row, and began at zero.
+    fn add_rows(
+        &mut self,
+        before: &Table,
+        after: &Table,
+        cpus: &CpuSet,
+        cause_of: impl Fn(&str, &str) -> Option<Cause>,
+    ) {
+        let rows_before: HashMap<(&str, &str), &BTreeMap<CpuId, u64>> = before
+            .rows
+            .iter()
+            .map(|row| ((row.name.as_str(), row.text.as_str()), &row.count_by_cpu))
+            .collect();
+        let mut anew: BTreeMap<String, CpuSet> = BTreeMap::new();
+        for row in &after.rows {
+            let Some(cause) = cause_of(&row.name, &row.text) else { continue };
+            let was = rows_before.get(&(row.name.as_str(), row.text.as_str()));
+            for cpu in cpus.iter() {
+                let count_before = was.and_then(|counts| counts.get(&cpu)).copied().unwrap_or(0);
+                let count_after = row.count_by_cpu.get(&cpu).copied().unwrap_or(0);
+                let movement = Movement::of_counter(count_before, count_after);
+                if matches!(movement, Movement::AtLeast(_)) {
+                    anew.entry(cause.label()).or_default().insert(cpu);
+                }
+                self.add(cpu, cause.clone(), movement.count());
+            }
+        }
+        self.doubts.extend(anew_in_words(&anew));
+    }
+}
+
+fn anew_in_words(anew: &BTreeMap<String, CpuSet>) -> Option<String> {
+    let mut named: Vec<String> =
+        anew.iter().take(NAMED_MAX).map(|(label, cpus)| format!("{label} on {cpus:#}")).collect();
+    if anew.len() > NAMED_MAX {
+        named.push(format!("{} more", anew.len() - NAMED_MAX));
+    }
+    (!named.is_empty()).then(|| {
+        format!(
+            "Counters began anew during the run, so these counts are the least that there was: {}.",
+            named.join(", ")
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests;

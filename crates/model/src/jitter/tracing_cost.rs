@@ -1,0 +1,79 @@
+//! What tracing itself costs, out of rounds with it on and with it off.
+
+use super::TracingCost;
+
+/// Fewer pairs of rounds than this show nothing: of twenty, three quarters fall on one side by chance alone in one
+/// case of fifty.
+pub const ROUNDS_MIN: u32 = 20;
+
+impl TracingCost {
+    /// The cost of one event out of pairs of rounds that followed each other: nanoseconds per event with tracing on,
+    /// and with it off. `None` when there is no pair.
+    pub fn of_rounds(rounds: &[(f64, f64)]) -> Option<Self> {
+        let mut differences: Vec<f64> =
+            rounds.iter().map(|(on, off)| on - off).filter(|difference| difference.is_finite()).collect();
+        differences.sort_by(f64::total_cmp);
+        Some(Self {
+            event_ns: quartile(&differences, 2)?,
+            event_ns_quartiles: (quartile(&differences, 1)?, quartile(&differences, 3)?),
+            round_count: u32::try_from(differences.len()).unwrap_or(u32::MAX),
+        })
+    }
+
+    /// Whether the rounds show that tracing costs anything: there are enough of them, and in at least three
+    /// quarters of them it took time. Otherwise say that no difference was shown.
+    pub fn is_shown(&self) -> bool {
+        self.round_count >= ROUNDS_MIN && self.event_ns_quartiles.0 > 0.0
+    }
+}
+
+/// A quarter, two or three of the way through sorted values, with a straight line between neighbours.
+fn quartile(sorted: &[f64], quarters: usize) -> Option<f64> {
+    let place = quarters * sorted.len().checked_sub(1)?;
+    let below = sorted.get(place / 4)?;
+    let above = sorted.get(place.div_ceil(4))?;
+    Some(below + (above - below) * ((place % 4) as f64 / 4.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cost(rounds: &[(f64, f64)]) -> TracingCost {
+        TracingCost::of_rounds(rounds).unwrap()
+    }
+
+    #[test]
+    fn the_median_and_quartiles_are_of_the_differences() {
+        let rounds: Vec<(f64, f64)> = (1..=9).map(|n| (1_000.0 + 10.0 * f64::from(n), 1_000.0)).collect();
+        let cost = cost(&rounds);
+        assert!((cost.event_ns - 50.0).abs() < 1e-9, "{cost:?}");
+        assert!(
+            (cost.event_ns_quartiles.0 - 30.0).abs() < 1e-9
+                && (cost.event_ns_quartiles.1 - 70.0).abs() < 1e-9
+        );
+        assert_eq!(cost.round_count, 9);
+    }
+
+    #[test]
+    fn neighbours_are_joined_by_a_straight_line() {
+        let cost = cost(&[(4.0, 0.0), (1.0, 0.0), (2.0, 0.0), (3.0, 0.0)]);
+        assert_eq!((cost.event_ns, cost.event_ns_quartiles), (2.5, (1.75, 3.25)));
+    }
+
+    #[test]
+    fn noise_and_few_rounds_show_nothing() {
+        let noise: Vec<(f64, f64)> =
+            (0..40).map(|n| if n % 2 == 0 { (120.0, 100.0) } else { (100.0, 110.0) }).collect();
+        assert!(!cost(&noise).is_shown());
+        assert!(!cost(&[(200.0, 100.0); 19]).is_shown());
+        assert!(cost(&[(200.0, 100.0); 20]).is_shown());
+        assert!(!cost(&[(100.0, 100.0); 20]).is_shown());
+    }
+
+    #[test]
+    fn nothing_measured_is_no_cost() {
+        assert_eq!(TracingCost::of_rounds(&[]), None);
+        assert_eq!(TracingCost::of_rounds(&[(f64::NAN, 1.0), (f64::INFINITY, 1.0)]), None);
+    }
+}
