@@ -8,5 +8,6 @@ pub mod smbios;
 pub mod snapshot;
 #[cfg(test)]
 mod testing;
+pub mod tracefs;
 
 pub use root::{Root, RootError};
