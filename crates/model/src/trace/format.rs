@@ -174,8 +174,10 @@ fn split_declaration(declaration: &str) -> Option<(String, String)> {
     if name.is_empty() || !name.chars().all(is_name) || c_type.trim().is_empty() {
         return None;
     }
-    let star = if head.trim_end().as_bytes().get(c_type.len()) == Some(&b'*') { "*" } else { "" };
-    Some((format!("{}{star}{array}", c_type.trim()), name.to_owned()))
+    // The star of "char *name" belongs to the type.
+    let is_pointer = head.as_bytes().get(c_type.len()) == Some(&b'*');
+    let star = if is_pointer { "*" } else { "" };
+    Some((format!("{}{array}", format!("{c_type}{star}").trim()), name.to_owned()))
 }
 
 /// The layout of a sub-buffer's head, from `events/header_page`.

@@ -2,7 +2,8 @@
 //! Documentation/trace/ring-buffer-design.rst, and `events/header_page` and `events/header_event` of the host).
 //!
 //! ```text
-//! head:   time stamp u64 | commit u32 or u64: bytes of entries, bit 31 events lost before, bit 30 their count kept
+//! head:   time stamp u64 | commit u32 or u64: bytes of entries, bit 31 (and all above) events lost
+//!         before, bit 30 their count stands behind the entries
 //! entry:  type_len 5 bits, time_delta 27 bits | array of u32 …
 //!   type_len 1…28  record of that many u32
 //!   0              array[0] is the length in bytes, itself included; the record follows
@@ -23,6 +24,9 @@ const STAMP_MASK: u64 = (1 << STAMP_BITS) - 1;
 const DELTA_BITS: u32 = 27;
 const EVENTS_MISSED: u64 = 1 << 31;
 const MISSED_STORED: u64 = 1 << 30;
+/// Bits of the commit word that are the length. The kernel adds bit 31 as a negative number, so that a word of 64 bits
+/// has its whole upper half set with it.
+const LENGTH_MASK: u64 = MISSED_STORED - 1;
 /// The shortest entry that carries a record: its head and one u32.
 const ENTRY_BYTES_MIN: usize = 8;
 
@@ -87,7 +91,7 @@ impl<'a> Page<'a> {
         let commit =
             number(layout.commit_offset, layout.commit_size).ok_or_else(|| cut("a whole commit word"))?;
         let body = bytes.get(layout.data_offset..).ok_or_else(|| cut("a whole head"))?;
-        let length = usize::try_from(commit & !(EVENTS_MISSED | MISSED_STORED)).unwrap_or(usize::MAX);
+        let length = usize::try_from(commit & LENGTH_MASK).unwrap_or(usize::MAX);
         let data = body.get(..length).ok_or(PageError {
             offset: layout.commit_offset,
             found: commit,

@@ -18,7 +18,7 @@ pub(super) fn other_tracers(tracefs: &Tracefs, own: &str) -> Vec<String> {
 /// What one trace does: its tracer, its events. One that is switched off (`tracing_on`) still costs time when its
 /// events or its tracer are on, since their code is reached all the same.
 fn activity(tracefs: &Tracefs, prefix: &str, label: &str) -> Vec<String> {
-    let text = |file: &str| tracefs.reading(&format!("{prefix}{file}")).into_known().unwrap_or_default();
+    let text = |file: &str| tracefs.text(&format!("{prefix}{file}")).unwrap_or_default();
     let mut facts = Vec::new();
     let tracer = text("current_tracer");
     if !matches!(tracer.as_str(), "" | "nop") {

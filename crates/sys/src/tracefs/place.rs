@@ -1,8 +1,7 @@
 //! Where tracefs is on the running host, and access to its files. The only place that joins its paths.
 
 use super::TraceError;
-use crate::Root;
-use lowlat_model::Reading;
+use lowlat_model::Unparsable;
 use rustix::{
     fd::{AsFd, AsRawFd, OwnedFd},
     fs::{Access, access, statfs},
@@ -11,13 +10,18 @@ use rustix::{
 };
 use std::{
     fs::{self, File},
-    io::{self, Write as _},
+    io::{self, Read as _, Write as _},
+    path::Path,
 };
 
 /// `TRACEFS_MAGIC` (include/uapi/linux/magic.h).
 const TRACEFS_MAGIC: u64 = 0x7472_6163;
 /// Where it is mounted: since Linux 4.1, and below debugfs as before.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+/// Bytes asked for at once, and of one file at most. `events/header_page` and `events/header_event` answer the first
+/// read only, so that must be large enough for all of them (kernel: `show_header` in trace_events.c).
+const READ_BYTES: usize = 64 << 10;
+const FILE_BYTES_MAX: usize = 4 << 20;
 
 /// The tracefs of the running host.
 #[derive(Debug)]
@@ -26,7 +30,6 @@ pub struct Tracefs {
     base: String,
     /// What messages call it.
     label: String,
-    root: Root,
     /// A mount that stands in no mount table and goes with this descriptor.
     mount: Option<OwnedFd>,
 }
@@ -68,7 +71,7 @@ impl Tracefs {
 
     /// The directory `base` as if it were tracefs.
     pub(super) fn at(base: &str, label: &str, mount: Option<OwnedFd>) -> Self {
-        Self { base: base.into(), label: label.into(), root: Root::live(), mount }
+        Self { base: base.into(), label: label.into(), mount }
     }
 
     /// This tracefs when instances can be made in it.
@@ -97,30 +100,50 @@ impl Tracefs {
     }
 
     pub(super) fn exists(&self, relative: &str) -> bool {
-        self.root.exists(&self.path(relative))
+        Path::new(&self.path(relative)).exists()
     }
 
     /// The names in a directory, sorted; none when it cannot be read.
     pub(super) fn list(&self, relative: &str) -> Vec<String> {
-        self.root.list(&self.path(relative)).into_known().unwrap_or_default()
+        let Ok(entries) = fs::read_dir(self.path(relative)) else { return Vec::new() };
+        let mut names: Vec<String> =
+            entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
     }
 
-    /// A file's text.
-    pub(super) fn reading(&self, relative: &str) -> Reading<String> {
-        self.root.read(&self.path(relative))
+    /// A file's text without white space at its end.
+    ///
+    /// # Errors
+    /// What the system says, or that it is no text.
+    pub(super) fn text(&self, relative: &str) -> io::Result<String> {
+        let mut file = self.open(relative, File::options().read(true))?;
+        let (mut bytes, mut chunk) = (Vec::new(), vec![0; READ_BYTES]);
+        while bytes.len() < FILE_BYTES_MAX {
+            match file.read(&mut chunk) {
+                Ok(0) => break,
+                Ok(count) => bytes.extend_from_slice(chunk.get(..count).unwrap_or_default()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let raw = String::from_utf8_lossy(error.as_bytes());
+            let found = Unparsable::new(self.shown(relative), &raw, "text in UTF-8");
+            io::Error::new(io::ErrorKind::InvalidData, found.to_string())
+        })?;
+        Ok(text.trim_end().to_owned())
     }
 
     /// The text of a file that must be there.
     pub(super) fn read(&self, relative: &str) -> Result<String, TraceError> {
-        let path = self.shown(relative);
-        match self.reading(relative) {
-            Reading::Known(text) => Ok(text),
-            Reading::Absent => Err(TraceError::Read { path, problem: "no such file".into() }),
-            Reading::Denied => {
-                Err(TraceError::NotPermitted { path, source: io::ErrorKind::PermissionDenied.into() })
-            }
-            Reading::Unparsable(found) => Err(TraceError::Unparsable(found)),
-        }
+        self.text(relative).map_err(|source| {
+            let path = self.shown(relative);
+            TraceError::refused(&path, source, |source| TraceError::Read {
+                path: path.clone(),
+                problem: source.to_string(),
+            })
+        })
     }
 
     /// Writes a value in one go, as tracefs wants it.

@@ -209,8 +209,8 @@ fn buffer_kb(options: &TraceOptions) -> Result<u64, TraceError> {
 
 fn read_formats(tracefs: &Tracefs) -> Result<TraceFormats, TraceError> {
     let (page, event) = (tracefs.read("events/header_page")?, tracefs.read("events/header_event")?);
-    let printk_formats = tracefs.reading("printk_formats").into_known().unwrap_or_default();
-    let format_of = |path: String| tracefs.reading(&format!("events/{path}/format")).into_known();
+    let printk_formats = tracefs.text("printk_formats").unwrap_or_default();
+    let format_of = |path: String| tracefs.text(&format!("events/{path}/format")).ok();
     Ok(TraceFormats::parse(&page, &event, &printk_formats, |tracepoint| format_of(tracepoint.path()))?)
 }
 
