@@ -72,12 +72,16 @@ fn main() -> Result<(), Box<dyn Error>> {
             read(&mut pipe, &layout, pages.len() + if is_overflowing { 2 } else { PAGES_MAX }, &mut pages)?;
         }
         tracing.finish()?;
-        pages.iter_mut().for_each(|page| make_neutral(page, &layout, &switch));
+        for page in &mut pages {
+            make_neutral(page, &layout, &switch);
+        }
         write_gz(&directory.join(format!("{name}.bin.gz")), &pages.concat())?;
         eprintln!("{name}: {} sub-buffers", pages.len());
     }
     stop.store(true, Ordering::Relaxed);
-    workload.into_iter().for_each(|thread| drop(thread.join()));
+    for thread in workload {
+        thread.join().map_err(|_| "a thread of the workload failed")?;
+    }
     Ok(())
 }
 
@@ -91,7 +95,7 @@ fn formats() -> Result<(String, EventFormat, PageLayout), Box<dyn Error>> {
         let count = File::open(file)?.read(&mut bytes)?;
         bytes.truncate(count);
         let format = String::from_utf8(bytes).map_err(io::Error::other)?;
-        text.push_str(&format!("== {name}\n{format}"));
+        text.extend(["== ", name, "\n", &format]);
         Ok(format)
     };
     let layout = PageLayout::parse(&add("header_page", &base.join("header_page"))?)?;

@@ -29,8 +29,8 @@ impl FunctionNames {
     }
 }
 
-/// Looks functions up in the running kernel's symbol table. It is read once through and not kept: a few dozen
-/// milliseconds of one CPU, so after the run.
+/// Looks functions up in the running kernel's symbol table. The kernel writes the whole table out for it, so this is
+/// for after the run; nothing of it is kept but the names asked for.
 ///
 /// # Errors
 /// What the system says of /proc/kallsyms.

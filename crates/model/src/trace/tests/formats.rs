@@ -30,13 +30,18 @@ fn a_format_tells_its_fields() {
     assert_eq!(format.field("nothing"), None);
 }
 
+/// What a `__data_loc` holds.
+fn location(length: u32, offset: u32) -> u32 {
+    (length << 16) + offset
+}
+
 #[test]
 fn fields_are_read_where_they_stand() {
     let format = EventFormat::parse("made/made", MADE).unwrap();
     let mut record = vec![0_u8; 96];
     record[4..8].copy_from_slice(&(-5_i32).to_ne_bytes());
-    record[8..12].copy_from_slice(&(4_u32 << 16 | 88).to_ne_bytes());
-    record[12..16].copy_from_slice(&(3_u32 << 16 | 73).to_ne_bytes());
+    record[8..12].copy_from_slice(&location(4, 88).to_ne_bytes());
+    record[12..16].copy_from_slice(&location(3, 73).to_ne_bytes());
     record[24..28].copy_from_slice(b"busy");
     record[88..92].copy_from_slice(b"eth\0");
     let field = |name: &str| format.field(name).unwrap();

@@ -35,7 +35,9 @@ fn a_recorded_cpu_is_read_whole() {
     assert_eq!((counts.event_count, cursor.event_count()), (events.len() as u64, events.len() as u64));
     assert!(events.is_sorted_by_key(|event| event.ticks));
     let mut kinds = BTreeMap::<String, u32>::new();
-    events.iter().for_each(|event| *kinds.entry(kind(&event.step)).or_default() += 1);
+    for event in &events {
+        *kinds.entry(kind(&event.step)).or_default() += 1;
+    }
     insta::assert_debug_snapshot!(kinds, @r#"
 {
     "enter CallFunction": 1,
