@@ -90,7 +90,7 @@ impl EventFormat {
 }
 
 impl Field {
-    /// Reads "field:<type> <name>; offset:<n>; size:<n>; signed:<0 or 1>;".
+    /// Reads `field:<type> <name>; offset:<n>; size:<n>; signed:<0 or 1>;`.
     fn parse(event: &str, line: &str) -> Result<Self, FormatError> {
         let error = |expected: &str| FormatError(Unparsable::new(event, line, expected));
         let mut parts = line.split(';').map(str::trim);
