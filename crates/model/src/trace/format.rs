@@ -28,7 +28,7 @@ pub struct EventFormat {
 /// One field of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
-    /// The C type without the name, an array's length behind it: "unsigned int", "char[16]", "__data_loc char[]".
+    /// The C type without the name, an array's length behind it: `unsigned int`, `char[16]`, `__data_loc char[]`.
     pub c_type: String,
     /// Its name.
     pub name: String,
@@ -160,7 +160,7 @@ pub(super) fn native_number(bytes: &[u8], is_signed: bool) -> Option<u64> {
     })
 }
 
-/// "char prev_comm[16]" as ("char[16]", "prev_comm"); "const char *reason" as ("const char *", "reason").
+/// `char prev_comm[16]` as (`char[16]`, `prev_comm`); `const char *reason` as (`const char *`, `reason`).
 fn split_declaration(declaration: &str) -> Option<(String, String)> {
     let (head, array) = match declaration.strip_suffix(']') {
         Some(open) => {

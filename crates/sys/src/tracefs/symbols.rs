@@ -15,7 +15,7 @@ const DISTANCE_MAX: u64 = 64 << 10;
 /// Functions' names.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FunctionNames {
-    /// By address: "vmstat_update", "nf_hook [nf_tables]", "name+0x10" within a function. Addresses without a name are
+    /// By address: "vmstat_update", `nf_hook [nf_tables]`, "name+0x10" within a function. Addresses without a name are
     /// left out.
     pub names: BTreeMap<u64, String>,
     /// Whether the kernel hides addresses from this user (`kernel.kptr_restrict`): then there are no names.
@@ -79,8 +79,8 @@ pub(super) fn names_in(mut table: impl BufRead, addresses: &BTreeSet<u64>) -> io
     Ok(FunctionNames { names, is_hidden: symbol_count > 0 && zero_count == symbol_count })
 }
 
-/// The address and the name of a function in a line "ffffffff81000000 T _stext" or, for a module's,
-/// "ffffffffc0000000 t name\t[module]". Data and lines that are no symbols are none.
+/// The address and the name of a function in a line `ffffffff81000000 T _stext` or, for a module's,
+/// `ffffffffc0000000 t name [module]`. Data and lines that are no symbols are none.
 fn symbol(line: &[u8]) -> Option<(u64, String)> {
     let text = std::str::from_utf8(line).ok()?;
     let mut words = text.split_ascii_whitespace();
