@@ -11,5 +11,6 @@ pub mod snapshot;
 pub mod task_stat;
 #[cfg(test)]
 mod testing;
+pub mod tracefs;
 
 pub use root::{PolledFile, Root, RootError};

@@ -4,6 +4,22 @@
 //! Events come from the tracepoints of irq, irq_vectors, softirq, nmi, workqueue, csd, timer, exceptions, ipi and
 //! sched_switch (kernel doc: Documentation/trace/events.rst).
 
+mod clock;
+mod decode;
+mod events;
+mod format;
+mod formats;
+mod page;
+#[cfg(test)]
+mod tests;
+
+pub use clock::{ClockPair, TickMap, TraceClock};
+pub use decode::{CpuCursor, Decoder, DecoderCounts, FUNCTIONS_MAX, IRQS_MAX, THREADS_MAX};
+pub use events::{TRACEPOINTS, Tracepoint};
+pub use format::{EventFormat, Field, FormatError, PageLayout, Place, check_entry_layout};
+pub use formats::TraceFormats;
+pub use page::{Entries, Entry, Missed, Page, PageError};
+
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

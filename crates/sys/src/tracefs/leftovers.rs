@@ -1,0 +1,83 @@
+//! Instances that a killed run left behind.
+
+use super::{
+    TraceError, Tracefs,
+    instance::{PREFIX, remove_directory},
+};
+use crate::Root;
+
+/// Fields of /proc/PID/stat behind the name, counted from 0 (proc(5) counts them from 3).
+const STATE: usize = 0;
+const START_TIME: usize = 19;
+
+/// An instance whose process is gone.
+#[derive(Debug)]
+pub struct Leftover {
+    /// Its name below `instances/`.
+    pub name: String,
+    /// Why it is still there; `None` when it has been removed.
+    pub problem: Option<TraceError>,
+}
+
+/// Removes the instances of ours whose process is dead, and says which. Those of a running lowlat are left alone: by
+/// the process's number and start time, and because the kernel does not remove an instance that is in use.
+pub fn remove_leftovers(tracefs: &Tracefs) -> Vec<Leftover> {
+    let is_leftover = |name: &String| {
+        owner(name).is_some_and(|(pid, started)| start_time(pid).is_none_or(|present| present != started))
+    };
+    let names = tracefs.list("instances").into_iter().filter(is_leftover);
+    let remove = |name: String| {
+        let directory = format!("instances/{name}");
+        let answer = remove_directory(tracefs, &directory, 1);
+        let problem =
+            answer.err().map(|source| TraceError::Remove { path: tracefs.shown(&directory), source });
+        Leftover { name, problem }
+    };
+    names.map(remove).collect()
+}
+
+/// The process that made an instance, by its number and start time; `None` when it is none of ours.
+fn owner(name: &str) -> Option<(u32, u64)> {
+    let mut parts = name.strip_prefix(PREFIX)?.split('-');
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+/// When a process started, in clock ticks since boot; `None` when it is gone, or dead and not yet waited for.
+pub(super) fn start_time(pid: u32) -> Option<u64> {
+    let bytes = Root::live().read_bytes(&format!("/proc/{pid}/stat")).into_known()?;
+    let text = String::from_utf8_lossy(&bytes);
+    // The name stands in parentheses and can hold anything, parentheses too.
+    let fields: Vec<&str> = text.rsplit_once(')')?.1.split_ascii_whitespace().collect();
+    if matches!(*fields.get(STATE)?, "Z" | "X") {
+        return None;
+    }
+    fields.get(START_TIME)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_their_owner() {
+        assert_eq!(owner("lowlat-12-3456-0"), Some((12, 3456)));
+        for name in [
+            "lowlat-",
+            "lowlat-12",
+            "lowlat-x-1-0",
+            "lowlat--1",
+            "other-12-3456-0",
+            "lowlat-12-99999999999999999999",
+        ] {
+            assert_eq!(owner(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_process_has_one_start_time() {
+        let own = start_time(std::process::id());
+        assert!(own.is_some_and(|ticks| ticks > 0));
+        assert_eq!(own, start_time(std::process::id()));
+        assert_eq!(start_time(u32::MAX), None);
+    }
+}

@@ -1,0 +1,26 @@
+//! The kernel's trace of chosen CPUs, through an instance of tracefs of our own (kernel doc:
+//! Documentation/trace/ftrace.rst, "Instances"). The host's own trace is never touched.
+//!
+//! Making, starting and removing an instance disturbs every CPU: buffers are resized by work on each CPU, and
+//! tracepoints are switched by rewriting the kernel's code. So all of it happens before samplers start and after they
+//! have stopped. In between, [`Tracing::set_on`] and [`CpuPipe::drain`] touch no CPU but the one they run on.
+
+mod error;
+mod files;
+mod instance;
+mod leftovers;
+mod others;
+mod pipe;
+mod place;
+mod start;
+mod symbols;
+#[cfg(test)]
+mod tests;
+
+pub use error::TraceError;
+pub use instance::remove_own;
+pub use leftovers::{Leftover, remove_leftovers};
+pub use pipe::{CpuPipe, Drained, PipeStats};
+pub use place::Tracefs;
+pub use start::{BUFFER_KB_MIN, TraceOptions, Tracing};
+pub use symbols::{FunctionNames, function_names};

@@ -1,0 +1,192 @@
+//! Where tracefs is on the running host, and access to its files. The only place that joins its paths.
+
+use super::TraceError;
+use lowlat_model::Unparsable;
+use rustix::{
+    fd::{AsFd, AsRawFd, OwnedFd},
+    fs::{Access, access, statfs},
+    io::Errno,
+    mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen},
+};
+use std::{
+    fs::{self, File},
+    io::{self, Read as _, Write as _},
+    path::Path,
+};
+
+/// `TRACEFS_MAGIC` (include/uapi/linux/magic.h).
+const TRACEFS_MAGIC: u64 = 0x7472_6163;
+/// Where it is mounted: since Linux 4.1, and below debugfs as before.
+const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+/// Bytes asked for at once, and of one file at most. `events/header_page` and `events/header_event` answer the first
+/// read only, so that must be large enough for all of them (kernel: `show_header` in trace_events.c).
+const READ_BYTES: usize = 64 << 10;
+const FILE_BYTES_MAX: usize = 4 << 20;
+
+/// The tracefs of the running host.
+#[derive(Debug)]
+pub struct Tracefs {
+    /// What paths begin with.
+    base: String,
+    /// What messages call it.
+    label: String,
+    /// A mount that stands in no mount table and goes with this descriptor.
+    mount: Option<OwnedFd>,
+}
+
+impl Tracefs {
+    /// Where the host has it mounted; otherwise a mount of its own that nobody else sees and that is gone with this
+    /// value.
+    ///
+    /// # Errors
+    /// [`TraceError`] when this user may not use it, when it is read-only, or when the kernel has none.
+    pub fn find() -> Result<Self, TraceError> {
+        for place in PLACES {
+            match statfs(place) {
+                Ok(facts) if u64::try_from(facts.f_type) == Ok(TRACEFS_MAGIC) => {
+                    return Self::at(place, place, None).checked();
+                }
+                // Not mounted here, or a directory on the way that this user may not enter.
+                _ => {}
+            }
+        }
+        Self::detached()
+    }
+
+    /// A mount of its own, in nobody's mount table.
+    ///
+    /// # Errors
+    /// [`TraceError`] when the kernel has no tracefs, or when this user may not mount.
+    pub fn detached() -> Result<Self, TraceError> {
+        let mount = mount_detached().map_err(|error| match error {
+            Errno::NODEV => TraceError::NotInKernel,
+            Errno::PERM | Errno::ACCESS => {
+                TraceError::NotPermitted { path: "mount of tracefs".into(), source: error.into() }
+            }
+            other => TraceError::MountRefused { source: other.into() },
+        })?;
+        let base = format!("/proc/self/fd/{}", mount.as_raw_fd());
+        Self::at(&base, "tracefs", Some(mount)).checked()
+    }
+
+    /// The directory `base` as if it were tracefs.
+    pub(super) fn at(base: &str, label: &str, mount: Option<OwnedFd>) -> Self {
+        Self { base: base.into(), label: label.into(), mount }
+    }
+
+    /// This tracefs when instances can be made in it.
+    fn checked(self) -> Result<Self, TraceError> {
+        match access(self.path("instances"), Access::WRITE_OK | Access::EXEC_OK) {
+            Ok(()) => Ok(self),
+            Err(Errno::NOENT) => Err(TraceError::NotInKernel),
+            Err(error) => Err(TraceError::refused(&self.shown("instances"), error.into(), |source| {
+                TraceError::Make { path: self.shown("instances"), source }
+            })),
+        }
+    }
+
+    /// Whether it is a mount of its own.
+    pub fn is_detached(&self) -> bool {
+        self.mount.is_some()
+    }
+
+    pub(super) fn path(&self, relative: &str) -> String {
+        format!("{}/{relative}", self.base)
+    }
+
+    /// The path as messages have it.
+    pub(super) fn shown(&self, relative: &str) -> String {
+        format!("{}/{relative}", self.label)
+    }
+
+    pub(super) fn exists(&self, relative: &str) -> bool {
+        Path::new(&self.path(relative)).exists()
+    }
+
+    /// The names in a directory, sorted; none when it cannot be read.
+    pub(super) fn list(&self, relative: &str) -> Vec<String> {
+        let Ok(entries) = fs::read_dir(self.path(relative)) else { return Vec::new() };
+        let mut names: Vec<String> =
+            entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    /// A file's text without white space at its end.
+    ///
+    /// # Errors
+    /// What the system says, or that it is no text.
+    pub(super) fn text(&self, relative: &str) -> io::Result<String> {
+        let mut file = self.open(relative, File::options().read(true))?;
+        let (mut bytes, mut chunk) = (Vec::new(), vec![0; READ_BYTES]);
+        while bytes.len() < FILE_BYTES_MAX {
+            match file.read(&mut chunk) {
+                Ok(0) => break,
+                Ok(count) => bytes.extend_from_slice(chunk.get(..count).unwrap_or_default()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let raw = String::from_utf8_lossy(error.as_bytes());
+            let found = Unparsable::new(self.shown(relative), &raw, "text in UTF-8");
+            io::Error::new(io::ErrorKind::InvalidData, found.to_string())
+        })?;
+        Ok(text.trim_end().to_owned())
+    }
+
+    /// The text of a file that must be there.
+    pub(super) fn read(&self, relative: &str) -> Result<String, TraceError> {
+        self.text(relative).map_err(|source| {
+            let path = self.shown(relative);
+            TraceError::refused(&path, source, |source| TraceError::Read {
+                path: path.clone(),
+                problem: source.to_string(),
+            })
+        })
+    }
+
+    /// Writes a value in one go, as tracefs wants it.
+    pub(super) fn write(&self, relative: &str, value: &str) -> Result<(), TraceError> {
+        let result =
+            self.open(relative, File::options().write(true)).and_then(|file| write_whole(&file, value));
+        result.map_err(|source| {
+            let path = self.shown(relative);
+            TraceError::refused(&path, source, |source| TraceError::Write {
+                path: path.clone(),
+                value: value.into(),
+                source,
+            })
+        })
+    }
+
+    pub(super) fn open(&self, relative: &str, options: &fs::OpenOptions) -> io::Result<File> {
+        options.open(self.path(relative))
+    }
+
+    pub(super) fn make_directory(&self, relative: &str) -> io::Result<()> {
+        fs::create_dir(self.path(relative))
+    }
+
+    pub(super) fn remove_directory(&self, relative: &str) -> io::Result<()> {
+        fs::remove_dir(self.path(relative))
+    }
+}
+
+/// Writes with one call; the kernel takes a value whole or not at all.
+pub(super) fn write_whole(mut file: &File, value: &str) -> io::Result<()> {
+    if file.write(value.as_bytes())? == value.len() {
+        Ok(())
+    } else {
+        Err(io::Error::other("the kernel took only a part of it"))
+    }
+}
+
+fn mount_detached() -> Result<OwnedFd, Errno> {
+    let filesystem = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(filesystem.as_fd())?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID
+        | MountAttrFlags::MOUNT_ATTR_NODEV
+        | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    fsmount(filesystem.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)
+}

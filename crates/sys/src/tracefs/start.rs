@@ -1,0 +1,307 @@
+//! Starting a trace: an instance of our own, its buffers, its clock and its events.
+
+use super::{
+    CpuPipe, PipeStats, TraceError, Tracefs, files::SharedFile, instance::Instance, others::other_tracers,
+    place::write_whole,
+};
+use crate::Root;
+use lowlat_model::{
+    CpuId, CpuSet, Unparsable,
+    trace::{Decoder, TickMap, TraceClock, TraceFormats},
+};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::{fs::File, io, os::unix::fs::OpenOptionsExt as _, sync::Arc};
+
+/// The least buffer of a traced CPU: less would overflow between two looks of the reader.
+pub const BUFFER_KB_MIN: u64 = 64;
+/// What a new instance has for each CPU before it is made smaller (kernel: TRACE_BUF_SIZE_DEFAULT; `trace_buf_size=`
+/// on the command line changes it).
+const BUFFER_KB_NEW: u64 = 1_408;
+/// For the CPUs that are not traced; the kernel rounds up to two sub-buffers.
+const BUFFER_KB_UNUSED: u64 = 8;
+/// Descriptors for other things than pipes.
+const DESCRIPTORS_SPARE: u64 = 256;
+/// The largest sub-buffer that is believed: 64 times a page of 64 KiB.
+const PAGE_BYTES_MAX: usize = 4 << 20;
+/// Options of a trace that make records longer or more. A new instance has those of the host's own trace.
+const COSTLY_OPTIONS: [&str; 7] = [
+    "stacktrace",
+    "userstacktrace",
+    "event-fork",
+    "function-fork",
+    "markers",
+    "copy_trace_marker",
+    "pause-on-trace",
+];
+
+/// What to trace.
+#[derive(Debug, Clone)]
+pub struct TraceOptions {
+    /// On which CPUs.
+    pub cpus: CpuSet,
+    /// Buffer of each of them, in KiB; less when `memory_kb_max` does not carry it.
+    pub buffer_kb_per_cpu: u64,
+    /// Kernel memory that all buffers together may take, in KiB.
+    pub memory_kb_max: u64,
+    /// The clock that stamps events.
+    pub clock: TraceClock,
+}
+
+/// A trace of chosen CPUs. It is removed when dropped; [`Tracing::finish`] says whether that went well.
+#[derive(Debug)]
+pub struct Tracing {
+    instance: Arc<Instance>,
+    on: SharedFile,
+    formats: TraceFormats,
+    cpus: CpuSet,
+    clock: TraceClock,
+    page_bytes: usize,
+    buffer_kb_per_cpu: u64,
+    facts: Vec<String>,
+    problems: Vec<String>,
+}
+
+impl Tracing {
+    /// Makes an instance and sets it up, its recording still off: [`Tracing::set_on`].
+    ///
+    /// # Errors
+    /// [`TraceError`]; what had been made by then is removed again.
+    pub fn start(tracefs: &Arc<Tracefs>, options: &TraceOptions) -> Result<Self, TraceError> {
+        let buffer_kb_per_cpu = buffer_kb(options)?;
+        let formats = read_formats(tracefs)?;
+        let facts = other_tracers(tracefs, "");
+        let instance = Guard(Instance::make(tracefs)?);
+        let problems = set_up(&instance.0, options, buffer_kb_per_cpu, &formats, facts.is_empty())?;
+        let on = instance.0.open("tracing_on", File::options().write(true))?;
+        let page_bytes = page_bytes(&instance.0)?;
+        Ok(Self {
+            instance: instance.keep(),
+            on,
+            formats,
+            cpus: options.cpus.clone(),
+            clock: options.clock,
+            page_bytes,
+            buffer_kb_per_cpu,
+            facts,
+            problems,
+        })
+    }
+
+    /// Begins or stops recording: one write to an open file, and one store in the kernel. The tracepoints stay
+    /// switched on either way; without recording they cost little, but not nothing.
+    ///
+    /// # Errors
+    /// What the kernel says, or that the instance was removed.
+    pub fn set_on(&self, is_on: bool) -> io::Result<()> {
+        self.on.with(|file| write_whole(file, if is_on { "1" } else { "0" }))
+    }
+
+    /// Opens the buffer of each traced CPU, by rising number. Once only: two readers would share the events.
+    ///
+    /// # Errors
+    /// [`TraceError`] when a CPU has no buffer or its file cannot be opened.
+    pub fn pipes(&self) -> Result<Vec<CpuPipe>, TraceError> {
+        allow_descriptors(self.cpus.len() as u64);
+        let flags = (rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::CLOEXEC).bits().cast_signed();
+        let pipe = |cpu: CpuId| {
+            let file = self.instance.open(
+                &format!("per_cpu/cpu{cpu}/trace_pipe_raw"),
+                File::options().read(true).custom_flags(flags),
+            )?;
+            Ok(CpuPipe::new(cpu, file, self.page_bytes))
+        };
+        self.cpus.iter().map(pipe).collect()
+    }
+
+    /// A decoder of these buffers, with stamps turned into ticks by `clock`.
+    pub fn decoder(&self, clock: TickMap) -> Decoder {
+        Decoder::new(&self.formats, clock)
+    }
+
+    /// What the kernel counts of a CPU's buffer.
+    ///
+    /// # Errors
+    /// [`TraceError`] when it cannot be read.
+    pub fn stats(&self, cpu: CpuId) -> Result<PipeStats, TraceError> {
+        let path = self.instance.within(&format!("per_cpu/cpu{cpu}/stats"));
+        self.instance.tracefs().read(&path).map(|text| PipeStats::parse(&text))
+    }
+
+    /// The events that are read, those that this kernel lacks, and those in a form that is not known.
+    pub fn formats(&self) -> &TraceFormats {
+        &self.formats
+    }
+
+    /// The clock that stamps events.
+    pub fn clock(&self) -> TraceClock {
+        self.clock
+    }
+
+    /// The buffer that each traced CPU got, in KiB.
+    pub fn buffer_kb_per_cpu(&self) -> u64 {
+        self.buffer_kb_per_cpu
+    }
+
+    /// The instance's name below `instances/`.
+    pub fn name(&self) -> &str {
+        self.instance.name()
+    }
+
+    /// What else was tracing on this host when this trace was started, one phrase each. Another tracer takes time on
+    /// every CPU that it traces.
+    pub fn facts(&self) -> &[String] {
+        &self.facts
+    }
+
+    /// Events and options that the kernel refused, one sentence each. The trace goes on without them.
+    pub fn problems(&self) -> &[String] {
+        &self.problems
+    }
+
+    /// Stops recording and removes the instance. Pipes that are still held answer with an error from then on.
+    ///
+    /// # Errors
+    /// [`TraceError::Remove`] when it is left behind.
+    pub fn finish(self) -> Result<(), TraceError> {
+        self.instance.remove()
+    }
+}
+
+impl Drop for Tracing {
+    fn drop(&mut self) {
+        // An instance that stays is found by `remove_own`, and by `remove_leftovers` of the next run.
+        let _ = self.instance.remove();
+    }
+}
+
+/// Removes an instance that could not be set up.
+struct Guard(Arc<Instance>);
+
+impl Guard {
+    fn keep(self) -> Arc<Instance> {
+        let instance = Arc::clone(&self.0);
+        std::mem::forget(self);
+        instance
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        // The error that led here is the one to tell.
+        let _ = self.0.remove();
+    }
+}
+
+/// The buffer of each traced CPU within the memory allowed.
+fn buffer_kb(options: &TraceOptions) -> Result<u64, TraceError> {
+    let online = Root::live().read_cpu_list("/sys/devices/system/cpu/online").into_known();
+    let online_count = online.map_or(1, |cpus| cpus.len() as u64).max(options.cpus.len() as u64);
+    let allowed_kb = options.memory_kb_max;
+    let traced_count = (options.cpus.len() as u64).max(1);
+    let unused_kb = (online_count - traced_count.min(online_count)) * BUFFER_KB_UNUSED;
+    let share_kb = allowed_kb.saturating_sub(unused_kb) / traced_count;
+    let needed_kb = (online_count * BUFFER_KB_NEW).max(traced_count * BUFFER_KB_MIN + unused_kb);
+    if allowed_kb < needed_kb {
+        return Err(TraceError::Memory { needed_kb, allowed_kb });
+    }
+    Ok(options.buffer_kb_per_cpu.clamp(BUFFER_KB_MIN, share_kb.max(BUFFER_KB_MIN)))
+}
+
+fn read_formats(tracefs: &Tracefs) -> Result<TraceFormats, TraceError> {
+    let (page, event) = (tracefs.read("events/header_page")?, tracefs.read("events/header_event")?);
+    let printk_formats = tracefs.text("printk_formats").unwrap_or_default();
+    let format_of = |path: String| tracefs.text(&format!("events/{path}/format")).ok();
+    Ok(TraceFormats::parse(&page, &event, &printk_formats, |tracepoint| format_of(tracepoint.path()))?)
+}
+
+/// Sets an instance up, in an order that keeps its memory small; answers what was refused and can be done without.
+fn set_up(
+    instance: &Instance,
+    options: &TraceOptions,
+    buffer_kb_per_cpu: u64,
+    formats: &TraceFormats,
+    is_alone: bool,
+) -> Result<Vec<String>, TraceError> {
+    instance.write("tracing_on", "0")?;
+    instance.write("buffer_size_kb", &BUFFER_KB_UNUSED.to_string())?;
+    for cpu in options.cpus.iter() {
+        let directory = instance.within(&format!("per_cpu/cpu{cpu}"));
+        if !instance.tracefs().exists(&directory) {
+            return Err(TraceError::NoCpu { cpu, path: instance.tracefs().shown(&directory) });
+        }
+        instance.write(&format!("per_cpu/cpu{cpu}/buffer_size_kb"), &buffer_kb_per_cpu.to_string())?;
+    }
+    set_clock(instance, options.clock)?;
+    instance.write("tracing_cpumask", &options.cpus.to_mask())?;
+    let mut problems = set_options(instance, is_alone)?;
+    let refusals: Vec<TraceError> = formats
+        .present
+        .iter()
+        .filter_map(|tracepoint| instance.write(&format!("events/{}/enable", tracepoint.path()), "1").err())
+        .collect();
+    if refusals.len() == formats.present.len() {
+        let reasons =
+            refusals.first().map_or_else(|| "the kernel has none of them".into(), ToString::to_string);
+        return Err(TraceError::NoEvents { reasons });
+    }
+    problems.extend(refusals.iter().map(ToString::to_string));
+    Ok(problems)
+}
+
+fn set_clock(instance: &Instance, clock: TraceClock) -> Result<(), TraceError> {
+    let path = instance.within("trace_clock");
+    let offered = instance.tracefs().read(&path)?;
+    if !offered.split_ascii_whitespace().any(|word| word.trim_matches(['[', ']']) == clock.name()) {
+        let path = instance.tracefs().shown(&path);
+        return Err(TraceError::Clock { path, wanted: clock.name(), offered });
+    }
+    instance.write("trace_clock", clock.name())
+}
+
+/// Switches off what costs time, and overwriting on.
+///
+/// Overwriting, since the kernel then says in the buffer itself where and how many events are missing. Without it the
+/// newest are dropped and only a total tells so: nobody would know which interruptions lack their causes.
+fn set_options(instance: &Instance, is_alone: bool) -> Result<Vec<String>, TraceError> {
+    instance.write("options/overwrite", "1")?;
+    let mut problems = Vec::new();
+    for option in COSTLY_OPTIONS {
+        let file = format!("options/{option}");
+        if instance.tracefs().exists(&instance.within(&file)) {
+            problems.extend(instance.write(&file, "0").err().map(|error| error.to_string()));
+        }
+    }
+    // Keeping the names of threads costs time at every switch of threads, and sched_switch has them. The kernel
+    // changes these two for every trace on the host that has events on, so they stay when there is another.
+    if is_alone {
+        for option in ["norecord-cmd", "norecord-tgid"] {
+            problems.extend(instance.write("trace_options", option).err().map(|error| error.to_string()));
+        }
+    }
+    Ok(problems)
+}
+
+/// The size of this instance's sub-buffers: since Linux 6.8 it can be set, before it was a page.
+fn page_bytes(instance: &Instance) -> Result<usize, TraceError> {
+    let path = instance.within("buffer_subbuf_size_kb");
+    if !instance.tracefs().exists(&path) {
+        return Ok(rustix::param::page_size());
+    }
+    let text = instance.tracefs().read(&path)?;
+    let bytes = text.trim().parse::<usize>().ok().and_then(|kb| kb.checked_mul(1024));
+    bytes.filter(|bytes| (1..=PAGE_BYTES_MAX).contains(bytes)).ok_or_else(|| {
+        let shown = instance.tracefs().shown(&path);
+        TraceError::Unparsable(Box::new(Unparsable::new(shown, &text, "a size in KiB, 4096 at most")))
+    })
+}
+
+/// Raises this process's soft limit of open files, within its hard limit, when that many pipes need it. A limit that
+/// cannot be raised shows when a pipe is opened.
+fn allow_descriptors(count: u64) {
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = count.saturating_add(DESCRIPTORS_SPARE);
+    if limit.current.is_some_and(|current| current < wanted) {
+        let current = Some(limit.maximum.map_or(wanted, |maximum| maximum.min(wanted)));
+        let _ = setrlimit(Resource::Nofile, Rlimit { current, maximum: limit.maximum });
+    }
+}

@@ -1,0 +1,93 @@
+//! Names of the kernel's functions by address, from /proc/kallsyms.
+
+use lowlat_model::trace::TraceNames;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::File,
+    io::{self, BufRead, BufReader, Read},
+};
+
+/// Bytes of /proc/kallsyms that are read at most; 200,000 symbols take about 10 MB.
+const BYTES_MAX: u64 = 256 << 20;
+/// An address further than this behind the nearest symbol belongs to code that has none.
+const DISTANCE_MAX: u64 = 64 << 10;
+
+/// Functions' names.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FunctionNames {
+    /// By address: "vmstat_update", `nf_hook [nf_tables]`, "name+0x10" within a function. Addresses without a name are
+    /// left out.
+    pub names: BTreeMap<u64, String>,
+    /// Whether the kernel hides addresses from this user (`kernel.kptr_restrict`): then there are no names.
+    pub is_hidden: bool,
+}
+
+impl FunctionNames {
+    /// Adds the names to those of a trace.
+    pub fn add_to(self, names: &mut TraceNames) {
+        names.functions.extend(self.names);
+    }
+}
+
+/// Looks functions up in the running kernel's symbol table. The kernel writes the whole table out for it, so this is
+/// for after the run; nothing of it is kept but the names asked for.
+///
+/// # Errors
+/// What the system says of /proc/kallsyms.
+pub fn function_names(addresses: &BTreeSet<u64>) -> io::Result<FunctionNames> {
+    if addresses.is_empty() {
+        return Ok(FunctionNames::default());
+    }
+    names_in(BufReader::with_capacity(1 << 16, File::open("/proc/kallsyms")?.take(BYTES_MAX)), addresses)
+}
+
+/// The nearest symbol at or below each address. The table need not be in order.
+pub(super) fn names_in(mut table: impl BufRead, addresses: &BTreeSet<u64>) -> io::Result<FunctionNames> {
+    let wanted: Vec<u64> = addresses.iter().copied().collect();
+    // For each address the nearest symbol between the address before it and itself.
+    let mut nearest: Vec<Option<(u64, String)>> = vec![None; wanted.len()];
+    let (mut symbol_count, mut zero_count) = (0_u64, 0_u64);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if table.read_until(b'\n', &mut line)? == 0 {
+            break;
+        }
+        let Some((address, name)) = symbol(&line) else { continue };
+        symbol_count += 1;
+        zero_count += u64::from(address == 0);
+        let place = wanted.partition_point(|wanted| *wanted < address);
+        let Some(best) = nearest.get_mut(place) else { continue };
+        if best.as_ref().is_none_or(|(known, _)| *known < address) {
+            *best = Some((address, name));
+        }
+    }
+    let mut below: Option<(u64, String)> = None;
+    let mut names = BTreeMap::new();
+    for (address, found) in wanted.into_iter().zip(nearest) {
+        below = found.or(below);
+        match &below {
+            Some((start, name)) if *start == address => {
+                names.insert(address, name.clone());
+            }
+            Some((start, name)) if *start > 0 && address - start <= DISTANCE_MAX => {
+                names.insert(address, format!("{name}+{:#x}", address - start));
+            }
+            _ => {}
+        }
+    }
+    Ok(FunctionNames { names, is_hidden: symbol_count > 0 && zero_count == symbol_count })
+}
+
+/// The address and the name of a function in a line `ffffffff81000000 T _stext` or, for a module's,
+/// `ffffffffc0000000 t name [module]`. Data and lines that are no symbols are none.
+fn symbol(line: &[u8]) -> Option<(u64, String)> {
+    let text = std::str::from_utf8(line).ok()?;
+    let mut words = text.split_ascii_whitespace();
+    let address = u64::from_str_radix(words.next()?, 16).ok()?;
+    if !matches!(words.next()?, "T" | "t" | "W" | "w") {
+        return None;
+    }
+    let name = words.next()?;
+    Some((address, words.next().map_or_else(|| name.to_owned(), |module| format!("{name} {module}"))))
+}
