@@ -15,6 +15,7 @@ pub mod result;
 mod role;
 pub mod snapshot;
 pub mod statistics;
+mod ticks;
 pub mod topology;
 pub mod trace;
 
@@ -24,4 +25,5 @@ pub use cpuset::{CPU_ID_MAX, CpuId, CpuSet, ListError, MaskError};
 pub use reading::{Reading, Unparsable};
 pub use role::{Role, RoleError, RoleFile};
 pub use snapshot::HostSnapshot;
+pub use ticks::{TickScale, ticks_between};
 pub use topology::Topology;
