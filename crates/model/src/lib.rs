@@ -17,6 +17,7 @@ mod role;
 pub mod snapshot;
 pub mod statistics;
 pub mod sysjitter;
+mod ticks;
 pub mod topology;
 pub mod trace;
 
@@ -26,4 +27,5 @@ pub use cpuset::{CPU_ID_MAX, CpuId, CpuSet, ListError, MaskError};
 pub use reading::{Reading, Unparsable};
 pub use role::{Role, RoleError, RoleFile};
 pub use snapshot::HostSnapshot;
+pub use ticks::{TickScale, ticks_between};
 pub use topology::Topology;

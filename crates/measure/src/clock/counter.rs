@@ -108,13 +108,6 @@ impl Counter for MonotonicRaw {
     }
 }
 
-/// Ticks from one reading to a later one, over a wrap too; `None` when the later one is lower.
-#[inline]
-pub(crate) fn ticks_between(before: u64, now: u64) -> Option<u64> {
-    let ticks = now.wrapping_sub(before);
-    (ticks <= i64::MAX.cast_unsigned()).then_some(ticks)
-}
-
 /// A kernel clock in nanoseconds.
 pub(crate) fn nanoseconds(clock: rustix::time::ClockId) -> u64 {
     let time = rustix::time::clock_gettime(clock);

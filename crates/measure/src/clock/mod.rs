@@ -5,14 +5,13 @@ mod counter;
 mod doubts;
 mod frequency;
 mod perf_page;
-mod scale;
 
 pub use counter::{ArchCounter, Counter, CounterKind, MonotonicRaw};
 pub use doubts::{ClockState, choose};
 pub use frequency::{ClockError, Frequency, FrequencySource, frequency_of};
-pub use scale::TickScale;
+pub use lowlat_model::TickScale;
 
-pub(crate) use counter::ticks_between;
+pub(crate) use lowlat_model::ticks_between;
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod cpuid;

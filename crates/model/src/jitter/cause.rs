@@ -299,7 +299,7 @@ pub struct GroupMember {
     /// Its interruption.
     #[serde(flatten)]
     pub interruption: Interruption,
-    /// Its longest part.
+    /// Its longest part, entry and exit aside when it holds anything else.
     pub cause: Cause,
 }
 

@@ -1,4 +1,4 @@
-//! Ticks to nanoseconds and back.
+//! Ticks of a counter: to nanoseconds and back, and how many lie between two readings.
 
 /// Turns ticks into nanoseconds with one multiplication, so that recording needs no division.
 ///
@@ -49,6 +49,13 @@ impl TickScale {
     }
 }
 
+/// Ticks from one reading to a later one, over a wrap too; `None` when the later one is lower.
+#[inline]
+pub fn ticks_between(before: u64, now: u64) -> Option<u64> {
+    let ticks = now.wrapping_sub(before);
+    (ticks <= i64::MAX.cast_unsigned()).then_some(ticks)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -66,6 +73,13 @@ mod tests {
         // A day at 2.596132 GHz.
         let scale = TickScale::new(2_596_132_000);
         assert_eq!(scale.ns(2_596_132_000 * 86_400), 86_400_000_000_000);
+    }
+
+    #[test]
+    fn readings_wrap_and_never_run_backwards() {
+        assert_eq!(ticks_between(u64::MAX - 1, 3), Some(5));
+        assert_eq!(ticks_between(7, 7), Some(0));
+        assert_eq!(ticks_between(8, 7), None);
     }
 
     proptest! {

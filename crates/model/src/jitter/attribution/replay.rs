@@ -1,0 +1,311 @@
+//! One interruption taken apart: the kernel's nesting of activities replayed from its events.
+
+use super::{
+    keys::{KeyId, KeyTable},
+    nesting::{can_run_on, ends, has_value},
+    parts::Parts,
+    timeline::Timeline,
+};
+use crate::jitter::{CauseKind, Change};
+use crate::trace::{Activity, Step};
+
+/// Activities inside of each other that are told apart. The kernel nests a thread, a work function, a softirq, a
+/// timer, an interrupt, its timer's function and an NMI: seven; what lies deeper counts for what it runs on.
+const DEPTH_MAX: usize = 24;
+
+/// An activity that has begun and not ended.
+#[derive(Debug, Clone, Copy)]
+struct Frame {
+    key: KeyId,
+    activity: Activity,
+    began: i64,
+    /// Its own ticks since it began, or since the last thing that it did was over: they go to an activity inside of
+    /// it whose end is told but whose beginning was not.
+    unclaimed: u64,
+}
+
+/// Replays events onto one interruption after the other. Every tick of an interruption goes to exactly one cause.
+#[derive(Debug)]
+pub(super) struct Replay {
+    sampler_tid: i32,
+    /// How much of one gap between activities the way in and out explains.
+    gap_ticks_max: u64,
+    length: u64,
+    /// Ticks of the interruption that have been dealt with, those in `gap` included.
+    cursor: u64,
+    /// Ticks since the stack was last empty that have no cause yet.
+    gap: u64,
+    has_event: bool,
+    has_lost: bool,
+    /// Whether the gap comes right after a loss, so that anything may have run in it.
+    is_after_loss: bool,
+    stack: Vec<Frame>,
+    pub(super) parts: Parts,
+    pub(super) timeline: Timeline,
+}
+
+impl Replay {
+    pub(super) fn new(sampler_tid: i32, gap_ticks_max: u64) -> Self {
+        Self {
+            sampler_tid,
+            gap_ticks_max,
+            length: 0,
+            cursor: 0,
+            gap: 0,
+            has_event: false,
+            has_lost: false,
+            is_after_loss: false,
+            stack: Vec::with_capacity(DEPTH_MAX),
+            parts: Parts::new(),
+            timeline: Timeline::new(),
+        }
+    }
+
+    /// Begins an interruption of this many ticks. The sampler ran in user mode right before, so nothing else runs.
+    pub(super) fn begin(&mut self, length: u64, wants_timeline: bool) {
+        (self.length, self.cursor, self.gap) = (length, 0, 0);
+        (self.has_event, self.has_lost, self.is_after_loss) = (false, false, false);
+        self.stack.clear();
+        self.parts.clear();
+        self.timeline.clear(wants_timeline);
+    }
+
+    /// Says that the events so far were stamped before the interruption began: only what they left running counts.
+    pub(super) fn enter(&mut self) {
+        let wants_timeline = self.timeline.is_wanted();
+        self.timeline.clear(wants_timeline);
+        self.parts.clear();
+        self.has_event = !self.stack.is_empty();
+        (self.has_lost, self.is_after_loss) = (false, false);
+        for (depth, frame) in self.stack.iter().enumerate() {
+            self.parts.begin(frame.key);
+            self.timeline.add(frame.began, depth, Change::Begins, frame.key);
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn capacities(&self) -> [usize; 3] {
+        [self.stack.capacity(), self.parts.capacity(), self.timeline.capacity()]
+    }
+
+    /// Whether the interruption held an event of the kernel.
+    pub(super) fn has_event(&self) -> bool {
+        self.has_event
+    }
+
+    /// Whether an event stamped after the interruption ends something that still runs, and so belongs to it.
+    pub(super) fn is_continued_by(&self, step: Step) -> bool {
+        match step {
+            Step::Exit(activity) => self.find(activity).is_some(),
+            Step::Switch { from, to } => {
+                to == self.sampler_tid
+                    && self.stack.first().is_some_and(|base| base.activity == Activity::Thread(from))
+            }
+            _ => false,
+        }
+    }
+
+    /// Replays one event, stamped so many ticks after the interruption began. Stamps outside of it, and stamps
+    /// earlier than the event before, are taken at the nearest moment that is possible.
+    pub(super) fn step(&mut self, offset: i64, step: Step, keys: &mut KeyTable) {
+        let at = u64::try_from(offset).unwrap_or(0).clamp(self.cursor, self.length);
+        if let Step::Lost(_) = step {
+            return self.lose(at, offset);
+        }
+        self.has_event = true;
+        match step {
+            Step::Enter(activity) => {
+                self.advance(at);
+                self.enter_activity(activity, offset, keys);
+            }
+            Step::Exit(activity) => {
+                self.advance(at);
+                self.exit_activity(activity, offset, keys);
+            }
+            Step::Took(activity, ticks) => self.cut_out(activity, ticks, at, offset, keys),
+            Step::Point(activity) => {
+                self.advance(at);
+                self.begin_point(activity, offset, keys);
+            }
+            Step::Switch { from, to } => {
+                self.advance(at);
+                self.switch(from, to, offset, keys);
+            }
+            Step::Lost(_) => {}
+        }
+    }
+
+    /// Ends the interruption. `is_lost_ahead`: the next event in the buffer says that events before it are missing,
+    /// so what came after the last one here is not known.
+    pub(super) fn finish(&mut self, is_lost_ahead: bool) {
+        if is_lost_ahead {
+            let offset = i64::try_from(self.length).unwrap_or(i64::MAX);
+            self.lose(self.length, offset);
+        }
+        self.advance(self.length);
+        if self.has_event || self.has_lost {
+            self.close_gap();
+        } else {
+            self.parts.add_kind(CauseKind::Unexplained, std::mem::take(&mut self.gap));
+        }
+    }
+
+    /// Gives the time until `at` to what runs.
+    fn advance(&mut self, at: u64) {
+        let ticks = at - self.cursor;
+        self.cursor = at;
+        match self.stack.last_mut() {
+            Some(top) => {
+                top.unclaimed += ticks;
+                self.parts.add(top.key, ticks);
+            }
+            None => self.gap += ticks,
+        }
+    }
+
+    /// A gap between activities is over: the way in and out explains it, up to a bound.
+    fn close_gap(&mut self) {
+        let gap = std::mem::take(&mut self.gap);
+        if std::mem::take(&mut self.is_after_loss) {
+            return self.parts.add_kind(CauseKind::NotTraced, gap);
+        }
+        let explained = gap.min(self.gap_ticks_max);
+        self.parts.add_kind(CauseKind::EntryExit, explained);
+        let rest = if self.has_lost { CauseKind::NotTraced } else { CauseKind::Unexplained };
+        self.parts.add_kind(rest, gap - explained);
+    }
+
+    fn push(&mut self, activity: Activity, offset: i64, keys: &mut KeyTable) {
+        if self.stack.is_empty() {
+            self.close_gap();
+        }
+        if self.stack.len() >= DEPTH_MAX {
+            return;
+        }
+        let key = keys.id(activity);
+        self.parts.begin(key);
+        self.timeline.add(offset, self.stack.len(), Change::Begins, key);
+        self.stack.push(Frame { key, activity, began: offset, unclaimed: 0 });
+    }
+
+    fn pop(&mut self, offset: i64) {
+        let Some(over) = self.stack.pop() else { return };
+        self.timeline.add(offset, self.stack.len(), Change::Ends, over.key);
+        let is_interrupt = matches!(over.activity, Activity::Irq(_) | Activity::Vector(_) | Activity::Nmi);
+        if let Some(below) = self.stack.last_mut().filter(|_| !is_interrupt) {
+            below.unclaimed = 0;
+        }
+    }
+
+    fn pop_to(&mut self, depth: usize, offset: i64) {
+        while self.stack.len() > depth {
+            self.pop(offset);
+        }
+    }
+
+    /// Ends what must be over, though its end was not told, because this activity can't run on top of it.
+    fn pop_what_cannot_be_below(&mut self, activity: Activity, offset: i64) {
+        while self.stack.last().is_some_and(|top| !can_run_on(activity, top.activity)) {
+            self.pop(offset);
+        }
+    }
+
+    fn enter_activity(&mut self, activity: Activity, offset: i64, keys: &mut KeyTable) {
+        self.pop_what_cannot_be_below(activity, offset);
+        self.push(activity, offset, keys);
+    }
+
+    /// The depth of the activity that an exit event ends: the innermost it names, else the innermost of its kind
+    /// when it names none.
+    fn find(&self, activity: Activity) -> Option<usize> {
+        let exact = self.stack.iter().rposition(|frame| frame.activity == activity);
+        exact.or_else(|| self.stack.iter().rposition(|frame| ends(activity, frame.activity)))
+    }
+
+    fn exit_activity(&mut self, activity: Activity, offset: i64, keys: &mut KeyTable) {
+        if let Some(depth) = self.find(activity) {
+            return self.pop_to(depth, offset);
+        }
+        self.pop_what_cannot_be_below(activity, offset);
+        self.claim(activity, offset, keys);
+    }
+
+    /// An activity ends whose beginning was not seen: it has run since what it runs on began, or since the
+    /// interruption did.
+    fn claim(&mut self, activity: Activity, offset: i64, keys: &mut KeyTable) {
+        let key = keys.id(activity);
+        match self.stack.last_mut() {
+            None => {
+                self.is_after_loss = false;
+                let gap = std::mem::take(&mut self.gap);
+                self.parts.add(key, gap);
+            }
+            // What can't be named leaves the time to what it ran on.
+            Some(_) if !has_value(activity) => return,
+            Some(below) => {
+                let ticks = std::mem::take(&mut below.unclaimed);
+                let from = below.key;
+                self.parts.give(from, key, ticks);
+            }
+        }
+        self.timeline.add(offset, self.stack.len(), Change::Ends, key);
+    }
+
+    /// An activity that tells its length when it is over. Nothing else was traced while it ran, so it can't be
+    /// longer than the time since the event before.
+    fn cut_out(&mut self, activity: Activity, ticks: u64, at: u64, offset: i64, keys: &mut KeyTable) {
+        let taken = ticks.min(at - self.cursor);
+        self.advance(at - taken);
+        if self.stack.is_empty() {
+            self.close_gap();
+        }
+        self.cursor = at;
+        let key = keys.id(activity);
+        self.parts.add(key, taken);
+        let began = offset.saturating_sub_unsigned(taken);
+        self.timeline.add(began, self.stack.len(), Change::Begins, key);
+        self.timeline.add(offset, self.stack.len(), Change::Ends, key);
+    }
+
+    /// A page fault of the sampler. The kernel does not tell when it is over, so it has the time that nothing on
+    /// top of it takes until the scheduler switches, the next fault comes or the interruption ends. A fault in an
+    /// interrupt or in another thread is part of what that does.
+    fn begin_point(&mut self, activity: Activity, offset: i64, keys: &mut KeyTable) {
+        if self.stack.len() == 1
+            && self.stack.first().is_some_and(|base| base.activity == Activity::PageFault)
+        {
+            self.pop(offset);
+        }
+        if self.stack.is_empty() {
+            self.push(activity, offset, keys);
+        } else {
+            self.timeline.add(offset, self.stack.len(), Change::Happens, keys.id(activity));
+        }
+    }
+
+    /// The scheduler switches. It does so in no interrupt, so all that seemed to run is over or set aside; work
+    /// that was set aside is not taken up again when its thread is, and counts as that thread until it ends.
+    fn switch(&mut self, from: i32, to: i32, offset: i64, keys: &mut KeyTable) {
+        if self.stack.is_empty() && from != self.sampler_tid {
+            self.claim(Activity::Thread(from), offset, keys);
+        }
+        self.close_gap();
+        self.pop_to(0, offset);
+        if to == self.sampler_tid {
+            self.timeline.add(offset, 0, Change::Returns, KeyId::of_kind(CauseKind::EntryExit));
+        } else {
+            self.push(Activity::Thread(to), offset, keys);
+        }
+    }
+
+    /// Events are missing between the last one and this moment: that time has no cause, and what runs now is not
+    /// known.
+    fn lose(&mut self, at: u64, offset: i64) {
+        self.close_gap();
+        self.pop_to(0, offset);
+        self.parts.add_kind(CauseKind::NotTraced, at - self.cursor);
+        self.cursor = at;
+        (self.has_lost, self.is_after_loss) = (true, true);
+        self.timeline.add(offset, 0, Change::Lost, KeyId::of_kind(CauseKind::NotTraced));
+    }
+}

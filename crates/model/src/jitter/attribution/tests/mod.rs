@@ -1,0 +1,7 @@
+//! Event streams as a kernel writes them, and streams that no kernel would write.
+
+mod bench;
+mod golden;
+mod properties;
+mod threads;
+mod windows;

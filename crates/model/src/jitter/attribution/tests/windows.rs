@@ -1,0 +1,55 @@
+//! What no event explains, by what the counters of firmware and hypervisor did.
+
+use super::bench::*;
+use crate::jitter::{CauseKind, CpuCauses};
+
+fn ns_of(causes: &CpuCauses, kind: CauseKind) -> (u64, u64, u64) {
+    let of_kind = |total: &&crate::jitter::CauseTotal| total.cause.kind == kind;
+    causes.totals.iter().find(of_kind).map_or((0, 0, 0), |total| (total.count, total.ns_total, total.ns_max))
+}
+
+#[test]
+fn unexplained_time_has_the_class_of_its_window() {
+    let mut bench = Bench::new();
+    // The counter moves in the third window only: the second and the third are touched.
+    for (window, moved) in [false, false, true, false, false].into_iter().enumerate() {
+        let at = window as u64 * 1_000_000;
+        bench.interruption(at, at + 1_000 + window as u64);
+        bench.attributor.close_window(moved);
+    }
+    bench.interruption(6_000_000, 6_005_000);
+    let causes = bench.finish();
+    assert_eq!(ns_of(&causes, CauseKind::FirmwareOrHypervisor), (2, 2_003, 1_002));
+    assert_eq!(ns_of(&causes, CauseKind::Unexplained), (4, 8_007, 5_000));
+    let kinds = |kept: &[crate::jitter::Explained]| -> Vec<CauseKind> {
+        kept.iter().map(|explained| explained.parts[0].cause.kind).collect()
+    };
+    let (firmware, unexplained) = (CauseKind::FirmwareOrHypervisor, CauseKind::Unexplained);
+    assert_eq!(kinds(&causes.first), [unexplained, firmware, firmware, unexplained]);
+    assert_eq!(kinds(&causes.worst), [unexplained, unexplained, unexplained, firmware]);
+}
+
+#[test]
+fn the_last_windows_have_what_is_known() {
+    let mut bench = Bench::new();
+    bench.interruption(100, 1_100);
+    bench.attributor.close_window(true);
+    bench.interruption(2_000_000, 2_003_000);
+    let causes = bench.finish();
+    assert_eq!(ns_of(&causes, CauseKind::FirmwareOrHypervisor), (1, 1_000, 1_000));
+    assert_eq!(ns_of(&causes, CauseKind::Unexplained), (1, 3_000, 3_000));
+    assert_eq!(causes.first[0].parts[0].cause.kind, CauseKind::FirmwareOrHypervisor);
+    assert_eq!(causes.first[1].parts[0].cause.kind, CauseKind::Unexplained);
+}
+
+#[test]
+fn what_is_named_is_never_the_firmwares() {
+    let mut bench = Bench::new();
+    bench.events(&[(500, enter(NVME)), (900, exit(NVME))]);
+    bench.interruption(200, 1_000);
+    bench.attributor.close_window(true);
+    bench.attributor.close_window(true);
+    let causes = bench.finish();
+    assert_eq!(ns_of(&causes, CauseKind::FirmwareOrHypervisor), (0, 0, 0));
+    assert_eq!(ns_of(&causes, CauseKind::Irq), (1, 400, 400));
+}
