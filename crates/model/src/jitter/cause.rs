@@ -94,6 +94,20 @@ impl Cause {
         Self { kind, ..Self::default() }
     }
 
+    /// Whether it is a kernel function of which no more than an address is known, or not even that.
+    pub fn is_nameless(&self) -> bool {
+        let is_function = matches!(
+            self.kind,
+            CauseKind::Hrtimer
+                | CauseKind::Timer
+                | CauseKind::CallFunction
+                | CauseKind::Tasklet
+                | CauseKind::Work
+        );
+        let name = self.name.as_str();
+        is_function && (name.is_empty() || name.starts_with("0x") || name == "function not known")
+    }
+
     /// For people: "irq 47 nvme0q3", "thread kworker/1:2 (pid 47, nice 0)", "softirq RCU".
     pub fn label(&self) -> String {
         let word = self.kind.word();

@@ -1,9 +1,12 @@
 //! Jitter: time taken from user threads, per CPU. The raw record of a measurement and the study of it.
 
 mod cause;
+pub mod compare;
 mod readiness;
 mod record;
+mod remedy;
 mod study;
+mod study_causes;
 
 pub use cause::{
     Cause, CauseKind, CausePart, CauseSource, CauseTotal, Change, CounterDelta, CpuCauses, Explained, Group,
@@ -11,7 +14,9 @@ pub use cause::{
 };
 pub use readiness::{ReadinessPoint, ReadinessState};
 pub use record::{Interruption, JitterCpu, JitterRecord, JitterSecond};
+pub use remedy::{RemedyContext, remedy};
 pub use study::{
     CauseShares, CauseStudy, CpuStudy, JitterStudy, Percentile, QUANTILES, Remedy, StudyError, TotalStudy,
     study,
 };
+pub use study_causes::study_with;

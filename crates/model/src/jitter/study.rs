@@ -2,6 +2,7 @@
 //!
 //! Pure: an old record can be studied again without the machine it came from.
 
+use super::study_causes::{causes_of, shares_of};
 use super::{Cause, JitterCpu, JitterRecord};
 use crate::{
     CpuId, CpuSet,
@@ -76,14 +77,15 @@ pub struct CauseStudy {
     pub share: f64,
     /// Interruptions with a part of it per core-second of all measured CPUs.
     pub rate: Option<RateInterval>,
-    /// What would remove it; `None` when no setting does.
+    /// What would remove it; `None` when nothing known does.
     pub remedy: Option<Remedy>,
 }
 
 /// What removes a cause.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Remedy {
-    /// Id of the setting in the catalogue: "boot.isolcpus".
+    /// Id of the setting in the catalogue: "boot.isolcpus"; empty when no setting of the host removes it and the
+    /// action says which program has to change.
     pub setting: String,
     /// What to do with it on this host, one sentence: "managed interrupt: isolcpus=managed_irq".
     pub action: String,
@@ -181,7 +183,8 @@ pub fn study(record: &JitterRecord) -> Result<JitterStudy, StudyError> {
         threshold_ns: record.threshold_ns,
         all: study_all(record, sum.as_ref()),
         cpus,
-        ..JitterStudy::default()
+        causes: causes_of(record),
+        shares: shares_of(record),
     })
 }
 
