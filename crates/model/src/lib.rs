@@ -8,6 +8,7 @@ pub mod cmdline;
 mod cpuset;
 pub mod diff;
 pub mod histogram;
+pub mod hlog;
 pub mod jitter;
 pub mod kernel_version;
 mod reading;
@@ -15,6 +16,7 @@ pub mod result;
 mod role;
 pub mod snapshot;
 pub mod statistics;
+pub mod sysjitter;
 pub mod topology;
 pub mod trace;
 

@@ -2,10 +2,12 @@
 
 use hdrhistogram::Histogram;
 use lowlat_model::histogram;
-use lowlat_model::jitter::{CpuStudy, JitterCpu, JitterRecord, JitterStudy, Percentile, TotalStudy, study};
+use lowlat_model::jitter::{
+    CpuStudy, JitterCpu, JitterRecord, JitterStudy, Percentile, RemedyContext, TotalStudy, study, study_with,
+};
 use lowlat_model::result::ResultDocument;
 use lowlat_model::statistics::RateInterval;
-use lowlat_model::{Allocation, CpuId, Topology};
+use lowlat_model::{Allocation, CPU_ID_MAX, CpuId, CpuSet, Topology};
 use std::borrow::Cow;
 
 /// What a CPU is for.
@@ -75,7 +77,12 @@ impl<'a> Jitter<'a> {
         let own = document.jitter_study.as_ref().filter(|own| is_study_of(own, record));
         let study = match own {
             Some(own) => Cow::Borrowed(own),
-            None => Cow::Owned(study(record).unwrap_or_else(|_| without_lengths(record))),
+            None => {
+                let (host, allocation, role) = (&document.snapshot, &document.allocation, &document.role);
+                let context = RemedyContext { host, allocation, role };
+                let fresh = study_with(record, Some(&context));
+                Cow::Owned(fresh.unwrap_or_else(|_| without_lengths(record, Some(&context))))
+            }
         };
         Some(Self { record, study })
     }
@@ -107,7 +114,7 @@ fn is_study_of(study: &JitterStudy, record: &JitterRecord) -> bool {
 
 /// What can be said of a record with a damaged histogram: sound CPUs are studied one by one, the others have what
 /// their counters say, and nothing over all CPUs depends on lengths.
-fn without_lengths(record: &JitterRecord) -> JitterStudy {
+fn without_lengths(record: &JitterRecord, context: Option<&RemedyContext<'_>>) -> JitterStudy {
     let counters = |cpu: &JitterCpu| {
         let runtime_s = cpu.runtime_ns as f64 / 1e9;
         CpuStudy {
@@ -132,7 +139,7 @@ fn without_lengths(record: &JitterRecord) -> JitterStudy {
     let count = cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.count));
     let worst = cpus.iter().max_by_key(|cpu| (cpu.length_ns_max, std::cmp::Reverse(cpu.cpu)));
     let all = TotalStudy {
-        cpus: cpus.iter().map(|cpu| cpu.cpu).collect(),
+        cpus: bounded(cpus.iter().map(|cpu| cpu.cpu)),
         core_seconds,
         count,
         rate: RateInterval::of(count, core_seconds),
@@ -141,7 +148,25 @@ fn without_lengths(record: &JitterRecord) -> JitterStudy {
         worst_cpu: worst.filter(|cpu| cpu.length_ns_max.is_some()).map(|cpu| cpu.cpu),
         ..TotalStudy::default()
     };
-    JitterStudy { threshold_ns: record.threshold_ns, cpus, all, ..JitterStudy::default() }
+    // Causes need no histogram.
+    let bare = |cpu: &JitterCpu| JitterCpu {
+        cpu: cpu.cpu,
+        runtime_ns: cpu.runtime_ns,
+        interruption_ns_total: cpu.interruption_ns_total,
+        ..JitterCpu::default()
+    };
+    let bare = JitterRecord {
+        cpus: record.cpus.iter().map(bare).collect(),
+        causes: record.causes.clone(),
+        ..JitterRecord::default()
+    };
+    let causes = study_with(&bare, context).unwrap_or_default();
+    JitterStudy { threshold_ns: record.threshold_ns, cpus, all, ..causes }
+}
+
+/// A set of CPUs whose numbers come from a document: what no host has is left out, so that the set stays small.
+pub fn bounded(cpus: impl Iterator<Item = CpuId>) -> CpuSet {
+    cpus.filter(|cpu| *cpu <= CPU_ID_MAX).collect()
 }
 
 /// One CPU's jitter in figures.
@@ -282,7 +307,7 @@ mod tests {
 
     /// The figures of the first CPU of a record without a study of its own.
     fn with_first<T>(record: &JitterRecord, look: impl Fn(&CpuFigures<'_>) -> T) -> T {
-        let study = study(record).unwrap_or_else(|_| without_lengths(record));
+        let study = study(record).unwrap_or_else(|_| without_lengths(record, None));
         let jitter = Jitter { record, study: Cow::Owned(study) };
         look(&jitter.cpus(&Allocation::default())[0])
     }
@@ -303,7 +328,7 @@ mod tests {
         let record = jitter(vec![damaged, JitterCpu { cpu: 2, ..cpu(4_000) }]);
         let found = with_first(&record, |of| (of.percentile(0.5), of.study.length_ns_max, of.study.count));
         assert_eq!(found, (None, Some(1_000), 5_000));
-        let study = without_lengths(&record);
+        let study = without_lengths(&record, None);
         assert_eq!(percentile(&study.cpus[1].percentiles, 0.5), Some(1_000), "the sound CPU keeps its own");
         assert_eq!((study.all.count, study.all.worst_cpu, study.all.core_seconds), (9_000, Some(1), 2.0));
         assert!(study.all.percentiles.is_empty());

@@ -77,6 +77,8 @@ fn record_of(done: Done, scale: TickScale) -> JitterCpu {
     JitterCpu {
         cpu,
         runtime_ns: scale.ns(outcome.run_ticks()),
+        start_ticks: outcome.first,
+        stop_ticks: outcome.last,
         recording_ns_total: scale.ns(outcome.recording_ticks),
         loop_period_ns: calibration.period_ns,
         loop_floor_ns: calibration.floor_ns,

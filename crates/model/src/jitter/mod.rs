@@ -2,11 +2,13 @@
 
 mod cause;
 pub mod compare;
+pub mod gate;
 mod readiness;
 mod record;
 mod remedy;
 mod study;
 mod study_causes;
+mod wait;
 
 pub use cause::{
     Cause, CauseKind, CausePart, CauseSource, CauseTotal, Change, CounterDelta, CpuCauses, Explained, Group,
@@ -15,6 +17,7 @@ pub use cause::{
 pub use readiness::{ReadinessPoint, ReadinessState};
 pub use record::{Interruption, JitterCpu, JitterRecord, JitterSecond};
 pub use remedy::{RemedyContext, remedy};
+pub(crate) use study::lengths_of;
 pub use study::{
     CauseShares, CauseStudy, CpuStudy, JitterStudy, Percentile, QUANTILES, Remedy, StudyError, TotalStudy,
     study,

@@ -47,6 +47,12 @@ pub struct JitterCpu {
     pub cpu: CpuId,
     /// How long it really sampled, from its first reading of the counter to its last.
     pub runtime_ns: u64,
+    /// Its first reading of the counter; 0 in records that do not carry it.
+    #[serde(default)]
+    pub start_ticks: u64,
+    /// Its last reading of the counter; 0 in records that do not carry it.
+    #[serde(default)]
+    pub stop_ticks: u64,
     /// Part of [`JitterCpu::runtime_ns`] that went into recording and publishing, when the loop did not look.
     /// An interruption that falls into it is kept when it is longer than the recorder's slack (a microsecond, or the
     /// threshold when that is longer).

@@ -3,7 +3,10 @@
 //! Pure: an old record can be studied again without the machine it came from.
 
 use super::study_causes::{causes_of, shares_of};
-use super::{Cause, JitterCpu, JitterRecord};
+use super::{
+    Cause, JitterCpu, JitterRecord,
+    wait::{Lost, time_percentiles},
+};
 use crate::{
     CpuId, CpuSet,
     histogram::{self, HistogramError},
@@ -123,8 +126,10 @@ pub struct CpuStudy {
     pub length_ns_max: Option<u64>,
     /// Mean length; `None` when there was none.
     pub length_ns_mean: Option<f64>,
-    /// Percentiles over time: how long a thread that wants the CPU at a random moment waits. Those only that the
-    /// record carries; 0 when at that share of moments nothing interrupts.
+    /// Percentiles over time: how long a thread that wants the CPU at a random moment waits, which is what is left of
+    /// the interruption it falls into. Those only that the record carries: above 0 when at least 6 interruptions are
+    /// longer, 0 when even the upper 95 % limit of the time lost leaves that share of moments free. The lengths are
+    /// the middles of the histogram's cells (three significant digits).
     #[serde(default)]
     pub time_percentiles: Vec<Percentile>,
     /// Percentiles of the lengths of the interruptions above the threshold (not of time), those only that the
@@ -161,7 +166,8 @@ pub struct TotalStudy {
 pub struct Percentile {
     /// 0.99 for p99.
     pub quantile: f64,
-    /// The length at it: the upper edge of the histogram's cell (three significant digits), never above the longest.
+    /// The length at it: the upper edge of the histogram's cell (three significant digits), never above the longest;
+    /// of a percentile over time, the wait.
     pub length_ns: u64,
 }
 
@@ -174,7 +180,7 @@ pub fn study(record: &JitterRecord) -> Result<JitterStudy, StudyError> {
     let mut cpus = Vec::with_capacity(record.cpus.len());
     for cpu in &record.cpus {
         let lengths = lengths_of(cpu)?;
-        cpus.push(study_cpu(cpu, lengths.as_ref()));
+        cpus.push(study_cpu(cpu, record.threshold_ns, lengths.as_ref()));
         if let Some(lengths) = lengths {
             add(&mut sum, lengths);
         }
@@ -189,7 +195,7 @@ pub fn study(record: &JitterRecord) -> Result<JitterStudy, StudyError> {
 }
 
 /// The decoded histogram; `None` when the CPU had no interruption and so need not carry one.
-fn lengths_of(cpu: &JitterCpu) -> Result<Option<Histogram<u64>>, StudyError> {
+pub(crate) fn lengths_of(cpu: &JitterCpu) -> Result<Option<Histogram<u64>>, StudyError> {
     if cpu.interruption_count == 0 && cpu.histogram.is_empty() {
         return Ok(None);
     }
@@ -217,7 +223,7 @@ fn add(sum: &mut Option<Histogram<u64>>, lengths: Histogram<u64>) {
     }
 }
 
-fn study_cpu(cpu: &JitterCpu, lengths: Option<&Histogram<u64>>) -> CpuStudy {
+fn study_cpu(cpu: &JitterCpu, threshold_ns: u64, lengths: Option<&Histogram<u64>>) -> CpuStudy {
     let runtime_s = seconds(u128::from(cpu.runtime_ns));
     let count = cpu.interruption_count;
     CpuStudy {
@@ -229,7 +235,12 @@ fn study_cpu(cpu: &JitterCpu, lengths: Option<&Histogram<u64>>) -> CpuStudy {
         length_ns_max: (count > 0).then_some(cpu.interruption_ns_max),
         length_ns_mean: (count > 0).then(|| cpu.interruption_ns_total as f64 / count as f64),
         percentiles: percentiles(count, cpu.interruption_ns_max, lengths),
-        time_percentiles: Vec::new(),
+        time_percentiles: time_percentiles(&Lost {
+            lengths,
+            length_ns_max: cpu.interruption_ns_max,
+            threshold_ns,
+            runtime_ns: u128::from(cpu.runtime_ns),
+        }),
     }
 }
 
@@ -253,7 +264,12 @@ fn study_all(record: &JitterRecord, lengths: Option<&Histogram<u64>>) -> TotalSt
         length_ns_max,
         worst_cpu: worst.map(|cpu| cpu.cpu),
         percentiles: percentiles(count, length_ns_max.unwrap_or(0), lengths),
-        time_percentiles: Vec::new(),
+        time_percentiles: time_percentiles(&Lost {
+            lengths,
+            length_ns_max: length_ns_max.unwrap_or(0),
+            threshold_ns: record.threshold_ns,
+            runtime_ns,
+        }),
     }
 }
 

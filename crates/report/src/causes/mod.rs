@@ -5,7 +5,7 @@ pub mod ranked;
 pub mod spans;
 pub mod words;
 
-use lowlat_model::jitter::{Cause, CauseKind, CauseSource, CauseStudy, CpuCauses, JitterCauses};
+use lowlat_model::jitter::{Cause, CauseKind, CauseSource, CauseStudy, CpuCauses, JitterCauses, Remedy};
 
 /// Causes that share a colour. Their order is that of legends and stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -136,6 +136,12 @@ pub fn by_family(cpu: &CpuCauses) -> [u64; Family::ALL.len()] {
     sums
 }
 
+/// A remedy for people: "boot.nohz_full: add …"; where no setting does it, what to do alone.
+pub fn remedy_text(remedy: &Remedy) -> String {
+    let setting = if remedy.setting.is_empty() { String::new() } else { format!("{}: ", remedy.setting) };
+    crate::units::clean(&format!("{setting}{}", remedy.action))
+}
+
 /// The causes of a record when each interruption was held against the trace.
 pub fn traced(causes: Option<&JitterCauses>) -> Option<&JitterCauses> {
     causes.filter(|causes| causes.source == CauseSource::Trace)
@@ -171,7 +177,9 @@ pub fn counters(causes: &JitterCauses) -> Vec<CounterSum> {
                 count: 0,
                 most: (cpu.cpu, 0),
             });
-            sum.cpus.insert(cpu.cpu);
+            if cpu.cpu <= lowlat_model::CPU_ID_MAX {
+                sum.cpus.insert(cpu.cpu);
+            }
             sum.count = sum.count.saturating_add(counter.count);
             if counter.count > sum.most.1 {
                 sum.most = (cpu.cpu, counter.count);

@@ -1,6 +1,6 @@
 //! Sentences on causes that the terminal and the page share.
 
-use crate::figures::{Longest, ROUGH_BELOW, Side};
+use crate::figures::{Longest, ROUGH_BELOW, Side, bounded};
 use crate::units::{clean, count, duration, duration_fine, percent, plural, rate, span};
 use lowlat_model::jitter::{
     CauseShares, CauseSource, Group, JitterCauses, JitterGroups, JitterRecord, ReadinessPoint, ReadinessState,
@@ -129,7 +129,7 @@ pub fn lost(causes: &JitterCauses) -> Vec<String> {
 /// A sum over CPUs, and the CPUs that have a part in it, as a short list.
 fn sum(causes: &JitterCauses, of: fn(&lowlat_model::jitter::CpuCauses) -> u64) -> (u64, String) {
     let total = causes.cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(of(cpu)));
-    let cpus: CpuSet = causes.cpus.iter().filter(|cpu| of(cpu) > 0).map(|cpu| cpu.cpu).collect();
+    let cpus = bounded(causes.cpus.iter().filter(|cpu| of(cpu) > 0).map(|cpu| cpu.cpu));
     (total, cpu_list(&cpus, 40))
 }
 
@@ -219,7 +219,7 @@ fn pairs(chance: f64) -> String {
 /// The members of a group: their CPUs, the longest interruption and its cause.
 pub fn group_facts(group: &Group) -> Option<(CpuSet, &lowlat_model::jitter::GroupMember)> {
     let longest = group.members.iter().max_by_key(|member| member.interruption.length_ns)?;
-    Some((group.members.iter().map(|member| member.cpu).collect(), longest))
+    Some((bounded(group.members.iter().map(|member| member.cpu)), longest))
 }
 
 /// CPUs as a list, cut behind a comma when it is longer than `chars_max`.

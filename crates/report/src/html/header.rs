@@ -153,8 +153,10 @@ fn jitter_tiles(document: &ResultDocument, jitter: &Jitter<'_>) -> Markup {
         Some(first) => (
             micro(&percent(first.share * 100.0)),
             match &first.remedy {
-                Some(remedy) => format!("{}; see {}", label(&first.cause), remedy.setting),
-                None => label(&first.cause),
+                Some(remedy) if !remedy.setting.is_empty() => {
+                    format!("{}; see {}", label(&first.cause), remedy.setting)
+                }
+                _ => label(&first.cause),
             },
         ),
         None => ("–".to_owned(), none_looked.to_owned()),

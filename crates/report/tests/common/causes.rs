@@ -184,6 +184,11 @@ fn one(cpu: &JitterCpu, is_busy: bool) -> CpuCauses {
             }
         }
     }
+    // What whole nanoseconds lose.
+    let sum: u64 = totals.iter().map(|total| total.ns_total).sum();
+    if let Some(entry) = totals.iter_mut().find(|total| total.cause.kind == CauseKind::EntryExit) {
+        entry.ns_total += cpu.interruption_ns_total - sum;
+    }
     totals.sort_by_key(|total| std::cmp::Reverse(total.ns_total));
     let count = |cause: Cause, count: u64| CounterDelta { cause, count };
     CpuCauses {

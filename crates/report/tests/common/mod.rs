@@ -80,7 +80,7 @@ pub fn vast(cpus: u32) -> ResultDocument {
 
 /// The document with the study that lowlat puts beside the record.
 pub fn with_study(mut document: ResultDocument) -> ResultDocument {
-    document.jitter_study = document.jitter.as_ref().map(study::of);
+    document.jitter_study = study::of(&document);
     document
 }
 
@@ -172,7 +172,7 @@ pub fn hostile() -> ResultDocument {
         let steps = cpu.worst.iter_mut().flat_map(|of| &mut of.timeline).map(|step| &mut step.cause);
         totals.chain(steps).for_each(|cause| cause.name.push_str(EVIL));
     }
-    let mut study = study::of(record);
+    let mut study = study::of(&document).unwrap();
     for cause in &mut study.causes {
         let remedy = cause.remedy.get_or_insert_default();
         remedy.setting.push_str(EVIL);

@@ -102,6 +102,7 @@ pub fn remedy_text(remedy: &Remedy, anchors: &BTreeMap<&str, String>) -> Markup 
         (clean(&remedy.action)) " "
         @match anchors.get(remedy.setting.as_str()) {
             Some(anchor) => a href={ "#" (anchor) } { code { (setting) } },
+            None if setting.is_empty() => "",
             None => code { (cut(&setting, 80)) },
         }
     }

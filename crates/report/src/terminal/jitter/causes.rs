@@ -5,13 +5,15 @@ use super::super::{BLUE, DIM, GREEN, add_heading, add_wrapped, paint, wrap};
 use super::add_dim;
 use super::columns::{Column, table};
 use crate::causes::words::{self, cpu_list, group_facts, many, moment};
-use crate::causes::{counters, label};
+use crate::causes::{counters, label, remedy_text};
 use crate::figures::Jitter;
 use crate::units::{clean, count, duration, percent, plural, rate};
-use lowlat_model::jitter::{CauseStudy, JitterCauses, JitterGroups};
+use lowlat_model::jitter::{CauseStudy, JitterCauses, JitterGroups, Remedy};
 
 /// Causes that are shown unless all are.
 const CAUSES_MAX: usize = 12;
+/// Lines of a remedy unless everything is shown; the page has the rest.
+const REMEDY_LINES_MAX: usize = 2;
 /// Groups that are shown.
 const GROUPS_MAX: usize = 3;
 /// Counters that are shown unless all are.
@@ -37,7 +39,7 @@ pub fn add_traced(
         add_wrapped(out, "No interruption was attributed.", 2, width);
     } else {
         out.push('\n');
-        add_table(out, all.get(..shown).unwrap_or(all), width);
+        add_table(out, all.get(..shown).unwrap_or(all), width, show_all);
     }
     if shown < all.len() {
         let rest = all.get(shown..).unwrap_or_default();
@@ -53,7 +55,7 @@ pub fn add_traced(
 }
 
 /// A row for each cause, its remedy below it.
-fn add_table(out: &mut String, causes: &[CauseStudy], width: usize) {
+fn add_table(out: &mut String, causes: &[CauseStudy], width: usize, show_all: bool) {
     let (name_width, bar_width) = if width >= 100 { (44, BARS.1) } else { (26, BARS.0) };
     let cells = |of: &dyn Fn(&CauseStudy) -> String| -> Vec<String> { causes.iter().map(of).collect() };
     let text = table(
@@ -74,17 +76,36 @@ fn add_table(out: &mut String, causes: &[CauseStudy], width: usize) {
         out.push_str(line);
         out.push('\n');
     }
+    let mut told: Vec<&Remedy> = Vec::new();
     for (line, of) in lines.zip(causes) {
         out.push_str(&with_bar(line));
         out.push('\n');
         if let Some(remedy) = &of.remedy {
-            let setting = clean(&remedy.setting);
-            let text = format!("{setting}: {}", clean(&remedy.action));
-            for (at, part) in wrap(&text, width.saturating_sub(7)).iter().enumerate() {
-                let arrow = if at == 0 { paint(GREEN, "->") } else { "  ".to_owned() };
-                out.push_str(&format!("    {arrow} {}\n", paint(DIM, part)));
-            }
+            let is_new = !told.contains(&remedy);
+            told.push(remedy);
+            add_remedy(out, remedy, is_new, width, show_all);
         }
+    }
+}
+
+/// What would remove a cause, below its row: the start of it unless everything is shown, and once only.
+fn add_remedy(out: &mut String, remedy: &Remedy, is_new: bool, width: usize, show_all: bool) {
+    let text = match is_new {
+        true => remedy_text(remedy),
+        false if remedy.setting.is_empty() => "as above".to_owned(),
+        false => format!("{}, as above", clean(&remedy.setting)),
+    };
+    let room = width.saturating_sub(7);
+    let mut lines = wrap(&text, room);
+    if !show_all && lines.len() > REMEDY_LINES_MAX {
+        lines.truncate(REMEDY_LINES_MAX);
+        if let Some(last) = lines.last_mut() {
+            *last = format!("{} ...", cut(last, room.saturating_sub(4)).trim_end_matches('.').trim_end());
+        }
+    }
+    for (at, line) in lines.iter().enumerate() {
+        let arrow = if at == 0 { paint(GREEN, "->") } else { "  ".to_owned() };
+        out.push_str(&format!("    {arrow} {}\n", paint(DIM, line)));
     }
 }
 

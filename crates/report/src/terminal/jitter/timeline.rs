@@ -6,9 +6,9 @@ use super::super::{
 use crate::causes::ranked::{Ranked, ranked};
 use crate::causes::spans::{Span, SpanKind, spans};
 use crate::causes::words::{cpu_list, group_facts, moment};
-use crate::causes::{label, study_of};
+use crate::causes::{label, remedy_text, study_of};
 use crate::figures::{CpuPart, Jitter};
-use crate::units::{clean, count, duration, percent, plural};
+use crate::units::{count, duration, percent, plural};
 use lowlat_model::CpuId;
 use lowlat_model::jitter::{CauseStudy, Explained};
 use lowlat_model::result::ResultDocument;
@@ -183,7 +183,6 @@ fn add_remedies(out: &mut String, explained: &Explained, causes: &[CauseStudy], 
             add_heading(out, "What would remove it");
         }
         seen.push(remedy);
-        let text = format!("{}: {}", clean(&remedy.setting), clean(&remedy.action));
-        add_field(out, "-", &text, 2, width);
+        add_field(out, "-", &remedy_text(remedy), 2, width);
     }
 }

@@ -1,0 +1,216 @@
+//! What a clause of a gate is made of.
+
+use std::fmt::{self, Display, Formatter};
+
+/// One limit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct GateClause {
+    /// On what.
+    pub key: GateKey,
+    /// On which side of the limit the value must lie.
+    pub comparison: Comparison,
+    /// The limit, in its unit.
+    pub number: f64,
+    /// The unit as it was written.
+    pub unit: GateUnit,
+}
+
+/// What a gate can limit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum GateKey {
+    /// The longest interruption.
+    Max,
+    /// Mean length.
+    Mean,
+    /// Percentile of the lengths, by its quantile.
+    Percentile(f64),
+    /// Percentile over time, by its quantile.
+    TimePercentile(f64),
+    /// Interruptions per core-second.
+    Rate,
+    /// Upper limit of the rate's 95 % interval.
+    RateHigh,
+    /// Interruptions.
+    Count,
+    /// Share of the sampled time that was lost.
+    Lost,
+    /// Share of the interruption time that a tracepoint names.
+    Named,
+    /// Share of the way into the kernel and out of it.
+    EntryExit,
+    /// Share of firmware and hypervisor.
+    Firmware,
+    /// Share that nothing explains.
+    Unexplained,
+    /// Share that was not looked at.
+    NotTraced,
+}
+
+/// Keys as they are written. A dash stands for an underscore as well.
+pub(super) const KEYS: [(&str, GateKey); 25] = [
+    ("max", GateKey::Max),
+    ("mean", GateKey::Mean),
+    ("p50", GateKey::Percentile(0.5)),
+    ("p90", GateKey::Percentile(0.9)),
+    ("p99", GateKey::Percentile(0.99)),
+    ("p99.9", GateKey::Percentile(0.999)),
+    ("p99.99", GateKey::Percentile(0.999_9)),
+    ("p99.999", GateKey::Percentile(0.999_99)),
+    ("p99.9999", GateKey::Percentile(0.999_999)),
+    ("time_p50", GateKey::TimePercentile(0.5)),
+    ("time_p90", GateKey::TimePercentile(0.9)),
+    ("time_p99", GateKey::TimePercentile(0.99)),
+    ("time_p99.9", GateKey::TimePercentile(0.999)),
+    ("time_p99.99", GateKey::TimePercentile(0.999_9)),
+    ("time_p99.999", GateKey::TimePercentile(0.999_99)),
+    ("time_p99.9999", GateKey::TimePercentile(0.999_999)),
+    ("rate", GateKey::Rate),
+    ("rate_high", GateKey::RateHigh),
+    ("count", GateKey::Count),
+    ("lost", GateKey::Lost),
+    ("named", GateKey::Named),
+    ("entry_exit", GateKey::EntryExit),
+    ("firmware", GateKey::Firmware),
+    ("unexplained", GateKey::Unexplained),
+    ("not_traced", GateKey::NotTraced),
+];
+
+/// On which side of the limit a value must lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Comparison {
+    /// `<`
+    Below,
+    /// `<=`
+    AtMost,
+    /// `>`
+    Above,
+    /// `>=`
+    AtLeast,
+}
+
+/// A unit of a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GateUnit {
+    /// Nanoseconds.
+    Ns,
+    /// Microseconds.
+    Us,
+    /// Milliseconds.
+    Ms,
+    /// Seconds.
+    S,
+    /// Per core-second.
+    PerS,
+    /// Hundredths.
+    Percent,
+    /// None.
+    Plain,
+}
+
+impl GateKey {
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        KEYS.iter().find(|(_, key)| *key == self).map_or("", |(name, _)| name)
+    }
+
+    /// The units that a limit on it can have.
+    pub fn units(self) -> &'static [GateUnit] {
+        match self {
+            Self::Max | Self::Mean | Self::Percentile(_) | Self::TimePercentile(_) => {
+                &[GateUnit::Ns, GateUnit::Us, GateUnit::Ms, GateUnit::S]
+            }
+            Self::Rate | Self::RateHigh => &[GateUnit::PerS],
+            Self::Count => &[GateUnit::Plain],
+            Self::Lost
+            | Self::Named
+            | Self::EntryExit
+            | Self::Firmware
+            | Self::Unexplained
+            | Self::NotTraced => &[GateUnit::Percent],
+        }
+    }
+
+    /// Whether it is a share of the interruption time, which is known for all CPUs together only.
+    pub fn is_cause_share(self) -> bool {
+        matches!(self, Self::Named | Self::EntryExit | Self::Firmware | Self::Unexplained | Self::NotTraced)
+    }
+}
+
+impl Comparison {
+    /// As it is written.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Below => "<",
+            Self::AtMost => "<=",
+            Self::Above => ">",
+            Self::AtLeast => ">=",
+        }
+    }
+
+    /// Whether a value keeps the limit.
+    pub fn holds(self, value: f64, limit: f64) -> bool {
+        match self {
+            Self::Below => value < limit,
+            Self::AtMost => value <= limit,
+            Self::Above => value > limit,
+            Self::AtLeast => value >= limit,
+        }
+    }
+
+    /// Whether the limit is an upper one.
+    pub fn is_upper(self) -> bool {
+        matches!(self, Self::Below | Self::AtMost)
+    }
+}
+
+impl GateUnit {
+    /// As it is written; empty for [`GateUnit::Plain`].
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Ns => "ns",
+            Self::Us => "us",
+            Self::Ms => "ms",
+            Self::S => "s",
+            Self::PerS => "/s",
+            Self::Percent => "%",
+            Self::Plain => "",
+        }
+    }
+
+    /// What one of it is of the unit that values are in: nanoseconds, per second, percent, one.
+    pub fn factor(self) -> f64 {
+        match self {
+            Self::Us => 1e3,
+            Self::Ms => 1e6,
+            Self::S => 1e9,
+            Self::Ns | Self::PerS | Self::Percent | Self::Plain => 1.0,
+        }
+    }
+
+    /// The unit that values of its kind are in: nanoseconds for all lengths.
+    #[must_use]
+    pub fn base(self) -> Self {
+        match self {
+            Self::Ns | Self::Us | Self::Ms | Self::S => Self::Ns,
+            other => other,
+        }
+    }
+}
+
+impl GateClause {
+    /// The limit in nanoseconds, per second, percent, or plain.
+    pub fn limit(&self) -> f64 {
+        self.number * self.unit.factor()
+    }
+
+    /// The limit as it is written: "<10us".
+    pub fn limit_text(&self) -> String {
+        format!("{}{}{}", self.comparison.text(), self.number, self.unit.text())
+    }
+}
+
+impl Display for GateClause {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.key.name(), self.limit_text())
+    }
+}

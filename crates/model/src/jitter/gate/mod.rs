@@ -1,0 +1,70 @@
+//! Gates: limits that a jitter run must keep, such as `max<10us,rate<0.01/s`.
+//!
+//! ```text
+//! gate       = clause { "," clause }
+//! clause     = key comparison number unit
+//! comparison = "<" | "<=" | ">" | ">="
+//! ```
+//! White space may stand between all of them.
+//!
+//! | key | what it is | units | where |
+//! |---|---|---|---|
+//! | `max`, `mean` | length of the longest interruption, mean length | ns us ms s | each CPU |
+//! | `p50` `p90` `p99` `p99.9` ... `p99.9999` | percentiles of the lengths of interruptions | ns us ms s | each CPU |
+//! | `time_p50` ... `time_p99.9999` | percentiles over time: the wait at a moment chosen at random | ns us ms s | each CPU |
+//! | `rate` | interruptions per core-second, as counted | /s | each CPU |
+//! | `rate_high` | upper limit of its 95 % interval | /s | each CPU |
+//! | `count` | interruptions | none | each CPU |
+//! | `lost` | share of the sampled time that interruptions took | % | each CPU |
+//! | `named` `entry_exit` `firmware` `unexplained` `not_traced` | shares of the time of all interruptions | % | all CPUs together |
+//!
+//! Each clause gives a row per CPU (or one for all), with one of three verdicts:
+//! * **held**: the value keeps the limit.
+//! * **broken**: it does not.
+//! * **not shown**: the run can't tell. A percentile that the count does not carry (p99.9 of 40 interruptions), a mean of
+//!   nothing, a limit on `max` below the threshold, a share of causes when nothing was traced, or one that what was
+//!   not traced could turn round.
+//!
+//! A gate holds when all its rows held. One that is not shown fails as one that is broken does, with its own word:
+//! a gate that passes because nobody looked is worse than none.
+//!
+//! `rate` is judged by the count as it is; when the interval reaches over the limit the row says so. `rate_high` asks
+//! for the proof: it holds only when the run was long enough. A CPU without an interruption holds each limit on `max`
+//! that is not below the threshold, and each upper limit on shares.
+
+mod evaluate;
+mod key;
+mod parse;
+
+pub use evaluate::{GateOutcome, GateRow, Verdict};
+pub use key::{Comparison, GateClause, GateKey, GateUnit};
+pub use parse::GateError;
+
+use std::fmt::{self, Display, Formatter};
+
+/// Limits that a run must keep.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gate {
+    clauses: Vec<GateClause>,
+}
+
+impl Gate {
+    /// The clauses, in the order they were written; at least one.
+    pub fn clauses(&self) -> &[GateClause] {
+        &self.clauses
+    }
+}
+
+impl Display for Gate {
+    /// As it can be written again.
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for (index, clause) in self.clauses.iter().enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            write!(f, "{comma}{clause}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
