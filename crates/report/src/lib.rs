@@ -9,6 +9,7 @@
     reason = "texts are short and built once; a formatted piece reads better than a write that cannot fail"
 )]
 
+mod causes;
 mod figures;
 mod grouping;
 mod host_line;
@@ -22,6 +23,7 @@ pub use terminal::audit::{AuditTableOptions, audit_table, catalogue_table};
 pub use terminal::diff::host_diff_text;
 pub use terminal::explain::explain;
 pub use terminal::host::host_text;
+pub use terminal::jitter::{JitterTextOptions, LiveCpu, LiveView, explain_text, jitter_text, live_lines};
 pub use terminal::summary::summary;
 
 use lowlat_model::result::ResultDocument;
