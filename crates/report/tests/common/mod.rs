@@ -208,6 +208,7 @@ fn document(snapshot: HostSnapshot, housekeeping: &str) -> ResultDocument {
         audit: Audit::default(),
         jitter: None,
         jitter_study: None,
+        gate: None,
         readiness: Vec::new(),
         warnings: Vec::new(),
     }
