@@ -75,15 +75,13 @@ impl<'a> Jitter<'a> {
     pub fn of(document: &'a ResultDocument) -> Option<Self> {
         let record = document.jitter.as_ref()?;
         let own = document.jitter_study.as_ref().filter(|own| is_study_of(own, record));
-        let study = match own {
-            Some(own) => Cow::Borrowed(own),
-            None => {
-                let (host, allocation, role) = (&document.snapshot, &document.allocation, &document.role);
-                let context = RemedyContext { host, allocation, role };
-                let fresh = study_with(record, Some(&context));
-                Cow::Owned(fresh.unwrap_or_else(|_| without_lengths(record, Some(&context))))
-            }
+        let fresh = || {
+            let (host, allocation, role) = (&document.snapshot, &document.allocation, &document.role);
+            let context = RemedyContext { host, allocation, role };
+            let context = Some(&context);
+            study_with(record, context).unwrap_or_else(|_| without_lengths(record, context))
         };
+        let study = own.map_or_else(|| Cow::Owned(fresh()), Cow::Borrowed);
         Some(Self { record, study })
     }
 

@@ -2,8 +2,13 @@
 
 mod common;
 
+use lowlat_model::jitter::compare::{Comparison, compare_documents};
+use lowlat_model::jitter::gate::Gate;
 use lowlat_model::result::ResultDocument;
-use lowlat_report::{JitterTextOptions, LiveCpu, LiveView, explain_text, jitter_text, live_lines};
+use lowlat_report::{
+    JitterTextOptions, LiveCpu, LiveView, comparison_html, comparison_text, explain_text, gate_text,
+    jitter_text, live_lines,
+};
 
 /// The text as a pipe sees it; no line is wider than the terminal, and no escape sequence comes from the host.
 fn plain(text: &str, width: usize) -> String {
@@ -180,6 +185,48 @@ fn hostile_documents_neither_colour_nor_widen_the_terminal() {
             let plain = anstream::adapter::strip_str(&text).to_string();
             assert!(!plain.contains(|c: char| c.is_control() && c != '\n'), "{plain}");
             assert!(!plain.contains('\u{202e}'));
+        }
+    }
+}
+
+#[test]
+fn a_comparison_at_80_columns() {
+    insta::assert_snapshot!(plain(&comparison_text(&common::comparison(), 80), 80));
+}
+
+#[test]
+fn a_run_held_against_itself_shows_no_difference() {
+    let document = common::traced();
+    let comparison = compare_documents(&[&document], &[&document]).unwrap();
+    let text = plain(&comparison_text(&comparison, 132), 132);
+    assert!(text.starts_with("No difference shown in the rate of interruptions"), "{text}");
+    assert!(!text.contains("Settings that changed"), "{text}");
+}
+
+#[test]
+fn a_gate_names_the_rows_that_broke_it() {
+    let document = common::traced();
+    let study = document.jitter_study.as_ref().unwrap();
+    let outcome = |gate: &str| Gate::parse(gate).unwrap().evaluate(study);
+    insta::assert_snapshot!(plain(&gate_text(&outcome("max<20us,p99.9<10us,lost<50%,named>80%"), 80), 80));
+    assert_eq!(gate_text(&outcome("max<1s"), 80).lines().count(), 1);
+}
+
+#[test]
+fn hostile_and_empty_comparisons_have_a_text_and_a_page() {
+    let document = common::hostile();
+    let texts = [
+        compare_documents(&[&document], &[&common::traced()]).unwrap(),
+        compare_documents(&[&document], &[&document]).unwrap(),
+        Comparison::default(),
+    ];
+    for comparison in texts {
+        let page = comparison_html(&comparison);
+        assert!(!page.contains("<img") && page.ends_with("</html>"));
+        for text in [comparison_text(&comparison, 40), page] {
+            let plain = anstream::adapter::strip_str(&text).to_string();
+            assert!(!plain.contains(|c: char| c.is_control() && c != '\n'));
+            assert!(!plain.contains('\u{202e}') && !plain.contains("NaN"));
         }
     }
 }

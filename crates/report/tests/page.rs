@@ -67,6 +67,7 @@ fn pages() -> Vec<(&'static str, String)> {
         ("counted", html(&common::counted())),
         ("quiet", html(&common::quiet())),
         ("vast", html(&common::vast(300))),
+        ("comparison", lowlat_report::comparison_html(&common::comparison())),
         ("bare", html(&common::bare())),
         ("offline", html(&offline)),
         ("damaged histograms", html(&damaged)),

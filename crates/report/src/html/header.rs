@@ -1,6 +1,6 @@
 //! The head of the page: what host, and the verdict.
 
-use super::{facts, micro};
+use super::{facts, micro, tile};
 use crate::causes::words::{self, interval};
 use crate::causes::{label, traced};
 use crate::figures::{Jitter, Longest, Side};
@@ -244,16 +244,6 @@ fn faults_tile(tally: Tally) -> Markup {
         (_, faults, 0) => tile("To change", &faults.to_string(), &format!("of {of}, none with a reboot")),
         (_, faults, reboots) => {
             tile("To change", &faults.to_string(), &format!("of {of}, {reboots} with a reboot"))
-        }
-    }
-}
-
-fn tile(label: &str, value: &str, note: &str) -> Markup {
-    html! {
-        div class="tile" {
-            p class="tile-label" { (label) }
-            p class="tile-value" { (value) }
-            p class="tile-note" { (micro(note)) }
         }
     }
 }

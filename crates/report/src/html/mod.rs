@@ -9,6 +9,7 @@
 
 mod allocation;
 mod causes;
+mod comparison;
 mod environment;
 mod findings;
 mod footer;
@@ -18,6 +19,8 @@ mod picture;
 mod svg;
 mod topology;
 mod warnings;
+
+pub use comparison::comparison_html;
 
 use crate::figures::Jitter;
 use crate::host_line;
@@ -38,7 +41,11 @@ type Section = (&'static str, &'static str, Markup);
 /// The page of a result document.
 pub fn html(document: &ResultDocument) -> String {
     let (title, _) = host_line::title_and_cpus(&document.snapshot);
-    let sections = sections(document);
+    page(&title, &sections(document), &footer::footer(document))
+}
+
+/// A page of sections.
+fn page(title: &str, sections: &[Section], footer: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -47,14 +54,14 @@ pub fn html(document: &ResultDocument) -> String {
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta http-equiv="Content-Security-Policy" content=(POLICY);
                 meta name="color-scheme" content="light dark";
-                title { "lowlat: " (clean(&title)) }
+                title { "lowlat: " (clean(title)) }
                 link rel="icon" href="data:,";
                 style { (PreEscaped(STYLE)) (PreEscaped(CAUSES_STYLE)) }
             }
             body {
-                (bar(&sections))
-                main { @for (_, _, section) in &sections { (section) } }
-                (footer::footer(document))
+                (bar(sections))
+                main { @for (_, _, section) in sections { (section) } }
+                (footer)
                 script { (PreEscaped(SCRIPT)) }
             }
         }
@@ -139,6 +146,17 @@ fn micro(text: &str) -> String {
         };
     }
     out + rest
+}
+
+/// A figure with its label and a note.
+fn tile(label: &str, value: &str, note: &str) -> Markup {
+    html! {
+        div class="tile" {
+            p class="tile-label" { (label) }
+            p class="tile-value" { (value) }
+            p class="tile-note" { (micro(note)) }
+        }
+    }
 }
 
 /// Labelled facts; empty ones are left out.

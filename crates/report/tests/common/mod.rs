@@ -15,6 +15,8 @@ mod study;
 pub use host::{Shape, host};
 
 use lowlat_model::audit::{Audit, Score};
+use lowlat_model::catalogue::Verdict;
+use lowlat_model::jitter::compare::{Comparison, compare_documents};
 use lowlat_model::jitter::{ReadinessPoint, ReadinessState};
 use lowlat_model::result::ResultDocument;
 use lowlat_model::{Allocation, CpuSet, HostSnapshot, Profile, Role};
@@ -53,6 +55,19 @@ pub fn counted() -> ResultDocument {
     let mut document = traced();
     causes::counters_only(document.jitter.as_mut().unwrap());
     with_study(document)
+}
+
+/// The stock host against the tuned one, on the CPUs that both runs measured.
+pub fn comparison() -> Comparison {
+    let mut tuned = quiet();
+    tuned.started_at = "2026-03-03T17:40:02Z".into();
+    let changed = ["sysctl.vm.stat_interval", "boot.nohz_full", "boot.rcu_nocbs"];
+    tuned.audit = traced().audit;
+    for finding in tuned.audit.findings.iter_mut().filter(|finding| changed.contains(&finding.id.as_str())) {
+        finding.verdict = Verdict::Good;
+        finding.observed.clone_from(&finding.wanted);
+    }
+    compare_documents(&[&traced()], &[&tuned]).unwrap()
 }
 
 /// Two isolated CPUs after tuning: four interruptions in ten minutes.

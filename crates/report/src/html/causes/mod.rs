@@ -51,7 +51,7 @@ pub fn section(document: &ResultDocument, jitter: Option<&Jitter<'_>>) -> Markup
 }
 
 /// A cause with the colour of its family.
-fn cause(of: &Cause) -> Markup {
+pub fn cause(of: &Cause) -> Markup {
     html! { span class={ "swatch f-" (Family::of(of).class()) } {} (label(of)) }
 }
 

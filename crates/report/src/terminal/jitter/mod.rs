@@ -2,11 +2,13 @@
 
 mod causes;
 mod columns;
+mod compare;
 mod cpus;
 mod lengths;
 mod live;
 mod timeline;
 
+pub use compare::{comparison_text, gate_text};
 pub use live::{LiveCpu, LiveView, live_lines};
 pub use timeline::explain_text;
 
@@ -84,10 +86,11 @@ fn counter_line(record: &JitterRecord) -> String {
     text
 }
 
-/// Wrapped text of less weight.
+/// Wrapped text of less weight, indented as its first line is.
 fn add_dim(out: &mut String, text: &str, width: usize) {
-    for line in super::wrap(text, width) {
-        out.push_str(&paint(DIM, &line));
+    let indent = text.len() - text.trim_start().len();
+    for line in super::wrap(text, width.saturating_sub(indent)) {
+        out.push_str(&paint(DIM, &format!("{:indent$}{line}", "")));
         out.push('\n');
     }
 }
