@@ -2,10 +2,12 @@
 
 mod arguments;
 mod commands;
+mod documents;
 mod host;
 mod output;
 mod progress;
 mod results;
+mod signals;
 
 use output::Exit;
 use std::process::ExitCode;

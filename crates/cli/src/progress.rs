@@ -18,7 +18,7 @@ impl Progress {
     }
 
     /// A step without a measure.
-    pub fn say(&self, what: &'static str) {
+    pub fn say(&self, what: impl Into<std::borrow::Cow<'static, str>>) {
         self.bar.set_message(what);
     }
 
@@ -30,6 +30,19 @@ impl Progress {
         self.bar.set_message("measuring interruptions");
         // The bar moves with the samplers' own reports; a ticking thread would be one more interruption.
         self.bar.disable_steady_tick();
+    }
+
+    /// From here on nothing moves by itself: a ticking thread would be one more interruption.
+    pub fn stand_still(&self) {
+        self.bar.set_style(
+            ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_bar()),
+        );
+        self.bar.disable_steady_tick();
+    }
+
+    /// Whether nobody sees it.
+    pub fn is_hidden(&self) -> bool {
+        self.bar.is_hidden()
     }
 
     /// How far the measurement is.

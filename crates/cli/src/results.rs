@@ -1,32 +1,44 @@
-//! The two files of a run: a page for people, a document for programs.
+//! The files of a run, each written whole or not at all.
 
 use anyhow::Context;
-use lowlat_model::result::ResultDocument;
 use std::path::{Path, PathBuf};
 
-/// Where the files go. Made before the long run, so that a directory that cannot be written fails at once.
-pub struct ResultFiles {
-    report: PathBuf,
-    result: PathBuf,
+/// A file that will be written when the run is over. Tried before, so that a directory that cannot be written fails
+/// at once and not after hours.
+#[derive(Debug)]
+pub struct OutputFile {
+    path: PathBuf,
 }
 
-impl ResultFiles {
-    /// Checks that both files can be written.
-    pub fn prepare(report: &Path, result: &Path) -> anyhow::Result<Self> {
-        for path in [report, result] {
-            let trial = temporary(path);
-            std::fs::write(&trial, b"").and_then(|()| std::fs::remove_file(&trial)).with_context(|| {
-                format!("cannot write {}; name another place with --report and --result", path.display())
-            })?;
-        }
-        Ok(Self { report: report.into(), result: result.into() })
+impl OutputFile {
+    /// Checks that the file can be written; `option` is how the user names another place.
+    pub fn prepare(path: &Path, option: &str) -> anyhow::Result<Self> {
+        let trial = temporary(path);
+        std::fs::write(&trial, b"")
+            .and_then(|()| std::fs::remove_file(&trial))
+            .with_context(|| format!("cannot write {}; name another place with {option}", path.display()))?;
+        Ok(Self { path: path.into() })
     }
 
-    /// Writes both, each whole or not at all.
-    pub fn write(&self, page: &str, document: &ResultDocument) -> anyhow::Result<()> {
-        let json = serde_json::to_vec_pretty(document).context("cannot write the result as JSON")?;
-        write_whole(&self.result, &json)?;
-        write_whole(&self.report, page.as_bytes())
+    /// Where it goes.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes it.
+    pub fn write(&self, bytes: &[u8]) -> anyhow::Result<()> {
+        let unfinished = temporary(&self.path);
+        let written =
+            std::fs::write(&unfinished, bytes).and_then(|()| std::fs::rename(&unfinished, &self.path));
+        if written.is_err() {
+            let _ = std::fs::remove_file(&unfinished);
+        }
+        written.with_context(|| format!("cannot write {}", self.path.display()))
+    }
+
+    /// Writes a value as JSON.
+    pub fn write_json(&self, value: &impl serde::Serialize) -> anyhow::Result<()> {
+        self.write(&serde_json::to_vec_pretty(value).context("cannot write the result as JSON")?)
     }
 }
 
@@ -34,13 +46,4 @@ fn temporary(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.tmp", std::process::id()));
     path.with_file_name(name)
-}
-
-fn write_whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    let unfinished = temporary(path);
-    let written = std::fs::write(&unfinished, bytes).and_then(|()| std::fs::rename(&unfinished, path));
-    if written.is_err() {
-        let _ = std::fs::remove_file(&unfinished);
-    }
-    written.with_context(|| format!("cannot write {}", path.display()))
 }

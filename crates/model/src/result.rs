@@ -3,7 +3,7 @@
 use crate::{
     Allocation, HostSnapshot, Role,
     audit::Audit,
-    jitter::{JitterRecord, JitterStudy, ReadinessPoint},
+    jitter::{JitterRecord, JitterStudy, ReadinessPoint, gate::GateOutcome},
 };
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +37,9 @@ pub struct ResultDocument {
     /// The study of it, for programs that read the document; `None` when there is none or the record is damaged.
     #[serde(default)]
     pub jitter_study: Option<JitterStudy>,
+    /// Whether the limits that were given held; `None` when none were given.
+    #[serde(default)]
+    pub gate: Option<GateOutcome>,
     /// What was looked at before a measurement; empty when nothing was.
     #[serde(default)]
     pub readiness: Vec<ReadinessPoint>,

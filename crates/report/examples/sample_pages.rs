@@ -1,4 +1,5 @@
-//! Writes sample pages into a directory, to look at them in a browser: `cargo run --example sample_pages -- DIR`.
+//! Writes sample pages and terminal texts with their colours into a directory, to look at them in a browser and with
+//! `cat`: `cargo run --example sample_pages -- DIR`.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -17,11 +18,30 @@ fn main() -> std::io::Result<()> {
         ("epyc", common::epyc()),
         ("wide", common::wide(&Shape::WIDE, "0,8,16,24,32,40,48,56,64,72,80,88,96,104,112,120", 60)),
         ("clusters", common::wide(&Shape::CLUSTERS, "0-3", 610)),
+        ("traced", common::traced()),
+        ("counted", common::counted()),
+        ("quiet", common::quiet()),
+        ("vast", common::vast(1_024)),
         ("bare", common::bare()),
         ("no-jitter", no_jitter),
         ("no-findings", no_findings),
         ("hostile", common::hostile()),
     ];
+    let options = lowlat_report::JitterTextOptions { show_all: false, width: 80 };
+    let texts = [
+        ("jitter", lowlat_report::jitter_text(&common::traced(), options)),
+        (
+            "explain",
+            lowlat_report::explain_text(&common::traced(), 1, None, 80).unwrap_or_else(|error| error),
+        ),
+        ("comparison", lowlat_report::comparison_text(&common::comparison(), 80)),
+    ];
+    for (name, text) in texts {
+        std::fs::write(directory.join(format!("{name}.txt")), text)?;
+    }
+    let comparison = directory.join("comparison.html");
+    std::fs::write(&comparison, lowlat_report::comparison_html(&common::comparison()))?;
+    println!("{}", comparison.display());
     for (name, document) in pages {
         let path = directory.join(format!("{name}.html"));
         std::fs::write(&path, lowlat_report::html(&document))?;

@@ -1,10 +1,14 @@
-//! Figures that tables and charts show, made from the raw record: nothing here that the sample count can't carry.
+//! The figures that tables and charts show: the record of a document with the study of it.
 
 use hdrhistogram::Histogram;
 use lowlat_model::histogram;
-use lowlat_model::jitter::{Interruption, JitterCpu, JitterRecord};
-use lowlat_model::statistics::{RateInterval, carries_quantile};
-use lowlat_model::{Allocation, CpuId, Topology};
+use lowlat_model::jitter::{
+    CpuStudy, JitterCpu, JitterRecord, JitterStudy, Percentile, RemedyContext, TotalStudy, study, study_with,
+};
+use lowlat_model::result::ResultDocument;
+use lowlat_model::statistics::RateInterval;
+use lowlat_model::{Allocation, CPU_ID_MAX, CpuId, CpuSet, Topology};
+use std::borrow::Cow;
 
 /// What a CPU is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,17 +58,124 @@ impl CpuPart {
     }
 }
 
+/// A jitter record with the study of it.
+#[derive(Debug)]
+pub struct Jitter<'a> {
+    /// What was recorded.
+    pub record: &'a JitterRecord,
+    /// What it says; its CPUs are the record's, in the same order.
+    pub study: Cow<'a, JitterStudy>,
+}
+
+impl<'a> Jitter<'a> {
+    /// The record of a document; `None` when jitter was not measured.
+    ///
+    /// The document's own study is taken, unless it belongs to another record or lacks what later versions added:
+    /// then the record is studied again.
+    pub fn of(document: &'a ResultDocument) -> Option<Self> {
+        let record = document.jitter.as_ref()?;
+        let own = document.jitter_study.as_ref().filter(|own| is_study_of(own, record));
+        let fresh = || {
+            let (host, allocation, role) = (&document.snapshot, &document.allocation, &document.role);
+            let context = RemedyContext { host, allocation, role };
+            let context = Some(&context);
+            study_with(record, context).unwrap_or_else(|_| without_lengths(record, context))
+        };
+        let study = own.map_or_else(|| Cow::Owned(fresh()), Cow::Borrowed);
+        Some(Self { record, study })
+    }
+
+    /// The figures of every CPU, in the record's order.
+    pub fn cpus(&'a self, allocation: &Allocation) -> Vec<CpuFigures<'a>> {
+        let both = self.record.cpus.iter().zip(&self.study.cpus);
+        both.map(|(record, study)| CpuFigures {
+            record,
+            study,
+            part: CpuPart::of(record.cpu, None, allocation),
+            lengths: lengths_of(record),
+        })
+        .collect()
+    }
+}
+
+/// Whether a study speaks of this record and holds percentiles over time, which studies of older versions lack.
+fn is_study_of(study: &JitterStudy, record: &JitterRecord) -> bool {
+    let has_time = !study.all.time_percentiles.is_empty() || study.all.core_seconds == 0.0;
+    let is_same = |(studied, recorded): (&CpuStudy, &JitterCpu)| {
+        studied.cpu == recorded.cpu && studied.count == recorded.interruption_count
+    };
+    has_time
+        && study.threshold_ns == record.threshold_ns
+        && study.cpus.len() == record.cpus.len()
+        && study.cpus.iter().zip(&record.cpus).all(is_same)
+}
+
+/// What can be said of a record with a damaged histogram: sound CPUs are studied one by one, the others have what
+/// their counters say, and nothing over all CPUs depends on lengths.
+fn without_lengths(record: &JitterRecord, context: Option<&RemedyContext<'_>>) -> JitterStudy {
+    let counters = |cpu: &JitterCpu| {
+        let runtime_s = cpu.runtime_ns as f64 / 1e9;
+        CpuStudy {
+            cpu: cpu.cpu,
+            runtime_s,
+            count: cpu.interruption_count,
+            rate: RateInterval::of(cpu.interruption_count, runtime_s),
+            lost_share: (cpu.runtime_ns > 0)
+                .then(|| (cpu.interruption_ns_total as f64 / cpu.runtime_ns as f64).min(1.0)),
+            length_ns_max: (cpu.interruption_count > 0).then_some(cpu.interruption_ns_max),
+            ..CpuStudy::default()
+        }
+    };
+    let alone = |cpu: &JitterCpu| {
+        let one = JitterRecord { cpus: vec![cpu.clone()], ..JitterRecord::default() };
+        study(&one).ok()?.cpus.pop()
+    };
+    let cpus: Vec<CpuStudy> =
+        record.cpus.iter().map(|cpu| alone(cpu).unwrap_or_else(|| counters(cpu))).collect();
+    let lost_s: f64 = record.cpus.iter().map(|cpu| cpu.interruption_ns_total as f64 / 1e9).sum();
+    let core_seconds: f64 = cpus.iter().map(|cpu| cpu.runtime_s).sum();
+    let count = cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.count));
+    let worst = cpus.iter().max_by_key(|cpu| (cpu.length_ns_max, std::cmp::Reverse(cpu.cpu)));
+    let all = TotalStudy {
+        cpus: bounded(cpus.iter().map(|cpu| cpu.cpu)),
+        core_seconds,
+        count,
+        rate: RateInterval::of(count, core_seconds),
+        lost_share: (core_seconds > 0.0).then(|| (lost_s / core_seconds).min(1.0)),
+        length_ns_max: worst.and_then(|cpu| cpu.length_ns_max),
+        worst_cpu: worst.filter(|cpu| cpu.length_ns_max.is_some()).map(|cpu| cpu.cpu),
+        ..TotalStudy::default()
+    };
+    // Causes need no histogram.
+    let bare = |cpu: &JitterCpu| JitterCpu {
+        cpu: cpu.cpu,
+        runtime_ns: cpu.runtime_ns,
+        interruption_ns_total: cpu.interruption_ns_total,
+        ..JitterCpu::default()
+    };
+    let bare = JitterRecord {
+        cpus: record.cpus.iter().map(bare).collect(),
+        causes: record.causes.clone(),
+        ..JitterRecord::default()
+    };
+    let causes = study_with(&bare, context).unwrap_or_default();
+    JitterStudy { threshold_ns: record.threshold_ns, cpus, all, ..causes }
+}
+
+/// A set of CPUs whose numbers come from a document: what no host has is left out, so that the set stays small.
+pub fn bounded(cpus: impl Iterator<Item = CpuId>) -> CpuSet {
+    cpus.filter(|cpu| *cpu <= CPU_ID_MAX).collect()
+}
+
 /// One CPU's jitter in figures.
 #[derive(Debug)]
 pub struct CpuFigures<'a> {
     /// What was recorded.
     pub record: &'a JitterCpu,
+    /// What it says.
+    pub study: &'a CpuStudy,
     /// What the CPU is for.
     pub part: CpuPart,
-    /// Interruptions a second; none when it did not run.
-    pub rate: Option<RateInterval>,
-    /// Share of the time that interruptions took.
-    pub lost_percent: Option<f64>,
     /// The lengths, or why they can't be told.
     pub lengths: Result<Histogram<u64>, String>,
 }
@@ -72,31 +183,26 @@ pub struct CpuFigures<'a> {
 /// Below this many interruptions a rate is shown with its interval.
 pub const ROUGH_BELOW: u64 = 100;
 
-impl<'a> CpuFigures<'a> {
-    /// The figures of one CPU.
-    pub fn of(record: &'a JitterCpu, allocation: &Allocation) -> Self {
-        let runs = record.runtime_ns > 0;
-        Self {
-            record,
-            part: CpuPart::of(record.cpu, None, allocation),
-            rate: RateInterval::of(record.interruption_count, record.runtime_ns as f64 / 1e9),
-            lost_percent: runs
-                .then(|| record.interruption_ns_total as f64 * 100.0 / record.runtime_ns as f64),
-            lengths: lengths_of(record),
-        }
-    }
-
-    /// A percentile of the lengths, when the count carries it.
+impl CpuFigures<'_> {
+    /// A percentile over the interruptions, when the count carries it.
     pub fn percentile(&self, quantile: f64) -> Option<u64> {
-        let lengths = self.lengths.as_ref().ok()?;
-        carries_quantile(lengths.len(), quantile)
-            .then(|| lengths.value_at_quantile(quantile).min(self.record.interruption_ns_max))
+        percentile(&self.study.percentiles, quantile)
     }
 
-    /// The longest interruption; none when there was none.
-    pub fn longest(&self) -> Option<u64> {
-        (self.record.interruption_count > 0).then_some(self.record.interruption_ns_max)
+    /// A percentile over time, when the record carries it.
+    pub fn time_percentile(&self, quantile: f64) -> Option<u64> {
+        percentile(&self.study.time_percentiles, quantile)
     }
+
+    /// Share of the time that interruptions took.
+    pub fn lost_percent(&self) -> Option<f64> {
+        self.study.lost_share.map(|share| share * 100.0)
+    }
+}
+
+/// The percentile of a list that stands for a quantile.
+pub fn percentile(percentiles: &[Percentile], quantile: f64) -> Option<u64> {
+    percentiles.iter().find(|of| (of.quantile - quantile).abs() < 1e-9).map(|of| of.length_ns)
 }
 
 /// The lengths of one CPU. A histogram that does not hold what the record counts is told as damaged.
@@ -113,9 +219,42 @@ fn lengths_of(record: &JitterCpu) -> Result<Histogram<u64>, String> {
     }
 }
 
-/// The figures of every CPU, in the record's order.
-pub fn of_record<'a>(record: &'a JitterRecord, allocation: &Allocation) -> Vec<CpuFigures<'a>> {
-    record.cpus.iter().map(|cpu| CpuFigures::of(cpu, allocation)).collect()
+/// The sums over the CPUs meant for trading, or over all when none of those was measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Side {
+    /// Interruptions per second of each CPU.
+    pub rate: RateInterval,
+    /// Interruptions on any of them.
+    pub count: u64,
+    /// Share of their time that interruptions took.
+    pub lost_percent: f64,
+    /// How many they are.
+    pub cpu_count: usize,
+    /// Whether only CPUs chosen for isolation were looked at.
+    pub is_isolated: bool,
+}
+
+impl Side {
+    /// Sums up a record; `None` when nothing was sampled.
+    pub fn of(record: &JitterRecord, allocation: &Allocation) -> Option<Self> {
+        let is_isolated = has_isolated(record, allocation);
+        let chosen =
+            || record.cpus.iter().filter(|cpu| !is_isolated || allocation.isolated.contains(cpu.cpu));
+        let sum = |of: fn(&JitterCpu) -> u64| chosen().fold(0u64, |sum, cpu| sum.saturating_add(of(cpu)));
+        let runtime_s = sum(|cpu| cpu.runtime_ns) as f64 / 1e9;
+        let count = sum(|cpu| cpu.interruption_count);
+        Some(Self {
+            rate: RateInterval::of(count, runtime_s)?,
+            count,
+            lost_percent: (sum(|cpu| cpu.interruption_ns_total) as f64 / 1e7 / runtime_s).min(100.0),
+            cpu_count: chosen().count(),
+            is_isolated,
+        })
+    }
+}
+
+fn has_isolated(record: &JitterRecord, allocation: &Allocation) -> bool {
+    record.cpus.iter().any(|cpu| allocation.isolated.contains(cpu.cpu))
 }
 
 /// The longest interruption of a run, on the CPUs meant for trading when any of them was measured.
@@ -132,7 +271,7 @@ pub struct Longest {
 impl Longest {
     /// Looks through a record; none when no CPU was measured.
     pub fn of(record: &JitterRecord, allocation: &Allocation) -> Option<Self> {
-        let is_isolated = record.cpus.iter().any(|cpu| allocation.isolated.contains(cpu.cpu));
+        let is_isolated = has_isolated(record, allocation);
         let worst = record
             .cpus
             .iter()
@@ -141,18 +280,6 @@ impl Longest {
         let length_ns = (worst.interruption_count > 0).then_some(worst.interruption_ns_max);
         Some(Self { length_ns, cpu: worst.cpu, is_isolated })
     }
-}
-
-/// The longest interruptions over several CPUs, longest first.
-pub fn worst_of<'a>(
-    cpus: impl Iterator<Item = &'a JitterCpu>,
-    count_max: usize,
-) -> Vec<(CpuId, Interruption)> {
-    let mut all: Vec<(CpuId, Interruption)> =
-        cpus.flat_map(|cpu| cpu.worst.iter().map(|worst| (cpu.cpu, *worst))).collect();
-    all.sort_by_key(|(cpu, worst)| (std::cmp::Reverse(worst.length_ns), worst.at_ns, *cpu));
-    all.truncate(count_max);
-    all
 }
 
 #[cfg(test)]
@@ -172,25 +299,60 @@ mod tests {
         }
     }
 
+    fn jitter(cpus: Vec<JitterCpu>) -> JitterRecord {
+        JitterRecord { threshold_ns: 100, duration_ns: 1_000_000_000, cpus, ..JitterRecord::default() }
+    }
+
+    /// The figures of the first CPU of a record without a study of its own.
+    fn with_first<T>(record: &JitterRecord, look: impl Fn(&CpuFigures<'_>) -> T) -> T {
+        let study = study(record).unwrap_or_else(|_| without_lengths(record, None));
+        let jitter = Jitter { record, study: Cow::Owned(study) };
+        look(&jitter.cpus(&Allocation::default())[0])
+    }
+
     #[test]
     fn percentiles_stand_only_where_the_count_carries_them() {
         for (count, quantile, is_carried) in
             [(5, 0.5, false), (6, 0.5, true), (367, 0.99, false), (368, 0.99, true)]
         {
-            let record = cpu(count);
-            let figures = CpuFigures::of(&record, &Allocation::default());
-            assert_eq!(figures.percentile(quantile), is_carried.then_some(1_000), "{count} {quantile}");
+            let found = with_first(&jitter(vec![cpu(count)]), |figures| figures.percentile(quantile));
+            assert_eq!(found, is_carried.then_some(1_000), "{count} {quantile}");
         }
     }
 
     #[test]
-    fn a_damaged_histogram_gives_no_percentile() {
-        let record = JitterCpu { histogram: "x".into(), ..cpu(5_000) };
-        let figures = CpuFigures::of(&record, &Allocation::default());
-        assert_eq!((figures.percentile(0.5), figures.longest()), (None, Some(1_000)));
-        let record = JitterCpu { interruption_count: 4_999, ..cpu(5_000) };
-        let figures = CpuFigures::of(&record, &Allocation::default());
-        let error = figures.lengths.unwrap_err();
+    fn a_damaged_histogram_takes_no_more_than_its_percentiles() {
+        let damaged = JitterCpu { cpu: 1, histogram: "x".into(), ..cpu(5_000) };
+        let record = jitter(vec![damaged, JitterCpu { cpu: 2, ..cpu(4_000) }]);
+        let found = with_first(&record, |of| (of.percentile(0.5), of.study.length_ns_max, of.study.count));
+        assert_eq!(found, (None, Some(1_000), 5_000));
+        let study = without_lengths(&record, None);
+        assert_eq!(percentile(&study.cpus[1].percentiles, 0.5), Some(1_000), "the sound CPU keeps its own");
+        assert_eq!((study.all.count, study.all.worst_cpu, study.all.core_seconds), (9_000, Some(1), 2.0));
+        assert!(study.all.percentiles.is_empty());
+    }
+
+    #[test]
+    fn histograms_that_do_not_hold_the_count_are_told() {
+        let record = jitter(vec![JitterCpu { interruption_count: 4_999, ..cpu(5_000) }]);
+        let error = with_first(&record, |figures| figures.lengths.as_ref().err().cloned().unwrap());
         assert_eq!(error, "the record counts 4999 interruptions but its histogram holds 5000");
+    }
+
+    #[test]
+    fn a_study_of_another_record_is_not_believed() {
+        let record = jitter(vec![cpu(10)]);
+        let own = JitterStudy {
+            all: TotalStudy { core_seconds: 0.0, ..TotalStudy::default() },
+            ..study(&record).unwrap()
+        };
+        assert!(is_study_of(&own, &record));
+        assert!(!is_study_of(&own, &jitter(vec![cpu(11)])));
+        assert!(!is_study_of(&own, &jitter(vec![cpu(10), cpu(10)])));
+        let older = JitterStudy {
+            all: TotalStudy { core_seconds: 1.0, time_percentiles: Vec::new(), ..own.all.clone() },
+            ..own.clone()
+        };
+        assert!(!is_study_of(&older, &record), "an older version's lacks percentiles over time");
     }
 }

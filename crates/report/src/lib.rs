@@ -9,6 +9,8 @@
     reason = "texts are short and built once; a formatted piece reads better than a write that cannot fail"
 )]
 
+mod causes;
+mod comparison;
 mod figures;
 mod grouping;
 mod host_line;
@@ -17,11 +19,14 @@ mod shape;
 mod terminal;
 mod units;
 
-pub use html::html;
+pub use html::{comparison_html, html};
 pub use terminal::audit::{AuditTableOptions, audit_table, catalogue_table};
 pub use terminal::diff::host_diff_text;
 pub use terminal::explain::explain;
 pub use terminal::host::host_text;
+pub use terminal::jitter::{
+    JitterTextOptions, LiveCpu, LiveView, comparison_text, explain_text, gate_text, jitter_text, live_lines,
+};
 pub use terminal::summary::summary;
 
 use lowlat_model::result::ResultDocument;

@@ -159,6 +159,8 @@ fn the_page_works_in_a_browser() {
         return;
     };
     filters_and_theme(&driver);
+    links_open_folded_rows(&driver);
+    stays_alone_and_silent(&driver, &common::counted(), "counted.html");
     stays_alone_and_silent(&driver, &common::hostile(), "hostile.html");
     stays_alone_and_silent(&driver, &common::bare(), "bare.html");
 }
@@ -202,6 +204,27 @@ fn filters_and_theme(driver: &Driver) {
     let before = ground();
     driver.click("#theme");
     assert_ne!(ground(), before, "the theme button changes the colours");
+    assert_alone_and_silent(driver, &address);
+}
+
+/// A remedy's link opens the row of its setting, even when the filter hides it or it is folded away.
+fn links_open_folded_rows(driver: &Driver) {
+    let (_, address) = write_page("traced.html", &common::traced());
+    driver.post("/url", &json!({"url": address}));
+    driver.click(".chip[data-verdict=shadowed]");
+    // The bar at the top would lie over a link that is only just in sight.
+    driver.script("document.querySelector('.remedy a').scrollIntoView({block: 'center'})");
+    driver.click(".remedy a");
+    let is_open = "const row = document.getElementById(location.hash.slice(1)); \
+                   return row.open && row.checkVisibility() && row.textContent.includes('boot.nohz_full')";
+    assert_eq!(driver.script(is_open), true);
+    // A good row lies in a folded list.
+    driver.script("location.hash = document.querySelector('.rest .finding').id");
+    std::thread::sleep(Duration::from_millis(200));
+    assert_eq!(
+        driver.script("return document.getElementById(location.hash.slice(1)).checkVisibility()"),
+        true
+    );
     assert_alone_and_silent(driver, &address);
 }
 

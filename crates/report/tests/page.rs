@@ -63,6 +63,11 @@ fn pages() -> Vec<(&'static str, String)> {
         ("epyc", html(&common::epyc())),
         ("wide", html(&common::wide(&common::Shape::WIDE, "0-7", 3))),
         ("clusters", html(&common::wide(&common::Shape::CLUSTERS, "0-3", 3))),
+        ("traced", html(&common::traced())),
+        ("counted", html(&common::counted())),
+        ("quiet", html(&common::quiet())),
+        ("vast", html(&common::vast(300))),
+        ("comparison", lowlat_report::comparison_html(&common::comparison())),
         ("bare", html(&common::bare())),
         ("offline", html(&offline)),
         ("damaged histograms", html(&damaged)),
@@ -213,4 +218,107 @@ fn extreme_figures_and_a_lying_topology_give_a_page() {
     assert!(page.contains("Topology") && page.ends_with("</html>"));
     document.snapshot.topology.online = everything;
     assert!(html(&document).contains("shown in words only"));
+}
+
+/// The part of a page from one text to the next.
+fn between<'a>(page: &'a str, from: &str, to: &str) -> &'a str {
+    let start = page.find(from).unwrap_or_else(|| panic!("{from} is not in the page"));
+    page[start..].split(to).next().unwrap_or_default()
+}
+
+#[test]
+fn the_page_of_jitter_leads_with_what_was_measured() {
+    let order = |page: &str| {
+        let ids = ["summary", "jitter", "causes", "findings", "topology", "warnings"];
+        let mut places: Vec<(usize, &str)> =
+            ids.iter().filter_map(|id| Some((page.find(&format!("<section id=\"{id}\""))?, *id))).collect();
+        places.sort_unstable();
+        places.into_iter().map(|(_, id)| id).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(order(&html(&common::traced())), "summary jitter causes findings topology warnings");
+    assert_eq!(order(&html(&common::epyc())), "summary topology findings jitter warnings");
+    let page = html(&common::traced());
+    let hero = between(&page, "<section id=\"summary\"", "</section>");
+    for text in ["longest 1.28\u{a0}ms on CPU 5", "stress-ng (pid 4711) ran on CPU 5", "Largest cause"] {
+        assert!(hero.contains(text), "{text}");
+    }
+}
+
+#[test]
+fn every_cause_stands_with_its_remedy_and_a_link_to_its_setting() {
+    let document = common::traced();
+    let page = html(&document);
+    let causes = between(&page, "<section id=\"causes\"", "<section id=\"findings\"");
+    let text = causes.replace("&#39;", "'");
+    for study in &document.jitter_study.as_ref().unwrap().causes {
+        assert!(text.contains(&study.cause.label()), "{}", study.cause.label());
+        if let Some(remedy) = &study.remedy {
+            let action = remedy.action.replace('<', "&lt;").replace('>', "&gt;");
+            assert!(text.contains(&action), "{action}");
+        }
+    }
+    let link = between(causes, "which stops the tick of CPUs", "</a>");
+    let anchor = between(link, "<a href=\"#", "\">").trim_start_matches("<a href=\"#");
+    let row = between(&page, &format!("<details class=\"finding\" id=\"{anchor}\""), "</details>");
+    assert!(row.contains("<code>boot.nohz_full</code>"), "{row}");
+}
+
+#[test]
+fn the_longest_interruptions_open_to_their_timelines() {
+    let page = html(&common::traced());
+    let first = between(&page, "<details class=\"hit\" open>", "</details>");
+    for text in [
+        "1.28\u{a0}ms",
+        "class=\"chart flame\"",
+        "+141,300\u{a0}ns",
+        "work lru_add_drain_per_cpu",
+        "on 2 CPUs: 0,5",
+    ] {
+        assert!(first.contains(text), "{text}: {first}");
+    }
+    assert_eq!(page.matches("<details class=\"hit\" open>").count(), 1);
+    assert!(page.contains("Interruptions of several CPUs began within 1\u{a0}µs of each other 51 times."));
+    assert!(page.contains("Tracing adds 84.2\u{a0}ns to each event"));
+}
+
+#[test]
+fn stacks_and_shares_use_one_colour_for_each_family() {
+    let page = html(&common::traced());
+    let stacked = between(&page, "Causes per core", "The same as a table");
+    for class in ["f-timer", "f-device", "f-ipi", "f-softirq", "f-thread", "f-entry", "f-unexplained"] {
+        assert!(stacked.contains(&format!("<rect class=\"{class}\"")), "{class}");
+        assert!(page.contains(&format!(".{class} {{ --c:")), "{class} has a colour");
+    }
+}
+
+#[test]
+fn counters_are_not_shown_as_causes_of_single_interruptions() {
+    let page = html(&common::counted());
+    let causes = between(&page, "<section id=\"causes\"", "<section id=\"findings\"");
+    assert!(causes.contains("Counts only: no single interruption is attributed."));
+    assert!(causes.contains("tracefs is not mounted at /sys/kernel/tracing"));
+    assert!(!causes.contains("class=\"hit\"") && !causes.contains("Causes and remedies"));
+    assert!(page.contains("Longest on CPUs chosen for isolation"), "the longest stand without timelines");
+}
+
+#[test]
+fn the_page_of_a_thousand_cpus_is_bounded() {
+    let page = html(&common::vast(1_024));
+    assert!(page.len() < 2 << 20, "{} bytes", page.len());
+    assert!(page.contains("the 48 of 1,008 that lost most"));
+}
+
+#[test]
+fn nothing_is_divided_by_zero_when_causes_have_no_time() {
+    let mut document = common::traced();
+    let record = document.jitter.as_mut().unwrap();
+    record.cpus.iter_mut().for_each(|cpu| cpu.runtime_ns = 0);
+    for cpu in &mut record.causes.as_mut().unwrap().cpus {
+        cpu.totals.iter_mut().for_each(|total| total.ns_total = 0);
+        let steps = cpu.worst.iter_mut().flat_map(|of| &mut of.timeline);
+        steps.for_each(|step| (step.offset_ns, step.depth) = (i64::MIN, 255));
+        cpu.worst.iter_mut().for_each(|of| of.interruption.length_ns = 0);
+    }
+    let page = html(&common::with_study(document));
+    assert!(!page.contains("NaN") && !page.contains("=\"inf"));
 }

@@ -5,7 +5,8 @@ use crate::{
     host::{Host, HostArgs},
     output::{self, Exit},
     progress::Progress,
-    results::ResultFiles,
+    results::OutputFile,
+    signals,
 };
 use anyhow::Context;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
@@ -19,10 +20,7 @@ use lowlat_model::{
 };
 use std::{
     path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
 
@@ -73,8 +71,9 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = Arguments::from_arg_matches(matches)?;
     let started_at = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let clock = Instant::now();
-    let files = ResultFiles::prepare(&arguments.report, &arguments.result)?;
-    let stop = stop_on_signal()?;
+    let report = OutputFile::prepare(&arguments.report, "--report")?;
+    let result = OutputFile::prepare(&arguments.result, "--result")?;
+    let stop = signals::stop_flag()?;
     let progress = Progress::new();
 
     progress.say("reading the host");
@@ -100,10 +99,12 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         audit,
         jitter_study: jitter.as_ref().and_then(|record| jitter_study(record, &mut warnings)),
         jitter,
+        gate: None,
         readiness: Vec::new(),
         warnings,
     };
-    files.write(&lowlat_report::html(&document), &document)?;
+    result.write_json(&document)?;
+    report.write(lowlat_report::html(&document).as_bytes())?;
     if arguments.json {
         output::print_json(&document)?;
     } else {
@@ -154,18 +155,4 @@ fn measure(
 /// The study of the record; that it can't be made becomes a warning.
 fn jitter_study(record: &JitterRecord, warnings: &mut Vec<String>) -> Option<JitterStudy> {
     lowlat_model::jitter::study(record).map_err(|error| warnings.push(error.to_string())).ok()
-}
-
-/// A flag that SIGINT, SIGTERM and SIGHUP raise; a second signal ends the process at once.
-fn stop_on_signal() -> anyhow::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let raised = Arc::clone(&stop);
-    let on_signal = move || {
-        // Relaxed: a lone flag; the samplers' data reach us through their join.
-        if raised.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-    };
-    ctrlc::set_handler(on_signal).context("cannot catch Ctrl-C")?;
-    Ok(stop)
 }

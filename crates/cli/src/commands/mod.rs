@@ -5,6 +5,7 @@ mod audit;
 mod completions;
 mod cpus;
 mod host;
+mod jitter;
 mod man;
 
 use crate::output::Exit;
@@ -21,8 +22,15 @@ pub struct Subcommand {
 }
 
 /// Every subcommand in the order of the help.
-pub const COMMANDS: &[Subcommand] =
-    &[assess::COMMAND, host::COMMAND, audit::COMMAND, cpus::COMMAND, completions::COMMAND, man::COMMAND];
+pub const COMMANDS: &[Subcommand] = &[
+    assess::COMMAND,
+    host::COMMAND,
+    audit::COMMAND,
+    cpus::COMMAND,
+    jitter::COMMAND,
+    completions::COMMAND,
+    man::COMMAND,
+];
 
 /// The whole command line.
 pub fn cli() -> Command {

@@ -1,5 +1,6 @@
 //! Why a run can't be made, with what to do about it.
 
+use super::raw::RawError;
 use super::{options::DURATION_MAX, real_time::RealTime};
 use crate::{affinity::AffinityError, clock::ClockError};
 use lowlat_model::{CpuId, CpuSet, ListError};
@@ -144,6 +145,9 @@ pub enum JitterError {
         /// What the kernel said.
         source: io::Error,
     },
+    /// Raw files can't be written.
+    #[error(transparent)]
+    Raw(#[from] RawError),
     /// The collector can't be started.
     #[error("cannot start the thread that collects: {source}; raise the limit on threads")]
     Collector {

@@ -8,6 +8,7 @@ use crate::units::{clean, plural};
 use lowlat_model::catalogue::{Finding, Verdict};
 use lowlat_model::result::ResultDocument;
 use maud::{Markup, html};
+use std::collections::BTreeMap;
 
 /// Filter, head and rows.
 pub fn section(document: &ResultDocument) -> Markup {
@@ -34,6 +35,27 @@ pub fn section(document: &ResultDocument) -> Markup {
         }
     };
     page_section("findings", "Findings", &lead, &body)
+}
+
+/// Where on the page each setting stands, by its id.
+pub fn anchors(document: &ResultDocument) -> BTreeMap<&str, String> {
+    let groups = by_layer(document.audit.findings.iter());
+    let mut anchors = BTreeMap::new();
+    for (at, group) in groups.iter().enumerate() {
+        let (shown, rest) = parted(group);
+        for (letter, findings) in [('f', shown), ('r', rest)] {
+            for (place, finding) in findings.iter().enumerate() {
+                anchors.insert(finding.id.as_str(), format!("{letter}-{at}-{place}"));
+            }
+        }
+    }
+    anchors
+}
+
+/// The rows of a layer that are shown, and those that are folded away.
+fn parted<'a>(group: &LayerGroup<'a>) -> (Vec<&'a Finding>, Vec<&'a Finding>) {
+    let is_shown = |finding: &&Finding| finding.verdict.is_fault() || finding.verdict == Verdict::Unknown;
+    group.findings.iter().copied().partition(is_shown)
 }
 
 /// Shown by the script, because without it they would do nothing.
@@ -67,10 +89,8 @@ fn filters(document: &ResultDocument, groups: &[LayerGroup<'_>]) -> Markup {
 }
 
 fn layer(group: &LayerGroup<'_>, at: usize) -> Markup {
-    let is_open = |finding: &&&Finding| finding.verdict.is_fault() || finding.verdict == Verdict::Unknown;
     let title_id = format!("layer-{at}");
-    let (shown, rest): (Vec<&Finding>, Vec<&Finding>) =
-        group.findings.iter().copied().partition(|finding| is_open(&finding));
+    let (shown, rest) = parted(group);
     html! {
         section class="layer" data-layer=(clean(group.layer)) aria-labelledby=(title_id) {
             h3 id=(title_id) { (clean(layer_title(group.layer))) span class="count" { (counts(group)) } }

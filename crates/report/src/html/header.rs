@@ -1,35 +1,46 @@
 //! The head of the page: what host, and the verdict.
 
-use super::{facts, micro};
-use crate::figures::{Longest, ROUGH_BELOW};
+use super::{facts, micro, tile};
+use crate::causes::words::{self, interval};
+use crate::causes::{label, traced};
+use crate::figures::{Jitter, Longest, Side};
 use crate::grouping::Tally;
 use crate::host_line;
 use crate::terminal::summary::longest_sentence;
 use crate::units::{clean, duration, percent, plural, rate, span};
 use lowlat_model::catalogue::Verdict;
-use lowlat_model::jitter::{JitterCpu, JitterRecord};
+use lowlat_model::jitter::CauseSource;
 use lowlat_model::result::ResultDocument;
 use lowlat_model::snapshot::OriginKind;
-use lowlat_model::statistics::RateInterval;
 use maud::{Markup, html};
 
 /// Host, score, one-sentence verdict, tiles.
-pub fn section(document: &ResultDocument) -> Markup {
+pub fn section(document: &ResultDocument, jitter: Option<&Jitter<'_>>) -> Markup {
     let (title, cpus) = host_line::title_and_cpus(&document.snapshot);
     let tally = Tally::of(&document.audit);
+    let of_jitter = jitter.filter(|_| super::is_of_jitter(document));
+    let what = if of_jitter.is_some() { "Interruptions of user threads" } else { "Low-latency assessment" };
     html! {
         section id="summary" class="hero" aria-labelledby="summary-title" {
             div class="hero-top" {
                 div {
-                    p class="eyebrow" { "Low-latency assessment, profile " (document.audit.profile.name()) }
+                    p class="eyebrow" { (what) ", profile " (document.audit.profile.name()) }
                     h1 id="summary-title" { (clean(&title)) }
                     p class="sub" { (clean(&cpus.replace(" x ", " × "))) }
                     (host_facts(document))
                 }
-                (score(document))
+                @if of_jitter.is_none() { (score(document)) }
             }
-            (verdict(document, tally))
-            (tiles(document, tally))
+            @match of_jitter {
+                Some(jitter) => {
+                    (jitter_verdict(document, jitter))
+                    (jitter_tiles(document, jitter))
+                }
+                None => {
+                    (verdict(document, tally))
+                    (tiles(document, tally))
+                }
+            }
         }
     }
 }
@@ -90,6 +101,80 @@ fn verdict(document: &ResultDocument, tally: Tally) -> Markup {
             p class="note" { "The run was cut short; the page shows what was measured until then." }
         }
         @if !document.audit.findings.is_empty() { (verdict_bar(document)) }
+    }
+}
+
+/// What the run measured, where the time went, and whether the host was ready for it.
+fn jitter_verdict(document: &ResultDocument, jitter: &Jitter<'_>) -> Markup {
+    let causes = traced(jitter.record.causes.as_ref()).filter(|_| jitter.study.all.count > 0);
+    let open = words::not_ready(&document.readiness);
+    html! {
+        p class="verdict" {
+            (micro(&words::headline(document, jitter.record)))
+            @if !document.audit.findings.is_empty() {
+                " " a href="#findings" { (Tally::of(&document.audit).sentence(&document.audit)) }
+            }
+        }
+        @if document.is_interrupted {
+            p class="note" { "The run was cut short; the page shows what was measured until then." }
+        }
+        @if !open.is_empty() {
+            div class="note" {
+                p { b { (words::readiness_title(&document.readiness)) } }
+                ul class="sentences" { @for sentence in open { li { (clean(&sentence)) } } }
+            }
+        }
+        @if let Some(causes) = causes {
+            div class="verdicts" { (super::causes::shares_bar(causes)) }
+        }
+    }
+}
+
+/// Five figures of the run.
+fn jitter_tiles(document: &ResultDocument, jitter: &Jitter<'_>) -> Markup {
+    let record = jitter.record;
+    let none_looked = match record.causes.as_ref().map(|causes| causes.source) {
+        Some(CauseSource::Counters) => "counts only: no single interruption is attributed",
+        _ => "causes were not looked for",
+    };
+    let (named, named_note) = match &jitter.study.shares {
+        Some(_) if jitter.study.all.count == 0 => ("–".to_owned(), "there was no interruption".to_owned()),
+        Some(shares) => (
+            micro(&percent(shares.named * 100.0)),
+            format!(
+                "of the interruption time; {} unexplained, {} firmware or hypervisor",
+                percent(shares.unexplained * 100.0),
+                percent(shares.firmware_or_hypervisor * 100.0)
+            ),
+        ),
+        None => ("–".to_owned(), none_looked.to_owned()),
+    };
+    let (most, most_note) = match jitter.study.causes.first() {
+        Some(first) => (
+            micro(&percent(first.share * 100.0)),
+            match &first.remedy {
+                Some(remedy) if !remedy.setting.is_empty() => {
+                    format!("{}; see {}", label(&first.cause), remedy.setting)
+                }
+                _ => label(&first.cause),
+            },
+        ),
+        None => ("–".to_owned(), none_looked.to_owned()),
+    };
+    let measured = format!(
+        "for {}, gaps of {} or longer, counter {}",
+        span(record.duration_ns),
+        duration(record.threshold_ns),
+        clean(&record.counter)
+    );
+    html! {
+        div class="tiles" {
+            (longest_tile(document))
+            (rate_tile(document))
+            (tile("Named", &named, &named_note))
+            (tile("Largest cause", &most, &clean(&most_note)))
+            (tile("Measured", &plural(record.cpus.len(), "CPU"), &measured))
+        }
     }
 }
 
@@ -163,16 +248,6 @@ fn faults_tile(tally: Tally) -> Markup {
     }
 }
 
-fn tile(label: &str, value: &str, note: &str) -> Markup {
-    html! {
-        div class="tile" {
-            p class="tile-label" { (label) }
-            p class="tile-value" { (value) }
-            p class="tile-note" { (micro(note)) }
-        }
-    }
-}
-
 fn longest_tile(document: &ResultDocument) -> Markup {
     let Some(jitter) = &document.jitter else {
         return tile("Longest interruption", "–", "jitter was not measured");
@@ -192,43 +267,17 @@ fn longest_tile(document: &ResultDocument) -> Markup {
     }
 }
 
-/// The sums over the CPUs meant for trading, or over all when none of those was measured.
-struct Quiet {
-    rate: RateInterval,
-    interruptions: u64,
-    lost_percent: f64,
-    cpus: usize,
-}
-
 /// Interruptions a second on the CPUs meant for trading, each counted for itself.
 fn rate_tile(document: &ResultDocument) -> Markup {
     let label = "Interruptions per second";
-    let Some(quiet) = document.jitter.as_ref().and_then(|jitter| quiet(document, jitter)) else {
+    let Some(side) = document.jitter.as_ref().and_then(|jitter| Side::of(jitter, &document.allocation))
+    else {
         return tile(label, "–", "jitter was not measured");
     };
-    let interval = if quiet.interruptions < ROUGH_BELOW {
-        format!(" (95 % interval {} to {})", rate(quiet.rate.per_s_low), rate(quiet.rate.per_s_high))
-    } else {
-        String::new()
+    let cpus = match side.cpu_count {
+        1 => "on one CPU".to_owned(),
+        cpus => format!("on each of {cpus} CPUs"),
     };
-    let cpus =
-        if quiet.cpus == 1 { "on one CPU".to_owned() } else { format!("on each of {} CPUs", quiet.cpus) };
-    let lost = percent(quiet.lost_percent);
-    tile(label, &rate(quiet.rate.per_s), &format!("{cpus}{interval}; {lost} of the time"))
-}
-
-fn quiet(document: &ResultDocument, jitter: &JitterRecord) -> Option<Quiet> {
-    let is_isolated = |cpu: &&JitterCpu| document.allocation.isolated.contains(cpu.cpu);
-    let has_isolated = jitter.cpus.iter().any(|cpu| is_isolated(&cpu));
-    let chosen: Vec<&JitterCpu> =
-        jitter.cpus.iter().filter(|cpu| !has_isolated || is_isolated(cpu)).collect();
-    let sum = |of: fn(&JitterCpu) -> u64| chosen.iter().fold(0u64, |sum, cpu| sum.saturating_add(of(cpu)));
-    let runtime_s = sum(|cpu| cpu.runtime_ns) as f64 / 1e9;
-    let interruptions = sum(|cpu| cpu.interruption_count);
-    Some(Quiet {
-        rate: RateInterval::of(interruptions, runtime_s)?,
-        interruptions,
-        lost_percent: sum(|cpu| cpu.interruption_ns_total) as f64 / 1e7 / runtime_s,
-        cpus: chosen.len(),
-    })
+    let (interval, lost) = (interval(&side), percent(side.lost_percent));
+    tile(label, &rate(side.rate.per_s), &format!("{cpus}{interval}; {lost} of the time"))
 }

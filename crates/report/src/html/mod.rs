@@ -8,43 +8,44 @@
 //! it can hold control characters. The script and the style sheet are files of this crate.
 
 mod allocation;
-mod distribution;
+mod causes;
+mod comparison;
 mod environment;
 mod findings;
 mod footer;
 mod header;
-mod heat;
 mod jitter;
 mod picture;
 mod svg;
 mod topology;
 mod warnings;
 
+pub use comparison::comparison_html;
+
+use crate::figures::Jitter;
 use crate::host_line;
 use crate::units::clean;
 use lowlat_model::result::ResultDocument;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = include_str!("page.css");
+const CAUSES_STYLE: &str = include_str!("causes.css");
 const SCRIPT: &str = include_str!("page.js");
 /// Even if some text escaped its escaping, the page could load nothing.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; \
                       base-uri 'none'; form-action 'none'";
 
-/// The sections of the page: anchor and title.
-const SECTIONS: &[(&str, &str)] = &[
-    ("summary", "Summary"),
-    ("topology", "Topology"),
-    ("allocation", "Allocation"),
-    ("findings", "Findings"),
-    ("jitter", "Jitter"),
-    ("environment", "Environment"),
-    ("warnings", "Warnings"),
-];
+/// A section of the page: its anchor, its title in the bar, and itself.
+type Section = (&'static str, &'static str, Markup);
 
 /// The page of a result document.
 pub fn html(document: &ResultDocument) -> String {
     let (title, _) = host_line::title_and_cpus(&document.snapshot);
+    page(&title, &sections(document), &footer::footer(document))
+}
+
+/// A page of sections.
+fn page(title: &str, sections: &[Section], footer: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -53,22 +54,14 @@ pub fn html(document: &ResultDocument) -> String {
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta http-equiv="Content-Security-Policy" content=(POLICY);
                 meta name="color-scheme" content="light dark";
-                title { "lowlat: " (clean(&title)) }
+                title { "lowlat: " (clean(title)) }
                 link rel="icon" href="data:,";
-                style { (PreEscaped(STYLE)) }
+                style { (PreEscaped(STYLE)) (PreEscaped(CAUSES_STYLE)) }
             }
             body {
-                (bar())
-                main {
-                    (header::section(document))
-                    (topology::section(document))
-                    (allocation::section(document))
-                    (findings::section(document))
-                    (jitter::section(document))
-                    (environment::section(document))
-                    (warnings::section(document))
-                }
-                (footer::footer(document))
+                (bar(sections))
+                main { @for (_, _, section) in sections { (section) } }
+                (footer)
                 script { (PreEscaped(SCRIPT)) }
             }
         }
@@ -76,15 +69,41 @@ pub fn html(document: &ResultDocument) -> String {
     page.into_string()
 }
 
+/// The sections in their order. A page of `lowlat jitter` leads with what was measured, any other with the host.
+fn sections(document: &ResultDocument) -> Vec<Section> {
+    let jitter = Jitter::of(document);
+    let jitter = jitter.as_ref();
+    let mut measured = vec![("jitter", "Jitter", jitter::section(document, jitter))];
+    if causes::is_shown(jitter) {
+        measured.push(("causes", "Causes", causes::section(document, jitter)));
+    }
+    let host = vec![
+        ("topology", "Topology", topology::section(document)),
+        ("allocation", "Allocation", allocation::section(document)),
+    ];
+    let findings = vec![("findings", "Findings", findings::section(document))];
+    let mut sections = vec![("summary", "Summary", header::section(document, jitter))];
+    let parts = if is_of_jitter(document) { [measured, findings, host] } else { [host, findings, measured] };
+    sections.extend(parts.into_iter().flatten());
+    sections.push(("environment", "Environment", environment::section(document)));
+    sections.push(("warnings", "Warnings", warnings::section(document)));
+    sections
+}
+
+/// Whether the page is that of `lowlat jitter`.
+fn is_of_jitter(document: &ResultDocument) -> bool {
+    document.command.split_whitespace().next() == Some("jitter") && document.jitter.is_some()
+}
+
 /// The bar at the top: name, sections, theme.
-fn bar() -> Markup {
+fn bar(sections: &[Section]) -> Markup {
     html! {
-        a class="skip" href="#findings" { "Skip to the findings" }
+        @if let Some((id, title, _)) = sections.get(1) { a class="skip" href={ "#" (id) } { "Skip to " (title.to_lowercase()) } }
         div class="bar" {
             div class="bar-inner" {
                 span class="brand" { "lowlat" }
                 nav aria-label="Sections" {
-                    @for (id, title) in SECTIONS { a href={ "#" (id) } { (title) } }
+                    @for (id, title, _) in sections { a href={ "#" (id) } { (title) } }
                 }
                 button type="button" id="theme" class="quiet" hidden { "Dark" }
             }
@@ -127,6 +146,17 @@ fn micro(text: &str) -> String {
         };
     }
     out + rest
+}
+
+/// A figure with its label and a note.
+fn tile(label: &str, value: &str, note: &str) -> Markup {
+    html! {
+        div class="tile" {
+            p class="tile-label" { (label) }
+            p class="tile-value" { (value) }
+            p class="tile-note" { (micro(note)) }
+        }
+    }
 }
 
 /// Labelled facts; empty ones are left out.

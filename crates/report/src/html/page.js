@@ -1,5 +1,5 @@
 "use strict";
-// Adds the filter of the findings and the theme button. The page is whole without it.
+// Adds the filter of the findings, the theme button and links into folded rows. The page is whole without it.
 (() => {
   const byId = (id) => document.getElementById(id);
   const all = (selector, root = document) => Array.from(root.querySelectorAll(selector));
@@ -85,6 +85,23 @@
     bar.hidden = false;
   };
 
+  // A link to a row that is folded away or filtered out brings it back and opens it.
+  const reveal = () => {
+    const target = byId(decodeURIComponent(location.hash.slice(1)));
+    if (!target) return;
+    if (target.hidden) {
+      byId("filter-text").value = "";
+      byId("filter-layer").value = "";
+      all(".chip", byId("filters"))[0].click();
+    }
+    for (let at = target; at; at = at.parentElement) {
+      if (at.tagName === "DETAILS") at.open = true;
+    }
+    target.scrollIntoView();
+  };
+
   theme();
   filter();
+  window.addEventListener("hashchange", reveal);
+  reveal();
 })();

@@ -7,6 +7,7 @@ pub mod host;
 pub mod host_devices;
 pub mod host_kernel;
 pub mod host_tree;
+pub mod jitter;
 pub mod page;
 pub mod summary;
 
@@ -49,13 +50,17 @@ pub fn usable(width: usize) -> usize {
     width.max(WIDTH_MIN)
 }
 
-/// Lines of at most `width` characters, broken at spaces; a longer word is broken where the line ends.
+/// Units that stay on the line of their figure.
+const UNITS: [&str; 5] = ["ns", "us", "ms", "s", "%"];
+
+/// Lines of at most `width` characters, broken at spaces but not between a figure and its unit; a longer word is
+/// broken where the line ends.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let width = width.max(8);
     let mut lines: Vec<String> = Vec::new();
     let mut line = String::new();
     let mut length = 0;
-    for word in text.split_whitespace() {
+    for word in words(text) {
         let mut word: Vec<char> = word.chars().collect();
         if length > 0 && length + 1 + word.len() > width {
             lines.push(std::mem::take(&mut line));
@@ -79,6 +84,22 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
+/// The words of a text; a figure and its unit are one.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        let is_unit = UNITS.contains(&word.trim_end_matches([',', '.', ';', ':', ')', ']']));
+        match words.last_mut().filter(|last| is_unit && last.ends_with(|c: char| c.is_ascii_digit())) {
+            Some(figure) => {
+                figure.push(' ');
+                figure.push_str(word);
+            }
+            None => words.push(word.to_owned()),
+        }
+    }
+    words
+}
+
 /// Where to break a word that is longer than the line: behind the last comma or slash that fits, as CPU lists and
 /// paths read best.
 fn break_at(word: &[char], width: usize) -> usize {
@@ -87,6 +108,15 @@ fn break_at(word: &[char], width: usize) -> usize {
         Some(at) if at > width / 2 => at + 1,
         _ => fits.len().max(1),
     }
+}
+
+/// Text cut to a number of characters, with dots where something is missing.
+pub fn cut(text: &str, chars_max: usize) -> String {
+    if text.chars().count() <= chars_max {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(chars_max.saturating_sub(3)).collect();
+    format!("{}...", kept.trim_end())
 }
 
 /// Adds wrapped text, every line indented.
@@ -123,13 +153,22 @@ pub fn add_heading(out: &mut String, title: &str) {
 /// A table of columns parted by two spaces; the first row is its head. Columns named in `right` are set flush right.
 /// Cells are not wrapped: callers keep them short.
 pub fn columns(rows: &[Vec<String>], right: &[usize], indent: usize) -> String {
+    let mut out = String::new();
+    for (at, line) in column_lines(rows, right, indent).into_iter().enumerate() {
+        out.push_str(&if at == 0 { paint(DIM, &line) } else { line });
+        out.push('\n');
+    }
+    out
+}
+
+/// The lines of [`columns`] without colours.
+pub fn column_lines(rows: &[Vec<String>], right: &[usize], indent: usize) -> Vec<String> {
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width_of = |column: usize| {
         rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..count).map(width_of).collect();
-    let mut out = String::new();
-    for (at, row) in rows.iter().enumerate() {
+    let line = |row: &Vec<String>| {
         let mut line = " ".repeat(indent);
         for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
             let padding = " ".repeat(width.saturating_sub(cell.chars().count()));
@@ -140,11 +179,9 @@ pub fn columns(rows: &[Vec<String>], right: &[usize], indent: usize) -> String {
             line.push_str(&after);
             line.push_str("  ");
         }
-        let line = line.trim_end();
-        out.push_str(&if at == 0 { paint(DIM, line) } else { line.to_owned() });
-        out.push('\n');
-    }
-    out
+        line.trim_end().to_owned()
+    };
+    rows.iter().map(line).collect()
 }
 
 #[cfg(test)]
@@ -156,6 +193,7 @@ mod tests {
         assert_eq!(wrap("one two three four", 9), ["one two", "three", "four"]);
         assert_eq!(wrap("1-7,9-15,17-23,25-31", 12), ["1-7,9-15,", "17-23,25-31"]);
         assert_eq!(wrap("", 9), [""]);
+        assert_eq!(wrap("at most 1.28 ms, 5 of 10 s", 13), ["at most", "1.28 ms, 5 of", "10 s"]);
         assert_eq!(wrap("abcdefghijklmnopqrst", 8), ["abcdefgh", "ijklmnop", "qrst"]);
         for width in 0..40 {
             let lines = wrap("a bb cccc dddddddddddd,eeeeeeeee/ffffffffffffffff g", width);

@@ -4,7 +4,7 @@ use super::{
     BOLD, DIM, GREEN, RED, YELLOW, add_field, add_heading, add_wrapped, columns, paint, usable,
     verdict_style, wrap,
 };
-use crate::figures::{self, CpuFigures, Longest};
+use crate::figures::{CpuFigures, Jitter, Longest};
 use crate::grouping::Tally;
 use crate::host_line;
 use crate::units::{clean, count, duration, percent, plural, rate, span};
@@ -30,8 +30,8 @@ pub fn summary(document: &ResultDocument, width: usize) -> String {
     add_host(&mut out, document, width);
     add_verdict(&mut out, document, width);
     add_findings(&mut out, document, width);
-    if let Some(jitter) = &document.jitter {
-        add_jitter(&mut out, document, jitter, width);
+    if let Some(jitter) = Jitter::of(document) {
+        add_jitter(&mut out, document, &jitter, width);
     }
     add_warnings(&mut out, document, width);
     out
@@ -150,10 +150,10 @@ fn is_and_should(finding: &Finding) -> String {
     }
 }
 
-fn add_jitter(out: &mut String, document: &ResultDocument, jitter: &JitterRecord, width: usize) {
-    let all = figures::of_record(jitter, &document.allocation);
-    let threshold = duration(jitter.threshold_ns);
-    add_heading(out, &format!("Interruptions of {threshold} or longer in {}", span(jitter.duration_ns)));
+fn add_jitter(out: &mut String, document: &ResultDocument, jitter: &Jitter<'_>, width: usize) {
+    let all = jitter.cpus(&document.allocation);
+    let (threshold, run) = (duration(jitter.record.threshold_ns), span(jitter.record.duration_ns));
+    add_heading(out, &format!("Interruptions of {threshold} or longer in {run}"));
     let mut shown: Vec<&CpuFigures<'_>> = all.iter().collect();
     if shown.len() > CPUS_MAX {
         shown.sort_by_key(|cpu| (std::cmp::Reverse(cpu.record.interruption_ns_max), cpu.record.cpu));
@@ -181,15 +181,15 @@ fn jitter_table(cpus: &[&CpuFigures<'_>], width: usize) -> String {
             cpu.record.cpu.to_string(),
             cpu.part.word().to_owned(),
             count(cpu.record.interruption_count),
-            or_dash(cpu.rate.map(|r| rate(r.per_s))),
+            or_dash(cpu.study.rate.map(|r| rate(r.per_s))),
         ];
         if is_wide {
-            row.extend([or_dash(cpu.lost_percent.map(percent)), percentile(0.5), percentile(0.99)]);
+            row.extend([or_dash(cpu.lost_percent().map(percent)), percentile(0.5), percentile(0.99)]);
             row.push(percentile(0.999));
         } else {
             row.push(percentile(0.99));
         }
-        row.push(or_dash(cpu.longest().map(duration)));
+        row.push(or_dash(cpu.study.length_ns_max.map(duration)));
         rows.push(row);
     }
     columns(&rows, &[0, 2, 3, 4, 5, 6, 7, 8], 2)

@@ -6,13 +6,18 @@
     reason = "the numbers of hand-made hosts are small"
 )]
 
+mod causes;
 mod findings;
 mod host;
 mod jitter;
+mod study;
 
 pub use host::{Shape, host};
 
 use lowlat_model::audit::{Audit, Score};
+use lowlat_model::catalogue::Verdict;
+use lowlat_model::jitter::compare::{Comparison, compare_documents};
+use lowlat_model::jitter::{ReadinessPoint, ReadinessState};
 use lowlat_model::result::ResultDocument;
 use lowlat_model::{Allocation, CpuSet, HostSnapshot, Profile, Role};
 
@@ -30,6 +35,96 @@ pub fn epyc() -> ResultDocument {
     .to_vec();
     document.warnings = vec!["Read without root: 6 facts are denied. Run as root to see them.".into()];
     document
+}
+
+/// A run of `lowlat jitter` on every CPU of the same host, with causes from the kernel's trace.
+pub fn traced() -> ResultDocument {
+    let mut document = epyc();
+    document.command = "jitter".into();
+    document.warnings.clear();
+    document.readiness = readiness();
+    let busy = document.allocation.housekeeping.clone();
+    let record = document.jitter.as_mut().unwrap();
+    record.real_time = Some("SCHED_FIFO 10".into());
+    causes::add_to(record, |cpu| busy.contains(cpu));
+    with_study(document)
+}
+
+/// The same run where tracefs is not mounted.
+pub fn counted() -> ResultDocument {
+    let mut document = traced();
+    causes::counters_only(document.jitter.as_mut().unwrap());
+    with_study(document)
+}
+
+/// The stock host against the tuned one, on the CPUs that both runs measured.
+pub fn comparison() -> Comparison {
+    let mut tuned = quiet();
+    tuned.started_at = "2026-03-03T17:40:02Z".into();
+    let changed = ["sysctl.vm.stat_interval", "boot.nohz_full", "boot.rcu_nocbs"];
+    tuned.audit = traced().audit;
+    for finding in tuned.audit.findings.iter_mut().filter(|finding| changed.contains(&finding.id.as_str())) {
+        finding.verdict = Verdict::Good;
+        finding.observed.clone_from(&finding.wanted);
+    }
+    compare_documents(&[&traced()], &[&tuned]).unwrap()
+}
+
+/// Two isolated CPUs after tuning: four interruptions in ten minutes.
+pub fn quiet() -> ResultDocument {
+    let mut document = traced();
+    let record = document.jitter.as_mut().unwrap();
+    *record = jitter::quiet_record(&[6, 7], 610);
+    causes::add_to(record, |_| false);
+    record.causes.as_mut().unwrap().groups = None;
+    document.readiness.clear();
+    document.audit = audit(Vec::new());
+    with_study(document)
+}
+
+/// A host with more CPUs than anybody reads one by one, each with causes.
+pub fn vast(cpus: u32) -> ResultDocument {
+    let mut document = traced();
+    let record = document.jitter.as_mut().unwrap();
+    *record = jitter::record(&document.allocation, cpus, 5);
+    causes::add_to(record, |cpu| cpu % 64 == 0);
+    document.allocation.isolated = (0..cpus).filter(|cpu| cpu % 64 != 0).collect();
+    document.allocation.housekeeping = (0..cpus).filter(|cpu| cpu % 64 == 0).collect();
+    with_study(document)
+}
+
+/// The document with the study that lowlat puts beside the record.
+pub fn with_study(mut document: ResultDocument) -> ResultDocument {
+    document.jitter_study = study::of(&document);
+    document
+}
+
+fn readiness() -> Vec<ReadinessPoint> {
+    let point = |id: &str, state, observed: &str, action: &str, is_blocking| ReadinessPoint {
+        id: id.into(),
+        state,
+        observed: observed.into(),
+        action: action.into(),
+        is_blocking,
+    };
+    vec![
+        point("load", ReadinessState::Ready, "load average 0.12", "", false),
+        point("affinity", ReadinessState::Ready, "lowlat runs on CPUs 0,8", "", false),
+        point(
+            "busy_threads",
+            ReadinessState::NotReady,
+            "stress-ng (pid 4711) ran on CPU 5 for 96 % of the last second",
+            "stop it, or move it to the housekeeping CPUs 0,8: taskset -p -c 0,8 4711",
+            true,
+        ),
+        point(
+            "governor",
+            ReadinessState::NotKnown,
+            "the cpufreq directory may not be read",
+            "run as root",
+            false,
+        ),
+    ]
 }
 
 /// The same shape of document for another host, with jitter on every CPU.
@@ -78,6 +173,27 @@ pub fn hostile() -> ResultDocument {
             text.push_str(EVIL);
         }
     }
+    document.readiness = readiness();
+    for point in &mut document.readiness {
+        point.observed.push_str(EVIL);
+        point.action.push_str(EVIL);
+    }
+    let record = document.jitter.as_mut().unwrap();
+    causes::add_to(record, |_| true);
+    let causes = record.causes.as_mut().unwrap();
+    (causes.reason, causes.trace_clock) = (EVIL.into(), EVIL.into());
+    for cpu in &mut causes.cpus {
+        let totals = cpu.totals.iter_mut().map(|total| &mut total.cause);
+        let steps = cpu.worst.iter_mut().flat_map(|of| &mut of.timeline).map(|step| &mut step.cause);
+        totals.chain(steps).for_each(|cause| cause.name.push_str(EVIL));
+    }
+    let mut study = study::of(&document).unwrap();
+    for cause in &mut study.causes {
+        let remedy = cause.remedy.get_or_insert_default();
+        remedy.setting.push_str(EVIL);
+        remedy.action.push_str(EVIL);
+    }
+    document.jitter_study = Some(study);
     document.warnings.push(EVIL.to_owned());
     document.allocation.steps.push(EVIL.to_owned());
     EVIL.clone_into(&mut document.started_at);
@@ -107,6 +223,7 @@ fn document(snapshot: HostSnapshot, housekeeping: &str) -> ResultDocument {
         audit: Audit::default(),
         jitter: None,
         jitter_study: None,
+        gate: None,
         readiness: Vec::new(),
         warnings: Vec::new(),
     }

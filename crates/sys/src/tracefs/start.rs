@@ -96,6 +96,23 @@ impl Tracing {
         self.on.with(|file| write_whole(file, if is_on { "1" } else { "0" }))
     }
 
+    /// Switches one event, such as "sched/sched_switch", on or off. The kernel rewrites its code for it, which every
+    /// CPU notices.
+    ///
+    /// # Errors
+    /// [`TraceError`] when the kernel refuses.
+    pub fn set_event(&self, event: &str, is_on: bool) -> Result<(), TraceError> {
+        self.instance.write(&format!("events/{event}/enable"), if is_on { "1" } else { "0" })
+    }
+
+    /// Lets through only those of an event that fit the filter (kernel doc: events.rst, "Event filtering").
+    ///
+    /// # Errors
+    /// [`TraceError`] when the kernel refuses.
+    pub fn set_filter(&self, event: &str, filter: &str) -> Result<(), TraceError> {
+        self.instance.write(&format!("events/{event}/filter"), filter)
+    }
+
     /// Opens the buffer of each traced CPU, by rising number. Once only: two readers would share the events.
     ///
     /// # Errors

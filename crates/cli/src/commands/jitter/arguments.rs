@@ -38,8 +38,8 @@ pub struct Arguments {
     /// Show a document that was written before instead of measuring
     #[arg(long, value_name = "FILE", conflicts_with_all = ["cpus", "threshold", "fifo", "rr", "no_causes", "wait", "force", "raw"])]
     pub from: Option<PathBuf>,
-    /// Hold two documents against each other instead of measuring
-    #[arg(long, num_args = 2, value_names = ["BEFORE", "AFTER"], conflicts_with_all = ["from", "gate", "explain", "hlog"])]
+    /// Hold documents against each other instead of measuring; more pairs of them are pooled
+    #[arg(long, num_args = 2.., value_names = ["BEFORE", "AFTER"], conflicts_with_all = ["from", "gate", "explain", "hlog", "report", "raw"])]
     pub compare: Option<Vec<PathBuf>>,
     #[command(flatten)]
     pub host: HostArgs,

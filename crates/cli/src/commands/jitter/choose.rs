@@ -24,8 +24,9 @@ pub fn choose(named: Option<&CpuSet>, snapshot: &HostSnapshot) -> Chosen {
     let usable = affinity::settable(&isolated).unwrap_or_default();
     if !usable.is_empty() {
         let left = isolated.difference(&usable);
-        let note = (!left.is_empty())
-            .then(|| format!("{left:#}: isolated too, but outside of this process's cpuset, so not measured."));
+        let note = (!left.is_empty()).then(|| {
+            format!("{left:#}: isolated too, but outside of this process's cpuset, so not measured.")
+        });
         return Chosen { cpus: usable, is_isolated: true, note };
     }
     let allowed = snapshot.tasks.allowed_cpus.known().cloned();
@@ -43,7 +44,8 @@ pub fn choose(named: Option<&CpuSet>, snapshot: &HostSnapshot) -> Chosen {
 /// CPUs that the kernel keeps ordinary threads from: by isolcpus= or by an isolated cpuset partition.
 fn isolated_by_kernel(snapshot: &HostSnapshot) -> CpuSet {
     let mut isolated = snapshot.topology.isolated.known().cloned().unwrap_or_default();
-    let partitions = snapshot.services.cpuset_partitions.iter().filter(|partition| partition.state == "isolated");
+    let partitions =
+        snapshot.services.cpuset_partitions.iter().filter(|partition| partition.state == "isolated");
     isolated.extend(partitions.filter_map(|partition| partition.cpus.known()).flat_map(CpuSet::iter));
     isolated
 }

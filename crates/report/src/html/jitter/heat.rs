@@ -1,8 +1,8 @@
 //! The heat map: the longest interruption of each CPU in each second.
 
-use super::micro;
-use super::svg::px;
 use crate::figures::CpuFigures;
+use crate::html::micro;
+use crate::html::svg::px;
 use crate::units::{count, duration, plural};
 use lowlat_model::jitter::{JitterRecord, JitterSecond};
 use maud::{Markup, html};
@@ -13,6 +13,8 @@ const RIGHT: f64 = 24.0;
 const AXIS: f64 = 26.0;
 /// Columns that are drawn; a longer run puts several seconds into one.
 const COLUMNS_MAX: usize = 120;
+/// Rows that are drawn; of more CPUs those with the longest interruptions.
+const ROWS_MAX: usize = 256;
 /// Cells that carry a tooltip of their own; beyond it only rows do, so that the page stays small.
 const TOOLTIPS_MAX: usize = 4_000;
 /// Upper ends of the colour classes in ns; the last class is open.
@@ -26,7 +28,11 @@ pub fn caption(jitter: &JitterRecord) -> String {
     let per_column = bins.div_ceil(COLUMNS_MAX).max(1) as u64 * seconds_per_bin(jitter);
     let what =
         if per_column == 1 { "second".to_owned() } else { format!("span of {} seconds", count(per_column)) };
-    format!("The longest interruption of each CPU in each {what}.")
+    let which = match jitter.cpus.len() {
+        ..=ROWS_MAX => "each CPU".to_owned(),
+        _ => format!("each of the {ROWS_MAX} CPUs with the longest ones"),
+    };
+    format!("The longest interruption of {which} in each {what}.")
 }
 
 /// Whole seconds of one entry of the record's series.
@@ -65,6 +71,7 @@ pub fn draw(jitter: &JitterRecord, all: &[CpuFigures<'_>]) -> Markup {
     if bins == 0 {
         return html! { p class="empty" { "The record holds no seconds." } };
     }
+    let (all, _) = super::longest_of(all, ROWS_MAX);
     let per_column = bins.div_ceil(COLUMNS_MAX).max(1);
     let columns = bins.div_ceil(per_column);
     let row = match all.len() {
@@ -72,8 +79,7 @@ pub fn draw(jitter: &JitterRecord, all: &[CpuFigures<'_>]) -> Markup {
         9..=32 => 16.0,
         33..=64 => 11.0,
         65..=128 => 7.0,
-        129..=256 => 5.0,
-        _ => 3.0,
+        _ => 5.0,
     };
     let column = ((WIDTH - LEFT - RIGHT) / columns as f64).min(40.0);
     let seconds_each = per_column as u64 * seconds_per_bin(jitter);
@@ -98,8 +104,8 @@ fn line(grid: &Grid, cpu: &CpuFigures<'_>, at: usize) -> Markup {
     let top = grid.row * at as f64;
     let gap = if grid.row >= 7.0 { 1.0 } else { 0.0 };
     let cells = columns_of(&cpu.record.seconds, grid.per_column);
-    // Where rows are too low for a number each, every eighth or more has one.
-    let labelled = grid.row >= 11.0 || at.is_multiple_of(if grid.row >= 5.0 { 8 } else { 16 });
+    // Where rows are too low for a number each, every eighth has one.
+    let labelled = grid.row >= 11.0 || at.is_multiple_of(8);
     let title = format!("CPU {}, {}", cpu.record.cpu, cpu.part.word());
     html! {
         g {

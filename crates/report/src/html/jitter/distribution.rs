@@ -1,8 +1,8 @@
 //! The distribution chart: how many interruptions are at least this long, both axes logarithmic, a line per CPU.
 
-use super::micro;
-use super::svg::{LogScale, decade_above, decade_below, px};
 use crate::figures::{CpuFigures, CpuPart};
+use crate::html::micro;
+use crate::html::svg::{LogScale, decade_above, decade_below, px};
 use crate::units::{count, duration};
 use lowlat_model::jitter::JitterRecord;
 use maud::{Markup, html};
@@ -17,8 +17,22 @@ const BOTTOM: f64 = 46.0;
 const BASE: f64 = HEIGHT - BOTTOM;
 /// Height of the step from one interruption to none, which a logarithm has no place for.
 const LAST_STEP: f64 = 26.0;
+/// Lines that are drawn; of more CPUs those with the longest interruptions.
+const LINES_MAX: usize = 128;
 /// Labels nearer than this stand one above the other.
 const LABEL_WIDTH: f64 = 150.0;
+
+/// One sentence below the title.
+pub fn caption(cpu_count: usize) -> String {
+    let which = if cpu_count > LINES_MAX {
+        format!("one line for each of the {LINES_MAX} CPUs with the longest")
+    } else {
+        "one line per CPU".to_owned()
+    };
+    format!(
+        "Interruptions of at least this length, {which}; both axes are logarithmic. Further left and lower is quieter."
+    )
+}
 
 /// The chart, or a sentence when there is nothing to draw.
 pub fn draw(jitter: &JitterRecord, all: &[CpuFigures<'_>]) -> Markup {
@@ -33,7 +47,7 @@ pub fn draw(jitter: &JitterRecord, all: &[CpuFigures<'_>]) -> Markup {
     html! {
         svg class="chart" viewBox={ "0 0 " (px(WIDTH)) " " (px(HEIGHT)) } role="img" aria-label="Interruptions by length, one line per CPU; the table below holds the figures" {
             (axes(&x, &y))
-            @for cpu in all.iter().rev() { (line(cpu, jitter.threshold_ns, &x, &y)) }
+            @for cpu in super::longest_of(all, LINES_MAX).0.iter().rev() { (line(cpu, jitter.threshold_ns, &x, &y)) }
             (labels(all, &x))
         }
         ul class="legend" {
@@ -113,7 +127,7 @@ fn line(cpu: &CpuFigures<'_>, threshold_ns: u64, x: &LogScale, y: &LogScale) -> 
 /// Names the worst CPU of each part where its line ends.
 fn labels(all: &[CpuFigures<'_>], x: &LogScale) -> Markup {
     let worst_of = |part: CpuPart| {
-        let own = all.iter().filter(|cpu| cpu.part == part && cpu.longest().is_some());
+        let own = all.iter().filter(|cpu| cpu.part == part && cpu.study.length_ns_max.is_some());
         own.max_by_key(|cpu| (cpu.record.interruption_ns_max, std::cmp::Reverse(cpu.record.cpu)))
     };
     let mut placed: Vec<(f64, f64)> = Vec::new();

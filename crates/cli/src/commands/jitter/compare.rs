@@ -1,0 +1,34 @@
+//! Documents of runs before and after a change held against each other.
+
+use super::arguments::{Format, OutputArgs};
+use crate::{
+    documents,
+    output::{self, Exit},
+    results::OutputFile,
+};
+use anyhow::ensure;
+use lowlat_model::{jitter::compare::compare_documents, result::ResultDocument};
+use std::path::PathBuf;
+
+/// Compares documents given as before, after, before, after and so on.
+pub fn run(files: &[PathBuf], outputs: &OutputArgs) -> anyhow::Result<Exit> {
+    ensure!(
+        files.len() % 2 == 0,
+        "--compare takes documents in pairs, before and after: {} were given",
+        files.len()
+    );
+    let result = outputs.result.as_deref().map(|path| OutputFile::prepare(path, "--result")).transpose()?;
+    let documents: Vec<ResultDocument> =
+        files.iter().map(|file| documents::read(file)).collect::<anyhow::Result<_>>()?;
+    let side = |first: usize| documents.iter().skip(first).step_by(2).collect::<Vec<_>>();
+    let comparison = compare_documents(&side(0), &side(1))?;
+    if let Some(file) = &result {
+        file.write_json(&comparison)?;
+    }
+    match outputs.form() {
+        Format::Json => output::print_json(&comparison)?,
+        Format::Text => output::print(&lowlat_report::comparison_text(&comparison, output::width()))?,
+        Format::Sysjitter => anyhow::bail!("sysjitter has no format for comparisons; leave out --format"),
+    }
+    Ok(Exit::Clean)
+}

@@ -1,0 +1,83 @@
+//! The measurement itself, from the arguments to the document.
+
+use super::{
+    arguments::Arguments,
+    choose::{self, Chosen},
+    live::Live,
+    ready,
+};
+use crate::{host::Host, progress::Progress, signals};
+use jiff::Timestamp;
+use lowlat_measure::{
+    affinity,
+    jitter::{self, JitterError, JitterOptions, Observation, RealTime, RealTimePolicy},
+};
+use lowlat_model::{CpuSet, audit::Audit, result::ResultDocument};
+use std::{sync::atomic::Ordering, time::Instant};
+
+/// Reads the host, waits for quiet when asked to, measures.
+pub fn run(arguments: &Arguments) -> anyhow::Result<ResultDocument> {
+    let clock = Instant::now();
+    let progress = Progress::new();
+    progress.say("reading the host");
+    let host = arguments.host.read()?;
+    if !host.root.is_live() {
+        return Err(JitterError::NotLive { root: host.root.label().to_owned() }.into());
+    }
+    let audit = Audit::of(&host.context());
+    let chosen = choose::choose(arguments.cpus.as_ref(), &host.snapshot);
+    let options = options(arguments, &chosen)?;
+    step_aside(&chosen.cpus);
+    let stop = signals::stop_flag()?;
+    let readiness = ready::look(&arguments.readiness, &host, &chosen, &audit, &stop, &progress)?;
+    let observation = Observation { causes: !arguments.no_causes, raw: arguments.outputs.raw.clone() };
+    progress.say("calibrating");
+    progress.stand_still();
+    let live = Live::new(&progress);
+    let started_at = Timestamp::now();
+    let record = jitter::run_observed(&host.root, &options, &observation, &stop, &|now| live.show(now));
+    progress.finish();
+    let Host { snapshot, role, allocation, .. } = host;
+    Ok(ResultDocument {
+        document: ResultDocument::DOCUMENT.into(),
+        schema_version: ResultDocument::SCHEMA_VERSION,
+        lowlat_version: env!("CARGO_PKG_VERSION").into(),
+        command: "jitter".into(),
+        started_at: started_at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        elapsed_s: clock.elapsed().as_secs_f64(),
+        // Relaxed: set by the signal handler, read once all samplers have been joined.
+        is_interrupted: stop.load(Ordering::Relaxed),
+        role,
+        snapshot,
+        allocation,
+        audit,
+        jitter: Some(record?),
+        jitter_study: None,
+        gate: None,
+        readiness,
+        warnings: chosen.note.into_iter().collect(),
+    })
+}
+
+fn options(arguments: &Arguments, chosen: &Chosen) -> anyhow::Result<JitterOptions> {
+    let real_time = match (arguments.real_time.fifo, arguments.real_time.rr) {
+        (Some(priority), _) => Some((RealTimePolicy::Fifo, priority)),
+        (None, Some(priority)) => Some((RealTimePolicy::RoundRobin, priority)),
+        (None, None) => None,
+    };
+    let real_time = real_time.map(|(policy, priority)| RealTime { policy, priority });
+    Ok(JitterOptions {
+        threshold_ns: arguments.threshold,
+        real_time,
+        ..JitterOptions::new(chosen.cpus.clone(), arguments.duration)
+    })
+}
+
+/// Takes this thread, and those that it starts from now on, off the CPUs to be measured, when another is left.
+fn step_aside(measured: &CpuSet) {
+    let rest = affinity::current().map(|now| now.difference(measured)).unwrap_or_default();
+    if !rest.is_empty() {
+        // Where the kernel does not let us, the run itself says what that means.
+        let _ = affinity::pin_to(&rest);
+    }
+}

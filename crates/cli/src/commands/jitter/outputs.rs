@@ -1,0 +1,124 @@
+//! What comes out of a run: text, files, or lines for scripts.
+
+use super::arguments::{Format, OutputArgs};
+use crate::{output, results::OutputFile};
+use anyhow::Context;
+use jiff::Timestamp;
+use lowlat_model::{
+    hlog, jitter::JitterRecord, result::ResultDocument, statistics::carries_quantile, sysjitter,
+};
+use lowlat_report::{JitterTextOptions, explain_text, jitter_text};
+
+/// The highest percentile of sysjitter's summary.
+const SYSJITTER_QUANTILE_MAX: f64 = 0.999_99;
+
+/// The outputs that are wanted, their files tried.
+pub struct Outputs<'a> {
+    arguments: &'a OutputArgs,
+    hlog: Option<OutputFile>,
+    report: Option<OutputFile>,
+    result: Option<OutputFile>,
+}
+
+impl<'a> Outputs<'a> {
+    /// Tries the files before the run.
+    pub fn prepare(arguments: &'a OutputArgs) -> anyhow::Result<Self> {
+        let file = |path: &Option<std::path::PathBuf>, option: &str| {
+            path.as_deref().map(|path| OutputFile::prepare(path, option)).transpose()
+        };
+        Ok(Self {
+            arguments,
+            hlog: file(&arguments.hlog, "--hlog")?,
+            report: file(&arguments.report, "--report")?,
+            result: file(&arguments.result, "--result")?,
+        })
+    }
+
+    /// Writes everything.
+    pub fn write(&self, document: &ResultDocument) -> anyhow::Result<()> {
+        let record = document.jitter.as_ref().context("nothing was measured")?;
+        if let Some(file) = &self.result {
+            file.write_json(document)?;
+        }
+        if let Some(file) = &self.report {
+            file.write(lowlat_report::html(document).as_bytes())?;
+        }
+        if let Some(file) = &self.hlog {
+            file.write(hlog::of_jitter(record, started_ns(document))?.to_string().as_bytes())?;
+        }
+        self.print(document, record)?;
+        for file in [&self.result, &self.report, &self.hlog].into_iter().flatten() {
+            output::talk(&format!("written: {}", file.path().display()));
+        }
+        Ok(())
+    }
+
+    fn print(&self, document: &ResultDocument, record: &JitterRecord) -> anyhow::Result<()> {
+        match self.arguments.form() {
+            Format::Text => self.print_text(document),
+            Format::Json => {
+                self.talk_of_gate(document);
+                output::print_json(document)
+            }
+            Format::Sysjitter => {
+                self.talk_of_gate(document);
+                talk_of_percentiles(record);
+                for warning in document.warnings.iter().chain(&record.warnings) {
+                    output::talk(&format!("lowlat jitter: {warning}"));
+                }
+                output::print(&sysjitter::summary(record, self.arguments.verbose)?)
+            }
+        }
+    }
+
+    fn print_text(&self, document: &ResultDocument) -> anyhow::Result<()> {
+        let width = output::width();
+        if let Some(rank) = self.arguments.explain {
+            output::print(&explain_text(document, rank, None, width).map_err(anyhow::Error::msg)?)?;
+        } else {
+            output::print(&jitter_text(
+                document,
+                JitterTextOptions { show_all: self.arguments.verbose, width },
+            ))?;
+        }
+        self.talk_of_gate(document);
+        Ok(())
+    }
+
+    /// The limits that did not hold, row by row.
+    fn talk_of_gate(&self, document: &ResultDocument) {
+        let Some(gate) = &document.gate else { return };
+        if gate.is_held() {
+            output::talk(&format!("gate {}: held", gate.gate));
+        } else {
+            output::talk(&format!("gate {}: not held", gate.gate));
+        }
+        let is_worth_saying =
+            |row: &&lowlat_model::jitter::gate::GateRow| self.arguments.verbose || !row.note.is_empty();
+        let held = gate
+            .rows
+            .iter()
+            .filter(|row| row.verdict == lowlat_model::jitter::gate::Verdict::Held)
+            .filter(is_worth_saying);
+        for row in gate.failed().chain(held) {
+            output::talk(&format!("  {}", row.line()));
+        }
+    }
+}
+
+/// Scripts want every row that sysjitter prints; people should know which of them say little.
+fn talk_of_percentiles(record: &JitterRecord) {
+    let is_carried = |count: u64| carries_quantile(count, SYSJITTER_QUANTILE_MAX);
+    if record.cpus.iter().any(|cpu| !is_carried(cpu.interruption_count)) {
+        output::talk(
+            "lowlat jitter: sysjitter's format has percentiles up to int_99999 for any number of interruptions; with few \
+             of them they say no more than int_max",
+        );
+    }
+}
+
+/// When the run began, in nanoseconds since 1970; 0 when the document does not tell.
+fn started_ns(document: &ResultDocument) -> u64 {
+    let started: Option<Timestamp> = document.started_at.parse().ok();
+    started.and_then(|started| u64::try_from(started.as_nanosecond()).ok()).unwrap_or(0)
+}

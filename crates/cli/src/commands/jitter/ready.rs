@@ -1,0 +1,85 @@
+//! Whether the host is quiet enough to begin, and what to do when it is not.
+
+use super::{arguments::ReadinessArgs, choose::Chosen};
+use crate::{host::Host, progress::Progress};
+use anyhow::bail;
+use lowlat_measure::jitter::QuietWatch;
+use lowlat_model::{
+    audit::Audit,
+    jitter::{ReadinessPoint, ReadinessState, judge_readiness},
+};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Looks, or waits until the host is quiet. An isolated CPU is measured to prove that it is quiet, so there a host
+/// that is not ready stops the run unless it is forced; other CPUs are measured as they are.
+pub fn look(
+    arguments: &ReadinessArgs,
+    host: &Host,
+    chosen: &Chosen,
+    audit: &Audit,
+    stop: &AtomicBool,
+    progress: &Progress,
+) -> anyhow::Result<Vec<ReadinessPoint>> {
+    let watch = QuietWatch::new(&host.root, &chosen.cpus, &host.snapshot, &host.allocation, audit);
+    if arguments.wait {
+        let points = watch.wait(stop, &|points| progress.say(waiting_for(points)));
+        // Relaxed: a lone flag.
+        if stop.load(Ordering::Relaxed) {
+            bail!("interrupted while waiting: {}", waiting_for(&points));
+        }
+        return Ok(points);
+    }
+    progress.say("looking whether the host is quiet");
+    let points = judge_readiness(&watch.look());
+    if chosen.is_isolated && !arguments.force && points.iter().any(ReadinessPoint::blocks) {
+        let rows: Vec<String> = points.iter().filter(|point| point.blocks()).map(row).collect();
+        bail!(
+            "the host is not quiet, so what is measured now says little of its isolated CPUs\n{}\nWait for quiet with \
+             --wait, or measure all the same with --force.",
+            rows.join("\n")
+        );
+    }
+    Ok(points)
+}
+
+fn row(point: &ReadinessPoint) -> String {
+    let action = if point.action.is_empty() { String::new() } else { format!("; {}", point.action) };
+    format!("  {}: {}{action}", point.id, point.observed)
+}
+
+fn waiting_for(points: &[ReadinessPoint]) -> String {
+    let open: Vec<String> = points
+        .iter()
+        .filter(|point| point.is_blocking && point.state == ReadinessState::NotReady)
+        .map(|point| format!("{} ({})", point.id, point.observed))
+        .collect();
+    if open.is_empty() {
+        "the host is quiet".to_owned()
+    } else {
+        format!("waiting for quiet: {}", open.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_waited_for_is_named() {
+        let point = |id: &str, state, is_blocking| ReadinessPoint {
+            id: id.into(),
+            state,
+            observed: "0.50".into(),
+            action: "wait".into(),
+            is_blocking,
+        };
+        let points = [
+            point("load", ReadinessState::NotReady, true),
+            point("governor", ReadinessState::NotReady, false),
+            point("swap", ReadinessState::Ready, true),
+        ];
+        assert_eq!(waiting_for(&points), "waiting for quiet: load (0.50)");
+        assert_eq!(waiting_for(&points[1..]), "the host is quiet");
+        assert_eq!(row(&points[0]), "  load: 0.50; wait");
+    }
+}

@@ -1,0 +1,127 @@
+//! A run that is looked at from beside: every interruption held against the kernel's trace, and streamed to disk.
+//!
+//! Ladder: a trace of each measured CPU; where there can be none, what the kernel's counters say ran there.
+
+mod observer;
+mod setup;
+mod trace_clock;
+mod trace_reader;
+
+use super::{
+    JitterError, JitterOptions, JitterProgress,
+    counters::{Counters, SmiCounts},
+    raw::RawFiles,
+    run::{run, run_beside},
+};
+use crate::clock::{self, TickScale};
+use lowlat_model::{
+    CpuId, Reading,
+    jitter::{CauseSource, CpuCauses, JitterCauses, JitterRecord},
+};
+use lowlat_sys::Root;
+use observer::Observer;
+use setup::Setup;
+use std::{path::PathBuf, sync::atomic::AtomicBool};
+
+/// What to look at besides the lengths of interruptions.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Observation {
+    /// Whether to look for causes.
+    pub causes: bool,
+    /// Where to write every interruption: the prefix of sysjitter's raw files.
+    pub raw: Option<PathBuf>,
+}
+
+/// Measures as [`run`] does, and finds out the causes.
+///
+/// What keeps causes from being found never keeps the run from being made: the record says which source they come
+/// from and why not from a better one, and its warnings say what was lost.
+///
+/// # Errors
+/// [`JitterError`] when the run can't be made; nothing was measured then.
+pub fn run_observed(
+    root: &Root,
+    options: &JitterOptions,
+    observation: &Observation,
+    stop: &AtomicBool,
+    progress: &(dyn Fn(&JitterProgress) + Sync),
+) -> Result<JitterRecord, JitterError> {
+    options.check(root)?;
+    let raw = observation.raw.as_ref().map(|prefix| RawFiles::create(prefix, &options.cpus)).transpose()?;
+    if !observation.causes {
+        return run_with_raw(root, options, stop, progress, raw);
+    }
+    let (kind, _) = clock::choose(root);
+    let hz = clock::frequency_of(kind, root)?.hz;
+    let mut notes = Vec::new();
+    let setup = Setup::make(root, options, kind, hz, &mut notes);
+    let (setup, reason) = match setup {
+        Ok(setup) => (Some(setup), String::new()),
+        Err(reason) => (None, reason),
+    };
+    let cost = setup.as_ref().and_then(|setup| setup.cost);
+    let before = (Counters::read(root, &options.cpus), SmiCounts::read(root, &options.cpus));
+    let mut observer = Observer::new(root, options, raw, setup);
+    let record = run_beside(root, options, stop, progress, &mut observer);
+    let (raw, trace) = observer.into_parts();
+    let mut record = match record {
+        Ok(record) => record,
+        Err(error) => {
+            if let Some(raw) = raw {
+                raw.discard();
+            }
+            return Err(error);
+        }
+    };
+    let counters = before.0.until(&Counters::read(root, &options.cpus), &options.cpus);
+    let smi_after = SmiCounts::read(root, &options.cpus);
+    notes.extend(counters.doubts.iter().cloned());
+    let mut causes = match trace {
+        Some(trace) => trace.into_causes(&record, TickScale::new(hz), &mut notes),
+        None => {
+            JitterCauses { source: CauseSource::Counters, cpus: bare(&record), ..JitterCauses::default() }
+        }
+    };
+    (causes.reason, causes.cost) = (reason, cost);
+    for cpu in &mut causes.cpus {
+        cpu.counters = counters.of(cpu.cpu);
+        cpu.smi_count = before.1.count_until(&smi_after, cpu.cpu);
+        if matches!(cpu.smi_count, Reading::Known(count) if count > 0) {
+            cpu.blame_firmware();
+        }
+        notes.extend(counters.contradictions(cpu.cpu, &cpu.totals));
+    }
+    record.causes = Some(causes);
+    if let Some(raw) = raw {
+        notes.extend(raw.convert(&record));
+    }
+    record.warnings.extend(notes);
+    Ok(record)
+}
+
+fn run_with_raw(
+    root: &Root,
+    options: &JitterOptions,
+    stop: &AtomicBool,
+    progress: &(dyn Fn(&JitterProgress) + Sync),
+    raw: Option<RawFiles>,
+) -> Result<JitterRecord, JitterError> {
+    let Some(mut raw) = raw else { return run(root, options, stop, progress) };
+    match run_beside(root, options, stop, progress, &mut raw) {
+        Ok(mut record) => {
+            let warnings = raw.convert(&record);
+            record.warnings.extend(warnings);
+            Ok(record)
+        }
+        Err(error) => {
+            raw.discard();
+            Err(error)
+        }
+    }
+}
+
+/// The measured CPUs without any cause.
+fn bare(record: &JitterRecord) -> Vec<CpuCauses> {
+    let bare = |cpu: CpuId| CpuCauses { cpu, ..CpuCauses::default() };
+    record.cpus.iter().map(|cpu| bare(cpu.cpu)).collect()
+}

@@ -1,0 +1,72 @@
+//! What runs beside the samplers: it takes every interruption out of the rings, once.
+
+use super::{setup::Setup, trace_reader::TraceReader};
+use crate::jitter::{Companion, JitterOptions, Lane, RawFiles, Started, ring::CAPACITY_MAX};
+use lowlat_sys::Root;
+
+/// Streams interruptions to disk and holds them against the trace, whichever is wanted.
+#[derive(Debug)]
+pub struct Observer<'a> {
+    root: &'a Root,
+    options: &'a JitterOptions,
+    raw: Option<RawFiles>,
+    setup: Option<Setup>,
+    trace: Option<TraceReader>,
+    /// One CPU's interruptions of one round.
+    spans: Vec<(u64, u64)>,
+}
+
+impl<'a> Observer<'a> {
+    /// An observer with its memory reserved.
+    pub fn new(
+        root: &'a Root,
+        options: &'a JitterOptions,
+        raw: Option<RawFiles>,
+        setup: Option<Setup>,
+    ) -> Self {
+        let spans = Vec::with_capacity(CAPACITY_MAX);
+        Self { root, options, raw, setup, trace: None, spans }
+    }
+
+    /// What it has got; no reader when there was no trace or the run did not begin.
+    pub fn into_parts(self) -> (Option<RawFiles>, Option<TraceReader>) {
+        (self.raw, self.trace)
+    }
+}
+
+impl Companion for Observer<'_> {
+    fn start(&mut self, _: &Started, lanes: &[Lane]) {
+        let setup = self.setup.take();
+        self.trace = setup.map(|setup| TraceReader::start(setup, self.root, self.options, lanes));
+    }
+
+    fn collect(&mut self, epoch: u64, lanes: &mut [Lane]) {
+        for (place, lane) in lanes.iter_mut().enumerate() {
+            self.spans.clear();
+            let (spans, raw) = (&mut self.spans, &mut self.raw);
+            // Before the ring is read: what ends later may not be in it.
+            let looked_at = self.trace.as_ref().map_or(0, TraceReader::now);
+            lane.ring.drain(|before, now| {
+                if let Some(raw) = raw {
+                    raw.push(place, before, now);
+                }
+                spans.push((before, now));
+            });
+            if let Some(trace) = &mut self.trace {
+                trace.take(epoch, place, lane, spans, looked_at);
+            }
+        }
+        if let Some(trace) = &mut self.trace {
+            trace.end_round();
+        }
+    }
+
+    fn finish(&mut self, lanes: &[Lane]) {
+        if let Some(raw) = &mut self.raw {
+            raw.complete(lanes);
+        }
+        if let Some(trace) = &mut self.trace {
+            trace.stop();
+        }
+    }
+}

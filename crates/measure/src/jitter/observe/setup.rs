@@ -1,0 +1,112 @@
+//! A trace made ready before the samplers begin: all that disturbs CPUs happens here.
+
+use super::trace_clock::StampClock;
+use crate::{
+    clock::CounterKind,
+    jitter::{JitterOptions, cost::tracing_cost},
+};
+use lowlat_model::{CpuSet, jitter::TracingCost};
+use lowlat_sys::{
+    Root,
+    tracefs::{CpuPipe, TraceOptions, Tracefs, Tracing, remove_leftovers},
+};
+use std::sync::Arc;
+
+/// Buffer of each traced CPU, where memory allows: at 32 bytes an event, half a second of a CPU with half a million
+/// events a second.
+const BUFFER_KB: u64 = 8 << 10;
+/// Share of the host's memory that all buffers together may take.
+const MEMORY_SHARE: u64 = 64;
+/// At least as much, since a new instance takes 1,408 KiB for each CPU before it can be made smaller.
+const MEMORY_KB_MIN: u64 = 64 << 10;
+
+/// A trace that is ready to begin.
+#[derive(Debug)]
+pub struct Setup {
+    pub tracing: Tracing,
+    pub pipes: Vec<CpuPipe>,
+    pub clock: StampClock,
+    pub hz: u64,
+    pub cost: Option<TracingCost>,
+}
+
+impl Setup {
+    /// Makes it, its recording still off. `notes` gets what the user should know.
+    ///
+    /// # Errors
+    /// A sentence that says why there can be no trace, with the next step.
+    pub fn make(
+        root: &Root,
+        options: &JitterOptions,
+        kind: CounterKind,
+        hz: u64,
+        notes: &mut Vec<String>,
+    ) -> Result<Self, String> {
+        let tracefs = Arc::new(Tracefs::find().map_err(|error| error.to_string())?);
+        for leftover in remove_leftovers(&tracefs) {
+            notes.push(match leftover.problem {
+                None => format!("The trace {} of a lowlat that was killed was removed.", leftover.name),
+                Some(problem) => {
+                    format!(
+                        "The trace {} of a lowlat that was killed is still there: {problem}.",
+                        leftover.name
+                    )
+                }
+            });
+        }
+        let clock = StampClock::new(kind, hz);
+        let wanted = TraceOptions {
+            cpus: options.cpus.clone(),
+            buffer_kb_per_cpu: BUFFER_KB,
+            memory_kb_max: memory_kb_max(root, &options.cpus),
+            clock: clock.trace_clock(),
+        };
+        let tracing = Tracing::start(&tracefs, &wanted).map_err(|error| error.to_string())?;
+        let mut pipes = tracing.pipes().map_err(|error| error.to_string())?;
+        notes.extend(tracing.facts().iter().map(|fact| {
+            format!("Another tracer is at work, and takes time on every CPU that it traces: {fact}.")
+        }));
+        notes.extend(
+            tracing.problems().iter().map(|problem| format!("The trace lacks something: {problem}.")),
+        );
+        let cost = cost(&tracing, &options.cpus, &mut pipes, notes);
+        Ok(Self { tracing, pipes, clock, hz, cost })
+    }
+}
+
+/// A share of the memory, but enough to begin with.
+fn memory_kb_max(root: &Root, cpus: &CpuSet) -> u64 {
+    let total_kb = root.read("/proc/meminfo").into_known().and_then(|text| {
+        let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+        line.split_whitespace().next()?.parse::<u64>().ok()
+    });
+    let per_cpu_kb = 2 << 10;
+    let enough = MEMORY_KB_MIN.max(cpus.len() as u64 * per_cpu_kb);
+    total_kb.map_or(enough, |total_kb| (total_kb / MEMORY_SHARE).max(enough))
+}
+
+/// What an event costs on the first measured CPU, where it counts. What the trial leaves in the buffers is thrown
+/// away.
+fn cost(
+    tracing: &Tracing,
+    cpus: &CpuSet,
+    pipes: &mut [CpuPipe],
+    notes: &mut Vec<String>,
+) -> Option<TracingCost> {
+    const EVENT: &str = "sched/sched_switch";
+    let cpu = cpus.iter().next()?;
+    // Failing to switch shows as no difference between the rounds.
+    let _ = tracing.set_on(true);
+    let cost = tracing_cost(cpu, |is_on| {
+        let _ = tracing.set_event(EVENT, is_on);
+    });
+    let _ = tracing.set_on(false);
+    if let Err(error) = tracing.set_event(EVENT, true) {
+        notes.push(format!("Switches of threads are not traced: {error}."));
+    }
+    for pipe in pipes {
+        // What can't be read now shows again when it matters.
+        let _ = pipe.drain_raw(|_| true);
+    }
+    cost.map_err(|error| notes.push(format!("What tracing costs was not measured: {error}."))).ok()
+}

@@ -1,0 +1,317 @@
+//! Reads the trace of each measured CPU and attributes its interruptions, round by round.
+
+use super::{setup::Setup, trace_clock::StampClock};
+use crate::{
+    clock::TickScale,
+    jitter::{JitterOptions, Lane, windows::Windows},
+};
+use lowlat_model::{
+    CpuId, CpuSet,
+    jitter::{
+        CauseSource, CpuCauses, JitterCauses, JitterRecord,
+        attribution::{AttributionPlan, CauseNames, CpuAttributor, EVENTS_MAX, GroupFinder, GroupPlan, Hit},
+    },
+    trace::{Decoder, TraceEvent, TraceNames},
+};
+use lowlat_sys::{
+    Root,
+    tracefs::{CpuPipe, Tracing, function_names},
+};
+use std::collections::BTreeSet;
+
+/// By how much an event may lie outside of its interruption: the length of a recording with cold caches, during which
+/// one can begin unseen.
+const SLACK_NS: u64 = 2_000;
+/// How near to each other interruptions of several CPUs begin to count as one.
+const GROUP_NS: u64 = 1_000;
+/// How long an interruption may be under way when the queue of its events gets full: the earlier ones are let go then.
+const UNDER_WAY_NS: u64 = 1_000_000_000;
+/// Length of a window in which steal time moved or did not.
+const WINDOW_NS: u64 = 1_000_000_000;
+/// Sub-buffers of one CPU that are read in a round; what is left waits for the next, so that a flood on one CPU
+/// can't keep the others from being read.
+const PAGES_PER_ROUND: u32 = 8_192;
+/// Events that are decoded before they are attributed.
+const EVENTS_AT_ONCE: usize = 16_384;
+
+/// The trace of a run under way.
+#[derive(Debug)]
+pub struct TraceReader {
+    tracing: Tracing,
+    pipes: Vec<CpuPipe>,
+    decoder: Decoder,
+    clock: StampClock,
+    scale: TickScale,
+    windows: Windows,
+    /// Once the run has an epoch.
+    cpus: Vec<OneCpu>,
+    plans: Vec<AttributionPlan>,
+    groups: Option<GroupFinder>,
+    events: Vec<TraceEvent>,
+    window_began: u64,
+    epoch: u64,
+    problems: Vec<String>,
+    own_tids: BTreeSet<i32>,
+}
+
+#[derive(Debug)]
+struct OneCpu {
+    attributor: CpuAttributor,
+    /// Where its last interruption ended.
+    reached: u64,
+    ring_lost: u64,
+    /// Whether its pipe can't be read any more.
+    is_broken: bool,
+}
+
+impl TraceReader {
+    /// Begins to record. Called before the samplers begin.
+    pub fn start(setup: Setup, root: &Root, options: &JitterOptions, lanes: &[Lane]) -> Self {
+        let Setup { tracing, pipes, clock, hz, .. } = setup;
+        let scale = TickScale::new(hz);
+        let own_tids = own_threads(root);
+        let plan = |lane: &Lane| AttributionPlan {
+            cpu: lane.cpu,
+            sampler_tid: lane.thread_id,
+            own_tids: own_tids.iter().copied().filter(|tid| *tid != lane.thread_id).collect(),
+            hz,
+            epoch_ticks: 0,
+            slack_ticks: scale.ticks(SLACK_NS),
+            worst_count: options.worst_count,
+            first_count: options.first_count,
+            events_max: EVENTS_MAX,
+        };
+        let mut reader = Self {
+            decoder: tracing.decoder(clock.map()),
+            windows: Windows::new(root, &options.cpus),
+            cpus: Vec::with_capacity(lanes.len()),
+            plans: lanes.iter().map(plan).collect(),
+            groups: None,
+            events: Vec::with_capacity(EVENTS_AT_ONCE),
+            window_began: 0,
+            epoch: 0,
+            problems: Vec::new(),
+            own_tids,
+            tracing,
+            pipes,
+            clock,
+            scale,
+        };
+        reader.filter_page_faults(lanes);
+        if let Err(error) = reader.tracing.set_on(true) {
+            reader.problems.push(format!("The trace could not be switched on ({error}): no cause is known."));
+        }
+        reader
+    }
+
+    /// Page faults of other threads are no interruptions of their own, and would flood the buffer.
+    fn filter_page_faults(&mut self, lanes: &[Lane]) {
+        let tids = lanes.iter().map(|lane| lane.thread_id);
+        let (Some(lowest), Some(highest)) = (tids.clone().min(), tids.max()) else { return };
+        let filter = format!("common_pid >= {lowest} && common_pid <= {highest}");
+        for event in ["exceptions/page_fault_user", "exceptions/page_fault_kernel"] {
+            // A kernel without the event has no filter for it; one that refuses it traces more than needed.
+            let _ = self.tracing.set_filter(event, &filter);
+        }
+    }
+
+    /// The samplers' counter now.
+    pub fn now(&self) -> u64 {
+        self.clock.now()
+    }
+
+    /// The first round of a run: from here on moments count from `epoch`.
+    fn begin(&mut self, epoch: u64) {
+        (self.epoch, self.window_began) = (epoch, epoch);
+        let cpus: CpuSet = self.plans.iter().map(|plan| plan.cpu).collect();
+        if cpus.len() > 1 {
+            self.groups = Some(GroupFinder::new(&GroupPlan {
+                cpus,
+                hz: self.scale.hz(),
+                epoch_ticks: epoch,
+                window_ticks: self.scale.ticks(GROUP_NS),
+            }));
+        }
+        self.cpus.extend(self.plans.drain(..).map(|plan| OneCpu {
+            attributor: CpuAttributor::new(AttributionPlan { epoch_ticks: epoch, ..plan }),
+            reached: epoch,
+            ring_lost: 0,
+            is_broken: false,
+        }));
+    }
+
+    /// Attributes the interruptions of one CPU that came since the last round. `looked_at`: the counter before they
+    /// were taken out of the ring.
+    ///
+    /// The events of an interruption lie in the buffer before its sampler can have put it into the ring, so what is
+    /// read of the trace after the ring holds all of them.
+    pub fn take(&mut self, epoch: u64, place: usize, lane: &Lane, spans: &[(u64, u64)], looked_at: u64) {
+        if self.cpus.is_empty() {
+            self.begin(epoch);
+        }
+        let slack = self.scale.ticks(SLACK_NS);
+        let mut next = spans.iter().copied().peekable();
+        let mut pages = 0;
+        loop {
+            let is_last = self.read(place, &mut pages);
+            let Some(one) = self.cpus.get_mut(place) else { return };
+            one.attributor.push_events(&self.events);
+            let seen_until = self.events.last().map_or(0, |event| event.ticks);
+            while let Some((before, now)) =
+                next.next_if(|(_, now)| is_last || now.saturating_add(slack) < seen_until)
+            {
+                let key = one.attributor.attribute(before, now).key();
+                one.reached = now;
+                if let Some(groups) = &mut self.groups {
+                    groups.push(Hit { cpu: lane.cpu, before, now, key });
+                }
+            }
+            if is_last {
+                break;
+            }
+        }
+        self.pass(place, lane, looked_at);
+    }
+
+    /// Reads some of a CPU's events. True when there are no more for this round.
+    fn read(&mut self, place: usize, pages: &mut u32) -> bool {
+        self.events.clear();
+        let (Some(pipe), Some(one)) = (self.pipes.get_mut(place), self.cpus.get_mut(place)) else {
+            return true;
+        };
+        if one.is_broken {
+            return true;
+        }
+        match pipe.drain(&mut self.decoder, &mut self.events) {
+            Ok(drained) => {
+                *pages += drained.page_count;
+                drained.is_empty || *pages >= PAGES_PER_ROUND
+            }
+            Err(error) => {
+                one.is_broken = true;
+                self.problems.push(format!(
+                    "The trace of CPU {} could not be read on ({error}); later interruptions there have no cause.",
+                    pipe.cpu()
+                ));
+                true
+            }
+        }
+    }
+
+    /// Lets go of events that no interruption to come can hold, and counts what the ring lost.
+    fn pass(&mut self, place: usize, lane: &Lane, looked_at: u64) {
+        let Some(one) = self.cpus.get_mut(place) else { return };
+        let long_ago = looked_at.saturating_sub(self.scale.ticks(UNDER_WAY_NS));
+        one.attributor.pass(one.reached);
+        if one.attributor.waiting_count() > EVENTS_MAX / 2 {
+            one.attributor.pass(long_ago);
+        }
+        if let Some(groups) = &mut self.groups {
+            groups.pass(lane.cpu, one.reached.max(long_ago));
+        }
+        let lost = lane.ring.lost_count();
+        one.attributor.note_ring_lost(lost.saturating_sub(one.ring_lost));
+        one.ring_lost = lost;
+    }
+
+    /// Ends a round: groups are judged, and windows closed that are over.
+    pub fn end_round(&mut self) {
+        if let Some(groups) = &mut self.groups {
+            groups.judge();
+        }
+        let now = self.now();
+        if now.saturating_sub(self.window_began) >= self.scale.ticks(WINDOW_NS) {
+            self.window_began = now;
+            self.close_window();
+            if let Some(map) = self.clock.better_map() {
+                self.decoder.set_clock(map);
+            }
+        }
+    }
+
+    fn close_window(&mut self) {
+        let moved = self.windows.poll();
+        for (one, pipe) in self.cpus.iter_mut().zip(&self.pipes) {
+            one.attributor.close_window(moved.contains(pipe.cpu()));
+        }
+        if let Some(groups) = &mut self.groups {
+            groups.close_window(moved);
+        }
+    }
+
+    /// Stops recording, when all samplers are done.
+    pub fn stop(&mut self) {
+        // An instance that was removed under us records nothing any more.
+        let _ = self.tracing.set_on(false);
+        self.close_window();
+    }
+
+    /// The causes, with names. The trace is removed.
+    pub fn into_causes(
+        mut self,
+        record: &JitterRecord,
+        scale: TickScale,
+        notes: &mut Vec<String>,
+    ) -> JitterCauses {
+        notes.append(&mut self.problems);
+        let names = self.names(notes);
+        let lost = self.lost_by_kernel();
+        let run_ns = record.cpus.iter().map(|cpu| cpu.runtime_ns).max().unwrap_or(0);
+        let cause_names = CauseNames { names: &names, own_tids: &self.own_tids };
+        let groups = self.groups.map(|groups| groups.finish(scale.ticks(run_ns), &cause_names));
+        let cpus: Vec<CpuCauses> = self.cpus.into_iter().map(|one| one.attributor.finish(&names)).collect();
+        notes.extend(losses_in_words(&cpus, &lost));
+        let trace_clock = self.tracing.clock().name().to_owned();
+        drop(self.pipes);
+        if let Err(error) = self.tracing.finish() {
+            notes.push(format!("The trace could not be removed: {error}."));
+        }
+        JitterCauses { source: CauseSource::Trace, trace_clock, cpus, groups, ..JitterCauses::default() }
+    }
+
+    fn names(&self, notes: &mut Vec<String>) -> TraceNames {
+        let mut names = self.decoder.names().clone();
+        match function_names(self.decoder.functions()) {
+            Ok(functions) => functions.add_to(&mut names),
+            Err(error) => {
+                notes.push(format!(
+                    "Functions stand as addresses: /proc/kallsyms could not be read ({error})."
+                ));
+            }
+        }
+        names
+    }
+
+    /// Events that the kernel threw away, by its own count.
+    fn lost_by_kernel(&self) -> Vec<(CpuId, u64)> {
+        let lost = |pipe: &CpuPipe| Some((pipe.cpu(), self.tracing.stats(pipe.cpu()).ok()?.lost_count()));
+        self.pipes.iter().filter_map(lost).collect()
+    }
+}
+
+/// The threads of this process, samplers included.
+fn own_threads(root: &Root) -> BTreeSet<i32> {
+    let names = root.list("/proc/self/task").into_known().unwrap_or_default();
+    names.iter().filter_map(|name| name.parse().ok()).collect()
+}
+
+fn losses_in_words(cpus: &[CpuCauses], lost: &[(CpuId, u64)]) -> Vec<String> {
+    let mut words = Vec::new();
+    let overrun: CpuSet = lost.iter().filter(|(_, count)| *count > 0).map(|(cpu, _)| *cpu).collect();
+    let count: u64 = lost.iter().map(|(_, count)| count).sum();
+    if count > 0 {
+        words.push(format!(
+            "The kernel threw away {count} trace events of {overrun:#}, since its buffer was full; interruptions there \
+             count as not traced."
+        ));
+    }
+    let full: CpuSet = cpus.iter().filter(|cpu| cpu.ring_lost_count > 0).map(|cpu| cpu.cpu).collect();
+    let count: u64 = cpus.iter().map(|cpu| cpu.ring_lost_count).sum();
+    if count > 0 {
+        words.push(format!(
+            "{count} interruptions of {full:#} have no cause, since they came faster than they could be looked at; \
+             counts and lengths hold them all."
+        ));
+    }
+    words
+}

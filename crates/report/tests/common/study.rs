@@ -1,0 +1,10 @@
+//! The study that a document carries beside its record.
+
+use lowlat_model::jitter::{JitterStudy, RemedyContext, study_with};
+use lowlat_model::result::ResultDocument;
+
+/// What lowlat says of the document's record on the document's host.
+pub fn of(document: &ResultDocument) -> Option<JitterStudy> {
+    let (host, allocation, role) = (&document.snapshot, &document.allocation, &document.role);
+    study_with(document.jitter.as_ref()?, Some(&RemedyContext { host, allocation, role })).ok()
+}

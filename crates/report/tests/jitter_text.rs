@@ -1,0 +1,232 @@
+//! Texts of `lowlat jitter` for terminals, held against golden files.
+
+mod common;
+
+use lowlat_model::jitter::compare::{Comparison, compare_documents};
+use lowlat_model::jitter::gate::Gate;
+use lowlat_model::result::ResultDocument;
+use lowlat_report::{
+    JitterTextOptions, LiveCpu, LiveView, comparison_html, comparison_text, explain_text, gate_text,
+    jitter_text, live_lines,
+};
+
+/// The text as a pipe sees it; no line is wider than the terminal, and no escape sequence comes from the host.
+fn plain(text: &str, width: usize) -> String {
+    let plain = anstream::adapter::strip_str(text).to_string();
+    for line in plain.lines() {
+        assert!(line.chars().count() <= width, "{} > {width}: {line}", line.chars().count());
+        assert_eq!(line, line.trim_end(), "trailing space");
+    }
+    assert!(!plain.contains(|c: char| c.is_control() && c != '\n'));
+    plain
+}
+
+fn text(document: &ResultDocument, width: usize, show_all: bool) -> String {
+    plain(&jitter_text(document, JitterTextOptions { show_all, width }), width)
+}
+
+#[test]
+fn a_run_with_causes_at_80_columns() {
+    insta::assert_snapshot!(text(&common::traced(), 80, false));
+}
+
+#[test]
+fn a_run_with_causes_uses_the_room_of_a_wide_terminal() {
+    insta::assert_snapshot!(text(&common::traced(), 132, true));
+}
+
+#[test]
+fn a_run_with_counters_only_says_that_nothing_single_is_attributed() {
+    let text = text(&common::counted(), 80, false);
+    assert!(text.contains("no single interruption is attributed"));
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn a_quiet_run_has_its_interval_and_no_percentile_it_cannot_carry() {
+    let text = text(&common::quiet(), 80, false);
+    assert!(!text.contains("p99 "), "four interruptions carry no percentile");
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn a_vast_host_shows_its_worst_cpus_and_the_sum() {
+    let document = common::vast(1_024);
+    let short = text(&document, 80, false);
+    assert!(short.lines().count() < 100, "{}", short.lines().count());
+    assert!(short.contains("The 10 of 1,024 CPUs with the longest interruptions"));
+    let row = short.lines().find(|line| line.trim_start().starts_with("all ")).expect("a row of the sum");
+    assert!(row.contains("1.28 ms"), "{row}");
+    assert!(text(&document, 80, true).lines().count() > 1_024);
+}
+
+#[test]
+fn documents_without_causes_or_without_jitter_have_a_text() {
+    assert!(!text(&common::epyc(), 80, false).contains("Causes"));
+    assert_eq!(text(&common::bare(), 80, false), "Jitter was not measured in this run.\n");
+    let mut off = common::traced();
+    let record = off.jitter.as_mut().unwrap();
+    record.causes = Some(lowlat_model::jitter::JitterCauses::default());
+    assert!(!text(&common::with_study(off), 80, false).contains("Causes"));
+}
+
+#[test]
+fn damaged_histograms_are_told_below_the_table() {
+    let mut document = common::epyc();
+    document.jitter.as_mut().unwrap().cpus[3].histogram = "damaged".into();
+    let text = text(&document, 80, false);
+    assert!(text.contains("CPU 3: "), "{text}");
+    assert!(
+        text.lines().any(|line| line.starts_with("    3  isolated") && line.contains("7.67 us")),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_timeline_of_the_longest_interruption() {
+    let document = common::traced();
+    insta::assert_snapshot!(plain(&explain_text(&document, 1, None, 80).unwrap(), 80));
+}
+
+#[test]
+fn timelines_of_every_kind_have_a_text() {
+    let document = common::traced();
+    let mut seen = String::new();
+    for cpu in 0..16 {
+        for rank in 1..=10 {
+            seen.push_str(&plain(&explain_text(&document, rank, Some(cpu), 80).unwrap(), 80));
+        }
+    }
+    for name in
+        ["irq 36 nvme0q3", "call function flush_tlb_func", "page fault", "unexplained", "systemd-journald"]
+    {
+        assert!(seen.contains(name), "{name}");
+    }
+}
+
+#[test]
+fn ranks_and_cpus_that_are_not_there_are_told() {
+    let document = common::traced();
+    let error = |rank, cpu| explain_text(&document, rank, cpu, 80).unwrap_err();
+    assert_eq!(error(0, None), "ranks begin at 1, the longest interruption");
+    assert_eq!(
+        error(11, Some(5)),
+        "there is no interruption of rank 11: the document keeps the 10 longest of CPU 5"
+    );
+    assert_eq!(
+        error(usize::MAX, None),
+        format!("there is no interruption of rank {}: the document keeps the 160 longest", usize::MAX)
+    );
+    assert_eq!(error(1, Some(99)), "CPU 99 was not measured in this run");
+    assert_eq!(
+        explain_text(&common::bare(), 1, None, 80).unwrap_err(),
+        "the document holds no jitter measurement"
+    );
+    let old = explain_text(&common::epyc(), 1, None, 80).unwrap();
+    assert!(old.contains("of a lowlat that did not look for causes"), "{old}");
+}
+
+fn live(cpus: u32) -> Vec<LiveCpu> {
+    (0..cpus)
+        .map(|cpu| LiveCpu {
+            cpu,
+            count: u64::from(cpu) * 31,
+            ns_total: u64::from(cpu) * 71_000,
+            ns_max: u64::from(cpu) * 1_913,
+        })
+        .collect()
+}
+
+#[test]
+fn the_live_view_fits_the_terminal() {
+    for (cpus, width, height) in [(14, 80, 24), (1_024, 80, 24), (1_024, 20, 1), (0, 80, 24), (3, 500, 300)] {
+        let cpus = live(cpus);
+        let view =
+            LiveView { cpus: &cpus, elapsed_ns: 12_400_000_000, duration_ns: 610_000_000_000, width, height };
+        let lines = live_lines(&view);
+        assert!(lines.len() < height.max(5), "{} lines of {height}", lines.len());
+        assert!(lines.iter().all(|line| line.chars().count() <= width.max(40)), "{lines:#?}");
+        assert!(!lines.concat().contains('\u{1b}'));
+    }
+    let cpus = live(60);
+    let view = LiveView {
+        cpus: &cpus,
+        elapsed_ns: 12_400_000_000,
+        duration_ns: 610_000_000_000,
+        width: 80,
+        height: 16,
+    };
+    insta::assert_snapshot!(live_lines(&view).join("\n"));
+}
+
+#[test]
+fn the_live_view_of_a_run_that_has_just_begun_divides_by_nothing() {
+    let cpus = [LiveCpu::default()];
+    let lines = live_lines(&LiveView { cpus: &cpus, elapsed_ns: 0, duration_ns: 0, width: 80, height: 24 });
+    assert!(lines.concat().contains('-') && !lines.concat().contains("NaN"), "{lines:?}");
+}
+
+#[test]
+fn hostile_documents_neither_colour_nor_widen_the_terminal() {
+    let mut document = common::hostile();
+    let record = document.jitter.as_mut().unwrap();
+    for cpu in &mut record.causes.as_mut().unwrap().cpus {
+        cpu.totals.iter_mut().for_each(|total| (total.count, total.ns_total) = (u64::MAX, u64::MAX));
+        cpu.counters.iter_mut().for_each(|counter| counter.count = u64::MAX);
+        (cpu.ring_lost_count, cpu.event_lost_count, cpu.event_count) = (u64::MAX, u64::MAX, u64::MAX);
+        for step in cpu.worst.iter_mut().flat_map(|of| &mut of.timeline) {
+            (step.offset_ns, step.depth) = (i64::MAX - 1, 255);
+        }
+    }
+    for width in [0, 40, 80, 132, 10_000] {
+        let mut texts = vec![jitter_text(&document, JitterTextOptions { show_all: true, width })];
+        texts.extend((1..=20).map(|rank| explain_text(&document, rank, None, width).unwrap()));
+        for text in texts {
+            let plain = anstream::adapter::strip_str(&text).to_string();
+            assert!(!plain.contains(|c: char| c.is_control() && c != '\n'), "{plain}");
+            assert!(!plain.contains('\u{202e}'));
+        }
+    }
+}
+
+#[test]
+fn a_comparison_at_80_columns() {
+    insta::assert_snapshot!(plain(&comparison_text(&common::comparison(), 80), 80));
+}
+
+#[test]
+fn a_run_held_against_itself_shows_no_difference() {
+    let document = common::traced();
+    let comparison = compare_documents(&[&document], &[&document]).unwrap();
+    let text = plain(&comparison_text(&comparison, 132), 132);
+    assert!(text.starts_with("No difference shown in the rate of interruptions"), "{text}");
+    assert!(!text.contains("Settings that changed"), "{text}");
+}
+
+#[test]
+fn a_gate_names_the_rows_that_broke_it() {
+    let document = common::traced();
+    let study = document.jitter_study.as_ref().unwrap();
+    let outcome = |gate: &str| Gate::parse(gate).unwrap().evaluate(study);
+    insta::assert_snapshot!(plain(&gate_text(&outcome("max<20us,p99.9<10us,lost<50%,named>80%"), 80), 80));
+    assert_eq!(gate_text(&outcome("max<1s"), 80).lines().count(), 1);
+}
+
+#[test]
+fn hostile_and_empty_comparisons_have_a_text_and_a_page() {
+    let document = common::hostile();
+    let texts = [
+        compare_documents(&[&document], &[&common::traced()]).unwrap(),
+        compare_documents(&[&document], &[&document]).unwrap(),
+        Comparison::default(),
+    ];
+    for comparison in texts {
+        let page = comparison_html(&comparison);
+        assert!(!page.contains("<img") && page.ends_with("</html>"));
+        for text in [comparison_text(&comparison, 40), page] {
+            let plain = anstream::adapter::strip_str(&text).to_string();
+            assert!(!plain.contains(|c: char| c.is_control() && c != '\n'));
+            assert!(!plain.contains('\u{202e}') && !plain.contains("NaN"));
+        }
+    }
+}
