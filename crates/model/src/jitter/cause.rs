@@ -12,7 +12,7 @@ pub struct Cause {
     /// Its name within the kind: "nvme0q3", "local timer", "RCU", "vmstat_update", "kworker/1:2"; empty where the
     /// kind says it all. A function whose name is not known stands as its address, "0xffffffff81234560".
     pub name: String,
-    /// The interrupt's or the thread's number.
+    /// The interrupt's, the thread's or the signal's number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<i64>,
     /// A thread's scheduling: "deadline", "real-time 50", "nice 0".
@@ -49,7 +49,9 @@ pub enum CauseKind {
     Thread,
     /// Page fault.
     PageFault,
-    /// The way into the kernel and out of it around what is named, and the scheduler between.
+    /// Signal that is delivered to the measured thread, its handler included.
+    Signal,
+    /// The way into the kernel and out of it where nothing is named to which it could belong.
     EntryExit,
     /// No kernel event explains it, and steal time or the SMI count moved on this CPU meanwhile.
     FirmwareOrHypervisor,
@@ -80,6 +82,7 @@ impl CauseKind {
             Self::Work => "work",
             Self::Thread => "thread",
             Self::PageFault => "page fault",
+            Self::Signal => "signal",
             Self::EntryExit => "kernel entry and exit",
             Self::FirmwareOrHypervisor => "firmware or hypervisor",
             Self::Unexplained => "unexplained",
@@ -191,6 +194,10 @@ pub struct CauseTotal {
     pub main_count: u64,
     /// Time it took, what ran inside of it not counted.
     pub ns_total: u64,
+    /// Of that, the way into the kernel and out of it, and the scheduler on the way: time next to it in which nothing
+    /// is named.
+    #[serde(default)]
+    pub entry_exit_ns: u64,
     /// The most it took in one interruption.
     pub ns_max: u64,
 }
@@ -218,7 +225,7 @@ pub const TIMELINE_STEPS_MAX: usize = 64;
 pub struct CausePart {
     /// What took it.
     pub cause: Cause,
-    /// How much, what ran inside of it not counted.
+    /// How much, its way in and out counted, what ran inside of it not.
     pub ns: u64,
 }
 
@@ -299,7 +306,7 @@ pub struct GroupMember {
     /// Its interruption.
     #[serde(flatten)]
     pub interruption: Interruption,
-    /// Its longest part, entry and exit aside when it holds anything else.
+    /// Its longest part that says what ran, else its longest.
     pub cause: Cause,
 }
 

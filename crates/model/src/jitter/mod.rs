@@ -1,6 +1,7 @@
 //! Jitter: time taken from user threads, per CPU. The raw record of a measurement and the study of it.
 
 pub mod attribution;
+mod blame;
 mod cause;
 pub mod compare;
 mod counters;

@@ -74,6 +74,9 @@ pub struct CauseStudy {
     pub main_count: u64,
     /// Time it took.
     pub ns_total: u64,
+    /// Of that, the way into the kernel and out of it.
+    #[serde(default)]
+    pub entry_exit_ns: u64,
     /// The most it took in one interruption.
     pub ns_max: u64,
     /// Its part of the time of all interruptions that were looked at, 0 to 1.
@@ -99,7 +102,7 @@ pub struct Remedy {
 pub struct CauseShares {
     /// A tracepoint names it.
     pub named: f64,
-    /// The way into the kernel and out of it around what is named.
+    /// The way into the kernel and out of it around what is named; the causes have it in their time.
     pub entry_exit: f64,
     /// No kernel event, and a counter of firmware or hypervisor moved.
     pub firmware_or_hypervisor: f64,

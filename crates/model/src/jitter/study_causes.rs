@@ -54,8 +54,10 @@ pub(super) fn causes_of(record: &JitterRecord) -> Vec<CauseStudy> {
 pub(super) fn shares_of(record: &JitterRecord) -> Option<CauseShares> {
     let causes = traced(record)?;
     let mut ns_by_kind: BTreeMap<CauseKind, u128> = BTreeMap::new();
+    let mut entry_exit_ns = 0;
     for total in causes.cpus.iter().flat_map(|cpu| &cpu.totals) {
         *ns_by_kind.entry(total.cause.kind).or_default() += u128::from(total.ns_total);
+        entry_exit_ns += u128::from(entry_exit_of(total));
     }
     let attributed: BTreeMap<_, u128> = causes.cpus.iter().map(|cpu| (cpu.cpu, attributed_ns(cpu))).collect();
     let missed_ns = |cpu: &super::JitterCpu| {
@@ -68,11 +70,10 @@ pub(super) fn shares_of(record: &JitterRecord) -> Option<CauseShares> {
         return None;
     }
     let of = |kind| part(ns_by_kind.get(&kind).copied().unwrap_or(0), whole_ns);
-    let is_named = |kind: &CauseKind| kind.is_kernel() && *kind != CauseKind::EntryExit;
-    let named_ns = ns_by_kind.iter().filter(|(kind, _)| is_named(kind)).map(|(_, ns)| ns).sum();
+    let kernel_ns: u128 = ns_by_kind.iter().filter(|(kind, _)| kind.is_kernel()).map(|(_, ns)| ns).sum();
     Some(CauseShares {
-        named: part(named_ns, whole_ns),
-        entry_exit: of(CauseKind::EntryExit),
+        named: part(kernel_ns.saturating_sub(entry_exit_ns), whole_ns),
+        entry_exit: part(entry_exit_ns, whole_ns),
         firmware_or_hypervisor: of(CauseKind::FirmwareOrHypervisor),
         unexplained: of(CauseKind::Unexplained),
         not_traced: of(CauseKind::NotTraced),
@@ -86,6 +87,15 @@ fn traced(record: &JitterRecord) -> Option<&JitterCauses> {
 
 fn attributed_ns(cpu: &CpuCauses) -> u128 {
     cpu.totals.iter().map(|total| u128::from(total.ns_total)).sum()
+}
+
+/// What of a cause's time is the way in and out. It is part of that time, whatever a document says.
+fn entry_exit_of(total: &CauseTotal) -> u64 {
+    match total.cause.kind {
+        CauseKind::EntryExit => total.ns_total,
+        kind if kind.is_kernel() => total.entry_exit_ns.min(total.ns_total),
+        _ => 0,
+    }
 }
 
 /// What counts as one cause: threads of lowlat are one, whatever their names.
@@ -118,6 +128,7 @@ fn merge(entry: Entry<'_>, cpu: &CpuCauses, total: &CauseTotal) {
     merged.count = merged.count.saturating_add(total.count);
     merged.main_count = merged.main_count.saturating_add(total.main_count);
     merged.ns_total = merged.ns_total.saturating_add(total.ns_total);
+    merged.entry_exit_ns = merged.entry_exit_ns.saturating_add(entry_exit_of(total));
     merged.ns_max = merged.ns_max.max(total.ns_max);
 }
 
@@ -134,7 +145,7 @@ mod tests {
 
     fn total(kind: CauseKind, name: &str, number: Option<i64>, count: u64, ns_total: u64) -> CauseTotal {
         let cause = Cause { kind, name: name.into(), number, ..Cause::default() };
-        CauseTotal { cause, count, main_count: count, ns_total, ns_max: ns_total }
+        CauseTotal { cause, count, main_count: count, ns_total, entry_exit_ns: 0, ns_max: ns_total }
     }
 
     fn record(cpus: Vec<(u32, u64, Vec<CauseTotal>)>) -> JitterRecord {
@@ -237,6 +248,38 @@ mod tests {
                 + shares.not_traced,
             1.0,
         );
+    }
+
+    #[test]
+    fn the_way_in_and_out_is_part_of_its_cause() {
+        use CauseKind::{EntryExit, Irq, Unexplained};
+        let with =
+            |kind, name, ns, entry_exit_ns| CauseTotal { entry_exit_ns, ..total(kind, name, None, 1, ns) };
+        let record = record(vec![
+            (
+                1,
+                1_000,
+                vec![with(Irq, "a", 600, 150), with(EntryExit, "", 100, 100), with(Irq, "b", 300, 900)],
+            ),
+            // A time that belongs to nothing the kernel did has no way in.
+            (2, 1_000, vec![with(Irq, "a", 400, 50), with(Unexplained, "", 600, 600)]),
+        ]);
+        let study = study(&record).unwrap();
+        let row = |kind, name: &str| {
+            let found =
+                study.causes.iter().find(|found| found.cause.kind == kind && found.cause.name == name);
+            found.map(|found| (found.ns_total, found.entry_exit_ns)).unwrap()
+        };
+        assert_eq!(
+            [row(Irq, "a"), row(Irq, "b"), row(EntryExit, "")],
+            [(1_000, 200), (300, 300), (100, 100)]
+        );
+        let shares = study.shares.unwrap();
+        let near = |found: f64, wanted: f64| assert!((found - wanted).abs() < 1e-12, "{shares:?}");
+        near(shares.named, 0.4);
+        near(shares.entry_exit, 0.3);
+        near(shares.unexplained, 0.3);
+        near(shares.named + shares.entry_exit + shares.unexplained, 1.0);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::{
     Activity, Entry, Missed, Page, PageError, PageLayout, Step, TickMap, TraceEvent, TraceFormats,
     TraceNames, Vector,
-    events::Says,
+    events::{Says, signal},
     formats::{Known, Threads},
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -201,6 +201,7 @@ impl Decoder {
             Says::ExitsIpi => Step::Exit(Activity::Vector(self.ipi(number()?))),
             Says::TookNmi => Step::Took(Activity::Nmi, self.clock.ticks_of_ns(non_negative(number()?))),
             Says::Faults => Step::Point(Activity::PageFault),
+            Says::Delivers => Step::Point(signal(number()?)),
             Says::Switches => {
                 let threads = known.threads.as_ref()?;
                 switch(&mut self.names, &mut self.counts, threads, record)?

@@ -40,6 +40,8 @@ pub(super) enum Says {
     TookNmi,
     /// A page fault.
     Faults,
+    /// A signal is delivered to the thread that runs: "sig".
+    Delivers,
     /// The scheduler switches threads.
     Switches,
 }
@@ -92,6 +94,7 @@ pub const TRACEPOINTS: &[Tracepoint] = &[
     row("workqueue", "workqueue_execute_end", Says::Exits("function", Activity::Work)),
     row("exceptions", "page_fault_user", Says::Faults),
     row("exceptions", "page_fault_kernel", Says::Faults),
+    row("signal", "signal_deliver", Says::Delivers),
 ];
 
 fn irq(number: u64) -> Activity {
@@ -100,6 +103,10 @@ fn irq(number: u64) -> Activity {
 
 fn softirq(number: u64) -> Activity {
     Activity::Softirq(u8::try_from(number).unwrap_or(u8::MAX))
+}
+
+pub(super) fn signal(number: u64) -> Activity {
+    Activity::Signal(u8::try_from(number).unwrap_or(u8::MAX))
 }
 
 /// Which interrupt from another CPU a reason of aarch64's `ipi_entry` is (kernel: arch/arm64/kernel/smp.c).

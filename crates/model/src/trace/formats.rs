@@ -135,6 +135,7 @@ impl Known {
             }
             Says::EntersIpi | Says::ExitsIpi => known.value = Some(number("reason")?),
             Says::TookNmi => known.value = Some(number("delta_ns")?),
+            Says::Delivers => known.value = Some(number("sig")?),
             Says::EntersVector(_) | Says::ExitsVector(_) | Says::Faults => {}
             Says::Switches => {
                 known.threads = Some([

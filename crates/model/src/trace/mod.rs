@@ -1,8 +1,8 @@
 //! What the kernel's trace says happened on a CPU: the vocabulary between the readers of trace buffers and the
 //! engine that attributes interruptions.
 //!
-//! Events come from the tracepoints of irq, irq_vectors, softirq, nmi, workqueue, csd, timer, exceptions, ipi and
-//! sched_switch (kernel doc: Documentation/trace/events.rst).
+//! Events come from the tracepoints of irq, irq_vectors, softirq, nmi, workqueue, csd, timer, exceptions, ipi,
+//! sched_switch and signal_deliver (kernel doc: Documentation/trace/events.rst).
 
 mod clock;
 mod decode;
@@ -49,6 +49,8 @@ pub enum Activity {
     Thread(i32),
     /// A page fault of the interrupted thread.
     PageFault,
+    /// A signal that is delivered to the interrupted thread, by its number.
+    Signal(u8),
 }
 
 /// Interrupts of the processor itself that Linux traces by name (x86: the irq_vectors group; aarch64: ipi_entry).
@@ -101,7 +103,7 @@ pub enum Step {
     Exit(Activity),
     /// An activity that is told only when it is over: it took this many ticks until now (NMI handlers).
     Took(Activity, u64),
-    /// An activity of which the kernel tells the beginning only (page faults).
+    /// An activity of which the kernel tells the beginning only (page faults, signals).
     Point(Activity),
     /// The scheduler gives the CPU from one thread to another.
     Switch {
@@ -139,3 +141,39 @@ pub struct ThreadName {
 /// The names of softirqs by number (kernel: include/linux/interrupt.h).
 pub const SOFTIRQS: [&str; 10] =
     ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
+
+/// The names of signals by number, from 1 on: those of x86 and arm64 (kernel: include/uapi/asm-generic/signal.h).
+/// Real-time signals, from 32 on, have no names of their own.
+pub const SIGNALS: [&str; 31] = [
+    "SIGHUP",
+    "SIGINT",
+    "SIGQUIT",
+    "SIGILL",
+    "SIGTRAP",
+    "SIGABRT",
+    "SIGBUS",
+    "SIGFPE",
+    "SIGKILL",
+    "SIGUSR1",
+    "SIGSEGV",
+    "SIGUSR2",
+    "SIGPIPE",
+    "SIGALRM",
+    "SIGTERM",
+    "SIGSTKFLT",
+    "SIGCHLD",
+    "SIGCONT",
+    "SIGSTOP",
+    "SIGTSTP",
+    "SIGTTIN",
+    "SIGTTOU",
+    "SIGURG",
+    "SIGXCPU",
+    "SIGXFSZ",
+    "SIGVTALRM",
+    "SIGPROF",
+    "SIGWINCH",
+    "SIGIO",
+    "SIGPWR",
+    "SIGSYS",
+];

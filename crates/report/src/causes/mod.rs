@@ -22,7 +22,7 @@ pub enum Family {
     Thread,
     /// NMIs, thermal and error interrupts.
     Machine,
-    /// Page faults.
+    /// What the measured program has the kernel do: page faults and signals.
     PageFault,
     /// The way into the kernel and out of it.
     EntryExit,
@@ -60,7 +60,7 @@ impl Family {
             CauseKind::Softirq | CauseKind::Tasklet => Self::Softirq,
             CauseKind::Work | CauseKind::Thread => Self::Thread,
             CauseKind::Nmi => Self::Machine,
-            CauseKind::PageFault => Self::PageFault,
+            CauseKind::PageFault | CauseKind::Signal => Self::PageFault,
             CauseKind::EntryExit => Self::EntryExit,
             CauseKind::FirmwareOrHypervisor => Self::Firmware,
             CauseKind::Unexplained => Self::Unexplained,
@@ -90,7 +90,7 @@ impl Family {
             Self::Softirq => "softirq",
             Self::Thread => "thread or work",
             Self::Machine => "NMI, thermal, errors",
-            Self::PageFault => "page fault",
+            Self::PageFault => "page fault or signal",
             Self::EntryExit => "kernel entry and exit",
             Self::Firmware => "firmware or hypervisor",
             Self::Unexplained => "unexplained",

@@ -15,7 +15,8 @@ use crate::trace::{Step, TraceEvent, TraceNames};
 use crate::{CpuId, TickScale, ticks_between};
 use std::collections::BTreeSet;
 
-/// How long one gap between activities may be to pass for the kernel's entry, exit or scheduler. An entry or an exit
+/// How much of one gap before, between or after activities passes for the kernel's entry, exit or scheduler, and so
+/// belongs to an activity next to it. An entry or an exit
 /// is some hundred instructions and a switch some thousand, a microsecond or so; cold caches, a hypervisor's exits
 /// on the way and the tracepoints themselves multiply that. Ten times as much is allowed, and an SMI takes longer.
 pub const ENTRY_EXIT_NS_MAX: u64 = 10_000;
@@ -60,7 +61,8 @@ pub struct Main {
 }
 
 impl Main {
-    /// What ran longest, else the longest part: the way into a short interrupt can take longer than the interrupt.
+    /// What ran longest as far as anything did, else the longest part: more of an interruption may be unexplained
+    /// than explained.
     pub fn key(self) -> CauseKey {
         self.named.unwrap_or(self.longest)
     }
@@ -206,6 +208,11 @@ impl CpuAttributor {
     /// Events that were pushed so far, and events that were lost on the way or here.
     pub fn event_counts(&self) -> (u64, u64) {
         (self.event_count, self.event_lost_count.saturating_add(self.queue.lost_count()))
+    }
+
+    /// Events that wait for the interruption that they belong to.
+    pub fn waiting_count(&self) -> usize {
+        self.queue.len()
     }
 
     /// Room in everything that is used again and again; it must not change once all places are in use.

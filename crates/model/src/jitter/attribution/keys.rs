@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 pub const KEYS_MAX: usize = 512;
 
 /// How many kinds there are.
-pub(super) const KINDS_COUNT: usize = 15;
+pub(super) const KINDS_COUNT: usize = 16;
 
 /// Every kind, at the place of its number.
 const KINDS: [CauseKind; KINDS_COUNT] = [
@@ -24,6 +24,7 @@ const KINDS: [CauseKind; KINDS_COUNT] = [
     CauseKind::Work,
     CauseKind::Thread,
     CauseKind::PageFault,
+    CauseKind::Signal,
     CauseKind::EntryExit,
     CauseKind::FirmwareOrHypervisor,
     CauseKind::Unexplained,
@@ -69,6 +70,7 @@ pub(super) fn kind_of(activity: Activity) -> CauseKind {
         Activity::Work(_) => CauseKind::Work,
         Activity::Thread(_) => CauseKind::Thread,
         Activity::PageFault => CauseKind::PageFault,
+        Activity::Signal(_) => CauseKind::Signal,
     }
 }
 
@@ -81,7 +83,7 @@ impl KeyId {
     pub(super) const COUNT: usize = KINDS_COUNT + KEYS_MAX;
 
     pub(super) const fn of_kind(kind: CauseKind) -> Self {
-        // The discriminants of a field-less enum of 15 run from 0 to 14.
+        // The discriminants of a field-less enum of 16 run from 0 to 15.
         Self(kind as u16)
     }
 

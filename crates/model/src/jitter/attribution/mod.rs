@@ -3,7 +3,8 @@
 //! One [`CpuAttributor`] per CPU takes that CPU's trace events and the interruptions that its sampler saw, both in
 //! time order, and holds one against the other. The sampler's own code ran right before an interruption and right
 //! after, so the kernel's nesting starts out empty and every tick between belongs to the innermost activity that
-//! runs, or, while none does, to the kernel's entry and exit. What no event explains is firmware, hypervisor or
+//! runs. While none does, the kernel is on the way to an activity or back from it, and that time belongs to this
+//! activity. What no event explains is firmware, hypervisor or
 //! unexplained; where events were lost nothing is said. Parts always add up to the interruption, whatever the
 //! events are, and no memory grows with their number.
 //!

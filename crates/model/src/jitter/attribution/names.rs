@@ -2,7 +2,7 @@
 
 use super::keys::{CauseKey, kind_of};
 use crate::jitter::{Cause, CauseKind};
-use crate::trace::{Activity, SOFTIRQS, TraceNames, Vector};
+use crate::trace::{Activity, SIGNALS, SOFTIRQS, TraceNames, Vector};
 use std::collections::BTreeSet;
 
 /// The name of the idle task as a cause. It runs while the measured thread could have, had it been let.
@@ -48,6 +48,9 @@ impl CauseNames<'_> {
             | Activity::CallFunction(function)
             | Activity::Tasklet(function)
             | Activity::Work(function) => named(kind, &self.function(function)),
+            Activity::Signal(number) => {
+                Cause { number: Some(i64::from(number)), ..named(kind, &signal_name(number)) }
+            }
             Activity::Nmi | Activity::PageFault | Activity::Thread(_) => Cause::of(kind),
         }
     }
@@ -77,6 +80,11 @@ impl CauseNames<'_> {
 
 fn named(kind: CauseKind, name: &str) -> Cause {
     Cause { name: name.to_owned(), ..Cause::of(kind) }
+}
+
+fn signal_name(number: u8) -> String {
+    let name = usize::from(number).checked_sub(1).and_then(|place| SIGNALS.get(place));
+    name.map_or_else(|| number.to_string(), |name| (*name).to_owned())
 }
 
 /// The scheduling behind a priority as the scheduler counts (see [`crate::trace::ThreadName::prio`]).
@@ -135,6 +143,10 @@ mod tests {
         assert_eq!(of(Activity::Hrtimer(0xffff_ffff_8112_3450)), "hrtimer tick_nohz_handler");
         assert_eq!(of(Activity::Work(0xffff_ffff_8112_3460)), "work 0xffffffff81123460");
         assert_eq!(of(Activity::Timer(0)), "timer function not known");
+        assert_eq!(of(Activity::Signal(14)), "signal SIGALRM");
+        assert_eq!(of(Activity::Signal(31)), "signal SIGSYS");
+        assert_eq!(of(Activity::Signal(34)), "signal 34");
+        assert_eq!(of(Activity::Signal(0)), "signal 0");
         assert_eq!(of(Activity::Thread(9)), "thread migration/1 (pid 9, real-time 99)");
         assert_eq!(of(Activity::Thread(50)), "thread irq/47-nvme (pid 50, real-time 50)");
         assert_eq!(of(Activity::Thread(60)), "thread sugov:0 (pid 60, deadline)");

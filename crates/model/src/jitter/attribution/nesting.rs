@@ -8,7 +8,10 @@ use crate::trace::Activity;
 pub(super) fn can_run_on(activity: Activity, below: Activity) -> bool {
     match activity {
         Activity::Softirq(_) => {
-            matches!(below, Activity::Thread(_) | Activity::Work(_) | Activity::PageFault)
+            matches!(
+                below,
+                Activity::Thread(_) | Activity::Work(_) | Activity::PageFault | Activity::Signal(_)
+            )
         }
         Activity::Timer(_) => matches!(below, Activity::Softirq(_) | Activity::Thread(_)),
         Activity::Tasklet(_) => {
@@ -16,6 +19,16 @@ pub(super) fn can_run_on(activity: Activity, below: Activity) -> bool {
         }
         Activity::Work(_) => matches!(below, Activity::Thread(_) | Activity::Softirq(_)),
         _ => true,
+    }
+}
+
+/// Whether an activity whose end is not told is over when the thread it belongs to meets the next of such.
+pub(super) fn gives_way_to(open: Activity, next: Activity) -> bool {
+    match open {
+        Activity::PageFault => true,
+        // Its handler may fault, and is not over then.
+        Activity::Signal(_) => matches!(next, Activity::Signal(_)),
+        _ => false,
     }
 }
 
@@ -35,7 +48,11 @@ pub(super) fn has_value(activity: Activity) -> bool {
         | Activity::CallFunction(function)
         | Activity::Tasklet(function)
         | Activity::Work(function) => function != 0,
-        Activity::Nmi | Activity::Vector(_) | Activity::Thread(_) | Activity::PageFault => true,
+        Activity::Nmi
+        | Activity::Vector(_)
+        | Activity::Thread(_)
+        | Activity::PageFault
+        | Activity::Signal(_) => true,
     }
 }
 

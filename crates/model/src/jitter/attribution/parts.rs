@@ -3,10 +3,11 @@
 use super::keys::{CauseKey, KeyId, KeyTable};
 use crate::jitter::CauseKind;
 
-/// Ticks by cause. Reused from interruption to interruption.
+/// Ticks by cause, and what of them is the way in and out. Reused from interruption to interruption.
 #[derive(Debug)]
 pub(super) struct Parts {
     ticks: Vec<u64>,
+    entry_exit_ticks: Vec<u64>,
     is_there: Vec<bool>,
     /// Causes in the order in which they first appeared.
     present: Vec<KeyId>,
@@ -16,6 +17,7 @@ impl Parts {
     pub(super) fn new() -> Self {
         Self {
             ticks: vec![0; KeyId::COUNT],
+            entry_exit_ticks: vec![0; KeyId::COUNT],
             is_there: vec![false; KeyId::COUNT],
             present: Vec::with_capacity(KeyId::COUNT),
         }
@@ -29,6 +31,7 @@ impl Parts {
     pub(super) fn clear(&mut self) {
         for id in self.present.drain(..) {
             self.ticks[id.index()] = 0;
+            self.entry_exit_ticks[id.index()] = 0;
             self.is_there[id.index()] = false;
         }
     }
@@ -43,6 +46,19 @@ impl Parts {
     pub(super) fn add(&mut self, id: KeyId, ticks: u64) {
         self.begin(id);
         self.ticks[id.index()] += ticks;
+    }
+
+    /// Adds time in which nothing is named to the cause that it is the way to or from; nothing when there is none.
+    pub(super) fn add_entry_exit(&mut self, id: KeyId, ticks: u64) {
+        if ticks > 0 {
+            self.add(id, ticks);
+            self.entry_exit_ticks[id.index()] += ticks;
+        }
+    }
+
+    /// What of a cause's part is its way in and out.
+    pub(super) fn entry_exit(&self, id: KeyId) -> u64 {
+        self.entry_exit_ticks[id.index()]
     }
 
     /// Adds time to a kind; nothing when there is none.

@@ -64,7 +64,7 @@ impl Queue {
         self.lost_count
     }
 
-    #[cfg(test)]
+    /// Events that wait.
     pub(super) fn len(&self) -> usize {
         self.events.len()
     }

@@ -37,6 +37,7 @@ impl RecordWriter<'_> {
                 count: sum.count,
                 main_count: sum.main_count,
                 ns_total,
+                entry_exit_ns: self.scale.ns(sum.entry_exit_ticks).min(ns_total),
                 ns_max: self.scale.ns(sum.ticks_max).min(ns_total),
             })
             .collect();

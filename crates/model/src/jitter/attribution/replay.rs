@@ -2,7 +2,7 @@
 
 use super::{
     keys::{KeyId, KeyTable},
-    nesting::{can_run_on, ends, has_value},
+    nesting::{can_run_on, ends, gives_way_to, has_value},
     parts::Parts,
     timeline::Timeline,
 };
@@ -28,7 +28,7 @@ struct Frame {
 #[derive(Debug)]
 pub(super) struct Replay {
     sampler_tid: i32,
-    /// How much of one gap between activities the way in and out explains.
+    /// How much of one gap the way into an activity or out of one explains.
     gap_ticks_max: u64,
     length: u64,
     /// Ticks of the interruption that have been dealt with, those in `gap` included.
@@ -39,6 +39,10 @@ pub(super) struct Replay {
     has_lost: bool,
     /// Whether the gap comes right after a loss, so that anything may have run in it.
     is_after_loss: bool,
+    /// What ended last and left the stack empty.
+    last_base: Option<KeyId>,
+    /// A signal of the sampler whose handling another thread interrupted.
+    set_aside: Option<Activity>,
     stack: Vec<Frame>,
     pub(super) parts: Parts,
     pub(super) timeline: Timeline,
@@ -55,6 +59,8 @@ impl Replay {
             has_event: false,
             has_lost: false,
             is_after_loss: false,
+            last_base: None,
+            set_aside: None,
             stack: Vec::with_capacity(DEPTH_MAX),
             parts: Parts::new(),
             timeline: Timeline::new(),
@@ -65,6 +71,7 @@ impl Replay {
     pub(super) fn begin(&mut self, length: u64, wants_timeline: bool) {
         (self.length, self.cursor, self.gap) = (length, 0, 0);
         (self.has_event, self.has_lost, self.is_after_loss) = (false, false, false);
+        (self.last_base, self.set_aside) = (None, None);
         self.stack.clear();
         self.parts.clear();
         self.timeline.clear(wants_timeline);
@@ -76,7 +83,7 @@ impl Replay {
         self.timeline.clear(wants_timeline);
         self.parts.clear();
         self.has_event = !self.stack.is_empty();
-        (self.has_lost, self.is_after_loss) = (false, false);
+        (self.has_lost, self.is_after_loss, self.last_base) = (false, false, None);
         for (depth, frame) in self.stack.iter().enumerate() {
             self.parts.begin(frame.key);
             self.timeline.add(frame.began, depth, Change::Begins, frame.key);
@@ -144,7 +151,7 @@ impl Replay {
         }
         self.advance(self.length);
         if self.has_event || self.has_lost {
-            self.close_gap();
+            self.close_gap(self.last_base);
         } else {
             self.parts.add_kind(CauseKind::Unexplained, std::mem::take(&mut self.gap));
         }
@@ -163,26 +170,29 @@ impl Replay {
         }
     }
 
-    /// A gap between activities is over: the way in and out explains it, up to a bound.
-    fn close_gap(&mut self) {
+    /// A gap is over. Up to a bound it was the way to the activity that owns it or back; when there is none, it stands
+    /// for itself.
+    fn close_gap(&mut self, owner: Option<KeyId>) {
         let gap = std::mem::take(&mut self.gap);
         if std::mem::take(&mut self.is_after_loss) {
             return self.parts.add_kind(CauseKind::NotTraced, gap);
         }
         let explained = gap.min(self.gap_ticks_max);
-        self.parts.add_kind(CauseKind::EntryExit, explained);
+        self.parts.add_entry_exit(owner.unwrap_or(KeyId::of_kind(CauseKind::EntryExit)), explained);
         let rest = if self.has_lost { CauseKind::NotTraced } else { CauseKind::Unexplained };
         self.parts.add_kind(rest, gap - explained);
     }
 
     fn push(&mut self, activity: Activity, offset: i64, keys: &mut KeyTable) {
-        if self.stack.is_empty() {
-            self.close_gap();
-        }
         if self.stack.len() >= DEPTH_MAX {
             return;
         }
         let key = keys.id(activity);
+        if self.stack.is_empty() {
+            // The scheduler ran on account of the thread that it chose; else what ran before is still on its way out.
+            let is_chosen = matches!(activity, Activity::Thread(_));
+            self.close_gap(self.last_base.filter(|_| !is_chosen).or(Some(key)));
+        }
         self.parts.begin(key);
         self.timeline.add(offset, self.stack.len(), Change::Begins, key);
         self.stack.push(Frame { key, activity, began: offset, unclaimed: 0 });
@@ -192,6 +202,9 @@ impl Replay {
         let Some(over) = self.stack.pop() else { return };
         self.timeline.add(offset, self.stack.len(), Change::Ends, over.key);
         let is_interrupt = matches!(over.activity, Activity::Irq(_) | Activity::Vector(_) | Activity::Nmi);
+        if self.stack.is_empty() {
+            self.last_base = Some(over.key);
+        }
         if let Some(below) = self.stack.last_mut().filter(|_| !is_interrupt) {
             below.unclaimed = 0;
         }
@@ -236,7 +249,7 @@ impl Replay {
         let key = keys.id(activity);
         match self.stack.last_mut() {
             None => {
-                self.is_after_loss = false;
+                (self.is_after_loss, self.last_base) = (false, Some(key));
                 let gap = std::mem::take(&mut self.gap);
                 self.parts.add(key, gap);
             }
@@ -256,23 +269,25 @@ impl Replay {
     fn cut_out(&mut self, activity: Activity, ticks: u64, at: u64, offset: i64, keys: &mut KeyTable) {
         let taken = ticks.min(at - self.cursor);
         self.advance(at - taken);
+        let key = keys.id(activity);
         if self.stack.is_empty() {
-            self.close_gap();
+            self.close_gap(self.last_base.or(Some(key)));
+            self.last_base = Some(key);
         }
         self.cursor = at;
-        let key = keys.id(activity);
         self.parts.add(key, taken);
         let began = offset.saturating_sub_unsigned(taken);
         self.timeline.add(began, self.stack.len(), Change::Begins, key);
         self.timeline.add(offset, self.stack.len(), Change::Ends, key);
     }
 
-    /// A page fault of the sampler. The kernel does not tell when it is over, so it has the time that nothing on
-    /// top of it takes until the scheduler switches, the next fault comes or the interruption ends. A fault in an
-    /// interrupt or in another thread is part of what that does.
+    /// A page fault of the sampler, or a signal to it. The kernel does not tell when it is over, so it has the time
+    /// that nothing on top of it takes until the next one comes, the interruption ends or, for a fault, the
+    /// scheduler switches. What comes in an interrupt or in another thread is part of what that does, and a fault
+    /// in the handler of a signal is part of that.
     fn begin_point(&mut self, activity: Activity, offset: i64, keys: &mut KeyTable) {
-        if self.stack.len() == 1
-            && self.stack.first().is_some_and(|base| base.activity == Activity::PageFault)
+        if let [base] = self.stack.as_slice()
+            && gives_way_to(base.activity, activity)
         {
             self.pop(offset);
         }
@@ -284,15 +299,21 @@ impl Replay {
     }
 
     /// The scheduler switches. It does so in no interrupt, so all that seemed to run is over or set aside; work
-    /// that was set aside is not taken up again when its thread is, and counts as that thread until it ends.
+    /// that was set aside is not taken up again when its thread is, and counts as that thread until it ends. Only a
+    /// signal of the sampler goes on when the sampler does: what is left of the way out then is the way to its
+    /// handler, or the handler itself.
     fn switch(&mut self, from: i32, to: i32, offset: i64, keys: &mut KeyTable) {
         if self.stack.is_empty() && from != self.sampler_tid {
             self.claim(Activity::Thread(from), offset, keys);
         }
-        self.close_gap();
+        let signal = self.stack.first().map(|base| base.activity);
+        self.set_aside = signal.filter(|base| matches!(base, Activity::Signal(_))).or(self.set_aside);
         self.pop_to(0, offset);
         if to == self.sampler_tid {
             self.timeline.add(offset, 0, Change::Returns, KeyId::of_kind(CauseKind::EntryExit));
+            if let Some(signal) = self.set_aside.take() {
+                self.push(signal, offset, keys);
+            }
         } else {
             self.push(Activity::Thread(to), offset, keys);
         }
@@ -301,11 +322,12 @@ impl Replay {
     /// Events are missing between the last one and this moment: that time has no cause, and what runs now is not
     /// known.
     fn lose(&mut self, at: u64, offset: i64) {
-        self.close_gap();
+        self.close_gap(self.last_base);
         self.pop_to(0, offset);
         self.parts.add_kind(CauseKind::NotTraced, at - self.cursor);
         self.cursor = at;
         (self.has_lost, self.is_after_loss) = (true, true);
+        (self.last_base, self.set_aside) = (None, None);
         self.timeline.add(offset, 0, Change::Lost, KeyId::of_kind(CauseKind::NotTraced));
     }
 }

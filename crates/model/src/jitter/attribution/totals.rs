@@ -13,14 +13,16 @@ pub(super) struct Sum {
     pub(super) count: u64,
     pub(super) main_count: u64,
     pub(super) ticks: u64,
+    pub(super) entry_exit_ticks: u64,
     pub(super) ticks_max: u64,
 }
 
 impl Sum {
-    fn add(&mut self, ticks: u64, is_main: bool) {
+    fn add(&mut self, ticks: u64, entry_exit_ticks: u64, is_main: bool) {
         self.count += 1;
         self.main_count += u64::from(is_main);
         self.ticks = self.ticks.saturating_add(ticks);
+        self.entry_exit_ticks = self.entry_exit_ticks.saturating_add(entry_exit_ticks);
         self.ticks_max = self.ticks_max.max(ticks);
     }
 
@@ -28,6 +30,7 @@ impl Sum {
         self.count += other.count;
         self.main_count += other.main_count;
         self.ticks = self.ticks.saturating_add(other.ticks);
+        self.entry_exit_ticks = self.entry_exit_ticks.saturating_add(other.entry_exit_ticks);
         self.ticks_max = self.ticks_max.max(other.ticks_max);
     }
 }
@@ -52,7 +55,7 @@ impl Totals {
             } else {
                 &mut self.sums[id.index()]
             };
-            sum.add(ticks, id == main);
+            sum.add(ticks, parts.entry_exit(id), id == main);
         }
     }
 

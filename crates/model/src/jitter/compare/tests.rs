@@ -241,6 +241,7 @@ fn document(host: HostSnapshot, jitter: Option<JitterRecord>, started_at: &str) 
         allocation,
         jitter,
         jitter_study: None,
+        gate: None,
         readiness: Vec::new(),
         warnings: Vec::new(),
     }

@@ -118,6 +118,24 @@ pub(super) fn nmi(case: &Case<'_>) -> Advice {
     }
 }
 
+/// A signal to the measured thread.
+pub(super) fn signal(case: &Case<'_>) -> Advice {
+    Advice::Act(format!(
+        "the program's own signal: arm no timer that sends {0} to the thread that trades, or block {0} there and take \
+         it in a thread on {1} (pthread_sigmask, sigwait or signalfd)",
+        case.label(),
+        case.housekeeping()
+    ))
+}
+
+/// A signal that stops the measured thread or lets it go on.
+pub(super) fn stopped(case: &Case<'_>) -> Advice {
+    Advice::Act(format!(
+        "{} comes from job control, a debugger or a supervisor: let none of them stop the program while it trades",
+        case.label()
+    ))
+}
+
 /// Polling for corrected hardware errors.
 pub(super) fn machine_check(case: &Case<'_>) -> Advice {
     const DIR: &str = "/sys/devices/system/machinecheck/machinecheck0";

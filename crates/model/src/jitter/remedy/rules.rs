@@ -7,8 +7,8 @@
 use super::case::Case;
 use super::{Advice, Rule, calls, hardware, interrupts, isolation, memory, threads, ticks};
 use crate::jitter::CauseKind::{
-    self, CallFunction, FirmwareOrHypervisor, Hrtimer, Irq, Nmi, PageFault, Softirq, Tasklet, Thread, Timer,
-    Unexplained, Vector, Work,
+    self, CallFunction, FirmwareOrHypervisor, Hrtimer, Irq, Nmi, PageFault, Signal, Softirq, Tasklet, Thread,
+    Timer, Unexplained, Vector, Work,
 };
 
 type Act = fn(&Case<'_>) -> Advice;
@@ -36,6 +36,8 @@ const DRAINS: &[&str] =
     &["lru_add_drain_per_cpu", "drain_local_pages*", "drain_local_stock", "drain_*pages*"];
 const WRITEBACK: &[&str] = &["wb_workfn", "wb_update_bandwidth_workfn", "inode_switch_wbs_work_fn"];
 const RCU_THREADS: &[&str] = &["rcuo*", "rcu_*", "rcub/*", "srcu*", "rcu*"];
+/// Signals that stop a thread and let it go on.
+const STOPS: &[&str] = &["sigstop", "sigtstp", "sigttin", "sigttou", "sigcont"];
 const SELF_BUILT_IPI: &[&str] = &["*call function*", "*ipi*", "*function call*"];
 
 pub(super) const RULES: &[Rule] = &[
@@ -150,8 +152,10 @@ pub(super) const RULES: &[Rule] = &[
     anywhere(Thread, &["ksmd"], "memory.ksm", memory::ksmd),
     placed(Thread, &["cpu */kvm", "vhost-*", "kvm-*"], "service.libvirt", threads::virtual_machine),
     placed(Thread, &[], "boot.isolcpus", threads::any),
-    // Memory of the measured program, and what the kernel does not see.
+    // Memory and signals of the measured program, and what the kernel does not see.
     anywhere(PageFault, &[], PROGRAM, memory::page_fault),
+    anywhere(Signal, STOPS, PROGRAM, calls::stopped),
+    anywhere(Signal, &[], PROGRAM, calls::signal),
     anywhere(
         FirmwareOrHypervisor,
         &[],

@@ -5,8 +5,8 @@ use crate::catalogue::{self, testing::Bench, testing::list};
 use crate::snapshot::{CpusetPartition, Nic, QueueMask};
 use crate::{Profile, Reading};
 use CauseKind::{
-    CallFunction, EntryExit, FirmwareOrHypervisor, Hrtimer, Irq, Nmi, NotTraced, PageFault, Softirq, Tasklet,
-    Thread, Timer, Unexplained, Vector, Work,
+    CallFunction, EntryExit, FirmwareOrHypervisor, Hrtimer, Irq, Nmi, NotTraced, PageFault, Signal, Softirq,
+    Tasklet, Thread, Timer, Unexplained, Vector, Work,
 };
 
 /// Kind, name, and the setting on a host of which only the CPUs are known. Names as kernels 5.10 to 6.18 print them.
@@ -106,6 +106,9 @@ const CASES: &[(CauseKind, &str, &str)] = &[
     (Thread, "CPU 0/KVM", "service.libvirt"),
     (Thread, "tokio-rt-worker", "boot.isolcpus"),
     (PageFault, "", ""),
+    (Signal, "SIGALRM", ""),
+    (Signal, "34", ""),
+    (Signal, "SIGSTOP", ""),
     (FirmwareOrHypervisor, "", "firmware.dynamic_power_capping_functionality"),
     (Unexplained, "", "firmware.dynamic_power_capping_functionality"),
 ];
@@ -411,6 +414,15 @@ fn firmware_and_hypervisor_are_told_apart() {
         "firmware.collaborative_power_control",
         &["pcc-cpufreq"],
     );
+}
+
+#[test]
+fn a_signal_is_the_programs() {
+    let alarm = numbered(Signal, "SIGALRM", 14);
+    let pieces =
+        ["the program's own signal", "block signal SIGALRM there", "housekeeping CPUs 0,8", "signalfd"];
+    stock().advises(&alarm, "3", "", &pieces);
+    stock().advises(&numbered(Signal, "SIGSTOP", 19), "3", "", &["signal SIGSTOP comes from", "debugger"]);
 }
 
 #[test]

@@ -55,6 +55,25 @@ fn times_of_an_nmi_become_ticks() {
 }
 
 #[test]
+fn signals_are_delivered() {
+    let fields = [
+        ("int sig", 8, 4, 1),
+        ("int errno", 12, 4, 1),
+        ("int code", 16, 4, 1),
+        ("unsigned long sa_handler", 24, 8, 0),
+        ("unsigned long sa_flags", 32, 8, 0),
+    ];
+    let mut decoder =
+        Decoder::new(&formats(&[("signal/signal_deliver", format(3, &fields))], ""), TickMap::identity(1));
+    let deliver = |sig: i32| record(1, 3, &[&sig.to_ne_bytes()[..], &[0; 28]].concat());
+    let entries = [deliver(14), deliver(64), deliver(-1), record(1, 3, &[])];
+    let events = decode(&mut decoder, &mut CpuCursor::default(), &page(0, &entries));
+    let point = |number| Step::Point(Activity::Signal(number));
+    assert_eq!(events, [(1, point(14)), (2, point(64)), (3, point(u8::MAX))]);
+    assert_eq!(decoder.counts().short_count, 1);
+}
+
+#[test]
 fn interrupts_between_cpus_of_aarch64_have_their_reason() {
     let reason = [("const char * reason", 8, 8, 0)];
     let printk = "0xffff800081c3e6a8 : \"Rescheduling interrupts\"\n0xffff800081c3e6c0 : \"IRQ work interrupts\"\n\

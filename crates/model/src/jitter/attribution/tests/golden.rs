@@ -24,10 +24,9 @@ fn a_timer_tick_that_raises_softirqs() {
     ];
     assert_snapshot!(explain(&steps, &[(1_000, 4_200)]), @r"
     3200 ns at 1000
-      800 kernel entry and exit
+      1100 softirq SCHED
+      900 local timer
       800 hrtimer tick_nohz_handler
-      800 softirq SCHED
-      400 local timer
       200 softirq TIMER
       200 timer watchdog_fn
         +400 local timer begins
@@ -48,9 +47,8 @@ fn a_device_interrupt_with_its_softirq() {
     let steps = [(600, enter(NVME)), (1_600, exit(NVME)), (1_700, enter(NET_RX)), (9_700, exit(NET_RX))];
     assert_snapshot!(explain(&steps, &[(200, 10_000)]), @r"
     9800 ns at 200
-      8000 softirq NET_RX
-      1000 irq 47 nvme0q3
-      800 kernel entry and exit
+      8300 softirq NET_RX
+      1500 irq 47 nvme0q3
         +400 irq 47 nvme0q3 begins
         +1400 irq 47 nvme0q3 ends
         +1500 softirq NET_RX begins
@@ -63,9 +61,8 @@ fn another_cpu_has_a_function_run() {
     let steps = [(500, enter(CALL)), (600, enter(FLUSH_TLB)), (1_000, exit(FLUSH_TLB)), (1_050, exit(CALL))];
     assert_snapshot!(explain(&steps, &[(200, 1_300)]), @r"
     1100 ns at 200
-      550 kernel entry and exit
+      700 call function single
       400 call function flush_tlb_func
-      150 call function single
         +300 call function single begins
         +400   call function flush_tlb_func begins
         +800   call function flush_tlb_func ends
@@ -78,9 +75,8 @@ fn an_nmi_takes_its_time_out_of_the_interrupt() {
     let steps = [(500, enter(NVME)), (1_500, Step::Took(Activity::Nmi, 700)), (2_000, exit(NVME))];
     assert_snapshot!(explain(&steps, &[(200, 2_300)]), @r"
     2100 ns at 200
-      800 irq 47 nvme0q3
+      1400 irq 47 nvme0q3
       700 NMI
-      600 kernel entry and exit
         +300 irq 47 nvme0q3 begins
         +600   NMI begins
         +1300   NMI ends
@@ -93,8 +89,7 @@ fn an_nmi_of_the_sampler() {
     let steps = [(1_500, Step::Took(Activity::Nmi, 700)), (1_700, Step::Took(Activity::Nmi, 100))];
     assert_snapshot!(explain(&steps, &[(200, 2_300)]), @r"
     2100 ns at 200
-      1300 kernel entry and exit
-      800 NMI
+      2100 NMI
         +600 NMI begins
         +1300 NMI ends
         +1400 NMI begins
@@ -107,8 +102,7 @@ fn an_interrupt_inside_a_softirq() {
     let steps = [(500, enter(NET_RX)), (900, enter(TIMER)), (1_300, exit(TIMER)), (1_800, exit(NET_RX))];
     assert_snapshot!(explain(&steps, &[(200, 2_000)]), @r"
     1800 ns at 200
-      900 softirq NET_RX
-      500 kernel entry and exit
+      1400 softirq NET_RX
       400 local timer
         +300 softirq NET_RX begins
         +700   local timer begins
@@ -127,9 +121,8 @@ fn a_page_fault_lasts_to_the_end_or_the_next() {
     ];
     assert_snapshot!(explain(&steps, &[(200, 2_000)]), @r"
     1800 ns at 200
-      1400 page fault
+      1500 page fault
       300 local timer
-      100 kernel entry and exit
         +100 page fault begins
         +700   local timer begins
         +1000   local timer ends
@@ -156,8 +149,7 @@ fn what_entry_and_exit_cannot_explain_is_unexplained() {
     assert_snapshot!(explain(&steps, &[(1_000, 402_000)]), @r"
     401000 ns at 1000
       389000 unexplained
-      11000 kernel entry and exit
-      1000 irq 47 nvme0q3
+      12000 irq 47 nvme0q3
         +399000 irq 47 nvme0q3 begins
         +400000 irq 47 nvme0q3 ends
     ");
@@ -168,9 +160,8 @@ fn an_exit_without_entry_counts_from_the_beginning() {
     let steps = [(900, exit(NVME)), (1_000, enter(SCHED)), (1_100, exit(SCHED))];
     assert_snapshot!(explain(&steps, &[(200, 1_300)]), @r"
     1100 ns at 200
-      700 irq 47 nvme0q3
-      300 kernel entry and exit
-      100 softirq SCHED
+      800 irq 47 nvme0q3
+      300 softirq SCHED
         +700 irq 47 nvme0q3 ends
         +800 softirq SCHED begins
         +900 softirq SCHED ends
@@ -181,17 +172,15 @@ fn an_exit_without_entry_counts_from_the_beginning() {
 fn an_entry_without_exit_counts_to_the_end() {
     assert_snapshot!(explain(&[(500, enter(NVME))], &[(200, 1_300)]), @r"
     1100 ns at 200
-      800 irq 47 nvme0q3
-      300 kernel entry and exit
+      1100 irq 47 nvme0q3
         +300 irq 47 nvme0q3 begins
     ");
     // A softirq never runs on top of an interrupt: that must be over.
     let steps = [(500, enter(NVME)), (900, enter(SCHED)), (1_100, exit(SCHED))];
     assert_snapshot!(explain(&steps, &[(200, 1_300)]), @r"
     1100 ns at 200
-      500 kernel entry and exit
-      400 irq 47 nvme0q3
-      200 softirq SCHED
+      700 irq 47 nvme0q3
+      400 softirq SCHED
         +300 irq 47 nvme0q3 begins
         +700 irq 47 nvme0q3 ends
         +700 softirq SCHED begins
@@ -212,15 +201,13 @@ fn events_of_the_neighbours_are_not_its_own() {
     ];
     assert_snapshot!(explain(&steps, &[(300, 1_100), (1_500, 1_600), (1_700, 3_200)]), @r"
     800 ns at 300
-      400 kernel entry and exit
-      400 irq 47 nvme0q3
+      800 irq 47 nvme0q3
         +200 irq 47 nvme0q3 begins
         +600 irq 47 nvme0q3 ends
     100 ns at 1500
       100 unexplained
     1500 ns at 1700
-      1000 local timer
-      500 kernel entry and exit
+      1500 local timer
         +200 local timer begins
         +1200 local timer ends
     ");
@@ -232,8 +219,7 @@ fn clocks_may_differ_by_the_slack() {
     let steps = [(350, enter(NVME)), (1_350, exit(NVME))];
     assert_snapshot!(explain(&steps, &[(400, 1_600)]), @r"
     1200 ns at 400
-      950 irq 47 nvme0q3
-      250 kernel entry and exit
+      1200 irq 47 nvme0q3
         -50 irq 47 nvme0q3 begins
         +950 irq 47 nvme0q3 ends
     ");
@@ -241,13 +227,11 @@ fn clocks_may_differ_by_the_slack() {
     let steps = [(450, enter(NVME)), (1_450, exit(NVME)), (1_600, enter(TIMER)), (1_800, exit(TIMER))];
     assert_snapshot!(explain(&steps, &[(300, 1_300), (1_420, 1_900)]), @r"
     1000 ns at 300
-      850 irq 47 nvme0q3
-      150 kernel entry and exit
+      1000 irq 47 nvme0q3
         +150 irq 47 nvme0q3 begins
         +1150 irq 47 nvme0q3 ends
     480 ns at 1420
-      280 kernel entry and exit
-      200 local timer
+      480 local timer
         +180 local timer begins
         +380 local timer ends
     ");
@@ -261,9 +245,8 @@ fn the_counter_may_wrap() {
     let causes = bench.finish();
     assert_snapshot!(text(&causes.first[0]), @r"
     2300 ns at 200
-      1000 kernel entry and exit
-      1000 irq 47 nvme0q3
-      300 softirq NET_RX
+      1500 irq 47 nvme0q3
+      800 softirq NET_RX
         +400 irq 47 nvme0q3 begins
         +1400 irq 47 nvme0q3 ends
         +1500 softirq NET_RX begins
@@ -284,10 +267,9 @@ fn lost_events_leave_a_hole() {
     assert_snapshot!(explain(&steps, &[(200, 3_600)]), @r"
     3400 ns at 200
       2100 not traced
-      600 kernel entry and exit
-      400 irq 47 nvme0q3
-      200 softirq NET_RX
-      100 softirq SCHED
+      700 irq 47 nvme0q3
+      300 softirq NET_RX
+      300 softirq SCHED
         +300 irq 47 nvme0q3 begins
         +700 irq 47 nvme0q3 ends
         +2800 lost
@@ -321,8 +303,7 @@ fn interruptions_within_a_loss_are_not_traced() {
     assert_snapshot!(worst, @r"
     2000 ns at 29000
       1000 not traced
-      500 local timer
-      500 kernel entry and exit
+      1000 local timer
         +1000 lost
         +1000 local timer begins
         +1500 local timer ends
@@ -330,8 +311,7 @@ fn interruptions_within_a_loss_are_not_traced() {
       1000 not traced
         +1000 lost
     1000 ns at 40000
-      800 kernel entry and exit
-      200 local timer
+      1000 local timer
         +500 local timer begins
         +700 local timer ends
     1000 ns at 50000

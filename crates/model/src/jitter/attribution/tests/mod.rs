@@ -3,5 +3,6 @@
 mod bench;
 mod golden;
 mod properties;
+mod signals;
 mod threads;
 mod windows;

@@ -21,6 +21,7 @@ fn activity() -> impl Strategy<Value = Activity> {
         (0_u64..3).prop_map(Activity::Work),
         any::<i32>().prop_map(Activity::Thread),
         Just(Activity::PageFault),
+        (0_u8..3).prop_map(Activity::Signal),
     ]
 }
 
@@ -92,7 +93,9 @@ proptest! {
         prop_assert_eq!(causes.totals.iter().map(|total| total.main_count).sum::<u64>(), spans.len() as u64);
         for total in &causes.totals {
             prop_assert!(total.main_count <= total.count && total.count <= spans.len() as u64);
-            prop_assert!(total.ns_max <= total.ns_total);
+            prop_assert!(total.ns_max <= total.ns_total && total.entry_exit_ns <= total.ns_total);
+            let is_kernel = total.cause.kind.is_kernel();
+            prop_assert!(is_kernel || total.entry_exit_ns == 0, "{:?}", total);
         }
         for explained in causes.worst.iter().chain(&causes.first) {
             let sum: u64 = explained.parts.iter().map(|part| part.ns).sum();
@@ -158,7 +161,7 @@ fn memory_is_bounded() {
         }
     }
     let causes = bench.finish();
-    assert!(causes.totals.len() <= KEYS_MAX + 15, "{}", causes.totals.len());
+    assert!(causes.totals.len() <= KEYS_MAX + 16, "{}", causes.totals.len());
     assert_eq!((causes.worst.len(), causes.first.len()), (4, 4));
     let other = causes.totals.iter().find(|total| total.cause.label() == "thread other").unwrap();
     assert!(other.count > 3_000, "{other:?}");

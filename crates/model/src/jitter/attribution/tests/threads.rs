@@ -21,10 +21,9 @@ fn a_kworker_with_its_function() {
     ];
     assert_snapshot!(explain(&steps, &[(200, 7_000)]), @r"
     6800 ns at 200
+      3100 thread kworker/3:1 (pid 41, nice 0)
       2700 work vmstat_update
-      2400 kernel entry and exit
-      1000 thread kworker/3:1 (pid 41, nice 0)
-      700 local timer
+      1000 local timer
         +300 local timer begins
         +700 local timer ends
         +1800 thread kworker/3:1 (pid 41, nice 0) begins
@@ -51,18 +50,16 @@ fn a_function_that_began_in_an_earlier_interruption() {
     ];
     assert_snapshot!(explain(&steps, &[(500, 2_500), (8_500, 10_200)]), @r"
     2000 ns at 500
-      1000 kernel entry and exit
+      1200 thread kworker/3:1 (pid 41, nice 0)
       800 work vmstat_update
-      200 thread kworker/3:1 (pid 41, nice 0)
         +500 thread kworker/3:1 (pid 41, nice 0) begins
         +700   work vmstat_update begins
         +1500   work vmstat_update ends
         +1500 thread kworker/3:1 (pid 41, nice 0) ends
         +1500 returns
     1700 ns at 8500
-      800 kernel entry and exit
+      900 thread kworker/3:1 (pid 41, nice 0)
       700 work vmstat_update
-      100 thread kworker/3:1 (pid 41, nice 0)
       100 local timer
         +500 thread kworker/3:1 (pid 41, nice 0) begins
         +800   local timer begins
@@ -84,8 +81,7 @@ fn softirqs_in_their_thread() {
     assert_snapshot!(explain(&steps, &[(500, 5_800)]), @r"
     5300 ns at 500
       4000 softirq NET_RX
-      1000 kernel entry and exit
-      300 thread ksoftirqd/3 (pid 17, nice 0)
+      1300 thread ksoftirqd/3 (pid 17, nice 0)
         +500 thread ksoftirqd/3 (pid 17, nice 0) begins
         +700   softirq NET_RX begins
         +4700   softirq NET_RX ends
@@ -115,10 +111,9 @@ fn a_real_time_thread_that_stays_for_milliseconds() {
     worst.timeline.truncate(5);
     assert_snapshot!(text(&worst), @r"
     5002000 ns at 500
-      4964000 thread md-handler (pid 2000, real-time 50)
+      4965300 thread md-handler (pid 2000, real-time 50)
       36000 local timer
-      1800 kernel entry and exit
-      200 reschedule
+      700 reschedule
         +500 reschedule begins
         +700 reschedule ends
         +1400 thread md-handler (pid 2000, real-time 50) begins
@@ -139,9 +134,8 @@ fn a_stopped_sampler_leaves_the_cpu_idle() {
     ];
     assert_snapshot!(explain(&steps, &[(500, 902_000)]), @r"
     901500 ns at 500
-      897600 thread idle: the thread was stopped or throttled
-      3300 kernel entry and exit
-      600 reschedule
+      900400 thread idle: the thread was stopped or throttled
+      1100 reschedule
         +500 reschedule begins
         +700 reschedule ends
         +2500 thread idle: the thread was stopped or throttled begins
@@ -182,9 +176,8 @@ fn one_thread_after_the_other() {
     assert_snapshot!(explain(&steps, &[(500, 3_000)]), @r"
     2500 ns at 500
       1100 work vmstat_update
-      700 kernel entry and exit
+      900 thread kworker/3:1 (pid 41, nice 0)
       500 thread md-handler (pid 2000, real-time 50)
-      200 thread kworker/3:1 (pid 41, nice 0)
         +500 thread kworker/3:1 (pid 41, nice 0) begins
         +600   work vmstat_update begins
         +1500   work vmstat_update ends
@@ -202,8 +195,7 @@ fn one_thread_after_the_other() {
 fn a_switch_back_whose_switch_away_was_not_seen() {
     assert_snapshot!(explain(&[(2_000, switch(FIFO, SAMPLER))], &[(500, 2_300)]), @r"
     1800 ns at 500
-      1500 thread md-handler (pid 2000, real-time 50)
-      300 kernel entry and exit
+      1800 thread md-handler (pid 2000, real-time 50)
         +1500 thread md-handler (pid 2000, real-time 50) ends
         +1500 returns
     ");
@@ -211,8 +203,7 @@ fn a_switch_back_whose_switch_away_was_not_seen() {
     assert_snapshot!(explain(&steps, &[(500, 2_300)]), @r"
     1800 ns at 500
       1500 thread md-handler (pid 2000, real-time 50)
-      200 thread kworker/3:1 (pid 41, nice 0)
-      100 kernel entry and exit
+      300 thread kworker/3:1 (pid 41, nice 0)
         +1500 thread md-handler (pid 2000, real-time 50) ends
         +1500 thread kworker/3:1 (pid 41, nice 0) begins
         +1700 thread kworker/3:1 (pid 41, nice 0) ends
@@ -227,8 +218,7 @@ fn after_a_loss_the_scheduler_says_who_ran() {
     assert_snapshot!(explain(&steps, &[(500, 2_300)]), @r"
     1800 ns at 500
       900 not traced
-      400 thread md-handler (pid 2000, real-time 50)
-      300 kernel entry and exit
+      700 thread md-handler (pid 2000, real-time 50)
       200 local timer
         +500 lost
         +900 local timer begins

@@ -51,5 +51,6 @@ fn what_is_named_is_never_the_firmwares() {
     bench.attributor.close_window(true);
     let causes = bench.finish();
     assert_eq!(ns_of(&causes, CauseKind::FirmwareOrHypervisor), (0, 0, 0));
-    assert_eq!(ns_of(&causes, CauseKind::Irq), (1, 400, 400));
+    // With its way in and out.
+    assert_eq!(ns_of(&causes, CauseKind::Irq), (1, 800, 800));
 }
