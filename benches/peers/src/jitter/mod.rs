@@ -109,7 +109,7 @@ fn in_turn<T>(
     mut ours: impl FnMut() -> anyhow::Result<T>,
     mut theirs: impl FnMut() -> anyhow::Result<T>,
 ) -> anyhow::Result<(T, T)> {
-    if round % 2 == 0 {
+    if round.is_multiple_of(2) {
         let first = ours()?;
         Ok((first, theirs()?))
     } else {

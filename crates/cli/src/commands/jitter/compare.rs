@@ -13,7 +13,7 @@ use std::path::PathBuf;
 /// Compares documents given as before, after, before, after and so on.
 pub fn run(files: &[PathBuf], outputs: &OutputArgs) -> anyhow::Result<Exit> {
     ensure!(
-        files.len() % 2 == 0,
+        files.len().is_multiple_of(2),
         "--compare takes documents in pairs, before and after: {} were given",
         files.len()
     );

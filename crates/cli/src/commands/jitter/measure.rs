@@ -26,7 +26,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ResultDocument> {
     }
     let audit = Audit::of(&host.context());
     let chosen = choose::choose(arguments.cpus.as_ref(), &host.snapshot);
-    let options = options(arguments, &chosen)?;
+    let options = options(arguments, &chosen);
     step_aside(&chosen.cpus);
     let stop = signals::stop_flag()?;
     let readiness = ready::look(&arguments.readiness, &host, &chosen, &audit, &stop, &progress)?;
@@ -59,18 +59,18 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ResultDocument> {
     })
 }
 
-fn options(arguments: &Arguments, chosen: &Chosen) -> anyhow::Result<JitterOptions> {
+fn options(arguments: &Arguments, chosen: &Chosen) -> JitterOptions {
     let real_time = match (arguments.real_time.fifo, arguments.real_time.rr) {
         (Some(priority), _) => Some((RealTimePolicy::Fifo, priority)),
         (None, Some(priority)) => Some((RealTimePolicy::RoundRobin, priority)),
         (None, None) => None,
     };
     let real_time = real_time.map(|(policy, priority)| RealTime { policy, priority });
-    Ok(JitterOptions {
+    JitterOptions {
         threshold_ns: arguments.threshold,
         real_time,
         ..JitterOptions::new(chosen.cpus.clone(), arguments.duration)
-    })
+    }
 }
 
 /// Takes this thread, and those that it starts from now on, off the CPUs to be measured, when another is left.
