@@ -13,7 +13,7 @@ use super::{
     raw::RawFiles,
     run::{run, run_beside},
 };
-use crate::clock::{self, TickScale};
+use crate::clock;
 use lowlat_model::{
     CpuId, Reading,
     jitter::{CauseSource, CpuCauses, JitterCauses, JitterRecord},
@@ -52,9 +52,8 @@ pub fn run_observed(
         return run_with_raw(root, options, stop, progress, raw);
     }
     let (kind, _) = clock::choose(root);
-    let hz = clock::frequency_of(kind, root)?.hz;
     let mut notes = Vec::new();
-    let setup = Setup::make(root, options, kind, hz, &mut notes);
+    let setup = Setup::make(root, options, kind, &mut notes);
     let (setup, reason) = match setup {
         Ok(setup) => (Some(setup), String::new()),
         Err(reason) => (None, reason),
@@ -77,7 +76,7 @@ pub fn run_observed(
     let smi_after = SmiCounts::read(root, &options.cpus);
     notes.extend(counters.doubts.iter().cloned());
     let mut causes = match trace {
-        Some(trace) => trace.into_causes(&record, TickScale::new(hz), &mut notes),
+        Some(trace) => trace.into_causes(&record, &mut notes),
         None => {
             JitterCauses { source: CauseSource::Counters, cpus: bare(&record), ..JitterCauses::default() }
         }

@@ -35,9 +35,9 @@ impl<'a> Observer<'a> {
 }
 
 impl Companion for Observer<'_> {
-    fn start(&mut self, _: &Started, lanes: &[Lane]) {
+    fn start(&mut self, started: &Started, lanes: &[Lane]) {
         let setup = self.setup.take();
-        self.trace = setup.map(|setup| TraceReader::start(setup, self.root, self.options, lanes));
+        self.trace = setup.map(|setup| TraceReader::start(setup, self.root, self.options, started, lanes));
     }
 
     fn collect(&mut self, epoch: u64, lanes: &mut [Lane]) {

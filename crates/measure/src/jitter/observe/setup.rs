@@ -1,6 +1,6 @@
 //! A trace made ready before the samplers begin: all that disturbs CPUs happens here.
 
-use super::trace_clock::StampClock;
+use super::trace_clock::trace_clock_for;
 use crate::{
     clock::CounterKind,
     jitter::{JitterOptions, cost::tracing_cost},
@@ -25,8 +25,6 @@ const MEMORY_KB_MIN: u64 = 64 << 10;
 pub struct Setup {
     pub tracing: Tracing,
     pub pipes: Vec<CpuPipe>,
-    pub clock: StampClock,
-    pub hz: u64,
     pub cost: Option<TracingCost>,
 }
 
@@ -39,7 +37,6 @@ impl Setup {
         root: &Root,
         options: &JitterOptions,
         kind: CounterKind,
-        hz: u64,
         notes: &mut Vec<String>,
     ) -> Result<Self, String> {
         let tracefs = Arc::new(Tracefs::find().map_err(|error| error.to_string())?);
@@ -54,12 +51,11 @@ impl Setup {
                 }
             });
         }
-        let clock = StampClock::new(kind, hz);
         let wanted = TraceOptions {
             cpus: options.cpus.clone(),
             buffer_kb_per_cpu: BUFFER_KB,
             memory_kb_max: memory_kb_max(root, &options.cpus),
-            clock: clock.trace_clock(),
+            clock: trace_clock_for(kind),
         };
         let tracing = Tracing::start(&tracefs, &wanted).map_err(|error| error.to_string())?;
         let mut pipes = tracing.pipes().map_err(|error| error.to_string())?;
@@ -70,7 +66,7 @@ impl Setup {
             tracing.problems().iter().map(|problem| format!("The trace lacks something: {problem}.")),
         );
         let cost = cost(&tracing, &options.cpus, &mut pipes, notes);
-        Ok(Self { tracing, pipes, clock, hz, cost })
+        Ok(Self { tracing, pipes, cost })
     }
 }
 

@@ -22,14 +22,6 @@ impl StampClock {
         Self { kind, hz, first }
     }
 
-    /// The trace's clock for this counter.
-    pub fn trace_clock(&self) -> TraceClock {
-        match self.kind {
-            CounterKind::Tsc => TraceClock::X86Tsc,
-            CounterKind::Cntvct | CounterKind::MonotonicRaw => TraceClock::MonoRaw,
-        }
-    }
-
     /// The map at first.
     pub fn map(&self) -> TickMap {
         self.first.map_or_else(|| TickMap::identity(self.hz), |first| TickMap::at_rate(first, self.hz))
@@ -49,6 +41,14 @@ impl StampClock {
     }
 }
 
+/// The trace's clock for a counter.
+pub fn trace_clock_for(kind: CounterKind) -> TraceClock {
+    match kind {
+        CounterKind::Tsc => TraceClock::X86Tsc,
+        CounterKind::Cntvct | CounterKind::MonotonicRaw => TraceClock::MonoRaw,
+    }
+}
+
 fn pair() -> Option<ClockPair> {
     ClockPair::best((0..READINGS).filter_map(|_| {
         let before = ArchCounter.now();
@@ -64,9 +64,12 @@ mod tests {
     #[test]
     fn the_counter_is_its_own_clock_where_the_trace_has_it() {
         let clock = StampClock::new(CounterKind::Tsc, 2_000_000_000);
-        assert_eq!((clock.trace_clock(), clock.map().ticks(77)), (TraceClock::X86Tsc, 77));
+        assert_eq!((trace_clock_for(CounterKind::Tsc), clock.map().ticks(77)), (TraceClock::X86Tsc, 77));
         assert!(clock.better_map().is_none());
         let clock = StampClock::new(CounterKind::MonotonicRaw, 1_000_000_000);
-        assert_eq!((clock.trace_clock(), clock.map().ticks(77)), (TraceClock::MonoRaw, 77));
+        assert_eq!(
+            (trace_clock_for(CounterKind::MonotonicRaw), clock.map().ticks(77)),
+            (TraceClock::MonoRaw, 77)
+        );
     }
 }

@@ -3,7 +3,7 @@
 use super::{setup::Setup, trace_clock::StampClock};
 use crate::{
     clock::TickScale,
-    jitter::{JitterOptions, Lane, windows::Windows},
+    jitter::{JitterOptions, Lane, Started, windows::Windows},
 };
 use lowlat_model::{
     CpuId, CpuSet,
@@ -66,15 +66,22 @@ struct OneCpu {
 
 impl TraceReader {
     /// Begins to record. Called before the samplers begin.
-    pub fn start(setup: Setup, root: &Root, options: &JitterOptions, lanes: &[Lane]) -> Self {
-        let Setup { tracing, pipes, clock, hz, .. } = setup;
-        let scale = TickScale::new(hz);
+    pub fn start(
+        setup: Setup,
+        root: &Root,
+        options: &JitterOptions,
+        started: &Started,
+        lanes: &[Lane],
+    ) -> Self {
+        let Setup { tracing, pipes, .. } = setup;
+        let scale = started.scale;
+        let clock = StampClock::new(started.counter, scale.hz());
         let own_tids = own_threads(root);
         let plan = |lane: &Lane| AttributionPlan {
             cpu: lane.cpu,
             sampler_tid: lane.thread_id,
             own_tids: own_tids.iter().copied().filter(|tid| *tid != lane.thread_id).collect(),
-            hz,
+            hz: scale.hz(),
             epoch_ticks: 0,
             slack_ticks: scale.ticks(SLACK_NS),
             worst_count: options.worst_count,
@@ -247,18 +254,13 @@ impl TraceReader {
     }
 
     /// The causes, with names. The trace is removed.
-    pub fn into_causes(
-        mut self,
-        record: &JitterRecord,
-        scale: TickScale,
-        notes: &mut Vec<String>,
-    ) -> JitterCauses {
+    pub fn into_causes(mut self, record: &JitterRecord, notes: &mut Vec<String>) -> JitterCauses {
         notes.append(&mut self.problems);
         let names = self.names(notes);
         let lost = self.lost_by_kernel();
         let run_ns = record.cpus.iter().map(|cpu| cpu.runtime_ns).max().unwrap_or(0);
         let cause_names = CauseNames { names: &names, own_tids: &self.own_tids };
-        let groups = self.groups.map(|groups| groups.finish(scale.ticks(run_ns), &cause_names));
+        let groups = self.groups.map(|groups| groups.finish(self.scale.ticks(run_ns), &cause_names));
         let cpus: Vec<CpuCauses> = self.cpus.into_iter().map(|one| one.attributor.finish(&names)).collect();
         notes.extend(losses_in_words(&cpus, &lost));
         let trace_clock = self.tracing.clock().name().to_owned();
