@@ -36,9 +36,9 @@ impl OutputFile {
         written.with_context(|| format!("cannot write {}", self.path.display()))
     }
 
-    /// Writes a value as JSON.
+    /// Writes a value as JSON, on one line: documents of large hosts are long, and programs read them.
     pub fn write_json(&self, value: &impl serde::Serialize) -> anyhow::Result<()> {
-        self.write(&serde_json::to_vec_pretty(value).context("cannot write the result as JSON")?)
+        self.write(&serde_json::to_vec(value).context("cannot write the result as JSON")?)
     }
 }
 

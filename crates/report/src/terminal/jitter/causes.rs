@@ -76,16 +76,23 @@ fn add_table(out: &mut String, causes: &[CauseStudy], width: usize, show_all: bo
         out.push_str(line);
         out.push('\n');
     }
-    let mut told: Vec<&Remedy> = Vec::new();
+    let mut told: Vec<(&str, &str)> = Vec::new();
     for (line, of) in lines.zip(causes) {
         out.push_str(&with_bar(line));
         out.push('\n');
         if let Some(remedy) = &of.remedy {
-            let is_new = !told.contains(&remedy);
-            told.push(remedy);
+            let advice = (remedy.setting.as_str(), without_subject(&remedy.action));
+            let is_new = !told.contains(&advice);
+            told.push(advice);
             add_remedy(out, remedy, is_new, width, show_all);
         }
     }
+}
+
+/// What a remedy says but for the thread that it begins with: the same advice for another thread is told once.
+fn without_subject(action: &str) -> &str {
+    let rest = action.strip_prefix("thread ").and_then(|rest| rest.split_once(" may run here"));
+    rest.map_or(action, |(_, rest)| rest)
 }
 
 /// What would remove a cause, below its row: the start of it unless everything is shown, and once only.
