@@ -322,3 +322,20 @@ fn nothing_is_divided_by_zero_when_causes_have_no_time() {
     let page = html(&common::with_study(document));
     assert!(!page.contains("NaN") && !page.contains("=\"inf"));
 }
+
+#[test]
+fn a_gate_stands_before_what_was_measured() {
+    let mut document = common::epyc();
+    let study = lowlat_model::jitter::study(document.jitter.as_ref().unwrap()).unwrap();
+    let gate = lowlat_model::jitter::gate::Gate::parse("max<1us,count>=0").unwrap();
+    document.gate = Some(gate.evaluate(&study));
+    let page = lowlat_report::html(&document);
+    let (gate, jitter) = (page.find("id=\"gate\"").unwrap(), page.find("id=\"jitter\"").unwrap());
+    assert!(gate < jitter);
+    assert!(
+        page[gate..jitter].contains("not held") && page[gate..jitter].contains(">broken<"),
+        "{}",
+        &page[gate..jitter]
+    );
+    assert!(!lowlat_report::html(&common::epyc()).contains("id=\"gate\""));
+}

@@ -13,6 +13,7 @@ mod comparison;
 mod environment;
 mod findings;
 mod footer;
+mod gate;
 mod header;
 mod jitter;
 mod picture;
@@ -73,7 +74,9 @@ fn page(title: &str, sections: &[Section], footer: &Markup) -> String {
 fn sections(document: &ResultDocument) -> Vec<Section> {
     let jitter = Jitter::of(document);
     let jitter = jitter.as_ref();
-    let mut measured = vec![("jitter", "Jitter", jitter::section(document, jitter))];
+    let mut measured: Vec<Section> =
+        gate::section(document).map(|gate| ("gate", "Gate", gate)).into_iter().collect();
+    measured.push(("jitter", "Jitter", jitter::section(document, jitter)));
     if causes::is_shown(jitter) {
         measured.push(("causes", "Causes", causes::section(document, jitter)));
     }

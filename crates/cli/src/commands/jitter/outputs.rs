@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use lowlat_model::{
     hlog, jitter::JitterRecord, result::ResultDocument, statistics::carries_quantile, sysjitter,
 };
-use lowlat_report::{JitterTextOptions, explain_text, jitter_text};
+use lowlat_report::{JitterTextOptions, explain_text, gate_text, jitter_text};
 
 /// The highest percentile of sysjitter's summary.
 const SYSJITTER_QUANTILE_MAX: f64 = 0.999_99;
@@ -57,11 +57,11 @@ impl<'a> Outputs<'a> {
         match self.arguments.form() {
             Format::Text => self.print_text(document),
             Format::Json => {
-                self.talk_of_gate(document);
+                Self::talk_of_gate(document);
                 output::print_json(document)
             }
             Format::Sysjitter => {
-                self.talk_of_gate(document);
+                Self::talk_of_gate(document);
                 talk_of_percentiles(record);
                 for warning in document.warnings.iter().chain(&record.warnings) {
                     output::talk(&format!("lowlat jitter: {warning}"));
@@ -81,27 +81,16 @@ impl<'a> Outputs<'a> {
                 JitterTextOptions { show_all: self.arguments.verbose, width },
             ))?;
         }
-        self.talk_of_gate(document);
+        if let Some(gate) = &document.gate {
+            output::print(&gate_text(gate, width))?;
+        }
         Ok(())
     }
 
-    /// The limits that did not hold, row by row.
-    fn talk_of_gate(&self, document: &ResultDocument) {
-        let Some(gate) = &document.gate else { return };
-        if gate.is_held() {
-            output::talk(&format!("gate {}: held", gate.gate));
-        } else {
-            output::talk(&format!("gate {}: not held", gate.gate));
-        }
-        let is_worth_saying =
-            |row: &&lowlat_model::jitter::gate::GateRow| self.arguments.verbose || !row.note.is_empty();
-        let held = gate
-            .rows
-            .iter()
-            .filter(|row| row.verdict == lowlat_model::jitter::gate::Verdict::Held)
-            .filter(is_worth_saying);
-        for row in gate.failed().chain(held) {
-            output::talk(&format!("  {}", row.line()));
+    /// Whether the limits held, beside a result for programs.
+    fn talk_of_gate(document: &ResultDocument) {
+        if let Some(gate) = &document.gate {
+            output::talk(gate_text(gate, output::width()).trim_end());
         }
     }
 }
