@@ -2,7 +2,7 @@
 
 use super::arguments::{Format, OutputArgs};
 use crate::{output, results::OutputFile};
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use jiff::Timestamp;
 use lowlat_model::{
     hlog, jitter::JitterRecord, result::ResultDocument, statistics::carries_quantile, sysjitter,
@@ -23,6 +23,10 @@ pub struct Outputs<'a> {
 impl<'a> Outputs<'a> {
     /// Tries the files before the run.
     pub fn prepare(arguments: &'a OutputArgs) -> anyhow::Result<Self> {
+        ensure!(
+            arguments.explain.is_none() || arguments.form() == Format::Text,
+            "--explain prints a timeline for people; leave out --format"
+        );
         let file = |path: &Option<std::path::PathBuf>, option: &str| {
             path.as_deref().map(|path| OutputFile::prepare(path, option)).transpose()
         };
