@@ -2,7 +2,7 @@
 
 use super::{ArchCounter, CounterKind, calibrate, perf_page};
 use lowlat_sys::Root;
-use std::{fmt, sync::OnceLock};
+use std::fmt;
 use thiserror::Error;
 
 /// A module outside of the mainline kernel publishes the kernel's calibrated frequency here.
@@ -71,16 +71,9 @@ pub fn frequency_of(kind: CounterKind, root: &Root) -> Result<Frequency, ClockEr
         CounterKind::Tsc => tsc(root),
     };
     named
-        .or_else(|| measured().map(|hz| (hz, FrequencySource::Measured)))
+        .or_else(|| calibrate::measure_hz(&ArchCounter).map(|hz| (hz, FrequencySource::Measured)))
         .map(|(hz, source)| Frequency { hz, source })
         .ok_or(ClockError::StandsStill(kind.name()))
-}
-
-/// Measured once in the life of a process: two measurements differ by some parts in a billion, and times that were
-/// turned into nanoseconds with one of them could not be found again among those of the other.
-fn measured() -> Option<u64> {
-    static HZ: OnceLock<Option<u64>> = OnceLock::new();
-    *HZ.get_or_init(|| calibrate::measure_hz(&ArchCounter))
 }
 
 fn tsc(root: &Root) -> Option<(u64, FrequencySource)> {

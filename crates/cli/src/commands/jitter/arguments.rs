@@ -135,7 +135,7 @@ fn parse_gate(text: &str) -> Result<Gate, String> {
 /// The command with its help.
 pub fn declare(command: Command) -> Command {
     Arguments::augment_args(command)
-        .about("Measure every interruption of user threads: its length, its cause, and the setting that removes it")
+        .about("Measure every interruption: its length, its cause, and the setting that removes it")
         .after_help(examples(&[
             ("sudo lowlat jitter --duration 10s", "every interruption of the isolated CPUs, with its cause"),
             (
