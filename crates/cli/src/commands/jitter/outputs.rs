@@ -53,8 +53,7 @@ impl<'a> Outputs<'a> {
             let log = hlog::of_jitter(record, started_ns(document))?;
             written.push((file, file.write(log.to_string().as_bytes())));
         }
-        self.print(document, record)?;
-        let mut failed = Ok(());
+        let mut failed = self.print(document, record);
         for (file, result) in written {
             match result {
                 Ok(()) => output::talk(&format!("written: {}", file.path().display())),
@@ -94,7 +93,7 @@ impl<'a> Outputs<'a> {
             ))?;
         }
         if let Some(gate) = &document.gate {
-            output::print(&gate_text(gate, width))?;
+            output::print(&format!("\n{}", gate_text(gate, width)))?;
         }
         Ok(())
     }
