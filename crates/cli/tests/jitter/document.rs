@@ -62,7 +62,7 @@ fn causes_add_up_to_the_time_of_the_interruptions() {
     let record = record();
     let causes = record.causes.as_ref().expect("causes were looked for");
     if causes.source != CauseSource::Trace {
-        eprintln!("skipped: sums of causes: this run was not traced ({})", causes.reason);
+        say!("skipped: sums of causes: this run was not traced ({})", causes.reason);
         return;
     }
     for (cpu, of) in record.cpus.iter().zip(&causes.cpus) {
@@ -87,7 +87,7 @@ fn causes_add_up_to_the_time_of_the_interruptions() {
 fn shares_make_a_whole() {
     let study = runs::whole().document.jitter_study.as_ref().expect("a study");
     let Some(shares) = &study.shares else {
-        eprintln!("skipped: shares of causes: this run was not traced, or nothing interrupted it");
+        say!("skipped: shares of causes: this run was not traced, or nothing interrupted it");
         return;
     };
     let parts = [

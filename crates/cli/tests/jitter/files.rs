@@ -27,7 +27,7 @@ fn every_interruption_that_is_kept_is_explained() {
     let record = whole.document.jitter.as_ref().unwrap();
     let kept: usize = record.cpus.iter().map(|cpu| cpu.worst.len()).sum();
     if kept == 0 {
-        eprintln!("skipped: timelines: nothing interrupted this run");
+        say!("skipped: timelines: nothing interrupted this run");
         return;
     }
     let is_traced = record

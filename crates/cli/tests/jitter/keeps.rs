@@ -87,7 +87,7 @@ fn a_full_disk_keeps_what_it_could_take() {
     let disk = match Disk::mount(&small, "size=64k") {
         Ok(disk) => disk,
         Err(why) => {
-            eprintln!("skipped: a full disk under --raw: {why}");
+            say!("skipped: a full disk under --raw: {why}");
             return;
         }
     };
@@ -142,12 +142,12 @@ fn a_cpu_that_is_taken_offline_keeps_what_it_measured_before() {
     let what = "a CPU taken offline during the run";
     let allowed = runs::allowed();
     let Some(cpu) = allowed.highest().filter(|_| allowed.len() >= 4) else {
-        eprintln!("skipped: {what}: needs four CPUs, so that others can spare one");
+        say!("skipped: {what}: needs four CPUs, so that others can spare one");
         return;
     };
     let online = format!("/sys/devices/system/cpu/cpu{cpu}/online");
     if fs::OpenOptions::new().write(true).open(&online).is_err() {
-        eprintln!("skipped: {what}: {online} can't be written");
+        say!("skipped: {what}: {online} can't be written");
         return;
     }
     let directory = tempfile::tempdir().unwrap();
@@ -160,7 +160,7 @@ fn a_cpu_that_is_taken_offline_keeps_what_it_measured_before() {
     let output = run.wait();
     let back = fs::write(&online, "1");
     if let Err(why) = result {
-        eprintln!("skipped: {what}: {why}");
+        say!("skipped: {what}: {why}");
         return;
     }
     back.expect("it comes back");

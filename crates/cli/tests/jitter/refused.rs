@@ -137,7 +137,7 @@ fn cpus_outside_of_the_cpuset() {
     let group = match Cpuset::make(inside) {
         Ok(group) => group,
         Err(why) => {
-            eprintln!("skipped: CPUs outside of the cpuset: {why}");
+            say!("skipped: CPUs outside of the cpuset: {why}");
             return;
         }
     };

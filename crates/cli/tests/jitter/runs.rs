@@ -41,7 +41,11 @@ pub fn run(directory: &Path, arguments: &[&str], code: i32) -> Output {
 
 /// A measurement, with its document read.
 pub fn measure(directory: &Path, arguments: &[&str]) -> ResultDocument {
-    let _alone = alone();
+    measure_alone(&alone(), directory, arguments)
+}
+
+/// The same for who is alone already.
+pub fn measure_alone(_: &MutexGuard<'static, ()>, directory: &Path, arguments: &[&str]) -> ResultDocument {
     run(directory, &[arguments, &["--force", "--result", "result.json"]].concat(), 0);
     document(&directory.join("result.json"))
 }
@@ -104,7 +108,7 @@ pub fn whole() -> &'static Whole {
 pub struct UnderWay {
     /// The process.
     pub child: Child,
-    _alone: MutexGuard<'static, ()>,
+    alone: MutexGuard<'static, ()>,
 }
 
 impl UnderWay {
@@ -113,12 +117,11 @@ impl UnderWay {
     pub fn start(command: &mut Command) -> Self {
         let alone = alone();
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
-        let mut run = Self { child, _alone: alone };
+        let mut run = Self { child, alone };
         let began = Instant::now();
         while run.thread("lowlat-collect").is_none() {
-            if run.child.try_wait().expect("it can be waited for").is_some() || began.elapsed() > PATIENCE {
-                panic!("no run began: {:?}", run.kill_and_wait());
-            }
+            let is_over = run.child.try_wait().expect("it can be waited for").is_some();
+            assert!(!is_over && began.elapsed() < PATIENCE, "no run began: {:?}", run.kill_and_wait());
             std::thread::sleep(Duration::from_millis(10));
         }
         std::thread::sleep(Duration::from_millis(700));
@@ -146,7 +149,12 @@ impl UnderWay {
 
     /// Waits for its end.
     pub fn wait(self) -> Output {
-        self.child.wait_with_output().expect("it can be waited for")
+        self.wait_and_stay_alone().0
+    }
+
+    /// The same, before any other run begins.
+    pub fn wait_and_stay_alone(self) -> (Output, MutexGuard<'static, ()>) {
+        (self.child.wait_with_output().expect("it can be waited for"), self.alone)
     }
 
     fn kill_and_wait(&mut self) -> Option<ExitStatus> {
@@ -172,9 +180,7 @@ pub fn may_trace(what: &str) -> bool {
     let is_made = fs::create_dir(&probe).is_ok();
     let _ = fs::remove_dir(&probe);
     if !is_made {
-        eprintln!(
-            "skipped: {what}: no instance can be made in {INSTANCES} (needs root and a mounted tracefs)"
-        );
+        say!("skipped: {what}: no instance can be made in {INSTANCES} (needs root and a mounted tracefs)");
     }
     is_made
 }
@@ -183,7 +189,7 @@ pub fn may_trace(what: &str) -> bool {
 pub fn is_root(what: &str) -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
-        eprintln!("skipped: {what}: needs root");
+        say!("skipped: {what}: needs root");
     }
     is_root
 }
@@ -199,7 +205,7 @@ pub fn allowed() -> CpuSet {
 pub fn spare_cpu(what: &str) -> Option<CpuId> {
     let allowed = allowed();
     if allowed.len() < 2 {
-        eprintln!("skipped: {what}: needs two CPUs");
+        say!("skipped: {what}: needs two CPUs");
         return None;
     }
     allowed.highest()
@@ -214,5 +220,5 @@ pub fn warns(document: &ResultDocument, part: &str) -> bool {
 /// All warnings, for the message of a test that misses one.
 pub fn warnings(document: &ResultDocument) -> String {
     let record = document.jitter.iter().flat_map(|record| &record.warnings);
-    document.warnings.iter().chain(record).map(|warning| format!("\n  {warning}")).collect()
+    document.warnings.iter().chain(record).fold(String::new(), |text, warning| text + "\n  " + warning)
 }

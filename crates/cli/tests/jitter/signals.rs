@@ -29,7 +29,8 @@ fn is_kept(directory: &Path, output: &Output) {
 }
 
 fn is_wanted(name: &str) -> bool {
-    name == "result.json" || (name.starts_with("raw.") && !name.ends_with(".part"))
+    name == "result.json"
+        || name.strip_prefix("raw.").is_some_and(|cpu| cpu.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 fn told_to_stop(signal: Signal) {
@@ -94,9 +95,10 @@ fn what_a_killed_run_left_is_removed_at_the_next_start() {
     let left = run.instances();
     assert_eq!(left.len(), 1);
     run.signal(Signal::KILL);
-    assert_eq!(run.wait().status.code(), None, "it was killed");
+    let (output, alone) = run.wait_and_stay_alone();
+    assert_eq!(output.status.code(), None, "it was killed");
     assert_eq!(runs::instances_of(pid), left, "nobody could remove it");
-    let document = runs::measure(directory.path(), &["--duration", "500ms"]);
+    let document = runs::measure_alone(&alone, directory.path(), &["--duration", "500ms"]);
     assert_eq!(runs::instances_of(pid), [""; 0]);
     assert!(
         left.iter()

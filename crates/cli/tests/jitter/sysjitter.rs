@@ -39,7 +39,7 @@ fn through(command: &[&str], text: &str) -> Option<String> {
     let (program, arguments) = command.split_first()?;
     let child = Command::new(program).args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let Ok(mut child) = child else {
-        eprintln!("skipped: sysjitter's output through {program}: it is not installed");
+        say!("skipped: sysjitter's output through {program}: it is not installed");
         return None;
     };
     child.stdin.take()?.write_all(text.as_bytes()).expect("it reads");
@@ -103,7 +103,7 @@ fn raw_files_hold_every_interruption() {
         let has_lost = record.warnings.iter().any(|warning| warning.contains("missing in the raw files"));
         if has_lost {
             assert!(raw.head.interruption_count < cpu.interruption_count || record.cpus.len() > 1);
-            eprintln!("skipped: count of raw file {}: the ring lost some in this run", path.display());
+            say!("skipped: count of raw file {}: the ring lost some in this run", path.display());
         } else {
             assert_eq!(raw.head.interruption_count, cpu.interruption_count, "CPU {}", cpu.cpu);
             assert_eq!(raw.rows.iter().map(|row| row.length_ns).max().unwrap_or(0), cpu.interruption_ns_max);

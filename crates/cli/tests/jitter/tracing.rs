@@ -73,7 +73,7 @@ fn an_unmounted_tracefs_is_mounted_for_the_run_alone() {
     let output = match command {
         Ok(output) if output.status.code() != Some(NOT_THERE) => output,
         other => {
-            eprintln!("skipped: a run without a mounted tracefs: {other:?}");
+            say!("skipped: a run without a mounted tracefs: {other:?}");
             return;
         }
     };
