@@ -31,8 +31,8 @@ const WINDOW_NS: u64 = 1_000_000_000;
 /// Sub-buffers of one CPU that are read in a round; what is left waits for the next, so that a flood on one CPU
 /// can't keep the others from being read.
 const PAGES_PER_ROUND: u32 = 8_192;
-/// Events that are decoded before they are attributed.
-const EVENTS_AT_ONCE: usize = 16_384;
+/// Events that are decoded before they are attributed; more than a sub-buffer of 64 KiB can give.
+const EVENTS_AT_ONCE: usize = 32_768;
 
 /// The trace of a run under way.
 #[derive(Debug)]
