@@ -91,7 +91,8 @@ pub fn blame(record: &JitterRecord, found: &[Found], kind: CauseKind, name: &str
         if held_ns > one.interruption.length_ns / 2 + off_ns && lost_ns(one) == 0 {
             assert!(one.parts.first().is_some_and(|part| is_it(&part.cause)), "{one:#?}");
         }
-        (holding_count, own_ns, error_ns) = (holding_count + 1, own_ns + held_ns, error_ns + off_ns);
+        (holding_count, own_ns) = (holding_count + 1, own_ns + held_ns);
+        error_ns += off_ns + lost_ns(one);
     }
     let totals = || causes.totals.iter().filter(|total| is_it(&total.cause));
     if causes.event_lost_count == 0 {
@@ -109,7 +110,7 @@ fn part_ns(one: &Explained, is_it: impl Fn(&Cause) -> bool) -> u64 {
     one.parts.iter().filter(|part| is_it(&part.cause)).map(|part| part.ns).sum()
 }
 
-/// Time about which the trace can say nothing, since its buffer was full.
+/// Time about which the trace says nothing: its buffer was full, or the kernel did not tell of a switch.
 pub fn lost_ns(one: &Explained) -> u64 {
     part_ns(one, |cause| cause.kind == CauseKind::NotTraced)
 }

@@ -197,11 +197,11 @@ impl Decoder {
         step: Step,
         events: &mut Vec<TraceEvent>,
     ) {
-        if let (Some(from), Some(to)) = (cursor.running, running)
-            && from != to
+        if let (Some(last), Some(now)) = (cursor.running, running)
+            && last != now
         {
             self.counts.missed_switch_count += 1;
-            events.push(TraceEvent { ticks: cursor.ticks, step: Step::Switch { from, to } });
+            events.push(TraceEvent { ticks: cursor.ticks, step: Step::Switch { from: now, to: now } });
         }
         cursor.running = match step {
             Step::Switch { to, .. } => Some(to),
