@@ -263,6 +263,13 @@ impl TraceReader {
         let groups = self.groups.map(|groups| groups.finish(self.scale.ticks(run_ns), &cause_names));
         let cpus: Vec<CpuCauses> = self.cpus.into_iter().map(|one| one.attributor.finish(&names)).collect();
         notes.extend(losses_in_words(&cpus, &lost));
+        let missed = self.decoder.counts().missed_switch_count;
+        if missed > 0 {
+            notes.push(format!(
+                "The kernel did not tell of {missed} switches between threads; the time before each in an interruption \
+                 counts as not traced."
+            ));
+        }
         let trace_clock = self.tracing.clock().name().to_owned();
         drop(self.pipes);
         if let Err(error) = self.tracing.finish() {
