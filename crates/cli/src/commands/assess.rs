@@ -11,11 +11,11 @@ use crate::{
 use anyhow::Context;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use jiff::{SignedDuration, Timestamp};
-use lowlat_measure::jitter::{self, JitterOptions};
+use lowlat_measure::jitter::{self, JitterOptions, Observation};
 use lowlat_model::{
     CpuSet,
     audit::Audit,
-    jitter::{JitterRecord, JitterStudy},
+    jitter::{JitterRecord, JitterStudy, RemedyContext},
     result::ResultDocument,
 };
 use std::{
@@ -27,6 +27,7 @@ use std::{
 pub const COMMAND: Subcommand = Subcommand { name: "assess", declare, run };
 
 #[derive(Debug, Args)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag that users type")]
 struct Arguments {
     #[command(flatten)]
     host: HostArgs,
@@ -36,6 +37,9 @@ struct Arguments {
     /// CPUs to measure [default: every CPU this process may use]
     #[arg(long, value_name = "LIST", value_parser = parse_cpus)]
     cpus: Option<CpuSet>,
+    /// Measure without looking for causes: no tracing on this host
+    #[arg(long)]
+    no_causes: bool,
     /// Judge only, measure nothing
     #[arg(long)]
     no_measure: bool,
@@ -84,6 +88,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let jitter = measure(&arguments, &host, &stop, &progress, &mut warnings)?;
     progress.finish();
 
+    let jitter_study = jitter.as_ref().and_then(|record| study(record, &host, &mut warnings));
     let document = ResultDocument {
         document: ResultDocument::DOCUMENT.into(),
         schema_version: ResultDocument::SCHEMA_VERSION,
@@ -97,7 +102,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         snapshot: host.snapshot,
         allocation: host.allocation,
         audit,
-        jitter_study: jitter.as_ref().and_then(|record| jitter_study(record, &mut warnings)),
+        jitter_study,
         jitter,
         gate: None,
         readiness: Vec::new(),
@@ -148,11 +153,15 @@ fn measure(
     };
     let options = JitterOptions::new(cpus, duration);
     progress.start(duration);
-    let record = jitter::run(&host.root, &options, stop, &|now| progress.show(now))?;
+    let observation = Observation { causes: !arguments.no_causes, raw: None };
+    let record = jitter::run_observed(&host.root, &options, &observation, stop, &|now| progress.show(now))?;
     Ok(Some(record))
 }
 
 /// The study of the record; that it can't be made becomes a warning.
-fn jitter_study(record: &JitterRecord, warnings: &mut Vec<String>) -> Option<JitterStudy> {
-    lowlat_model::jitter::study(record).map_err(|error| warnings.push(error.to_string())).ok()
+fn study(record: &JitterRecord, host: &Host, warnings: &mut Vec<String>) -> Option<JitterStudy> {
+    let context = RemedyContext { host: &host.snapshot, allocation: &host.allocation, role: &host.role };
+    lowlat_model::jitter::study_with(record, Some(&context))
+        .map_err(|error| warnings.push(error.to_string()))
+        .ok()
 }

@@ -171,7 +171,7 @@ fn fair_server(context: &Context<'_>, _: &Setting) -> Judgement {
     match (on.first(), unread) {
         (Some((path, runtime_ns)), _) => Judgement::wrong(
             format!("{runtime_ns} ns on {} of {} isolated CPUs", on.len(), isolated.len()),
-            "the fair server can start the tick on these CPUs; measure with `lowlat assess` before and after",
+            "the fair server can start the tick on these CPUs; measure with `lowlat jitter` before and after",
         )
         .at(*path),
         (None, Some((path, reading))) => unseen(context, &reading, path),

@@ -1,6 +1,6 @@
 //! Causes of interruptions, as a record carries them.
 
-use super::Interruption;
+use super::{Interruption, attribution::IDLE_NAME};
 use crate::{CpuId, Reading};
 use serde::{Deserialize, Serialize};
 
@@ -120,6 +120,8 @@ impl Cause {
                 let priority = self.priority.as_deref().map(|text| format!(", {text}")).unwrap_or_default();
                 format!("{word} {} (pid {number}{priority})", self.name)
             }
+            // The idle task is no thread that anybody started.
+            (CauseKind::Thread, None) if self.name == IDLE_NAME => self.name.clone(),
             (CauseKind::Vector, _) => self.name.clone(),
             _ => format!("{word} {}", self.name).trim_end().to_owned(),
         }

@@ -58,7 +58,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
         cost: "With -1 a spinning SCHED_FIFO thread can starve kernel threads bound to its CPU until the host hangs.",
         risk: Risk::Availability,
         impact: Impact::Medium,
-        effective: "A spinning SCHED_FIFO thread shows no gap of tens of milliseconds each second in `lowlat assess`.",
+        effective: "A spinning SCHED_FIFO thread shows no gap of tens of milliseconds each second in `lowlat jitter`.",
         reads: &["/proc/sys/kernel/sched_rt_runtime_us"],
         trading: Want::OneOf(&["950000", "-1"]),
         guide: Want::Value("-1"),

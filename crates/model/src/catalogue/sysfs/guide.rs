@@ -55,7 +55,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
         cost: "Half a minute and more in which CPUs are missing, and processes lose the affinity they asked for.",
         risk: Risk::Availability,
         impact: Impact::Low,
-        effective: "No state of the host shows it; `lowlat assess` before and after does.",
+        effective: "No state of the host shows it; `lowlat jitter` before and after does.",
         guide: Want::State("every CPU but housekeeping taken off and on since boot"),
         hazard: "The guide's loop assumes two sockets with one housekeeping core each and no SMT. It shrinks cpusets, \
                  drops affinities, can fail for CPU 0, and the default affinity of interrupts keeps offline CPUs.",
