@@ -31,8 +31,8 @@ const WINDOW_NS: u64 = 1_000_000_000;
 /// Sub-buffers of one CPU that are read in a round; what is left waits for the next, so that a flood on one CPU
 /// can't keep the others from being read.
 const PAGES_PER_ROUND: u32 = 8_192;
-/// Events that are decoded before they are attributed.
-const EVENTS_AT_ONCE: usize = 16_384;
+/// Events that are decoded before they are attributed; more than a sub-buffer of 64 KiB can give.
+const EVENTS_AT_ONCE: usize = 32_768;
 
 /// The trace of a run under way.
 #[derive(Debug)]
@@ -263,6 +263,13 @@ impl TraceReader {
         let groups = self.groups.map(|groups| groups.finish(self.scale.ticks(run_ns), &cause_names));
         let cpus: Vec<CpuCauses> = self.cpus.into_iter().map(|one| one.attributor.finish(&names)).collect();
         notes.extend(losses_in_words(&cpus, &lost));
+        let missed = self.decoder.counts().missed_switch_count;
+        if missed > 0 {
+            notes.push(format!(
+                "The kernel did not tell of {missed} switches between threads; the time before each in an interruption \
+                 counts as not traced."
+            ));
+        }
         let trace_clock = self.tracing.clock().name().to_owned();
         drop(self.pipes);
         if let Err(error) = self.tracing.finish() {
