@@ -47,3 +47,10 @@ fn a_comparison_is_no_document_of_a_run() {
     let said = text(&runs::run(&runs::whole().directory, &["--from", "none-of-a-run.json"], 2).stderr);
     assert!(said.contains("none-of-a-run.json"), "{said}");
 }
+
+#[test]
+fn a_comparison_has_a_page() {
+    compare(&["result.json", "result.json", "--report", "comparison.html"], 0);
+    let page = std::fs::read_to_string(runs::whole().path("comparison.html")).unwrap();
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("No difference shown"), "{page}");
+}

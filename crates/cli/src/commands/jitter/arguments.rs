@@ -39,7 +39,7 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["cpus", "threshold", "fifo", "rr", "no_causes", "wait", "force", "raw"])]
     pub from: Option<PathBuf>,
     /// Hold documents against each other instead of measuring; more pairs of them are pooled
-    #[arg(long, num_args = 2.., value_names = ["BEFORE", "AFTER"], conflicts_with_all = ["from", "gate", "explain", "hlog", "report", "raw"])]
+    #[arg(long, num_args = 2.., value_names = ["BEFORE", "AFTER"], conflicts_with_all = ["from", "gate", "explain", "hlog", "raw"])]
     pub compare: Option<Vec<PathBuf>>,
     #[command(flatten)]
     pub host: HostArgs,
