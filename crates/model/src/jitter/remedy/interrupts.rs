@@ -6,7 +6,11 @@ use crate::{CpuSet, Reading, snapshot::Irq, snapshot::component_matches};
 /// Names of interrupts whose drivers let the kernel manage the affinity of each queue, as a rule.
 const OFTEN_MANAGED: &[&str] = &[
     "nvme*q*",
-    "virtio*-req*",
+    // Disks: "req.N" (virtio-blk), "request" (virtio-scsi); file systems' "requests.N". The one queue of 9p,
+    // "requests", is an ordinary one.
+    "virtio*-req.*",
+    "virtio*-request",
+    "virtio*-requests.*",
     "mpt3sas*-msix*",
     "mpi3mr*-msix*",
     "megasas*-msix*",

@@ -10,6 +10,7 @@ use crate::jitter::CauseKind::{
     self, CallFunction, FirmwareOrHypervisor, Hrtimer, Irq, Nmi, PageFault, Signal, Softirq, Tasklet, Thread,
     Timer, Unexplained, Vector, Work,
 };
+use crate::jitter::attribution::IDLE_NAME;
 
 type Act = fn(&Case<'_>) -> Advice;
 
@@ -130,7 +131,7 @@ pub(super) const RULES: &[Rule] = &[
     anywhere(Work, &["clocksource_watchdog*"], "boot.tsc", ticks::clock_watchdog),
     placed(Work, &[], "boot.isolcpus", isolation::work),
     // Threads.
-    anywhere(Thread, &["swapper*"], "sysctl.kernel.sched_rt_runtime_us", ticks::idle),
+    anywhere(Thread, &["swapper*", IDLE_NAME], "sysctl.kernel.sched_rt_runtime_us", ticks::idle),
     placed(Thread, &["migration/*"], "boot.isolcpus", threads::migration),
     placed(Thread, &["ksoftirqd/*", "ktimers/*", "irq_work/*"], "irq.affinity", threads::ksoftirqd),
     anywhere(Thread, &["cpuhp/*"], "sysfs.cpu.online_cycle", threads::hotplug),
