@@ -117,7 +117,7 @@ fn spins_of_a_higher_thread_are_found_with_their_cause() {
 #[test]
 fn looking_for_causes_neither_hides_nor_makes_any() {
     let Some(ground) = ground() else { return };
-    let options = options(ground.cpu, Duration::from_millis(700));
+    let options = options(ground.cpu, Duration::from_millis(500));
     for causes in [false, true, true, false] {
         let Some((record, spins)) = fifo_beside(ground.cpu, || observe(&options, causes)) else { return };
         let found = recall(&record, &spins);

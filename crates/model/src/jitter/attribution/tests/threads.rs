@@ -172,14 +172,14 @@ fn a_stopped_sampler_leaves_the_cpu_idle() {
     ];
     assert_snapshot!(explain(&steps, &[(500, 902_000)]), @r"
     901500 ns at 500
-      900400 thread idle: the thread was stopped or throttled
+      900400 idle: the thread was stopped or throttled
       1100 reschedule
         +500 reschedule begins
         +700 reschedule ends
-        +2500 thread idle: the thread was stopped or throttled begins
+        +2500 idle: the thread was stopped or throttled begins
         +899500   reschedule begins
         +899900   reschedule ends
-        +900500 thread idle: the thread was stopped or throttled ends
+        +900500 idle: the thread was stopped or throttled ends
         +900500 returns
     ");
 }
