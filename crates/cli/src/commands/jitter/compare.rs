@@ -17,7 +17,10 @@ pub fn run(files: &[PathBuf], outputs: &OutputArgs) -> anyhow::Result<Exit> {
         "--compare takes documents in pairs, before and after: {} were given",
         files.len()
     );
-    ensure!(outputs.form() != Format::Sysjitter, "sysjitter has no format for comparisons; leave out --format");
+    ensure!(
+        outputs.form() != Format::Sysjitter,
+        "sysjitter has no format for comparisons; leave out --format"
+    );
     let result = outputs.result.as_deref().map(|path| OutputFile::prepare(path, "--result")).transpose()?;
     let report = outputs.report.as_deref().map(|path| OutputFile::prepare(path, "--report")).transpose()?;
     let documents: Vec<ResultDocument> =

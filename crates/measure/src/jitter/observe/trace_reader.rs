@@ -160,8 +160,14 @@ impl TraceReader {
         let mut next = spans.iter().copied().peekable();
         let mut pages = 0;
         loop {
-            let is_last = self.read(place, &mut pages);
+            let is_empty = self.read(place, &mut pages);
             let Some(one) = self.cpus.get_mut(place) else { return };
+            if one.is_broken {
+                one.attributor.note_ring_lost(next.count() as u64);
+                return;
+            }
+            // A flood waits for the next round, but not before all of these have met their events.
+            let is_last = is_empty || (pages >= PAGES_PER_ROUND && next.peek().is_none());
             one.attributor.push_events(&self.events);
             let seen_until = self.events.last().map_or(0, |event| event.ticks);
             while let Some((before, now)) =
@@ -180,7 +186,7 @@ impl TraceReader {
         self.pass(place, lane, looked_at);
     }
 
-    /// Reads some of a CPU's events. True when there are no more for this round.
+    /// Reads some of a CPU's events. True when there are no more.
     fn read(&mut self, place: usize, pages: &mut u32) -> bool {
         self.events.clear();
         let (Some(pipe), Some(one)) = (self.pipes.get_mut(place), self.cpus.get_mut(place)) else {
@@ -192,7 +198,7 @@ impl TraceReader {
         match pipe.drain(&mut self.decoder, &mut self.events) {
             Ok(drained) => {
                 *pages += drained.page_count;
-                drained.is_empty || *pages >= PAGES_PER_ROUND
+                drained.is_empty
             }
             Err(error) => {
                 one.is_broken = true;
