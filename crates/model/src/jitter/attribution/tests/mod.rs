@@ -3,6 +3,7 @@
 mod bench;
 mod golden;
 mod properties;
+mod recorded;
 mod signals;
 mod threads;
 mod windows;
