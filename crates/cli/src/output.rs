@@ -3,6 +3,7 @@
 use anyhow::Context;
 use serde::Serialize;
 use std::{
+    fmt,
     io::{self, Write},
     process::ExitCode,
 };
@@ -18,6 +19,24 @@ pub enum Exit {
     Error,
     /// Cut short by Ctrl-C; what was measured is kept.
     Interrupted,
+}
+
+/// Cut short by Ctrl-C before there was anything to keep. Holds what was under way.
+#[derive(Debug)]
+pub struct Interrupted(pub String);
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "interrupted while {}", self.0)
+    }
+}
+
+impl std::error::Error for Interrupted {}
+
+impl From<&anyhow::Error> for Exit {
+    fn from(error: &anyhow::Error) -> Self {
+        if error.is::<Interrupted>() { Self::Interrupted } else { Self::Error }
+    }
 }
 
 impl From<Exit> for ExitCode {

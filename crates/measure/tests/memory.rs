@@ -1,5 +1,8 @@
 //! Memory is bounded however long a run is: allocations are counted over a simulated day.
 
+#[path = "memory/causes.rs"]
+mod causes;
+
 use lowlat_measure::{
     clock::TickScale,
     jitter::{Companion, Lane, RawFiles, Recorder, SeriesPlan, capacity_for, ring},

@@ -329,7 +329,7 @@ fn a_gate_stands_before_what_was_measured() {
     let study = lowlat_model::jitter::study(document.jitter.as_ref().unwrap()).unwrap();
     let gate = lowlat_model::jitter::gate::Gate::parse("max<1us,count>=0").unwrap();
     document.gate = Some(gate.evaluate(&study));
-    let page = lowlat_report::html(&document);
+    let page = html(&document);
     let (gate, jitter) = (page.find("id=\"gate\"").unwrap(), page.find("id=\"jitter\"").unwrap());
     assert!(gate < jitter);
     assert!(
@@ -337,5 +337,5 @@ fn a_gate_stands_before_what_was_measured() {
         "{}",
         &page[gate..jitter]
     );
-    assert!(!lowlat_report::html(&common::epyc()).contains("id=\"gate\""));
+    assert!(!html(&common::epyc()).contains("id=\"gate\""));
 }

@@ -1,13 +1,14 @@
 //! What tracing itself costs: two threads hand one CPU to each other, which is one event each time, with tracing on
 //! and off in turn.
 
+use super::real_time::{RealTime, RealTimePolicy};
 use crate::affinity::{self, AffinityError};
 use lowlat_model::{CpuId, CpuSet, jitter::TracingCost};
 use std::{
     io,
     sync::{
         atomic::{AtomicBool, AtomicU32, Ordering},
-        mpsc::{self, Receiver, RecvError, Sender},
+        mpsc::{self, Receiver, RecvError, RecvTimeoutError, Sender},
     },
     thread,
     time::{Duration, Instant},
@@ -26,6 +27,8 @@ const SIDES: usize = 4;
 const PAIRS_MAX: usize = 200;
 /// No stretch of comparisons begins later than this.
 const BUDGET: Duration = Duration::from_millis(180);
+/// One side takes well below a millisecond. When it has not come by then, the CPU has no time for it.
+const SIDE_MAX: Duration = Duration::from_secs(2);
 const STACK_BYTES: usize = 128 << 10;
 
 const LEADERS_TURN: u32 = 0;
@@ -42,6 +45,12 @@ pub enum CostError {
         "what tracing costs could not be measured: no thread can be started ({0}); raise the limit on threads"
     )]
     Thread(#[from] io::Error),
+    /// Other threads leave no time.
+    #[error("what tracing costs could not be measured: CPU {cpu} has no time for it; quiet it first")]
+    Busy {
+        /// The CPU.
+        cpu: CpuId,
+    },
     /// No comparison was finished.
     #[error("what tracing costs could not be measured: a thread died, a defect of lowlat; please report it")]
     Died,
@@ -87,7 +96,11 @@ pub fn tracing_cost(cpu: CpuId, mut switch: impl FnMut(bool)) -> Result<TracingC
         }
         let mut side = || {
             orders.iter().try_for_each(|order| order.send(()).map_err(|_| CostError::Died))?;
-            Ok(answers.recv()??)
+            match answers.recv_timeout(SIDE_MAX) {
+                Ok(measured) => Ok(measured?),
+                Err(RecvTimeoutError::Timeout) => Err(CostError::Busy { cpu }),
+                Err(RecvTimeoutError::Disconnected) => Err(CostError::Died),
+            }
         };
         let pairs = compare(began, &mut switch, &mut side);
         // The threads go before the orders do.
@@ -170,6 +183,8 @@ fn sit_down(
     life: Life,
 ) {
     let _end = EndOnDrop(table);
+    // Other threads of the CPU would have a slice at every handover. Without permission they do.
+    let _ = RealTime { policy: RealTimePolicy::Fifo, priority: 1 }.take();
     // Nobody listens any more when an answer can't be sent; then the orders end too.
     let _ = answers.send(affinity::pin_to(&CpuSet::of(cpu)).map(|()| 0.0));
     while orders.recv().is_ok() {

@@ -66,7 +66,8 @@ pub enum JitterError {
     ZeroThreshold,
     /// No interruption that long fits into the run.
     #[error(
-        "the threshold of {threshold_ns} ns is not below the duration of {duration:?}; lower it or run longer"
+        "the threshold of {:?} is not below the duration of {duration:?}; lower it or run longer",
+        Duration::from_nanos(*threshold_ns)
     )]
     ThresholdNotBelowDuration {
         /// The threshold.

@@ -165,7 +165,8 @@ pub struct CpuCauses {
     pub cpu: CpuId,
     /// Interruptions held against the trace.
     pub attributed_count: u64,
-    /// Interruptions that could not be: the ring between sampler and collector was full.
+    /// Interruptions that could not be: the ring between sampler and collector was full, or the trace could not be read
+    /// any more.
     pub ring_lost_count: u64,
     /// Of those attributed, how many held a kernel event.
     pub kernel_count: u64,

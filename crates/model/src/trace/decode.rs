@@ -48,6 +48,9 @@ pub struct DecoderCounts {
     pub lost_count: u64,
     /// Times that the kernel says it overwrote some.
     pub loss_count: u64,
+    /// Switches between threads that the kernel did not tell, put in where the first event of another thread shows
+    /// them.
+    pub missed_switch_count: u64,
     /// Times that a thread, interrupt or function stayed unnamed because the tables are full.
     pub unnamed_count: u64,
     /// The last thing that was wrong with a sub-buffer.
@@ -60,6 +63,8 @@ pub struct CpuCursor {
     ticks: u64,
     event_count: u64,
     lost_count: u64,
+    /// The thread on the CPU, once an event has told it.
+    running: Option<i32>,
 }
 
 impl CpuCursor {
@@ -118,10 +123,10 @@ impl Decoder {
         &self.counts
     }
 
-    /// The most events that a sub-buffer of this many bytes can give: its records, what was lost before it and what
-    /// could not be read of it.
+    /// The most events that a sub-buffer of this many bytes can give: its records, each with a switch put in before
+    /// it, what was lost before all of them and what could not be read.
     pub const fn events_max(page_bytes: usize) -> usize {
-        Page::entries_max(page_bytes) + 2
+        2 * Page::entries_max(page_bytes) + 2
     }
 
     /// Decodes one sub-buffer of the CPU that `cursor` belongs to. Events come in rising time; they are never more
@@ -137,6 +142,7 @@ impl Decoder {
             self.counts.lost_count = self.counts.lost_count.saturating_add(count);
             cursor.lost_count = cursor.lost_count.saturating_add(count);
             self.move_to(cursor, page.stamp);
+            cursor.running = None;
             events.push(TraceEvent { ticks: cursor.ticks, step: Step::Lost(count) });
         }
         for entry in page.entries() {
@@ -147,9 +153,10 @@ impl Decoder {
         }
     }
 
-    fn note_damage(&mut self, error: PageError, cursor: &CpuCursor, events: &mut Vec<TraceEvent>) {
+    fn note_damage(&mut self, error: PageError, cursor: &mut CpuCursor, events: &mut Vec<TraceEvent>) {
         self.counts.damaged_count += 1;
         self.counts.last_damage = Some(error);
+        cursor.running = None;
         events.push(TraceEvent { ticks: cursor.ticks, step: Step::Lost(0) });
     }
 
@@ -165,18 +172,41 @@ impl Decoder {
             self.counts.short_count += 1;
             return;
         };
-        if !self.known.contains_key(&id) {
+        let Some(known) = self.known.get(&id) else {
             self.counts.unknown_count += 1;
             return;
-        }
+        };
+        let running = known.running(entry.record);
         let Some(step) = self.step(id, entry.record) else {
             self.counts.short_count += 1;
             return;
         };
         self.move_to(cursor, entry.stamp);
+        self.follow(cursor, running, step, events);
         self.counts.event_count += 1;
         cursor.event_count += 1;
         events.push(TraceEvent { ticks: cursor.ticks, step });
+    }
+
+    /// Keeps to the thread that each event names as the one on the CPU: where it is another than the switches so far
+    /// say, there was one that the kernel did not tell.
+    fn follow(
+        &mut self,
+        cursor: &mut CpuCursor,
+        running: Option<i32>,
+        step: Step,
+        events: &mut Vec<TraceEvent>,
+    ) {
+        if let (Some(last), Some(now)) = (cursor.running, running)
+            && last != now
+        {
+            self.counts.missed_switch_count += 1;
+            events.push(TraceEvent { ticks: cursor.ticks, step: Step::Switch { from: now, to: now } });
+        }
+        cursor.running = match step {
+            Step::Switch { to, .. } => Some(to),
+            _ => running.or(cursor.running),
+        };
     }
 
     /// What a record says; `None` when it is too short for its fields.

@@ -32,6 +32,8 @@ pub(super) struct Known {
     pub(super) says: Says,
     value: Option<Field>,
     name: Option<Field>,
+    /// The thread that was on the CPU; `None` where the format does not have it.
+    pid: Option<Field>,
     pub(super) threads: Option<Threads>,
 }
 
@@ -49,6 +51,13 @@ impl Known {
     /// The event's number; 0 where its format has none.
     pub(super) fn number(&self, record: &[u8]) -> Option<u64> {
         self.value.as_ref().map_or(Some(0), |field| field.number(record))
+    }
+
+    /// The thread that was on the CPU when the event was written.
+    pub(super) fn running(&self, record: &[u8]) -> Option<i32> {
+        // Between the event of a switch and the switch itself an NMI still finds the thread before.
+        let field = self.pid.as_ref().filter(|_| !matches!(self.says, Says::TookNmi))?;
+        i32::try_from(field.number(record)?.cast_signed()).ok()
     }
 
     pub(super) fn text<'a>(&self, record: &'a [u8]) -> Option<&'a [u8]> {
@@ -125,7 +134,8 @@ impl Known {
             let comm = format.field(comm).cloned().ok_or(comm)?;
             Ok::<_, &str>(ThreadFields { comm, pid: number(pid)?, prio: number(prio)? })
         };
-        let mut known = Self { says, value: None, name: None, threads: None };
+        let pid = number("common_pid").ok();
+        let mut known = Self { says, value: None, name: None, pid, threads: None };
         match says {
             Says::Enters(field, _) => known.value = Some(number(field)?),
             Says::Exits(field, _) => known.value = number(field).ok(),

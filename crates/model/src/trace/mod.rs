@@ -105,7 +105,8 @@ pub enum Step {
     Took(Activity, u64),
     /// An activity of which the kernel tells the beginning only (page faults, signals).
     Point(Activity),
-    /// The scheduler gives the CPU from one thread to another.
+    /// The scheduler gives the CPU from one thread to another. From a thread to itself: it is found running, and the
+    /// switch to it was not told.
     Switch {
         /// Thread id that ran.
         from: i32,

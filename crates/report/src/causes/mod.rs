@@ -122,6 +122,16 @@ pub fn label(cause: &Cause) -> String {
     crate::units::clean(&format!("{}{own}", cause.label()))
 }
 
+/// [`label`] in so many characters at most: a thread's number and scheduling go first.
+pub fn label_within(cause: &Cause, chars_max: usize) -> String {
+    let whole = label(cause);
+    if whole.chars().count() <= chars_max {
+        return whole;
+    }
+    let short = Cause { priority: None, number: None, ..cause.clone() };
+    crate::terminal::cut(&if cause.kind == CauseKind::Thread { label(&short) } else { whole }, chars_max)
+}
+
 /// Time of each family on one CPU, in the order of [`Family::ALL`].
 pub fn by_family(cpu: &CpuCauses) -> [u64; Family::ALL.len()] {
     let mut sums = [0u64; Family::ALL.len()];
@@ -140,6 +150,13 @@ pub fn by_family(cpu: &CpuCauses) -> [u64; Family::ALL.len()] {
 pub fn remedy_text(remedy: &Remedy) -> String {
     let setting = if remedy.setting.is_empty() { String::new() } else { format!("{}: ", remedy.setting) };
     crate::units::clean(&format!("{setting}{}", remedy.action))
+}
+
+/// Whether two remedies ask for the same thing, for whatever reason: "thread md may run here: boot with …" and
+/// "the scheduler balances load here: boot with …".
+pub fn is_same_advice(one: &Remedy, other: &Remedy) -> bool {
+    let advice = |text| str::split_once(text, ": ").map_or(text, |(_, advice)| advice);
+    one.setting == other.setting && advice(&one.action) == advice(&other.action)
 }
 
 /// The causes of a record when each interruption was held against the trace.

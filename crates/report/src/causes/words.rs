@@ -38,10 +38,16 @@ pub fn not_ready(points: &[ReadinessPoint]) -> Vec<String> {
     open.map(|point| {
         let name = point.id.replace('_', " ");
         let not_known = if point.state == ReadinessState::NotKnown { " (not known)" } else { "" };
-        let action = if point.action.is_empty() { String::new() } else { format!("; {}", point.action) };
-        format!("{name}{not_known}: {}{action}.", point.observed)
+        let action =
+            if point.action.is_empty() { String::new() } else { format!(" {}", sentence(&point.action)) };
+        format!("{name}{not_known}: {}{action}", sentence(&point.observed))
     })
     .collect()
+}
+
+/// With a full stop, if it has none.
+fn sentence(text: &str) -> String {
+    format!("{}.", text.trim_end_matches('.'))
 }
 
 /// What [`not_ready`] tells, as a title.

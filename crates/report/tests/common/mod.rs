@@ -114,14 +114,14 @@ fn readiness() -> Vec<ReadinessPoint> {
             "busy_threads",
             ReadinessState::NotReady,
             "stress-ng (pid 4711) ran on CPU 5 for 96 % of the last second",
-            "stop it, or move it to the housekeeping CPUs 0,8: taskset -p -c 0,8 4711",
+            "Stop it, or move it to the housekeeping CPUs 0,8: taskset -p -c 0,8 4711.",
             true,
         ),
         point(
             "governor",
             ReadinessState::NotKnown,
             "the cpufreq directory may not be read",
-            "run as root",
+            "Run as root.",
             false,
         ),
     ]

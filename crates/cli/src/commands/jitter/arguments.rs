@@ -18,10 +18,10 @@ pub struct Arguments {
     #[arg(long, value_name = "LIST", value_parser = parse_cpus)]
     pub cpus: Option<CpuSet>,
     /// How long: 610s, 10m, 24h
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration, allow_hyphen_values = true)]
     pub duration: Duration,
     /// Shortest gap that counts as an interruption: 100ns, 5us [default: five turns of the slowest loop, 100ns at least]
-    #[arg(long, value_name = "TIME", value_parser = time_ns)]
+    #[arg(long, value_name = "TIME", value_parser = time_ns, allow_hyphen_values = true)]
     pub threshold: Option<u64>,
     #[command(flatten)]
     pub real_time: RealTimeArgs,
@@ -39,7 +39,7 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["cpus", "threshold", "fifo", "rr", "no_causes", "wait", "force", "raw"])]
     pub from: Option<PathBuf>,
     /// Hold documents against each other instead of measuring; more pairs of them are pooled
-    #[arg(long, num_args = 2.., value_names = ["BEFORE", "AFTER"], conflicts_with_all = ["from", "gate", "explain", "hlog", "report", "raw"])]
+    #[arg(long, num_args = 2.., value_names = ["BEFORE", "AFTER"], conflicts_with_all = ["from", "gate", "explain", "hlog", "raw"])]
     pub compare: Option<Vec<PathBuf>>,
     #[command(flatten)]
     pub host: HostArgs,
@@ -72,14 +72,14 @@ pub struct ReadinessArgs {
 /// What comes out of it, and where.
 #[derive(Debug, Args)]
 pub struct OutputArgs {
-    /// What to print on stdout
+    /// What to print on stdout: tables for people, the rows of sysjitter 1.4, or the result document
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
     /// Print the result document on stdout, as --format json
     #[arg(long, conflicts_with = "format")]
     pub json: bool,
     /// Print what happened in the longest interruption, or in the N-th longest
-    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "1")]
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "1", allow_negative_numbers = true, value_parser = parse_rank, conflicts_with = "json")]
     pub explain: Option<usize>,
     /// Show every CPU and every cause; with --format sysjitter also its verbose rows
     #[arg(long, short)]
@@ -101,11 +101,12 @@ pub struct OutputArgs {
 /// Forms of the result on stdout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// Tables for people
+    // Plain comments: with help of their own the values would stretch the whole help to two lines an option.
+    // Tables for people.
     Text,
-    /// The summary rows of sysjitter 1.4, for scripts written for it
+    // The summary rows of sysjitter 1.4, for scripts written for it.
     Sysjitter,
-    /// The result document
+    // The result document.
     Json,
 }
 
@@ -120,14 +121,21 @@ fn parse_cpus(text: &str) -> Result<CpuSet, String> {
     JitterOptions::parse_cpus(text).map_err(|error| error.to_string())
 }
 
+fn parse_rank(text: &str) -> Result<usize, String> {
+    text.parse()
+        .ok()
+        .filter(|rank| *rank > 0)
+        .ok_or_else(|| "ranks begin at 1, the longest interruption".to_owned())
+}
+
 fn parse_gate(text: &str) -> Result<Gate, String> {
-    Gate::parse(text).map_err(|error| error.to_string())
+    Gate::parse(text).map_err(|error| format!("{error}\n  {}\n  {}", error.text, error.pointer()))
 }
 
 /// The command with its help.
 pub fn declare(command: Command) -> Command {
     Arguments::augment_args(command)
-        .about("Measure every interruption of user threads: its length, its cause, and the setting that removes it")
+        .about("Measure every interruption: its length, its cause, and the setting that removes it")
         .after_help(examples(&[
             ("sudo lowlat jitter --duration 10s", "every interruption of the isolated CPUs, with its cause"),
             (

@@ -17,7 +17,12 @@ pub fn run(files: &[PathBuf], outputs: &OutputArgs) -> anyhow::Result<Exit> {
         "--compare takes documents in pairs, before and after: {} were given",
         files.len()
     );
+    ensure!(
+        outputs.form() != Format::Sysjitter,
+        "sysjitter has no format for comparisons; leave out --format"
+    );
     let result = outputs.result.as_deref().map(|path| OutputFile::prepare(path, "--result")).transpose()?;
+    let report = outputs.report.as_deref().map(|path| OutputFile::prepare(path, "--report")).transpose()?;
     let documents: Vec<ResultDocument> =
         files.iter().map(|file| documents::read(file)).collect::<anyhow::Result<_>>()?;
     let side = |first: usize| documents.iter().skip(first).step_by(2).collect::<Vec<_>>();
@@ -25,10 +30,16 @@ pub fn run(files: &[PathBuf], outputs: &OutputArgs) -> anyhow::Result<Exit> {
     if let Some(file) = &result {
         file.write_json(&comparison)?;
     }
-    match outputs.form() {
-        Format::Json => output::print_json(&comparison)?,
-        Format::Text => output::print(&lowlat_report::comparison_text(&comparison, output::width()))?,
-        Format::Sysjitter => anyhow::bail!("sysjitter has no format for comparisons; leave out --format"),
+    if let Some(file) = &report {
+        file.write(lowlat_report::comparison_html(&comparison).as_bytes())?;
+    }
+    if outputs.form() == Format::Json {
+        output::print_json(&comparison)?;
+    } else {
+        output::print(&lowlat_report::comparison_text(&comparison, output::width()))?;
+    }
+    for file in [&result, &report].into_iter().flatten() {
+        output::talk(&format!("written: {}", file.path().display()));
     }
     Ok(Exit::Clean)
 }

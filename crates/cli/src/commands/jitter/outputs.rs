@@ -2,7 +2,7 @@
 
 use super::arguments::{Format, OutputArgs};
 use crate::{output, results::OutputFile};
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use jiff::Timestamp;
 use lowlat_model::{
     hlog, jitter::JitterRecord, result::ResultDocument, statistics::carries_quantile, sysjitter,
@@ -23,6 +23,10 @@ pub struct Outputs<'a> {
 impl<'a> Outputs<'a> {
     /// Tries the files before the run.
     pub fn prepare(arguments: &'a OutputArgs) -> anyhow::Result<Self> {
+        ensure!(
+            arguments.explain.is_none() || arguments.form() == Format::Text,
+            "--explain prints a timeline for people; leave out --format"
+        );
         let file = |path: &Option<std::path::PathBuf>, option: &str| {
             path.as_deref().map(|path| OutputFile::prepare(path, option)).transpose()
         };
@@ -34,23 +38,30 @@ impl<'a> Outputs<'a> {
         })
     }
 
-    /// Writes everything.
+    /// Writes everything. A file that can't be written any more, after hours perhaps, keeps nothing else from being
+    /// written and printed.
     pub fn write(&self, document: &ResultDocument) -> anyhow::Result<()> {
         let record = document.jitter.as_ref().context("nothing was measured")?;
+        let mut written = Vec::new();
         if let Some(file) = &self.result {
-            file.write_json(document)?;
+            written.push((file, file.write_json(document)));
         }
         if let Some(file) = &self.report {
-            file.write(lowlat_report::html(document).as_bytes())?;
+            written.push((file, file.write(lowlat_report::html(document).as_bytes())));
         }
         if let Some(file) = &self.hlog {
-            file.write(hlog::of_jitter(record, started_ns(document))?.to_string().as_bytes())?;
+            let log = hlog::of_jitter(record, started_ns(document))?;
+            written.push((file, file.write(log.to_string().as_bytes())));
         }
-        self.print(document, record)?;
-        for file in [&self.result, &self.report, &self.hlog].into_iter().flatten() {
-            output::talk(&format!("written: {}", file.path().display()));
+        let mut failed = self.print(document, record);
+        for (file, result) in written {
+            match result {
+                Ok(()) => output::talk(&format!("written: {}", file.path().display())),
+                Err(error) if failed.is_ok() => failed = Err(error),
+                Err(error) => output::talk(&format!("lowlat jitter: {error:#}")),
+            }
         }
-        Ok(())
+        failed
     }
 
     fn print(&self, document: &ResultDocument, record: &JitterRecord) -> anyhow::Result<()> {
@@ -82,7 +93,7 @@ impl<'a> Outputs<'a> {
             ))?;
         }
         if let Some(gate) = &document.gate {
-            output::print(&gate_text(gate, width))?;
+            output::print(&format!("\n{}", gate_text(gate, width)))?;
         }
         Ok(())
     }

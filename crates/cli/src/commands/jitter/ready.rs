@@ -1,7 +1,7 @@
 //! Whether the host is quiet enough to begin, and what to do when it is not.
 
 use super::{arguments::ReadinessArgs, choose::Chosen};
-use crate::{host::Host, progress::Progress};
+use crate::{host::Host, output::Interrupted, progress::Progress};
 use anyhow::bail;
 use lowlat_measure::jitter::QuietWatch;
 use lowlat_model::{
@@ -25,7 +25,7 @@ pub fn look(
         let points = watch.wait(stop, &|points| progress.say(waiting_for(points)));
         // Relaxed: a lone flag.
         if stop.load(Ordering::Relaxed) {
-            bail!("interrupted while waiting: {}", waiting_for(&points));
+            return Err(Interrupted(waiting_for(&points)).into());
         }
         return Ok(points);
     }
@@ -43,15 +43,15 @@ pub fn look(
 }
 
 fn row(point: &ReadinessPoint) -> String {
-    let action = if point.action.is_empty() { String::new() } else { format!("; {}", point.action) };
-    format!("  {}: {}{action}", point.id, point.observed)
+    let action = if point.action.is_empty() { String::new() } else { format!(" {}", point.action) };
+    format!("  {}: {}.{action}", point.id.replace('_', " "), point.observed)
 }
 
 fn waiting_for(points: &[ReadinessPoint]) -> String {
     let open: Vec<String> = points
         .iter()
         .filter(|point| point.is_blocking && point.state == ReadinessState::NotReady)
-        .map(|point| format!("{} ({})", point.id, point.observed))
+        .map(|point| format!("{} ({})", point.id.replace('_', " "), point.observed))
         .collect();
     if open.is_empty() {
         "the host is quiet".to_owned()
@@ -70,7 +70,7 @@ mod tests {
             id: id.into(),
             state,
             observed: "0.50".into(),
-            action: "wait".into(),
+            action: "Wait.".into(),
             is_blocking,
         };
         let points = [
@@ -80,6 +80,6 @@ mod tests {
         ];
         assert_eq!(waiting_for(&points), "waiting for quiet: load (0.50)");
         assert_eq!(waiting_for(&points[1..]), "the host is quiet");
-        assert_eq!(row(&points[0]), "  load: 0.50; wait");
+        assert_eq!(row(&points[0]), "  load: 0.50. Wait.");
     }
 }

@@ -20,6 +20,9 @@ const MEMORY_SHARE: u64 = 64;
 /// At least as much, since a new instance takes 1,408 KiB for each CPU before it can be made smaller.
 const MEMORY_KB_MIN: u64 = 64 << 10;
 
+/// The host's own PID namespace (kernel: PROC_PID_INIT_INO, the same on every host).
+const HOST_PIDS: &str = "pid:[4026531836]";
+
 /// A trace that is ready to begin.
 #[derive(Debug)]
 pub struct Setup {
@@ -39,6 +42,7 @@ impl Setup {
         kind: CounterKind,
         notes: &mut Vec<String>,
     ) -> Result<Self, String> {
+        same_threads(root)?;
         let tracefs = Arc::new(Tracefs::find().map_err(|error| error.to_string())?);
         for leftover in remove_leftovers(&tracefs) {
             notes.push(match leftover.problem {
@@ -68,6 +72,17 @@ impl Setup {
         notes.extend(tracing.side_effects().iter().cloned());
         let cost = cost(&tracing, &options.cpus, &mut pipes, notes);
         Ok(Self { tracing, pipes, cost })
+    }
+}
+
+/// A trace names threads as the host does, and a process in a PID namespace of its own does not know its own by these
+/// numbers.
+fn same_threads(root: &Root) -> Result<(), String> {
+    match root.read_link("/proc/self/ns/pid").into_known() {
+        Some(own) if own != HOST_PIDS => Err(format!(
+            "this process is in a PID namespace of its own ({own}), as in a container, and cannot tell its threads in the              host's trace; run it on the host, or in a container that shares the host's PIDs"
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -106,4 +121,22 @@ fn cost(
         let _ = pipe.drain_raw(|_| true);
     }
     cost.map_err(|error| notes.push(format!("What tracing costs was not measured: {error}."))).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_container_s_own_pids_are_told() {
+        let told = |own: &str| {
+            let tree = tempfile::tempdir().unwrap();
+            let folder = tree.path().join("proc/self/ns");
+            std::fs::create_dir_all(&folder).unwrap();
+            std::os::unix::fs::symlink(own, folder.join("pid")).unwrap();
+            same_threads(&Root::open(tree.path()).unwrap())
+        };
+        assert_eq!(told(HOST_PIDS), Ok(()));
+        assert!(told("pid:[4026532281]").unwrap_err().contains("PID namespace of its own"));
+    }
 }

@@ -31,8 +31,8 @@ const WINDOW_NS: u64 = 1_000_000_000;
 /// Sub-buffers of one CPU that are read in a round; what is left waits for the next, so that a flood on one CPU
 /// can't keep the others from being read.
 const PAGES_PER_ROUND: u32 = 8_192;
-/// Events that are decoded before they are attributed.
-const EVENTS_AT_ONCE: usize = 16_384;
+/// Events that are decoded before they are attributed; more than a sub-buffer of 64 KiB can give.
+const EVENTS_AT_ONCE: usize = 32_768;
 
 /// The trace of a run under way.
 #[derive(Debug)]
@@ -160,8 +160,14 @@ impl TraceReader {
         let mut next = spans.iter().copied().peekable();
         let mut pages = 0;
         loop {
-            let is_last = self.read(place, &mut pages);
+            let is_empty = self.read(place, &mut pages);
             let Some(one) = self.cpus.get_mut(place) else { return };
+            if one.is_broken {
+                one.attributor.note_ring_lost(next.count() as u64);
+                return;
+            }
+            // A flood waits for the next round, but not before all of these have met their events.
+            let is_last = is_empty || (pages >= PAGES_PER_ROUND && next.peek().is_none());
             one.attributor.push_events(&self.events);
             let seen_until = self.events.last().map_or(0, |event| event.ticks);
             while let Some((before, now)) =
@@ -180,7 +186,7 @@ impl TraceReader {
         self.pass(place, lane, looked_at);
     }
 
-    /// Reads some of a CPU's events. True when there are no more for this round.
+    /// Reads some of a CPU's events. True when there are no more.
     fn read(&mut self, place: usize, pages: &mut u32) -> bool {
         self.events.clear();
         let (Some(pipe), Some(one)) = (self.pipes.get_mut(place), self.cpus.get_mut(place)) else {
@@ -192,7 +198,7 @@ impl TraceReader {
         match pipe.drain(&mut self.decoder, &mut self.events) {
             Ok(drained) => {
                 *pages += drained.page_count;
-                drained.is_empty || *pages >= PAGES_PER_ROUND
+                drained.is_empty
             }
             Err(error) => {
                 one.is_broken = true;
@@ -263,6 +269,13 @@ impl TraceReader {
         let groups = self.groups.map(|groups| groups.finish(self.scale.ticks(run_ns), &cause_names));
         let cpus: Vec<CpuCauses> = self.cpus.into_iter().map(|one| one.attributor.finish(&names)).collect();
         notes.extend(losses_in_words(&cpus, &lost));
+        let missed = self.decoder.counts().missed_switch_count;
+        if missed > 0 {
+            notes.push(format!(
+                "The kernel did not tell of {missed} switches between threads; the time before each in an interruption \
+                 counts as not traced."
+            ));
+        }
         let trace_clock = self.tracing.clock().name().to_owned();
         drop(self.pipes);
         if let Err(error) = self.tracing.finish() {

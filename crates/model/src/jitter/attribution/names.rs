@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(of(Activity::Thread(50)), "thread irq/47-nvme (pid 50, real-time 50)");
         assert_eq!(of(Activity::Thread(60)), "thread sugov:0 (pid 60, deadline)");
         assert_eq!(of(Activity::Thread(77)), "thread lowlat (pid 77, nice -10) (own)");
-        assert_eq!(of(Activity::Thread(0)), "thread idle: the thread was stopped or throttled");
+        assert_eq!(of(Activity::Thread(0)), "idle: the thread was stopped or throttled");
         assert_eq!(label(CauseKey::Kind(CauseKind::Thread)), "thread other");
         assert_eq!(label(CauseKey::Kind(CauseKind::EntryExit)), "kernel entry and exit");
         assert_eq!(label(CauseKey::Kind(CauseKind::NotTraced)), "not traced");

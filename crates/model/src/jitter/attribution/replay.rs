@@ -306,6 +306,7 @@ impl Replay {
         if self.stack.is_empty() && from != self.sampler_tid {
             self.claim(Activity::Thread(from), offset, keys);
         }
+        self.doubt_unless_by(from);
         let signal = self.stack.first().map(|base| base.activity);
         self.set_aside = signal.filter(|base| matches!(base, Activity::Signal(_))).or(self.set_aside);
         self.pop_to(0, offset);
@@ -316,6 +317,17 @@ impl Replay {
             }
         } else {
             self.push(Activity::Thread(to), offset, keys);
+        }
+    }
+
+    /// Where another thread is found running than the one that the events so far say, a switch was not told: the time
+    /// since the last thing that is known may be that of either.
+    fn doubt_unless_by(&mut self, thread: i32) {
+        let Some(base) = self.stack.first_mut() else { return };
+        let told = if let Activity::Thread(tid) = base.activity { tid } else { self.sampler_tid };
+        if told != thread && base.unclaimed > 0 {
+            let (key, ticks) = (base.key, std::mem::take(&mut base.unclaimed));
+            self.parts.give(key, KeyId::of_kind(CauseKind::NotTraced), ticks);
         }
     }
 

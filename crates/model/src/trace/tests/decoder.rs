@@ -230,6 +230,61 @@ fn threads_have_the_name_and_the_priority_that_they_have_now() {
     assert_eq!((thread.comm.as_str(), thread.prio), ("new-name-16-char", 49));
 }
 
+/// An entry of a format that has the thread on the CPU.
+fn record_of(thread: i32, id: u16, bytes: &[u8]) -> Vec<u8> {
+    let mut entry = record(1, id, bytes);
+    // Behind the entry's head and length, the id, flags and preemption count.
+    entry[12..16].copy_from_slice(&thread.to_ne_bytes());
+    entry
+}
+
+#[test]
+fn switches_that_are_not_told_show_in_the_next_event() {
+    let with_pid = |id, fields: &[_]| format(id, &[&[("int common_pid", 4, 4, 1)], fields].concat());
+    let pid = "\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n";
+    let formats = formats(
+        &[
+            ("sched/sched_switch", format!("{}{pid}", switch_format())),
+            ("signal/signal_deliver", with_pid(4, &[("int sig", 8, 4, 1)])),
+            ("nmi/nmi_handler", with_pid(5, &[("s64 delta_ns", 8, 8, 1)])),
+        ],
+        "",
+    );
+    let mut decoder = Decoder::new(&formats, TickMap::identity(1_000_000_000));
+    let switch_from = |from: i32, to: i32| {
+        let mut entry = switch(("a", from, 120), ("b", to, 120));
+        entry[12..16].copy_from_slice(&from.to_ne_bytes());
+        entry
+    };
+    let signal = |thread| record_of(thread, 4, &10_i32.to_ne_bytes());
+    let nmi = |thread| record_of(thread, 5, &0_i64.to_ne_bytes());
+    let (point, took) = (Step::Point(Activity::Signal(10)), Step::Took(Activity::Nmi, 0));
+    let told = |from, to| Step::Switch { from, to };
+
+    let mut cursor = CpuCursor::default();
+    let first = page(0, &[signal(7), switch_from(7, 70), nmi(7), signal(7), switch_from(9, 7), signal(7)]);
+    assert_eq!(
+        decode(&mut decoder, &mut cursor, &first),
+        [
+            (1, point),
+            (2, told(7, 70)),
+            (3, took),
+            (4, told(7, 7)),
+            (4, point),
+            (5, told(9, 9)),
+            (5, told(9, 7)),
+            (6, point),
+        ],
+        "an NMI may come between a switch's event and the switch"
+    );
+    assert_eq!((decoder.counts().missed_switch_count, decoder.counts().event_count), (2, 6));
+
+    // Where events are missing anyway, the switch may be one of them.
+    let after_loss = page_with(100, 1 << 31, &[signal(8)], &[]);
+    assert_eq!(decode(&mut decoder, &mut cursor, &after_loss), [(100, Step::Lost(0)), (101, point)]);
+    assert_eq!(decode(&mut decoder, &mut CpuCursor::default(), &page(200, &[signal(3)])), [(201, point)]);
+}
+
 #[test]
 fn tables_of_names_do_not_grow_beyond_their_bound() {
     let work = format(4, &[("void * work", 8, 8, 0), ("void * function", 16, 8, 0)]);

@@ -5,7 +5,7 @@ use super::super::{BLUE, DIM, GREEN, add_heading, add_wrapped, paint, wrap};
 use super::add_dim;
 use super::columns::{Column, table};
 use crate::causes::words::{self, cpu_list, group_facts, many, moment};
-use crate::causes::{counters, label, remedy_text};
+use crate::causes::{counters, is_same_advice, label, label_within, remedy_text};
 use crate::figures::Jitter;
 use crate::units::{clean, count, duration, percent, plural, rate};
 use lowlat_model::jitter::{CauseStudy, JitterCauses, JitterGroups, Remedy};
@@ -56,11 +56,15 @@ pub fn add_traced(
 
 /// A row for each cause, its remedy below it.
 fn add_table(out: &mut String, causes: &[CauseStudy], width: usize, show_all: bool) {
-    let (name_width, bar_width) = if width >= 100 { (44, BARS.1) } else { (26, BARS.0) };
+    let (name_width, bar_width) = match width {
+        ..100 => (26, BARS.0),
+        100..120 => (36, BARS.0),
+        _ => (44, BARS.1),
+    };
     let cells = |of: &dyn Fn(&CauseStudy) -> String| -> Vec<String> { causes.iter().map(of).collect() };
     let text = table(
         vec![
-            Column::words("cause", 0, cells(&|of| cut(&label(&of.cause), name_width))),
+            Column::words("cause", 0, cells(&|of| label_within(&of.cause, name_width))),
             Column::words("CPUs", 3, cells(&|of| cpu_list(&of.cpus, 14))),
             Column::figures("count", 2, cells(&|of| count(of.count))),
             Column::figures("per s", 5, cells(&|of| of.rate.map_or_else(String::new, |r| rate(r.per_s)))),
@@ -76,23 +80,18 @@ fn add_table(out: &mut String, causes: &[CauseStudy], width: usize, show_all: bo
         out.push_str(line);
         out.push('\n');
     }
-    let mut told: Vec<(&str, &str)> = Vec::new();
+    let mut told: Vec<&Remedy> = Vec::new();
     for (line, of) in lines.zip(causes) {
         out.push_str(&with_bar(line));
         out.push('\n');
         if let Some(remedy) = &of.remedy {
-            let advice = (remedy.setting.as_str(), without_subject(&remedy.action));
-            let is_new = !told.contains(&advice);
-            told.push(advice);
+            // "As above" must point at the last advice of that setting, lest it be taken for another.
+            let last = told.iter().rev().find(|told| told.setting == remedy.setting);
+            let is_new = !last.is_some_and(|last| is_same_advice(last, remedy));
+            told.push(remedy);
             add_remedy(out, remedy, is_new, width, show_all);
         }
     }
-}
-
-/// What a remedy says but for the thread that it begins with: the same advice for another thread is told once.
-fn without_subject(action: &str) -> &str {
-    let rest = action.strip_prefix("thread ").and_then(|rest| rest.split_once(" may run here"));
-    rest.map_or(action, |(_, rest)| rest)
 }
 
 /// What would remove a cause, below its row: the start of it unless everything is shown, and once only.
@@ -107,13 +106,23 @@ fn add_remedy(out: &mut String, remedy: &Remedy, is_new: bool, width: usize, sho
     if !show_all && lines.len() > REMEDY_LINES_MAX {
         lines.truncate(REMEDY_LINES_MAX);
         if let Some(last) = lines.last_mut() {
-            *last = format!("{} ...", cut(last, room.saturating_sub(4)).trim_end_matches('.').trim_end());
+            *last = with_dots(last, room);
         }
     }
     for (at, line) in lines.iter().enumerate() {
         let arrow = if at == 0 { paint(GREEN, "->") } else { "  ".to_owned() };
         out.push_str(&format!("    {arrow} {}\n", paint(DIM, line)));
     }
+}
+
+/// A line that goes on elsewhere, cut between words.
+fn with_dots(line: &str, room: usize) -> String {
+    let mut kept = line;
+    while kept.chars().count() + 4 > room {
+        let Some((before, _)) = kept.rsplit_once(' ') else { return cut(line, room) };
+        kept = before;
+    }
+    format!("{kept} ...")
 }
 
 /// Signs for a share; the smallest has one.
@@ -197,7 +206,7 @@ pub fn add_counted(
                 Column::words(
                     "counter",
                     0,
-                    cells(&|of| cut(&label(&of.cause), if width >= 100 { 44 } else { 28 })),
+                    cells(&|of| label_within(&of.cause, if width >= 100 { 44 } else { 28 })),
                 ),
                 Column::words("CPUs", 2, cells(&|of| cpu_list(&of.cpus, 16))),
                 Column::figures("count", 0, cells(&|of| count(of.count))),

@@ -5,7 +5,7 @@ use super::super::{
     wrap,
 };
 use super::columns::{Column, lines};
-use crate::causes::label;
+use crate::causes::label_within;
 use crate::causes::words::cpu_list;
 use crate::comparison::{change_text, headline, interval, ratio, rows, run_text};
 use crate::figures::bounded;
@@ -79,7 +79,7 @@ fn add_causes(out: &mut String, causes: &[CauseComparison], width: usize) {
     let cells = |of: &dyn Fn(&CauseComparison) -> String| -> Vec<String> { shown.iter().map(of).collect() };
     let table = lines(
         vec![
-            Column::words("cause", 0, cells(&|of| cut(&label(&of.cause), name_width))),
+            Column::words("cause", 0, cells(&|of| label_within(&of.cause, name_width))),
             Column::figures("before", 0, cells(&|of| per_s(of.before.rate))),
             Column::figures("after", 0, cells(&|of| per_s(of.after.rate))),
             Column::figures("ratio", 2, cells(&|of| ratio(&of.rate))),

@@ -6,11 +6,11 @@ use super::super::{
 use crate::causes::ranked::{Ranked, ranked};
 use crate::causes::spans::{Span, SpanKind, spans};
 use crate::causes::words::{cpu_list, group_facts, moment};
-use crate::causes::{label, remedy_text, study_of};
+use crate::causes::{is_same_advice, label, label_within, remedy_text, study_of};
 use crate::figures::{CpuPart, Jitter};
 use crate::units::{count, duration, percent, plural};
 use lowlat_model::CpuId;
-use lowlat_model::jitter::{CauseStudy, Explained};
+use lowlat_model::jitter::{CauseStudy, Explained, Remedy};
 use lowlat_model::result::ResultDocument;
 
 /// The widest bar of a part.
@@ -91,7 +91,8 @@ fn add_story(out: &mut String, of: &Ranked<'_>, explained: &Explained, causes: &
 fn add_parts(out: &mut String, explained: &Explained, width: usize) {
     add_heading(out, "Parts");
     let length = explained.interruption.length_ns.max(1) as f64;
-    let names: Vec<String> = explained.parts.iter().map(|part| cut(&label(&part.cause), width / 2)).collect();
+    let names: Vec<String> =
+        explained.parts.iter().map(|part| label_within(&part.cause, width / 2)).collect();
     let name_width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
     let bar_width = width.saturating_sub(name_width + 24).clamp(4, BAR_MAX);
     for (part, name) in explained.parts.iter().zip(&names) {
@@ -141,12 +142,13 @@ fn add_steps(out: &mut String, spans: &[Span<'_>], explained: &Explained, width:
 /// What ran or happened, indented by how deep.
 fn name(span: &Span<'_>, room: usize) -> String {
     let indent = 2 * span.depth.min(DEPTH_MAX);
+    let room = room.saturating_sub(indent).max(4);
     let text = match span.kind {
-        SpanKind::Return => "the measured thread runs again".to_owned(),
-        SpanKind::Lost => "events are missing before this moment".to_owned(),
-        SpanKind::Ran | SpanKind::Point => label(span.cause),
+        SpanKind::Return => cut("the measured thread runs again", room),
+        SpanKind::Lost => cut("events are missing before this moment", room),
+        SpanKind::Ran | SpanKind::Point => label_within(span.cause, room),
     };
-    format!("{:indent$}{}", "", cut(&text, room.saturating_sub(indent).max(4)))
+    format!("{:indent$}{text}", "")
 }
 
 /// "+1,204".
@@ -173,10 +175,10 @@ fn add_group(out: &mut String, of: &Ranked<'_>, width: usize) {
 }
 
 fn add_remedies(out: &mut String, explained: &Explained, causes: &[CauseStudy], width: usize) {
-    let mut seen = Vec::new();
+    let mut seen: Vec<&Remedy> = Vec::new();
     for part in &explained.parts {
         let Some(remedy) = study_of(causes, &part.cause).and_then(|of| of.remedy.as_ref()) else { continue };
-        if seen.contains(&remedy) {
+        if seen.iter().any(|seen| is_same_advice(seen, remedy)) {
             continue;
         }
         if seen.is_empty() {

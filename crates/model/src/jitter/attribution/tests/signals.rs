@@ -56,17 +56,17 @@ fn a_stopped_thread_leaves_its_time_to_others() {
     ];
     assert_snapshot!(explain(&steps, &[(200, 103_000)]), @r"
     102800 ns at 200
-      97500 thread idle: the thread was stopped or throttled
+      97500 idle: the thread was stopped or throttled
       2000 thread kworker/3:1 (pid 41, nice 0)
       1600 signal SIGSTOP
       1000 local timer
       700 signal SIGCONT
         +300 signal SIGSTOP begins
         +1300 signal SIGSTOP ends
-        +1300 thread idle: the thread was stopped or throttled begins
+        +1300 idle: the thread was stopped or throttled begins
         +89800   local timer begins
         +90800   local timer ends
-        +99800 thread idle: the thread was stopped or throttled ends
+        +99800 idle: the thread was stopped or throttled ends
         +99800 thread kworker/3:1 (pid 41, nice 0) begins
         +101800 thread kworker/3:1 (pid 41, nice 0) ends
         +101800 returns

@@ -71,6 +71,44 @@ fn a_function_that_began_in_an_earlier_interruption() {
 }
 
 #[test]
+fn a_switch_that_was_not_told_leaves_a_doubt() {
+    let steps = [
+        (1_000, switch(SAMPLER, 17)),
+        (1_300, enter(SCHED)),
+        (1_800, exit(SCHED)),
+        // Thread 17 gave the CPU away at some time in between.
+        (5_000, switch(KWORKER, KWORKER)),
+        (5_100, enter(VMSTAT)),
+        (7_000, exit(VMSTAT)),
+        (7_200, switch(KWORKER, 17)),
+        // To the sampler, whose signal comes.
+        (8_200, switch(SAMPLER, SAMPLER)),
+        (8_300, Step::Point(Activity::Signal(10))),
+    ];
+    assert_snapshot!(explain(&steps, &[(500, 20_000)]), @r"
+    19500 ns at 500
+      11700 signal SIGUSR1
+      4200 not traced
+      1900 work vmstat_update
+      900 thread ksoftirqd/3 (pid 17, nice 0)
+      500 softirq SCHED
+      300 thread kworker/3:1 (pid 41, nice 0)
+        +500 thread ksoftirqd/3 (pid 17, nice 0) begins
+        +800   softirq SCHED begins
+        +1300   softirq SCHED ends
+        +4500 thread ksoftirqd/3 (pid 17, nice 0) ends
+        +4500 thread kworker/3:1 (pid 41, nice 0) begins
+        +4600   work vmstat_update begins
+        +6500   work vmstat_update ends
+        +6700 thread kworker/3:1 (pid 41, nice 0) ends
+        +6700 thread ksoftirqd/3 (pid 17, nice 0) begins
+        +7700 thread ksoftirqd/3 (pid 17, nice 0) ends
+        +7700 returns
+        +7800 signal SIGUSR1 begins
+    ");
+}
+
+#[test]
 fn softirqs_in_their_thread() {
     let steps = [
         (1_000, switch(SAMPLER, KSOFTIRQD)),
@@ -134,14 +172,14 @@ fn a_stopped_sampler_leaves_the_cpu_idle() {
     ];
     assert_snapshot!(explain(&steps, &[(500, 902_000)]), @r"
     901500 ns at 500
-      900400 thread idle: the thread was stopped or throttled
+      900400 idle: the thread was stopped or throttled
       1100 reschedule
         +500 reschedule begins
         +700 reschedule ends
-        +2500 thread idle: the thread was stopped or throttled begins
+        +2500 idle: the thread was stopped or throttled begins
         +899500   reschedule begins
         +899900   reschedule ends
-        +900500 thread idle: the thread was stopped or throttled ends
+        +900500 idle: the thread was stopped or throttled ends
         +900500 returns
     ");
 }

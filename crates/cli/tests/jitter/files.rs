@@ -1,0 +1,113 @@
+//! Documents read again, and files that are none.
+
+use crate::{common::text, runs};
+use std::fs;
+
+/// Refused with exit code 2, saying all of these.
+fn refused(arguments: &[&str], parts: &[&str]) {
+    let said = text(&runs::run(&runs::whole().directory, arguments, 2).stderr);
+    for part in parts {
+        assert!(said.contains(part), "{arguments:?} does not say {part:?}: {said}");
+    }
+}
+
+#[test]
+fn a_document_shows_again_what_the_run_showed() {
+    let whole = runs::whole();
+    let said = text(&runs::run(&whole.directory, &["--from", "result.json"], 0).stdout);
+    for part in ["Per CPU", "How long, how often", "interruptions of"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(!said.replace("...", "").contains(".."), "a sentence ends twice: {said}");
+}
+
+#[test]
+fn every_interruption_that_is_kept_is_explained() {
+    let whole = runs::whole();
+    let record = whole.document.jitter.as_ref().unwrap();
+    let kept: usize = record.cpus.iter().map(|cpu| cpu.worst.len()).sum();
+    if kept == 0 {
+        say!("skipped: timelines: nothing interrupted this run");
+        return;
+    }
+    let is_traced = record
+        .causes
+        .as_ref()
+        .is_some_and(|causes| causes.source == lowlat_model::jitter::CauseSource::Trace);
+    for rank in [1, kept.div_ceil(2), kept] {
+        let said = text(
+            &runs::run(&whole.directory, &["--from", "result.json", "--explain", &rank.to_string()], 0)
+                .stdout,
+        );
+        assert!(said.starts_with("Interruption of "), "{said}");
+        assert_eq!(said.contains("Parts"), is_traced, "rank {rank}: {said}");
+    }
+    let first = text(&runs::run(&whole.directory, &["--from", "result.json", "--explain"], 0).stdout);
+    let same = text(&runs::run(&whole.directory, &["--from", "result.json", "--explain", "1"], 0).stdout);
+    assert_eq!(first, same);
+}
+
+#[test]
+fn ranks_that_are_not_there_are_refused() {
+    refused(
+        &["--from", "result.json", "--explain", "999999"],
+        &["no interruption of rank 999999", "keeps the"],
+    );
+    for rank in ["0", "-1", "first"] {
+        refused(&["--from", "result.json", "--explain", rank], &["ranks begin at 1, the longest"]);
+    }
+    refused(&["--from", "result.json", "--explain", "--format", "sysjitter"], &["leave out --format"]);
+}
+
+#[test]
+fn files_that_are_no_documents_are_refused() {
+    let whole = runs::whole();
+    let written = fs::read_to_string(whole.path("result.json")).unwrap();
+    let put = |name: &str, text: &str| fs::write(whole.path(name), text).unwrap();
+    put("none.json", "{\"a\": 1}");
+    put("empty.json", "");
+    put("other.json", "{\"document\": \"perf\", \"schema_version\": 1, \"lowlat_version\": \"0\"}");
+    put("cut.json", &written[..written.len() / 2]);
+    put(
+        "newer.json",
+        "{\"document\": \"lowlat-result\", \"schema_version\": 99, \"lowlat_version\": \"9.9.9\"}",
+    );
+    put(
+        "damaged.json",
+        "{\"document\": \"lowlat-result\", \"schema_version\": 1, \"lowlat_version\": \"0.1.0\"}",
+    );
+    for name in ["none.json", "empty.json", "cut.json", "raw.0"] {
+        if fs::exists(whole.path(name)).unwrap() {
+            refused(&["--from", name], &[name, "no result document of lowlat", "--result or --json"]);
+        }
+    }
+    refused(&["--from", "other.json"], &["it calls itself \"perf\""]);
+    refused(
+        &["--from", "newer.json"],
+        &["newer.json has version 99", "use the lowlat that wrote it (9.9.9)"],
+    );
+    refused(&["--from", "damaged.json"], &["damaged.json is damaged", "missing field"]);
+    refused(&["--from", "nowhere.json"], &["cannot read nowhere.json", "--result or --json"]);
+    refused(&["--from", "."], &["cannot read .", "directory"]);
+}
+
+#[test]
+fn a_document_without_a_measurement_is_refused() {
+    let whole = runs::whole();
+    let mut document = whole.document.clone();
+    (document.jitter, document.jitter_study) = (None, None);
+    fs::write(whole.path("audit.json"), serde_json::to_vec(&document).unwrap()).unwrap();
+    refused(&["--from", "audit.json"], &["holds no jitter measurement", "lowlat jitter or lowlat assess"]);
+    refused(&["--compare", "result.json", "audit.json"], &["jitter"]);
+}
+
+#[test]
+fn a_record_that_lies_is_refused() {
+    let whole = runs::whole();
+    let mut document = whole.document.clone();
+    if let Some(cpu) = document.jitter.as_mut().and_then(|record| record.cpus.first_mut()) {
+        cpu.interruption_count += 1;
+    }
+    fs::write(whole.path("lies.json"), serde_json::to_vec(&document).unwrap()).unwrap();
+    refused(&["--from", "lies.json"], &["the jitter record of CPU", "is damaged"]);
+}

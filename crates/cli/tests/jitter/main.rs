@@ -1,0 +1,24 @@
+//! `lowlat jitter` as people and scripts use it: the real binary, short runs on this host.
+
+/// Says on stderr why something was not tested, whether the test harness captures output or not.
+macro_rules! say {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($text)*);
+    }};
+}
+
+#[path = "../common/mod.rs"]
+mod common;
+mod runs;
+
+mod compare;
+mod document;
+mod files;
+mod gate;
+mod help;
+mod keeps;
+mod refused;
+mod signals;
+mod sysjitter;
+mod tracing;

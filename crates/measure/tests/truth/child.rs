@@ -1,0 +1,88 @@
+//! A run in a process of its own: to be stopped, or to be made without privileges.
+
+use crate::host::{observe, options};
+use lowlat_measure::affinity;
+use lowlat_model::{CpuId, jitter::JitterRecord};
+use std::{
+    env,
+    io::Read,
+    process::{Child, ChildStdout, Command, Stdio},
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+/// What the child is, and the CPU that it measures.
+const MODE: &str = "LOWLAT_TRUTH_CHILD";
+/// Before its record.
+const MARK: &str = "the record: ";
+/// A run as any user.
+pub const UNPRIVILEGED: &str = "unprivileged";
+/// A run as the user of the test.
+pub const PLAIN: &str = "plain";
+/// "nobody" on most hosts; any user but root does.
+const NOBODY: libc::uid_t = 65_534;
+
+/// A run under way.
+pub struct ChildRun {
+    child: Child,
+    /// What it prints, read as it comes, so that it never waits for a reader.
+    text: JoinHandle<String>,
+}
+
+impl ChildRun {
+    /// Starts it.
+    pub fn start(mode: &str, cpu: CpuId) -> Self {
+        let mut command = Command::new(env::current_exe().unwrap());
+        command.args(["--exact", "child::makes_the_run_of_another_test", "--ignored", "--nocapture"]);
+        command.env(MODE, format!("{mode} {cpu}")).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut stdout: ChildStdout = child.stdout.take().unwrap();
+        let read = move || {
+            let mut text = String::new();
+            stdout.read_to_string(&mut text).unwrap();
+            text
+        };
+        Self { child, text: thread::spawn(read) }
+    }
+
+    /// Its process id, its own until the record was asked for.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for its record.
+    pub fn into_record(mut self) -> JitterRecord {
+        let text = self.text.join().unwrap();
+        assert!(self.child.wait().unwrap().success(), "{text}");
+        let record = text.lines().find_map(|line| Some(line.split_once(MARK)?.1));
+        serde_json::from_str(record.unwrap_or_else(|| panic!("no record in {text}"))).unwrap()
+    }
+}
+
+#[test]
+#[ignore = "other tests start it, in a process of its own"]
+fn makes_the_run_of_another_test() {
+    let Ok(mode) = env::var(MODE) else {
+        eprintln!("skipped: other tests start this one, in a process of its own");
+        return;
+    };
+    let (mode, cpu) = mode.split_once(' ').unwrap();
+    let cpu: CpuId = cpu.parse().unwrap();
+    assert!(affinity::current().unwrap().contains(cpu));
+    if mode == UNPRIVILEGED {
+        give_up_privileges();
+    }
+    let record = observe(&options(cpu, Duration::from_millis(1_500)), true);
+    println!("\n{MARK}{}", serde_json::to_string(&record).unwrap());
+}
+
+/// For all threads of the process, which was started for that. One without privileges stays as it is.
+fn give_up_privileges() {
+    // SAFETY: neither call takes a pointer.
+    unsafe {
+        if libc::geteuid() == 0 {
+            assert_eq!(libc::setresgid(NOBODY, NOBODY, NOBODY), 0);
+            assert_eq!(libc::setresuid(NOBODY, NOBODY, NOBODY), 0);
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! What this host lets a test do.
+
+use lowlat_measure::{
+    affinity,
+    clock::{self, ArchCounter},
+    jitter::{JitterOptions, JitterProgress, Observation, run_observed},
+};
+use lowlat_model::{
+    CpuId, CpuSet,
+    jitter::{CauseSource, JitterRecord},
+};
+use lowlat_sys::{Root, tracefs::Tracefs};
+use std::{
+    fs,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+static STOP_NEVER: AtomicBool = AtomicBool::new(false);
+
+/// Shorter interruptions are of no interest here, so that all that are longer can be kept.
+const THRESHOLD_NS: u64 = 5_000;
+/// All interruptions of a run, unless the host is a very noisy one.
+const KEPT: usize = 16_384;
+
+/// The CPU that is measured. All tests want the same one, so they take turns.
+pub struct Ground {
+    pub cpu: CpuId,
+    _alone: MutexGuard<'static, ()>,
+}
+
+/// `None`, told on stderr, where nothing can be injected.
+pub fn ground() -> Option<Ground> {
+    static ONE: Mutex<()> = Mutex::new(());
+    let alone = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let allowed = affinity::current().unwrap();
+    if allowed.len() < 2 {
+        eprintln!("skipped: injecting needs a CPU beside the measured one");
+        return None;
+    }
+    if clock::choose(&Root::live()).0 != ArchCounter::KIND {
+        eprintln!("skipped: the processor's counter is not sound here, and injecting notes it");
+        return None;
+    }
+    allowed.highest().map(|cpu| Ground { cpu, _alone: alone })
+}
+
+/// A run on one CPU that keeps every interruption.
+pub fn options(cpu: CpuId, duration: Duration) -> JitterOptions {
+    JitterOptions {
+        threshold_ns: Some(THRESHOLD_NS),
+        first_count: KEPT,
+        ..JitterOptions::new(CpuSet::of(cpu), duration)
+    }
+}
+
+/// Makes the run.
+pub fn observe(options: &JitterOptions, causes: bool) -> JitterRecord {
+    let quiet = |_: &JitterProgress| {};
+    let observation = Observation { causes, raw: None };
+    let record = run_observed(&Root::live(), options, &observation, &STOP_NEVER, &quiet).unwrap();
+    assert!(!record.cpus[0].has_moved && record.cpus[0].backward_count == 0, "{:?}", record.warnings);
+    record
+}
+
+/// Whether the record has its causes from the trace. It must where the trace may be used; elsewhere that is told on
+/// stderr.
+pub fn is_traced(record: &JitterRecord) -> bool {
+    let causes = record.causes.as_ref().unwrap();
+    if causes.source == CauseSource::Trace {
+        return true;
+    }
+    assert!(Tracefs::find().is_err(), "no trace though there is tracefs: {}", causes.reason);
+    eprintln!("skipped: causes, since there is no trace ({})", causes.reason);
+    false
+}
+
+/// Makes the calling thread one of SCHED_FIFO. False, told on stderr, when that is not permitted.
+pub fn become_fifo() -> bool {
+    let parameters = libc::sched_param { sched_priority: 10 };
+    let this_thread = 0;
+    // SAFETY: the parameters are alive through the call, which only reads them.
+    let result = unsafe { libc::sched_setscheduler(this_thread, libc::SCHED_FIFO, &raw const parameters) };
+    if result != 0 {
+        eprintln!("skipped: SCHED_FIFO is not permitted here");
+    }
+    result == 0
+}
+
+/// The sampler of a CPU among the threads of a process, once there is one.
+pub fn sampler_of(process: u32, cpu: CpuId) -> Option<i32> {
+    let tasks = fs::read_dir(format!("/proc/{process}/task")).ok()?;
+    let wanted = format!("lowlat/{cpu}\n");
+    let is_sampler =
+        |path: &std::path::Path| fs::read_to_string(path.join("comm")).is_ok_and(|comm| comm == wanted);
+    let sampler = tasks.flatten().find(|task| is_sampler(&task.path()))?;
+    sampler.file_name().to_str()?.parse().ok()
+}
+
+/// Raises a flag when it is dropped, so that nobody waits for it in vain when a test fails.
+pub struct Raise<'a>(pub &'a AtomicBool);
+
+impl Drop for Raise<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
