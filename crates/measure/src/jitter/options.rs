@@ -53,8 +53,12 @@ impl JitterOptions {
         if repeated.is_empty() { Ok(cpus) } else { Err(JitterError::Repeated { cpus: repeated }) }
     }
 
-    /// Whether the run can be made on this host.
-    pub(super) fn check(&self, root: &Root) -> Result<(), JitterError> {
+    /// Whether the run can be made on this host. The run itself looks again; ask before anything that takes long, such
+    /// as waiting for quiet.
+    ///
+    /// # Errors
+    /// [`JitterError`] that says why not.
+    pub fn check(&self, root: &Root) -> Result<(), JitterError> {
         if !root.is_live() {
             return Err(JitterError::NotLive { root: root.label().to_owned() });
         }

@@ -19,6 +19,8 @@ pub const BUFFER_KB_MIN: u64 = 64;
 const BUFFER_KB_NEW: u64 = 1_408;
 /// For the CPUs that are not traced; the kernel rounds up to two sub-buffers.
 const BUFFER_KB_UNUSED: u64 = 8;
+/// Size of the host's own buffer, and of an instance's.
+const BUFFER_SIZE: &str = "buffer_size_kb";
 /// Descriptors for other things than pipes.
 const DESCRIPTORS_SPARE: u64 = 256;
 /// The largest sub-buffer that is believed: 64 times a page of 64 KiB.
@@ -59,6 +61,7 @@ pub struct Tracing {
     buffer_kb_per_cpu: u64,
     facts: Vec<String>,
     problems: Vec<String>,
+    side_effects: Vec<String>,
 }
 
 impl Tracing {
@@ -70,13 +73,19 @@ impl Tracing {
         let buffer_kb_per_cpu = buffer_kb(options)?;
         let formats = read_formats(tracefs)?;
         let facts = other_tracers(tracefs, "");
+        let own_size = tracefs.text(BUFFER_SIZE);
         let instance = Guard(Instance::make(tracefs)?);
         let problems = set_up(&instance.0, options, buffer_kb_per_cpu, &formats, facts.is_empty())?;
         let on = instance.0.open("tracing_on", File::options().write(true))?;
         let page_bytes = page_bytes(&instance.0)?;
+        let side_effects = match (own_size, tracefs.text(BUFFER_SIZE)) {
+            (Ok(before), Ok(after)) => kept_small(&before, &after).into_iter().collect(),
+            _ => Vec::new(),
+        };
         Ok(Self {
             instance: instance.keep(),
             on,
+            side_effects,
             formats,
             cpus: options.cpus.clone(),
             clock: options.clock,
@@ -175,6 +184,11 @@ impl Tracing {
         &self.problems
     }
 
+    /// What this trace changed of the host's own, one sentence each, with how to change it back.
+    pub fn side_effects(&self) -> &[String] {
+        &self.side_effects
+    }
+
     /// Stops recording and removes the instance. Pipes that are still held answer with an error from then on.
     ///
     /// # Errors
@@ -240,7 +254,7 @@ fn set_up(
     is_alone: bool,
 ) -> Result<Vec<String>, TraceError> {
     instance.write("tracing_on", "0")?;
-    instance.write("buffer_size_kb", &BUFFER_KB_UNUSED.to_string())?;
+    instance.write(BUFFER_SIZE, &BUFFER_KB_UNUSED.to_string())?;
     for cpu in options.cpus.iter() {
         let directory = instance.within(&format!("per_cpu/cpu{cpu}"));
         if !instance.tracefs().exists(&directory) {
@@ -312,6 +326,22 @@ fn page_bytes(instance: &Instance) -> Result<usize, TraceError> {
     })
 }
 
+/// Whether the host's own trace lost its growth, by what `buffer_size_kb` said before and after.
+///
+/// Its buffer is small until it is first used, "7 (expanded: 1408)", and then grows. Older kernels, 6.1 among them
+/// (6.12 no longer), have one mark for all traces of whether that is settled, and giving any instance's buffer a size
+/// sets it: the host's own stays small until somebody gives it a size. Leaving ours at its first size would make the
+/// host's own grow at once, by as much memory for each CPU, for good.
+fn kept_small(before: &str, after: &str) -> Option<String> {
+    let (small, rest) = before.split_once(" (expanded: ")?;
+    let full = rest.strip_suffix(')')?.parse::<u64>().ok()?;
+    (after.trim() == small.trim()).then(|| {
+        format!(
+            "This kernel keeps the buffer of its own trace at {small} KiB for each CPU, now that an instance has a size              of its own: before you use that trace, run \"echo {full} > /sys/kernel/tracing/buffer_size_kb\" as root."
+        )
+    })
+}
+
 /// Raises this process's soft limit of open files, within its hard limit, when that many pipes need it. A limit that
 /// cannot be raised shows when a pipe is opened.
 fn allow_descriptors(count: u64) {
@@ -320,5 +350,24 @@ fn allow_descriptors(count: u64) {
     if limit.current.is_some_and(|current| current < wanted) {
         let current = Some(limit.maximum.map_or(wanted, |maximum| maximum.min(wanted)));
         let _ = setrlimit(Resource::Nofile, Rlimit { current, maximum: limit.maximum });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_that_no_longer_grows_is_told() {
+        let told = kept_small("7 (expanded: 1408)", "7").unwrap();
+        assert!(told.contains("at 7 KiB for each CPU") && told.contains("echo 1408 > "), "{told}");
+        for (before, after) in [
+            ("7 (expanded: 1408)", "7 (expanded: 1408)"),
+            ("7 (expanded: 1408)", "1408"),
+            ("7", "7"),
+            ("X", "7"),
+        ] {
+            assert_eq!(kept_small(before, after), None, "{before} {after}");
+        }
     }
 }

@@ -27,6 +27,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ResultDocument> {
     let audit = Audit::of(&host.context());
     let chosen = choose::choose(arguments.cpus.as_ref(), &host.snapshot);
     let options = options(arguments, &chosen);
+    // Before the wait for quiet: a CPU that is offline is not worth waiting for.
+    options.check(&host.root)?;
     step_aside(&chosen.cpus);
     let stop = signals::stop_flag()?;
     let readiness = ready::look(&arguments.readiness, &host, &chosen, &audit, &stop, &progress)?;

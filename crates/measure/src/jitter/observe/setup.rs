@@ -69,6 +69,7 @@ impl Setup {
         notes.extend(
             tracing.problems().iter().map(|problem| format!("The trace lacks something: {problem}.")),
         );
+        notes.extend(tracing.side_effects().iter().cloned());
         let cost = cost(&tracing, &options.cpus, &mut pipes, notes);
         Ok(Self { tracing, pipes, cost })
     }
