@@ -183,7 +183,7 @@ def four_cpus(guest):
         check("unprivileged", "causes come from counters", causes["source"] == "counters", causes["reason"])
         check("unprivileged", "the local timer is counted", any(row["cause"]["name"] == "local timer" for row in causes["cpus"][0]["counters"]))
     if document := guest.document("unmounted"):
-        traced("unmounted", document)
+        traced("unmounted", document, kinds_min=1)
 
 
 def offline(guest, cpus, gone):

@@ -26,12 +26,12 @@ fn every_event_that_a_kernel_has_can_be_read() {
     }
 }
 
-/// A record of this format with these fields.
-fn record(format: &EventFormat, fields: &[(&str, &[u8])], tail: &[u8]) -> Vec<u8> {
+/// A record of this format with these fields, written while this thread ran.
+fn record(format: &EventFormat, thread: i32, fields: &[(&str, &[u8])], tail: &[u8]) -> Vec<u8> {
     let end = format.fields.iter().map(|field| field.offset + field.size).max().unwrap();
     let mut bytes = vec![0; end];
     bytes[..2].copy_from_slice(&format.id.to_ne_bytes());
-    for (name, value) in fields {
+    for (name, value) in [("common_pid", &thread.to_ne_bytes()[..])].iter().chain(fields) {
         let field = format.field(name).unwrap_or_else(|| panic!("{name} of {}", format.name));
         assert!(value.len() <= field.size, "{name} of {}", format.name);
         bytes[field.offset..][..value.len()].copy_from_slice(value);
@@ -58,12 +58,14 @@ fn a_disk_interrupt_and_a_switch_of_threads_have_their_names() {
         let records = [
             record(
                 &interrupt,
+                711,
                 &[("irq", &26_i32.to_ne_bytes()), ("name", &location.to_ne_bytes())],
                 b"nvme0q2\0",
             ),
-            record(&format("irq/irq_handler_exit"), &[("irq", &26_i32.to_ne_bytes())], &[]),
+            record(&format("irq/irq_handler_exit"), 711, &[("irq", &26_i32.to_ne_bytes())], &[]),
             record(
                 &format("sched/sched_switch"),
+                711,
                 &[
                     ("prev_comm", b"dd"),
                     ("prev_pid", &711_i32.to_ne_bytes()),
@@ -76,10 +78,11 @@ fn a_disk_interrupt_and_a_switch_of_threads_have_their_names() {
             ),
             record(
                 &format("workqueue/workqueue_execute_start"),
+                47,
                 &[("function", &0xffff_ffff_8112_3450_u64.to_ne_bytes())],
                 &[],
             ),
-            record(&format("nmi/nmi_handler"), &[("delta_ns", &1_500_i64.to_ne_bytes())], &[]),
+            record(&format("nmi/nmi_handler"), 47, &[("delta_ns", &1_500_i64.to_ne_bytes())], &[]),
         ];
         let entries: Vec<Vec<u8>> = records.iter().map(|record| entry(record)).collect();
         let mut decoder = Decoder::new(&formats_from(&files), TickMap::identity(2_000_000_000));
