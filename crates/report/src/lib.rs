@@ -31,6 +31,11 @@ pub use terminal::summary::summary;
 
 use lowlat_model::result::ResultDocument;
 
+/// Whether the document is that of `lowlat jitter`.
+fn is_of_jitter(document: &ResultDocument) -> bool {
+    document.command.split_whitespace().next() == Some("jitter") && document.jitter.is_some()
+}
+
 /// Every warning of a document once, in the order in which readers should meet them.
 fn all_warnings(document: &ResultDocument) -> Vec<&str> {
     let jitter = document.jitter.iter().flat_map(|jitter| &jitter.warnings);
@@ -38,7 +43,8 @@ fn all_warnings(document: &ResultDocument) -> Vec<&str> {
         .warnings
         .iter()
         .chain(jitter)
-        .chain(&document.allocation.warnings)
+        // Of the CPUs that should be isolated: of no matter to a run on those that were asked for.
+        .chain(document.allocation.warnings.iter().filter(|_| !is_of_jitter(document)))
         .chain(&document.snapshot.topology.oddities);
     let mut warnings: Vec<&str> = Vec::new();
     for warning in all {

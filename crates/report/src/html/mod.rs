@@ -24,8 +24,8 @@ mod warnings;
 pub use comparison::comparison_html;
 
 use crate::figures::Jitter;
-use crate::host_line;
 use crate::units::clean;
+use crate::{host_line, is_of_jitter};
 use lowlat_model::result::ResultDocument;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -91,11 +91,6 @@ fn sections(document: &ResultDocument) -> Vec<Section> {
     sections.push(("environment", "Environment", environment::section(document)));
     sections.push(("warnings", "Warnings", warnings::section(document)));
     sections
-}
-
-/// Whether the page is that of `lowlat jitter`.
-fn is_of_jitter(document: &ResultDocument) -> bool {
-    document.command.split_whitespace().next() == Some("jitter") && document.jitter.is_some()
 }
 
 /// The bar at the top: name, sections, theme.

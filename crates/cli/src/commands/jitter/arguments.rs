@@ -14,7 +14,7 @@ use std::{path::PathBuf, time::Duration};
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag that users type")]
 pub struct Arguments {
-    /// CPUs to measure, one sampler on each [default: the isolated ones, else all this process may use]
+    /// CPUs to measure, one sampler on each [default: the isolated or tickless ones, else all this process may use]
     #[arg(long, value_name = "LIST", value_parser = parse_cpus)]
     pub cpus: Option<CpuSet>,
     /// How long: 610s, 10m, 24h

@@ -41,12 +41,17 @@ pub fn choose(named: Option<&CpuSet>, snapshot: &HostSnapshot) -> Chosen {
     }
 }
 
-/// CPUs that the kernel keeps ordinary threads from: by isolcpus= or by an isolated cpuset partition.
+/// CPUs that the kernel keeps ordinary threads from: by isolcpus= or by an isolated cpuset partition; where there are
+/// none, those that it keeps the tick from.
 fn isolated_by_kernel(snapshot: &HostSnapshot) -> CpuSet {
     let mut isolated = snapshot.topology.isolated.known().cloned().unwrap_or_default();
     let partitions =
         snapshot.services.cpuset_partitions.iter().filter(|partition| partition.state == "isolated");
     isolated.extend(partitions.filter_map(|partition| partition.cpus.known()).flat_map(CpuSet::iter));
+    if isolated.is_empty() {
+        // A host set up by the guide has no isolcpus=: its quiet CPUs are those without a tick.
+        isolated = snapshot.topology.nohz_full.known().cloned().unwrap_or_default();
+    }
     isolated
 }
 
@@ -76,6 +81,14 @@ mod tests {
         let chosen = choose(None, &host(""));
         assert_eq!((chosen.cpus.to_list().as_str(), chosen.is_isolated), ("0-3", false));
         assert!(chosen.note.unwrap().contains("No CPU of this host is isolated"));
+    }
+
+    #[test]
+    fn a_host_set_up_by_the_guide_has_cpus_without_a_tick() {
+        let mut host = host("");
+        host.topology.nohz_full = Reading::Known(CpuSet::of(0));
+        let chosen = choose(None, &host);
+        assert_eq!((chosen.cpus, chosen.is_isolated), (CpuSet::of(0), true));
     }
 
     #[test]

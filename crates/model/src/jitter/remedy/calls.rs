@@ -54,8 +54,12 @@ pub(super) fn block_caches(_: &Case<'_>) -> Advice {
 
 /// The interrupt between CPUs, when no function is known.
 pub(super) fn call(case: &Case<'_>) -> Advice {
-    if let Some(advice) = memory::mover(case) {
-        return advice;
+    // The functions themselves are causes of their own where the kernel traces them; the call alone does not tell.
+    if let Some(Advice::Elsewhere(setting, action)) = memory::mover(case) {
+        return Advice::Elsewhere(
+            setting,
+            format!("another CPU had a function run here, perhaps since {action}"),
+        );
     }
     if ticks::is_rcu_normal(case) {
         return by_program(

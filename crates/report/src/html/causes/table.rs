@@ -34,7 +34,7 @@ pub fn card(document: &ResultDocument, jitter: &Jitter<'_>) -> Markup {
             div class="table-head" {
                 h3 { "Causes and remedies" }
                 p {
-                    "Time is what the cause took itself, without what ran inside of it. Count and rate are of interruptions in "
+                    "Time is what the cause took itself, without what ran inside of it, and with its way into the kernel and out. Count and rate are of interruptions in "
                     "which it had a part, the rate per second of one CPU, over all measured CPUs."
                 }
             }

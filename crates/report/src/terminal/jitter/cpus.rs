@@ -14,8 +14,8 @@ const CPUS_MAX: usize = 10;
 const CPUS_FREE: usize = 16;
 
 /// What the percentiles of time are.
-const TIME_NOTE: &str = "t99.99: at 99.99 % of moments a thread that wants the CPU waits at most this long; 0 is no \
-                         wait. Percentiles p are of the lengths.";
+const TIME_NOTE: &str = "Percentiles p are of the lengths; t of time: at that share of moments a thread that wants \
+                         the CPU waits at most this long, 0 is no wait.";
 
 /// One row: a CPU, or all of them.
 struct Row<'a> {
