@@ -170,6 +170,13 @@ pub struct CpuCauses {
     pub ring_lost_count: u64,
     /// Of those attributed, how many held a kernel event.
     pub kernel_count: u64,
+    /// Time of those from the kernel's first event to its last, with the way in and out: what happened before and after
+    /// (a hypervisor that holds the CPU before it lets the interrupt in) is not the kernel's.
+    #[serde(default)]
+    pub kernel_ns_total: u64,
+    /// Part of [`CpuCauses::kernel_ns_total`] that no event names.
+    #[serde(default)]
+    pub kernel_unnamed_ns_total: u64,
     /// Causes, the one that took most first. Their `ns_total` add up to the time of the attributed interruptions.
     pub totals: Vec<CauseTotal>,
     /// Trace events of this CPU that were read.

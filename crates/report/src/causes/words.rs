@@ -145,8 +145,15 @@ pub fn looked_at(record: &JitterRecord, causes: &JitterCauses) -> String {
     let (kernel, _) = sum(causes, |cpu| cpu.kernel_count);
     let (events, _) = sum(causes, |cpu| cpu.event_count);
     let all = record.cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.interruption_count));
+    let (kernel_ns, _) = sum(causes, |cpu| cpu.kernel_ns_total);
+    let (unnamed_ns, _) = sum(causes, |cpu| cpu.kernel_unnamed_ns_total);
+    let unnamed = if kernel_ns == 0 {
+        String::new()
+    } else {
+        format!(", and {} of their time has no name", percent(unnamed_ns as f64 * 100.0 / kernel_ns as f64))
+    };
     format!(
-        "{} of {} were held against {}; in {} of them the kernel ran.",
+        "{} of {} were held against {}; in {} of them the kernel ran{unnamed}.",
         count(attributed),
         many(all, "interruption"),
         many(events, "trace event"),

@@ -196,6 +196,8 @@ fn one(cpu: &JitterCpu, is_busy: bool) -> CpuCauses {
         attributed_count: cpu.interruption_count,
         ring_lost_count: 0,
         kernel_count: cpu.interruption_count * 96 / 100,
+        kernel_ns_total: cpu.interruption_ns_total,
+        kernel_unnamed_ns_total: cpu.interruption_ns_total / 80,
         event_count: cpu.interruption_count * 6,
         event_lost_count: 0,
         totals,

@@ -85,6 +85,8 @@ pub struct CpuAttributor {
     attributed_count: u64,
     attributed_ticks: u64,
     kernel_count: u64,
+    kernel_ticks: u64,
+    kernel_unnamed_ticks: u64,
     event_count: u64,
     event_lost_count: u64,
     ring_lost_count: u64,
@@ -105,6 +107,8 @@ impl CpuAttributor {
             attributed_count: 0,
             attributed_ticks: 0,
             kernel_count: 0,
+            kernel_ticks: 0,
+            kernel_unnamed_ticks: 0,
             event_count: 0,
             event_lost_count: 0,
             ring_lost_count: 0,
@@ -135,10 +139,23 @@ impl CpuAttributor {
         let main = self.main();
         self.attributed_count += 1;
         self.attributed_ticks = self.attributed_ticks.saturating_add(length);
-        self.kernel_count += u64::from(main.1.has_event);
+        if main.1.has_event {
+            self.note_kernel(length);
+        }
         self.totals.add(&self.replay.parts, main.0);
         self.keeper.keep(span, self.windows.open(), &self.replay, &self.keys);
         main.1
+    }
+
+    /// Counts an interruption in which the kernel ran, and how much of it has no name.
+    fn note_kernel(&mut self, length: u64) {
+        let unnamed = [CauseKind::Unexplained, CauseKind::EntryExit, CauseKind::NotTraced]
+            .map(|kind| self.replay.parts.of_kind(kind));
+        let outside = self.replay.outside();
+        self.kernel_count += 1;
+        self.kernel_ticks = self.kernel_ticks.saturating_add(length.saturating_sub(outside));
+        let unnamed = unnamed.iter().sum::<u64>().saturating_sub(outside);
+        self.kernel_unnamed_ticks = self.kernel_unnamed_ticks.saturating_add(unnamed);
     }
 
     fn replay_events(&mut self, before: u64, span: Span) {
@@ -239,6 +256,8 @@ impl CpuAttributor {
             attributed_count: self.attributed_count,
             ring_lost_count: self.ring_lost_count,
             kernel_count: self.kernel_count,
+            kernel_ns_total: self.scale.ns(self.kernel_ticks),
+            kernel_unnamed_ns_total: self.scale.ns(self.kernel_unnamed_ticks),
             totals: record.totals(self.attributed_ticks, self.totals.finish(self.windows, &self.keys)),
             event_count,
             event_lost_count,

@@ -68,6 +68,11 @@ impl Parts {
         }
     }
 
+    /// The time of a kind.
+    pub(super) fn of_kind(&self, kind: CauseKind) -> u64 {
+        self.ticks[KeyId::of_kind(kind).index()]
+    }
+
     /// Gives time that one cause was thought to have taken to another.
     pub(super) fn give(&mut self, from: KeyId, to: KeyId, ticks: u64) {
         let given = ticks.min(self.ticks[from.index()]);

@@ -39,6 +39,8 @@ pub(super) struct Replay {
     has_lost: bool,
     /// Whether the gap comes right after a loss, so that anything may have run in it.
     is_after_loss: bool,
+    /// Unexplained ticks before the kernel's first event and after its last: the kernel was not seen to run then.
+    outside: u64,
     /// What ended last and left the stack empty.
     last_base: Option<KeyId>,
     /// A signal of the sampler whose handling another thread interrupted.
@@ -59,6 +61,7 @@ impl Replay {
             has_event: false,
             has_lost: false,
             is_after_loss: false,
+            outside: 0,
             last_base: None,
             set_aside: None,
             stack: Vec::with_capacity(DEPTH_MAX),
@@ -69,7 +72,7 @@ impl Replay {
 
     /// Begins an interruption of this many ticks. The sampler ran in user mode right before, so nothing else runs.
     pub(super) fn begin(&mut self, length: u64, wants_timeline: bool) {
-        (self.length, self.cursor, self.gap) = (length, 0, 0);
+        (self.length, self.cursor, self.gap, self.outside) = (length, 0, 0, 0);
         (self.has_event, self.has_lost, self.is_after_loss) = (false, false, false);
         (self.last_base, self.set_aside) = (None, None);
         self.stack.clear();
@@ -112,6 +115,11 @@ impl Replay {
         }
     }
 
+    /// How much of the interruption lies before the kernel's first event or after its last, the way in and out aside.
+    pub(super) fn outside(&self) -> u64 {
+        if self.has_lost { 0 } else { self.outside }
+    }
+
     /// Replays one event, stamped so many ticks after the interruption began. Stamps outside of it, and stamps
     /// earlier than the event before, are taken at the nearest moment that is possible.
     pub(super) fn step(&mut self, offset: i64, step: Step, keys: &mut KeyTable) {
@@ -151,6 +159,7 @@ impl Replay {
         }
         self.advance(self.length);
         if self.has_event || self.has_lost {
+            self.outside += self.gap.saturating_sub(self.gap_ticks_max);
             self.close_gap(self.last_base);
         } else {
             self.parts.add_kind(CauseKind::Unexplained, std::mem::take(&mut self.gap));
@@ -178,6 +187,9 @@ impl Replay {
             return self.parts.add_kind(CauseKind::NotTraced, gap);
         }
         let explained = gap.min(self.gap_ticks_max);
+        if gap == self.cursor && self.cursor < self.length {
+            self.outside += gap - explained;
+        }
         self.parts.add_entry_exit(owner.unwrap_or(KeyId::of_kind(CauseKind::EntryExit)), explained);
         let rest = if self.has_lost { CauseKind::NotTraced } else { CauseKind::Unexplained };
         self.parts.add_kind(rest, gap - explained);

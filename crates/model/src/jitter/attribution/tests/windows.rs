@@ -54,3 +54,18 @@ fn what_is_named_is_never_the_firmwares() {
     // With its way in and out.
     assert_eq!(ns_of(&causes, CauseKind::Irq), (1, 800, 800));
 }
+
+/// Only what lies between the kernel's events can be the kernel's and yet have no name.
+#[test]
+fn what_the_kernel_left_unnamed_is_counted_apart() {
+    let mut bench = Bench::new();
+    bench.events(&[(30_000, enter(NVME)), (31_000, exit(NVME)), (60_000, enter(NVME)), (61_000, exit(NVME))]);
+    bench.interruption(0, 100_000);
+    bench.interruption(200_000, 300_000);
+    let causes = bench.finish();
+    // Of 30 us before, 29 us between and 39 us after the way in or out explains 10 us each.
+    assert_eq!(causes.kernel_count, 1);
+    assert_eq!(causes.kernel_ns_total, 100_000 - 20_000 - 29_000);
+    assert_eq!(causes.kernel_unnamed_ns_total, 19_000);
+    assert_eq!(ns_of(&causes, CauseKind::Unexplained).1, 20_000 + 19_000 + 29_000 + 100_000);
+}
