@@ -1,5 +1,6 @@
 //! Idle states, frequency drivers and link power on the command line.
 
+use crate::tune::{Proposal, WhyLeftOut};
 use super::super::{Context, Impact, Judgement, Risk, Setting, Verdict, Want, judge};
 use super::{BOOT, GUIDE, HAZARDS, PARAMETERS, REALTIME};
 
@@ -91,6 +92,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "boot.amd_pstate",
+        change: |_, _| Proposal::not(WhyLeftOut::ByAnother, "the governor performance keeps the clock up with any driver: see sysfs.cpufreq.governor"),
         name: "amd_pstate=",
         reason: "Chooses AMD's frequency driver. Any choice will do as long as the frequency stays up: disable leaves \
                  it to acpi-cpufreq, active and passive need the governor performance.",

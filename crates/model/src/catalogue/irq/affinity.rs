@@ -1,5 +1,6 @@
 //! Where device interrupts go.
 
+use crate::tune;
 use crate::catalogue::{Context, Impact, Judgement, Layer, Profile, Setting, Verdict, Want, judge};
 use crate::snapshot::Irq;
 use crate::{CpuSet, Reading};
@@ -9,6 +10,7 @@ const LABELS_SHOWN_MAX: usize = 8;
 
 pub(in crate::catalogue) const SETTINGS: &[Setting] = &[Setting {
     id: "irq.affinity",
+    change: tune::irq::off_isolated,
     layer: Layer::Irq,
     name: "/proc/irq/N/smp_affinity_list",
     reason: "An interrupt that reaches an isolated CPU stops the thread there, and its softirq work follows. Every \

@@ -1,5 +1,7 @@
 //! Idle states, clocks and frequency drivers of the isolated CPUs.
 
+use crate::tune;
+use crate::tune::{Proposal, WhyLeftOut};
 use crate::catalogue::{
     Context, Impact, Judgement, Layer, Risk, Setting, Verdict, Want,
     judge::each::{One, isolated, judge_each},
@@ -18,6 +20,7 @@ const ROW: Setting = Setting { layer: Layer::Sysfs, risk: Risk::Power, ..Setting
 pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     Setting {
         id: "sysfs.cpuidle.deep_states",
+        change: tune::files::idle_states,
         name: "cpuidle/state*/disable",
         reason: "An idle CPU that entered a deep state takes longer to wake, and the message that woke it waits. Isolated \
                  CPUs may use POLL and C1 only.",
@@ -48,6 +51,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysfs.cpufreq.driver",
+        change: |_, _| Proposal::not(WhyLeftOut::Firmware, "the driver follows from the firmware's set-up: disable Collaborative Power Control there"),
         name: "scaling_driver",
         risk: Risk::None,
         reason: "The frequency driver carries the governor's wishes to the hardware. Drivers that ask the firmware for \
@@ -67,6 +71,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysfs.cpufreq.scaling_min",
+        change: tune::files::scaling_min,
         name: "scaling_min_freq",
         reason: "The lowest clock that the governor may choose. When it is below the highest, a CPU that was quiet meets \
                  the next message at a low clock. The governor performance asks for the highest all the time.",
@@ -83,6 +88,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysfs.cpufreq.energy_performance_preference",
+        change: tune::files::preference,
         name: "energy_performance_preference",
         reason: "The hint by which the hardware weighs speed against power when it chooses the clock by itself (Intel HWP, \
                  AMD CPPC). Anything but performance lets it slow down.",
@@ -100,6 +106,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysfs.cpufreq.boost_uniform",
+        change: |_, _| Proposal::not(WhyLeftOut::YourChoice, "whether isolated CPUs boost or none does is your choice: write the same value to each policy"),
         name: "cpufreq/policy*/boost",
         risk: Risk::None,
         reason: "When some isolated CPUs may boost and others may not, the same thread runs at another speed after it \
