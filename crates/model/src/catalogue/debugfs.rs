@@ -1,8 +1,8 @@
 //! Settings below /sys/kernel/debug/sched: the homes of moved sysctls, and the fair server.
 
-use crate::tune;
 use super::{Context, Impact, Judgement, Layer, Needs, Risk, Setting, Want, judge};
 use crate::Reading;
+use crate::tune;
 
 const MOVED: &str = "TuneD 2.28 plugin_scheduler: where the knobs moved";
 const GUIDE: &str = "guide 57037 section 4.2.1";

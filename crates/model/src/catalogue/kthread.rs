@@ -1,8 +1,8 @@
 //! Kernel threads and workqueues.
 
-use crate::tune;
 use super::{Context, Impact, Judgement, Layer, Needs, Risk, Setting, Verdict, Want, judge};
 use crate::snapshot::{KernelThread, SchedPolicy};
+use crate::tune;
 
 const THREADS: &str = "/proc/PID/status";
 const HAZARDS: &str = "docs/guide-57037.md: hazards of guide 57037 on today's hosts";

@@ -1,9 +1,9 @@
 //! The state of the host at this moment: what the guide looks at before it measures.
 
-use crate::tune;
-use crate::tune::{Proposal, WhyLeftOut};
 use super::{Context, Impact, Judgement, Layer, Setting, Verdict, Want, judge};
 use crate::Reading;
+use crate::tune;
+use crate::tune::{Proposal, WhyLeftOut};
 
 /// The highest load averages of a host that is ready: the guide wants "0.00,0.00,0.00", and a command that was just
 /// typed shows as a few hundredths.
@@ -29,7 +29,12 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "readiness.affinity",
-        change: |_, _| Proposal::not(WhyLeftOut::ByAnother, "it follows from isolating the CPUs at boot; what runs already keeps what it has"),
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::ByAnother,
+                "it follows from isolating the CPUs at boot; what runs already keeps what it has",
+            )
+        },
         name: "taskset -cp $$",
         reason: "A shell, and whatever is started from it, must not run on isolated CPUs unless it asks to. It shows \
                  whether the isolation reaches ordinary processes.",
@@ -58,7 +63,9 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "readiness.cmdline",
-        change: |_, _| Proposal::not(WhyLeftOut::ByAnother, "it sums up the boot rows, which stand by themselves"),
+        change: |_, _| {
+            Proposal::not(WhyLeftOut::ByAnother, "it sums up the boot rows, which stand by themselves")
+        },
         name: "/proc/cmdline",
         reason: "Every parameter of the profile must stand on the line that the kernel was started with. A boot loader \
                  that lost one says nothing.",

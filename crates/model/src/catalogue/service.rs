@@ -1,7 +1,7 @@
 //! Services: those that the guide stops, and those that must run. irqbalance has its row among the interrupts.
 
-use crate::tune;
 use super::{Context, Impact, Judgement, Layer, Risk, Setting, Verdict, Want, judge};
+use crate::tune;
 use crate::{
     Reading,
     snapshot::{Service, ServiceSource},

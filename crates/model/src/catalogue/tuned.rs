@@ -1,9 +1,9 @@
 //! TuneD: its profile, what the profile asks of the boot loader, and what happens when it stops.
 
-use crate::tune;
 use super::{
     Context, Impact, Judgement, Layer, Needs, Risk, Setting, Verdict, Want, compare::same_meaning, judge,
 };
+use crate::tune;
 use crate::{CpuSet, Reading, cmdline::CommandLine};
 
 /// Where TuneD leaves the parameters that it asks the boot loader for.

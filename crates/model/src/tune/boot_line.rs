@@ -74,9 +74,13 @@ mod tests {
 
     #[test]
     fn what_stands_there_keeps_place_and_spelling() {
-        let line = "BOOT_IMAGE=/vmlinuz root=LABEL=x dyndbg=\"file a +p\" nohz_full=1 quiet nohz_full=2 -- single";
+        let line =
+            "BOOT_IMAGE=/vmlinuz root=LABEL=x dyndbg=\"file a +p\" nohz_full=1 quiet nohz_full=2 -- single";
         assert_eq!(
-            merged(line, &[("nohz_full", Some("1-7")), ("skew_tick", Some("1")), ("rcu_nocb_poll", Some(""))]),
+            merged(
+                line,
+                &[("nohz_full", Some("1-7")), ("skew_tick", Some("1")), ("rcu_nocb_poll", Some(""))]
+            ),
             "BOOT_IMAGE=/vmlinuz root=LABEL=x dyndbg=\"file a +p\" nohz_full=1-7 quiet skew_tick=1 rcu_nocb_poll -- single"
         );
     }

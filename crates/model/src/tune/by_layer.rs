@@ -13,13 +13,18 @@ pub(crate) fn by_layer(context: &Context<'_>, setting: &Setting) -> Proposal {
         Layer::Service => service::stop(context, setting),
         Layer::Firmware => Proposal::not(
             WhyLeftOut::Firmware,
-            format!("set {} in the firmware's set-up; the OS cannot reach it", setting.name),
+            format!(
+                "set {} to {} in the firmware's set-up; the OS cannot reach it",
+                setting.name,
+                setting.want(context.profile).text(context).unwrap_or_default()
+            ),
         ),
         Layer::Readiness => {
             Proposal::not(WhyLeftOut::StateOfTheMoment, "a state of the moment: it is looked at, not set")
         }
-        Layer::Irq | Layer::Nic => {
-            Proposal::not(WhyLeftOut::Hardware, "decided by the hardware or its driver, not by a value that can be written")
-        }
+        Layer::Irq | Layer::Nic => Proposal::not(
+            WhyLeftOut::Hardware,
+            "decided by the hardware or its driver, not by a value that can be written",
+        ),
     }
 }

@@ -22,29 +22,49 @@ pub(crate) fn spread_nic_queues(context: &Context<'_>, _: &Setting) -> Proposal 
 
 /// Moves the interrupts that are meant to where they belong; managed ones refuse and are left.
 fn move_each(context: &Context<'_>, is_meant: impl Fn(&Irq) -> bool) -> Proposal {
-    let (mut proposal, mut managed) = (Proposal::default(), Vec::new());
+    let (mut proposal, mut managed, mut asked) = (Proposal::default(), Vec::new(), Vec::new());
     let irqs = context.host.interrupts.irqs.iter().filter(|irq| !irq.actions.is_empty() && is_meant(irq));
     for irq in irqs {
         let wanted = belongs(context, irq);
-        if wanted.is_empty() || irq.goes_to().known().is_some_and(|cpus| cpus.is_subset(&wanted)) {
+        let is_there = |cpus: &Reading<CpuSet>| cpus.known().is_some_and(|cpus| cpus.is_subset(&wanted));
+        if wanted.is_empty() || is_there(&irq.goes_to()) {
             continue;
         }
-        if irq.is_managed == Reading::Known(true) {
+        if is_managed(irq) {
             managed.push(irq.label());
-            continue;
+        } else if is_there(&irq.affinity) {
+            asked.push(irq.label());
+        } else {
+            let target = Target::IrqAffinity { irq: irq.number, actions: irq.actions.clone() };
+            let before = irq.affinity.clone().map(|cpus| cpus.to_list());
+            proposal = proposal.step(target, before, wanted.to_list());
         }
-        let target = Target::IrqAffinity { irq: irq.number, actions: irq.actions.clone() };
-        proposal = proposal.step(target, irq.affinity.clone().map(|cpus| cpus.to_list()), wanted.to_list());
     }
-    if managed.is_empty() {
-        return proposal;
+    if !managed.is_empty() {
+        let text = format!(
+            "managed by the kernel, which refuses with EIO to move them: {}; isolcpus=managed_irq keeps them off isolated \
+             CPUs from the next boot on",
+            managed.join(", ")
+        );
+        proposal = proposal.but_not(WhyLeftOut::ByAnother, text);
     }
-    let text = format!(
-        "managed by the kernel, which refuses with EIO to move them: {}; isolcpus=managed_irq keeps them off isolated \
-         CPUs from the next boot on",
-        managed.join(", ")
-    );
-    proposal.but_not(WhyLeftOut::ByAnother, text)
+    if !asked.is_empty() {
+        let text = format!("asked for already; they move when they fire the next time: {}", asked.join(", "));
+        proposal = proposal.but_not(WhyLeftOut::StateOfTheMoment, text);
+    }
+    proposal
+}
+
+/// Whether the kernel manages an interrupt. Where debugfs does not tell, the I/O queues of NVMe disks count as managed:
+/// their driver has asked for that since Linux 4.8 for all but the queue of the administration, number 0.
+pub(super) fn is_managed(irq: &Irq) -> bool {
+    let is_nvme_queue = |action: &String| {
+        let queue = action.strip_prefix("nvme").and_then(|rest| rest.split_once('q'));
+        queue.is_some_and(|(disk, queue)| {
+            disk.parse::<u32>().is_ok() && queue.parse::<u32>().is_ok_and(|n| n > 0)
+        })
+    };
+    irq.is_managed.known().copied().unwrap_or_else(|| irq.actions.iter().any(is_nvme_queue))
 }
 
 /// Where an interrupt belongs: the housekeeping CPUs of its device's node, else all of them. Those of a trading

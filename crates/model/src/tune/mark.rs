@@ -29,7 +29,10 @@ impl HostMark {
             } else {
                 host.kernel.machine_id_digest.clone()
             },
-            system: firmware.system_vendor.clone().map(|vendor| format!("{vendor} {product}").trim_end().to_owned()),
+            system: firmware
+                .system_vendor
+                .clone()
+                .map(|vendor| format!("{vendor} {product}").trim_end().to_owned()),
             kernel_release: host.kernel.release.clone(),
             topology_digest: topology_digest(&host.topology),
         }

@@ -2,8 +2,8 @@
 
 use super::files::value;
 use super::{Moment, Proposal, Target, WhyLeftOut};
-use crate::catalogue::{Context, Setting, Want};
 use crate::Reading;
+use crate::catalogue::{Context, Setting, Want};
 
 const THP: &str = "/sys/kernel/mm/transparent_hugepage";
 const TWO_MIB: u64 = 2 << 20;

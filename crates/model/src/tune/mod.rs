@@ -23,6 +23,9 @@ pub(crate) mod boot;
 pub(crate) use by_layer::by_layer;
 pub(crate) use memory::{huge_pages, thp};
 
+#[cfg(test)]
+mod tests;
+
 pub use mark::{HostMark, digest};
 pub use plan::{BootToken, Change, LeftOut, Moment, Plan, Target, WhyLeftOut};
 pub use proposal::{Proposal, Step};

@@ -31,7 +31,9 @@ pub(crate) fn rx_usecs(context: &Context<'_>, _: &Setting) -> Proposal {
 /// The driver no longer changes the wait by itself.
 pub(crate) fn adaptive_rx(context: &Context<'_>, _: &Setting) -> Proposal {
     each(context, |proposal, nic| match nic.coalescing.known().and_then(|now| now.adaptive_rx) {
-        Some(true) => proposal.step(coalescing(nic, "adaptive-rx"), Reading::Known(on_off(true)), on_off(false)),
+        Some(true) => {
+            proposal.step(coalescing(nic, "adaptive-rx"), Reading::Known(on_off(true)), on_off(false))
+        }
         _ => proposal,
     })
 }
@@ -76,7 +78,13 @@ pub(crate) fn rps(context: &Context<'_>, _: &Setting) -> Proposal {
     let isolated = &context.allocation.isolated;
     each(context, |proposal, nic| {
         let target = |queue| Target::NicRps { nic: nic.name.clone(), queue };
-        masks(proposal, &nic.rps, target, |cpus| !cpus.is_disjoint(isolated), |cpus| cpus.difference(isolated))
+        masks(
+            proposal,
+            &nic.rps,
+            target,
+            |cpus| !cpus.is_disjoint(isolated),
+            |cpus| cpus.difference(isolated),
+        )
     })
 }
 

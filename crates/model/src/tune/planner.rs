@@ -151,7 +151,8 @@ fn command_line(context: &Context<'_>, tokens: Vec<BootToken>) -> Change {
         before: Reading::Known(line.raw().to_owned()),
         after,
         moment: Moment::AtBoot,
-        reason: "The kernel takes these parameters at its start only; each row says why it is wanted.".to_owned(),
+        reason: "The kernel takes these parameters at its start only; each row says why it is wanted."
+            .to_owned(),
         cost: costs.join(" "),
         risk: rows().map(|row| row.risk).max().unwrap_or(Risk::None),
         sources,

@@ -1,8 +1,8 @@
 //! Services and TuneD.
 
 use super::{Moment, Proposal, Target, WhyLeftOut};
-use crate::catalogue::{Context, Setting};
 use crate::Reading;
+use crate::catalogue::{Context, Setting};
 
 /// Every unit of the row that runs, sockets first: a listening socket would start its service again.
 pub(crate) fn stop(context: &Context<'_>, setting: &Setting) -> Proposal {

@@ -14,7 +14,10 @@ const NAMES: [&str; 3] = ["99-zz-lowlat.conf", "zz-lowlat.conf", "zzzz-lowlat.co
 pub(crate) fn key(context: &Context<'_>, setting: &Setting) -> Proposal {
     match value(context, setting) {
         Some(value) => set(context, setting, &value),
-        None => Proposal::not(WhyLeftOut::YourChoice, "the wanted state is no single value; lowlat does not choose one"),
+        None => Proposal::not(
+            WhyLeftOut::YourChoice,
+            "the wanted state is no single value; lowlat does not choose one",
+        ),
     }
 }
 
@@ -32,7 +35,9 @@ fn set(context: &Context<'_>, setting: &Setting, value: &str) -> Proposal {
 
 fn set_key(context: &Context<'_>, proposal: Proposal, key: &str, value: &str) -> Proposal {
     match context.host.sysctl(key) {
-        Reading::Absent => proposal.but_not(WhyLeftOut::Kernel, format!("this kernel has no {}", sysctl_path(key))),
+        Reading::Absent => {
+            proposal.but_not(WhyLeftOut::Kernel, format!("this kernel has no {}", sysctl_path(key)))
+        }
         before => proposal.step(Target::Sysctl { key: key.to_owned() }, before, value),
     }
 }

@@ -1,8 +1,8 @@
 //! What the user should know before a plan is applied: the traps that its own values hold.
 
 use super::{BootToken, Change, Target};
-use crate::catalogue::Context;
 use crate::Reading;
+use crate::catalogue::Context;
 
 /// The size of GRUB's environment block.
 const GRUBENV_BYTES: usize = 1024;
@@ -105,7 +105,8 @@ fn watchdogs(context: &Context<'_>, changes: &[Change]) -> Option<String> {
 
 fn real_time(changes: &[Change]) -> Option<String> {
     let is_unlimited = |change: &Change| {
-        matches!(&change.target, Target::Sysctl { key } if key == "kernel.sched_rt_runtime_us") && change.after == "-1"
+        matches!(&change.target, Target::Sysctl { key } if key == "kernel.sched_rt_runtime_us")
+            && change.after == "-1"
     };
     changes.iter().any(is_unlimited).then(|| {
         "kernel.sched_rt_runtime_us=-1: a SCHED_FIFO thread that spins can starve kernel threads of its CPU until the \

@@ -26,8 +26,12 @@ pub fn plan_text(plan: &Plan, width: usize) -> String {
         } else {
             out.push('\n');
         }
-        let same = rest.iter().take_while(|change| change.settings.first() == first.settings.first()
-            && is_file(change) == is_file(first)).count();
+        let same = rest
+            .iter()
+            .take_while(|change| {
+                change.settings.first() == first.settings.first() && is_file(change) == is_file(first)
+            })
+            .count();
         let (block, others) = rest.split_at(same.max(1));
         add_block(&mut out, block, width);
         rest = others;
@@ -82,7 +86,11 @@ fn add_block(out: &mut String, block: &[Change], width: usize) {
         add_change(out, change, width);
     }
     if let Some(more) = block.len().checked_sub(SHOWN_MAX).filter(|more| *more > 0) {
-        out.push_str(&format!("{:INDENT$}{}\n", "", paint(DIM, &format!("and {more} more; --json has them all"))));
+        out.push_str(&format!(
+            "{:INDENT$}{}\n",
+            "",
+            paint(DIM, &format!("and {more} more; --json has them all"))
+        ));
     }
 }
 
@@ -134,7 +142,8 @@ fn add_change(out: &mut String, change: &Change, width: usize) {
         Reading::Known(text) => text.clone(),
         other => other.missing_in_words().map_or_else(String::new, |words| format!("({words})")),
     };
-    let label = if name.is_empty() { name } else { format!("{name}: ") };
+    let is_assignment = matches!(change.target, Target::Sysctl { .. } | Target::FileKey { .. });
+    let label = if is_assignment { format!("{name} = ") } else { format!("{name}: ") };
     let or_none = |text: &str| if text.is_empty() { "none".to_owned() } else { text.to_owned() };
     add_lines(out, '-', &label, &or_none(&before), width);
     add_lines(out, '+', &label, &or_none(&change.after), width);
@@ -196,7 +205,12 @@ fn add_left_out(out: &mut String, plan: &Plan, width: usize) {
         if why.map(title) != Some(title(left.why)) {
             add_heading(out, &format!("Not planned: {}", title(left.why)));
             if matches!(left.why, WhyLeftOut::NotAccepted(_)) {
-                add_wrapped(out, "accept one with --accept-risk ID, or accept-risk in the role file", 2, width);
+                add_wrapped(
+                    out,
+                    "accept one with --accept-risk ID, or accept-risk in the role file",
+                    2,
+                    width,
+                );
             }
             why = Some(left.why);
         }

@@ -35,8 +35,14 @@ fn declare(command: Command) -> Command {
             examples(&[
                 ("lowlat tune plan", "what would be changed, and what not and why"),
                 ("sudo lowlat tune plan --role desk.toml --out plan.json", "a plan to review and keep"),
-                ("lowlat tune plan --root desk7.tar.gz --profile guide-57037", "a captured host by the AMD/HPE guide"),
-                ("lowlat tune plan --profile guide-57037 --accept-risk boot.selinux", "one risk taken, by name"),
+                (
+                    "lowlat tune plan --root desk7.tar.gz --profile guide-57037",
+                    "a captured host by the AMD/HPE guide"
+                ),
+                (
+                    "lowlat tune plan --profile guide-57037 --accept-risk boot.selinux",
+                    "one risk taken, by name"
+                ),
             ])
         ))
 }

@@ -1,8 +1,8 @@
 //! Clock sources and the tick's phase.
 
-use crate::tune;
 use super::super::{Context, Impact, Judgement, Risk, Setting, Verdict, Want, judge};
 use super::{BOOT, GUIDE, NETWORK_LATENCY, PARAMETERS};
+use crate::tune;
 
 pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     Setting {

@@ -1,8 +1,8 @@
 //! Huge pages.
 
-use crate::tune;
 use super::super::{Context, Impact, Judgement, Setting, Verdict, Want, compare, judge};
 use super::{BOOT, GUIDE};
+use crate::tune;
 use crate::{Reading, cmdline::CommandLine};
 
 const GUIDE_PAGE_BYTES: u64 = 2 << 20;

@@ -1,8 +1,8 @@
 //! The scheduler tick and the work of RCU on isolated CPUs.
 
-use crate::tune;
 use super::super::{Context, Impact, Judgement, Needs, Risk, Setting, Verdict, Want, judge};
 use super::{BOOT, CPU_PARTITIONING, GUIDE, NETWORK_LATENCY, PARAMETERS};
+use crate::tune;
 use crate::{CpuSet, Reading, cmdline::CommandLine};
 
 const NOHZ_FULL_PATH: &str = "/sys/devices/system/cpu/nohz_full";

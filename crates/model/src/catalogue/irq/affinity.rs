@@ -1,8 +1,8 @@
 //! Where device interrupts go.
 
-use crate::tune;
 use crate::catalogue::{Context, Impact, Judgement, Layer, Profile, Setting, Verdict, Want, judge};
 use crate::snapshot::Irq;
+use crate::tune;
 use crate::{CpuSet, Reading};
 
 const PROC_IRQ: &str = "/proc/irq";

@@ -1,12 +1,12 @@
 //! Where interrupts may go beyond their present affinity: the default, irqbalance, managed ones, NIC queues.
 
-use crate::tune;
 use crate::catalogue::{
     Context, Impact, Judgement, Layer, Setting, Want,
     judge::each::{One, isolated, judge_each, list},
     judge::missing,
     nic::choice::{each_nic, nic_irqs},
 };
+use crate::tune;
 use crate::{CpuSet, Reading, snapshot::Irq};
 
 const DOC: &str = "kernel Documentation/core-api/irq/irq-affinity.rst";

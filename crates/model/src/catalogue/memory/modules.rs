@@ -1,12 +1,12 @@
 //! Memory modules, their balance over nodes, and far memory.
 
-use crate::tune::{Proposal, WhyLeftOut};
 use crate::catalogue::{
     Context, Impact, Judgement, Layer, Needs, Setting, Want,
     firmware::is_epyc_7002,
     judge::each::list,
     judge::{files, missing},
 };
+use crate::tune::{Proposal, WhyLeftOut};
 use crate::{Reading, snapshot::MemoryModule, topology::Node};
 use std::collections::BTreeMap;
 
@@ -21,7 +21,12 @@ const ROW: Setting =
 pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     Setting {
         id: "memory.module_speed",
-        change: |_, _| Proposal::not(WhyLeftOut::Hardware, "memory modules, their slots, or the firmware's memory settings"),
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::Hardware,
+                "memory modules, their slots, or the firmware's memory settings",
+            )
+        },
         name: "Configured Memory Speed",
         reason: "Memory that runs below its rating answers later and carries less. Causes are a mixed population, two \
                  modules on a channel, a processor that supports less, or a limit in the BIOS.",

@@ -1,12 +1,12 @@
 //! Huge pages, transparent huge pages, samepage merging, swap.
 
-use crate::tune;
-use crate::tune::{Proposal, WhyLeftOut};
 use crate::catalogue::{
     Context, Impact, Judgement, Layer, Needs, Profile, Risk, Setting, Want,
     judge::each::{One, judge_each, list},
     judge::{missing, satisfies},
 };
+use crate::tune;
+use crate::tune::{Proposal, WhyLeftOut};
 use crate::{Reading, snapshot::HugePages};
 
 const THP: &str = "kernel Documentation/admin-guide/mm/transhuge.rst";
@@ -89,7 +89,12 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "memory.huge_pages_spread",
-        change: |_, _| Proposal::not(WhyLeftOut::YourChoice, "how many pages each node needs is not for lowlat to guess: hugepages=0:N,1:N reserves them per node"),
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::YourChoice,
+                "how many pages each node needs is not for lowlat to guess: hugepages=0:N,1:N reserves them per node",
+            )
+        },
         name: "node*/hugepages/nr_hugepages",
         reason: "A thread takes huge pages from its own node. A node that has none sends its threads to remote memory, or \
                  makes their mapping fail.",
@@ -124,7 +129,12 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "memory.swap_used",
-        change: |_, _| Proposal::not(WhyLeftOut::StateOfTheMoment, "swapoff -a brings the pages back, and takes a while: do it while nothing trades"),
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::StateOfTheMoment,
+                "swapoff -a brings the pages back, and takes a while: do it while nothing trades",
+            )
+        },
         name: "/proc/swaps",
         reason: "A page that was swapped out comes back from a disk, and the thread that touches it waits that long. Lock \
                  the memory of trading processes (mlockall), and keep the host from swapping at all.",

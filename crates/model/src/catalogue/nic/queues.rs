@@ -1,11 +1,11 @@
 //! Interrupt moderation, queues, packet steering and offloads of NICs.
 
-use crate::tune;
 use crate::catalogue::{
     Context, Impact, Judgement, Layer, Needs, Setting, Want,
     judge::each::{One, isolated, list},
     nic::choice::each_nic,
 };
+use crate::tune;
 use crate::{
     CpuSet, Reading,
     snapshot::{Coalescing, Nic, QueueMask},

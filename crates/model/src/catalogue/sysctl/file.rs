@@ -1,10 +1,10 @@
 //! The file that holds the sysctls: whether what it asks for comes through.
 
-use crate::tune;
 use super::super::{Context, Impact, Judgement, Setting, Verdict, Want, judge};
 use super::{GUIDE, SYSCTL};
 use crate::Reading;
 use crate::snapshot::{SysctlAssignment, sysctl_path};
+use crate::tune;
 
 const GUIDE_FILE: &str = "/etc/sysctl.d/100-lowlatency.conf";
 

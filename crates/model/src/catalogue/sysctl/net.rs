@@ -1,9 +1,9 @@
 //! The network stack's sysctls.
 
-use crate::tune;
 use super::super::{Context, Impact, Judgement, Needs, Risk, Setting, Verdict, Want, judge};
 use super::{GUIDE, NETWORK_LATENCY, SYSCTL};
 use crate::Reading;
+use crate::tune;
 
 const NET_DOC: &str = "kernel Documentation/admin-guide/sysctl/net.rst";
 const RP_FILTER: &str = "/proc/sys/net/ipv4/conf/*/rp_filter";

@@ -1,9 +1,9 @@
 //! Virtual memory: write-back, statistics, swapping, compaction.
 
-use crate::tune;
 use super::super::{Context, Impact, Judgement, Needs, Setting, Verdict, Want, judge};
 use super::{GUIDE, NETWORK_LATENCY, SYSCTL, VM_DOC, number};
 use crate::snapshot::sysctl_path;
+use crate::tune;
 
 /// The shortest interval at which per-CPU counters may be folded on a quiet host: what TuneD's network-latency sets.
 const STAT_INTERVAL_S_MIN: i64 = 10;

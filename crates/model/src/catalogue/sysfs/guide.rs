@@ -1,8 +1,8 @@
 //! What the guide sets below /sys by its script and profile: governor, disk schedulers, CPUs off and on.
 
-use crate::tune;
 use crate::Reading;
 use crate::catalogue::{Context, Impact, Judgement, Layer, Risk, Setting, Want, judge};
+use crate::tune;
 
 const GOVERNORS: &str = "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor";
 const SCHEDULERS: &str = "/sys/block/*/queue/scheduler";

@@ -1,12 +1,12 @@
 //! Clock source, PCI Express power states, microcode, machine checks, mitigations, and what a hypervisor takes.
 
-use crate::tune;
-use crate::tune::{Proposal, WhyLeftOut};
 use crate::catalogue::{
     Context, Impact, Judgement, Layer, Profile, Risk, Setting, Verdict, Want,
     judge::each::{isolated, list},
     judge::missing,
 };
+use crate::tune;
+use crate::tune::{Proposal, WhyLeftOut};
 use crate::{CpuSet, Reading};
 
 const ROW: Setting = Setting { layer: Layer::Sysfs, ..Setting::BLANK };
@@ -33,7 +33,9 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysfs.tsc_flags",
-        change: |_, _| Proposal::not(WhyLeftOut::Hardware, "the processor, or the hypervisor, has no such counter"),
+        change: |_, _| {
+            Proposal::not(WhyLeftOut::Hardware, "the processor, or the hypervisor, has no such counter")
+        },
         name: "constant_tsc, nonstop_tsc",
         reason: "A TSC that changes its rate with the clock, or stops in idle states, cannot be the time base: the kernel \
                  turns to a slower clock source, and time stamps of CPUs do not compare.",
@@ -66,7 +68,12 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysfs.microcode_uniform",
-        change: |_, _| Proposal::not(WhyLeftOut::Firmware, "load one revision on every processor: firmware, or the distribution's microcode package"),
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::Firmware,
+                "load one revision on every processor: firmware, or the distribution's microcode package",
+            )
+        },
         name: "microcode",
         reason: "Processors with different microcode differ in timing and in errata. A thread that moves, or a \
                  measurement taken elsewhere, then means something else.",
@@ -104,7 +111,12 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysfs.vulnerabilities",
-        change: |_, _| Proposal::not(WhyLeftOut::YourChoice, "a decision of security: update kernel and microcode, or accept the risk in the role file"),
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::YourChoice,
+                "a decision of security: update kernel and microcode, or accept the risk in the role file",
+            )
+        },
         name: "vulnerabilities",
         reason: "Mitigations of processor flaws cost time at each entry to the kernel. A trading thread that stays in \
                  user space seldom pays. Whether to go without them is a decision of security: lowlat shows the state \
@@ -122,7 +134,12 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "readiness.virtual_machine",
-        change: |_, _| Proposal::not(WhyLeftOut::Hardware, "take a physical host: what a hypervisor does cannot be tuned from inside"),
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::Hardware,
+                "take a physical host: what a hypervisor does cannot be tuned from inside",
+            )
+        },
         layer: Layer::Readiness,
         name: "hypervisor",
         reason: "In a virtual machine the hypervisor takes CPUs away at times that nothing inside can see or prevent, and \
@@ -140,7 +157,9 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "readiness.steal",
-        change: |_, _| Proposal::not(WhyLeftOut::Hardware, "what the hypervisor takes is decided outside this host"),
+        change: |_, _| {
+            Proposal::not(WhyLeftOut::Hardware, "what the hypervisor takes is decided outside this host")
+        },
         layer: Layer::Readiness,
         name: "steal",
         reason: "Steal is the time in which a CPU of this virtual machine wanted to run and the hypervisor ran something \

@@ -1,12 +1,12 @@
 //! Idle states, clocks and frequency drivers of the isolated CPUs.
 
-use crate::tune;
-use crate::tune::{Proposal, WhyLeftOut};
 use crate::catalogue::{
     Context, Impact, Judgement, Layer, Risk, Setting, Verdict, Want,
     judge::each::{One, isolated, judge_each},
     judge::missing,
 };
+use crate::tune;
+use crate::tune::{Proposal, WhyLeftOut};
 use crate::{CpuSet, Reading, snapshot::CpuFreq};
 
 const CPUFREQ: &str = "/sys/devices/system/cpu/cpufreq";
@@ -51,7 +51,12 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysfs.cpufreq.driver",
-        change: |_, _| Proposal::not(WhyLeftOut::Firmware, "the driver follows from the firmware's set-up: disable Collaborative Power Control there"),
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::Firmware,
+                "the driver follows from the firmware's set-up: disable Collaborative Power Control there",
+            )
+        },
         name: "scaling_driver",
         risk: Risk::None,
         reason: "The frequency driver carries the governor's wishes to the hardware. Drivers that ask the firmware for \
@@ -106,7 +111,12 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysfs.cpufreq.boost_uniform",
-        change: |_, _| Proposal::not(WhyLeftOut::YourChoice, "whether isolated CPUs boost or none does is your choice: write the same value to each policy"),
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::YourChoice,
+                "whether isolated CPUs boost or none does is your choice: write the same value to each policy",
+            )
+        },
         name: "cpufreq/policy*/boost",
         risk: Risk::None,
         reason: "When some isolated CPUs may boost and others may not, the same thread runs at another speed after it \
