@@ -80,5 +80,6 @@ pub(crate) fn huge_pages(context: &Context<'_>, setting: &Setting) -> Proposal {
              pair by hand",
         );
     }
-    parameter(context, setting)
+    let is_count = setting.id == "boot.hugepages";
+    super::memory::too_many(context).filter(|_| is_count).unwrap_or_else(|| parameter(context, setting))
 }

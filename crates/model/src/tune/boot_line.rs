@@ -27,7 +27,11 @@ pub(super) fn merge(line: &CommandLine, tokens: &[BootToken]) -> String {
         }
     }
     let rest = tokens.iter().filter(|token| !written.contains(&token.name.as_str()));
+    // A quote that is never closed takes everything behind it into its value.
+    let is_open = words.last().is_some_and(|word| word.matches('"').count() % 2 == 1);
+    let swallows = if is_open { words.pop() } else { None };
     words.extend(rest.filter_map(spell));
+    words.extend(swallows);
     words.extend(init.iter().map(|word| (*word).to_owned()));
     words.join(" ")
 }
@@ -101,6 +105,11 @@ mod tests {
     fn pages_come_behind_their_size() {
         let pair = [("hugepagesz", Some("2M")), ("hugepages", Some("6000"))];
         assert_eq!(merged("hugepages=64 ro", &pair), "ro hugepagesz=2M hugepages=6000");
+    }
+
+    #[test]
+    fn an_open_quote_does_not_swallow_what_is_new() {
+        assert_eq!(merged("ro x=\"a b", &[("nohz_full", Some("1"))]), "ro nohz_full=1 x=\"a b");
     }
 
     #[test]

@@ -42,8 +42,8 @@ fn move_each(context: &Context<'_>, is_meant: impl Fn(&Irq) -> bool) -> Proposal
     }
     if !managed.is_empty() {
         let text = format!(
-            "managed by the kernel, which refuses with EIO to move them: {}; isolcpus=managed_irq keeps them off isolated \
-             CPUs from the next boot on",
+            "managed by the kernel, which refuses with EIO to move them: {}; isolcpus=managed_irq on the command \
+             line keeps them off isolated CPUs",
             managed.join(", ")
         );
         proposal = proposal.but_not(WhyLeftOut::ByAnother, text);

@@ -34,6 +34,9 @@ pub(crate) fn huge_pages(context: &Context<'_>, setting: &Setting) -> Proposal {
              hugepages=0:N,1:N",
         );
     }
+    if let Some(refusal) = too_many(context) {
+        return refusal;
+    }
     let pools = || context.host.memory.huge_pages.iter().filter(|pool| pool.size_bytes == TWO_MIB);
     let has_nodes = pools().any(|pool| pool.node.is_some());
     let pools: Vec<_> = pools().filter(|pool| pool.node.is_some() == has_nodes).collect();
@@ -51,4 +54,17 @@ pub(crate) fn huge_pages(context: &Context<'_>, setting: &Setting) -> Proposal {
         }
     }
     proposal
+}
+
+/// Refuses to reserve the guide's pages where they would take more than half of the memory: such a host may not start.
+pub(super) fn too_many(context: &Context<'_>) -> Option<Proposal> {
+    let total_bytes = *context.host.memory.total_bytes.known()?;
+    (GUIDE_PAGES * TWO_MIB > total_bytes / 2).then(|| {
+        let text = format!(
+            "{GUIDE_PAGES} pages of 2 MiB would take more than half of this host's {} MiB of memory, and it may not \
+             start with them: reserve fewer",
+            total_bytes >> 20
+        );
+        Proposal::not(WhyLeftOut::Hardware, text)
+    })
 }

@@ -59,7 +59,8 @@ fn the_sysctl_file_has_a_name_that_sorts_last() {
         })
     };
     assert_eq!(path(&plan(&bench)).as_deref(), Some("/etc/sysctl.d/99-zz-lowlat.conf"));
-    let (why, text) = { left(&plan(&bench), "sysctl.file.100-lowlatency").clone_words() };
+    let first = plan(&bench);
+    let (why, text) = left(&first, "sysctl.file.100-lowlatency");
     assert_eq!(why, WhyLeftOut::ByAnother);
     assert!(text.contains("100-lowlatency sorts"), "{text}");
     // Another file behind it that sets one of the keys: lowlat goes behind that.
@@ -67,16 +68,6 @@ fn the_sysctl_file_has_a_name_that_sorts_last() {
     assert_eq!(path(&plan(&bench)).as_deref(), Some("/etc/sysctl.d/zz-lowlat.conf"));
     let bench = bench.sysctl_file("/etc/sysctl.d/zzzzz.conf", "kernel.numa_balancing", "1");
     assert!(has_warning(&plan(&bench), "/etc/sysctl.d/zzzzz.conf sets kernel.numa_balancing"));
-}
-
-trait Words {
-    fn clone_words(self) -> (WhyLeftOut, String);
-}
-
-impl Words for (WhyLeftOut, &str) {
-    fn clone_words(self) -> (WhyLeftOut, String) {
-        (self.0, self.1.to_owned())
-    }
 }
 
 #[test]
@@ -203,6 +194,32 @@ fn pcie_aspm_off_and_idle_poll_on_smt_are_warned_of() {
     assert!(has_warning(&without_smt, "pcie_aspm=off") && !has_warning(&without_smt, "idle=poll"));
     assert!(has_warning(&plan(&bench.with(smt)), "idle=poll on a host with SMT"));
     assert!(!has_warning(&plan(&Bench::guide().line("ro")), "pcie_aspm=off"), "not accepted, not warned of");
+}
+
+#[test]
+fn the_guide_s_pages_are_spread_over_nodes_where_they_fit() {
+    let host = |total_bytes: u64| {
+        let bench = Bench::guide().line("ro").with(|bench| {
+            let pool = |node| crate::snapshot::HugePages {
+                node: Some(node),
+                size_bytes: 2 << 20,
+                total: Reading::Known(0),
+                free: Reading::Known(0),
+            };
+            bench.host.memory.huge_pages = vec![pool(0), pool(1)];
+            bench.host.memory.total_bytes = Reading::Known(total_bytes);
+        });
+        plan(&accepting(bench, &["memory.huge_pages"]))
+    };
+    let large = host(512 << 30);
+    let pages: Vec<&str> = of(&large, "memory.huge_pages").map(|change| change.after.as_str()).collect();
+    assert_eq!(pages, ["3000", "3000"]);
+    assert!(of(&large, "boot.hugepages").next().unwrap().after.contains("hugepagesz=2M hugepages=6000"));
+    let small = host(2 << 30);
+    for id in ["memory.huge_pages", "boot.hugepages"] {
+        assert!(left(&small, id).1.contains("more than half of this host's 2048 MiB"), "{id}");
+        assert!(of(&small, id).next().is_none(), "{id}");
+    }
 }
 
 #[test]
