@@ -8,6 +8,7 @@ use crate::catalogue::{
     self, Context, Finding, Layer, Profile, Risk, Setting, Verdict, judge_one, same_meaning,
 };
 use crate::{Reading, cmdline::CommandLine};
+use std::collections::BTreeMap;
 
 impl Plan {
     /// Plans a host by the context's profile. The result depends on nothing else than its arguments.
@@ -32,6 +33,8 @@ impl Plan {
 #[derive(Debug, Default)]
 struct Gathered {
     changes: Vec<Change>,
+    /// Where in `changes` each target stands: a large host has thousands.
+    places: BTreeMap<Target, usize>,
     tokens: Vec<BootToken>,
     left_out: Vec<LeftOut>,
 }
@@ -77,17 +80,19 @@ impl Gathered {
             return;
         }
         token.before = boot_line::standing(&context.host.kernel.tokens(), &token.name);
-        token.setting = setting.id.to_owned();
+        setting.id.clone_into(&mut token.setting);
         self.tokens.push(token);
     }
 
     /// Two rows that want the same of one thing are one change.
     fn step(&mut self, setting: &Setting, step: Step) {
-        if let Some(change) = self.changes.iter_mut().find(|change| change.target == step.target) {
+        let place = self.places.get(&step.target).copied();
+        if let Some(change) = place.and_then(|place| self.changes.get_mut(place)) {
             change.settings.push(setting.id.to_owned());
             change.risk = change.risk.max(setting.risk);
             return;
         }
+        self.places.insert(step.target.clone(), self.changes.len());
         self.changes.push(Change {
             settings: vec![setting.id.to_owned()],
             layer: setting.layer.word().to_owned(),

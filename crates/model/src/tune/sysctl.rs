@@ -100,7 +100,8 @@ pub(super) fn file(context: &Context<'_>, changes: &[Change]) -> Option<(Change,
     let before = if own.is_empty() {
         Reading::Absent
     } else {
-        Reading::Known(own.iter().map(|line| format!("{} = {}\n", line.key, line.value)).collect())
+        let lines = own.iter().map(|line| format!("{} = {}", line.key, line.value));
+        Reading::Known(lines.collect::<Vec<_>>().join("\n"))
     };
     // Keys that lowlat wrote before and that are good by now stay.
     let mut after = String::from("# Written by lowlat; changes are lost when it applies a plan.\n");

@@ -30,7 +30,7 @@ fn of<'a>(plan: &'a Plan, id: &'a str) -> impl Iterator<Item = &'a Change> {
 #[track_caller]
 fn left<'a>(plan: &'a Plan, id: &str) -> (WhyLeftOut, &'a str) {
     let found = plan.left_out.iter().find(|left| left.setting == id);
-    found.map(|left| (left.why, left.text.as_str())).unwrap_or_else(|| panic!("{id} is not left out"))
+    found.map_or_else(|| panic!("{id} is not left out"), |left| (left.why, left.text.as_str()))
 }
 
 fn has_warning(plan: &Plan, piece: &str) -> bool {
@@ -291,4 +291,22 @@ fn a_plan_is_the_same_each_time_and_survives_json() {
     let json = serde_json::to_string(&first).unwrap();
     assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), first);
     assert_eq!((first.document.as_str(), first.schema_version), ("lowlat-plan", 1));
+}
+
+/// A host may say anything; a plan of it is made all the same, and is a document.
+#[test]
+fn nonsense_gives_a_plan_without_a_panic() {
+    use crate::catalogue::testing::junk;
+    for profile in Profile::ALL {
+        let bench = crate::catalogue::knob_globs().into_iter().fold(
+            Bench::of(profile)
+                .line("nohz_full=\" hugepages=: isolcpus=,,, =x \"=\" --")
+                .irq(u32::MAX, "nvme99999999999q99999999999", "0-15", Reading::Denied)
+                .thread("kswapd99999999999", "0-15", (SchedPolicy::Unknown, u32::MAX), false),
+            |bench, glob| bench.reading(&glob.replace('*', "7"), junk(glob)),
+        );
+        let all: Vec<&str> = settings().map(|setting| setting.id).collect();
+        let plan = plan(&accepting(bench, &all));
+        assert!(serde_json::to_string(&plan).is_ok());
+    }
 }

@@ -20,11 +20,11 @@ pub fn plan_text(plan: &Plan, width: usize) -> String {
     let mut layer = "";
     let mut rest = plan.changes.as_slice();
     while let Some(first) = rest.first() {
-        if first.layer != layer {
+        if first.layer == layer {
+            out.push('\n');
+        } else {
             layer = &first.layer;
             add_heading(&mut out, layer_title(&clean(layer)));
-        } else {
-            out.push('\n');
         }
         let same = rest
             .iter()
