@@ -79,12 +79,14 @@ impl CommandLine {
     }
 }
 
-fn same_name(a: &str, b: &str) -> bool {
+/// Whether two names are one to the kernel: dashes and underscores are the same.
+pub(crate) fn same_name(a: &str, b: &str) -> bool {
     let plain = |c: u8| if c == b'-' { b'_' } else { c };
     a.len() == b.len() && a.bytes().zip(b.bytes()).all(|(a, b)| plain(a) == plain(b))
 }
 
-fn split(raw: &str) -> Vec<&str> {
+/// The words of a command line as the kernel parts them: white space within double quotes does not part.
+pub(crate) fn split(raw: &str) -> Vec<&str> {
     let mut tokens = Vec::new();
     let (mut start, mut in_quotes) = (0, false);
     for (at, c) in raw.char_indices() {

@@ -33,6 +33,7 @@ pub enum DiffScope {
 const MOVING_FIELDS: &[&str] = &[
     "count_by_cpu",
     "load_average",
+    "boot_id",
     "uptime_s",
     "available_bytes",
     "free",

@@ -20,6 +20,7 @@ pub mod sysjitter;
 mod ticks;
 pub mod topology;
 pub mod trace;
+pub mod tune;
 
 pub use allocation::Allocation;
 pub use catalogue::Profile;

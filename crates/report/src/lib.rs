@@ -27,6 +27,7 @@ pub use terminal::host::host_text;
 pub use terminal::jitter::{
     JitterTextOptions, LiveCpu, LiveView, comparison_text, explain_text, gate_text, jitter_text, live_lines,
 };
+pub use terminal::plan::plan_text;
 pub use terminal::summary::summary;
 
 use lowlat_model::result::ResultDocument;

@@ -7,6 +7,7 @@ mod cpus;
 mod host;
 mod jitter;
 mod man;
+mod tune;
 
 use crate::output::Exit;
 use clap::{ArgMatches, Command};
@@ -28,6 +29,7 @@ pub const COMMANDS: &[Subcommand] = &[
     audit::COMMAND,
     cpus::COMMAND,
     jitter::COMMAND,
+    tune::COMMAND,
     completions::COMMAND,
     man::COMMAND,
 ];

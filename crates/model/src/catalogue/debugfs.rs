@@ -2,6 +2,7 @@
 
 use super::{Context, Impact, Judgement, Layer, Needs, Risk, Setting, Want, judge};
 use crate::Reading;
+use crate::tune;
 
 const MOVED: &str = "TuneD 2.28 plugin_scheduler: where the knobs moved";
 const GUIDE: &str = "guide 57037 section 4.2.1";
@@ -101,6 +102,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "debugfs.sched.fair_server",
+        change: tune::files::fair_server,
         name: "sched/fair_server/cpuN/runtime",
         reason: "Since kernel 6.12 each CPU has a deadline server that keeps a share of time for threads of the default \
                  policy. On nohz_full CPUs its timer has been seen to start the scheduler tick again, at its full rate. \

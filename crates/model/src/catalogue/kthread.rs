@@ -2,6 +2,7 @@
 
 use super::{Context, Impact, Judgement, Layer, Needs, Risk, Setting, Verdict, Want, judge};
 use crate::snapshot::{KernelThread, SchedPolicy};
+use crate::tune;
 
 const THREADS: &str = "/proc/PID/status";
 const HAZARDS: &str = "docs/guide-57037.md: hazards of guide 57037 on today's hosts";
@@ -17,6 +18,7 @@ const KTHREAD: Setting = Setting { layer: Layer::Kthread, impact: Impact::Medium
 pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         id: "kthread.workqueue.writeback",
+        change: tune::kthread::writeback,
         name: "/sys/bus/workqueue/devices/writeback/cpumask",
         reason: "Dirty pages are written back by workers of this queue. They are unbound and run on any CPU of the mask, \
                  isolated ones too.",
@@ -50,6 +52,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "kthread.workqueue.global",
+        change: tune::kthread::unbound,
         name: "/sys/devices/virtual/workqueue/cpumask",
         reason: "The CPUs on which unbound work of the whole kernel may run. isolcpus=domain takes isolated CPUs out of \
                  it at boot; nohz_full= alone does so too on current kernels.",
@@ -68,6 +71,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "kthread.rcu",
+        change: |context, _| tune::kthread::off_isolated(context, |comm| comm.starts_with("rcu")),
         name: "rcu kernel threads",
         reason: "The threads that run RCU callbacks for offloaded CPUs and drive grace periods. They wake up often, and \
                  on an isolated CPU each wake-up is an interruption.",
@@ -88,6 +92,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "kthread.kswapd",
+        change: |context, _| tune::kthread::off_isolated(context, is_kswapd),
         name: "kswapd",
         reason: "One thread per NUMA node frees memory when it runs short. By default it may use every CPU of its node.",
         cost: "With one housekeeping CPU for several nodes, pages are freed from a distant one.",
@@ -102,6 +107,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "kthread.ksoftirqd",
+        change: |context, _| tune::kthread::fifo(context, "ksoftirqd/", KSOFTIRQD_PRIORITY),
         name: "group.ksoftirqd",
         reason: "The guide raises ksoftirqd to SCHED_FIFO, so that softirqs which were put off are not starved by \
                  real-time threads. Where isolated CPUs get no softirq work it changes nothing.",
@@ -118,6 +124,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "kthread.rcub",
+        change: |context, _| tune::kthread::fifo(context, "rcub/", RCUB_PRIORITY),
         name: "group.rcub",
         reason: "The guide raises the threads that boost blocked RCU readers to SCHED_FIFO. They exist only in kernels \
                  with RCU priority boosting.",

@@ -25,6 +25,8 @@ pub(crate) mod testing;
 mod tests;
 
 pub use compare::same_meaning;
+pub(crate) use compare::size_bytes;
+pub(crate) use judge::{boot_key, chosen_word, satisfies};
 pub(crate) use readiness::LOAD_READY_MAX;
 
 pub use finding::{Finding, Judgement, Verdict};

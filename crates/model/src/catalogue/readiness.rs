@@ -2,6 +2,8 @@
 
 use super::{Context, Impact, Judgement, Layer, Setting, Verdict, Want, judge};
 use crate::Reading;
+use crate::tune;
+use crate::tune::{Proposal, WhyLeftOut};
 
 /// The highest load averages of a host that is ready: the guide wants "0.00,0.00,0.00", and a command that was just
 /// typed shows as a few hundredths.
@@ -27,6 +29,12 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "readiness.affinity",
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::ByAnother,
+                "it follows from isolating the CPUs at boot; what runs already keeps what it has",
+            )
+        },
         name: "taskset -cp $$",
         reason: "A shell, and whatever is started from it, must not run on isolated CPUs unless it asks to. It shows \
                  whether the isolation reaches ordinary processes.",
@@ -42,6 +50,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "readiness.tuned",
+        change: tune::service::never_stop_tuned,
         name: "tuned-adm active",
         reason: "After the guide's script TuneD must be stopped with its profile still preset. The message looks like an \
                  error and is what the guide wants.",
@@ -54,6 +63,9 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "readiness.cmdline",
+        change: |_, _| {
+            Proposal::not(WhyLeftOut::ByAnother, "it sums up the boot rows, which stand by themselves")
+        },
         name: "/proc/cmdline",
         reason: "Every parameter of the profile must stand on the line that the kernel was started with. A boot loader \
                  that lost one says nothing.",

@@ -1,6 +1,7 @@
 //! Services: those that the guide stops, and those that must run. irqbalance has its row among the interrupts.
 
 use super::{Context, Impact, Judgement, Layer, Risk, Setting, Verdict, Want, judge};
+use crate::tune;
 use crate::{
     Reading,
     snapshot::{Service, ServiceSource},
@@ -180,6 +181,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "service.tuned",
+        change: tune::service::never_stop_tuned,
         name: "tuned.service",
         reason: "TuneD applies its profile and stays to watch for devices. It wakes up on housekeeping CPUs.",
         cost: "With its default configuration, stopping it undoes everything that it set.",
@@ -193,6 +195,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting { id: "service.wpa_supplicant", name: "wpa_supplicant.service", ..NEEDLESS },
     Setting {
         id: "service.one_time",
+        change: tune::service::one_time,
         name: "one-time.service",
         reason: "Runs the guide's script of ten steps after each boot.",
         effective: "`systemctl list-unit-files one-time.service` shows enabled, and the rows of its steps are good.",
@@ -204,6 +207,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "service.netfilter",
+        change: tune::service::netfilter,
         name: "iptables -F; modprobe -r nf_conntrack",
         reason: "Packet filter rules and connection tracking cost time for each packet of the kernel's network stack. \
                  Packets that bypass the stack, as with Onload, never see them; rules that leave the trading \
@@ -220,6 +224,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "service.clock_discipline",
+        change: tune::service::clock_discipline,
         name: "chronyd, ntpd, ptp4l, phc2sys, systemd-timesyncd",
         reason: "Orders and market data are stamped with the host's clock, and rules demand that it stays close to UTC. \
                  One service must discipline it, on housekeeping CPUs.",

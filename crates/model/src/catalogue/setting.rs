@@ -2,7 +2,8 @@
 
 use super::{Context, Judgement};
 use crate::kernel_version::KernelVersion;
-use serde::Serialize;
+use crate::tune::{Proposal, by_layer};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// One tunable of a host, with everything a user needs to decide on it.
@@ -42,6 +43,8 @@ pub struct Setting {
     pub sources: &'static [&'static str],
     /// Judges the host's state against the wanted value. Pure.
     pub judge: fn(&Context<'_>, &Setting) -> Judgement,
+    /// Proposes how the host is changed when the row is at fault; rows that leave it to their layer say nothing. Pure.
+    pub change: fn(&Context<'_>, &Setting) -> Proposal,
 }
 
 impl Setting {
@@ -64,6 +67,7 @@ impl Setting {
         hazard: "",
         sources: &[],
         judge: |_, _| Judgement::unknown("no judge"),
+        change: by_layer,
     };
 
     /// What the profile wants.
@@ -177,7 +181,7 @@ impl Layer {
 }
 
 /// What class of harm a setting can do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Risk {
     /// None known.
@@ -266,7 +270,7 @@ impl Needs {
 }
 
 /// A named set of wanted values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum Profile {
     /// What works on today's kernels.
     #[default]

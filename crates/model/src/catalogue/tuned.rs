@@ -3,6 +3,7 @@
 use super::{
     Context, Impact, Judgement, Layer, Needs, Risk, Setting, Verdict, Want, compare::same_meaning, judge,
 };
+use crate::tune;
 use crate::{CpuSet, Reading, cmdline::CommandLine};
 
 /// Where TuneD leaves the parameters that it asks the boot loader for.
@@ -49,12 +50,14 @@ const VARIABLE: Setting = Setting {
              offline CPUs and hybrid processors, and the masks are wrong from 64 CPUs on.",
     sources: &[SECTION_1_4, HAZARDS],
     judge: variable,
+    change: tune::service::tuned_variable,
     ..TUNED
 };
 
 pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         id: "service.tuned.profile",
+        change: tune::service::tuned_profile,
         name: "tuned-adm active",
         reason: "TuneD applies its profile when it starts and when a device appears. A profile for throughput or power \
                  saving undoes what was set for latency; one for latency, or none, does not.",
@@ -70,6 +73,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "service.tuned.rollback",
+        change: tune::service::tuned_rollback,
         name: "rollback",
         reason: "With rollback=auto TuneD undoes everything when it stops, the boot parameters too. With not_on_exit a \
                  stopped, crashed or updated daemon leaves the host as it is.",
@@ -87,6 +91,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "service.tuned.include",
+        change: tune::service::tuned_include,
         name: "include=cpu-partitioning",
         reason: "The guide's profile builds on TuneD's cpu-partitioning, which adds the boot parameters for isolated \
                  CPUs and moves threads and workqueues away.",
@@ -101,6 +106,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "service.tuned.bootloader",
+        change: tune::service::tuned_bootloader,
         name: "[bootloader] cmdline",
         reason: "What TuneD asked the boot loader for must be what the kernel was started with. An EFI path that TuneD \
                  does not know, another boot entry or a full grubenv make the difference.",

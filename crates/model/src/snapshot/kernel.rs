@@ -32,6 +32,12 @@ pub struct KernelFacts {
     pub uptime_s: Reading<f64>,
     /// /etc/os-release PRETTY_NAME.
     pub distribution: Reading<String>,
+    /// The id of this boot (/proc/sys/kernel/random/boot_id).
+    #[serde(default)]
+    pub boot_id: Reading<String>,
+    /// [`crate::tune::digest`] of /etc/machine-id: tells hosts apart and does not give the id away.
+    #[serde(default)]
+    pub machine_id_digest: Reading<String>,
     /// Names of the modules that are loaded (/proc/modules); what is built into the kernel is not among them.
     #[serde(default)]
     pub modules: Reading<BTreeSet<String>>,

@@ -9,6 +9,7 @@ pub mod host_kernel;
 pub mod host_tree;
 pub mod jitter;
 pub mod page;
+pub mod plan;
 pub mod summary;
 
 use anstyle::{AnsiColor, Style};

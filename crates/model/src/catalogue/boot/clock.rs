@@ -2,10 +2,12 @@
 
 use super::super::{Context, Impact, Judgement, Risk, Setting, Verdict, Want, judge};
 use super::{BOOT, GUIDE, NETWORK_LATENCY, PARAMETERS};
+use crate::tune;
 
 pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     Setting {
         id: "boot.tsc",
+        change: tune::boot::tsc,
         name: "tsc=",
         reason: "Switches off the watchdog that checks the time stamp counter against a slower clock. Its timer hops \
                  over all online CPUs, isolated ones too, and a false alarm makes the kernel fall back to a clock that \
@@ -25,6 +27,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "boot.clocksource",
+        change: tune::boot::clock_source,
         name: "clocksource=",
         reason: "Forces a clock source. The kernel picks the time stamp counter by itself where it can be trusted; any \
                  other source makes each reading of the clock slow, and some need a system call.",

@@ -2,6 +2,7 @@
 
 use super::super::{Context, Impact, Judgement, Risk, Setting, Verdict, Want, judge};
 use super::{BOOT, GUIDE, HAZARDS, PARAMETERS, REALTIME};
+use crate::tune::{Proposal, WhyLeftOut};
 
 /// Idle states that cost no wake-up worth speaking of: polling, and the first state of the processor.
 const SHALLOW_STATES: [&str; 3] = ["POLL", "C1", "C1_ACPI"];
@@ -91,6 +92,12 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "boot.amd_pstate",
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::ByAnother,
+                "the governor performance keeps the clock up with any driver: see sysfs.cpufreq.governor",
+            )
+        },
         name: "amd_pstate=",
         reason: "Chooses AMD's frequency driver. Any choice will do as long as the frequency stays up: disable leaves \
                  it to acpi-cpufreq, active and passive need the governor performance.",

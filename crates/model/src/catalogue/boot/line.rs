@@ -2,6 +2,7 @@
 
 use super::super::{Context, Impact, Judgement, Setting, Verdict, Want, judge, tuned};
 use super::{BOOT, GUIDE, HAZARDS};
+use crate::tune::{Proposal, WhyLeftOut};
 use crate::{CpuSet, Profile, Reading};
 
 /// The size of GRUB's environment block. It cannot grow, and a write that does not fit fails.
@@ -22,6 +23,12 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "boot.first_token",
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::YourChoice,
+                "put the lost word on the line by hand, behind another one: the plan does not go through TuneD",
+            )
+        },
         name: "first word of TuneD's command line",
         reason: "TuneD and grubby have been seen to lose the first word of the parameters they add, by joining it to \
                  the word before. Whatever stands first is then without effect, and nothing says so.",
@@ -37,6 +44,12 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "boot.grubenv_limit",
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::YourChoice,
+                "make room in grubenv, or set the line in the boot loader's own configuration",
+            )
+        },
         name: "grubenv",
         reason: "GRUB's environment block holds 1,024 bytes for everything. A line that names each CPU does not fit on \
                  a large host, and the write fails: the host then boots with the old parameters or none.",

@@ -2,6 +2,7 @@
 
 use super::super::{Context, Impact, Judgement, Setting, Verdict, Want, compare, judge};
 use super::{BOOT, GUIDE};
+use crate::tune;
 use crate::{Reading, cmdline::CommandLine};
 
 const GUIDE_PAGE_BYTES: u64 = 2 << 20;
@@ -10,6 +11,7 @@ const HUGETLB_DOC: &str = "kernel Documentation/admin-guide/mm/hugetlbpage.rst";
 pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     Setting {
         id: "boot.hugepagesz",
+        change: tune::boot::huge_pages,
         name: "hugepagesz=",
         reason: "Names the page size that the next hugepages= reserves. Large pages spare misses of the translation \
                  cache; how many a host needs is its own question (memory rows).",
@@ -23,6 +25,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "boot.hugepages",
+        change: tune::boot::huge_pages,
         name: "hugepages=",
         reason: "Reserves huge pages before memory is fragmented.",
         cost: "The memory is gone for everything else: 6,000 pages of 2 MiB are 11.7 GiB.",

@@ -2,6 +2,7 @@
 
 use super::super::{Context, Impact, Judgement, Needs, Risk, Setting, Verdict, Want, judge};
 use super::{BOOT, CPU_PARTITIONING, GUIDE, NETWORK_LATENCY, PARAMETERS};
+use crate::tune;
 use crate::{CpuSet, Reading, cmdline::CommandLine};
 
 const NOHZ_FULL_PATH: &str = "/sys/devices/system/cpu/nohz_full";
@@ -21,6 +22,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "boot.nohz_full",
+        change: tune::boot::nohz_full,
         name: "nohz_full=",
         reason: "Stops the scheduler tick on these CPUs while one thread runs there; otherwise it interrupts each of \
                  them CONFIG_HZ times a second. It also moves RCU callbacks, unbound timers, kernel threads and the \
@@ -39,6 +41,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "boot.rcu_nocbs",
+        change: tune::boot::rcu_nocbs,
         name: "rcu_nocbs=",
         reason: "Hands the RCU callbacks of these CPUs to kernel threads that can run elsewhere, instead of a softirq \
                  on the CPU itself. The kernel does it for CPUs of nohz_full= in any case.",

@@ -2,6 +2,7 @@
 
 use crate::catalogue::{Context, Impact, Judgement, Layer, Profile, Setting, Verdict, Want, judge};
 use crate::snapshot::Irq;
+use crate::tune;
 use crate::{CpuSet, Reading};
 
 const PROC_IRQ: &str = "/proc/irq";
@@ -9,6 +10,7 @@ const LABELS_SHOWN_MAX: usize = 8;
 
 pub(in crate::catalogue) const SETTINGS: &[Setting] = &[Setting {
     id: "irq.affinity",
+    change: tune::irq::off_isolated,
     layer: Layer::Irq,
     name: "/proc/irq/N/smp_affinity_list",
     reason: "An interrupt that reaches an isolated CPU stops the thread there, and its softirq work follows. Every \

@@ -6,6 +6,7 @@ use crate::catalogue::{
     judge::missing,
     nic::choice::{each_nic, nic_irqs},
 };
+use crate::tune;
 use crate::{CpuSet, Reading, snapshot::Irq};
 
 const DOC: &str = "kernel Documentation/core-api/irq/irq-affinity.rst";
@@ -15,6 +16,7 @@ const ROW: Setting = Setting { layer: Layer::Irq, impact: Impact::High, ..Settin
 pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     Setting {
         id: "irq.default_affinity",
+        change: tune::irq::default_affinity,
         name: "default_smp_affinity",
         reason: "An interrupt that is set up later (a driver reloaded, a device plugged in) starts with this mask. When it \
                  holds isolated CPUs, the interrupt may land on one.",
@@ -27,6 +29,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "irq.irqbalance_banned",
+        change: tune::irq::irqbalance_banned,
         name: "IRQBALANCE_BANNED_CPULIST",
         reason: "irqbalance moves interrupts again and again. CPUs that it is not told to leave out get some, whatever \
                  was set by hand.",
@@ -39,6 +42,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "irq.managed",
+        change: tune::irq::managed,
         impact: Impact::Low,
         name: "managed interrupts",
         reason: "Drivers such as nvme let the kernel spread one interrupt per queue over all CPUs. Writing their affinity \
@@ -57,6 +61,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "irq.spread_nic_queues",
+        change: tune::irq::spread_nic_queues,
         name: "NIC queue interrupts",
         reason: "The interrupt of a queue runs the network stack for its packets. It belongs on a housekeeping CPU of the \
                  NIC's node, and the queues on different ones where there are several.",

@@ -7,11 +7,11 @@ pub(in crate::catalogue) mod each;
 mod files;
 mod sysctl;
 
-pub(super) use boot::{InForce, boot_key, boot_token, boot_token_in_force, command_line, shown};
+pub(crate) use boot::boot_key;
+pub(super) use boot::{InForce, boot_token, boot_token_in_force, command_line, shown};
 pub(super) use boot_cpus::{boot_cpus, boot_cpus_in_force, cpus_on_line};
 pub(super) use cpus::{housekeeping_list, isolated_list, kept_off_isolated, off_isolated};
-#[allow(unused_imports, reason = "families of other layers read sysfs choices with it")]
-pub(super) use files::chosen_word;
+pub(crate) use files::chosen_word;
 pub(super) use files::files;
 pub(super) use sysctl::{sysctl, sysctl_where};
 
@@ -60,7 +60,7 @@ fn gone(version: KernelVersion, until: KernelVersion, moved_to: &str) -> String 
 }
 
 /// Whether a value satisfies what the profile wants.
-pub(super) fn satisfies(context: &Context<'_>, want: &Want, value: &str) -> bool {
+pub(crate) fn satisfies(context: &Context<'_>, want: &Want, value: &str) -> bool {
     match want {
         Want::Nothing | Want::State(_) => true,
         Want::Value(wanted) => same_meaning(wanted, value),

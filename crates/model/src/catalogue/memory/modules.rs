@@ -6,6 +6,7 @@ use crate::catalogue::{
     judge::each::list,
     judge::{files, missing},
 };
+use crate::tune::{Proposal, WhyLeftOut};
 use crate::{Reading, snapshot::MemoryModule, topology::Node};
 use std::collections::BTreeMap;
 
@@ -20,6 +21,12 @@ const ROW: Setting =
 pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     Setting {
         id: "memory.module_speed",
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::Hardware,
+                "memory modules, their slots, or the firmware's memory settings",
+            )
+        },
         name: "Configured Memory Speed",
         reason: "Memory that runs below its rating answers later and carries less. Causes are a mixed population, two \
                  modules on a channel, a processor that supports less, or a limit in the BIOS.",
@@ -32,6 +39,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "memory.module_uniform",
+        change: |_, _| Proposal::not(WhyLeftOut::Hardware, "memory modules have to be exchanged"),
         name: "Memory Device",
         reason: "Modules of different size, rank or speed keep channels from interleaving evenly: part of the memory \
                  lies behind fewer channels than the rest, and the slowest module sets the speed of all.",
@@ -44,6 +52,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "memory.population_balance",
+        change: |_, _| Proposal::not(WhyLeftOut::Hardware, "memory modules have to be moved or added"),
         name: "memory per NUMA node",
         reason: "A node with less memory than the others fills up first, and its threads then get remote memory. A node \
                  with none is remote from the start. The guide asks for even memory over the nodes.",

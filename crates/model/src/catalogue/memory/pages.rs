@@ -5,6 +5,8 @@ use crate::catalogue::{
     judge::each::{One, judge_each, list},
     judge::{missing, satisfies},
 };
+use crate::tune;
+use crate::tune::{Proposal, WhyLeftOut};
 use crate::{Reading, snapshot::HugePages};
 
 const THP: &str = "kernel Documentation/admin-guide/mm/transhuge.rst";
@@ -20,6 +22,7 @@ const THP_ROW: Setting = Setting { needs: Needs::ANY.with_config(&["TRANSPARENT_
 pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     Setting {
         id: "memory.thp_enabled",
+        change: tune::thp,
         name: "transparent_hugepage/enabled",
         reason: "The kernel puts huge pages behind a program's memory by itself. A page fault may then clear 2 MiB at \
                  once, and khugepaged moves pages of a running program and interrupts its CPUs to flush their TLBs.",
@@ -36,6 +39,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "memory.thp_defrag",
+        change: tune::thp,
         name: "transparent_hugepage/defrag",
         reason: "With always, a page fault that finds no free huge page stops the thread until memory is reclaimed and \
                  compacted.",
@@ -65,6 +69,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "memory.huge_pages",
+        change: tune::huge_pages,
         name: "nr_hugepages",
         reason: "A program that maps reserved huge pages never waits for them and needs few TLB entries. The pages are \
                  best reserved at boot, before memory is fragmented.",
@@ -84,6 +89,12 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "memory.huge_pages_spread",
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::YourChoice,
+                "how many pages each node needs is not for lowlat to guess: hugepages=0:N,1:N reserves them per node",
+            )
+        },
         name: "node*/hugepages/nr_hugepages",
         reason: "A thread takes huge pages from its own node. A node that has none sends its threads to remote memory, or \
                  makes their mapping fail.",
@@ -97,6 +108,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "memory.ksm",
+        change: tune::thp,
         name: "ksm/run",
         reason: "Kernel samepage merging reads memory in the background and makes equal pages one. A write to a merged \
                  page faults and copies it.",
@@ -117,6 +129,12 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "memory.swap_used",
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::StateOfTheMoment,
+                "swapoff -a brings the pages back, and takes a while: do it while nothing trades",
+            )
+        },
         name: "/proc/swaps",
         reason: "A page that was swapped out comes back from a disk, and the thread that touches it waits that long. Lock \
                  the memory of trading processes (mlockall), and keep the host from swapping at all.",

@@ -5,6 +5,7 @@ use crate::catalogue::{
     judge::each::{One, isolated},
     nic::choice::{each_nic, judged_nics},
 };
+use crate::tune::{Proposal, WhyLeftOut};
 use crate::{Reading, snapshot::Nic};
 
 const PCI: &str = "kernel Documentation/ABI/testing/sysfs-bus-pci";
@@ -17,6 +18,12 @@ const ROW: Setting =
 pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     Setting {
         id: "nic.link_up",
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::StateOfTheMoment,
+                "look at the cable, the switch and the interface's configuration",
+            )
+        },
         name: "operstate, speed, duplex",
         reason: "An interface without a link carries nothing, and one that settled on a low speed takes longer to send \
                  each packet.",
@@ -41,6 +48,12 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "nic.isolated_cpus_near",
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::YourChoice,
+                "which CPUs are isolated is the role's choice: name some of the interface's node there",
+            )
+        },
         name: "local_cpulist",
         reason: "A trading thread on another node than the NIC reads each packet, and rings each doorbell, across the \
                  link between the processors.",
@@ -78,6 +91,12 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "nic.pcie_aspm",
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::ByAnother,
+                "the kernel's policy performance switches it off (sysfs.pcie_aspm.policy), where the firmware lets it",
+            )
+        },
         name: "link/l0s_aspm, link/l1_aspm",
         reason: "With Active State Power Management the NIC's link sleeps between packets, and the next one waits until it \
                  is awake.",
@@ -104,6 +123,12 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "nic.solarflare_firmware_variant",
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::YourChoice,
+                "sfboot changes the card's firmware variant; it concerns every user of the card",
+            )
+        },
         name: "firmware-variant",
         reason: "Solarflare cards carry several firmware variants. ultra-low-latency passes packets with the least delay; \
                  full-feature serves more of the card's functions.",
@@ -117,6 +142,12 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "nic.onload",
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::YourChoice,
+                "Onload is installed apart from the kernel; whether programs use it is your choice",
+            )
+        },
         name: "onload",
         reason: "Onload runs the network stack inside the process, on a Solarflare card: no system call and no interrupt \
                  on the way of a packet.",

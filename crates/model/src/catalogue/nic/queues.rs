@@ -5,6 +5,7 @@ use crate::catalogue::{
     judge::each::{One, isolated, list},
     nic::choice::each_nic,
 };
+use crate::tune;
 use crate::{
     CpuSet, Reading,
     snapshot::{Coalescing, Nic, QueueMask},
@@ -21,6 +22,7 @@ const ROW: Setting =
 pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     Setting {
         id: "nic.rx_usecs",
+        change: tune::nic::rx_usecs,
         name: "rx-usecs",
         reason: "The NIC holds a receive interrupt back this long to gather more packets. A packet that \
                  comes alone waits in vain.",
@@ -34,6 +36,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "nic.adaptive_rx",
+        change: tune::nic::adaptive_rx,
         name: "adaptive-rx",
         reason: "The driver changes rx-usecs by itself as the load changes, so that the delay of a packet depends on the \
                  traffic before it, and a value set by hand does not last.",
@@ -46,6 +49,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "nic.queue_count",
+        change: tune::nic::queue_count,
         name: "channels",
         reason: "Each receive queue has an interrupt, and each interrupt needs a CPU that may be interrupted. More queues \
                  than housekeeping CPUs are more interrupts to keep off the isolated ones, and gain nothing.",
@@ -58,6 +62,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "nic.rps",
+        change: tune::nic::rps,
         name: "rps_cpus",
         reason: "Receive packet steering sends packets to other CPUs by an interrupt between processors, and runs the \
                  network stack there. Isolated CPUs in the mask get both.",
@@ -70,6 +75,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "nic.xps",
+        change: tune::nic::xps,
         name: "xps_cpus",
         reason: "Transmit packet steering says which CPUs send on which queue. An isolated CPU that shares its queue with \
                  housekeeping CPUs waits for the lock of that queue while they send.",
@@ -83,6 +89,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "nic.lro",
+        change: tune::nic::lro,
         name: "rx-lro, rx-gro-hw",
         reason: "The NIC or its driver merges packets of one flow before the stack sees them: the first waits for the \
                  next, and their arrival times are lost.",
@@ -98,6 +105,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "nic.gro_flush_timeout",
+        change: tune::nic::file_zero,
         name: "gro_flush_timeout",
         reason: "Holds merged packets back until this many nanoseconds have passed, so that more can join. 0 passes them \
                  up at the end of each poll. Only sockets that busy-poll by preference (SO_PREFER_BUSY_POLL) need more.",
@@ -110,6 +118,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "nic.napi_defer_hard_irqs",
+        change: tune::nic::file_zero,
         name: "napi_defer_hard_irqs",
         reason: "After an empty poll the NIC's interrupt stays off and a timer of gro_flush_timeout polls instead. A packet \
                  that comes meanwhile waits for the timer, unless a socket busy-polls.",

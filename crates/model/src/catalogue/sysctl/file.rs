@@ -4,11 +4,13 @@ use super::super::{Context, Impact, Judgement, Setting, Verdict, Want, judge};
 use super::{GUIDE, SYSCTL};
 use crate::Reading;
 use crate::snapshot::{SysctlAssignment, sysctl_path};
+use crate::tune;
 
 const GUIDE_FILE: &str = "/etc/sysctl.d/100-lowlatency.conf";
 
 pub(in crate::catalogue) const SETTINGS: &[Setting] = &[Setting {
     id: "sysctl.file.100-lowlatency",
+    change: tune::sysctl::guide_file,
     name: GUIDE_FILE,
     reason: "The guide keeps its sysctls in one file and applies it with `sysctl -p` from its script. At boot \
              sysctl.d is applied in the order of file names, and the last assignment of a key wins.",

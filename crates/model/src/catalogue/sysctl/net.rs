@@ -3,6 +3,7 @@
 use super::super::{Context, Impact, Judgement, Needs, Risk, Setting, Verdict, Want, judge};
 use super::{GUIDE, NETWORK_LATENCY, SYSCTL};
 use crate::Reading;
+use crate::tune;
 
 const NET_DOC: &str = "kernel Documentation/admin-guide/sysctl/net.rst";
 const RP_FILTER: &str = "/proc/sys/net/ipv4/conf/*/rp_filter";
@@ -14,6 +15,7 @@ const STRICT: u32 = 1;
 pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     Setting {
         id: "sysctl.net.ipv4.conf.all.rp_filter",
+        change: tune::sysctl::rp_filter,
         name: "net.ipv4.conf.all.rp_filter",
         reason: "Reverse path filtering looks up the way back for each packet. In strict mode (1) it drops market data \
                  that comes in at an interface which is not the way back to its sender, as feeds on their own network \

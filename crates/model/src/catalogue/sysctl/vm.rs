@@ -3,6 +3,7 @@
 use super::super::{Context, Impact, Judgement, Needs, Setting, Verdict, Want, judge};
 use super::{GUIDE, NETWORK_LATENCY, SYSCTL, VM_DOC, number};
 use crate::snapshot::sysctl_path;
+use crate::tune;
 
 /// The shortest interval at which per-CPU counters may be folded on a quiet host: what TuneD's network-latency sets.
 const STAT_INTERVAL_S_MIN: i64 = 10;
@@ -41,6 +42,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysctl.vm.stat_interval",
+        change: |context, setting| tune::sysctl::key_or(context, setting, "10"),
         name: "vm.stat_interval",
         reason: "How often each CPU folds its memory counters into the global ones: a work item on every CPU that has \
                  touched memory, isolated ones too on older kernels.",
@@ -56,6 +58,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysctl.vm.swappiness",
+        change: |context, setting| tune::sysctl::key_or(context, setting, "10"),
         name: "vm.swappiness",
         reason: "How readily the kernel swaps anonymous memory rather than drop file pages. A page of a trading process \
                  on disk costs a disk read on the hot path.",

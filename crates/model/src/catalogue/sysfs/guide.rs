@@ -2,6 +2,7 @@
 
 use crate::Reading;
 use crate::catalogue::{Context, Impact, Judgement, Layer, Risk, Setting, Want, judge};
+use crate::tune;
 
 const GOVERNORS: &str = "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor";
 const SCHEDULERS: &str = "/sys/block/*/queue/scheduler";
@@ -12,6 +13,7 @@ const SYSFS: Setting = Setting { layer: Layer::Sysfs, ..Setting::BLANK };
 pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     Setting {
         id: "sysfs.cpufreq.governor",
+        change: tune::files::governor,
         name: "scaling_governor",
         reason: "Any governor but performance lowers the frequency of a CPU that was idle, and the thread that wakes up \
                  there runs slowly until the governor notices.",
@@ -33,6 +35,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysfs.block.scheduler",
+        change: tune::files::disk_scheduler,
         name: "[disk] elevator",
         reason: "Solid-state disks need no sorting of requests: none hands them straight to the device and spares work \
                  on the CPU that submits.",

@@ -5,6 +5,8 @@ use crate::catalogue::{
     judge::each::{isolated, list},
     judge::missing,
 };
+use crate::tune;
+use crate::tune::{Proposal, WhyLeftOut};
 use crate::{CpuSet, Reading};
 
 const ROW: Setting = Setting { layer: Layer::Sysfs, ..Setting::BLANK };
@@ -12,6 +14,7 @@ const ROW: Setting = Setting { layer: Layer::Sysfs, ..Setting::BLANK };
 pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     Setting {
         id: "sysfs.clocksource",
+        change: tune::files::clock_source,
         name: "current_clocksource",
         reason: "Reading time from the TSC takes one instruction and no system call. Other clock sources leave the \
                  processor (HPET, ACPI timer) or go through the hypervisor, and every time stamp pays for it.",
@@ -30,6 +33,9 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysfs.tsc_flags",
+        change: |_, _| {
+            Proposal::not(WhyLeftOut::Hardware, "the processor, or the hypervisor, has no such counter")
+        },
         name: "constant_tsc, nonstop_tsc",
         reason: "A TSC that changes its rate with the clock, or stops in idle states, cannot be the time base: the kernel \
                  turns to a slower clock source, and time stamps of CPUs do not compare.",
@@ -62,6 +68,12 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysfs.microcode_uniform",
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::Firmware,
+                "load one revision on every processor: firmware, or the distribution's microcode package",
+            )
+        },
         name: "microcode",
         reason: "Processors with different microcode differ in timing and in errata. A thread that moves, or a \
                  measurement taken elsewhere, then means something else.",
@@ -77,6 +89,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysfs.machinecheck.check_interval",
+        change: tune::files::check_interval,
         name: "check_interval",
         reason: "Every so many seconds a timer on each CPU, isolated ones too, polls for corrected hardware errors. 0 \
                  switches the polling off.",
@@ -98,6 +111,12 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysfs.vulnerabilities",
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::YourChoice,
+                "a decision of security: update kernel and microcode, or accept the risk in the role file",
+            )
+        },
         name: "vulnerabilities",
         reason: "Mitigations of processor flaws cost time at each entry to the kernel. A trading thread that stays in \
                  user space seldom pays. Whether to go without them is a decision of security: lowlat shows the state \
@@ -115,6 +134,12 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "readiness.virtual_machine",
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::Hardware,
+                "take a physical host: what a hypervisor does cannot be tuned from inside",
+            )
+        },
         layer: Layer::Readiness,
         name: "hypervisor",
         reason: "In a virtual machine the hypervisor takes CPUs away at times that nothing inside can see or prevent, and \
@@ -132,6 +157,9 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "readiness.steal",
+        change: |_, _| {
+            Proposal::not(WhyLeftOut::Hardware, "what the hypervisor takes is decided outside this host")
+        },
         layer: Layer::Readiness,
         name: "steal",
         reason: "Steal is the time in which a CPU of this virtual machine wanted to run and the hypervisor ran something \

@@ -5,6 +5,8 @@ use crate::catalogue::{
     judge::each::{One, isolated, judge_each},
     judge::missing,
 };
+use crate::tune;
+use crate::tune::{Proposal, WhyLeftOut};
 use crate::{CpuSet, Reading, snapshot::CpuFreq};
 
 const CPUFREQ: &str = "/sys/devices/system/cpu/cpufreq";
@@ -18,6 +20,7 @@ const ROW: Setting = Setting { layer: Layer::Sysfs, risk: Risk::Power, ..Setting
 pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     Setting {
         id: "sysfs.cpuidle.deep_states",
+        change: tune::files::idle_states,
         name: "cpuidle/state*/disable",
         reason: "An idle CPU that entered a deep state takes longer to wake, and the message that woke it waits. Isolated \
                  CPUs may use POLL and C1 only.",
@@ -48,6 +51,12 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysfs.cpufreq.driver",
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::Firmware,
+                "the driver follows from the firmware's set-up: disable Collaborative Power Control there",
+            )
+        },
         name: "scaling_driver",
         risk: Risk::None,
         reason: "The frequency driver carries the governor's wishes to the hardware. Drivers that ask the firmware for \
@@ -67,6 +76,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysfs.cpufreq.scaling_min",
+        change: tune::files::scaling_min,
         name: "scaling_min_freq",
         reason: "The lowest clock that the governor may choose. When it is below the highest, a CPU that was quiet meets \
                  the next message at a low clock. The governor performance asks for the highest all the time.",
@@ -83,6 +93,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysfs.cpufreq.energy_performance_preference",
+        change: tune::files::preference,
         name: "energy_performance_preference",
         reason: "The hint by which the hardware weighs speed against power when it chooses the clock by itself (Intel HWP, \
                  AMD CPPC). Anything but performance lets it slow down.",
@@ -100,6 +111,12 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysfs.cpufreq.boost_uniform",
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::YourChoice,
+                "whether isolated CPUs boost or none does is your choice: write the same value to each policy",
+            )
+        },
         name: "cpufreq/policy*/boost",
         risk: Risk::None,
         reason: "When some isolated CPUs may boost and others may not, the same thread runs at another speed after it \

@@ -5,6 +5,7 @@ use crate::catalogue::{
     judge::each::{isolated, list},
     judge::missing,
 };
+use crate::tune::{Proposal, WhyLeftOut};
 use crate::{CpuSet, Reading};
 
 const CACHES: &str = "/sys/devices/system/cpu/cpu*/cache/index*/shared_cpu_list";
@@ -16,6 +17,12 @@ const ROW: Setting = Setting { layer: Layer::Sysfs, ..Setting::BLANK };
 pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     Setting {
         id: "sysfs.smt.siblings_split",
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::YourChoice,
+                "which CPUs are isolated is the role's choice: name whole cores there",
+            )
+        },
         name: "topology/thread_siblings_list",
         reason: "The threads of one core share its execution units and its caches. When one thread is isolated and the \
                  other keeps house, every interrupt and every service on the second slows the first.",
@@ -33,6 +40,12 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysfs.topology.cluster_shared",
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::YourChoice,
+                "which CPUs are isolated is the role's choice: name whole clusters there where their cores can be spared",
+            )
+        },
         name: "topology/cluster_cpus_list",
         reason: "The cores of a cluster share an L2 cache or the way out of it. Housekeeping in the same cluster evicts \
                  the isolated CPUs' lines from the L2.",
@@ -50,6 +63,12 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysfs.topology.llc_shared",
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::YourChoice,
+                "which CPUs are isolated is the role's choice: name whole caches there where their cores can be spared",
+            )
+        },
         name: "cache/index*/shared_cpu_list",
         reason: "Services and interrupts on housekeeping CPUs fill the last-level cache that they share with isolated \
                  ones, and trading threads miss their data.",
@@ -67,6 +86,12 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysfs.topology.efficiency_cores",
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::YourChoice,
+                "which CPUs are isolated is the role's choice: name performance cores there",
+            )
+        },
         name: "cpu_core, cpu_atom",
         reason: "Hybrid processors have cores of two kinds. Efficiency cores clock lower and share an L2; a trading \
                  thread on one is slower than the same thread beside it.",
@@ -83,6 +108,12 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysfs.cpuset.partition",
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::ByAnother,
+                "isolcpus=domain on the command line takes the CPUs out of load balancing (boot.isolcpus)",
+            )
+        },
         name: "cpuset.cpus.partition",
         reason: "A CPU takes part in load balancing until isolcpus=domain (at boot) or an isolated cpuset partition (at \
                  run time) takes it out. Affinity alone does not: new tasks and unbound work still land there.",
@@ -103,6 +134,12 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysfs.cgroup_v2",
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::YourChoice,
+                "programs on the host may need the old hierarchy: systemd.unified_cgroup_hierarchy=1 switches it off",
+            )
+        },
         name: "cgroup2",
         reason: "Isolated partitions, and services that keep off isolated CPUs through AllowedCPUs=, need the unified \
                  control group hierarchy.",

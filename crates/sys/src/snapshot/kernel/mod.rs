@@ -23,6 +23,8 @@ pub(super) fn read(root: &Root) -> KernelFacts {
         load_average: load_average(root),
         uptime_s: uptime(root),
         distribution: identity::distribution(root),
+        boot_id: root.read("/proc/sys/kernel/random/boot_id").map(|text| text.trim().to_owned()),
+        machine_id_digest: root.read("/etc/machine-id").map(|text| lowlat_model::tune::digest(text.trim())),
         modules: modules(root),
         sysctl_files: sysctl_files::read(root),
         release,

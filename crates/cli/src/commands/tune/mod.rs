@@ -1,0 +1,30 @@
+//! `lowlat tune`: one file per subcommand.
+
+mod plan;
+
+use super::Subcommand;
+use crate::output::Exit;
+use clap::{ArgMatches, Command};
+
+pub const COMMAND: Subcommand = Subcommand { name: "tune", declare, run };
+
+/// Every subcommand of `lowlat tune` in the order of the help.
+const COMMANDS: &[Subcommand] = &[plan::COMMAND];
+
+fn declare(command: Command) -> Command {
+    let subcommands = COMMANDS.iter().map(|command| (command.declare)(Command::new(command.name)));
+    command
+        .about("Plan what a profile changes on this host")
+        .after_help(super::examples(&[("lowlat tune plan", "every change as one diff; nothing is written")]))
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommands(subcommands)
+}
+
+fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
+    let (name, arguments) = matches.subcommand().unwrap_or(("", matches));
+    match COMMANDS.iter().find(|command| command.name == name) {
+        Some(command) => (command.run)(arguments),
+        None => anyhow::bail!("no such subcommand; `lowlat tune --help` lists them"),
+    }
+}

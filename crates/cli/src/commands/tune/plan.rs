@@ -1,0 +1,78 @@
+//! `lowlat tune plan`: every change that a profile asks of a host, as one diff. Writes nothing to the host.
+
+use crate::commands::{Subcommand, examples};
+use crate::{
+    host::HostArgs,
+    output::{self, Exit},
+};
+use anyhow::{Context, bail};
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use lowlat_model::{catalogue, tune::Plan};
+use std::path::PathBuf;
+
+pub const COMMAND: Subcommand = Subcommand { name: "plan", declare, run };
+
+#[derive(Debug, Args)]
+struct Arguments {
+    #[command(flatten)]
+    host: HostArgs,
+    /// Accept the risk of this setting; repeat it for each
+    #[arg(long, value_name = "ID")]
+    accept_risk: Vec<String>,
+    /// Print the plan as JSON
+    #[arg(long)]
+    json: bool,
+    /// Save the plan as JSON in this file as well
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+fn declare(command: Command) -> Command {
+    Arguments::augment_args(command)
+        .about("Show every change that a profile asks of the host as one diff; write nothing to the host")
+        .after_help(format!(
+            "Exit codes: 0 nothing to change, 1 changes planned, 2 error.\n\n{}",
+            examples(&[
+                ("lowlat tune plan", "what would be changed, and what not and why"),
+                ("sudo lowlat tune plan --role desk.toml --out plan.json", "a plan to review and keep"),
+                (
+                    "lowlat tune plan --root desk7.tar.gz --profile guide-57037",
+                    "a captured host by the AMD/HPE guide"
+                ),
+                (
+                    "lowlat tune plan --profile guide-57037 --accept-risk boot.selinux",
+                    "one risk taken, by name"
+                ),
+            ])
+        ))
+}
+
+fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
+    let arguments = Arguments::from_arg_matches(matches)?;
+    for id in &arguments.accept_risk {
+        check_id(id)?;
+    }
+    let mut host = arguments.host.read()?;
+    host.role.accepted_risks.extend(arguments.accept_risk);
+    let plan = Plan::of(&host.context(), env!("CARGO_PKG_VERSION"));
+    if let Some(path) = &arguments.out {
+        let json = serde_json::to_string_pretty(&plan).context("cannot write the plan as JSON")?;
+        std::fs::write(path, json + "\n").with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    if arguments.json {
+        output::print_json(&plan)?;
+    } else {
+        output::print(&lowlat_report::plan_text(&plan, output::width()))?;
+    }
+    Ok(if plan.changes.is_empty() { Exit::Clean } else { Exit::Findings })
+}
+
+fn check_id(id: &str) -> anyhow::Result<()> {
+    if catalogue::find(id).is_some() {
+        return Ok(());
+    }
+    match catalogue::nearest(id) {
+        Some(near) => bail!("--accept-risk: no setting has the id \"{id}\"; did you mean \"{near}\"?"),
+        None => bail!("--accept-risk: no setting has the id \"{id}\"; `lowlat audit --list` shows every id"),
+    }
+}

@@ -1,0 +1,169 @@
+//! Plans of every captured host: nothing at fault vanishes, what is planned works, and the texts stay as they are.
+
+mod common;
+#[path = "plan/in_memory.rs"]
+mod in_memory;
+
+use lowlat_model::{
+    Allocation, HostSnapshot, Profile, Role,
+    catalogue::{self, Context, Verdict},
+    tune::{Plan, Target},
+};
+use lowlat_sys::{Root, snapshot};
+use std::collections::{BTreeMap, BTreeSet};
+
+fn read(path: &std::path::Path) -> HostSnapshot {
+    snapshot::read(&Root::open(path).unwrap_or_else(|error| panic!("{error}")))
+}
+
+/// A host by name, with a role, ready to be planned.
+struct Desk {
+    name: String,
+    host: HostSnapshot,
+    role: Role,
+    allocation: Allocation,
+}
+
+impl Desk {
+    fn context(&self) -> Context<'_> {
+        let Self { host, role, allocation, .. } = self;
+        Context { host, role, allocation, profile: role.profile }
+    }
+
+    fn plan(&self) -> Plan {
+        Plan::of(&self.context(), "0.0.0")
+    }
+
+    fn verdicts(&self) -> BTreeMap<&'static str, (Verdict, String)> {
+        let judge = |setting: &'static catalogue::Setting| {
+            let finding = catalogue::judge_one(&self.context(), setting);
+            (setting.id, (finding.verdict, format!("{} | {}", finding.observed, finding.because)))
+        };
+        catalogue::settings().map(judge).collect()
+    }
+}
+
+/// Every captured host, in both profiles, with no risk accepted and with every one.
+fn desks() -> Vec<Desk> {
+    let mut desks = Vec::new();
+    for (name, path) in common::fixtures() {
+        let host = read(&path);
+        for profile in Profile::ALL {
+            for takes_all in [false, true] {
+                let accepted =
+                    catalogue::settings().filter(|_| takes_all).map(|setting| setting.id.to_owned());
+                let role = Role { profile, accepted_risks: accepted.collect(), ..Role::default() };
+                let allocation = Allocation::choose(&host, &role);
+                let name = format!("{name}, {profile}, all risks accepted: {takes_all}");
+                desks.push(Desk { name, host: host.clone(), role, allocation });
+            }
+        }
+    }
+    assert!(desks.len() >= 16, "the captured hosts of fixtures/hosts");
+    desks
+}
+
+fn changed(plan: &Plan) -> BTreeSet<&str> {
+    plan.changes.iter().flat_map(|change| &change.settings).map(String::as_str).collect()
+}
+
+#[test]
+fn no_setting_vanishes_from_a_plan() {
+    for desk in desks() {
+        let plan = desk.plan();
+        let changed = changed(&plan);
+        for (id, (verdict, seen)) in desk.verdicts() {
+            let left: Vec<_> = plan.left_out.iter().filter(|left| left.setting == id).collect();
+            let says_fault = left.iter().any(|left| left.why.is_of_fault());
+            if verdict.is_fault() {
+                assert!(changed.contains(id) || says_fault, "{}: {id} vanished ({seen})", desk.name);
+            } else {
+                assert!(!says_fault && !changed.contains(id), "{}: {id} is {verdict:?}", desk.name);
+                assert_eq!(left.len(), 1, "{}: {id}", desk.name);
+            }
+            assert!(left.iter().all(|left| !left.text.is_empty()), "{}: {id} has no reason", desk.name);
+        }
+    }
+}
+
+#[test]
+fn what_is_planned_makes_its_rows_good_and_nothing_is_left_to_plan() {
+    for desk in desks() {
+        let plan = desk.plan();
+        let mut after = Desk { host: desk.host.clone(), role: desk.role.clone(), ..desk };
+        in_memory::apply(&plan, &mut after.host);
+        let (verdicts, again) = (after.verdicts(), after.plan());
+        let mut wrong: Vec<String> = Vec::new();
+        for change in &plan.changes {
+            for id in &change.settings {
+                let (verdict, seen) = &verdicts[id.as_str()];
+                // 0 is taken as 1, so the guide's own value is never in force; and what cannot be moved stays.
+                let is_in_part = plan.left_out.iter().any(|left| left.setting == *id);
+                if verdict.is_fault() && id != "boot.processor.max_cstate" && !is_in_part {
+                    wrong.push(format!("{id} is {verdict:?}: {seen}"));
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{}: after the plan {wrong:#?}", after.name);
+        let rest: Vec<_> = again.changes.iter().map(|change| (&change.settings, &change.target)).collect();
+        assert!(rest.is_empty(), "{}: planned again: {rest:?}", after.name);
+    }
+}
+
+#[test]
+fn every_target_has_one_change() {
+    for desk in desks() {
+        let plan = desk.plan();
+        let targets: BTreeSet<&Target> = plan.changes.iter().map(|change| &change.target).collect();
+        assert_eq!(targets.len(), plan.changes.len(), "{}", desk.name);
+        assert!(plan.changes.iter().all(|change| !change.reason.is_empty()), "{}", desk.name);
+    }
+}
+
+#[test]
+fn plans_read_as_they_did() {
+    for (name, profile) in [
+        ("epyc-7f32-2x8", Profile::Trading),
+        ("epyc-7f32-stock", Profile::Trading),
+        ("epyc-7f32-stock", Profile::Guide57037),
+    ] {
+        let (_, path) = common::fixtures().into_iter().find(|(found, _)| found == name).expect("the fixture");
+        let host = read(&path);
+        let role = Role { profile, ..Role::default() };
+        let allocation = Allocation::choose(&host, &role);
+        let desk = Desk { name: name.to_owned(), host, role, allocation };
+        let text = lowlat_report::plan_text(&desk.plan(), 80);
+        let plain = anstream::adapter::strip_str(&text).to_string();
+        for line in plain.lines() {
+            assert!(line.chars().count() <= 80 && line == line.trim_end(), "{name}: \"{line}\"");
+        }
+        insta::assert_snapshot!(format!("plan@{name}@{profile}"), plain);
+    }
+}
+
+#[test]
+fn the_command_answers_by_exit_code_and_saves_the_plan() {
+    let (_, path) =
+        common::fixtures().into_iter().find(|(name, _)| name == "epyc-7f32-stock").expect("the fixture");
+    let root = path.display().to_string();
+    let saved = std::env::temp_dir().join(format!("lowlat-plan-{}.json", std::process::id()));
+    let file = saved.display().to_string();
+    let output = common::lowlat(&["tune", "plan", "--root", &root, "--json", "--out", &file]);
+    assert_eq!(output.status.code(), Some(1), "{}", common::text(&output.stderr));
+    let printed: Plan = serde_json::from_slice(&output.stdout).expect("a plan");
+    let kept: Plan = serde_json::from_slice(&std::fs::read(&saved).expect("the saved plan")).expect("a plan");
+    std::fs::remove_file(&saved).expect("the saved plan");
+    assert_eq!(printed, kept);
+
+    let output = common::lowlat(&["tune", "plan", "--root", &root, "--accept-risk", "boot.selinus"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(common::text(&output.stderr).contains("did you mean \"boot.selinux\"?"));
+
+    let empty = std::env::temp_dir().join(format!("lowlat-empty-{}", std::process::id()));
+    std::fs::create_dir_all(empty.join("proc")).expect("a directory");
+    let output = common::lowlat(&["tune", "plan", "--root", &empty.display().to_string()]);
+    std::fs::remove_dir_all(&empty).expect("the directory");
+    let said = common::text(&output.stdout);
+    assert!(matches!(output.status.code(), Some(0)), "{said} {}", common::text(&output.stderr));
+    assert!(said.starts_with("Nothing to change"), "{said}");
+}

@@ -1,0 +1,31 @@
+//! The tuner's plan: what would be changed on a host, as data. Nothing here writes.
+//!
+//! Each row of the catalogue says beside its judge how it is changed ([`crate::catalogue::Setting::change`]); most rows
+//! leave that to their layer ([`by_layer`]). The planner asks every row at fault, gathers what they propose, and lists
+//! every other row with the reason why nothing is planned for it.
+
+mod boot_line;
+mod by_layer;
+pub(crate) mod files;
+pub(crate) mod irq;
+pub(crate) mod kthread;
+mod mark;
+mod memory;
+pub(crate) mod nic;
+mod plan;
+mod planner;
+mod proposal;
+pub(crate) mod service;
+pub(crate) mod sysctl;
+mod warnings;
+
+pub(crate) mod boot;
+pub(crate) use by_layer::by_layer;
+pub(crate) use memory::{huge_pages, thp};
+
+#[cfg(test)]
+mod tests;
+
+pub use mark::{HostMark, digest};
+pub use plan::{BootToken, Change, LeftOut, Moment, Plan, Target, WhyLeftOut};
+pub use proposal::{Proposal, Step};
