@@ -1,8 +1,6 @@
 //! Applying the steps of a plan.
 
-use super::{
-    Comparison, Conflict, Event, HostError, Progress, State, TargetSpec, UndoError, UndoLog, rollback::RollbackReport,
-};
+use super::{Comparison, Conflict, Event, HostError, Progress, State, TargetSpec, UndoError, UndoLog};
 
 /// One change of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,10 +63,15 @@ impl UndoLog {
         }
         self.refuse_contradictions(plan, steps)?;
         let standings = self.look_at_all(plan, steps)?;
+        for step in steps.iter().filter(|step| self.history.entry(plan, &step.id).is_some()) {
+            // A rollback that was interrupted may have left its new file beside a target that is still as wanted.
+            self.target(&step.target)?.clear(&self.writer, &step.target)?;
+        }
         let is_open = self.history.is_open(plan);
-        let has_work = steps.iter().zip(&standings).any(|(step, standing)| {
-            *standing == Standing::Old || self.is_intended(plan, step)
-        });
+        let has_work = steps
+            .iter()
+            .zip(&standings)
+            .any(|(step, standing)| *standing == Standing::Old || self.is_intended(plan, step));
         let mut report = ApplyReport::default();
         if !is_open && !has_work {
             report.unchanged = steps.iter().map(|step| step.id.clone()).collect();
@@ -232,17 +235,12 @@ impl UndoLog {
     fn take_back_all(&mut self, plan: &str, step: &Step, error: &UndoError, done: &[String]) -> UndoError {
         let reason = error.to_string();
         let mut report = self.undo_where(|e| e.plan == plan && (done.contains(&e.step) || e.step == step.id));
-        if let Ok(report) = &mut report
-            && report.left.is_empty()
+        if report.left.is_empty()
             && let Err(error) = self.append(plan, Event::End)
         {
             report.not_recorded = Some(error.to_string());
         }
-        let rolled_back = Box::new(report.unwrap_or_else(|error| RollbackReport {
-            not_recorded: Some(error.to_string()),
-            ..RollbackReport::default()
-        }));
-        UndoError::Step { step: step.id.clone(), reason, rolled_back }
+        UndoError::Step { step: step.id.clone(), reason, rolled_back: Box::new(report) }
     }
 }
 

@@ -66,13 +66,17 @@ pub enum HostError {
         raw: String,
     },
     /// A kept content does not have the hash it is named by.
-    #[error("{path}: the kept content is damaged (its SHA-256 differs from its name); restore it from a backup")]
+    #[error(
+        "{path}: the kept content is damaged (its SHA-256 differs from its name); restore it from a backup"
+    )]
     Content {
         /// The file in the store.
         path: String,
     },
     /// A target that this build does not know, named by the log.
-    #[error("the undo log names a target of kind {kind:?}, which this version does not know; use the version that wrote it")]
+    #[error(
+        "the undo log names a target of kind {kind:?}, which this version does not know; use the version that wrote it"
+    )]
     UnknownKind {
         /// The kind.
         kind: String,
@@ -125,7 +129,9 @@ pub enum UndoError {
         holder: String,
     },
     /// The log was written by a later version, or is none.
-    #[error("{path}: found {found}, expected a segment of an undo log, version 1; use the version that wrote it")]
+    #[error(
+        "{path}: found {found}, expected a segment of an undo log, version 1; use the version that wrote it"
+    )]
     Format {
         /// The segment.
         path: String,
@@ -148,7 +154,9 @@ pub enum UndoError {
         plan: String,
     },
     /// The same plan was begun with other steps.
-    #[error("step {step} of plan {plan} differs from the one in the undo log; a changed plan needs an id of its own")]
+    #[error(
+        "step {step} of plan {plan} differs from the one in the undo log; a changed plan needs an id of its own"
+    )]
     PlanDiffers {
         /// The plan.
         plan: String,
@@ -156,7 +164,9 @@ pub enum UndoError {
         step: String,
     },
     /// Two steps have one id, or change one thing.
-    #[error("steps {first} and {second} of the plan have the same {what}; this plan is wrong, make a new one")]
+    #[error(
+        "steps {first} and {second} of the plan have the same {what}; this plan is wrong, make a new one"
+    )]
     Twice {
         /// The earlier step.
         first: String,

@@ -124,9 +124,10 @@ impl History {
 
     /// A plan other than `plan` that is under way and has changed something.
     pub(super) fn other_unfinished(&self, plan: &str) -> Option<&str> {
-        let open = self.plans.iter().find(|p| {
-            p.is_open && p.id != plan && self.entries.iter().any(|entry| entry.plan == p.id)
-        });
+        let open = self
+            .plans
+            .iter()
+            .find(|p| p.is_open && p.id != plan && self.entries.iter().any(|entry| entry.plan == p.id));
         open.map(|p| p.id.as_str())
     }
 }

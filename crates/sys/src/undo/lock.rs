@@ -15,9 +15,20 @@ use std::{
 /// Bytes that are read of what the holder wrote.
 const HOLDER_BYTES_MAX: u64 = 256;
 
+/// The lock, held.
+#[derive(Debug)]
+pub(super) struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing would not do: a child of this process that has not yet come to its exec has the file open as well.
+        let _ = flock(&self.0, FlockOperation::Unlock);
+    }
+}
+
 /// Takes the lock of the log in `dir`. The kernel gives it back when the process ends, however it ends; the file
 /// stays and only says who has it.
-pub(super) fn take(dir: &Path) -> Result<File, UndoError> {
+pub(super) fn take(dir: &Path) -> Result<Lock, UndoError> {
     let path = dir.join("lock");
     let shown = path.display().to_string();
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
@@ -31,7 +42,7 @@ pub(super) fn take(dir: &Path) -> Result<File, UndoError> {
     let name = fs::read_to_string("/proc/self/comm").unwrap_or_default();
     let _ = file.set_len(0);
     let _ = writeln!(file, "process {} ({})", std::process::id(), name.trim());
-    Ok(file)
+    Ok(Lock(file))
 }
 
 fn holder(file: File) -> String {

@@ -44,8 +44,7 @@ pub struct UndoLog {
     /// The segment that is appended to; none until the first append.
     segment: Option<File>,
     is_poisoned: bool,
-    /// Held open; the kernel gives the lock back when it closes.
-    _lock: File,
+    _lock: lock::Lock,
 }
 
 impl UndoLog {
@@ -66,7 +65,7 @@ impl UndoLog {
         };
         Ok(Self {
             dir: dir.to_owned(),
-            store: Store::open(dir)?,
+            store: Store::open(dir),
             writer,
             history,
             targets: vec![Box::new(ValueFiles), Box::new(Files)],
@@ -219,8 +218,7 @@ impl UndoLog {
         self.scan.is_whole = true;
         let path = self.dir.join(segment::name(number));
         let file = OpenOptions::new().write(true).open(&path);
-        self.segment =
-            Some(file.map_err(|e| HostError::io("open", &path.display().to_string(), e))?);
+        self.segment = Some(file.map_err(|e| HostError::io("open", &path.display().to_string(), e))?);
         Ok(())
     }
 }

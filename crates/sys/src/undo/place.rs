@@ -90,8 +90,8 @@ impl Walk<'_> {
     }
 
     fn real(&self, name: &str) -> String {
-        let above: String = self.stack.iter().map(|(_, name)| format!("/{name}")).collect();
-        format!("{above}/{name}")
+        let above = self.stack.iter().map(|(_, name)| name.as_str());
+        above.chain([name]).flat_map(|name| ["/", name]).collect()
     }
 
     fn enter(&mut self, dir: OwnedFd, name: String) -> Result<(), HostError> {
@@ -133,8 +133,9 @@ impl Walk<'_> {
     }
 
     fn end(mut self, name: String, missing: Vec<String>) -> Result<Place, HostError> {
-        let below: String = missing.iter().map(|name| format!("{name}/")).collect();
-        let real = self.real(&format!("{below}{name}"));
+        let below: String =
+            missing.iter().flat_map(|name| [name.as_str(), "/"]).chain([name.as_str()]).collect();
+        let real = self.real(&below);
         let dir = match self.stack.pop() {
             Some((dir, _)) => dir,
             None => self.root.try_clone_to_owned().map_err(|e| HostError::io("open", "/", e))?,

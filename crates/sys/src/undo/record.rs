@@ -224,7 +224,8 @@ pub(super) fn decode(bytes: &[u8], sequence: u64) -> Decoded {
         return Decoded::End;
     }
     // A file system may have made the file longer before the bytes came: all zeros were never a record.
-    let Some((head, rest)) = bytes.split_at_checked(HEAD_BYTES).filter(|_| bytes.iter().any(|b| *b != 0)) else {
+    let Some((head, rest)) = bytes.split_at_checked(HEAD_BYTES).filter(|_| bytes.iter().any(|b| *b != 0))
+    else {
         return Decoded::Torn;
     };
     let (Some(length), Some(number), Some(payload_crc), Some(head_crc)) =

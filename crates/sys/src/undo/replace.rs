@@ -95,12 +95,7 @@ fn replace(
     sync_directory(faults, place, &open_directory(place)?)
 }
 
-fn write_beside(
-    faults: &Faults,
-    place: &Place,
-    temporary: &str,
-    file: &FileState,
-) -> Result<(), HostError> {
+fn write_beside(faults: &Faults, place: &Place, temporary: &str, file: &FileState) -> Result<(), HostError> {
     let path = &place.real;
     let io = |doing| move |e: std::io::Error| HostError::io(doing, path, e);
     faults.space("create", path).map_err(io("create"))?;
@@ -148,9 +143,8 @@ pub(super) fn clear(faults: &Faults, place: &Place) -> Result<(), HostError> {
 /// Makes the present state of the place durable.
 pub(super) fn settle(faults: &Faults, place: &Place) -> Result<(), HostError> {
     clear(faults, place)?;
-    let is_file = place
-        .stat()?
-        .is_some_and(|s| fs::FileType::from_raw_mode(s.st_mode) == fs::FileType::RegularFile);
+    let is_file =
+        place.stat()?.is_some_and(|s| fs::FileType::from_raw_mode(s.st_mode) == fs::FileType::RegularFile);
     if is_file && let Some(file) = place.open_to_read()? {
         step(faults, "fsync", &place.real, || fs::fsync(&file))?;
     }

@@ -127,7 +127,7 @@ impl UndoLog {
             RollbackTo::After(plan) => position(plan)? + 1,
         };
         let plans: Vec<String> = self.history.plans.iter().skip(first).map(|p| p.id.clone()).collect();
-        let mut report = self.undo_where(|entry| plans.contains(&entry.plan))?;
+        let mut report = self.undo_where(|entry| plans.contains(&entry.plan));
         for plan in plans.iter().filter(|plan| self.history.is_open(plan)).cloned().collect::<Vec<_>>() {
             if let Err(error) = self.append(&plan, Event::End) {
                 report.not_recorded = Some(error.to_string());
@@ -136,7 +136,7 @@ impl UndoLog {
         Ok(report)
     }
 
-    pub(super) fn undo_where(&mut self, wanted: impl Fn(&Entry) -> bool) -> Result<RollbackReport, UndoError> {
+    pub(super) fn undo_where(&mut self, wanted: impl Fn(&Entry) -> bool) -> RollbackReport {
         let mut report = RollbackReport { damage: self.damage().cloned(), ..RollbackReport::default() };
         let entries: Vec<Entry> = self.history.entries.iter().rev().filter(|e| wanted(e)).cloned().collect();
         for entry in entries {
@@ -149,11 +149,12 @@ impl UndoLog {
                 }
             };
             // The host comes first: a record that cannot be written (a full disk) must not keep it from being restored.
-            if undone && let Err(error) = self.append(&entry.plan, Event::Undone { step: entry.step.clone() }) {
+            if undone && let Err(error) = self.append(&entry.plan, Event::Undone { step: entry.step.clone() })
+            {
                 report.not_recorded = Some(error.to_string());
             }
         }
-        Ok(report)
+        report
     }
 
     /// Undoes one step; false when it is left.

@@ -38,7 +38,9 @@ pub(super) const HEADER_BYTES: usize = 32;
 pub(super) const SEGMENT_BYTES_MAX: u64 = 1 << 20;
 /// Bytes that are read of a segment: one that was just below the bound, and a record.
 const READ_BYTES_MAX: u64 = SEGMENT_BYTES_MAX + (record::PAYLOAD_BYTES_MAX + record::HEAD_BYTES) as u64;
-/// Segments in a directory at most; more is no log.
+/// Bytes of all segments at most; more is no log of a host.
+const LOG_BYTES_MAX: u64 = 256 << 20;
+/// Segments in a directory at most.
 const SEGMENTS_MAX: usize = 100_000;
 const MAGIC: &[u8] = b"LLUNDO";
 const VERSION: u8 = 1;
@@ -102,7 +104,10 @@ pub struct Damage {
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { segment, offset, what } = self;
-        write!(f, "the undo log is damaged: {what}, in {segment} at byte {offset}; what follows there is not used")
+        write!(
+            f,
+            "the undo log is damaged: {what}, in {segment} at byte {offset}; what follows there is not used"
+        )
     }
 }
 
@@ -120,7 +125,10 @@ pub struct TornTail {
 impl fmt::Display for TornTail {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { segment, offset, bytes } = self;
-        write!(f, "{segment}: {bytes} bytes of a record cut off by a crash at byte {offset}; they are not used")
+        write!(
+            f,
+            "{segment}: {bytes} bytes of a record cut off by a crash at byte {offset}; they are not used"
+        )
     }
 }
 
@@ -148,7 +156,7 @@ pub(super) fn name(number: u32) -> String {
 
 /// Reads the log in `dir`; a directory that is not there holds an empty log.
 pub(super) fn scan(dir: &Path) -> io::Result<Scan> {
-    let mut files = BTreeMap::new();
+    let (mut files, mut total) = (BTreeMap::new(), 0u64);
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -162,10 +170,14 @@ pub(super) fn scan(dir: &Path) -> io::Result<Scan> {
         let Some(number) = number.filter(|n| *n > 0 && name(*n).as_str() == file_name) else { continue };
         let mut bytes = Vec::new();
         File::open(dir.join(&file_name))?.take(READ_BYTES_MAX).read_to_end(&mut bytes)?;
-        // The headers of all decide which form the log; the contents are few and small.
+        total += length(&bytes);
+        // The headers of all decide which form the log.
         files.insert(number, bytes);
-        if files.len() > SEGMENTS_MAX {
-            return Err(io::Error::other(format!("more than {SEGMENTS_MAX} segments")));
+        if files.len() > SEGMENTS_MAX || total > LOG_BYTES_MAX {
+            let bound = format!(
+                "more than {SEGMENTS_MAX} segments or {LOG_BYTES_MAX} bytes; move the directory away"
+            );
+            return Err(io::Error::other(bound));
         }
     }
     Ok(chain(&files))
@@ -233,8 +245,11 @@ impl Scan {
                 Decoded::End => return,
                 Decoded::Torn => {
                     self.is_whole = false;
-                    self.torn =
-                        Some(TornTail { segment: name(number), offset: self.good_bytes, bytes: length(rest) });
+                    self.torn = Some(TornTail {
+                        segment: name(number),
+                        offset: self.good_bytes,
+                        bytes: length(rest),
+                    });
                     return;
                 }
                 Decoded::Damaged(what) => return self.end_damaged(self.good_bytes, what),

@@ -107,8 +107,12 @@ impl Comparison {
             Self::Exact => a == b,
             Self::Words => a.split_whitespace().eq(b.split_whitespace()),
             Self::Number => by(number(a).zip(number(b)).map(|(a, b)| a == b)),
-            Self::CpuList => by(CpuSet::parse_list(a).ok().zip(CpuSet::parse_list(b).ok()).map(|(a, b)| a == b)),
-            Self::CpuMask => by(CpuSet::parse_mask(a).ok().zip(CpuSet::parse_mask(b).ok()).map(|(a, b)| a == b)),
+            Self::CpuList => {
+                by(CpuSet::parse_list(a).ok().zip(CpuSet::parse_list(b).ok()).map(|(a, b)| a == b))
+            }
+            Self::CpuMask => {
+                by(CpuSet::parse_mask(a).ok().zip(CpuSet::parse_mask(b).ok()).map(|(a, b)| a == b))
+            }
             Self::Choice => chosen(a) == chosen(b),
         }
     }

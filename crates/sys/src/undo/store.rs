@@ -44,8 +44,13 @@ pub(super) fn write_whole(faults: &Faults, dir: &Path, name: &str, bytes: &[u8])
         move |e: io::Error| HostError::io(doing, &path, e)
     };
     faults.space("create", &path).map_err(io("create"))?;
-    let options =
-        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new).map_err(io("create"));
+    let options = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&new)
+        .map_err(io("create"));
     let mut file = options?;
     faults.write(&path, bytes, |bytes| file.write_all(bytes)).map_err(io("write"))?;
     faults.step("fsync", &path).and_then(|()| file.sync_all()).map_err(io("fsync"))?;
@@ -54,14 +59,14 @@ pub(super) fn write_whole(faults: &Faults, dir: &Path, name: &str, bytes: &[u8])
 }
 
 impl Store {
-    pub(super) fn open(log: &Path) -> Result<Self, HostError> {
+    pub(super) fn open(log: &Path) -> Self {
         let dir = log.join("contents");
         let mut bytes = 0u64;
         // Not there yet, or not readable: then no content is found either, which is said where one is asked for.
         for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
             bytes = bytes.saturating_add(entry.metadata().map_or(0, |m| m.len()));
         }
-        Ok(Self { dir, bytes })
+        Self { dir, bytes }
     }
 
     /// Keeps the content of `state`, if it has one. It is durable when this returns.

@@ -21,6 +21,11 @@ pub trait Target: fmt::Debug {
         Ok(spec.name.clone())
     }
 
+    /// Removes what an interrupted `write` may have left.
+    fn clear(&self, _writer: &Writer, _spec: &TargetSpec) -> Result<(), HostError> {
+        Ok(())
+    }
+
     /// Removes what an interrupted `write` may have left, and makes the present state durable.
     fn settle(&self, _writer: &Writer, _spec: &TargetSpec) -> Result<(), HostError> {
         Ok(())
@@ -57,8 +62,12 @@ impl Target for ValueFiles {
         Ok(writer.find(&spec.name, true)?.real)
     }
 
-    fn settle(&self, writer: &Writer, spec: &TargetSpec) -> Result<(), HostError> {
+    fn clear(&self, writer: &Writer, spec: &TargetSpec) -> Result<(), HostError> {
         writer.clear(&spec.name, true)
+    }
+
+    fn settle(&self, writer: &Writer, spec: &TargetSpec) -> Result<(), HostError> {
+        self.clear(writer, spec)
     }
 }
 
@@ -81,6 +90,10 @@ impl Target for Files {
 
     fn identity(&self, writer: &Writer, spec: &TargetSpec) -> Result<String, HostError> {
         Ok(writer.find(&spec.name, false)?.real)
+    }
+
+    fn clear(&self, writer: &Writer, spec: &TargetSpec) -> Result<(), HostError> {
+        writer.clear(&spec.name, false)
     }
 
     fn settle(&self, writer: &Writer, spec: &TargetSpec) -> Result<(), HostError> {

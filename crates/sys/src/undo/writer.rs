@@ -22,7 +22,7 @@ use std::{
 /// all that hold tunables: sysfs, proc, debugfs, tracefs, cgroup 1 and 2, configfs, resctrl.
 const KERNEL_FILE_SYSTEMS: [u32; 8] =
     [0x6265_6572, 0x9fa0, 0x6462_6720, 0x7472_6163, 0x0027_e0eb, 0x6367_7270, 0x6265_6570, 0x0765_5821];
-/// Bytes of extended attributes that are kept of a file; the kernel's own bound of one value or list.
+/// Bytes of one extended attribute, or of the list of their names; the kernel's own bound.
 const XATTR_BYTES_MAX: usize = 64 << 10;
 
 /// Writes to a host, all of it below one root.

@@ -20,7 +20,10 @@ fn an_edit_by_others_is_shown_with_three_states_and_kept() {
     assert_eq!(bytes(&conflict.old), "old text\n");
     assert_eq!(bytes(&conflict.ours), "new text, longer\n");
     assert_eq!(bytes(&conflict.present), "theirs");
-    assert_eq!((report.restored.len(), &report.directories_left[..]), (6, &["/etc/a/b".into(), "/etc/a".into()][..]));
+    assert_eq!(
+        (report.restored.len(), &report.directories_left[..]),
+        (6, &["/etc/a/b".into(), "/etc/a".into()][..])
+    );
     assert_eq!(fs::read_to_string(host.root.join("etc/existing")).unwrap(), "theirs");
     // Put back by hand, the step is as before.
     host.put("etc/existing", "old text\n", 0o640);
@@ -46,7 +49,8 @@ fn contradictory_plans_are_refused() {
     let host = Host::new();
     let plan = host.plan();
     let mut log = host.open(Faults::none()).unwrap();
-    let mut twice = host.step("other", TargetSpec::value("/sys/devices/x/value", Comparison::Exact), State::Absent);
+    let mut twice =
+        host.step("other", TargetSpec::value("/sys/devices/x/value", Comparison::Exact), State::Absent);
     twice.new = State::Value("1".to_owned());
     let error = log.apply("p", &[plan[0].clone(), twice], OnFailure::RollBack).unwrap_err();
     assert!(matches!(error, UndoError::Twice { what: "target", .. }), "one file by two paths: {error}");

@@ -104,7 +104,8 @@ fn intention_and_content_are_durable_before_the_host_is_touched() {
     assert_eq!(contents.iter().filter(|op| op.starts_with("fsync the directory")).count(), 2);
     assert_eq!(contents.iter().filter(|op| op.starts_with("rename")).count(), 2);
     // Done is recorded only behind the host's own fsync of file and directory.
-    let on_host: Vec<_> = trace.iter().filter(|op| op.ends_with(" /etc/existing")).map(|op| &op[..6]).collect();
+    let on_host: Vec<_> =
+        trace.iter().filter(|op| op.ends_with(" /etc/existing")).map(|op| &op[..6]).collect();
     assert_eq!(on_host, ["create", "write ", "set ow", "fsync ", "rename", "fsync "]);
     let last_host = trace.iter().rposition(|op| op.ends_with(" /etc/existing")).unwrap();
     assert!(trace[last_host + 1].contains("contents") || trace[last_host + 1].contains("segment-"));

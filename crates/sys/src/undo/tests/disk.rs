@@ -89,7 +89,11 @@ fn a_disk_that_is_really_full() {
     std::fs::create_dir(&host.log).unwrap();
     let Some(_mounted) = Mounted::new(&host.log, c"size=32k") else { return };
     let (start, mut plan) = (host.tree(true), host.plan());
-    plan.push(host.step("large", TargetSpec::file("/etc/large"), super::host::file(&"x".repeat(20_000), 0o644)));
+    plan.push(host.step(
+        "large",
+        TargetSpec::file("/etc/large"),
+        super::host::file(&"x".repeat(20_000), 0o644),
+    ));
     let mut log = host.open(Faults::none()).unwrap();
     let error = log.apply("p", &plan, OnFailure::RollBack).unwrap_err();
     assert!(error.to_string().contains("free space and try again"), "{error}");

@@ -29,7 +29,7 @@ pub(crate) fn me() -> (u32, u32) {
 pub(crate) fn file(text: &str, mode: u32) -> State {
     let (uid, gid) = me();
     let bytes = text.as_bytes().to_vec();
-    State::File(FileState { bytes, mode, uid, gid, mtime: None, xattrs: Default::default() })
+    State::File(FileState { bytes, mode, uid, gid, mtime: None, xattrs: std::collections::BTreeMap::new() })
 }
 
 impl Host {
@@ -94,6 +94,14 @@ impl Host {
             self.step("unlink", TargetSpec::file("/etc/link"), file("no link any more", 0o644)),
             self.step("link", TargetSpec::file("/etc/plain"), link),
         ]
+    }
+
+    /// The bytes of all segments of the log.
+    pub(crate) fn records(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        let files = fs::read_dir(&self.log).unwrap().map(|e| e.unwrap().path()).filter(|p| p.is_file());
+        let mut all: Vec<_> = files.map(|path| (path.clone(), fs::read(path).unwrap())).collect();
+        all.sort();
+        all
     }
 
     /// Everything in the tree, in words. Times of change are told for files and links where `with_times` says so, never
