@@ -1,7 +1,7 @@
 //! The log itself: opening, recovering, appending.
 
 use super::{
-    Damage, Event, HostError, Record, State, Target, TargetSpec, TornTail, UndoError, Writer,
+    Damage, Event, Faults, HostError, Record, State, Target, TargetSpec, TornTail, UndoError, Writer,
     history::History,
     lock, record,
     record::LoggedState,
@@ -58,6 +58,7 @@ impl UndoLog {
             store::sync_directory(&writer.faults, above)?;
         }
         let mut scan = scan(dir)?;
+        settle(dir, &scan, &writer.faults)?;
         let history = History::of(std::mem::take(&mut scan.records));
         let boot = match writer.read_value("/proc/sys/kernel/random/boot_id") {
             Ok(State::Value(text)) => text.trim().to_owned(),
@@ -221,6 +222,24 @@ impl UndoLog {
         self.segment = Some(file.map_err(|e| HostError::io("open", &path.display().to_string(), e))?);
         Ok(())
     }
+}
+
+/// Makes durable what was read. A process killed between write and fsync leaves records that so far are in memory only,
+/// and what is done on their strength must not outlive them.
+fn settle(dir: &Path, scan: &Scan, faults: &Faults) -> Result<(), HostError> {
+    if scan.segment != 0 {
+        let path = dir.join(segment::name(scan.segment));
+        let shown = path.display().to_string();
+        faults
+            .step("fsync", &shown)
+            .and_then(|()| File::open(&path)?.sync_all())
+            .map_err(|e| HostError::io("fsync", &shown, e))?;
+    }
+    let contents = dir.join("contents");
+    if contents.is_dir() {
+        store::sync_directory(faults, &contents)?;
+    }
+    store::sync_directory(faults, dir)
 }
 
 fn scan(dir: &Path) -> Result<Scan, HostError> {
