@@ -17,7 +17,7 @@
 //! ```text
 //! /var/lib/lowlat/undo
 //!   lock                 held by flock(2) while a process has the log; says which one
-//!   segment-00000001     records; see the sources of `segment` and `record` for the bytes
+//!   segment-00000001     records; their bytes are shown below
 //!   contents/9f86d0...   contents of files before and after, named by their SHA-256
 //! ```
 //!
@@ -33,6 +33,8 @@
 //! Restored are bytes, owner, group, mode, modification time, absence, a link's target, owner and time, and those
 //! extended attributes that may be read and set. Not restored are inode numbers, times of access and of status, and
 //! times of directories. Files with several hard links are refused, since their names could not be joined again.
+#![doc = ""]
+#![doc = include_str!("format.md")]
 
 mod apply;
 mod error;

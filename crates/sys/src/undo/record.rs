@@ -1,24 +1,5 @@
 //! One record of the log: its bytes, and what it says.
-//!
-//! ```text
-//! offset
-//!      0  +---------------------------+
-//!         | length of the payload     |  u32
-//!      4  +---------------------------+
-//!         | sequence number           |  u64, one more than that of the record before
-//!     12  +---------------------------+
-//!         | CRC-32 of the payload     |  u32
-//!     16  +---------------------------+
-//!         | CRC-32 of bytes 0 to 15   |  u32
-//!     20  +---------------------------+
-//!         | payload: JSON of a Record |  length bytes
-//!         +---------------------------+
-//! ```
-//!
-//! Numbers are little-endian; the CRC is that of IEEE 802.3. The head has a checksum of its own, so that a length is
-//! known to be right before it is used: a record that ends behind the end of the file with a good head was cut off,
-//! and one with a bad head was damaged. The payload is JSON so that old values can be read with common tools when
-//! lowlat is not at hand.
+//! The bytes: format.md.
 
 use super::{Comparison, FileState, FileTime, State, hash};
 use serde::{Deserialize, Serialize};

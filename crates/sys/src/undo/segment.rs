@@ -1,27 +1,5 @@
 //! The files that hold the records, and which of them form the log.
-//!
-//! ```text
-//! segment-00000001                                segment-00000002
-//! offset                                          (32 bytes as on the left)
-//!      0  +-----------------------------------+
-//!         | "LLUNDO", version, flags          |  6 bytes, u8 = 1, u8: 1 = damage before, 2 = damage accepted
-//!      8  +-----------------------------------+
-//!         | segment that this one continues   |  u32, 0 for the first
-//!     12  +-----------------------------------+
-//!         | trusted bytes of that segment     |  u64
-//!     20  +-----------------------------------+
-//!         | sequence number of the first      |  u64
-//!         | record here                       |
-//!     28  +-----------------------------------+
-//!         | CRC-32 of bytes 0 to 27           |  u32
-//!     32  +-----------------------------------+
-//!         | records, one behind the other     |
-//!         +-----------------------------------+
-//! ```
-//!
-//! Segments are only appended to. After a crash the rest of a torn record stays where it is, and a new segment says
-//! up to where the old one counts: nothing is ever cut off or written over, so the evidence is kept. The same way a
-//! damaged place is left behind, with a flag that keeps it from being forgotten.
+//! Their bytes: format.md.
 
 use super::record::{self, Decoded, Record, u32_at, u64_at};
 use std::{
