@@ -12,5 +12,6 @@ pub mod task_stat;
 #[cfg(test)]
 mod testing;
 pub mod tracefs;
+pub mod undo;
 
 pub use root::{PolledFile, Root, RootError};

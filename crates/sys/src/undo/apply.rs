@@ -1,0 +1,260 @@
+//! Applying the steps of a plan.
+
+use super::{Comparison, Conflict, Event, HostError, Progress, State, TargetSpec, UndoError, UndoLog};
+
+/// One change of a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// Its id, unique within the plan.
+    pub id: String,
+    /// What it changes.
+    pub target: TargetSpec,
+    /// What the plan found there.
+    pub old: State,
+    /// What shall be there.
+    pub new: State,
+}
+
+/// What to do when a step fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnFailure {
+    /// Take back what this call has done: all or nothing.
+    #[default]
+    RollBack,
+    /// Go on with the other steps, and tell at the end.
+    Continue,
+}
+
+/// What applying has done.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ApplyReport {
+    /// Steps that this call has done.
+    pub done: Vec<String>,
+    /// Steps that had nothing to change.
+    pub unchanged: Vec<String>,
+    /// Steps that failed, and why; with [`OnFailure::Continue`] only.
+    pub failed: Vec<(String, String)>,
+}
+
+/// Where the present state stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    New,
+    Old,
+}
+
+impl UndoLog {
+    /// Applies the steps of `plan` in order; or, after a crash, finishes them. Nothing is touched before every step
+    /// is looked at: when one target is neither what the plan found nor what it wants, all of it is refused.
+    ///
+    /// For each step: the old content is kept, the intention recorded, both durable; then the host is changed, read
+    /// back, and that recorded. A step whose target already is as wanted changes nothing and records nothing.
+    pub fn apply(
+        &mut self,
+        plan: &str,
+        steps: &[Step],
+        on_failure: OnFailure,
+    ) -> Result<ApplyReport, UndoError> {
+        if let Some(damage) = self.damage() {
+            return Err(UndoError::Damaged(damage.clone()));
+        }
+        if let Some(other) = self.history.other_unfinished(plan) {
+            return Err(UndoError::Unfinished { plan: other.to_owned() });
+        }
+        self.refuse_contradictions(plan, steps)?;
+        let standings = self.look_at_all(plan, steps)?;
+        for step in steps.iter().filter(|step| self.history.entry(plan, &step.id).is_some()) {
+            // A rollback that was interrupted may have left its new file beside a target that is still as wanted.
+            self.target(&step.target)?.clear(&self.writer, &step.target)?;
+        }
+        let is_open = self.history.is_open(plan);
+        let has_work = steps
+            .iter()
+            .zip(&standings)
+            .any(|(step, standing)| *standing == Standing::Old || self.is_intended(plan, step));
+        let mut report = ApplyReport::default();
+        if !is_open && !has_work {
+            report.unchanged = steps.iter().map(|step| step.id.clone()).collect();
+            return Ok(report);
+        }
+        if !is_open {
+            self.append(plan, Event::Begin)?;
+        }
+        for (step, standing) in steps.iter().zip(standings) {
+            if standing == Standing::New && !self.is_intended(plan, step) {
+                report.unchanged.push(step.id.clone());
+                continue;
+            }
+            match self.apply_step(plan, step, standing) {
+                Ok(()) => report.done.push(step.id.clone()),
+                Err(error) if on_failure == OnFailure::Continue => {
+                    report.failed.push((step.id.clone(), error.to_string()));
+                }
+                Err(error) => return Err(self.take_back_all(plan, step, &error, &report.done)),
+            }
+        }
+        self.append(plan, Event::End)?;
+        Ok(report)
+    }
+
+    fn is_intended(&self, plan: &str, step: &Step) -> bool {
+        self.history.entry(plan, &step.id).is_some_and(|e| e.progress == Progress::Intended)
+    }
+
+    fn refuse_contradictions(&self, plan: &str, steps: &[Step]) -> Result<(), UndoError> {
+        let mut ids = std::collections::BTreeMap::new();
+        let mut targets = std::collections::BTreeMap::new();
+        for step in steps {
+            let twice = |first: &str, what| UndoError::Twice {
+                first: first.to_owned(),
+                second: step.id.clone(),
+                what,
+            };
+            if let Some(first) = ids.insert(&step.id, &step.id) {
+                return Err(twice(first, "id"));
+            }
+            // Two paths may lead to one file; what a target calls the same is what counts.
+            let place = self.target(&step.target)?.identity(&self.writer, &step.target)?;
+            if let Some(first) = targets.insert((step.target.kind.as_str(), place), &step.id) {
+                return Err(twice(first, "target"));
+            }
+            let Some(entry) = self.history.entry(plan, &step.id) else { continue };
+            let new = self.restore(&entry.new)?;
+            if entry.target != step.target || !step.target.comparison.same(&new, &step.new) {
+                return Err(UndoError::PlanDiffers { plan: plan.to_owned(), step: step.id.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    fn look_at_all(&self, plan: &str, steps: &[Step]) -> Result<Vec<Standing>, UndoError> {
+        let mut standings = Vec::new();
+        let mut conflicts = Vec::new();
+        for step in steps {
+            let present = self.read(&step.target)?;
+            match standing(step, &present) {
+                Some(standing) => standings.push(standing),
+                None => conflicts.push(Conflict {
+                    plan: plan.to_owned(),
+                    step: step.id.clone(),
+                    name: step.target.name.clone(),
+                    old: step.old.clone(),
+                    ours: step.new.clone(),
+                    present,
+                    is_after_reboot: false,
+                }),
+            }
+        }
+        if conflicts.is_empty() { Ok(standings) } else { Err(UndoError::Conflicts(conflicts)) }
+    }
+
+    fn apply_step(&mut self, plan: &str, step: &Step, standing: Standing) -> Result<(), UndoError> {
+        if standing == Standing::Old {
+            // Once more: other steps came before, and somebody may have been here since all were looked at.
+            let present = self.read(&step.target)?;
+            if standing_is_lost(step, &present) {
+                let what = format!("{} has just become {present}", step.target.name);
+                return Err(HostError::io("apply", &step.target.name, std::io::Error::other(what)).into());
+            }
+            if !self.is_intended(plan, step) {
+                self.intend(plan, step, &present)?;
+            }
+            let mut new = step.new.clone();
+            if let (State::File(new), State::File(old)) = (&mut new, &present)
+                && new.xattrs.is_empty()
+            {
+                new.xattrs.clone_from(&old.xattrs);
+            }
+            let written = self.target(&step.target)?.write(&self.writer, &step.target, &new);
+            if let Err(error) = written {
+                return Err(self.take_back(plan, step, &present, error.into()));
+            }
+            return self.confirm(plan, step).map_err(|error| self.take_back(plan, step, &present, error));
+        }
+        // A crash came between the change and its record.
+        self.target(&step.target)?.settle(&self.writer, &step.target)?;
+        self.confirm(plan, step)
+    }
+
+    fn intend(&mut self, plan: &str, step: &Step, present: &State) -> Result<(), UndoError> {
+        let (old, new) = (self.keep(present)?, self.keep(&step.new)?);
+        let earlier = self.history.entry(plan, &step.id);
+        let (again, mut directories) =
+            earlier.map_or((false, Vec::new()), |entry| (true, entry.directories.clone()));
+        if *present == State::Absent {
+            let missing = self.target(&step.target)?.missing_directories(&self.writer, &step.target)?;
+            directories.extend(missing.into_iter().filter(|d| !directories.contains(d)).collect::<Vec<_>>());
+        }
+        let (id, target) = (step.id.clone(), step.target.clone());
+        self.append(plan, Event::Intend { step: id, target, old, new, directories, again })
+    }
+
+    /// Reads back, and records that the step is done.
+    fn confirm(&mut self, plan: &str, step: &Step) -> Result<(), UndoError> {
+        let present = self.read(&step.target)?;
+        if !step.target.comparison.same(&present, &step.new) {
+            let what = format!("wrote {}, read back {present}", step.new);
+            return Err(HostError::io("set", &step.target.name, std::io::Error::other(what)).into());
+        }
+        let read_back = self.keep(&present)?;
+        self.append(plan, Event::Done { step: step.id.clone(), read_back })
+    }
+
+    /// After a failed step: puts the old state back at once, and records what is there then. Gives the error back.
+    fn take_back(&mut self, plan: &str, step: &Step, old: &State, error: UndoError) -> UndoError {
+        let reason = error.to_string();
+        let directories = self.history.entry(plan, &step.id).map(|e| e.directories.clone());
+        let present = self.put_back(&step.target, old, &directories.unwrap_or_default());
+        // When not even this can be read or recorded, the step stays intended: the rollback looks again.
+        if let Ok(present) = present {
+            let is_old = step.target.comparison.same(&present, old);
+            let present = if is_old { Ok(None) } else { self.keep(&present).map(Some) };
+            if let Ok(present) = present {
+                let _ = self.append(plan, Event::Failed { step: step.id.clone(), reason, present });
+            }
+        }
+        error
+    }
+
+    /// Restores `old` unless it is there, and removes leftovers. Returns what is there in the end.
+    pub(super) fn put_back(
+        &self,
+        spec: &TargetSpec,
+        old: &State,
+        directories: &[String],
+    ) -> Result<State, HostError> {
+        let target = self.target(spec)?;
+        if !spec.comparison.same(&target.read(&self.writer, spec)?, old) {
+            target.write(&self.writer, spec, old)?;
+        }
+        target.settle(&self.writer, spec)?;
+        self.writer.remove_directories(directories)?;
+        target.read(&self.writer, spec)
+    }
+
+    fn take_back_all(&mut self, plan: &str, step: &Step, error: &UndoError, done: &[String]) -> UndoError {
+        let reason = error.to_string();
+        let mut report = self.undo_where(|e| e.plan == plan && (done.contains(&e.step) || e.step == step.id));
+        if report.left.is_empty()
+            && let Err(error) = self.append(plan, Event::End)
+        {
+            report.not_recorded = Some(error.to_string());
+        }
+        UndoError::Step { step: step.id.clone(), reason, rolled_back: Box::new(report) }
+    }
+}
+
+fn standing(step: &Step, present: &State) -> Option<Standing> {
+    let same = |a: &State| Comparison::same(step.target.comparison, a, present);
+    if same(&step.new) {
+        Some(Standing::New)
+    } else if same(&step.old) {
+        Some(Standing::Old)
+    } else {
+        None
+    }
+}
+
+fn standing_is_lost(step: &Step, present: &State) -> bool {
+    standing(step, present) != Some(Standing::Old)
+}

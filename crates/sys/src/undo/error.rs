@@ -1,0 +1,201 @@
+//! Why a change cannot be made, or cannot be undone. Every text names the path and the next step.
+
+use super::{Conflict, Damage, RollbackReport};
+use std::io;
+use thiserror::Error;
+
+/// Why one access to the host or to the log failed.
+#[derive(Debug, Error)]
+pub enum HostError {
+    /// The system refused an operation.
+    #[error("{path}: cannot {doing}: {source}{}", advice(.source))]
+    Io {
+        /// What was attempted: "rename", "fsync".
+        doing: &'static str,
+        /// On which file, as the host names it.
+        path: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A path that is not absolute, or contains `.`, `..` or an empty name, or a NUL.
+    #[error("{path:?} is no path of a host; expected an absolute path without \".\", \"..\" and empty names")]
+    Path {
+        /// The path.
+        path: String,
+    },
+    /// A symbolic link leads above the root.
+    #[error("{path}: the link at {link} leads out of the root; lowlat does not follow it, correct the link")]
+    Outside {
+        /// The path asked for.
+        path: String,
+        /// The link, as the host names it.
+        link: String,
+    },
+    /// Links that lead in a circle, or a path too deep.
+    #[error("{path}: more than 40 links or 256 directories on the way; correct the links")]
+    Links {
+        /// The path asked for.
+        path: String,
+    },
+    /// The place holds something that is not replaced: a directory, a device, a pipe.
+    #[error("{path} is {found}, expected {expected}; move it away, or leave this step out")]
+    Kind {
+        /// The path.
+        path: String,
+        /// What is there.
+        found: &'static str,
+        /// What would be right.
+        expected: &'static str,
+    },
+    /// More bytes than the log keeps.
+    #[error("{path}: {bytes} bytes or more, and the undo log keeps {bytes_max} at most; leave this step out")]
+    TooLarge {
+        /// What is too large: a file, or the log's store as a whole.
+        path: String,
+        /// Its size.
+        bytes: u64,
+        /// The bound.
+        bytes_max: u64,
+    },
+    /// A value that is no text.
+    #[error("{path}: found {raw:?}, expected text in UTF-8; leave this step out")]
+    NotText {
+        /// The file.
+        path: String,
+        /// What was read, with replacement characters.
+        raw: String,
+    },
+    /// A kept content does not have the hash it is named by.
+    #[error(
+        "{path}: the kept content is damaged (its SHA-256 differs from its name); restore it from a backup"
+    )]
+    Content {
+        /// The file in the store.
+        path: String,
+    },
+    /// A target that this build does not know, named by the log.
+    #[error(
+        "the undo log names a target of kind {kind:?}, which this version does not know; use the version that wrote it"
+    )]
+    UnknownKind {
+        /// The kind.
+        kind: String,
+    },
+    /// The state asked for is none that the target can have.
+    #[error("{path}: a {kind} cannot become {wanted}; this plan is wrong, make a new one")]
+    State {
+        /// The target's name.
+        path: String,
+        /// The target's kind.
+        kind: &'static str,
+        /// What was wanted.
+        wanted: String,
+    },
+    /// The writer would write to the live host unasked.
+    #[error("{path} is the root of the running host; use Writer::live, which says so")]
+    Live {
+        /// The path given.
+        path: String,
+    },
+}
+
+impl HostError {
+    pub(super) fn io(doing: &'static str, path: &str, source: impl Into<io::Error>) -> Self {
+        Self::Io { doing, path: path.to_owned(), source: source.into() }
+    }
+}
+
+fn advice(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "; free space and try again",
+        io::ErrorKind::ReadOnlyFilesystem => "; remount it writable, or leave this step out",
+        io::ErrorKind::PermissionDenied => "; run as root",
+        _ => "",
+    }
+}
+
+/// Why the undo log refused, or a plan failed.
+#[derive(Debug, Error)]
+pub enum UndoError {
+    /// An access failed before anything was changed.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// Another process has the log.
+    #[error("{path} is in use by {holder}; wait until it ends, or end it")]
+    Locked {
+        /// The lock file.
+        path: String,
+        /// Process number and name, as the holder wrote it.
+        holder: String,
+    },
+    /// The log was written by a later version, or is none.
+    #[error(
+        "{path}: found {found}, expected a segment of an undo log, version 1; use the version that wrote it"
+    )]
+    Format {
+        /// The segment.
+        path: String,
+        /// What was found.
+        found: String,
+    },
+    /// Records that were once durable cannot be read.
+    #[error("{0}; roll back what is known, then accept the damage, before anything new is applied")]
+    Damaged(Damage),
+    /// An append failed earlier, and what it left could not be taken back.
+    #[error("{path}: an earlier append failed and its rest could not be removed; open the log again")]
+    Poisoned {
+        /// The segment.
+        path: String,
+    },
+    /// A plan began and did not end.
+    #[error("plan {plan} is not finished; apply it again to finish it, or roll it back")]
+    Unfinished {
+        /// That plan.
+        plan: String,
+    },
+    /// The same plan was begun with other steps.
+    #[error(
+        "step {step} of plan {plan} differs from the one in the undo log; a changed plan needs an id of its own"
+    )]
+    PlanDiffers {
+        /// The plan.
+        plan: String,
+        /// The step.
+        step: String,
+    },
+    /// Two steps have one id, or change one thing.
+    #[error(
+        "steps {first} and {second} of the plan have the same {what}; this plan is wrong, make a new one"
+    )]
+    Twice {
+        /// The earlier step.
+        first: String,
+        /// The later one.
+        second: String,
+        /// What they share.
+        what: &'static str,
+    },
+    /// No plan of this id is in the log.
+    #[error("the undo log knows no plan {plan}; the status lists the plans it knows")]
+    UnknownPlan {
+        /// The id asked for.
+        plan: String,
+    },
+    /// The host is not as the plan found it. Nothing was changed.
+    #[error("the host has changed since the plan was made, nothing was changed now:\n{}\nmake a new plan", lines(.0))]
+    Conflicts(Vec<Conflict>),
+    /// A step failed; what the plan had done was taken back as the report says.
+    #[error("step {step} failed: {reason}; {rolled_back}")]
+    Step {
+        /// The step.
+        step: String,
+        /// Why.
+        reason: String,
+        /// What became of the steps before it.
+        rolled_back: Box<RollbackReport>,
+    },
+}
+
+fn lines(conflicts: &[Conflict]) -> String {
+    conflicts.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}

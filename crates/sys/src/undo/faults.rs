@@ -1,0 +1,128 @@
+//! Crashes and failing system calls at chosen points, so that tests can visit each of them.
+
+use std::{
+    io,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+/// What happens at the chosen operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Plan {
+    /// Nothing ever fails.
+    None,
+    /// From this operation on, everything fails: the process is as good as dead. A write gets half of its bytes out.
+    CrashAt(u64),
+    /// This one operation fails with this error.
+    ErrorAt(u64, i32),
+    /// From this operation on, everything that needs space fails with ENOSPC; removing still works.
+    FullFrom(u64),
+}
+
+/// Counts every operation that changes the host or the log, and lets a chosen one fail. Outside of tests it is
+/// [`Faults::none`], which costs an addition per operation.
+#[derive(Debug, Clone)]
+pub struct Faults {
+    plan: Plan,
+    count: Arc<AtomicU64>,
+    /// What was done, when asked for.
+    trace: Option<Arc<Mutex<Vec<String>>>>,
+}
+
+/// Text of the error that stands for a process that is no more.
+const CRASH: &str = "crash injected by a test";
+
+impl Faults {
+    /// No faults.
+    pub fn none() -> Self {
+        Self { plan: Plan::None, count: Arc::default(), trace: None }
+    }
+
+    /// The process dies at operation `at`, counted from 0: it and all later ones fail and change nothing, except that
+    /// half the bytes of a write get out.
+    pub fn crash_at(at: u64) -> Self {
+        Self { plan: Plan::CrashAt(at), ..Self::none() }
+    }
+
+    /// Operation `at` fails with the error number `errno`; the others work.
+    pub fn error_at(at: u64, errno: i32) -> Self {
+        Self { plan: Plan::ErrorAt(at, errno), ..Self::none() }
+    }
+
+    /// The disk is full from operation `at` on, and stays so.
+    pub fn full_from(at: u64) -> Self {
+        Self { plan: Plan::FullFrom(at), ..Self::none() }
+    }
+
+    /// No faults, but [`Faults::trace`] tells the operations in order.
+    pub fn traced() -> Self {
+        Self { trace: Some(Arc::default()), ..Self::none() }
+    }
+
+    /// Operations so far.
+    pub fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// The operations so far as "what path", when made by [`Faults::traced`].
+    pub fn trace(&self) -> Vec<String> {
+        let lines = self.trace.as_ref().map(|t| t.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        lines.unwrap_or_default()
+    }
+
+    /// Before an operation that needs no space on a disk.
+    pub(super) fn step(&self, what: &str, path: &str) -> io::Result<()> {
+        let at = self.next(what, path);
+        match self.plan {
+            Plan::CrashAt(crash) if at >= crash => Err(io::Error::other(CRASH)),
+            Plan::ErrorAt(error, errno) if at == error => Err(io::Error::from_raw_os_error(errno)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Before an operation that takes space on a disk.
+    pub(super) fn space(&self, what: &str, path: &str) -> io::Result<()> {
+        let at = self.count();
+        self.step(what, path)?;
+        match self.plan {
+            Plan::FullFrom(full) if at >= full => {
+                Err(io::Error::from_raw_os_error(rustix::io::Errno::NOSPC.raw_os_error()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes `bytes` with `write`, or the half of them that a crash or a full disk lets through.
+    pub(super) fn write(
+        &self,
+        path: &str,
+        bytes: &[u8],
+        write: impl FnOnce(&[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let at = self.count();
+        let fault = self.space("write", path);
+        let torn = match self.plan {
+            Plan::CrashAt(fault) => at == fault,
+            Plan::FullFrom(full) => at >= full,
+            _ => false,
+        };
+        match fault {
+            Ok(()) => write(bytes),
+            Err(error) => {
+                if torn {
+                    write(bytes.get(..bytes.len() / 2).unwrap_or_default())?;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn next(&self, what: &str, path: &str) -> u64 {
+        if let Some(trace) = &self.trace {
+            trace.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{what} {path}"));
+        }
+        self.count.fetch_add(1, Ordering::Relaxed)
+    }
+}

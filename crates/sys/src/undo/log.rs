@@ -1,0 +1,247 @@
+//! The log itself: opening, recovering, appending.
+
+use super::{
+    Damage, Event, Faults, HostError, Record, State, Target, TargetSpec, TornTail, UndoError, Writer,
+    history::History,
+    lock, record,
+    record::LoggedState,
+    segment::{self, Before, Header, Scan},
+    store::{self, Store},
+    target::{Files, ValueFiles},
+};
+use std::{
+    fs::{File, OpenOptions},
+    io,
+    os::unix::fs::FileExt,
+    path::{Path, PathBuf},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+/// Where the log of a host is.
+pub const DEFAULT_DIRECTORY: &str = "/var/lib/lowlat/undo";
+
+/// What a log says, without taking it: for status, and for users who may read only.
+#[derive(Debug)]
+pub struct Inspection {
+    /// Plans and steps in force.
+    pub history: History,
+    /// A record cut off by a crash, at the end of the log.
+    pub torn: Option<TornTail>,
+    /// From where on the log cannot be trusted.
+    pub damage: Option<Damage>,
+}
+
+/// The record of what lowlat changed on a host, and the way to change it back. One process has it at a time.
+#[derive(Debug)]
+pub struct UndoLog {
+    pub(super) dir: PathBuf,
+    pub(super) writer: Writer,
+    pub(super) history: History,
+    pub(super) store: Store,
+    targets: Vec<Box<dyn Target>>,
+    boot: String,
+    scan: Scan,
+    /// The segment that is appended to; none until the first append.
+    segment: Option<File>,
+    is_poisoned: bool,
+    _lock: lock::Lock,
+}
+
+impl UndoLog {
+    /// Opens the log in `dir`, made when it is not there, for changes through `writer`. Reads up to the last good
+    /// record. A torn record at the end is reported by [`UndoLog::torn`] and otherwise harmless, for no step begins
+    /// before its record is whole; damage is reported by [`UndoLog::damage`] and keeps new plans from being applied.
+    pub fn open(dir: &Path, writer: Writer) -> Result<Self, UndoError> {
+        store::make_private_directory(dir)?;
+        let lock = lock::take(dir)?;
+        if let Some(above) = dir.parent().filter(|above| !above.as_os_str().is_empty()) {
+            store::sync_directory(&writer.faults, above)?;
+        }
+        let mut scan = scan(dir)?;
+        settle(dir, &scan, &writer.faults)?;
+        let history = History::of(std::mem::take(&mut scan.records));
+        let boot = match writer.read_value("/proc/sys/kernel/random/boot_id") {
+            Ok(State::Value(text)) => text.trim().to_owned(),
+            _ => "unknown".to_owned(),
+        };
+        Ok(Self {
+            dir: dir.to_owned(),
+            store: Store::open(dir),
+            writer,
+            history,
+            targets: vec![Box::new(ValueFiles), Box::new(Files)],
+            boot,
+            scan,
+            segment: None,
+            is_poisoned: false,
+            _lock: lock,
+        })
+    }
+
+    /// Reads the log in `dir` without a lock and without changing anything.
+    pub fn inspect(dir: &Path) -> Result<Inspection, UndoError> {
+        let mut scan = scan(dir)?;
+        let history = History::of(std::mem::take(&mut scan.records));
+        Ok(Inspection { history, torn: scan.torn, damage: scan.damage })
+    }
+
+    /// Adds a kind of target.
+    #[must_use]
+    pub fn with_target(mut self, target: Box<dyn Target>) -> Self {
+        self.targets.push(target);
+        self
+    }
+
+    /// Plans and steps in force.
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// The record that a crash cut off at the end of the log, as found when opening.
+    pub fn torn(&self) -> Option<&TornTail> {
+        self.scan.torn.as_ref()
+    }
+
+    /// From where on the log cannot be trusted, as found when opening.
+    pub fn damage(&self) -> Option<&Damage> {
+        self.scan.damage.as_ref()
+    }
+
+    /// Takes note that the damage is known: new plans may be applied again. Steps recorded behind the damage stay
+    /// unknown; roll back what is known before, and look at the host.
+    pub fn accept_damage(&mut self) -> Result<(), UndoError> {
+        if self.scan.damage.is_some() {
+            self.start_segment(Before::Accepted)?;
+            self.scan.damage = None;
+        }
+        Ok(())
+    }
+
+    /// The running boot's id, as records carry it.
+    pub(super) fn boot(&self) -> &str {
+        &self.boot
+    }
+
+    pub(super) fn target(&self, spec: &TargetSpec) -> Result<&dyn Target, HostError> {
+        let known = self.targets.iter().find(|t| t.kind() == spec.kind);
+        known.map(AsRef::as_ref).ok_or_else(|| HostError::UnknownKind { kind: spec.kind.clone() })
+    }
+
+    pub(super) fn read(&self, spec: &TargetSpec) -> Result<State, HostError> {
+        self.target(spec)?.read(&self.writer, spec)
+    }
+
+    /// What is there now, for the old state of a [`Step`](super::Step).
+    pub fn present(&self, spec: &TargetSpec) -> Result<State, UndoError> {
+        Ok(self.read(spec)?)
+    }
+
+    /// A recorded state with its content.
+    pub fn restore(&self, state: &LoggedState) -> Result<State, HostError> {
+        state.restore(|name| self.store.get(name))
+    }
+
+    /// A state for a record; its content is durable before the record is.
+    pub(super) fn keep(&mut self, state: &State) -> Result<LoggedState, HostError> {
+        self.store.keep(&self.writer.faults, state)?;
+        Ok(LoggedState::of(state))
+    }
+
+    /// Appends one record and makes it durable.
+    pub(super) fn append(&mut self, plan: &str, event: Event) -> Result<(), UndoError> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let record = Record {
+            plan: plan.to_owned(),
+            boot: self.boot.clone(),
+            unix_ms: u64::try_from(now.as_millis()).unwrap_or(u64::MAX),
+            event,
+        };
+        let bytes = record::encode(self.scan.next_sequence, &record).ok_or_else(|| HostError::TooLarge {
+            path: self.dir.display().to_string(),
+            bytes: u64::try_from(record::PAYLOAD_BYTES_MAX).unwrap_or(u64::MAX),
+            bytes_max: u64::try_from(record::PAYLOAD_BYTES_MAX).unwrap_or(u64::MAX),
+        })?;
+        self.append_bytes(&bytes)?;
+        self.scan.next_sequence += 1;
+        self.history.fold(record);
+        Ok(())
+    }
+
+    fn append_bytes(&mut self, bytes: &[u8]) -> Result<(), UndoError> {
+        let path = self.dir.join(segment::name(self.scan.segment)).display().to_string();
+        if self.is_poisoned {
+            return Err(UndoError::Poisoned { path });
+        }
+        let io = |doing, path: &str, e: io::Error| UndoError::from(HostError::io(doing, path, e));
+        let is_usable = self.scan.segment != 0 && self.scan.is_whole && self.scan.damage.is_none();
+        if (!is_usable && self.segment.is_none()) || self.scan.good_bytes >= segment::SEGMENT_BYTES_MAX {
+            let is_damaged = self.scan.damage.is_some();
+            self.start_segment(if is_damaged { Before::Damaged } else { Before::Sound })?;
+        }
+        let path = self.dir.join(segment::name(self.scan.segment)).display().to_string();
+        let file = match self.segment.take() {
+            Some(file) => file,
+            None => OpenOptions::new().write(true).open(&path).map_err(|e| io("open", &path, e))?,
+        };
+        let at = self.scan.good_bytes;
+        let faults = &self.writer.faults;
+        let appended = faults
+            .write(&path, bytes, |bytes| file.write_all_at(bytes, at))
+            .and_then(|()| faults.step("fsync", &path))
+            .and_then(|()| file.sync_data());
+        if let Err(error) = appended {
+            // Not known to be durable, so it must not be there either: the next record takes its number.
+            let cut = faults.step("truncate", &path).and_then(|()| file.set_len(at));
+            self.is_poisoned = cut.and_then(|()| file.sync_data()).is_err();
+            self.segment = Some(file);
+            return Err(io("append to", &path, error));
+        }
+        self.segment = Some(file);
+        self.scan.good_bytes += u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        Ok(())
+    }
+
+    /// Makes the segment that goes on where the log is good.
+    fn start_segment(&mut self, before: Before) -> Result<(), UndoError> {
+        let number = self.scan.highest.checked_add(1).ok_or_else(|| UndoError::Format {
+            path: self.dir.display().to_string(),
+            found: "the last number that a segment can have".to_owned(),
+        })?;
+        let header = Header {
+            before,
+            continues: self.scan.segment,
+            trusted_bytes: self.scan.good_bytes,
+            first_sequence: self.scan.next_sequence,
+        };
+        store::write_whole(&self.writer.faults, &self.dir, &segment::name(number), &header.encode())?;
+        (self.scan.segment, self.scan.highest) = (number, number);
+        self.scan.good_bytes = u64::try_from(segment::HEADER_BYTES).unwrap_or(u64::MAX);
+        self.scan.is_whole = true;
+        let path = self.dir.join(segment::name(number));
+        let file = OpenOptions::new().write(true).open(&path);
+        self.segment = Some(file.map_err(|e| HostError::io("open", &path.display().to_string(), e))?);
+        Ok(())
+    }
+}
+
+/// Makes durable what was read. A process killed between write and fsync leaves records that so far are in memory only,
+/// and what is done on their strength must not outlive them.
+fn settle(dir: &Path, scan: &Scan, faults: &Faults) -> Result<(), HostError> {
+    if scan.segment != 0 {
+        let path = dir.join(segment::name(scan.segment));
+        let shown = path.display().to_string();
+        faults
+            .step("fsync", &shown)
+            .and_then(|()| File::open(&path)?.sync_all())
+            .map_err(|e| HostError::io("fsync", &shown, e))?;
+    }
+    let contents = dir.join("contents");
+    if contents.is_dir() {
+        store::sync_directory(faults, &contents)?;
+    }
+    store::sync_directory(faults, dir)
+}
+
+fn scan(dir: &Path) -> Result<Scan, HostError> {
+    segment::scan(dir).map_err(|e| HostError::io("read", &dir.display().to_string(), e))
+}

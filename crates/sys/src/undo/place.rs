@@ -1,0 +1,200 @@
+//! From a path to a directory that is held open and a name in it, without ever leaving the root.
+
+use super::HostError;
+use rustix::{
+    fs::{self, AtFlags, FileType, Mode, OFlags},
+    io::Errno,
+};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// Links on the way that are followed; the kernel's own bound.
+const LINKS_MAX: usize = 40;
+/// Directories on the way.
+const DEPTH_MAX: usize = 256;
+
+/// Where a path leads. The directory stays open, so that nobody can put another one in its place between the look and
+/// the write.
+#[derive(Debug)]
+pub(super) struct Place {
+    /// The deepest directory on the way that is there.
+    pub(super) dir: OwnedFd,
+    /// Directories below it that are not, outermost first.
+    pub(super) missing: Vec<String>,
+    /// The last name.
+    pub(super) name: String,
+    /// The path without links, as the host names it.
+    pub(super) real: String,
+}
+
+/// A walk through a tree.
+struct Walk<'a> {
+    asked: &'a str,
+    root: BorrowedFd<'a>,
+    /// Directories below the root, opened, by name.
+    stack: Vec<(OwnedFd, String)>,
+    /// Names that are still to be walked, the next one last.
+    pending: Vec<String>,
+    links: usize,
+}
+
+/// Walks `path` below `root`. A link in the last place is followed when `follow_last` says so. Absolute links start
+/// at the root; a link that climbs above the root is refused.
+///
+/// This is done by hand because openat2 with `RESOLVE_IN_ROOT` came with Linux 5.6, and Red Hat's 8 has 4.18.
+pub(super) fn find(root: BorrowedFd<'_>, path: &str, follow_last: bool) -> Result<Place, HostError> {
+    let bad = || HostError::Path { path: path.to_owned() };
+    let relative = path.strip_prefix('/').filter(|_| !path.contains('\0')).ok_or_else(bad)?;
+    if relative.split('/').any(|name| matches!(name, "" | "." | "..")) {
+        return Err(bad());
+    }
+    let pending = relative.rsplit('/').map(str::to_owned).collect();
+    let mut walk = Walk { asked: path, root, stack: Vec::new(), pending, links: 0 };
+    let mut link = String::new();
+    while let Some(name) = walk.pending.pop() {
+        if name.is_empty() || name == "." {
+            continue;
+        }
+        if name == ".." {
+            if walk.stack.pop().is_none() {
+                return Err(HostError::Outside { path: path.to_owned(), link });
+            }
+            continue;
+        }
+        let is_last = walk.pending.is_empty();
+        if is_last && !follow_last {
+            return walk.end(name, Vec::new());
+        }
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let found = match fs::openat(walk.here(), name.as_str(), flags, Mode::empty()) {
+            Ok(found) => found,
+            Err(Errno::NOENT) => return walk.end_in_nothing(name),
+            Err(errno) => return Err(HostError::io("open", &walk.real(&name), errno)),
+        };
+        let stat = fs::fstat(&found).map_err(|e| HostError::io("stat", &walk.real(&name), e))?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Symlink => {
+                link = walk.real(&name);
+                walk.follow(&name, &link)?;
+            }
+            FileType::Directory if !is_last => walk.enter(found, name)?,
+            _ if is_last => return walk.end(name, Vec::new()),
+            _ => return Err(HostError::io("enter", &walk.real(&name), Errno::NOTDIR)),
+        }
+    }
+    Err(HostError::Kind { path: path.to_owned(), found: "a directory", expected: "a file" })
+}
+
+impl Walk<'_> {
+    fn here(&self) -> BorrowedFd<'_> {
+        self.stack.last().map_or(self.root, |(fd, _)| fd.as_fd())
+    }
+
+    fn real(&self, name: &str) -> String {
+        let above = self.stack.iter().map(|(_, name)| name.as_str());
+        above.chain([name]).flat_map(|name| ["/", name]).collect()
+    }
+
+    fn enter(&mut self, dir: OwnedFd, name: String) -> Result<(), HostError> {
+        if self.stack.len() >= DEPTH_MAX {
+            return Err(HostError::Links { path: self.asked.to_owned() });
+        }
+        self.stack.push((dir, name));
+        Ok(())
+    }
+
+    fn follow(&mut self, name: &str, link: &str) -> Result<(), HostError> {
+        self.links += 1;
+        if self.links > LINKS_MAX {
+            return Err(HostError::Links { path: self.asked.to_owned() });
+        }
+        let to = link_text(self.here(), name, link)?;
+        if to.starts_with('/') {
+            self.stack.clear();
+        }
+        self.pending.extend(to.rsplit('/').map(str::to_owned));
+        Ok(())
+    }
+
+    /// The walk stands before a directory or file that is not there.
+    fn end_in_nothing(mut self, name: String) -> Result<Place, HostError> {
+        let mut missing = vec![name];
+        while let Some(name) = self.pending.pop() {
+            match name.as_str() {
+                "" | "." => {}
+                ".." => return Err(HostError::io("enter", &self.real(&missing.join("/")), Errno::NOENT)),
+                _ => missing.push(name),
+            }
+        }
+        if missing.len() > DEPTH_MAX {
+            return Err(HostError::Links { path: self.asked.to_owned() });
+        }
+        let last = missing.pop().unwrap_or_default();
+        self.end(last, missing)
+    }
+
+    fn end(mut self, name: String, missing: Vec<String>) -> Result<Place, HostError> {
+        let below: String =
+            missing.iter().flat_map(|name| [name.as_str(), "/"]).chain([name.as_str()]).collect();
+        let real = self.real(&below);
+        let dir = match self.stack.pop() {
+            Some((dir, _)) => dir,
+            None => self.root.try_clone_to_owned().map_err(|e| HostError::io("open", "/", e))?,
+        };
+        Ok(Place { dir, missing, name, real })
+    }
+}
+
+impl Place {
+    /// Whether what the path names cannot be there, since its directory is not.
+    pub(super) fn has_no_directory(&self) -> bool {
+        !self.missing.is_empty()
+    }
+
+    /// Paths of the directories that are not there, outermost first.
+    pub(super) fn missing_paths(&self) -> Vec<String> {
+        let depth = self.missing.len();
+        let mut at = self.real.as_str();
+        let mut paths: Vec<String> = Vec::new();
+        for _ in 0..depth {
+            at = at.rsplit_once('/').map_or("", |(above, _)| above);
+            paths.push(at.to_owned());
+        }
+        paths.reverse();
+        paths
+    }
+
+    /// What is at the place, links not followed; `None` when nothing is.
+    pub(super) fn stat(&self) -> Result<Option<fs::Stat>, HostError> {
+        if self.has_no_directory() {
+            return Ok(None);
+        }
+        match fs::statat(&self.dir, self.name.as_str(), AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(stat)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(HostError::io("stat", &self.real, errno)),
+        }
+    }
+
+    /// Opens for reading; never follows a link and never waits for a pipe's other end.
+    pub(super) fn open_to_read(&self) -> Result<Option<OwnedFd>, HostError> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        match fs::openat(&self.dir, self.name.as_str(), flags, Mode::empty()) {
+            Ok(file) => Ok(Some(file)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(HostError::io("open", &self.real, errno)),
+        }
+    }
+
+    /// The link's text.
+    pub(super) fn link_text(&self) -> Result<String, HostError> {
+        link_text(self.dir.as_fd(), &self.name, &self.real)
+    }
+}
+
+fn link_text(dir: BorrowedFd<'_>, name: &str, path: &str) -> Result<String, HostError> {
+    let to = fs::readlinkat(dir, name, Vec::new()).map_err(|e| HostError::io("read the link", path, e))?;
+    String::from_utf8(to.into_bytes()).map_err(|error| HostError::NotText {
+        path: path.to_owned(),
+        raw: String::from_utf8_lossy(error.as_bytes()).into_owned(),
+    })
+}

@@ -1,0 +1,191 @@
+//! Replacing what is at a place, so that at any moment the old or the new is there, whole.
+
+use super::{FileState, FileTime, HostError, faults::Faults, hash, place::Place};
+use rustix::{
+    fs::{self, AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags},
+    io::Errno,
+};
+use std::{fs::File, io::Write, os::fd::OwnedFd};
+
+/// Name of the new file until it takes its place. It follows from the path, so that after a crash the leftover is
+/// found and removed. A name with a dot in front and this end is read by none of the drop-in directories.
+fn temporary_name(place: &Place) -> String {
+    let hash = hash::of(place.real.as_bytes());
+    format!(".lowlat-{}.tmp", hash.get(..16).unwrap_or_default())
+}
+
+/// Runs one counted operation.
+fn step<T, E: Into<std::io::Error>>(
+    faults: &Faults,
+    doing: &'static str,
+    path: &str,
+    run: impl FnOnce() -> Result<T, E>,
+) -> Result<T, HostError> {
+    faults.step(doing, path).map_err(|e| HostError::io(doing, path, e))?;
+    run().map_err(|e| HostError::io(doing, path, e))
+}
+
+/// A directory that fsync takes; the walk's own descriptors are for names only.
+fn open_directory(place: &Place) -> Result<OwnedFd, HostError> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    fs::openat(&place.dir, ".", flags, Mode::empty())
+        .map_err(|e| HostError::io("open the directory of", &place.real, e))
+}
+
+fn sync_directory(faults: &Faults, place: &Place, dir: &OwnedFd) -> Result<(), HostError> {
+    step(faults, "fsync the directory of", &place.real, || fs::fsync(dir))
+}
+
+/// Puts a file there.
+pub(super) fn with_file(faults: &Faults, place: &Place, file: &FileState) -> Result<(), HostError> {
+    replace(faults, place, |temporary| write_beside(faults, place, temporary, file))
+}
+
+/// Puts a link there.
+pub(super) fn with_link(
+    faults: &Faults,
+    place: &Place,
+    to: &str,
+    (uid, gid): (u32, u32),
+    mtime: Option<FileTime>,
+) -> Result<(), HostError> {
+    let path = &place.real;
+    replace(faults, place, |temporary| {
+        faults.space("create a link", path).map_err(|e| HostError::io("create a link", path, e))?;
+        let io = |doing| move |e: Errno| HostError::io(doing, path, e);
+        fs::symlinkat(to, &place.dir, temporary).map_err(io("create a link"))?;
+        let (owner, group) = (Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        fs::chownat(&place.dir, temporary, owner, group, flags).map_err(io("set the owner of"))?;
+        if let Some(mtime) = mtime {
+            fs::utimensat(&place.dir, temporary, &times(mtime), flags).map_err(io("set the time of"))?;
+        }
+        Ok(())
+    })
+}
+
+/// Removes what is there.
+pub(super) fn with_nothing(faults: &Faults, place: &Place) -> Result<(), HostError> {
+    if place.has_no_directory() {
+        return Ok(());
+    }
+    clear(faults, place)?;
+    let dir = open_directory(place)?;
+    step(faults, "remove", &place.real, || gone(fs::unlinkat(&dir, place.name.as_str(), AtFlags::empty())))?;
+    sync_directory(faults, place, &dir)
+}
+
+fn replace(
+    faults: &Faults,
+    place: &Place,
+    write_new: impl FnOnce(&str) -> Result<(), HostError>,
+) -> Result<(), HostError> {
+    clear(faults, place)?;
+    let temporary = temporary_name(place);
+    let moved = write_new(&temporary).and_then(|()| {
+        step(faults, "rename", &place.real, || {
+            fs::renameat(&place.dir, temporary.as_str(), &place.dir, place.name.as_str())
+        })
+    });
+    if let Err(error) = moved {
+        // The first error tells more than one of the cleaning, and a leftover is removed by the next attempt.
+        let _ = clear(faults, place);
+        return Err(error);
+    }
+    sync_directory(faults, place, &open_directory(place)?)
+}
+
+fn write_beside(faults: &Faults, place: &Place, temporary: &str, file: &FileState) -> Result<(), HostError> {
+    let path = &place.real;
+    let io = |doing| move |e: std::io::Error| HostError::io(doing, path, e);
+    faults.space("create", path).map_err(io("create"))?;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let new = fs::openat(&place.dir, temporary, flags, Mode::RUSR | Mode::WUSR)
+        .map_err(|e| HostError::io("create a file beside", path, e))?;
+    let mut new = File::from(new);
+    faults.write(path, &file.bytes, |bytes| new.write_all(bytes)).map_err(io("write"))?;
+    step(faults, "set owner and mode of", path, || {
+        // The owner first: a change of it takes the set-user-ID bit away.
+        fs::fchown(&new, Some(Uid::from_raw(file.uid)), Some(Gid::from_raw(file.gid)))?;
+        fs::fchmod(&new, Mode::from_raw_mode(file.mode & 0o7777))
+    })?;
+    for (name, value) in &file.xattrs {
+        match fs::fsetxattr(&new, name.as_str(), value, XattrFlags::empty()) {
+            // Not every attribute that can be read can be set: by a user, in a container, on another file system.
+            Ok(()) | Err(Errno::PERM | Errno::ACCESS | Errno::NOTSUP) => {}
+            Err(errno) => return Err(HostError::io("set an extended attribute of", path, errno)),
+        }
+    }
+    if let Some(mtime) = file.mtime {
+        step(faults, "set the time of", path, || fs::futimens(&new, &times(mtime)))?;
+    }
+    step(faults, "fsync", path, || fs::fsync(&new))
+}
+
+fn times(mtime: FileTime) -> Timestamps {
+    Timestamps {
+        last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
+        last_modification: Timespec { tv_sec: mtime.seconds, tv_nsec: mtime.nanoseconds },
+    }
+}
+
+/// Removes the new file of an attempt that ended early.
+pub(super) fn clear(faults: &Faults, place: &Place) -> Result<(), HostError> {
+    let temporary = temporary_name(place);
+    match fs::statat(&place.dir, temporary.as_str(), AtFlags::SYMLINK_NOFOLLOW) {
+        Err(Errno::NOENT) => Ok(()),
+        _ => step(faults, "remove the leftover of", &place.real, || {
+            gone(fs::unlinkat(&place.dir, temporary.as_str(), AtFlags::empty()))
+        }),
+    }
+}
+
+/// Makes the present state of the place durable.
+pub(super) fn settle(faults: &Faults, place: &Place) -> Result<(), HostError> {
+    clear(faults, place)?;
+    let is_file =
+        place.stat()?.is_some_and(|s| fs::FileType::from_raw_mode(s.st_mode) == fs::FileType::RegularFile);
+    if is_file && let Some(file) = place.open_to_read()? {
+        step(faults, "fsync", &place.real, || fs::fsync(&file))?;
+    }
+    sync_directory(faults, place, &open_directory(place)?)
+}
+
+/// Makes the directories that lack above the place, and steps down into the last.
+pub(super) fn make_directories(faults: &Faults, place: &mut Place) -> Result<(), HostError> {
+    for (name, path) in place.missing.clone().iter().zip(place.missing_paths()) {
+        faults.space("mkdir", &path).map_err(|e| HostError::io("make the directory", &path, e))?;
+        match fs::mkdirat(&place.dir, name.as_str(), Mode::from_raw_mode(0o755)) {
+            Ok(()) => {
+                // The umask may have taken bits away.
+                fs::chmodat(&place.dir, name.as_str(), Mode::from_raw_mode(0o755), AtFlags::empty())
+                    .map_err(|e| HostError::io("set the mode of", &path, e))?;
+            }
+            Err(Errno::EXIST) => {}
+            Err(errno) => return Err(HostError::io("make the directory", &path, errno)),
+        }
+        sync_directory(faults, place, &open_directory(place)?)?;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        place.dir = fs::openat(&place.dir, name.as_str(), flags, Mode::empty())
+            .map_err(|e| HostError::io("open the directory", &path, e))?;
+    }
+    place.missing.clear();
+    Ok(())
+}
+
+/// Removes an empty directory; false when it is not empty.
+pub(super) fn remove_directory(faults: &Faults, place: &Place) -> Result<bool, HostError> {
+    let path = &place.real;
+    faults.step("rmdir", path).map_err(|e| HostError::io("remove the directory", path, e))?;
+    match fs::unlinkat(&place.dir, place.name.as_str(), AtFlags::REMOVEDIR) {
+        Ok(()) | Err(Errno::NOENT) => {}
+        Err(Errno::NOTEMPTY | Errno::EXIST) => return Ok(false),
+        Err(errno) => return Err(HostError::io("remove the directory", path, errno)),
+    }
+    sync_directory(faults, place, &open_directory(place)?)?;
+    Ok(true)
+}
+
+fn gone(result: Result<(), Errno>) -> Result<(), Errno> {
+    if result == Err(Errno::NOENT) { Ok(()) } else { result }
+}

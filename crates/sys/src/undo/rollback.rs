@@ -1,0 +1,199 @@
+//! Undoing steps, the last one first.
+
+use super::{Damage, Entry, Event, HostError, Progress, State, UndoError, UndoLog};
+use std::fmt;
+
+/// How far back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RollbackTo {
+    /// As before the first plan.
+    Start,
+    /// As before this plan.
+    Before(String),
+    /// As right after this plan: later ones are undone.
+    After(String),
+}
+
+/// A target that is neither as lowlat found it nor as lowlat left it: all three, for a difference to be shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conflict {
+    /// The plan.
+    pub plan: String,
+    /// The step.
+    pub step: String,
+    /// The target's name.
+    pub name: String,
+    /// What was there before.
+    pub old: State,
+    /// What lowlat made of it, or would.
+    pub ours: State,
+    /// What is there now.
+    pub present: State,
+    /// Whether the host was started again since: values of the kernel do not outlive that.
+    pub is_after_reboot: bool,
+}
+
+impl fmt::Display for Conflict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { step, name, old, ours, present, .. } = self;
+        write!(f, "{name} (step {step}): before {old}, by lowlat {ours}, now {present}")?;
+        if self.is_after_reboot { write!(f, " (the host was restarted since)") } else { Ok(()) }
+    }
+}
+
+/// Why a step is left as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Left {
+    /// Somebody else changed the target; it is not overwritten.
+    Conflict(Box<Conflict>),
+    /// It could not be restored.
+    Failed {
+        /// The plan.
+        plan: String,
+        /// The step.
+        step: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl fmt::Display for Left {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Conflict(conflict) => conflict.fmt(f),
+            Self::Failed { step, reason, .. } => write!(f, "step {step}: {reason}"),
+        }
+    }
+}
+
+/// What a rollback has done.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RollbackReport {
+    /// Steps whose targets were restored.
+    pub restored: Vec<String>,
+    /// Steps whose targets already were as before.
+    pub unchanged: Vec<String>,
+    /// Steps that are still in force, and why.
+    pub left: Vec<Left>,
+    /// Directories that a step made and that are not empty: somebody else's files are in them.
+    pub directories_left: Vec<String>,
+    /// Why a restored step could not be recorded as such. Harmless: the next rollback finds it as before.
+    pub not_recorded: Option<String>,
+    /// Damage of the log: steps behind it are not known.
+    pub damage: Option<Damage>,
+}
+
+impl RollbackReport {
+    /// Whether everything is as before, as far as the log tells.
+    pub fn is_complete(&self) -> bool {
+        self.left.is_empty() && self.directories_left.is_empty() && self.damage.is_none()
+    }
+}
+
+impl fmt::Display for RollbackReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (restored, unchanged) = (self.restored.len(), self.unchanged.len());
+        write!(f, "steps restored: {restored}, already as before: {unchanged}, left: {}", self.left.len())?;
+        for left in &self.left {
+            write!(f, "\n{left}")?;
+        }
+        for directory in &self.directories_left {
+            write!(f, "\n{directory} was made by lowlat and is not empty; it stays")?;
+        }
+        if let Some(why) = &self.not_recorded {
+            write!(f, "\nnot recorded: {why}")?;
+        }
+        if let Some(damage) = &self.damage {
+            write!(f, "\n{damage}")?;
+        }
+        Ok(())
+    }
+}
+
+impl UndoLog {
+    /// Undoes steps in reverse order. Each one looks at its target: as lowlat left it, it is restored; as before, it
+    /// is only recorded; anything else is somebody else's work, is left, and is told with all three states.
+    ///
+    /// A file is restored with bytes, owner, group, mode, time of change and those extended attributes that may be
+    /// set. Times of directories are not restored: they tell other programs that a name has changed, and it has.
+    pub fn rollback(&mut self, to: &RollbackTo) -> Result<RollbackReport, UndoError> {
+        let position = |plan: &String| {
+            let at = self.history.plans.iter().position(|p| p.id == *plan);
+            at.ok_or_else(|| UndoError::UnknownPlan { plan: plan.clone() })
+        };
+        let first = match to {
+            RollbackTo::Start => 0,
+            RollbackTo::Before(plan) => position(plan)?,
+            RollbackTo::After(plan) => position(plan)? + 1,
+        };
+        let plans: Vec<String> = self.history.plans.iter().skip(first).map(|p| p.id.clone()).collect();
+        let mut report = self.undo_where(|entry| plans.contains(&entry.plan));
+        for plan in plans.iter().filter(|plan| self.history.is_open(plan)).cloned().collect::<Vec<_>>() {
+            if let Err(error) = self.append(&plan, Event::End) {
+                report.not_recorded = Some(error.to_string());
+            }
+        }
+        Ok(report)
+    }
+
+    pub(super) fn undo_where(&mut self, wanted: impl Fn(&Entry) -> bool) -> RollbackReport {
+        let mut report = RollbackReport { damage: self.damage().cloned(), ..RollbackReport::default() };
+        let entries: Vec<Entry> = self.history.entries.iter().rev().filter(|e| wanted(e)).cloned().collect();
+        for entry in entries {
+            let undone = match self.undo(&entry, &mut report) {
+                Ok(undone) => undone,
+                Err(error) => {
+                    let (plan, step) = (entry.plan.clone(), entry.step.clone());
+                    report.left.push(Left::Failed { plan, step, reason: error.to_string() });
+                    false
+                }
+            };
+            // The host comes first: a record that cannot be written (a full disk) must not keep it from being restored.
+            if undone && let Err(error) = self.append(&entry.plan, Event::Undone { step: entry.step.clone() })
+            {
+                report.not_recorded = Some(error.to_string());
+            }
+        }
+        report
+    }
+
+    /// Undoes one step; false when it is left.
+    fn undo(&self, entry: &Entry, report: &mut RollbackReport) -> Result<bool, HostError> {
+        let spec = &entry.target;
+        let same = |a: &State, b: &State| spec.comparison.same(a, b);
+        let (old, new) = (self.restore(&entry.old)?, self.restore(&entry.new)?);
+        let ours = match &entry.progress {
+            Progress::Intended => new.clone(),
+            Progress::Done(read_back) => self.restore(read_back)?,
+            Progress::Left(left) => self.restore(left)?,
+        };
+        let present = self.read(spec)?;
+        let was_old = same(&present, &old);
+        if !was_old && !same(&present, &ours) && !same(&present, &new) {
+            report.left.push(Left::Conflict(Box::new(Conflict {
+                plan: entry.plan.clone(),
+                step: entry.step.clone(),
+                name: spec.name.clone(),
+                old,
+                ours,
+                present,
+                is_after_reboot: entry.boot != self.boot(),
+            })));
+            return Ok(false);
+        }
+        let target = self.target(spec)?;
+        if !was_old {
+            target.write(&self.writer, spec, &old)?;
+        }
+        target.settle(&self.writer, spec)?;
+        let read_back = target.read(&self.writer, spec)?;
+        if !same(&read_back, &old) {
+            let what = format!("restored {old}, read back {read_back}");
+            return Err(HostError::io("restore", &spec.name, std::io::Error::other(what)));
+        }
+        report.directories_left.extend(self.writer.remove_directories(&entry.directories)?);
+        let list = if was_old { &mut report.unchanged } else { &mut report.restored };
+        list.push(entry.step.clone());
+        Ok(true)
+    }
+}

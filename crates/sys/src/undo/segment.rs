@@ -1,0 +1,247 @@
+//! The files that hold the records, and which of them form the log.
+//! Their bytes: format.md.
+
+use super::record::{self, Decoded, Record, u32_at, u64_at};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    fs::{self, File},
+    io::{self, Read},
+    path::Path,
+};
+
+/// Bytes before the first record.
+pub(super) const HEADER_BYTES: usize = 32;
+/// A segment is followed by another when it has grown to this.
+pub(super) const SEGMENT_BYTES_MAX: u64 = 1 << 20;
+/// Bytes that are read of a segment: one that was just below the bound, and a record.
+const READ_BYTES_MAX: u64 = SEGMENT_BYTES_MAX + (record::PAYLOAD_BYTES_MAX + record::HEAD_BYTES) as u64;
+/// Bytes of all segments at most; more is no log of a host.
+const LOG_BYTES_MAX: u64 = 256 << 20;
+/// Segments in a directory at most.
+const SEGMENTS_MAX: usize = 100_000;
+const MAGIC: &[u8] = b"LLUNDO";
+const VERSION: u8 = 1;
+
+/// What the segment says of damage in what it continues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Before {
+    Sound = 0,
+    Damaged = 1,
+    Accepted = 2,
+}
+
+/// The start of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) before: Before,
+    pub(super) continues: u32,
+    pub(super) trusted_bytes: u64,
+    pub(super) first_sequence: u64,
+}
+
+impl Header {
+    pub(super) fn encode(self) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend([VERSION, self.before as u8]);
+        bytes.extend(self.continues.to_le_bytes());
+        bytes.extend(self.trusted_bytes.to_le_bytes());
+        bytes.extend(self.first_sequence.to_le_bytes());
+        bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
+        bytes
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let head = bytes.get(..HEADER_BYTES)?;
+        let is_ours = head.starts_with(MAGIC) && head.get(6) == Some(&VERSION);
+        if !is_ours || head.get(..28).map(crc32fast::hash) != u32_at(head, 28) {
+            return None;
+        }
+        let before = match head.get(7)? {
+            0 => Before::Sound,
+            1 => Before::Damaged,
+            2 => Before::Accepted,
+            _ => return None,
+        };
+        let continues = u32_at(head, 8)?;
+        Some(Self { before, continues, trusted_bytes: u64_at(head, 12)?, first_sequence: u64_at(head, 20)? })
+    }
+}
+
+/// A place from which on the log cannot be trusted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// The segment's file name.
+    pub segment: String,
+    /// Where in it, bytes from its start.
+    pub offset: u64,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { segment, offset, what } = self;
+        write!(
+            f,
+            "the undo log is damaged: {what}, in {segment} at byte {offset}; what follows there is not used"
+        )
+    }
+}
+
+/// The end of a record that was being written when the process or the power went. Its step had not begun.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TornTail {
+    /// The segment's file name.
+    pub segment: String,
+    /// Where the torn record begins.
+    pub offset: u64,
+    /// Its bytes.
+    pub bytes: u64,
+}
+
+impl fmt::Display for TornTail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { segment, offset, bytes } = self;
+        write!(
+            f,
+            "{segment}: {bytes} bytes of a record cut off by a crash at byte {offset}; they are not used"
+        )
+    }
+}
+
+/// Everything in the directory that is good.
+#[derive(Debug, Default)]
+pub(super) struct Scan {
+    pub(super) records: Vec<Record>,
+    /// The last segment of the log, 0 when there is none.
+    pub(super) segment: u32,
+    /// Its good bytes.
+    pub(super) good_bytes: u64,
+    /// Whether the last segment ends there.
+    pub(super) is_whole: bool,
+    /// The highest number that any segment file has.
+    pub(super) highest: u32,
+    pub(super) next_sequence: u64,
+    pub(super) torn: Option<TornTail>,
+    pub(super) damage: Option<Damage>,
+}
+
+/// File name of a segment.
+pub(super) fn name(number: u32) -> String {
+    format!("segment-{number:08}")
+}
+
+/// Reads the log in `dir`; a directory that is not there holds an empty log.
+pub(super) fn scan(dir: &Path) -> io::Result<Scan> {
+    let (mut files, mut total) = (BTreeMap::new(), 0u64);
+    let entries = match fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok(Scan { next_sequence: 1, is_whole: true, ..Scan::default() });
+        }
+        Err(error) => return Err(error),
+    };
+    for entry in entries {
+        let file_name = entry?.file_name();
+        let number = file_name.to_str().and_then(|n| n.strip_prefix("segment-")?.parse::<u32>().ok());
+        let Some(number) = number.filter(|n| *n > 0 && name(*n).as_str() == file_name) else { continue };
+        let mut bytes = Vec::new();
+        File::open(dir.join(&file_name))?.take(READ_BYTES_MAX).read_to_end(&mut bytes)?;
+        total += length(&bytes);
+        // The headers of all decide which form the log.
+        files.insert(number, bytes);
+        if files.len() > SEGMENTS_MAX || total > LOG_BYTES_MAX {
+            let bound = format!(
+                "more than {SEGMENTS_MAX} segments or {LOG_BYTES_MAX} bytes; move the directory away"
+            );
+            return Err(io::Error::other(bound));
+        }
+    }
+    Ok(chain(&files))
+}
+
+/// Follows the segments from the first on.
+fn chain(files: &BTreeMap<u32, Vec<u8>>) -> Scan {
+    let highest = files.keys().next_back().copied().unwrap_or(0);
+    let mut scan = Scan { highest, next_sequence: 1, is_whole: true, ..Scan::default() };
+    while let Some((number, header)) = successor(files, &scan) {
+        scan.take(number, header, files.get(&number).map(Vec::as_slice).unwrap_or_default());
+    }
+    // What lies behind the last one that is understood was part of the log, or was about to be.
+    for (number, bytes) in files.range(scan.segment + 1..) {
+        let is_cut = bytes.len() < HEADER_BYTES || bytes.iter().all(|b| *b == 0);
+        let segment = name(*number);
+        if is_cut {
+            scan.torn = Some(TornTail { segment, offset: 0, bytes: length(bytes) });
+            scan.is_whole = false;
+        } else if scan.damage.is_none() {
+            let what = match Header::decode(bytes) {
+                Some(_) => "this segment continues more than is left of the one before",
+                None => "this segment does not begin as one of this version",
+            };
+            scan.damage = Some(Damage { segment, offset: 0, what: what.to_owned() });
+        }
+    }
+    scan
+}
+
+/// The segment that goes on where `scan` stands: the latest of those that continue no more than what is good.
+fn successor(files: &BTreeMap<u32, Vec<u8>>, scan: &Scan) -> Option<(u32, Header)> {
+    let later = files.range(scan.segment + 1..).rev();
+    later
+        .filter_map(|(number, bytes)| Some((*number, Header::decode(bytes)?)))
+        .find(|(_, h)| h.continues == scan.segment && h.trusted_bytes == scan.good_bytes)
+}
+
+impl Scan {
+    fn take(&mut self, number: u32, header: Header, bytes: &[u8]) {
+        match header.before {
+            Before::Sound | Before::Accepted => self.damage = None,
+            Before::Damaged if self.damage.is_some() => {}
+            Before::Damaged => {
+                let what = "this segment says that records before it are lost".to_owned();
+                self.damage = Some(Damage { segment: name(number), offset: 0, what });
+            }
+        }
+        (self.torn, self.is_whole) = (None, true);
+        self.segment = number;
+        if header.first_sequence != self.next_sequence {
+            self.end_damaged(0, "its first sequence number is not the next one");
+            return;
+        }
+        let mut at = HEADER_BYTES;
+        loop {
+            let rest = bytes.get(at..).unwrap_or_default();
+            self.good_bytes = u64::try_from(at).unwrap_or(u64::MAX);
+            match record::decode(rest, self.next_sequence) {
+                Decoded::Record(record, length) => {
+                    self.records.push(*record);
+                    self.next_sequence += 1;
+                    at += length;
+                }
+                Decoded::End => return,
+                Decoded::Torn => {
+                    self.is_whole = false;
+                    self.torn = Some(TornTail {
+                        segment: name(number),
+                        offset: self.good_bytes,
+                        bytes: length(rest),
+                    });
+                    return;
+                }
+                Decoded::Damaged(what) => return self.end_damaged(self.good_bytes, what),
+            }
+        }
+    }
+
+    fn end_damaged(&mut self, offset: u64, what: &str) {
+        self.is_whole = false;
+        self.good_bytes = offset;
+        self.damage = Some(Damage { segment: name(self.segment), offset, what: what.to_owned() });
+    }
+}
+
+fn length(bytes: &[u8]) -> u64 {
+    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,147 @@
+//! What a target is before and after a step.
+
+use lowlat_model::CpuSet;
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeMap, fmt};
+
+/// Bytes of one file that are kept at most.
+pub const FILE_BYTES_MAX: u64 = 16 << 20;
+/// Bytes of one value at most; the kernel's own attributes end at a page.
+pub const VALUE_BYTES_MAX: u64 = 64 << 10;
+
+/// Seconds and nanoseconds since 1970, as the file system has them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileTime {
+    /// Whole seconds since 1970-01-01, negative before.
+    pub seconds: i64,
+    /// Nanoseconds within the second.
+    pub nanoseconds: i64,
+}
+
+/// A regular file: its bytes, and what stands beside them in the inode.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileState {
+    /// Content, byte for byte.
+    pub bytes: Vec<u8>,
+    /// Permission bits, 0o7777 at most.
+    pub mode: u32,
+    /// Owner, a user number.
+    pub uid: u32,
+    /// Group number.
+    pub gid: u32,
+    /// Time of the last change of the content. Wanted `None`: the moment of writing.
+    pub mtime: Option<FileTime>,
+    /// Extended attributes that could be read. A file that replaces another takes over its attributes.
+    pub xattrs: BTreeMap<String, Vec<u8>>,
+}
+
+impl FileState {
+    /// A file of root's with these bytes and mode, as most files in /etc are.
+    pub fn of_root(bytes: impl Into<Vec<u8>>, mode: u32) -> Self {
+        Self { bytes: bytes.into(), mode, uid: 0, gid: 0, mtime: None, xattrs: BTreeMap::new() }
+    }
+}
+
+/// What is in a place. That nothing is there is a state of its own, and not an empty file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// Nothing is there.
+    Absent,
+    /// A value as text, without the line end that the kernel adds.
+    Value(String),
+    /// A regular file.
+    File(FileState),
+    /// A symbolic link.
+    Link {
+        /// Where to, as it is written in the link.
+        to: String,
+        /// Owner, a user number.
+        uid: u32,
+        /// Group number.
+        gid: u32,
+        /// The link's own time. Wanted `None`: the moment of writing.
+        mtime: Option<FileTime>,
+    },
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Absent => write!(f, "absent"),
+            Self::Value(text) => write!(f, "{text:?}"),
+            Self::File(file) => {
+                let (mode, uid, gid, length) = (file.mode, file.uid, file.gid, file.bytes.len());
+                write!(f, "a file of {length} bytes, mode {mode:04o}, owner {uid}:{gid}")
+            }
+            Self::Link { to, .. } => write!(f, "a link to {to}"),
+        }
+    }
+}
+
+/// When two states count as the same. It is data, not a function: the rollback happens in another process, which has
+/// nothing but the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Comparison {
+    /// Letter by letter.
+    #[default]
+    Exact,
+    /// Word by word; the kernel separates with spaces or tabulators as it likes ("4096 87380" in tcp_rmem).
+    Words,
+    /// As whole numbers, decimal or with 0x.
+    Number,
+    /// As lists of CPUs: "0-3" is "0,1,2,3".
+    CpuList,
+    /// As masks of CPUs: "ff" is "00000000,000000ff".
+    CpuMask,
+    /// As a choice of several: "never" is "always madvise [never]".
+    Choice,
+}
+
+impl Comparison {
+    /// Whether `a` and `b` mean the same. Text that does not have the form expected is compared letter by letter.
+    pub fn same_text(self, a: &str, b: &str) -> bool {
+        let (a, b) = (a.trim_end(), b.trim_end());
+        let by = |equal: Option<bool>| equal.unwrap_or(false) || a == b;
+        match self {
+            Self::Exact => a == b,
+            Self::Words => a.split_whitespace().eq(b.split_whitespace()),
+            Self::Number => by(number(a).zip(number(b)).map(|(a, b)| a == b)),
+            Self::CpuList => {
+                by(CpuSet::parse_list(a).ok().zip(CpuSet::parse_list(b).ok()).map(|(a, b)| a == b))
+            }
+            Self::CpuMask => {
+                by(CpuSet::parse_mask(a).ok().zip(CpuSet::parse_mask(b).ok()).map(|(a, b)| a == b))
+            }
+            Self::Choice => chosen(a) == chosen(b),
+        }
+    }
+
+    /// Whether two states are the same for apply and rollback. Of files bytes, mode and owner count. Times do not
+    /// (touching a file does not change it), nor do extended attributes (a relabelling does not either).
+    pub fn same(self, a: &State, b: &State) -> bool {
+        match (a, b) {
+            (State::Absent, State::Absent) => true,
+            (State::Value(a), State::Value(b)) => self.same_text(a, b),
+            (State::File(a), State::File(b)) => {
+                (&a.bytes, a.mode, a.uid, a.gid) == (&b.bytes, b.mode, b.uid, b.gid)
+            }
+            (State::Link { to: a, .. }, State::Link { to: b, .. }) => a == b,
+            _ => false,
+        }
+    }
+}
+
+fn number(text: &str) -> Option<i128> {
+    let text = text.trim();
+    match text.strip_prefix("0x") {
+        Some(hex) => i128::from_str_radix(hex, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+/// The word in brackets, or the whole text where there are none. Also what has to be written to choose it.
+pub(super) fn chosen(text: &str) -> &str {
+    let inner = text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word);
+    inner.unwrap_or(text).trim()
+}

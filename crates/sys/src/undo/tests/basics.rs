@@ -1,0 +1,176 @@
+//! Refusals, other people's edits, the lock, links, and the kernel's own files.
+
+use super::{super::*, Host, host::file};
+use std::{fs, os::unix::fs::symlink};
+
+#[test]
+fn an_edit_by_others_is_shown_with_three_states_and_kept() {
+    let host = Host::new();
+    let plan = host.plan();
+    let mut log = host.open(Faults::none()).unwrap();
+    log.apply("p", &plan, OnFailure::RollBack).unwrap();
+    fs::write(host.root.join("etc/existing"), "theirs").unwrap();
+    fs::write(host.root.join("etc/a/b/theirs"), "theirs").unwrap();
+    let report = log.rollback(&RollbackTo::Before("p".to_owned())).unwrap();
+    let [Left::Conflict(conflict)] = report.left.as_slice() else { panic!("{report}") };
+    let bytes = |state: &State| match state {
+        State::File(file) => String::from_utf8(file.bytes.clone()).unwrap(),
+        other => panic!("{other}"),
+    };
+    assert_eq!(bytes(&conflict.old), "old text\n");
+    assert_eq!(bytes(&conflict.ours), "new text, longer\n");
+    assert_eq!(bytes(&conflict.present), "theirs");
+    assert_eq!(
+        (report.restored.len(), &report.directories_left[..]),
+        (6, &["/etc/a/b".into(), "/etc/a".into()][..])
+    );
+    assert_eq!(fs::read_to_string(host.root.join("etc/existing")).unwrap(), "theirs");
+    // Put back by hand, the step is as before.
+    host.put("etc/existing", "old text\n", 0o640);
+    let report = log.rollback(&RollbackTo::Start).unwrap();
+    assert_eq!((report.unchanged.len(), report.is_complete()), (1, true));
+}
+
+#[test]
+fn a_host_that_changed_since_the_plan_is_refused_whole() {
+    let host = Host::new();
+    let plan = host.plan();
+    host.put("etc/plain", "changed", 0o755);
+    let before = host.tree(true);
+    let mut log = host.open(Faults::none()).unwrap();
+    let error = log.apply("p", &plan, OnFailure::RollBack).unwrap_err();
+    assert!(matches!(&error, UndoError::Conflicts(all) if all.len() == 1), "{error}");
+    assert_eq!(host.tree(true), before);
+    assert!(log.history().plans.is_empty());
+}
+
+#[test]
+fn contradictory_plans_are_refused() {
+    let host = Host::new();
+    let plan = host.plan();
+    let mut log = host.open(Faults::none()).unwrap();
+    let mut twice =
+        host.step("other", TargetSpec::value("/sys/devices/x/value", Comparison::Exact), State::Absent);
+    twice.new = State::Value("1".to_owned());
+    let error = log.apply("p", &[plan[0].clone(), twice], OnFailure::RollBack).unwrap_err();
+    assert!(matches!(error, UndoError::Twice { what: "target", .. }), "one file by two paths: {error}");
+    log.apply("p", &plan, OnFailure::RollBack).unwrap();
+    let mut changed = plan.clone();
+    changed[1].new = file("something else", 0o600);
+    let error = log.apply("p", &changed, OnFailure::RollBack).unwrap_err();
+    assert!(matches!(error, UndoError::PlanDiffers { .. }), "{error}");
+    assert!(matches!(log.rollback(&RollbackTo::Before("q".into())), Err(UndoError::UnknownPlan { .. })));
+}
+
+#[test]
+fn an_unfinished_plan_comes_before_another() {
+    let host = Host::new();
+    let plan = host.plan();
+    let _ = host.open(Faults::crash_at(50)).unwrap().apply("p", &plan, OnFailure::RollBack);
+    let mut log = host.open(Faults::none()).unwrap();
+    assert!(matches!(log.apply("q", &plan, OnFailure::RollBack), Err(UndoError::Unfinished { .. })));
+    log.rollback(&RollbackTo::Start).unwrap();
+    log.apply("q", &plan, OnFailure::RollBack).unwrap();
+}
+
+#[test]
+fn a_failing_step_can_be_passed_over() {
+    let host = Host::new();
+    let mut plan = host.plan();
+    // A file where a directory would have to be.
+    plan.insert(2, host.step("into", TargetSpec::file("/etc/a"), file("", 0o644)));
+    let mut log = host.open(Faults::none()).unwrap();
+    let report = log.apply("p", &plan, OnFailure::Continue).unwrap();
+    assert_eq!(report.done.len() + report.failed.len(), plan.len());
+    assert_eq!(report.failed.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), ["create", "beside"]);
+}
+
+#[test]
+fn the_lock_names_its_holder() {
+    let host = Host::new();
+    let _log = host.open(Faults::none()).unwrap();
+    let error = host.open(Faults::none()).unwrap_err().to_string();
+    assert!(error.contains(&format!("process {}", std::process::id())), "{error}");
+}
+
+#[test]
+fn nothing_leads_out_of_the_root() {
+    let host = Host::new();
+    let writer = host.writer(Faults::none());
+    symlink("../../undo", host.root.join("etc/out")).unwrap();
+    symlink("/etc/default", host.root.join("etc/inside")).unwrap();
+    symlink("round", host.root.join("etc/round")).unwrap();
+    let new = file("x", 0o644);
+    assert!(matches!(writer.write_file("/etc/out/x", &new), Err(HostError::Outside { .. })));
+    assert!(matches!(writer.write_file("/etc/round/x", &new), Err(HostError::Links { .. })));
+    for path in ["etc/x", "/etc/../x", "/etc//x", "/etc/\0", ""] {
+        assert!(matches!(writer.write_file(path, &new), Err(HostError::Path { .. })), "{path:?}");
+    }
+    writer.write_file("/etc/inside/x", &new).unwrap();
+    assert!(host.root.join("etc/default/x").exists());
+    assert!(matches!(writer.read_file("/etc/default"), Err(HostError::Kind { .. })));
+    assert!(matches!(writer.write_value("/sys/class/none", "1"), Err(HostError::Io { .. })));
+    assert!(matches!(Writer::below("/".as_ref()), Err(HostError::Live { .. })));
+    assert!(matches!(Writer::below("/proc/self/root".as_ref()), Err(HostError::Live { .. })));
+}
+
+#[test]
+fn hard_links_and_large_files_are_refused() {
+    let host = Host::new();
+    fs::hard_link(host.root.join("etc/plain"), host.root.join("etc/second")).unwrap();
+    fs::File::create(host.root.join("etc/large")).unwrap().set_len(FILE_BYTES_MAX + 1).unwrap();
+    let writer = host.writer(Faults::none());
+    assert!(writer.read_file("/etc/second").unwrap_err().to_string().contains("hard links"));
+    assert!(matches!(writer.read_file("/etc/large"), Err(HostError::TooLarge { .. })));
+}
+
+#[test]
+fn extended_attributes_come_back() {
+    let host = Host::new();
+    let path = host.root.join("etc/existing");
+    if let Err(errno) = rustix::fs::setxattr(&path, "user.note", b"kept", rustix::fs::XattrFlags::empty()) {
+        eprintln!("skipped: user attributes on this file system: {errno}");
+        return;
+    }
+    let plan = host.plan();
+    let mut log = host.open(Faults::none()).unwrap();
+    log.apply("p", &plan, OnFailure::RollBack).unwrap();
+    rustix::fs::removexattr(&path, "user.note").unwrap();
+    log.rollback(&RollbackTo::Start).unwrap();
+    let mut value = [0; 16];
+    let length = rustix::fs::getxattr(&path, "user.note", &mut value[..]).unwrap();
+    assert_eq!(&value[..length], b"kept");
+}
+
+#[test]
+fn a_value_of_the_running_kernel() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut log = UndoLog::open(dir.path(), Writer::live().unwrap()).unwrap();
+    let name = TargetSpec::value("/proc/self/comm", Comparison::Exact);
+    let old = log.present(&name).unwrap();
+    let step = |new: &str| {
+        let new = State::Value(new.to_owned());
+        [Step { id: "name".to_owned(), target: name.clone(), old: old.clone(), new }]
+    };
+    // The kernel keeps 15 letters: what is read back is not what was written.
+    let error = log.apply("long", &step("a-name-of-more-letters"), OnFailure::RollBack).unwrap_err();
+    assert!(error.to_string().contains("read back \"a-name-of-more-"), "{error}");
+    assert_eq!(log.present(&name).unwrap(), old);
+    log.apply("short", &step("lowlat-undo"), OnFailure::RollBack).unwrap();
+    assert_eq!(log.present(&name).unwrap(), State::Value("lowlat-undo\n".to_owned()));
+    assert_eq!(log.history().entries[0].boot.len(), 36);
+    assert!(log.rollback(&RollbackTo::Start).unwrap().is_complete());
+    assert_eq!(log.present(&name).unwrap(), old);
+}
+
+#[test]
+fn values_are_compared_by_their_meaning() {
+    let same = |comparison: Comparison, a, b| comparison.same_text(a, b);
+    assert!(same(Comparison::Exact, "1", "1\n") && !same(Comparison::Exact, "1", "01"));
+    assert!(same(Comparison::Words, "4096\t87380", "4096 87380\n"));
+    assert!(same(Comparison::Number, "0x10", "16\n") && !same(Comparison::Number, "x", "0"));
+    assert!(same(Comparison::CpuList, "0-3,8", "0,1,2,3,8\n") && !same(Comparison::CpuList, "0-3", "0-4"));
+    assert!(same(Comparison::CpuMask, "ff", "00000000,000000ff\n"));
+    assert!(same(Comparison::Choice, "never", "always madvise [never]\n"));
+    assert!(!same(Comparison::Choice, "always", "always madvise [never]\n"));
+}

@@ -1,0 +1,269 @@
+//! The one place that writes to a host: below a root, without leaving it, each change complete or not at all.
+
+use super::{
+    FILE_BYTES_MAX, FileState, FileTime, HostError, State, VALUE_BYTES_MAX,
+    faults::Faults,
+    place::{self, Place},
+    replace,
+};
+use rustix::{
+    fs::{self, FileType, Mode, OFlags},
+    io::Errno,
+};
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{Read, Write},
+    os::fd::{AsFd, OwnedFd},
+    path::Path,
+};
+
+/// File systems that the kernel makes up, by the numbers of statfs(2): writing there speaks to the kernel. Ours are
+/// all that hold tunables: sysfs, proc, debugfs, tracefs, cgroup 1 and 2, configfs, resctrl.
+const KERNEL_FILE_SYSTEMS: [u32; 8] =
+    [0x6265_6572, 0x9fa0, 0x6462_6720, 0x7472_6163, 0x0027_e0eb, 0x6367_7270, 0x6265_6570, 0x0765_5821];
+/// Bytes of one extended attribute, or of the list of their names; the kernel's own bound.
+const XATTR_BYTES_MAX: usize = 64 << 10;
+
+/// Writes to a host, all of it below one root.
+///
+/// A path is walked name by name with every directory held open. Links are followed inside the root only: absolute
+/// ones start at the root, as in a chroot, and one that climbs above the root is an error. So nothing outside of a
+/// temporary tree can be reached by accident, and no link planted in a tree leads lowlat elsewhere.
+#[derive(Debug)]
+pub struct Writer {
+    root: OwnedFd,
+    is_live: bool,
+    pub(super) faults: Faults,
+}
+
+impl Writer {
+    /// Writes below `dir`. The root of the running host is refused here, see [`Writer::live`].
+    pub fn below(dir: &Path) -> Result<Self, HostError> {
+        let writer = Self::open(dir, false)?;
+        let id = |fd: &OwnedFd| fs::fstat(fd).map(|s| (s.st_dev, s.st_ino)).ok();
+        if id(&writer.root) == id(&Self::open(Path::new("/"), true)?.root) {
+            return Err(HostError::Live { path: dir.display().to_string() });
+        }
+        Ok(writer)
+    }
+
+    /// Writes to the running host.
+    pub fn live() -> Result<Self, HostError> {
+        Self::open(Path::new("/"), true)
+    }
+
+    fn open(dir: &Path, is_live: bool) -> Result<Self, HostError> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = fs::open(dir, flags, Mode::empty())
+            .map_err(|e| HostError::io("open", &dir.display().to_string(), e))?;
+        Ok(Self { root, is_live, faults: Faults::none() })
+    }
+
+    /// The same writer, with faults for tests.
+    #[must_use]
+    pub fn with_faults(self, faults: Faults) -> Self {
+        Self { faults, ..self }
+    }
+
+    pub(super) fn find(&self, path: &str, follow_last: bool) -> Result<Place, HostError> {
+        place::find(self.root.as_fd(), path, follow_last)
+    }
+
+    /// What the value file at `path` says, links followed.
+    pub fn read_value(&self, path: &str) -> Result<State, HostError> {
+        let place = self.find(path, true)?;
+        if place.has_no_directory() {
+            return Ok(State::Absent);
+        }
+        let Some(file) = place.open_to_read()? else { return Ok(State::Absent) };
+        let stat = fs::fstat(&file).map_err(|e| HostError::io("stat", path, e))?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Err(wrong_kind(&place.real, stat.st_mode, "a regular file"));
+        }
+        let bytes = read_bounded(file, path, VALUE_BYTES_MAX)?;
+        String::from_utf8(bytes).map(State::Value).map_err(|error| HostError::NotText {
+            path: path.to_owned(),
+            raw: String::from_utf8_lossy(error.as_bytes()).chars().take(200).collect(),
+        })
+    }
+
+    /// Writes `text` to the value file at `path`, links followed, in one write. In a tree on a disk (a test's) the
+    /// file is replaced as a whole instead, since a disk can keep half a write and the kernel's attributes cannot.
+    pub fn write_value(&self, path: &str, text: &str) -> Result<(), HostError> {
+        let place = self.find(path, true)?;
+        let Some(stat) = place.stat()? else {
+            return Err(HostError::io("write", path, Errno::NOENT));
+        };
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Err(wrong_kind(&place.real, stat.st_mode, "a regular file"));
+        }
+        // Looked at through the directory: opening an attribute may need a permission that only its value lacks.
+        let system = fs::fstatfs(&place.dir).map_err(|e| HostError::io("statfs", path, e))?;
+        if u32::try_from(system.f_type).is_ok_and(|kind| KERNEL_FILE_SYSTEMS.contains(&kind)) {
+            return self.write_attribute(&place, text);
+        }
+        if self.is_live {
+            let (found, expected) = ("a file on a disk", "an attribute of the kernel");
+            return Err(HostError::Kind { path: place.real, found, expected });
+        }
+        let file = FileState {
+            bytes: text.as_bytes().to_vec(),
+            mode: stat.st_mode & 0o7777,
+            uid: stat.st_uid,
+            gid: stat.st_gid,
+            mtime: None,
+            xattrs: BTreeMap::new(),
+        };
+        replace::with_file(&self.faults, &place, &file)
+    }
+
+    fn write_attribute(&self, place: &Place, text: &str) -> Result<(), HostError> {
+        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = fs::openat(&place.dir, place.name.as_str(), flags, Mode::empty())
+            .map_err(|e| HostError::io("open for writing", &place.real, e))?;
+        let mut file = File::from(file);
+        let io = |e| HostError::io("write", &place.real, e);
+        // A crash cannot tear it: the kernel takes a value as a whole or not at all.
+        self.faults.step("write", &place.real).map_err(io)?;
+        let written = file.write(text.as_bytes()).map_err(io)?;
+        if written != text.len() {
+            return Err(io(std::io::ErrorKind::WriteZero.into()));
+        }
+        Ok(())
+    }
+
+    /// What is at `path`: a regular file, a link (not followed) or nothing.
+    pub fn read_file(&self, path: &str) -> Result<State, HostError> {
+        let place = self.find(path, false)?;
+        let expected = "a regular file, a link or nothing";
+        let Some(stat) = place.stat()? else { return Ok(State::Absent) };
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Symlink => {
+                let (to, mtime) = (place.link_text()?, Some(mtime(&stat)));
+                return Ok(State::Link { to, uid: stat.st_uid, gid: stat.st_gid, mtime });
+            }
+            FileType::RegularFile => {}
+            _ => return Err(wrong_kind(&place.real, stat.st_mode, expected)),
+        }
+        let Some(file) = place.open_to_read()? else { return Ok(State::Absent) };
+        let stat = fs::fstat(&file).map_err(|e| HostError::io("stat", path, e))?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Err(wrong_kind(&place.real, stat.st_mode, expected));
+        }
+        if stat.st_nlink > 1 {
+            // Replacing one of its names would part it from the others, and a rollback could not join them again.
+            let found = "a file with several names (hard links)";
+            return Err(HostError::Kind { path: place.real, found, expected: "a file with one name" });
+        }
+        let xattrs = xattrs(&file, path)?;
+        Ok(State::File(FileState {
+            bytes: read_bounded(file, path, FILE_BYTES_MAX)?,
+            mode: stat.st_mode & 0o7777,
+            uid: stat.st_uid,
+            gid: stat.st_gid,
+            mtime: Some(mtime(&stat)),
+            xattrs,
+        }))
+    }
+
+    /// Makes `path` what `to` says, as a whole or not at all: a new file is written beside it, made durable and moved
+    /// into its place. Directories that lack are made with mode 0755.
+    pub fn write_file(&self, path: &str, to: &State) -> Result<(), HostError> {
+        let mut place = self.find(path, false)?;
+        if *to == State::Absent {
+            return replace::with_nothing(&self.faults, &place);
+        }
+        replace::make_directories(&self.faults, &mut place)?;
+        match to {
+            State::File(file) => replace::with_file(&self.faults, &place, file),
+            State::Link { to, uid, gid, mtime } => {
+                replace::with_link(&self.faults, &place, to, (*uid, *gid), *mtime)
+            }
+            State::Absent | State::Value(_) => {
+                Err(HostError::State { path: path.to_owned(), kind: "file", wanted: to.to_string() })
+            }
+        }
+    }
+
+    /// Removes what an interrupted write left beside `path`. A value file is looked for behind links.
+    pub fn clear(&self, path: &str, is_value: bool) -> Result<(), HostError> {
+        let place = self.find(path, is_value)?;
+        if place.has_no_directory() { Ok(()) } else { replace::clear(&self.faults, &place) }
+    }
+
+    /// Makes sure that the last change of `path` is on the disk.
+    pub fn settle(&self, path: &str) -> Result<(), HostError> {
+        let place = self.find(path, false)?;
+        if place.has_no_directory() { Ok(()) } else { replace::settle(&self.faults, &place) }
+    }
+
+    /// Directories above `path` that are not there, outermost first.
+    pub fn missing_directories(&self, path: &str) -> Result<Vec<String>, HostError> {
+        Ok(self.find(path, false)?.missing_paths())
+    }
+
+    /// Removes directories, the last one first, as far as they are empty. Returns those that are not.
+    pub fn remove_directories(&self, paths: &[String]) -> Result<Vec<String>, HostError> {
+        let mut left = Vec::new();
+        for path in paths.iter().rev() {
+            let place = self.find(path, false)?;
+            let is_directory = |s: &fs::Stat| FileType::from_raw_mode(s.st_mode) == FileType::Directory;
+            if place.stat()?.as_ref().is_some_and(is_directory)
+                && !replace::remove_directory(&self.faults, &place)?
+            {
+                left.push(path.clone());
+            }
+        }
+        Ok(left)
+    }
+}
+
+fn wrong_kind(path: &str, mode: u32, expected: &'static str) -> HostError {
+    let found = match FileType::from_raw_mode(mode) {
+        FileType::Directory => "a directory",
+        FileType::Symlink => "a symbolic link",
+        FileType::Fifo => "a pipe",
+        FileType::Socket => "a socket",
+        FileType::RegularFile => "a regular file",
+        _ => "a device",
+    };
+    HostError::Kind { path: path.to_owned(), found, expected }
+}
+
+fn mtime(stat: &fs::Stat) -> FileTime {
+    FileTime { seconds: stat.st_mtime, nanoseconds: i64::try_from(stat.st_mtime_nsec).unwrap_or(0) }
+}
+
+fn read_bounded(file: OwnedFd, path: &str, bytes_max: u64) -> Result<Vec<u8>, HostError> {
+    let mut bytes = Vec::new();
+    let read = File::from(file).take(bytes_max + 1).read_to_end(&mut bytes);
+    read.map_err(|e| HostError::io("read", path, e))?;
+    let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+    if length > bytes_max {
+        return Err(HostError::TooLarge { path: path.to_owned(), bytes: length, bytes_max });
+    }
+    Ok(bytes)
+}
+
+/// The extended attributes that may be read. File systems without any, and attributes that are refused, give none.
+fn xattrs(file: &OwnedFd, path: &str) -> Result<BTreeMap<String, Vec<u8>>, HostError> {
+    let mut names = vec![0; XATTR_BYTES_MAX];
+    let length = match fs::flistxattr(file, names.as_mut_slice()) {
+        Ok(length) => length,
+        Err(Errno::NOTSUP | Errno::PERM | Errno::ACCESS) => return Ok(BTreeMap::new()),
+        Err(errno) => return Err(HostError::io("list the extended attributes", path, errno)),
+    };
+    let mut found = BTreeMap::new();
+    let mut value = vec![0; XATTR_BYTES_MAX];
+    for name in names.get(..length).unwrap_or_default().split(|byte| *byte == 0) {
+        let Ok(name) = std::str::from_utf8(name) else { continue };
+        if name.is_empty() {
+            continue;
+        }
+        if let Ok(length) = fs::fgetxattr(file, name, value.as_mut_slice()) {
+            found.insert(name.to_owned(), value.get(..length).unwrap_or_default().to_vec());
+        }
+    }
+    Ok(found)
+}
