@@ -2,6 +2,7 @@
 
 mod assess;
 mod audit;
+mod bios;
 mod completions;
 mod cpus;
 mod host;
@@ -27,6 +28,7 @@ pub const COMMANDS: &[Subcommand] = &[
     host::COMMAND,
     audit::COMMAND,
     cpus::COMMAND,
+    bios::COMMAND,
     jitter::COMMAND,
     completions::COMMAND,
     man::COMMAND,
