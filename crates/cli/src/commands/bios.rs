@@ -136,7 +136,9 @@ fn export(arguments: &Export) -> anyhow::Result<Exit> {
 fn check_risk(id: &str, profile: Profile) -> anyhow::Result<()> {
     match (needs_accepted_risk(id, profile), catalogue::nearest(id)) {
         (Some(true), _) => Ok(()),
-        (Some(false), _) => bail!("--accept-risk {id}: profile {profile} wants nothing risky of it; leave it out"),
+        (Some(false), _) => {
+            bail!("--accept-risk {id}: profile {profile} wants nothing risky of it; leave it out")
+        }
         (None, Some(near)) => bail!("no BIOS setting has the id \"{id}\"; did you mean \"{near}\"?"),
         (None, None) => bail!("no BIOS setting has the id \"{id}\"; `lowlat audit --list` shows every id"),
     }

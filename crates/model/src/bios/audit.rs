@@ -28,6 +28,8 @@ pub enum BiosVerdict {
     Pending,
     /// No attribute of this server carries it.
     UnknownHere,
+    /// This firmware has no value that means what is wanted.
+    NotOffered,
     /// What is wanted depends on a fact that was not among the files.
     NotJudged,
     /// As wanted, now and after the next restart.
@@ -38,11 +40,12 @@ pub enum BiosVerdict {
 
 impl BiosVerdict {
     /// Every verdict, worst first.
-    pub const WORST_FIRST: [Self; 8] = [
+    pub const WORST_FIRST: [Self; 9] = [
         Self::Differs,
         Self::Overridden,
         Self::Lost,
         Self::Pending,
+        Self::NotOffered,
         Self::UnknownHere,
         Self::NotJudged,
         Self::Good,
@@ -57,6 +60,7 @@ impl BiosVerdict {
             Self::Lost => "will be lost",
             Self::Pending => "pending",
             Self::UnknownHere => "unknown here",
+            Self::NotOffered => "not offered",
             Self::NotJudged => "not judged",
             Self::Good => "as wanted",
             Self::NoOpinion => "no opinion",
@@ -220,6 +224,10 @@ impl Scene<'_> {
     }
 
     fn verdict(&self, carrier: &Carrier<'_>, wanted: &[String]) -> (BiosVerdict, String) {
+        if let Some(offered) = carrier.offers_others(wanted) {
+            let offered: Vec<String> = offered.into_iter().take(12).collect();
+            return (BiosVerdict::NotOffered, format!("this BIOS offers {}", offered.join(", ")));
+        }
         let after = self.after.get(carrier.attribute).unwrap_or(carrier.active);
         let (is_good, will_be) = (carrier.meets(carrier.active, wanted), carrier.meets(after, wanted));
         let forced = self.effects.forced.get(carrier.attribute);
@@ -257,7 +265,8 @@ impl Scene<'_> {
         if let Some(holder) = self.effects.locked.get(carrier.attribute) {
             return Some(holder.clone());
         }
-        let is_documented = self.facts.registry.is_none() && carrier.name.is_some_and(|name| name.needs_custom);
+        let is_documented =
+            self.facts.registry.is_none() && carrier.name.is_some_and(|name| name.needs_custom);
         let profile = profile_attribute(self.facts)?;
         let is_custom = self.after.get(profile).is_some_and(|value| shown(value) == CUSTOM);
         (is_documented && !is_custom).then(|| profile.to_owned())
@@ -272,5 +281,8 @@ const NO_PROCESSOR: &str =
 /// The attribute of the workload profile on this server.
 pub(super) fn profile_attribute(facts: &BiosFacts) -> Option<&str> {
     let row = rows().find(|row| row.id == WORKLOAD_PROFILE)?;
-    judge::names(facts, row).into_iter().find_map(|name| judge::find(&facts.active, name)).map(|found| found.0)
+    judge::names(facts, row)
+        .into_iter()
+        .find_map(|name| judge::find(&facts.active, name))
+        .map(|found| found.0)
 }

@@ -6,7 +6,9 @@ use super::reader::{ATTRIBUTES_MAX, BYTES_MAX, RESOURCES_MAX};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BiosError {
     /// More bytes than are read.
-    #[error("{file} holds more than {BYTES_MAX} bytes; a Bios resource or registry is smaller: name the right file")]
+    #[error(
+        "{file} holds more than {BYTES_MAX} bytes; a Bios resource or registry is smaller: name the right file"
+    )]
     TooLarge {
         /// The file.
         file: String,
@@ -32,7 +34,9 @@ pub enum BiosError {
         expected: String,
     },
     /// The service's own error answer was saved.
-    #[error("{file} holds an error of the service and no resource: {message}; fetch it again with valid credentials")]
+    #[error(
+        "{file} holds an error of the service and no resource: {message}; fetch it again with valid credentials"
+    )]
     Service {
         /// The file.
         file: String,
@@ -52,7 +56,9 @@ pub enum BiosError {
         max: usize,
     },
     /// No active settings among the files.
-    #[error("no active Bios resource in {files}; save GET /redfish/v1/Systems/ID/Bios (HPE: /redfish/v1/systems/1/bios/) and name it with --file")]
+    #[error(
+        "no active Bios resource in {files}; save GET /redfish/v1/Systems/ID/Bios (HPE: /redfish/v1/systems/1/bios/) and name it with --file"
+    )]
     NoBios {
         /// The files.
         files: String,

@@ -16,8 +16,12 @@ use serde_json::{Value, json};
 
 /// HPE's profile that turns power saving off; the guide starts from it.
 const LOW_LATENCY: &str = "LowLatency";
-const RESTART: &str = "Restart the server and wait for it; the BIOS takes the change during the start. Then read the settings \
-                       again: a service may take a request and drop it.";
+const RESTART: &str = "Restart the server and wait for it; the BIOS takes the change during the start. Then save the resources \
+                       again and audit them: a service may take a request and drop it.";
+const IF_APPLIED: &str = "Only after all steps were taken: before that the service refuses it, and it is not needed. Restart the \
+                          server, since the next request locks these settings again.";
+const EXPORT_ANEW: &str = "Restart the server and wait for it. The profile rewrites settings that depend on it, so save the \
+                           resources again and export anew; the next request is what is known before.";
 
 /// One request to the service.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -78,7 +82,7 @@ impl BiosExport {
         let must_switch = first_profile(facts, &settings);
         if let Some((attribute, value)) = must_switch {
             let change = Attributes::from([(attribute.to_owned(), Value::from(value))]);
-            steps.push(request(facts, &change));
+            steps.push(Request { then: EXPORT_ANEW, ..request(facts, &change) });
             settings.extend(change);
             let forced = facts.effects(&settings).forced;
             settings.extend(forced.into_iter().map(|(name, (value, _))| (name, value)));
@@ -100,19 +104,29 @@ impl BiosExport {
                 None => {}
             }
         }
+        if !steps.is_empty() {
+            change.extend(protections(facts, &settings, profile, accepted_risks, &mut left_out));
+        }
         release(facts, &settings, &mut change, &mut left_out);
         if !change.is_empty() {
             steps.push(request(facts, &change));
+        }
+        let mut warnings = facts.warnings.clone();
+        let secrets = facts.active.keys().filter(|name| is_secret(name)).count();
+        if secrets > 0 {
+            warnings.push(format!(
+                "{secrets} attributes that hold passwords or secrets are not in this document."
+            ));
         }
         Self {
             document: Self::DOCUMENT,
             schema_version: Self::SCHEMA_VERSION,
             profile,
-            restore: restore(facts),
+            restore: restore(facts, &steps),
             steps,
             left_out,
-            snapshot: facts.active.clone(),
-            warnings: facts.warnings.clone(),
+            snapshot: facts.active.clone().into_iter().filter(|(name, _)| !is_secret(name)).collect(),
+            warnings,
         }
     }
 }
@@ -135,16 +149,14 @@ fn proposal(
         return left_out("the processor is not known; add the ComputerSystem resource with --file".into());
     };
     let now = custom.get(&attribute).unwrap_or(carrier.active);
+    // The step that unlocks may itself be the row: it is then in the body already.
     if wanted.is_empty() || carrier.meets(now, &wanted) {
-        // The step that unlocks may itself be the row: it is then in the body already.
         return None;
     }
     if judge::is_weakening(row, &wanted) && !accepted_risks.iter().any(|id| id == setting.id) {
-        return left_out(format!(
-            "it costs {}; --accept-risk {} to have it",
-            if setting.risk == Risk::Security { "security" } else { "protection against memory errors (RAS)" },
-            setting.id
-        ));
+        let harm =
+            if setting.risk == Risk::Security { "security" } else { "protection against errors (RAS)" };
+        return left_out(format!("it costs {harm}; --accept-risk {} to have it", setting.id));
     }
     if carrier.entry.is_some_and(|entry| entry.is_read_only) {
         return left_out("the registry says that it is read only".into());
@@ -157,6 +169,44 @@ fn proposal(
         Ok(value) => Some(Ok((attribute, value))),
         Err(why) => left_out(why),
     }
+}
+
+/// What the first profile would weaken without anybody's consent, with the values that stand now.
+fn protections(
+    facts: &BiosFacts,
+    settings: &Attributes,
+    profile: Profile,
+    accepted_risks: &[String],
+    left_out: &mut Vec<LeftOut>,
+) -> Attributes {
+    let before = facts.after_restart();
+    let mut kept = Attributes::new();
+    for row in rows().filter(|row| !row.weakens.is_empty() && !accepted_risks.iter().any(|id| id == row.id)) {
+        let Some(setting) = catalogue::find(row.id) else { continue };
+        let wanted = judge::wanted_values(setting, profile, facts.server.processor.as_deref());
+        let Some(carrier) = judge::carrier(facts, row, setting)
+            .filter(|_| wanted.is_some_and(|wanted| wanted.is_empty() || judge::is_weakening(row, &wanted)))
+        else {
+            continue;
+        };
+        let weak: Vec<String> = row.weakens.iter().map(|weak| (*weak).to_owned()).collect();
+        let (Some(old), Some(new)) = (before.get(carrier.attribute), settings.get(carrier.attribute)) else {
+            continue;
+        };
+        if carrier.meets(new, &weak) && !carrier.meets(old, &weak) {
+            kept.insert(carrier.attribute.to_owned(), old.clone());
+            left_out.push(LeftOut {
+                id: row.id.into(),
+                attribute: carrier.attribute.into(),
+                why: format!(
+                    "the profile of the first step sets it to {}; the second brings {} back, as its risk is not accepted",
+                    shown(new),
+                    shown(old)
+                ),
+            });
+        }
+    }
+    kept
 }
 
 /// Takes out what other attributes still hold once the rest of the body is in force.
@@ -197,7 +247,9 @@ fn first_profile<'a>(facts: &'a BiosFacts, settings: &Attributes) -> Option<(&'a
 fn unlock(facts: &BiosFacts, settings: &Attributes) -> Attributes {
     let Some(attribute) = profile_attribute(facts) else { return Attributes::new() };
     match settings.get(attribute) {
-        Some(value) if shown(value) != CUSTOM => Attributes::from([(attribute.to_owned(), Value::from(CUSTOM))]),
+        Some(value) if shown(value) != CUSTOM => {
+            Attributes::from([(attribute.to_owned(), Value::from(CUSTOM))])
+        }
         _ => Attributes::new(),
     }
 }
@@ -208,7 +260,8 @@ pub(super) fn order(facts: &BiosFacts, settings: &Attributes) -> Vec<String> {
     let mut order = Vec::new();
     if first_profile(facts, settings).is_some() {
         order.push(format!(
-            "Set {attribute} to {LOW_LATENCY} and restart: it sets the group of power settings at once."
+            "Set {attribute} to {LOW_LATENCY} and restart: it sets a group of settings at once. (The set-up menus need \
+             no restart here; over Redfish a value that is overwritten while it waits is never applied.)"
         ));
     }
     if !unlock(facts, settings).is_empty() {
@@ -229,9 +282,9 @@ fn request(facts: &BiosFacts, attributes: &Attributes) -> Request {
     Request { method: "PATCH", uri: facts.settings_uri.clone(), body, then: RESTART }
 }
 
-/// The way back. A profile other than Custom comes first and sets what it holds; the rest follows after a restart,
-/// without what the profile holds, which a service refuses.
-fn restore(facts: &BiosFacts) -> Vec<Request> {
+/// The way back. First what the steps changed and the old settings hold, while nothing holds it; then the old profile,
+/// which sets what it holds; the rest after a restart, without what is held, which a service refuses.
+fn restore(facts: &BiosFacts, steps_there: &[Request]) -> Vec<Request> {
     let effects = facts.effects(&facts.active);
     let profile = profile_attribute(facts);
     let old = profile.and_then(|attribute| facts.active.get_key_value(attribute));
@@ -245,17 +298,35 @@ fn restore(facts: &BiosFacts) -> Vec<Request> {
     let entry = |name: &str| facts.registry.as_ref().and_then(|registry| registry.entries.get(name));
     let is_writable = |(name, value): &(&String, &Value)| {
         !value.is_null()
+            && !is_secret(name)
             && !entry(name).is_some_and(|entry| entry.is_read_only)
             && !effects.locked.contains_key(*name)
             && !held_by_document.contains(&name.as_str())
     };
     let mut rest: Attributes =
         facts.active.iter().filter(is_writable).map(|(name, value)| (name.clone(), value.clone())).collect();
+    let is_changed =
+        |name: &String| steps_there.iter().any(|step| step.body["Attributes"].get(name).is_some());
+    let held: Attributes = facts
+        .active
+        .iter()
+        .filter(|(name, _)| effects.locked.contains_key(*name) && is_changed(name))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
     let mut steps = Vec::new();
+    if !held.is_empty() {
+        steps.push(Request { then: IF_APPLIED, ..request(facts, &held) });
+    }
     if let Some((attribute, value)) = old.filter(|(_, value)| shown(value) != CUSTOM) {
         rest.remove(attribute);
         steps.push(request(facts, &Attributes::from([(attribute.clone(), value.clone())])));
     }
     steps.push(request(facts, &rest));
     steps
+}
+
+/// Attributes whose values are passwords, their hashes and the like: they belong in no file.
+fn is_secret(attribute: &str) -> bool {
+    let attribute = attribute.to_ascii_lowercase();
+    ["password", "secret", "passphrase"].iter().any(|word| attribute.contains(word))
 }

@@ -55,7 +55,8 @@ impl BiosFacts {
     /// Every setting after the next restart.
     pub fn after_restart(&self) -> Attributes {
         let mut after = self.active.clone();
-        for (name, value) in self.pending.iter().flatten().filter(|(name, _)| self.active.contains_key(*name)) {
+        for (name, value) in self.pending.iter().flatten().filter(|(name, _)| self.active.contains_key(*name))
+        {
             after.insert(name.clone(), value.clone());
         }
         after

@@ -44,7 +44,8 @@ pub(super) fn names(facts: &BiosFacts, row: &Row) -> Vec<&'static Name> {
 
 /// Finds the attribute: by the vendor's names, else by the name that the registry's menus show.
 pub(super) fn carrier<'a>(facts: &'a BiosFacts, row: &Row, setting: &Setting) -> Option<Carrier<'a>> {
-    let entry_of = |attribute: &str| facts.registry.as_ref().and_then(|registry| registry.entries.get(attribute));
+    let entry_of =
+        |attribute: &str| facts.registry.as_ref().and_then(|registry| registry.entries.get(attribute));
     for name in names(facts, row) {
         if let Some((attribute, active)) = find(&facts.active, name) {
             return Some(Carrier { attribute, active, name: Some(name), entry: entry_of(attribute) });
@@ -83,11 +84,27 @@ impl Carrier<'_> {
         wanted.iter().any(|wanted| meanings.iter().any(|meaning| same_value(meaning, wanted)))
     }
 
+    /// The values that this firmware offers, when that is known and none of them is wanted.
+    pub fn offers_others(&self, wanted: &[String]) -> Option<Vec<String>> {
+        let listed = self.entry.into_iter().flat_map(|entry| &entry.values).map(|(name, _)| name.clone());
+        let spellings = self.name.map(|name| name.spellings).unwrap_or_default();
+        let whole = spellings.iter().any(|(spelling, word)| spelling == word);
+        let spelled = spellings.iter().filter(|_| whole).map(|(spelling, _)| (*spelling).to_owned());
+        let mut offered: Vec<String> = listed.collect();
+        if offered.is_empty() {
+            offered.extend(spelled);
+        }
+        let is_wanted = |offered: &String| self.meets(&Value::String(offered.clone()), wanted);
+        (!offered.is_empty() && !self.meets(self.active, wanted) && !offered.iter().any(is_wanted))
+            .then_some(offered)
+    }
+
     /// The value to write for one that is wanted; why there is none.
     pub fn to_write(&self, wanted: &[String]) -> Result<Value, String> {
         let listed = self.entry.map(|entry| entry.values.as_slice()).unwrap_or_default();
         for wanted in wanted {
-            let candidate = |name: &&(String, String)| self.meets(&Value::String(name.0.clone()), &[wanted.clone()]);
+            let candidate =
+                |name: &&(String, String)| self.meets(&Value::String(name.0.clone()), &[wanted.clone()]);
             if let Some((name, _)) = listed.iter().find(candidate) {
                 return Ok(Value::String(name.clone()));
             }
@@ -111,14 +128,17 @@ impl Carrier<'_> {
     fn unlisted(&self, wanted: &str) -> Option<Value> {
         match self.active {
             Value::Bool(_) => return switch(wanted).map(Value::Bool),
-            Value::Number(_) => return number(wanted).and_then(|number| i64::try_from(number).ok()).map(Value::from),
+            Value::Number(_) => {
+                return number(wanted).and_then(|number| i64::try_from(number).ok()).map(Value::from);
+            }
             _ => {}
         }
         let spellings = self.name.map(|name| name.spellings).unwrap_or_default();
         let spelled = spellings.iter().find(|(_, word)| same_value(word, wanted));
         // Other words go as they are when they can be values and the table does not say that its list is whole.
         let is_whole = spellings.iter().any(|(spelling, word)| spelling == word);
-        let is_plain = !is_whole && !wanted.contains(' ') && spellings.iter().all(|(spelling, _)| *spelling != wanted);
+        let is_plain =
+            !is_whole && !wanted.contains(' ') && spellings.iter().all(|(spelling, _)| *spelling != wanted);
         spelled.map(|(spelling, _)| Value::from(*spelling)).or_else(|| is_plain.then(|| Value::from(wanted)))
     }
 
@@ -135,15 +155,18 @@ impl Carrier<'_> {
 
 /// The values that a profile wants; empty when it has no opinion, none when that depends on a processor that is not
 /// known.
-pub(super) fn wanted_values(setting: &Setting, profile: Profile, processor: Option<&str>) -> Option<Vec<String>> {
+pub(super) fn wanted_values(
+    setting: &Setting,
+    profile: Profile,
+    processor: Option<&str>,
+) -> Option<Vec<String>> {
     match setting.want(profile) {
         Want::Nothing | Want::State(_) => Some(Vec::new()),
         Want::Value(value) => Some(vec![value.to_owned()]),
         Want::OneOf(values) => Some(values.iter().map(|value| (*value).to_owned()).collect()),
         // The only value of the BIOS that is derived: memory in step with the fabric of EPYC 7002.
-        Want::Derived(_) => processor.map(|model| {
-            vec![if is_epyc_7002(model) { "2933 MT/s".to_owned() } else { "Auto".to_owned() }]
-        }),
+        Want::Derived(_) => processor
+            .map(|model| vec![if is_epyc_7002(model) { "2933 MT/s".to_owned() } else { "Auto".to_owned() }]),
     }
 }
 

@@ -32,11 +32,7 @@ pub fn same_value(a: &str, b: &str) -> bool {
 /// Whether the text is a word for on or off; which.
 pub(super) fn switch(text: &str) -> Option<bool> {
     let text = folded(text);
-    if ON.contains(&text.as_str()) {
-        Some(true)
-    } else {
-        OFF.contains(&text.as_str()).then_some(false)
-    }
+    if ON.contains(&text.as_str()) { Some(true) } else { OFF.contains(&text.as_str()).then_some(false) }
 }
 
 pub(super) fn number(text: &str) -> Option<i128> {

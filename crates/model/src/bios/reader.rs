@@ -147,7 +147,8 @@ fn kind(place: &Place<'_>, members: &Map<String, Value>) -> Result<Option<Kind>,
     let is_of = |name: &str| odata_type.is_none_or(|kind| kind.starts_with(name));
     if let Some(error) = members.get("error").and_then(Value::as_object) {
         let text = |name| error.get(name).and_then(Value::as_str);
-        let message = text("message").or_else(|| text("code")).unwrap_or("no message").chars().take(200).collect();
+        let message =
+            text("message").or_else(|| text("code")).unwrap_or("no message").chars().take(200).collect();
         return Err(BiosError::Service { file: place.file.to_owned(), message });
     }
     Ok(if members.contains_key("RegistryEntries") && is_of("#AttributeRegistry.") {
@@ -308,8 +309,14 @@ fn vendor(place: &Place<'_>, server: &Server, attributes: &Attributes) -> Option
 
 fn warnings(facts: &BiosFacts) -> Vec<String> {
     let mut warnings = Vec::new();
-    let ids = facts.registry.as_ref().and_then(|registry| registry.id.as_deref()).zip(facts.registry_name.as_deref());
-    if let Some((read, named)) = ids.filter(|(read, named)| !read.starts_with(named) && !named.starts_with(read)) {
+    let ids = facts
+        .registry
+        .as_ref()
+        .and_then(|registry| registry.id.as_deref())
+        .zip(facts.registry_name.as_deref());
+    if let Some((read, named)) =
+        ids.filter(|(read, named)| !read.starts_with(named) && !named.starts_with(read))
+    {
         warnings.push(format!(
             "The registry read is {read}, the Bios resource names {named}: values and dependencies may be those of another BIOS."
         ));
@@ -323,7 +330,8 @@ fn warnings(facts: &BiosFacts) -> Vec<String> {
     if facts.pending.is_none() {
         warnings.push("No settings resource was read: changes that wait for a restart are not known.".into());
     }
-    let strange = facts.pending.iter().flatten().filter(|(name, _)| !facts.active.contains_key(*name)).count();
+    let strange =
+        facts.pending.iter().flatten().filter(|(name, _)| !facts.active.contains_key(*name)).count();
     if strange > 0 {
         warnings.push(format!(
             "{strange} pending attributes are not among the active ones: the two resources may be of different servers."

@@ -134,8 +134,7 @@ impl Term {
 pub(super) fn read(resource: &Place<'_>) -> Result<Registry, BiosError> {
     let entries = resource.required("RegistryEntries", "an object with Attributes")?;
     let attributes = entries.required("Attributes", "an array of attributes")?;
-    let mut registry =
-        Registry { id: resource.text_member("Id")?.map(str::to_owned), ..Registry::default() };
+    let mut registry = Registry { id: resource.text_member("Id")?.map(str::to_owned), ..Registry::default() };
     let items = attributes.array("an array of attributes")?;
     if items.len() > ATTRIBUTES_MAX {
         return Err(BiosError::too_many(attributes.file, &attributes.path, "attributes"));
@@ -200,7 +199,12 @@ fn dependency(place: &Place<'_>) -> Result<Option<Dependency>, BiosError> {
     let text = |name| map.required(name, "a text").and_then(|place| place.text("a text").map(str::to_owned));
     let value = map.value.get("MapToValue").cloned().unwrap_or(Value::Null);
     map.child("MapToValue", &value).scalar()?;
-    Ok(Some(Dependency { terms, attribute: text("MapToAttribute")?, property: text("MapToProperty")?, value }))
+    Ok(Some(Dependency {
+        terms,
+        attribute: text("MapToAttribute")?,
+        property: text("MapToProperty")?,
+        value,
+    }))
 }
 
 fn term(place: &Place<'_>) -> Result<Option<Term>, BiosError> {

@@ -1,6 +1,6 @@
 //! The audit of BIOS settings as text.
 
-use super::{BLUE, BOLD, DIM, GREEN, RED, YELLOW, add_wrapped, paint, usable};
+use super::{BLUE, BOLD, DIM, GREEN, RED, YELLOW, add_wrapped, paint, usable, wrap};
 use crate::units::{clean, count, plural};
 use anstyle::Style;
 use lowlat_model::bios::{BiosAudit, BiosFinding, BiosVerdict, shown};
@@ -20,7 +20,8 @@ pub struct BiosTextOptions {
 /// Every difference, worst first, with what leads to it; the order in which to change; a line of counts.
 pub fn bios_text(audit: &BiosAudit, options: BiosTextOptions) -> String {
     let width = usable(options.width);
-    let mut out = format!("{}\n", paint(BOLD, &clean(&title(audit))));
+    let title = clean(&title(audit));
+    let mut out: String = wrap(&title, width).iter().map(|line| format!("{}\n", paint(BOLD, line))).collect();
     let is_shown = |finding: &&BiosFinding| {
         options.show_all || !matches!(finding.verdict, BiosVerdict::Good | BiosVerdict::NoOpinion)
     };
@@ -37,7 +38,10 @@ pub fn bios_text(audit: &BiosAudit, options: BiosTextOptions) -> String {
     if !audit.order.is_empty() {
         out.push_str(&format!("\n{}\n", paint(BOLD, "Order")));
         for (at, step) in audit.order.iter().enumerate() {
-            add_wrapped(&mut out, &clean(&format!("{}. {step}", at + 1)), 2, width);
+            for (line, text) in wrap(&clean(step), width.saturating_sub(5)).iter().enumerate() {
+                let number = if line == 0 { format!("{}.", at + 1) } else { String::new() };
+                out.push_str(&format!("  {number:2} {text}\n"));
+            }
         }
     }
     out.push('\n');
@@ -47,7 +51,8 @@ pub fn bios_text(audit: &BiosAudit, options: BiosTextOptions) -> String {
     }
     let hidden = audit.findings.len() - shown_rows;
     if hidden > 0 {
-        let text = format!("{} as wanted or without an opinion hidden: --all shows them.", plural(hidden, "row"));
+        let text =
+            format!("{} as wanted or without an opinion hidden: --all shows them.", plural(hidden, "row"));
         out.push_str(&paint(DIM, &text));
         out.push('\n');
     }
@@ -77,7 +82,9 @@ fn add_finding(out: &mut String, finding: &BiosFinding, width: usize) {
     if let (Some(risk), true) = (&finding.risk, finding.verdict.is_difference()) {
         lines.push(format!("Risk: {risk}. {}", finding.cost));
     }
-    if finding.verdict.is_difference() && !finding.hazard.is_empty() {
+    if (finding.verdict.is_difference() || finding.verdict == BiosVerdict::NotOffered)
+        && !finding.hazard.is_empty()
+    {
         lines.push(format!("Hazard: {}", finding.hazard));
     }
     for line in lines.iter().filter(|line| !line.is_empty()) {
@@ -122,7 +129,7 @@ fn style(verdict: BiosVerdict) -> Style {
         BiosVerdict::Differs | BiosVerdict::Lost => RED,
         BiosVerdict::Overridden => YELLOW.bold(),
         BiosVerdict::Pending => BLUE,
-        BiosVerdict::UnknownHere | BiosVerdict::NotJudged => YELLOW,
+        BiosVerdict::NotOffered | BiosVerdict::UnknownHere | BiosVerdict::NotJudged => YELLOW,
         BiosVerdict::Good => GREEN,
         BiosVerdict::NoOpinion => DIM,
     }

@@ -45,17 +45,11 @@ pub(super) const ROWS: &[Row] = &[
         "firmware.consistent_device_naming",
         &[hpe(
             "ConsistentDevNaming",
-            &[
-                ("LomsAndSlots", "CDN Support for LOMs and Slots"),
-                ("LomsOnly", "CDN Support for LOMs Only"),
-            ],
+            &[("LomsAndSlots", "CDN Support for LOMs and Slots"), ("LomsOnly", "CDN Support for LOMs Only")],
         )],
     ),
     row("firmware.mixed_power_supply_reporting", &[hpe("MixedPowerSupplyReporting", &[])]),
-    row(
-        "firmware.hpet_acpi_support",
-        &[hpe("AcpiHpet", &[]), supermicro("HighPrecisionEventTimer", &[])],
-    ),
+    row("firmware.hpet_acpi_support", &[hpe("AcpiHpet", &[]), supermicro("HighPrecisionEventTimer", &[])]),
     row(
         "firmware.redundant_power_supply_mode",
         &[hpe("RedundantPowerSupply", &[]), hpe("RedundantPowerSupplySystemDomain", &[])],

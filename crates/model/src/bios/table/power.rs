@@ -82,10 +82,6 @@ pub(super) const ROWS: &[Row] = &[
     row("firmware.numa_group_size_optimization", &[hpe("NumaGroupSizeOpt", &[])]),
     row(
         "firmware.infinity_fabric_power_management",
-        &[
-            hpe("ApplicationPowerBoost", &[]),
-            dell("ApbDis", APB_DISABLE),
-            supermicro("APBDIS", APB_DISABLE),
-        ],
+        &[hpe("ApplicationPowerBoost", &[]), dell("ApbDis", APB_DISABLE), supermicro("APBDIS", APB_DISABLE)],
     ),
 ];

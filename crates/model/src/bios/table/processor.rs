@@ -5,7 +5,11 @@ use super::{Row, dell, hpe, lenovo, risky, row, supermicro};
 pub(super) const ROWS: &[Row] = &[
     row(
         "firmware.processor_x2apic_support",
-        &[hpe("ProcX2Apic", &[("ForceEnabled", "Enabled")]), dell("ProcX2Apic", &[]), lenovo("Processors_APICMode", &[])],
+        &[
+            hpe("ProcX2Apic", &[("ForceEnabled", "Enabled")]),
+            dell("ProcX2Apic", &[]),
+            lenovo("Processors_APICMode", &[]),
+        ],
     ),
     row(
         "firmware.amd_smt_option",
@@ -27,7 +31,10 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "firmware.determinism_control",
         &[
-            hpe("DeterminismControl", &[("DeterminismCtrlManual", "Manual"), ("DeterminismCtrlAuto", "Auto")]),
+            hpe(
+                "DeterminismControl",
+                &[("DeterminismCtrlManual", "Manual"), ("DeterminismCtrlAuto", "Auto")],
+            ),
             supermicro("DeterminismControl", &[]),
         ],
     ),
@@ -116,8 +123,5 @@ pub(super) const ROWS: &[Row] = &[
     row("firmware.acpi_slit", &[hpe("AcpiSlit", &[])]),
     row("firmware.memory_proximity_reporting_for_io", &[hpe("AcpiRootBridgePxm", &[])]),
     row("firmware.preferred_io_bus", &[hpe("PreferredIOBusEnable", &[])]),
-    row(
-        "firmware.preferred_io_bus_number",
-        &[hpe("PreferredIOBusNumber", &[]), hpe("PreferredIOBus", &[])],
-    ),
+    row("firmware.preferred_io_bus_number", &[hpe("PreferredIOBusNumber", &[]), hpe("PreferredIOBus", &[])]),
 ];
