@@ -103,15 +103,15 @@ impl Carrier<'_> {
     pub fn to_write(&self, wanted: &[String]) -> Result<Value, String> {
         let listed = self.entry.map(|entry| entry.values.as_slice()).unwrap_or_default();
         for wanted in wanted {
-            let candidate =
-                |name: &&(String, String)| self.meets(&Value::String(name.0.clone()), &[wanted.clone()]);
+            let candidate = |name: &&(String, String)| {
+                self.meets(&Value::String(name.0.clone()), std::slice::from_ref(wanted))
+            };
             if let Some((name, _)) = listed.iter().find(candidate) {
                 return Ok(Value::String(name.clone()));
             }
             if listed.is_empty() {
-                match self.unlisted(wanted) {
-                    Some(value) => return self.in_bounds(value),
-                    None => continue,
+                if let Some(value) = self.unlisted(wanted) {
+                    return self.in_bounds(value);
                 }
             }
         }

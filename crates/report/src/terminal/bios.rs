@@ -3,7 +3,7 @@
 use super::{BLUE, BOLD, DIM, GREEN, RED, YELLOW, add_wrapped, paint, usable, wrap};
 use crate::units::{clean, count, plural};
 use anstyle::Style;
-use lowlat_model::bios::{BiosAudit, BiosFinding, BiosVerdict, shown};
+use lowlat_model::bios::{BiosAudit, BiosFinding, BiosVerdict, Vendor, shown};
 
 /// Width of the verdict column: the longest word and two spaces.
 const VERDICT_WIDTH: usize = 14;
@@ -51,10 +51,10 @@ pub fn bios_text(audit: &BiosAudit, options: BiosTextOptions) -> String {
     }
     let hidden = audit.findings.len() - shown_rows;
     if hidden > 0 {
-        let text =
-            format!("{} as wanted or without an opinion hidden: --all shows them.", plural(hidden, "row"));
-        out.push_str(&paint(DIM, &text));
-        out.push('\n');
+        let text = format!("{} hidden, as wanted or of no opinion: --all shows them.", plural(hidden, "row"));
+        for line in wrap(&text, width) {
+            out.push_str(&format!("{}\n", paint(DIM, &line)));
+        }
     }
     out
 }
@@ -62,7 +62,7 @@ pub fn bios_text(audit: &BiosAudit, options: BiosTextOptions) -> String {
 /// "BIOS of HPE ProLiant DL385 Gen10 Plus, A42 v1.24, against guide-57037".
 fn title(audit: &BiosAudit) -> String {
     let server = &audit.server;
-    let maker = server.manufacturer.as_deref().or(audit.vendor.map(|vendor| vendor.word()));
+    let maker = server.manufacturer.as_deref().or(audit.vendor.map(Vendor::word));
     let named: Vec<&str> = [maker, server.model.as_deref()].into_iter().flatten().collect();
     let mut title = match named.as_slice() {
         [] => "BIOS settings".to_owned(),
