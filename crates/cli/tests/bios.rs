@@ -64,7 +64,7 @@ fn an_export_is_written_whole_and_says_what_it_left_out() {
     let export: Value = serde_json::from_slice(&fs::read(&out).unwrap()).unwrap();
     let attributes = &export["steps"][1]["body"]["Attributes"];
     assert_eq!((&attributes["ProcSMT"], &attributes["ProcAmdIoVt"]), (&"Disabled".into(), &Value::Null));
-    assert_eq!(export["restore"][0]["body"]["Attributes"]["WorkloadProfile"], "GeneralPowerEfficientCompute");
+    assert_eq!(export["restore"][1]["body"]["Attributes"]["WorkloadProfile"], "GeneralPowerEfficientCompute");
     assert_eq!(export["snapshot"]["TpmState"], "NotPresent");
     let accepted = [&source[..], &["--accept-risk", "firmware.amd_iommu"]].concat();
     let (_, _, talk) = run(&accepted);

@@ -109,10 +109,10 @@ impl Carrier<'_> {
             if let Some((name, _)) = listed.iter().find(candidate) {
                 return Ok(Value::String(name.clone()));
             }
-            if listed.is_empty() {
-                if let Some(value) = self.unlisted(wanted) {
-                    return self.in_bounds(value);
-                }
+            if listed.is_empty()
+                && let Some(value) = self.unlisted(wanted)
+            {
+                return self.in_bounds(value);
             }
         }
         let wanted = wanted.join(" or ");
