@@ -3,7 +3,7 @@
 use super::{BLUE, BOLD, DIM, GREEN, RED, YELLOW, add_wrapped, paint, usable, wrap};
 use crate::units::{clean, count, plural};
 use anstyle::Style;
-use lowlat_model::bios::{BiosAudit, BiosFinding, BiosVerdict, Vendor, shown};
+use lowlat_model::bios::{BiosAudit, BiosFinding, BiosVerdict, shown};
 
 /// Width of the verdict column: the longest word and two spaces.
 const VERDICT_WIDTH: usize = 14;
@@ -62,11 +62,13 @@ pub fn bios_text(audit: &BiosAudit, options: BiosTextOptions) -> String {
 /// "BIOS of HPE ProLiant DL385 Gen10 Plus, A42 v1.24, against guide-57037".
 fn title(audit: &BiosAudit) -> String {
     let server = &audit.server;
-    let maker = server.manufacturer.as_deref().or(audit.vendor.map(Vendor::word));
-    let named: Vec<&str> = [maker, server.model.as_deref()].into_iter().flatten().collect();
-    let mut title = match named.as_slice() {
-        [] => "BIOS settings".to_owned(),
-        named => format!("BIOS settings of {}", named.join(" ")),
+    let named: Vec<&str> =
+        [&server.manufacturer, &server.model].into_iter().filter_map(|n| n.as_deref()).collect();
+    let mut title = match (named.as_slice(), audit.vendor) {
+        ([], None) => "BIOS settings".to_owned(),
+        // Attributes tell whose names they are, not whose server it is.
+        ([], Some(vendor)) => format!("BIOS settings by the names of {}", vendor.word()),
+        (named, _) => format!("BIOS settings of {}", named.join(" ")),
     };
     for part in [&server.bios_version, &audit.registry].into_iter().flatten() {
         title.push_str(", ");
