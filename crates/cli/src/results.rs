@@ -36,6 +36,13 @@ impl OutputFile {
         written.with_context(|| format!("cannot write {}", self.path.display()))
     }
 
+    /// Writes a value as JSON that people read and edit, over several lines.
+    pub fn write_json_lines(&self, value: &impl serde::Serialize) -> anyhow::Result<()> {
+        let mut bytes = serde_json::to_vec_pretty(value).context("cannot write the result as JSON")?;
+        bytes.push(b'\n');
+        self.write(&bytes)
+    }
+
     /// Writes a value as JSON, on one line: documents of large hosts are long, and programs read them.
     pub fn write_json(&self, value: &impl serde::Serialize) -> anyhow::Result<()> {
         self.write(&serde_json::to_vec(value).context("cannot write the result as JSON")?)

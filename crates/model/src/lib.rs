@@ -3,6 +3,7 @@
 
 mod allocation;
 pub mod audit;
+pub mod bios;
 pub mod catalogue;
 pub mod cmdline;
 mod cpuset;

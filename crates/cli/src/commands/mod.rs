@@ -2,6 +2,7 @@
 
 mod assess;
 mod audit;
+mod bios;
 mod completions;
 mod cpus;
 mod host;
@@ -28,6 +29,7 @@ pub const COMMANDS: &[Subcommand] = &[
     host::COMMAND,
     audit::COMMAND,
     cpus::COMMAND,
+    bios::COMMAND,
     jitter::COMMAND,
     tune::COMMAND,
     completions::COMMAND,

@@ -1,6 +1,7 @@
 //! Texts for terminals. Plain ASCII apart from what the host itself says, so that any locale shows them right.
 
 pub mod audit;
+pub mod bios;
 pub mod diff;
 pub mod explain;
 pub mod host;

@@ -1,0 +1,245 @@
+//! The attribute registry: which values an attribute takes, and how attributes depend on each other.
+//!
+//! Redfish schema `AttributeRegistry`: `RegistryEntries.Attributes` and `RegistryEntries.Dependencies`.
+
+use super::{
+    BiosError,
+    facts::Attributes,
+    meaning::{number, shown},
+    reader::ATTRIBUTES_MAX,
+    shape::Place,
+};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// What the registry says of one attribute.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RegistryEntry {
+    /// The name in menus.
+    pub display_name: Option<String>,
+    /// Whether it can never be changed.
+    pub is_read_only: bool,
+    /// Values with their names in menus; empty when it is no enumeration.
+    pub values: Vec<(String, String)>,
+    /// Whether its values are whole numbers.
+    pub is_integer: bool,
+    /// Least value of a number.
+    pub lower_bound: Option<i128>,
+    /// Greatest value of a number.
+    pub upper_bound: Option<i128>,
+    /// Value of the factory.
+    pub default_value: Option<String>,
+}
+
+/// One comparison of a dependency.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Term {
+    attribute: String,
+    condition: Condition,
+    value: Value,
+    /// Whether it is joined to the terms before it by "or"; "and" otherwise.
+    is_alternative: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Condition {
+    Equal,
+    NotEqual,
+    Greater,
+    GreaterOrEqual,
+    Less,
+    LessOrEqual,
+}
+
+/// One dependency: when its terms hold, a property of another attribute has a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dependency {
+    terms: Vec<Term>,
+    attribute: String,
+    property: String,
+    value: Value,
+}
+
+/// A registry of one family of BIOS versions.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Registry {
+    /// Its id.
+    pub id: Option<String>,
+    /// What it says of each attribute.
+    pub entries: BTreeMap<String, RegistryEntry>,
+    /// Dependencies in the order in which they are to be evaluated.
+    pub dependencies: Vec<Dependency>,
+}
+
+/// What dependencies make of a set of settings.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Effects {
+    /// Attributes that cannot be changed, each with the attribute that holds it.
+    pub locked: BTreeMap<String, String>,
+    /// Attributes whose value follows another attribute: the value, and that attribute.
+    pub forced: BTreeMap<String, (Value, String)>,
+}
+
+impl Registry {
+    /// What the dependencies make of these settings, evaluated in order: a later one overrides.
+    pub fn effects(&self, settings: &Attributes) -> Effects {
+        let mut effects = Effects::default();
+        for dependency in self.dependencies.iter().filter(|dependency| dependency.holds(settings)) {
+            let target = dependency.attribute.clone();
+            let by = dependency.terms.first().map(|term| term.attribute.clone()).unwrap_or_default();
+            match (dependency.property.as_str(), &dependency.value) {
+                ("ReadOnly" | "GrayOut", Value::Bool(true)) => {
+                    effects.locked.insert(target, by);
+                }
+                ("ReadOnly" | "GrayOut", _) => {
+                    effects.locked.remove(&target);
+                }
+                ("CurrentValue", value) => {
+                    effects.forced.insert(target, (value.clone(), by));
+                }
+                _ => {}
+            }
+        }
+        effects
+    }
+}
+
+impl Dependency {
+    /// Terms are joined from left to right, as the schema has it.
+    fn holds(&self, settings: &Attributes) -> bool {
+        let mut terms = self.terms.iter();
+        let Some(first) = terms.next() else { return false };
+        terms.fold(first.holds(settings), |so_far, term| {
+            if term.is_alternative { so_far || term.holds(settings) } else { so_far && term.holds(settings) }
+        })
+    }
+}
+
+impl Term {
+    fn holds(&self, settings: &Attributes) -> bool {
+        let Some(value) = settings.get(&self.attribute) else { return false };
+        let order = || Some(number(&shown(value))?.cmp(&number(&shown(&self.value))?));
+        match self.condition {
+            Condition::Equal => shown(value) == shown(&self.value),
+            Condition::NotEqual => shown(value) != shown(&self.value),
+            Condition::Greater => order().is_some_and(std::cmp::Ordering::is_gt),
+            Condition::GreaterOrEqual => order().is_some_and(std::cmp::Ordering::is_ge),
+            Condition::Less => order().is_some_and(std::cmp::Ordering::is_lt),
+            Condition::LessOrEqual => order().is_some_and(std::cmp::Ordering::is_le),
+        }
+    }
+}
+
+/// Reads a registry resource.
+pub(super) fn read(resource: &Place<'_>) -> Result<Registry, BiosError> {
+    let entries = resource.required("RegistryEntries", "an object with Attributes")?;
+    let attributes = entries.required("Attributes", "an array of attributes")?;
+    let mut registry = Registry { id: resource.text_member("Id")?.map(str::to_owned), ..Registry::default() };
+    let items = attributes.array("an array of attributes")?;
+    if items.len() > ATTRIBUTES_MAX {
+        return Err(BiosError::too_many(attributes.file, &attributes.path, "attributes"));
+    }
+    for (index, item) in items.iter().enumerate() {
+        let place = attributes.item(index, item);
+        let name = place.required("AttributeName", "the attribute's name")?.text("the attribute's name")?;
+        registry.entries.insert(name.to_owned(), entry(&place)?);
+    }
+    if let Some(dependencies) = entries.member("Dependencies") {
+        let items = dependencies.array("an array of dependencies")?;
+        if items.len() > ATTRIBUTES_MAX {
+            return Err(BiosError::too_many(dependencies.file, &dependencies.path, "dependencies"));
+        }
+        for (index, item) in items.iter().enumerate() {
+            registry.dependencies.extend(dependency(&dependencies.item(index, item))?);
+        }
+    }
+    Ok(registry)
+}
+
+fn entry(place: &Place<'_>) -> Result<RegistryEntry, BiosError> {
+    let mut values = Vec::new();
+    if let Some(list) = place.member("Value") {
+        for (index, item) in list.array("an array of values")?.iter().enumerate() {
+            let value = list.item(index, item);
+            let name = value.required("ValueName", "the value's name")?.text("the value's name")?;
+            let display = value.text_member("ValueDisplayName")?.unwrap_or(name);
+            values.push((name.to_owned(), display.to_owned()));
+        }
+    }
+    let kind = place.text_member("Type")?;
+    let is_read_only = place.member("ReadOnly").map(|flag| boolean(&flag)).transpose()?.unwrap_or(false);
+    let bound = |name| place.member(name).map(|bound| whole(&bound)).transpose();
+    Ok(RegistryEntry {
+        display_name: place.text_member("DisplayName")?.map(str::to_owned),
+        is_read_only,
+        values,
+        is_integer: kind.is_some_and(|kind| kind.eq_ignore_ascii_case("Integer")),
+        lower_bound: bound("LowerBound")?.flatten(),
+        upper_bound: bound("UpperBound")?.flatten(),
+        default_value: place.member("DefaultValue").map(|value| value.scalar().map(shown)).transpose()?,
+    })
+}
+
+/// A dependency of type "Map"; other types, and comparisons of anything but current values, say nothing here.
+fn dependency(place: &Place<'_>) -> Result<Option<Dependency>, BiosError> {
+    place.object("a dependency")?;
+    if place.text_member("Type")?.is_some_and(|kind| kind != "Map") {
+        return Ok(None);
+    }
+    let map = place.required("Dependency", "an object with MapFrom and MapToAttribute")?;
+    map.object("an object with MapFrom and MapToAttribute")?;
+    let Some(from) = map.member("MapFrom") else { return Ok(None) };
+    let mut terms = Vec::new();
+    for (index, item) in from.array("an array of comparisons")?.iter().enumerate() {
+        match term(&from.item(index, item))? {
+            Some(term) => terms.push(term),
+            None => return Ok(None),
+        }
+    }
+    let text = |name| map.required(name, "a text").and_then(|place| place.text("a text").map(str::to_owned));
+    let value = map.value.get("MapToValue").cloned().unwrap_or(Value::Null);
+    map.child("MapToValue", &value).scalar()?;
+    Ok(Some(Dependency {
+        terms,
+        attribute: text("MapToAttribute")?,
+        property: text("MapToProperty")?,
+        value,
+    }))
+}
+
+fn term(place: &Place<'_>) -> Result<Option<Term>, BiosError> {
+    place.object("a comparison with MapFromAttribute")?;
+    let attribute = place.required("MapFromAttribute", "an attribute's name")?.text("an attribute's name")?;
+    if place.text_member("MapFromProperty")?.is_some_and(|property| property != "CurrentValue") {
+        return Ok(None);
+    }
+    let condition = place.required("MapFromCondition", "EQU, NEQ, GTR, GEQ, LSS or LEQ")?;
+    let value = place.value.get("MapFromValue").cloned().unwrap_or(Value::Null);
+    place.child("MapFromValue", &value).scalar()?;
+    Ok(Some(Term {
+        attribute: attribute.to_owned(),
+        condition: match condition.text("a condition")? {
+            "EQU" => Condition::Equal,
+            "NEQ" => Condition::NotEqual,
+            "GTR" => Condition::Greater,
+            "GEQ" => Condition::GreaterOrEqual,
+            "LSS" => Condition::Less,
+            "LEQ" => Condition::LessOrEqual,
+            _ => return Err(condition.wrong("EQU, NEQ, GTR, GEQ, LSS or LEQ")),
+        },
+        value,
+        is_alternative: place.text_member("MapTerms")? == Some("OR"),
+    }))
+}
+
+fn boolean(place: &Place<'_>) -> Result<bool, BiosError> {
+    place.value.as_bool().ok_or_else(|| place.wrong("true or false"))
+}
+
+/// A bound; services write 2^64-1 and fractions there too, and a fraction bounds nothing here.
+fn whole(place: &Place<'_>) -> Result<Option<i128>, BiosError> {
+    match place.value {
+        Value::Number(_) => Ok(number(&shown(place.value))),
+        _ => Err(place.wrong("a number")),
+    }
+}
