@@ -1,7 +1,7 @@
 //! The tuner's plan: what would be changed on a host, as data. Nothing here writes.
 //!
 //! Each row of the catalogue says beside its judge how it is changed ([`crate::catalogue::Setting::change`]); most rows
-//! leave that to their layer ([`by_layer`]). The planner asks every row at fault, gathers what they propose, and lists
+//! leave that to their layer ([`by_layer()`]). The planner asks every row at fault, gathers what they propose, and lists
 //! every other row with the reason why nothing is planned for it.
 
 mod boot_line;
