@@ -1,7 +1,14 @@
 //! Arguments that more than one command takes.
 
 use jiff::SignedDuration;
+use lowlat_measure::jitter::JitterOptions;
+use lowlat_model::CpuSet;
 use std::time::Duration;
+
+/// CPUs to measure, from a list such as 1-7,9-15.
+pub fn cpus(text: &str) -> Result<CpuSet, String> {
+    JitterOptions::parse_cpus(text).map_err(|error| error.to_string())
+}
 
 /// A span such as 610s, 10m, 1h30m or 250ms.
 pub fn duration(text: &str) -> Result<Duration, String> {

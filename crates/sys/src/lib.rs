@@ -4,6 +4,7 @@
 pub mod capture;
 pub mod counter_table;
 pub mod msr;
+pub mod open_files;
 pub mod proc_stat;
 pub mod root;
 pub mod smbios;

@@ -7,6 +7,7 @@ use lowlat_model::{CPU_ID_MAX, CpuId, Reading, snapshot::SchedPolicy};
 pub(crate) const PF_KTHREAD: u64 = 0x0020_0000;
 
 /// Fields by their number in proc(5), counted from 1.
+const STATE: usize = 3;
 const FLAGS: usize = 9;
 const USER_TICKS: usize = 14;
 const SYSTEM_TICKS: usize = 15;
@@ -21,6 +22,8 @@ const POLICY: usize = 41;
 pub struct TaskStat {
     /// Its name, 15 bytes at most; any characters its owner chose.
     pub comm: String,
+    /// Its state by the kernel's letter: 'R' running, 'S' sleeping, 'Z' dead and not yet waited for, …
+    pub state: char,
     /// Its PF_ flags.
     pub flags: u64,
     /// Scheduling policy; unknown when the line is cut before it.
@@ -76,11 +79,17 @@ impl TaskStat {
         };
         Some(Self {
             comm: comm.to_owned(),
+            state: field(STATE)?.chars().next()?,
             flags: count(FLAGS)?,
             policy: policy.map_or(SchedPolicy::Unknown, SchedPolicy::from_number),
             rt_priority: field(RT_PRIORITY).and_then(|text| text.parse().ok()).unwrap_or(0),
             usage: usage(),
         })
+    }
+
+    /// Whether the task is dead, though its parent has not yet waited for it.
+    pub fn is_dead(&self) -> bool {
+        matches!(self.state, 'Z' | 'X')
     }
 
     /// Whether the task is one of the kernel's own.
@@ -100,8 +109,8 @@ mod tests {
     fn the_line_is_read_from_its_last_parenthesis() {
         let stat = TaskStat::parse(LINE).unwrap();
         assert_eq!(
-            (stat.comm.as_str(), stat.policy, stat.is_kernel_thread()),
-            ("odd) S (x", SchedPolicy::Fifo, false)
+            (stat.comm.as_str(), stat.state, stat.policy, stat.is_kernel_thread()),
+            ("odd) S (x", 'R', SchedPolicy::Fifo, false)
         );
         let usage = TaskUsage { cpu_ticks: 12, thread_count: 3, start_ticks: 1_124_659, cpu: 6 };
         assert_eq!(stat.usage, Some(usage));

@@ -2,15 +2,15 @@
 
 use super::{Subcommand, examples};
 use crate::{
+    arguments::{cpus, duration},
     host::{Host, HostArgs},
     output::{self, Exit},
     progress::Progress,
     results::OutputFile,
     signals,
 };
-use anyhow::Context;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use lowlat_measure::jitter::{self, JitterOptions, Observation};
 use lowlat_model::{
     CpuSet,
@@ -32,10 +32,10 @@ struct Arguments {
     #[command(flatten)]
     host: HostArgs,
     /// How long to measure interruptions
-    #[arg(long, value_name = "TIME", default_value = "50s")]
-    duration: SignedDuration,
+    #[arg(long, value_name = "TIME", default_value = "50s", value_parser = duration)]
+    duration: Duration,
     /// CPUs to measure [default: every CPU this process may use]
-    #[arg(long, value_name = "LIST", value_parser = parse_cpus)]
+    #[arg(long, value_name = "LIST", value_parser = cpus)]
     cpus: Option<CpuSet>,
     /// Measure without looking for causes: no tracing on this host
     #[arg(long)]
@@ -52,10 +52,6 @@ struct Arguments {
     /// Print the result document on stdout instead of the summary
     #[arg(long)]
     json: bool,
-}
-
-fn parse_cpus(text: &str) -> Result<CpuSet, String> {
-    JitterOptions::parse_cpus(text).map_err(|error| error.to_string())
 }
 
 fn declare(command: Command) -> Command {
@@ -139,8 +135,6 @@ fn measure(
         warnings.push(format!("Nothing was measured: {} is not the running host.", host.root.label()));
         return Ok(None);
     }
-    let duration = Duration::try_from(arguments.duration)
-        .context("--duration must be a time ahead, such as 50s or 10m")?;
     let cpus = match &arguments.cpus {
         Some(cpus) => cpus.clone(),
         None => host
@@ -151,8 +145,8 @@ fn measure(
             .cloned()
             .unwrap_or_else(|| host.snapshot.topology.online.clone()),
     };
-    let options = JitterOptions::new(cpus, duration);
-    progress.start(duration);
+    let options = JitterOptions::new(cpus, arguments.duration);
+    progress.start(arguments.duration);
     let observation = Observation { causes: !arguments.no_causes, raw: None };
     let record = jitter::run_observed(&host.root, &options, &observation, stop, &|now| progress.show(now))?;
     Ok(Some(record))

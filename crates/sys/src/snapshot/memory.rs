@@ -15,7 +15,7 @@ pub(super) fn read(root: &Root) -> MemoryFacts {
     let chosen = |name: &str| words::chosen(root, &format!("{THP}/{name}"));
     let (modules, module_slots) = smbios::memory_modules(root);
     MemoryFacts {
-        total_bytes: read_meminfo_bytes(root, MEMINFO, "MemTotal"),
+        total_bytes: memory_total(root),
         available_bytes: read_meminfo_bytes(root, MEMINFO, "MemAvailable"),
         huge_pages: read_huge_pages(root),
         huge_page_default_bytes: read_meminfo_bytes(root, MEMINFO, "Hugepagesize"),
@@ -26,6 +26,11 @@ pub(super) fn read(root: &Root) -> MemoryFacts {
         modules,
         module_slots,
     }
+}
+
+/// The memory of the host in bytes (MemTotal).
+pub fn memory_total(root: &Root) -> Reading<u64> {
+    read_meminfo_bytes(root, MEMINFO, "MemTotal")
 }
 
 /// The amount behind `key` in /proc/meminfo ("MemTotal:  16 kB") or a node's ("Node 0 MemTotal:  16 kB").

@@ -21,6 +21,7 @@ mod virtualization;
 mod words;
 
 pub use kernel::load_average;
+pub use memory::memory_total;
 
 use crate::{Root, root::manifest::Manifest};
 use lowlat_model::{

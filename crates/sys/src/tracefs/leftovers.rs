@@ -4,11 +4,7 @@ use super::{
     TraceError, Tracefs,
     instance::{PREFIX, remove_directory},
 };
-use crate::Root;
-
-/// Fields of /proc/PID/stat behind the name, counted from 0 (proc(5) counts them from 3).
-const STATE: usize = 0;
-const START_TIME: usize = 19;
+use crate::{Root, task_stat::TaskStat};
 
 /// An instance whose process is gone.
 #[derive(Debug)]
@@ -44,14 +40,8 @@ fn owner(name: &str) -> Option<(u32, u64)> {
 
 /// When a process started, in clock ticks since boot; `None` when it is gone, or dead and not yet waited for.
 pub(super) fn start_time(pid: u32) -> Option<u64> {
-    let bytes = Root::live().read_bytes(&format!("/proc/{pid}/stat")).into_known()?;
-    let text = String::from_utf8_lossy(&bytes);
-    // The name stands in parentheses and can hold anything, parentheses too.
-    let fields: Vec<&str> = text.rsplit_once(')')?.1.split_ascii_whitespace().collect();
-    if matches!(*fields.get(STATE)?, "Z" | "X") {
-        return None;
-    }
-    fields.get(START_TIME)?.parse().ok()
+    let stat = TaskStat::read(&Root::live(), &format!("/proc/{pid}/stat")).into_known()?;
+    stat.usage.filter(|_| !stat.is_dead()).map(|usage| usage.start_ticks)
 }
 
 #[cfg(test)]

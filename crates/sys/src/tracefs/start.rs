@@ -4,12 +4,11 @@ use super::{
     CpuPipe, PipeStats, TraceError, Tracefs, files::SharedFile, instance::Instance, others::other_tracers,
     place::write_whole,
 };
-use crate::Root;
+use crate::{Root, open_files};
 use lowlat_model::{
     CpuId, CpuSet, Unparsable,
     trace::{Decoder, TickMap, TraceClock, TraceFormats},
 };
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::{fs::File, io, os::unix::fs::OpenOptionsExt as _, sync::Arc};
 
 /// The least buffer of a traced CPU: less would overflow between two looks of the reader.
@@ -21,8 +20,6 @@ const BUFFER_KB_NEW: u64 = 1_408;
 const BUFFER_KB_UNUSED: u64 = 8;
 /// Size of the host's own buffer, and of an instance's.
 const BUFFER_SIZE: &str = "buffer_size_kb";
-/// Descriptors for other things than pipes.
-const DESCRIPTORS_SPARE: u64 = 256;
 /// The largest sub-buffer that is believed: 64 times a page of 64 KiB.
 const PAGE_BYTES_MAX: usize = 4 << 20;
 /// Options of a trace that make records longer or more. A new instance has those of the host's own trace.
@@ -127,7 +124,7 @@ impl Tracing {
     /// # Errors
     /// [`TraceError`] when a CPU has no buffer or its file cannot be opened.
     pub fn pipes(&self) -> Result<Vec<CpuPipe>, TraceError> {
-        allow_descriptors(self.cpus.len() as u64);
+        open_files::allow(self.cpus.len() as u64);
         let flags = (rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::CLOEXEC).bits().cast_signed();
         let pipe = |cpu: CpuId| {
             let file = self.instance.open(
@@ -340,17 +337,6 @@ fn kept_small(before: &str, after: &str) -> Option<String> {
             "This kernel keeps the buffer of its own trace at {small} KiB for each CPU, now that an instance has a size              of its own: before you use that trace, run \"echo {full} > /sys/kernel/tracing/buffer_size_kb\" as root."
         )
     })
-}
-
-/// Raises this process's soft limit of open files, within its hard limit, when that many pipes need it. A limit that
-/// cannot be raised shows when a pipe is opened.
-fn allow_descriptors(count: u64) {
-    let limit = getrlimit(Resource::Nofile);
-    let wanted = count.saturating_add(DESCRIPTORS_SPARE);
-    if limit.current.is_some_and(|current| current < wanted) {
-        let current = Some(limit.maximum.map_or(wanted, |maximum| maximum.min(wanted)));
-        let _ = setrlimit(Resource::Nofile, Rlimit { current, maximum: limit.maximum });
-    }
 }
 
 #[cfg(test)]

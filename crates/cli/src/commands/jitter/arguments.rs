@@ -1,12 +1,11 @@
 //! What users say to `lowlat jitter`.
 
 use crate::{
-    arguments::{duration, time_ns},
+    arguments::{cpus, duration, time_ns},
     commands::examples,
     host::HostArgs,
 };
 use clap::{Args, Command, ValueEnum};
-use lowlat_measure::jitter::JitterOptions;
 use lowlat_model::{CpuSet, jitter::gate::Gate};
 use std::{path::PathBuf, time::Duration};
 
@@ -15,7 +14,7 @@ use std::{path::PathBuf, time::Duration};
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag that users type")]
 pub struct Arguments {
     /// CPUs to measure, one sampler on each [default: the isolated or tickless ones, else all this process may use]
-    #[arg(long, value_name = "LIST", value_parser = parse_cpus)]
+    #[arg(long, value_name = "LIST", value_parser = cpus)]
     pub cpus: Option<CpuSet>,
     /// How long: 610s, 10m, 24h
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration, allow_hyphen_values = true)]
@@ -115,10 +114,6 @@ impl OutputArgs {
     pub fn form(&self) -> Format {
         if self.json { Format::Json } else { self.format }
     }
-}
-
-fn parse_cpus(text: &str) -> Result<CpuSet, String> {
-    JitterOptions::parse_cpus(text).map_err(|error| error.to_string())
 }
 
 fn parse_rank(text: &str) -> Result<usize, String> {

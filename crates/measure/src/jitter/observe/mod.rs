@@ -48,13 +48,52 @@ pub fn run_observed(
 ) -> Result<JitterRecord, JitterError> {
     options.check(root)?;
     let raw = observation.raw.as_ref().map(|prefix| RawFiles::create(prefix, &options.cpus)).transpose()?;
-    if !observation.causes {
-        return run_with_raw(root, options, stop, progress, raw);
+    let (record, raw) = if observation.causes {
+        run_with_causes(root, options, stop, progress, raw)
+    } else {
+        run_without_causes(root, options, stop, progress, raw)
+    };
+    let Some(raw) = raw else { return record };
+    match record {
+        Ok(mut record) => {
+            let warnings = raw.convert(&record);
+            record.warnings.extend(warnings);
+            Ok(record)
+        }
+        Err(error) => {
+            raw.discard();
+            Err(error)
+        }
     }
+}
+
+/// What came of a run, and its raw files, which are still to be ended.
+type Outcome = (Result<JitterRecord, JitterError>, Option<RawFiles>);
+
+fn run_without_causes(
+    root: &Root,
+    options: &JitterOptions,
+    stop: &AtomicBool,
+    progress: &(dyn Fn(&JitterProgress) + Sync),
+    mut raw: Option<RawFiles>,
+) -> Outcome {
+    let record = match &mut raw {
+        Some(raw) => run_beside(root, options, stop, progress, raw),
+        None => run(root, options, stop, progress),
+    };
+    (record, raw)
+}
+
+fn run_with_causes(
+    root: &Root,
+    options: &JitterOptions,
+    stop: &AtomicBool,
+    progress: &(dyn Fn(&JitterProgress) + Sync),
+    raw: Option<RawFiles>,
+) -> Outcome {
     let (kind, _) = clock::choose(root);
     let mut notes = Vec::new();
-    let setup = Setup::make(root, options, kind, &mut notes);
-    let (setup, reason) = match setup {
+    let (setup, reason) = match Setup::make(root, options, kind, &mut notes) {
         Ok(setup) => (Some(setup), String::new()),
         Err(reason) => (None, reason),
     };
@@ -65,12 +104,7 @@ pub fn run_observed(
     let (raw, trace) = observer.into_parts();
     let mut record = match record {
         Ok(record) => record,
-        Err(error) => {
-            if let Some(raw) = raw {
-                raw.discard();
-            }
-            return Err(error);
-        }
+        Err(error) => return (Err(error), raw),
     };
     let counters = before.0.until(&Counters::read(root, &options.cpus), &options.cpus);
     let smi_after = SmiCounts::read(root, &options.cpus);
@@ -91,32 +125,8 @@ pub fn run_observed(
         notes.extend(counters.contradictions(cpu.cpu, &cpu.totals));
     }
     record.causes = Some(causes);
-    if let Some(raw) = raw {
-        notes.extend(raw.convert(&record));
-    }
     record.warnings.extend(notes);
-    Ok(record)
-}
-
-fn run_with_raw(
-    root: &Root,
-    options: &JitterOptions,
-    stop: &AtomicBool,
-    progress: &(dyn Fn(&JitterProgress) + Sync),
-    raw: Option<RawFiles>,
-) -> Result<JitterRecord, JitterError> {
-    let Some(mut raw) = raw else { return run(root, options, stop, progress) };
-    match run_beside(root, options, stop, progress, &mut raw) {
-        Ok(mut record) => {
-            let warnings = raw.convert(&record);
-            record.warnings.extend(warnings);
-            Ok(record)
-        }
-        Err(error) => {
-            raw.discard();
-            Err(error)
-        }
-    }
+    (Ok(record), raw)
 }
 
 /// The measured CPUs without any cause.

@@ -8,6 +8,7 @@ use crate::{
 use lowlat_model::{CpuSet, jitter::TracingCost};
 use lowlat_sys::{
     Root,
+    snapshot::memory_total,
     tracefs::{CpuPipe, TraceOptions, Tracefs, Tracing, remove_leftovers},
 };
 use std::sync::Arc;
@@ -88,13 +89,10 @@ fn same_threads(root: &Root) -> Result<(), String> {
 
 /// A share of the memory, but enough to begin with.
 fn memory_kb_max(root: &Root, cpus: &CpuSet) -> u64 {
-    let total_kb = root.read("/proc/meminfo").into_known().and_then(|text| {
-        let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-        line.split_whitespace().next()?.parse::<u64>().ok()
-    });
     let per_cpu_kb = 2 << 10;
     let enough = MEMORY_KB_MIN.max(cpus.len() as u64 * per_cpu_kb);
-    total_kb.map_or(enough, |total_kb| (total_kb / MEMORY_SHARE).max(enough))
+    let total_bytes = memory_total(root).into_known();
+    total_bytes.map_or(enough, |bytes| (bytes / 1_024 / MEMORY_SHARE).max(enough))
 }
 
 /// What an event costs on the first measured CPU, where it counts. What the trial leaves in the buffers is thrown

@@ -12,16 +12,13 @@ pub use error::RawError;
 
 use super::companion::{Companion, Lane, Started};
 use lowlat_model::{CpuId, CpuSet, sysjitter::raw_file_name};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use lowlat_sys::open_files;
 use spool::Spool;
 use std::{
     ffi::OsString,
     fs::{self, File},
     path::{Path, PathBuf},
 };
-
-/// Open files of the process beside the spools: traces and counters of the kernel among them.
-const OTHER_FILES: u64 = 256;
 
 /// The raw files of a run, one per measured CPU.
 #[derive(Debug)]
@@ -49,7 +46,7 @@ impl RawFiles {
     /// # Errors
     /// [`RawError`] when one can't be created; then none is left behind.
     pub fn create(prefix: &Path, cpus: &CpuSet) -> Result<Self, RawError> {
-        raise_file_limit(cpus.len() as u64 + OTHER_FILES);
+        open_files::allow(cpus.len() as u64);
         let mut files = Self { cpus: Vec::with_capacity(cpus.len()) };
         let highest = cpus.highest().unwrap_or(0);
         for cpu in cpus.iter() {
@@ -121,20 +118,6 @@ fn create(text: PathBuf, part: PathBuf, cpu: CpuId) -> Result<CpuFiles, RawError
             let _ = fs::remove_file(&text);
             Err(RawError::of(&part, source))
         }
-    }
-}
-
-/// Lets the process open so many files, as far as its hard limit allows; a host of 1,024 CPUs needs more than most
-/// are given at first.
-fn raise_file_limit(wanted: u64) {
-    let limit = getrlimit(Resource::Nofile);
-    let (Some(current), maximum) = (limit.current, limit.maximum.unwrap_or(u64::MAX)) else { return };
-    if current < wanted {
-        // Should it fail, creating a file does, and that is told.
-        let _ = setrlimit(
-            Resource::Nofile,
-            Rlimit { current: Some(wanted.min(maximum)), maximum: limit.maximum },
-        );
     }
 }
 
