@@ -37,6 +37,12 @@ impl Plan {
     /// The present version of the shape.
     pub const SCHEMA_VERSION: u32 = 1;
 
+    /// Names the plan by its content: two plans of the same id ask for the same changes of the same host.
+    pub fn id(&self) -> String {
+        // Maps are ordered and fields have their places, so equal plans are equal text.
+        super::digest(&serde_json::to_string(&(&self.host, &self.changes)).unwrap_or_default())
+    }
+
     /// Whether a part of the plan takes a reboot.
     pub fn needs_reboot(&self) -> bool {
         self.changes.iter().any(|change| matches!(change.target, Target::CommandLine { .. }))

@@ -1,0 +1,20 @@
+//! Carries plans out on a host, and takes them back: the action beside the facts of `lowlat-sys` and the judgement of
+//! `lowlat-model`.
+//!
+//! ```text
+//! Plan (data)  ->  steps::prepare      what each change is on this host: paths, numbers, old states
+//!              ->  UndoLog::apply      recorded, written, read back
+//!              ->  StateDir            which plan is in force
+//! ```
+//!
+//! All writes go through the undo log ([`lowlat_sys::undo`]), so that each can be taken back after a crash at any
+//! moment. What is neither a file nor a value of the kernel (services, threads, interfaces) has a [`targets`] entry.
+
+pub mod boot_loader;
+mod programs;
+mod state;
+pub mod steps;
+pub mod targets;
+
+pub use programs::{Outcome, Programs, SystemPrograms};
+pub use state::{InForce, StateDir, StateError};
