@@ -71,6 +71,11 @@ fn one(change: &Change, host: &mut HostSnapshot) {
             let unit = host.services.units.get_mut(unit).expect("a unit of the host");
             unit.active = Reading::Known("inactive".into());
         }
+        Target::TunedProfile => {
+            let (profile, mode) = after.split_once(' ').expect("profile and mode");
+            host.services.tuned.profile = Reading::Known(profile.into());
+            host.services.tuned.mode = Reading::Known(mode.into());
+        }
         Target::FileKey { path, key } => file_key(path, key, after, host),
         Target::OwnedFile { path } => owned_file(path, after, host),
         nic => interface(nic, after, host),

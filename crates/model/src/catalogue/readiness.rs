@@ -50,7 +50,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "readiness.tuned",
-        change: tune::service::never_stop_tuned,
+        change: tune::tuned::never_stop_tuned,
         name: "tuned-adm active",
         reason: "After the guide's script TuneD must be stopped with its profile still preset. The message looks like an \
                  error and is what the guide wants.",

@@ -181,7 +181,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "service.tuned",
-        change: tune::service::never_stop_tuned,
+        change: tune::tuned::never_stop_tuned,
         name: "tuned.service",
         reason: "TuneD applies its profile and stays to watch for devices. It wakes up on housekeeping CPUs.",
         cost: "With its default configuration, stopping it undoes everything that it set.",

@@ -50,20 +50,21 @@ const VARIABLE: Setting = Setting {
              offline CPUs and hybrid processors, and the masks are wrong from 64 CPUs on.",
     sources: &[SECTION_1_4, HAZARDS],
     judge: variable,
-    change: tune::service::tuned_variable,
+    change: tune::tuned::tuned_variable,
     ..TUNED
 };
 
 pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         id: "service.tuned.profile",
-        change: tune::service::tuned_profile,
+        change: tune::tuned::tuned_profile,
         name: "tuned-adm active",
         reason: "TuneD applies its profile when it starts and when a device appears. A profile for throughput or power \
                  saving undoes what was set for latency; one for latency, or none, does not.",
         cost: "The profile's own settings for other workloads are lost.",
         impact: Impact::Medium,
         effective: "`tuned-adm active` names the profile.",
+        reads: &["/usr/lib/tuned/profiles/balanced/tuned.conf"],
         trading: Want::State("no profile made for throughput or power saving"),
         guide: Want::Value(GUIDE_PROFILE),
         hazard: "The guide stops TuneD afterwards (step 9), which rolls the profile back: see service.tuned.",
@@ -73,7 +74,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "service.tuned.rollback",
-        change: tune::service::tuned_rollback,
+        change: tune::tuned::tuned_rollback,
         name: "rollback",
         reason: "With rollback=auto TuneD undoes everything when it stops, the boot parameters too. With not_on_exit a \
                  stopped, crashed or updated daemon leaves the host as it is.",
@@ -91,7 +92,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "service.tuned.include",
-        change: tune::service::tuned_include,
+        change: tune::tuned::tuned_include,
         name: "include=cpu-partitioning",
         reason: "The guide's profile builds on TuneD's cpu-partitioning, which adds the boot parameters for isolated \
                  CPUs and moves threads and workqueues away.",
@@ -106,7 +107,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "service.tuned.bootloader",
-        change: tune::service::tuned_bootloader,
+        change: tune::tuned::tuned_bootloader,
         name: "[bootloader] cmdline",
         reason: "What TuneD asked the boot loader for must be what the kernel was started with. An EFI path that TuneD \
                  does not know, another boot entry or a full grubenv make the difference.",

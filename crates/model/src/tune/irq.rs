@@ -95,12 +95,14 @@ pub(crate) fn default_affinity(context: &Context<'_>, _: &Setting) -> Proposal {
 /// that stands there is the user's to change.
 pub(crate) fn irqbalance_banned(context: &Context<'_>, _: &Setting) -> Proposal {
     let facts = &context.host.services.irqbalance;
-    if facts.banned_cpus.is_known() {
+    let is_ours = facts.banned_by.text() == IRQBALANCE_DROP_IN;
+    if facts.banned_cpus.is_known() && !is_ours {
+        let by = facts.banned_by.known().or(facts.config_path.known()).map_or("its file", String::as_str);
         return Proposal::not(
             WhyLeftOut::YourChoice,
             format!(
-                "{} names CPUs already and wins over a drop-in: set IRQBALANCE_BANNED_CPULIST={} there, or stop irqbalance",
-                facts.config_path, context.allocation.isolated
+                "{by} names CPUs already: set IRQBALANCE_BANNED_CPULIST={} there, or stop irqbalance",
+                context.allocation.isolated
             ),
         );
     }
@@ -110,7 +112,8 @@ pub(crate) fn irqbalance_banned(context: &Context<'_>, _: &Setting) -> Proposal 
         context.allocation.isolated
     );
     let target = Target::OwnedFile { path: IRQBALANCE_DROP_IN.to_owned() };
-    Proposal::default().step_at(Moment::NowAndAtBoot, target, Reading::Absent, text)
+    let before = if is_ours { facts.banned_cpus.clone().map(|cpus| cpus.to_list()) } else { Reading::Absent };
+    Proposal::default().step_at(Moment::NowAndAtBoot, target, before, text)
 }
 
 /// Managed interrupts move by the command line alone.

@@ -17,6 +17,7 @@ mod planner;
 mod proposal;
 pub(crate) mod service;
 pub(crate) mod sysctl;
+pub(crate) mod tuned;
 mod warnings;
 
 pub(crate) mod boot;

@@ -140,6 +140,8 @@ pub enum Target {
         /// Full name: "chronyd.service".
         unit: String,
     },
+    /// The profile that TuneD runs, and how it was chosen: "virtual-guest auto", "lowlat manual".
+    TunedProfile,
     /// Queues of an interface (`ethtool -L`).
     NicChannels {
         /// Interface.

@@ -2,7 +2,7 @@
 
 use super::{
     BootToken, Change, HostMark, LeftOut, Moment, Plan, Proposal, Step, Target, WhyLeftOut, boot_line, files,
-    sysctl, warnings,
+    sysctl, tuned, warnings,
 };
 use crate::catalogue::{
     self, Context, Finding, Layer, Profile, Risk, Setting, Verdict, judge_one, same_meaning,
@@ -112,6 +112,9 @@ impl Gathered {
         if let Some((file, warning)) = sysctl::file(context, &self.changes) {
             self.changes.push(file);
             warnings.extend(warning);
+        }
+        if let Some(file) = tuned::file(context, &self.changes) {
+            self.changes.push(file);
         }
         if !self.tokens.is_empty() {
             self.changes.push(command_line(context, self.tokens));

@@ -1,6 +1,6 @@
-//! Services and TuneD.
+//! Services.
 
-use super::{Moment, Proposal, Target, WhyLeftOut};
+use super::{Proposal, Target, WhyLeftOut};
 use crate::Reading;
 use crate::catalogue::{Context, Setting};
 
@@ -23,63 +23,6 @@ pub(crate) fn stop(context: &Context<'_>, setting: &Setting) -> Proposal {
     running.into_iter().fold(Proposal::default(), |proposal, (name, before, after)| {
         proposal.step(Target::Service { unit: name.to_owned() }, Reading::Known(before), after)
     })
-}
-
-/// Never: TuneD undoes its profile when it stops.
-pub(crate) fn never_stop_tuned(_: &Context<'_>, _: &Setting) -> Proposal {
-    Proposal::not(
-        WhyLeftOut::Harmful,
-        "with rollback=auto a stopped TuneD undoes its whole profile, the boot parameters in grubenv too; lowlat leaves \
-         it running and sets rollback=not_on_exit (service.tuned.rollback)",
-    )
-}
-
-/// The key of TuneD's main file; the file takes no drop-in.
-pub(crate) fn tuned_rollback(context: &Context<'_>, _: &Setting) -> Proposal {
-    let target =
-        Target::FileKey { path: "/etc/tuned/tuned-main.conf".to_owned(), key: "rollback".to_owned() };
-    let before = context.host.services.tuned.rollback.clone();
-    Proposal::default().step_at(Moment::Now, target, before, "not_on_exit")
-}
-
-/// A list in the variables of TuneD's cpu-partitioning, as ranges.
-pub(crate) fn tuned_variable(context: &Context<'_>, setting: &Setting) -> Proposal {
-    let path = "/etc/tuned/cpu-partitioning-variables.conf";
-    let Some(value) = super::files::value(context, setting) else { return Proposal::default() };
-    let before = context.host.file(path).and_then(|text| {
-        let line = text.lines().find_map(|line| {
-            let (name, value) = line.trim().split_once('=')?;
-            (name.trim() == setting.name).then(|| value.trim().to_owned())
-        });
-        Reading::from_option(line)
-    });
-    let target = Target::FileKey { path: path.to_owned(), key: setting.name.to_owned() };
-    Proposal::default().step_at(Moment::AtBoot, target, before, value)
-}
-
-/// Which profile TuneD runs is not changed under it: it rolls the old one back first.
-pub(crate) fn tuned_profile(_: &Context<'_>, _: &Setting) -> Proposal {
-    Proposal::not(
-        WhyLeftOut::YourChoice,
-        "TuneD rolls its old profile back when the profile changes, so choose it yourself with `tuned-adm profile` \
-         (cpu-partitioning, or none with `tuned-adm off`) before you apply the rest",
-    )
-}
-
-/// The guide's profile is not written by a plan.
-pub(crate) fn tuned_include(_: &Context<'_>, _: &Setting) -> Proposal {
-    Proposal::not(
-        WhyLeftOut::ByAnother,
-        "the plan writes boot parameters and run-time values itself and needs no TuneD profile of that name",
-    )
-}
-
-/// What TuneD asked of the boot loader and is not in force.
-pub(crate) fn tuned_bootloader(_: &Context<'_>, _: &Setting) -> Proposal {
-    Proposal::not(
-        WhyLeftOut::YourChoice,
-        "reboot, and look again: what TuneD asked for and the line still lacks was lost by its boot loader support",
-    )
 }
 
 /// The guide's service that runs its script.

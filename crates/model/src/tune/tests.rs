@@ -50,6 +50,28 @@ fn tuned_is_never_stopped_and_told_not_to_roll_back() {
 }
 
 #[test]
+fn tuned_gets_a_profile_of_lowlat_s_own_on_top_of_the_present_one() {
+    let bench = |units: &str| {
+        Bench::trading().unit("tuned.service", units).sysctl("vm.swappiness", "30").with(|bench| {
+            bench.host.services.tuned.profile = Reading::Known("virtual-guest".into());
+            bench.host.services.tuned.mode = Reading::Known("auto".into());
+        })
+    };
+    let first = plan(&bench("active"));
+    let changes: Vec<&Change> = of(&first, "service.tuned.profile").collect();
+    let switch = changes.iter().find(|change| change.target == Target::TunedProfile).expect("planned");
+    assert_eq!((switch.before.text(), switch.after.as_str()), ("virtual-guest auto", "lowlat manual"));
+    let path = Target::OwnedFile { path: "/etc/tuned/lowlat/tuned.conf".into() };
+    let file = changes.iter().find(|change| change.target == path).expect("planned");
+    assert!(file.after.contains("include=virtual-guest\n") && file.after.contains("vm.swappiness=10\n"));
+    // It looks in another folder since 2.23.
+    let newer = bench("active").knob("/usr/lib/tuned/profiles/balanced/tuned.conf", "[main]");
+    let path = Target::OwnedFile { path: "/etc/tuned/profiles/lowlat/tuned.conf".into() };
+    assert!(of(&plan(&newer), "service.tuned.profile").any(|change| change.target == path));
+    assert_eq!(left(&plan(&bench("inactive")), "service.tuned.profile").0, WhyLeftOut::StateOfTheMoment);
+}
+
+#[test]
 fn the_sysctl_file_has_a_name_that_sorts_last() {
     let bench = Bench::guide().sysctl("kernel.numa_balancing", "1");
     let path = |plan: &Plan| {

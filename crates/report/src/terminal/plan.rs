@@ -176,6 +176,7 @@ fn target_name(target: &Target) -> String {
         Target::KernelThreadScheduling { comm, .. } => comm.clone(),
         Target::WorkqueueCpus { name } => name.clone().unwrap_or_else(|| "all unbound work".to_owned()),
         Target::Service { unit } => unit.clone(),
+        Target::TunedProfile => "TuneD's profile and mode".to_owned(),
         Target::NicChannels { nic, field } | Target::NicCoalescing { nic, field } => format!("{nic} {field}"),
         Target::NicFeature { nic, feature } => format!("{nic} {feature}"),
         Target::NicRps { nic, queue } => format!("{nic} {queue} rps_cpus"),

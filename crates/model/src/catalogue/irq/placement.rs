@@ -117,7 +117,11 @@ fn irqbalance_banned(context: &Context<'_>, _: &Setting) -> Judgement {
         other => return missing(other, UNIT),
     }
     let facts = &services.irqbalance;
-    let path = facts.config_path.known().map_or("/etc/default/irqbalance", String::as_str);
+    let path = facts
+        .banned_by
+        .known()
+        .or(facts.config_path.known())
+        .map_or("/etc/default/irqbalance", String::as_str);
     let topology = &context.host.topology;
     let of_kernel = |cpus: &Reading<CpuSet>| cpus.known().cloned().unwrap_or_default();
     let (banned, how) = match &facts.banned_cpus {

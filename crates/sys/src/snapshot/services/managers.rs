@@ -5,6 +5,7 @@ use lowlat_model::{
     CpuSet, Reading,
     snapshot::{IrqbalanceFacts, TunedFacts},
 };
+use std::collections::BTreeMap;
 
 const TUNED_MAIN: &str = "/etc/tuned/tuned-main.conf";
 
@@ -19,18 +20,61 @@ pub(super) fn tuned(root: &Root) -> TunedFacts {
     }
 }
 
+/// irqbalance takes its settings from its environment: that of its file goes before that of drop-ins of its unit.
 pub(super) fn irqbalance(root: &Root) -> IrqbalanceFacts {
     const PATHS: [&str; 2] = ["/etc/default/irqbalance", "/etc/sysconfig/irqbalance"];
-    let Some((path, text)) =
-        PATHS.iter().map(|path| (*path, root.read(path))).find(|(_, text)| !text.is_absent())
-    else {
-        return IrqbalanceFacts::default();
-    };
-    IrqbalanceFacts {
-        config_path: text.as_ref().map(|_| path.to_owned()),
-        banned_cpus: text.as_ref().and_then(|text| banned_cpus(path, text)),
+    let file = PATHS.iter().map(|path| (*path, root.read(path))).find(|(_, text)| !text.is_absent());
+    let (path, text) = file.map_or((Reading::Absent, Reading::Absent), |(path, text)| {
+        (text.as_ref().map(|_| path.to_owned()), text)
+    });
+    let mut facts = IrqbalanceFacts {
+        banned_cpus: text.as_ref().and_then(|text| banned_cpus(path.text(), text)),
+        banned_by: Reading::Absent,
         args: text.and_then(|text| Reading::from_option(assignment(&text, "IRQBALANCE_ARGS"))),
+        config_path: path.clone(),
+    };
+    if facts.banned_cpus.is_absent() {
+        let (drop_in, banned) = banned_by_drop_ins(root);
+        (facts.banned_cpus, facts.banned_by) = (banned, drop_in);
+    } else {
+        facts.banned_by = path;
     }
+    facts
+}
+
+/// What drop-ins of irqbalance's unit say, and which of them. Of several the name that sorts last wins; one in /etc
+/// hides one of the same name elsewhere (systemd.unit(5)).
+fn banned_by_drop_ins(root: &Root) -> (Reading<String>, Reading<CpuSet>) {
+    const DIRECTORIES: [&str; 4] = [
+        "/usr/lib/systemd/system",
+        "/usr/local/lib/systemd/system",
+        "/run/systemd/system",
+        "/etc/systemd/system",
+    ];
+    let mut files = BTreeMap::new();
+    for directory in DIRECTORIES {
+        for path in root.glob(&format!("{directory}/irqbalance.service.d/*.conf")) {
+            files.insert(path.rsplit('/').next().unwrap_or_default().to_owned(), path);
+        }
+    }
+    for path in files.into_values().rev() {
+        let Reading::Known(text) = root.read(&path) else { continue };
+        let banned = banned_cpus(&path, &environment(&text));
+        if !banned.is_absent() {
+            return (Reading::Known(path), banned);
+        }
+    }
+    (Reading::Absent, Reading::Absent)
+}
+
+/// The assignments of `Environment=` lines of a unit file, one a line.
+fn environment(unit: &str) -> String {
+    let lines = unit.lines().filter_map(|line| line.trim().strip_prefix("Environment="));
+    lines
+        .flat_map(|line| line.split_whitespace())
+        .map(|word| word.trim_matches(['"', '\'']))
+        .flat_map(|word| [word, "\n"])
+        .collect()
 }
 
 /// The old mask goes before the list when both are set, as irqbalance itself decides (cputree.c). Without either,
@@ -104,6 +148,27 @@ mod tests {
             ("/etc/default/irqbalance", "--policyscript=/x")
         );
         assert_eq!(irqbalance(&TestTree::new().root()), IrqbalanceFacts::default());
+    }
+
+    #[test]
+    fn drop_ins_of_the_unit_count_where_the_file_says_nothing() {
+        let drop_in =
+            |directory: &str, name: &str| format!("{directory}/systemd/system/irqbalance.service.d/{name}");
+        let (low, high) = (drop_in("/etc", "60-lowlat.conf"), drop_in("/usr/lib", "70-vendor.conf"));
+        let list = "[Service]\nEnvironment=A=b \"IRQBALANCE_BANNED_CPULIST=1-7,9-15\"\n";
+        let facts =
+            irqbalance(&TestTree::of(&[(low.as_str(), list), ("/etc/default/irqbalance", "#\n")]).root());
+        assert_eq!(facts.banned_cpus.to_string(), "1-7,9-15");
+        assert_eq!(
+            (facts.banned_by.text(), facts.config_path.text()),
+            (low.as_str(), "/etc/default/irqbalance")
+        );
+        let other = "[Service]\nEnvironment=IRQBALANCE_BANNED_CPULIST=3\n";
+        let facts = irqbalance(&TestTree::of(&[(low.as_str(), list), (high.as_str(), other)]).root());
+        assert_eq!((facts.banned_cpus.to_string().as_str(), facts.banned_by.text()), ("3", high.as_str()));
+        let file = ("/etc/default/irqbalance", "IRQBALANCE_BANNED_CPULIST=5\n");
+        let facts = irqbalance(&TestTree::of(&[(low.as_str(), list), file]).root());
+        assert_eq!((facts.banned_cpus.to_string().as_str(), facts.banned_by.text()), ("5", file.0));
     }
 
     proptest::proptest! {
