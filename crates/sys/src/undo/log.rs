@@ -2,6 +2,7 @@
 
 use super::{
     Damage, Event, Faults, HostError, Record, State, Target, TargetSpec, TornTail, UndoError, Writer,
+    expire::UNKNOWN_BOOT,
     history::History,
     lock, record,
     record::LoggedState,
@@ -62,7 +63,7 @@ impl UndoLog {
         let history = History::of(std::mem::take(&mut scan.records));
         let boot = match writer.read_value("/proc/sys/kernel/random/boot_id") {
             Ok(State::Value(text)) => text.trim().to_owned(),
-            _ => "unknown".to_owned(),
+            _ => UNKNOWN_BOOT.to_owned(),
         };
         Ok(Self {
             dir: dir.to_owned(),
@@ -134,6 +135,12 @@ impl UndoLog {
     /// What is there now, for the old state of a [`Step`](super::Step).
     pub fn present(&self, spec: &TargetSpec) -> Result<State, UndoError> {
         Ok(self.read(spec)?)
+    }
+
+    /// A name that is the same for every way to name the same thing: two steps of one kind and place are one change too
+    /// many.
+    pub fn place(&self, spec: &TargetSpec) -> Result<String, UndoError> {
+        Ok(self.target(spec)?.identity(&self.writer, spec)?)
     }
 
     /// A recorded state with its content.

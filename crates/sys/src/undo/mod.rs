@@ -38,12 +38,14 @@
 
 mod apply;
 mod error;
+mod expire;
 mod faults;
 mod hash;
 mod history;
 mod lock;
 mod log;
 mod place;
+mod preview;
 mod record;
 mod replace;
 mod rollback;
@@ -60,6 +62,7 @@ pub use error::{HostError, UndoError};
 pub use faults::Faults;
 pub use history::{Entry, History, PlanEntry, Progress};
 pub use log::{DEFAULT_DIRECTORY, Inspection, UndoLog};
+pub use preview::{Restoration, RollbackPreview};
 pub use record::{Event, LoggedState, Record, TargetSpec};
 pub use rollback::{Conflict, Left, RollbackReport, RollbackTo};
 pub use segment::{Damage, TornTail};

@@ -120,10 +120,10 @@ impl Writer {
 
     fn write_attribute(&self, place: &Place, text: &str) -> Result<(), HostError> {
         let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let io = |source| HostError::Attribute { path: place.real.clone(), source };
         let file = fs::openat(&place.dir, place.name.as_str(), flags, Mode::empty())
-            .map_err(|e| HostError::io("open for writing", &place.real, e))?;
+            .map_err(|errno| io(errno.into()))?;
         let mut file = File::from(file);
-        let io = |e| HostError::io("write", &place.real, e);
         // A crash cannot tear it: the kernel takes a value as a whole or not at all.
         self.faults.step("write", &place.real).map_err(io)?;
         let written = file.write(text.as_bytes()).map_err(io)?;
