@@ -214,8 +214,7 @@ impl UndoLog {
             {
                 new.xattrs.clone_from(&old.xattrs);
             }
-            let written =
-                self.target(&step.target).and_then(|t| t.write(&self.writer, &step.target, &new));
+            let written = self.target(&step.target).and_then(|t| t.write(&self.writer, &step.target, &new));
             let confirmed = match written {
                 Ok(()) => self.confirm(plan, step),
                 Err(error) => Err(Failure::AtTarget(error)),

@@ -37,6 +37,7 @@
 #![doc = include_str!("format.md")]
 
 mod apply;
+mod compact;
 mod error;
 mod expire;
 mod faults;

@@ -61,8 +61,11 @@ impl Target for ValueFiles {
         let State::Value(text) = to else {
             return Err(HostError::State { path: spec.name.clone(), kind: "value", wanted: to.to_string() });
         };
-        let is_choice = spec.comparison == super::Comparison::Choice;
-        writer.write_value(&spec.name, if is_choice { state::chosen(text) } else { text })
+        if spec.comparison == super::Comparison::Choice {
+            writer.write_choice(&spec.name, state::chosen(text))
+        } else {
+            writer.write_value(&spec.name, text)
+        }
     }
 
     fn outlives_boot(&self, _spec: &TargetSpec) -> bool {
