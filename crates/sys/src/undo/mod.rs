@@ -27,6 +27,7 @@
 //! * "Nothing was there" is a state. A file that lowlat made is removed, with the directories it made, if empty.
 //! * Records carry checksums and numbers. The torn end of a crash is passed over and told; damage is told, ends the
 //!   part that is used, and stops new plans until it is accepted.
+//! * What a restart of the host took away (values of the kernel) is recorded as gone, and never put back.
 //! * Between looking and renaming another program can still write: Linux has no compare-and-rename. That moment is
 //!   some system calls long.
 //!

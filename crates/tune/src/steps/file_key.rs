@@ -24,13 +24,21 @@ pub(super) fn prepare(
         return Err(UndoError::Twice { first: name(first), second: name(second), what });
     }
     let spec = TargetSpec::file(path);
-    let Some(old) = gathering.present(change, &spec)? else { return Ok(()) };
+    let Some(old) = gathering.present(change, &spec)? else {
+        // Told of the first; the same holds for the others.
+        for line in lines.iter().filter(|line| line.change != change) {
+            gathering.present(line.change, &spec)?;
+        }
+        return Ok(());
+    };
     let State::File(file) = &old else {
         let reason = match &old {
             State::Absent => format!("{path} is not there; lowlat sets a line of it and does not make it"),
             other => format!("{path} is {other}, expected a file; set {} there by hand", keys(&lines)),
         };
-        lines.iter().for_each(|line| gathering.leave(line.change, reason.clone()));
+        for line in &lines {
+            gathering.leave(line.change, reason.clone());
+        }
         return Ok(());
     };
     let mut bytes = file.bytes.clone();

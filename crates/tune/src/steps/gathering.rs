@@ -52,6 +52,11 @@ impl<'a> Gathering<'a> {
         }
     }
 
+    /// What is there, when it can be read; nothing is told when it cannot.
+    pub(super) fn glance(&self, spec: &TargetSpec) -> Option<State> {
+        self.log.present(spec).ok()
+    }
+
     /// The value at `spec`; none when it is not there or cannot be read, which is then left with the reason.
     pub(super) fn present_value(
         &mut self,
@@ -101,7 +106,9 @@ impl<'a> Gathering<'a> {
         let place = match self.log.place(&target) {
             Ok(place) => (target.kind.clone(), place),
             Err(error) => {
-                self.leave(*change, error.to_string());
+                for change in changes {
+                    self.leave(*change, error.to_string());
+                }
                 return Ok(());
             }
         };

@@ -25,11 +25,11 @@ pub(super) fn workqueue(
     after: &str,
 ) -> Result<(), UndoError> {
     const QUEUES: &str = "/sys/devices/virtual/workqueue";
-    match name {
-        None => mask(gathering, change, &format!("{QUEUES}/cpumask"), after),
-        Some(name) if is_plain(name) => mask(gathering, change, &format!("{QUEUES}/{name}/cpumask"), after),
-        Some(name) => not_plain(gathering, change, name),
+    if !are_plain(gathering, change, name.as_slice()) {
+        return Ok(());
     }
+    let path = name.map_or(format!("{QUEUES}/cpumask"), |name| format!("{QUEUES}/{name}/cpumask"));
+    mask(gathering, change, &path, after)
 }
 
 pub(super) fn rps(
@@ -58,16 +58,20 @@ fn steering(
     (nic, queue, file): (&str, &str, &str),
     after: &str,
 ) -> Result<(), UndoError> {
-    match [nic, queue].into_iter().find(|name| !is_plain(name)) {
-        Some(name) => not_plain(gathering, change, name),
-        None => mask(gathering, change, &format!("/sys/class/net/{nic}/queues/{queue}/{file}"), after),
+    if !are_plain(gathering, change, &[nic, queue]) {
+        return Ok(());
     }
+    mask(gathering, change, &format!("/sys/class/net/{nic}/queues/{queue}/{file}"), after)
 }
 
-fn not_plain(gathering: &mut Gathering<'_>, change: usize, name: &str) -> Result<(), UndoError> {
-    gathering
-        .leave(change, format!("{name:?} is no name of a directory; this plan is wrong, make a new one"));
-    Ok(())
+/// Whether names from a plan are single names; tells the first that is none.
+fn are_plain(gathering: &mut Gathering<'_>, change: usize, names: &[&str]) -> bool {
+    let odd = names.iter().find(|name| !is_plain(name));
+    if let Some(odd) = odd {
+        gathering
+            .leave(change, format!("{odd:?} is no name of a directory; this plan is wrong, make a new one"));
+    }
+    odd.is_none()
 }
 
 /// The CPUs of the list `after`, as a mask at `path`.

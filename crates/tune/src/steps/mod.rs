@@ -107,7 +107,7 @@ pub fn prepare(
         if is_here {
             one(&mut gathering, plan, change)?;
         } else if part == Part::RunTime && part_of(&planned.target) == Some(Part::Queues) {
-            nic::queues_must_be_set(&mut gathering, change, planned)?;
+            nic::queues_must_be_set(&mut gathering, change, planned);
         }
     }
     Ok(gathering.finish())

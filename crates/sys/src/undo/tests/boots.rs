@@ -1,6 +1,7 @@
 //! What a restart of the host takes away is forgotten, and nothing is touched for it.
 
-use super::{super::*, Host};
+use super::{super::*, Host, host::file};
+use proptest::prelude::*;
 use std::fs;
 
 const BOOT_ID: &str = "proc/sys/kernel/random/boot_id";
@@ -130,5 +131,110 @@ fn crash_at_every_point_of_the_rollback_in_the_next_boot() {
             assert!(at > 20);
             return;
         }
+    }
+}
+
+/// What happens to a host.
+#[derive(Debug, Clone)]
+enum Happening {
+    /// Value and files of a plan are set; the process may die at some operation.
+    Apply { plan: u8, text: String, crash: Option<u64> },
+    /// Everything is taken back; the process may die.
+    RollBack { crash: Option<u64> },
+    /// The host is started again, with this value.
+    Restart { value: u8 },
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    let crash = || prop_oneof![2 => Just(None), 1 => (0u64..60).prop_map(Some)];
+    prop_oneof![
+        4 => (0u8..3, "[a-z]{0,4}", crash()).prop_map(|(plan, text, crash)| Happening::Apply { plan, text, crash }),
+        1 => crash().prop_map(|crash| Happening::RollBack { crash }),
+        2 => (0u8..4).prop_map(|value| Happening::Restart { value }),
+    ]
+}
+
+const VALUE: &str = "sys/devices/x/value";
+
+/// Whatever happened: taken back at last, files are as in the beginning, and the value is as this boot found it.
+fn live_through(happenings: &[Happening]) -> Result<(), TestCaseError> {
+    let host = host();
+    let start = host.tree(true);
+    let mut found = fs::read_to_string(host.root.join(VALUE)).unwrap();
+    for (number, happening) in happenings.iter().enumerate() {
+        let faults = |crash: &Option<u64>| crash.map_or_else(Faults::none, Faults::crash_at);
+        match happening {
+            Happening::Restart { value } => {
+                found = format!("{value}\n");
+                // The kernel makes its attributes anew; a leftover beside one is this tree's alone.
+                fs::remove_dir_all(host.root.join("sys/devices/x")).unwrap();
+                fs::create_dir(host.root.join("sys/devices/x")).unwrap();
+                host.put(VALUE, &found, 0o644);
+                host.put(BOOT_ID, &format!("boot {number}\n"), 0o444);
+            }
+            Happening::RollBack { crash } => {
+                let _ = host.open(faults(crash)).and_then(|mut log| log.rollback(&RollbackTo::Start));
+            }
+            Happening::Apply { plan, text, crash } => {
+                let value = TargetSpec::value("/sys/class/x/value", Comparison::Exact);
+                let steps = [
+                    host.step("value", value, State::Value(text.clone())),
+                    host.step("existing", TargetSpec::file("/etc/existing"), file(text, 0o600)),
+                    host.step("new", TargetSpec::file(format!("/etc/{plan}/new")), file(text, 0o600)),
+                ];
+                // Each apply is a plan of its own, as each boot's is. One that a crash left open refuses later ones.
+                let id = format!("{plan}/{number}");
+                let _ = host
+                    .open(faults(crash))
+                    .and_then(|mut log| log.apply(&id, &steps, OnFailure::SkipRefused));
+            }
+        }
+        let log = host.open(Faults::none()).unwrap();
+        prop_assert_eq!(log.damage(), None);
+        prop_assert!(log.preview_rollback(&RollbackTo::Start).unwrap().is_complete());
+    }
+    let mut log = host.open(Faults::none()).unwrap();
+    let preview = log.preview_rollback(&RollbackTo::Start).unwrap();
+    let report = log.rollback(&RollbackTo::Start).unwrap();
+    prop_assert!(report.is_complete(), "{}", report);
+    let restored: Vec<String> = preview.restore.into_iter().map(|restoration| restoration.step).collect();
+    prop_assert_eq!(
+        (restored, preview.unchanged, preview.expired),
+        (report.restored, report.unchanged, report.expired)
+    );
+    prop_assert_eq!(fs::read_to_string(host.root.join(VALUE)).unwrap(), found);
+    host.put(VALUE, "0\n", 0o644);
+    host.put(BOOT_ID, "first\n", 0o444);
+    prop_assert_eq!(host.tree(true), start);
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn any_life_can_be_taken_back(happenings in prop::collection::vec(happening(), 1..12)) {
+        live_through(&happenings)?;
+    }
+}
+
+/// Records as logs of the first version have them, letter by letter; the names in them never change.
+#[test]
+fn old_records_stay_readable() {
+    let target = r#""target":{"kind":"value","name":"/sys/x","comparison":"cpu_list"}"#;
+    let events = [
+        r#""begin""#.to_owned(),
+        format!(
+            r#"{{"intend":{{"step":"s",{target},"old":"absent","new":{{"value":"1"}},"directories":["/d"],"again":false}}}}"#
+        ),
+        r#"{"done":{"step":"s","read_back":{"value":"1\n"}}}"#.to_owned(),
+        r#"{"failed":{"step":"s","reason":"no","present":null}}"#.to_owned(),
+        r#"{"undone":{"step":"s"}}"#.to_owned(),
+        r#""end""#.to_owned(),
+    ];
+    for event in events {
+        let text = format!(r#"{{"plan":"p","boot":"b","unix_ms":1,"event":{event}}}"#);
+        let record: Record = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!(serde_json::to_string(&record).unwrap(), text);
     }
 }
