@@ -7,7 +7,7 @@
 //! it.
 //!
 //! Two changes of one place are merged into one step when both want the same, and refused
-//! ([`UndoError::Twice`](lowlat_sys::undo::UndoError::Twice)) when they do not. Lines of one file are one step.
+//! ([`UndoError::Twice`]) when they do not. Lines of one file are one step.
 
 mod file_key;
 mod gathering;

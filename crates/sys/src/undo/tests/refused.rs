@@ -164,7 +164,7 @@ fn a_full_disk_is_no_refusal() {
     }
 }
 
-/// A real attribute: this process's name takes no empty write, and oom_score_adj nothing beyond 1000.
+/// A real attribute: oom_score_adj takes nothing beyond 1000.
 #[test]
 fn the_running_kernel_s_refusal_is_one() {
     let writer = Writer::live().unwrap();
