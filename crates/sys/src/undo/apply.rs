@@ -1,6 +1,7 @@
 //! Applying the steps of a plan.
 
 use super::{Comparison, Conflict, Event, HostError, Progress, State, TargetSpec, UndoError, UndoLog};
+use std::fmt;
 
 /// One change of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +24,9 @@ pub enum OnFailure {
     RollBack,
     /// Go on with the other steps, and tell at the end.
     Continue,
+    /// Take a step back that the host refused ([`HostError::is_refusal`]), tell it at the end, and go on. Anything
+    /// else (a full disk, a record that cannot be written, a step that cannot be taken back) takes all back.
+    SkipRefused,
 }
 
 /// What applying has done.
@@ -32,8 +36,36 @@ pub struct ApplyReport {
     pub done: Vec<String>,
     /// Steps that had nothing to change.
     pub unchanged: Vec<String>,
-    /// Steps that failed, and why; with [`OnFailure::Continue`] only.
+    /// Steps that failed, and why; not with [`OnFailure::RollBack`]. Those of [`OnFailure::SkipRefused`] are as they
+    /// were before.
     pub failed: Vec<(String, String)>,
+}
+
+/// The kind whose errors are a disk's, and never a refusal.
+const FILE: &str = "file";
+
+/// Why one step failed.
+#[derive(Debug)]
+enum Failure {
+    /// At what it changes.
+    AtTarget(HostError),
+    /// At the log, or before the change.
+    Elsewhere(UndoError),
+}
+
+impl Failure {
+    fn error(&self) -> &dyn fmt::Display {
+        match self {
+            Self::AtTarget(error) => error,
+            Self::Elsewhere(error) => error,
+        }
+    }
+}
+
+impl From<UndoError> for Failure {
+    fn from(error: UndoError) -> Self {
+        Self::Elsewhere(error)
+    }
 }
 
 /// Where the present state stands.
@@ -48,7 +80,8 @@ impl UndoLog {
     /// is looked at: when one target is neither what the plan found nor what it wants, all of it is refused.
     ///
     /// For each step: the old content is kept, the intention recorded, both durable; then the host is changed, read
-    /// back, and that recorded. A step whose target already is as wanted changes nothing and records nothing.
+    /// back, and that recorded. A step whose target already is as wanted changes nothing and records nothing. Entries
+    /// of earlier boots that did not outlive them are recorded as gone before ([`UndoLog::expire`]).
     pub fn apply(
         &mut self,
         plan: &str,
@@ -58,6 +91,7 @@ impl UndoLog {
         if let Some(damage) = self.damage() {
             return Err(UndoError::Damaged(damage.clone()));
         }
+        self.expire()?;
         if let Some(other) = self.history.other_unfinished(plan) {
             return Err(UndoError::Unfinished { plan: other.to_owned() });
         }
@@ -87,10 +121,10 @@ impl UndoLog {
             }
             match self.apply_step(plan, step, standing) {
                 Ok(()) => report.done.push(step.id.clone()),
-                Err(error) if on_failure == OnFailure::Continue => {
-                    report.failed.push((step.id.clone(), error.to_string()));
+                Err(failure) if self.may_go_on(plan, step, &failure, on_failure) => {
+                    report.failed.push((step.id.clone(), failure.error().to_string()));
                 }
-                Err(error) => return Err(self.take_back_all(plan, step, &error, &report.done)),
+                Err(failure) => return Err(self.take_back_all(plan, step, failure.error(), &report.done)),
             }
         }
         self.append(plan, Event::End)?;
@@ -148,13 +182,28 @@ impl UndoLog {
         if conflicts.is_empty() { Ok(standings) } else { Err(UndoError::Conflicts(conflicts)) }
     }
 
-    fn apply_step(&mut self, plan: &str, step: &Step, standing: Standing) -> Result<(), UndoError> {
+    /// Whether the steps behind a failed one are still tried.
+    fn may_go_on(&self, plan: &str, step: &Step, failure: &Failure, on_failure: OnFailure) -> bool {
+        match on_failure {
+            OnFailure::RollBack => false,
+            OnFailure::Continue => true,
+            OnFailure::SkipRefused => {
+                // An entry that is still there says that the old state could not be brought back.
+                matches!(failure, Failure::AtTarget(error) if error.is_refusal())
+                    && step.target.kind != FILE
+                    && self.history.entry(plan, &step.id).is_none()
+            }
+        }
+    }
+
+    fn apply_step(&mut self, plan: &str, step: &Step, standing: Standing) -> Result<(), Failure> {
         if standing == Standing::Old {
             // Once more: other steps came before, and somebody may have been here since all were looked at.
-            let present = self.read(&step.target)?;
+            let present = self.read(&step.target).map_err(Failure::AtTarget)?;
             if standing_is_lost(step, &present) {
                 let what = format!("{} has just become {present}", step.target.name);
-                return Err(HostError::io("apply", &step.target.name, std::io::Error::other(what)).into());
+                let error = HostError::io("apply", &step.target.name, std::io::Error::other(what));
+                return Err(Failure::Elsewhere(error.into()));
             }
             if !self.is_intended(plan, step) {
                 self.intend(plan, step, &present)?;
@@ -165,14 +214,16 @@ impl UndoLog {
             {
                 new.xattrs.clone_from(&old.xattrs);
             }
-            let written = self.target(&step.target)?.write(&self.writer, &step.target, &new);
-            if let Err(error) = written {
-                return Err(self.take_back(plan, step, &present, error.into()));
-            }
-            return self.confirm(plan, step).map_err(|error| self.take_back(plan, step, &present, error));
+            let written = self.target(&step.target).and_then(|t| t.write(&self.writer, &step.target, &new));
+            let confirmed = match written {
+                Ok(()) => self.confirm(plan, step),
+                Err(error) => Err(Failure::AtTarget(error)),
+            };
+            return confirmed.map_err(|failure| self.take_back(plan, step, &present, failure));
         }
         // A crash came between the change and its record.
-        self.target(&step.target)?.settle(&self.writer, &step.target)?;
+        let target = self.target(&step.target).map_err(Failure::AtTarget)?;
+        target.settle(&self.writer, &step.target).map_err(Failure::AtTarget)?;
         self.confirm(plan, step)
     }
 
@@ -190,19 +241,19 @@ impl UndoLog {
     }
 
     /// Reads back, and records that the step is done.
-    fn confirm(&mut self, plan: &str, step: &Step) -> Result<(), UndoError> {
-        let present = self.read(&step.target)?;
+    fn confirm(&mut self, plan: &str, step: &Step) -> Result<(), Failure> {
+        let present = self.read(&step.target).map_err(Failure::AtTarget)?;
         if !step.target.comparison.same(&present, &step.new) {
             let what = format!("wrote {}, read back {present}", step.new);
-            return Err(HostError::io("set", &step.target.name, std::io::Error::other(what)).into());
+            return Err(Failure::AtTarget(HostError::Refused { path: step.target.name.clone(), what }));
         }
-        let read_back = self.keep(&present)?;
-        self.append(plan, Event::Done { step: step.id.clone(), read_back })
+        let read_back = self.keep(&present).map_err(UndoError::from)?;
+        Ok(self.append(plan, Event::Done { step: step.id.clone(), read_back })?)
     }
 
     /// After a failed step: puts the old state back at once, and records what is there then. Gives the error back.
-    fn take_back(&mut self, plan: &str, step: &Step, old: &State, error: UndoError) -> UndoError {
-        let reason = error.to_string();
+    fn take_back(&mut self, plan: &str, step: &Step, old: &State, failure: Failure) -> Failure {
+        let reason = failure.error().to_string();
         let directories = self.history.entry(plan, &step.id).map(|e| e.directories.clone());
         let present = self.put_back(&step.target, old, &directories.unwrap_or_default());
         // When not even this can be read or recorded, the step stays intended: the rollback looks again.
@@ -213,7 +264,7 @@ impl UndoLog {
                 let _ = self.append(plan, Event::Failed { step: step.id.clone(), reason, present });
             }
         }
-        error
+        failure
     }
 
     /// Restores `old` unless it is there, and removes leftovers. Returns what is there in the end.
@@ -232,7 +283,13 @@ impl UndoLog {
         target.read(&self.writer, spec)
     }
 
-    fn take_back_all(&mut self, plan: &str, step: &Step, error: &UndoError, done: &[String]) -> UndoError {
+    fn take_back_all(
+        &mut self,
+        plan: &str,
+        step: &Step,
+        error: &dyn fmt::Display,
+        done: &[String],
+    ) -> UndoError {
         let reason = error.to_string();
         let mut report = self.undo_where(|e| e.plan == plan && (done.contains(&e.step) || e.step == step.id));
         if report.left.is_empty()

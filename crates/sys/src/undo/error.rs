@@ -1,6 +1,7 @@
 //! Why a change cannot be made, or cannot be undone. Every text names the path and the next step.
 
 use super::{Conflict, Damage, RollbackReport};
+use rustix::io::Errno;
 use std::io;
 use thiserror::Error;
 
@@ -16,6 +17,23 @@ pub enum HostError {
         path: String,
         /// What the system said.
         source: io::Error,
+    },
+    /// The kernel did not take a value that was written to one of its attributes.
+    #[error("{path}: the kernel does not take the value: {source}{}", advice_of_kernel(.source))]
+    Attribute {
+        /// The attribute, as the host names it.
+        path: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// What was to be changed did not become what was wanted, without an error number: it reads back differently, or
+    /// a service said no.
+    #[error("{path}: {what}")]
+    Refused {
+        /// The target's name.
+        path: String,
+        /// What came of it: "wrote "7", read back "0"".
+        what: String,
     },
     /// A path that is not absolute, or contains `.`, `..` or an empty name, or a NUL.
     #[error("{path:?} is no path of a host; expected an absolute path without \".\", \"..\" and empty names")]
@@ -102,6 +120,56 @@ pub enum HostError {
 impl HostError {
     pub(super) fn io(doing: &'static str, path: &str, source: impl Into<io::Error>) -> Self {
         Self::Io { doing, path: path.to_owned(), source: source.into() }
+    }
+
+    /// Whether the thing itself said no, for good and to this one change: the kernel manages that interrupt, the driver
+    /// has no such option, the device is gone. A full disk, an interrupted call or a path that leads nowhere are not.
+    ///
+    /// It speaks of what a [`Target`](super::Target) meets at what it changes. On a file of a disk the same numbers
+    /// mean another thing (EIO: the disk is failing); there nothing counts as a refusal.
+    pub fn is_refusal(&self) -> bool {
+        match self {
+            Self::Refused { .. } => true,
+            Self::Attribute { source, .. } => {
+                // Of an attribute this is no disk: a CPU has no interrupt vector left, or a pool no page.
+                says_no(source) || errno(source).is_some_and(|e| matches!(e, Errno::NOSPC | Errno::NOMEM))
+            }
+            Self::Io { source, .. } => says_no(source),
+            _ => false,
+        }
+    }
+}
+
+fn errno(source: &io::Error) -> Option<Errno> {
+    Errno::from_io_error(source)
+}
+
+fn says_no(source: &io::Error) -> bool {
+    errno(source).is_some_and(|errno| {
+        matches!(
+            errno,
+            Errno::IO
+                | Errno::INVAL
+                | Errno::BUSY
+                | Errno::NODEV
+                | Errno::NXIO
+                | Errno::OPNOTSUPP
+                | Errno::PERM
+                | Errno::ACCESS
+                | Errno::NOENT
+                | Errno::SRCH
+                | Errno::RANGE
+                | Errno::OVERFLOW
+        )
+    })
+}
+
+fn advice_of_kernel(source: &io::Error) -> &'static str {
+    match errno(source) {
+        Some(Errno::PERM | Errno::ACCESS) => "; run as root, and look for lockdown in the kernel's log",
+        Some(Errno::IO) => "; an interrupt that the kernel manages itself answers so",
+        Some(Errno::NOSPC) => "; for an interrupt: those CPUs have no vector left",
+        _ => "",
     }
 }
 

@@ -50,7 +50,8 @@ pub struct PlanEntry {
 /// Plans and the steps in force, in the order in which they were begun.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct History {
-    /// All plans that ever were begun.
+    /// All plans that were begun. Of those that have nothing in force any more, the ones from before the log was last
+    /// written anew are forgotten.
     pub plans: Vec<PlanEntry>,
     /// The steps in force: those undone or taken back are no longer among them.
     pub entries: Vec<Entry>,
@@ -96,7 +97,7 @@ impl History {
             }
             Event::Done { step, read_back } => self.set(&plan, &step, Some(Progress::Done(read_back))),
             Event::Failed { step, present, .. } => self.set(&plan, &step, present.map(Progress::Left)),
-            Event::Undone { step } => self.set(&plan, &step, None),
+            Event::Undone { step } | Event::Expired { step } => self.set(&plan, &step, None),
         }
     }
 

@@ -2,6 +2,8 @@
 
 use super::{
     Damage, Event, Faults, HostError, Record, State, Target, TargetSpec, TornTail, UndoError, Writer,
+    compact,
+    expire::UNKNOWN_BOOT,
     history::History,
     lock, record,
     record::LoggedState,
@@ -49,7 +51,7 @@ pub struct UndoLog {
 
 impl UndoLog {
     /// Opens the log in `dir`, made when it is not there, for changes through `writer`. Reads up to the last good
-    /// record. A torn record at the end is reported by [`UndoLog::torn`] and otherwise harmless, for no step begins
+    /// record. A long log of which little is still in force is written anew first. A torn record at the end is reported by [`UndoLog::torn`] and otherwise harmless, for no step begins
     /// before its record is whole; damage is reported by [`UndoLog::damage`] and keeps new plans from being applied.
     pub fn open(dir: &Path, writer: Writer) -> Result<Self, UndoError> {
         store::make_private_directory(dir)?;
@@ -59,12 +61,24 @@ impl UndoLog {
         }
         let mut scan = scan(dir)?;
         settle(dir, &scan, &writer.faults)?;
-        let history = History::of(std::mem::take(&mut scan.records));
+        let mut history = History::of(std::mem::take(&mut scan.records));
+        let compacted = compact::compacted(&scan, &history);
+        let is_compacted = compacted.is_some();
+        if let Some(bytes) = compacted {
+            // Where it cannot be written, the log is what it was. Which of both it is the directory tells: a name that is
+            // there counts, whatever the call said.
+            let _ = compact::write(dir, &scan, &bytes, &writer.faults);
+            scan = self::scan(dir)?;
+            settle(dir, &scan, &writer.faults)?;
+            history = History::of(std::mem::take(&mut scan.records));
+        }
+        let is_rid_of_some = (is_compacted || !scan.stale.is_empty()) && scan.damage.is_none();
+        compact::remove_stale(dir, &scan, &writer.faults);
         let boot = match writer.read_value("/proc/sys/kernel/random/boot_id") {
             Ok(State::Value(text)) => text.trim().to_owned(),
-            _ => "unknown".to_owned(),
+            _ => UNKNOWN_BOOT.to_owned(),
         };
-        Ok(Self {
+        let mut log = Self {
             dir: dir.to_owned(),
             store: Store::open(dir),
             writer,
@@ -75,7 +89,11 @@ impl UndoLog {
             segment: None,
             is_poisoned: false,
             _lock: lock,
-        })
+        };
+        if is_rid_of_some {
+            log.drop_contents();
+        }
+        Ok(log)
     }
 
     /// Reads the log in `dir` without a lock and without changing anything.
@@ -134,6 +152,12 @@ impl UndoLog {
     /// What is there now, for the old state of a [`Step`](super::Step).
     pub fn present(&self, spec: &TargetSpec) -> Result<State, UndoError> {
         Ok(self.read(spec)?)
+    }
+
+    /// A name that is the same for every way to name the same thing: two steps of one kind and place are one change too
+    /// many.
+    pub fn place(&self, spec: &TargetSpec) -> Result<String, UndoError> {
+        Ok(self.target(spec)?.identity(&self.writer, spec)?)
     }
 
     /// A recorded state with its content.

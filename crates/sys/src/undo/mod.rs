@@ -27,6 +27,7 @@
 //! * "Nothing was there" is a state. A file that lowlat made is removed, with the directories it made, if empty.
 //! * Records carry checksums and numbers. The torn end of a crash is passed over and told; damage is told, ends the
 //!   part that is used, and stops new plans until it is accepted.
+//! * What a restart of the host took away (values of the kernel) is recorded as gone, and never put back.
 //! * Between looking and renaming another program can still write: Linux has no compare-and-rename. That moment is
 //!   some system calls long.
 //!
@@ -37,13 +38,16 @@
 #![doc = include_str!("format.md")]
 
 mod apply;
+mod compact;
 mod error;
+mod expire;
 mod faults;
 mod hash;
 mod history;
 mod lock;
 mod log;
 mod place;
+mod preview;
 mod record;
 mod replace;
 mod rollback;
@@ -60,6 +64,7 @@ pub use error::{HostError, UndoError};
 pub use faults::Faults;
 pub use history::{Entry, History, PlanEntry, Progress};
 pub use log::{DEFAULT_DIRECTORY, Inspection, UndoLog};
+pub use preview::{Restoration, RollbackPreview};
 pub use record::{Event, LoggedState, Record, TargetSpec};
 pub use rollback::{Conflict, Left, RollbackReport, RollbackTo};
 pub use segment::{Damage, TornTail};

@@ -65,6 +65,11 @@ pub enum Event {
         /// The step's id.
         step: String,
     },
+    /// The host was started again, which has taken the change away; nothing was touched.
+    Expired {
+        /// The step's id.
+        step: String,
+    },
     /// Nothing more of the plan is under way.
     End,
 }

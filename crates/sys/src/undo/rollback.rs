@@ -12,6 +12,11 @@ pub enum RollbackTo {
     Before(String),
     /// As right after this plan: later ones are undone.
     After(String),
+    /// As before the first plan whose id begins so: that one and everything later is undone.
+    BeforePrefix(String),
+    /// Only these plans are undone, and what came later stays. Where a later plan changed the same thing, the earlier
+    /// one is left with a conflict.
+    Only(Vec<String>),
 }
 
 /// A target that is neither as lowlat found it nor as lowlat left it: all three, for a difference to be shown.
@@ -73,6 +78,8 @@ pub struct RollbackReport {
     pub restored: Vec<String>,
     /// Steps whose targets already were as before.
     pub unchanged: Vec<String>,
+    /// Steps whose change went with an earlier boot: nothing was touched.
+    pub expired: Vec<String>,
     /// Steps that are still in force, and why.
     pub left: Vec<Left>,
     /// Directories that a step made and that are not empty: somebody else's files are in them.
@@ -94,6 +101,9 @@ impl fmt::Display for RollbackReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (restored, unchanged) = (self.restored.len(), self.unchanged.len());
         write!(f, "steps restored: {restored}, already as before: {unchanged}, left: {}", self.left.len())?;
+        if !self.expired.is_empty() {
+            write!(f, ", gone with an earlier boot: {}", self.expired.len())?;
+        }
         for left in &self.left {
             write!(f, "\n{left}")?;
         }
@@ -114,19 +124,12 @@ impl UndoLog {
     /// Undoes steps in reverse order. Each one looks at its target: as lowlat left it, it is restored; as before, it
     /// is only recorded; anything else is somebody else's work, is left, and is told with all three states.
     ///
+    /// What an earlier boot took with it ([`UndoLog::expire`]) is not touched and only recorded.
+    ///
     /// A file is restored with bytes, owner, group, mode, time of change and those extended attributes that may be
     /// set. Times of directories are not restored: they tell other programs that a name has changed, and it has.
     pub fn rollback(&mut self, to: &RollbackTo) -> Result<RollbackReport, UndoError> {
-        let position = |plan: &String| {
-            let at = self.history.plans.iter().position(|p| p.id == *plan);
-            at.ok_or_else(|| UndoError::UnknownPlan { plan: plan.clone() })
-        };
-        let first = match to {
-            RollbackTo::Start => 0,
-            RollbackTo::Before(plan) => position(plan)?,
-            RollbackTo::After(plan) => position(plan)? + 1,
-        };
-        let plans: Vec<String> = self.history.plans.iter().skip(first).map(|p| p.id.clone()).collect();
+        let plans = self.plans_to_undo(to)?;
         let mut report = self.undo_where(|entry| plans.contains(&entry.plan));
         for plan in plans.iter().filter(|plan| self.history.is_open(plan)).cloned().collect::<Vec<_>>() {
             if let Err(error) = self.append(&plan, Event::End) {
@@ -136,10 +139,39 @@ impl UndoLog {
         Ok(report)
     }
 
+    /// Ids of the plans that a rollback undoes.
+    pub(super) fn plans_to_undo(&self, to: &RollbackTo) -> Result<Vec<String>, UndoError> {
+        let plans = &self.history.plans;
+        let position = |plan: &str, is_it: &dyn Fn(&str) -> bool| {
+            let at = plans.iter().position(|p| is_it(&p.id));
+            at.ok_or_else(|| UndoError::UnknownPlan { plan: plan.to_owned() })
+        };
+        let first = match to {
+            RollbackTo::Start => 0,
+            RollbackTo::Before(plan) => position(plan, &|id| id == plan)?,
+            RollbackTo::After(plan) => position(plan, &|id| id == plan)? + 1,
+            RollbackTo::BeforePrefix(prefix) => position(prefix, &|id| id.starts_with(prefix.as_str()))?,
+            RollbackTo::Only(only) => {
+                for plan in only {
+                    position(plan, &|id| id == plan)?;
+                }
+                return Ok(only.clone());
+            }
+        };
+        Ok(plans.iter().skip(first).map(|p| p.id.clone()).collect())
+    }
+
     pub(super) fn undo_where(&mut self, wanted: impl Fn(&Entry) -> bool) -> RollbackReport {
         let mut report = RollbackReport { damage: self.damage().cloned(), ..RollbackReport::default() };
         let entries: Vec<Entry> = self.history.entries.iter().rev().filter(|e| wanted(e)).cloned().collect();
         for entry in entries {
+            if self.is_expired(&entry) {
+                report.expired.push(entry.step.clone());
+                if let Err(error) = self.append(&entry.plan, Event::Expired { step: entry.step.clone() }) {
+                    report.not_recorded = Some(error.to_string());
+                }
+                continue;
+            }
             let undone = match self.undo(&entry, &mut report) {
                 Ok(undone) => undone,
                 Err(error) => {
@@ -162,11 +194,7 @@ impl UndoLog {
         let spec = &entry.target;
         let same = |a: &State, b: &State| spec.comparison.same(a, b);
         let (old, new) = (self.restore(&entry.old)?, self.restore(&entry.new)?);
-        let ours = match &entry.progress {
-            Progress::Intended => new.clone(),
-            Progress::Done(read_back) => self.restore(read_back)?,
-            Progress::Left(left) => self.restore(left)?,
-        };
+        let ours = self.ours(entry)?;
         let present = self.read(spec)?;
         let was_old = same(&present, &old);
         if !was_old && !same(&present, &ours) && !same(&present, &new) {
@@ -195,5 +223,13 @@ impl UndoLog {
         let list = if was_old { &mut report.unchanged } else { &mut report.restored };
         list.push(entry.step.clone());
         Ok(true)
+    }
+
+    /// What lowlat made of the target, or was about to.
+    pub(super) fn ours(&self, entry: &Entry) -> Result<State, HostError> {
+        self.restore(match &entry.progress {
+            Progress::Intended => &entry.new,
+            Progress::Done(state) | Progress::Left(state) => state,
+        })
     }
 }

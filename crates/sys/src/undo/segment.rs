@@ -14,8 +14,9 @@ use std::{
 pub(super) const HEADER_BYTES: usize = 32;
 /// A segment is followed by another when it has grown to this.
 pub(super) const SEGMENT_BYTES_MAX: u64 = 1 << 20;
-/// Bytes that are read of a segment: one that was just below the bound, and a record.
-const READ_BYTES_MAX: u64 = SEGMENT_BYTES_MAX + (record::PAYLOAD_BYTES_MAX + record::HEAD_BYTES) as u64;
+/// Bytes of a segment that stands for all before it, and bytes that are read of any. One that was
+/// appended to ends a record behind [`SEGMENT_BYTES_MAX`].
+pub(super) const READ_BYTES_MAX: u64 = 64 << 20;
 /// Bytes of all segments at most; more is no log of a host.
 const LOG_BYTES_MAX: u64 = 256 << 20;
 /// Segments in a directory at most.
@@ -114,6 +115,10 @@ impl fmt::Display for TornTail {
 #[derive(Debug, Default)]
 pub(super) struct Scan {
     pub(super) records: Vec<Record>,
+    /// Bytes of all segment files.
+    pub(super) total_bytes: u64,
+    /// Segments that one of a higher number stands for: what is left of a compaction that a crash interrupted.
+    pub(super) stale: Vec<u32>,
     /// The last segment of the log, 0 when there is none.
     pub(super) segment: u32,
     /// Its good bytes.
@@ -158,7 +163,9 @@ pub(super) fn scan(dir: &Path) -> io::Result<Scan> {
             return Err(io::Error::other(bound));
         }
     }
-    Ok(chain(&files))
+    let mut scan = chain(&files);
+    scan.total_bytes = total;
+    Ok(scan)
 }
 
 /// Follows the segments from the first on.
@@ -166,6 +173,9 @@ fn chain(files: &BTreeMap<u32, Vec<u8>>) -> Scan {
     let highest = files.keys().next_back().copied().unwrap_or(0);
     let mut scan = Scan { highest, next_sequence: 1, is_whole: true, ..Scan::default() };
     while let Some((number, header)) = successor(files, &scan) {
+        if scan.segment == 0 && header.before == Before::Sound {
+            scan.stale = files.range(..number).map(|(number, _)| *number).collect();
+        }
         scan.take(number, header, files.get(&number).map(Vec::as_slice).unwrap_or_default());
     }
     // What lies behind the last one that is understood was part of the log, or was about to be.

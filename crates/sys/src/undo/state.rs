@@ -145,3 +145,19 @@ pub(super) fn chosen(text: &str) -> &str {
     let inner = text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word);
     inner.unwrap_or(text).trim()
 }
+
+/// What an attribute that shows `choices` ("always madvise [never]") shows after `word` was chosen; none when it shows
+/// no choices, or `word` is none of them.
+pub(super) fn with_choice(choices: &str, word: &str) -> Option<String> {
+    let is_one = |name: &str| name.trim_matches(['[', ']']) == word;
+    if !choices.contains('[') || !choices.split_whitespace().any(is_one) {
+        return None;
+    }
+    let shown = choices.split_inclusive(char::is_whitespace).map(|piece| {
+        let name = piece.trim_end();
+        let space = piece.strip_prefix(name).unwrap_or_default();
+        let name = name.trim_matches(['[', ']']);
+        if name == word { format!("[{name}]{space}") } else { format!("{name}{space}") }
+    });
+    Some(shown.collect())
+}

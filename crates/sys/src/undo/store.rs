@@ -95,6 +95,23 @@ impl Store {
         Ok(())
     }
 
+    /// Removes every content that `is_wanted` does not want. What cannot be removed stays, and is tried again the next
+    /// time.
+    pub(super) fn keep_only(&mut self, faults: &Faults, is_wanted: impl Fn(&str) -> bool) {
+        for entry in fs::read_dir(&self.dir).into_iter().flatten().flatten() {
+            if entry.file_name().to_str().is_some_and(&is_wanted) {
+                continue;
+            }
+            let path = entry.path();
+            let length = entry.metadata().map_or(0, |m| m.len());
+            let removed =
+                faults.step("remove", &path.display().to_string()).and_then(|()| fs::remove_file(&path));
+            if removed.is_ok() {
+                self.bytes = self.bytes.saturating_sub(length);
+            }
+        }
+    }
+
     /// The content of this hash, checked against it.
     pub(super) fn get(&self, name: &str) -> Result<Vec<u8>, HostError> {
         let path = self.dir.join(name);

@@ -16,6 +16,13 @@ pub trait Target: fmt::Debug {
     /// Makes it `to`, durably, as a whole or not at all. Doing it twice must do no harm.
     fn write(&self, writer: &Writer, spec: &TargetSpec, to: &State) -> Result<(), HostError>;
 
+    /// Whether what it changes stays changed when the host is started again. What does not is forgotten by
+    /// [`UndoLog::expire`](super::UndoLog::expire) in the next boot: the number of an interrupt or of a thread means
+    /// another one then.
+    fn outlives_boot(&self, _spec: &TargetSpec) -> bool {
+        true
+    }
+
     /// A name that is the same for every way to name the same thing.
     fn identity(&self, _writer: &Writer, spec: &TargetSpec) -> Result<String, HostError> {
         Ok(spec.name.clone())
@@ -54,8 +61,15 @@ impl Target for ValueFiles {
         let State::Value(text) = to else {
             return Err(HostError::State { path: spec.name.clone(), kind: "value", wanted: to.to_string() });
         };
-        let is_choice = spec.comparison == super::Comparison::Choice;
-        writer.write_value(&spec.name, if is_choice { state::chosen(text) } else { text })
+        if spec.comparison == super::Comparison::Choice {
+            writer.write_choice(&spec.name, state::chosen(text))
+        } else {
+            writer.write_value(&spec.name, text)
+        }
+    }
+
+    fn outlives_boot(&self, _spec: &TargetSpec) -> bool {
+        false
     }
 
     fn identity(&self, writer: &Writer, spec: &TargetSpec) -> Result<String, HostError> {

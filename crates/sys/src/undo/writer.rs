@@ -4,7 +4,7 @@ use super::{
     FILE_BYTES_MAX, FileState, FileTime, HostError, State, VALUE_BYTES_MAX,
     faults::Faults,
     place::{self, Place},
-    replace,
+    replace, state,
 };
 use rustix::{
     fs::{self, FileType, Mode, OFlags},
@@ -91,6 +91,21 @@ impl Writer {
     /// Writes `text` to the value file at `path`, links followed, in one write. In a tree on a disk (a test's) the
     /// file is replaced as a whole instead, since a disk can keep half a write and the kernel's attributes cannot.
     pub fn write_value(&self, path: &str, text: &str) -> Result<(), HostError> {
+        self.write_value_or(path, text, text)
+    }
+
+    /// The same for an attribute that shows its choices with the chosen one in brackets. In a tree on a disk the
+    /// brackets are moved, as the kernel would.
+    pub(super) fn write_choice(&self, path: &str, word: &str) -> Result<(), HostError> {
+        let shown = match self.read_value(path)? {
+            State::Value(present) => state::with_choice(&present, word),
+            _ => None,
+        };
+        self.write_value_or(path, word, shown.as_deref().unwrap_or(word))
+    }
+
+    /// Writes `text` to an attribute of the kernel, or makes `shown` the content of a file on a disk.
+    fn write_value_or(&self, path: &str, text: &str, shown: &str) -> Result<(), HostError> {
         let place = self.find(path, true)?;
         let Some(stat) = place.stat()? else {
             return Err(HostError::io("write", path, Errno::NOENT));
@@ -108,7 +123,7 @@ impl Writer {
             return Err(HostError::Kind { path: place.real, found, expected });
         }
         let file = FileState {
-            bytes: text.as_bytes().to_vec(),
+            bytes: shown.as_bytes().to_vec(),
             mode: stat.st_mode & 0o7777,
             uid: stat.st_uid,
             gid: stat.st_gid,
@@ -120,10 +135,10 @@ impl Writer {
 
     fn write_attribute(&self, place: &Place, text: &str) -> Result<(), HostError> {
         let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let io = |source| HostError::Attribute { path: place.real.clone(), source };
         let file = fs::openat(&place.dir, place.name.as_str(), flags, Mode::empty())
-            .map_err(|e| HostError::io("open for writing", &place.real, e))?;
+            .map_err(|errno| io(errno.into()))?;
         let mut file = File::from(file);
-        let io = |e| HostError::io("write", &place.real, e);
         // A crash cannot tear it: the kernel takes a value as a whole or not at all.
         self.faults.step("write", &place.real).map_err(io)?;
         let written = file.write(text.as_bytes()).map_err(io)?;

@@ -164,6 +164,21 @@ fn a_value_of_the_running_kernel() {
 }
 
 #[test]
+fn a_choice_in_a_tree_shows_what_the_kernel_would() {
+    let host = Host::new();
+    host.put("sys/devices/x/value", "[always] madvise never\n", 0o644);
+    let start = host.tree(true);
+    let choice = TargetSpec::value("/sys/class/x/value", Comparison::Choice);
+    let step = host.step("choice", choice, State::Value("never".to_owned()));
+    let mut log = host.open(Faults::none()).unwrap();
+    log.apply("p", &[step], OnFailure::RollBack).unwrap();
+    let shown = fs::read_to_string(host.root.join("sys/devices/x/value")).unwrap();
+    assert_eq!(shown, "always madvise [never]\n");
+    assert!(log.rollback(&RollbackTo::Start).unwrap().is_complete());
+    assert_eq!(host.tree(true), start);
+}
+
+#[test]
 fn values_are_compared_by_their_meaning() {
     let same = |comparison: Comparison, a, b| comparison.same_text(a, b);
     assert!(same(Comparison::Exact, "1", "1\n") && !same(Comparison::Exact, "1", "01"));

@@ -17,7 +17,7 @@ fn inspect(host: &Host) -> Inspection {
 }
 
 /// Offsets of the segment at which a record begins or the file ends.
-fn boundaries(bytes: &[u8]) -> Vec<usize> {
+pub(super) fn boundaries(bytes: &[u8]) -> Vec<usize> {
     let mut at = segment::HEADER_BYTES;
     let mut all = vec![at];
     while let Some(length) = record::u32_at(bytes, at) {

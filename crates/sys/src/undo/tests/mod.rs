@@ -1,11 +1,15 @@
 //! The torture of the undo log: crashes, kills, full disks, damage, other people's edits.
 
 mod basics;
+mod boots;
+mod compact;
 mod crash;
 mod damage;
 mod disk;
 mod host;
 mod kill;
+mod preview;
 mod random;
+mod refused;
 
 pub(super) use host::Host;

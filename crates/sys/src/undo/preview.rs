@@ -1,0 +1,95 @@
+//! What a rollback would do, without doing it.
+
+use super::{Conflict, Damage, Entry, HostError, Left, RollbackTo, State, UndoError, UndoLog};
+use std::collections::BTreeMap;
+
+/// A step that a rollback would restore.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restoration {
+    /// The plan.
+    pub plan: String,
+    /// The step.
+    pub step: String,
+    /// The target's kind.
+    pub kind: String,
+    /// The target's name.
+    pub name: String,
+    /// What is there when its turn comes: later steps of the same target are taken as undone.
+    pub present: State,
+    /// What would be there.
+    pub old: State,
+}
+
+/// What a rollback would do, in the order in which it would.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RollbackPreview {
+    /// Steps whose targets would be restored.
+    pub restore: Vec<Restoration>,
+    /// Steps whose targets are as before.
+    pub unchanged: Vec<String>,
+    /// Steps whose change went with an earlier boot.
+    pub expired: Vec<String>,
+    /// Steps that would be left, and why.
+    pub left: Vec<Left>,
+    /// Damage of the log: steps behind it are not known.
+    pub damage: Option<Damage>,
+}
+
+impl RollbackPreview {
+    /// Whether everything would be as before, as far as the log tells.
+    pub fn is_complete(&self) -> bool {
+        self.left.is_empty() && self.damage.is_none()
+    }
+}
+
+/// Targets as they would be by now, by kind and identity.
+type Seen = BTreeMap<(String, String), State>;
+
+impl UndoLog {
+    /// What [`UndoLog::rollback`] would do now. Reads the host and changes nothing, neither there nor in the log.
+    ///
+    /// It does not tell whether a write would be refused, nor which directories would stay since others' files are in
+    /// them.
+    pub fn preview_rollback(&self, to: &RollbackTo) -> Result<RollbackPreview, UndoError> {
+        let plans = self.plans_to_undo(to)?;
+        let mut preview = RollbackPreview { damage: self.damage().cloned(), ..RollbackPreview::default() };
+        let mut seen = Seen::new();
+        for entry in self.history.entries.iter().rev().filter(|e| plans.contains(&e.plan)) {
+            if self.is_expired(entry) {
+                preview.expired.push(entry.step.clone());
+            } else if let Err(error) = self.preview(entry, &mut seen, &mut preview) {
+                let (plan, step) = (entry.plan.clone(), entry.step.clone());
+                preview.left.push(Left::Failed { plan, step, reason: error.to_string() });
+            }
+        }
+        Ok(preview)
+    }
+
+    fn preview(
+        &self,
+        entry: &Entry,
+        seen: &mut Seen,
+        preview: &mut RollbackPreview,
+    ) -> Result<(), HostError> {
+        let spec = &entry.target;
+        let same = |a: &State, b: &State| spec.comparison.same(a, b);
+        let (old, ours, new) = (self.restore(&entry.old)?, self.ours(entry)?, self.restore(&entry.new)?);
+        let place = (spec.kind.clone(), self.target(spec)?.identity(&self.writer, spec)?);
+        let present = match seen.get(&place) {
+            Some(state) => state.clone(),
+            None => self.read(spec)?,
+        };
+        let (plan, step, name) = (entry.plan.clone(), entry.step.clone(), spec.name.clone());
+        if same(&present, &old) {
+            preview.unchanged.push(step);
+        } else if same(&present, &ours) || same(&present, &new) {
+            seen.insert(place, old.clone());
+            preview.restore.push(Restoration { plan, step, kind: spec.kind.clone(), name, present, old });
+        } else {
+            let is_after_reboot = entry.boot != self.boot();
+            let conflict = Conflict { plan, step, name, old, ours, present, is_after_reboot };
+            preview.left.push(Left::Conflict(Box::new(conflict)));
+        }
+        Ok(())
+    }
+}

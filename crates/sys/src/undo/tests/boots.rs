@@ -1,0 +1,240 @@
+//! What a restart of the host takes away is forgotten, and nothing is touched for it.
+
+use super::{super::*, Host, host::file};
+use proptest::prelude::*;
+use std::fs;
+
+const BOOT_ID: &str = "proc/sys/kernel/random/boot_id";
+
+/// A host in its first boot.
+fn host() -> Host {
+    let host = Host::new();
+    fs::create_dir_all(host.root.join("proc/sys/kernel/random")).unwrap();
+    host.put(BOOT_ID, "first\n", 0o444);
+    host
+}
+
+/// The host is started again: the kernel's value is its own again, or what somebody else sets at boot.
+fn restart(host: &Host, value: &str) {
+    host.put(BOOT_ID, "second\n", 0o444);
+    host.put("sys/devices/x/value", value, 0o644);
+}
+
+#[test]
+fn a_value_of_an_earlier_boot_is_not_rolled_back() {
+    for value in ["0\n", "7\n", "55\n"] {
+        let host = host();
+        let (start, plan) = (host.tree(true), host.plan());
+        host.open(Faults::none()).unwrap().apply("p", &plan, OnFailure::RollBack).unwrap();
+        restart(&host, value);
+        let mut log = host.open(Faults::none()).unwrap();
+        let preview = log.preview_rollback(&RollbackTo::Start).unwrap();
+        let report = log.rollback(&RollbackTo::Start).unwrap();
+        assert!(report.is_complete(), "{value}: {report}");
+        assert_eq!((report.expired.clone(), report.restored.len()), (vec!["value".to_owned()], 6));
+        assert_eq!((&preview.expired, preview.restore.len()), (&report.expired, 6));
+        assert!(report.to_string().contains("gone with an earlier boot: 1"), "{report}");
+        assert!(log.history().entries.is_empty());
+        let present = fs::read_to_string(host.root.join("sys/devices/x/value")).unwrap();
+        assert_eq!(present, value, "not touched");
+        restart(&host, "0\n");
+        host.put(BOOT_ID, "first\n", 0o444);
+        assert_eq!(host.tree(true), start);
+    }
+}
+
+#[test]
+fn expiry_is_recorded_once_and_keeps_files() {
+    let host = host();
+    let plan = host.plan();
+    host.open(Faults::none()).unwrap().apply("p", &plan, OnFailure::RollBack).unwrap();
+    let mut log = host.open(Faults::none()).unwrap();
+    assert!(log.expire().unwrap().is_empty(), "the same boot");
+    drop(log);
+    restart(&host, "0\n");
+    let mut log = host.open(Faults::none()).unwrap();
+    let gone: Vec<String> = log.expire().unwrap().into_iter().map(|entry| entry.step).collect();
+    assert_eq!((gone, log.history().entries.len()), (vec!["value".to_owned()], 6));
+    assert!(log.expire().unwrap().is_empty());
+    drop(log);
+    let log = host.open(Faults::none()).unwrap();
+    assert_eq!(log.history().entries.len(), 6, "read again from the records");
+}
+
+#[test]
+fn the_same_plan_sets_the_value_again_in_the_next_boot() {
+    let host = host();
+    let plan = host.plan();
+    host.open(Faults::none()).unwrap().apply("p", &plan, OnFailure::RollBack).unwrap();
+    restart(&host, "3\n");
+    // Prepared against the host as it is now.
+    let again: Vec<Step> =
+        plan.iter().map(|step| host.step(&step.id, step.target.clone(), step.new.clone())).collect();
+    let mut log = host.open(Faults::none()).unwrap();
+    let report = log.apply("p", &again, OnFailure::SkipRefused).unwrap();
+    assert_eq!(report.done, ["value"]);
+    assert!(log.rollback(&RollbackTo::Start).unwrap().is_complete());
+    assert_eq!(fs::read_to_string(host.root.join("sys/devices/x/value")).unwrap(), "3\n");
+}
+
+#[test]
+fn a_plan_that_a_crash_cut_off_before_the_restart_does_not_block_others() {
+    let mut is_seen = false;
+    for at in 0.. {
+        let host = host();
+        let value = &host.plan()[..1];
+        let got_through = host
+            .open(Faults::crash_at(at))
+            .is_ok_and(|mut log| log.apply("p", value, OnFailure::RollBack).is_ok());
+        if got_through {
+            break;
+        }
+        restart(&host, "0\n");
+        let mut log = host.open(Faults::none()).unwrap();
+        let was_open = log.history().is_open("p") && !log.history().entries.is_empty();
+        is_seen |= was_open;
+        let report = log.apply("q", value, OnFailure::RollBack).unwrap();
+        assert_eq!(report.done.len(), 1, "crash at {at}");
+        assert!(!was_open || !log.history().is_open("p"));
+        assert!(log.rollback(&RollbackTo::Start).unwrap().is_complete());
+    }
+    assert!(is_seen);
+}
+
+#[test]
+fn a_boot_that_is_not_known_forgets_nothing() {
+    let host = Host::new();
+    host.open(Faults::none()).unwrap().apply("p", &host.plan(), OnFailure::RollBack).unwrap();
+    fs::create_dir_all(host.root.join("proc/sys/kernel/random")).unwrap();
+    host.put(BOOT_ID, "second\n", 0o444);
+    let mut log = host.open(Faults::none()).unwrap();
+    assert!(log.expire().unwrap().is_empty());
+    assert_eq!(log.rollback(&RollbackTo::Start).unwrap().restored.len(), 7);
+}
+
+#[test]
+fn crash_at_every_point_of_the_rollback_in_the_next_boot() {
+    for at in 0.. {
+        let host = host();
+        let (start, plan) = (host.tree(true), host.plan());
+        host.open(Faults::none()).unwrap().apply("p", &plan, OnFailure::RollBack).unwrap();
+        restart(&host, "0\n");
+        let got_through = host
+            .open(Faults::crash_at(at))
+            .and_then(|mut log| log.rollback(&RollbackTo::Start))
+            .is_ok_and(|report| report.is_complete() && report.not_recorded.is_none());
+        let report = host.open(Faults::none()).unwrap().rollback(&RollbackTo::Start).unwrap();
+        assert!(report.is_complete(), "crash at {at}: {report}");
+        host.put(BOOT_ID, "first\n", 0o444);
+        assert_eq!(host.tree(true), start, "crash at {at}");
+        if got_through {
+            assert!(at > 20);
+            return;
+        }
+    }
+}
+
+/// What happens to a host.
+#[derive(Debug, Clone)]
+enum Happening {
+    /// Value and files of a plan are set; the process may die at some operation.
+    Apply { plan: u8, text: String, crash: Option<u64> },
+    /// Everything is taken back; the process may die.
+    RollBack { crash: Option<u64> },
+    /// The host is started again, with this value.
+    Restart { value: u8 },
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    let crash = || prop_oneof![2 => Just(None), 1 => (0u64..60).prop_map(Some)];
+    prop_oneof![
+        4 => (0u8..3, "[a-z]{0,4}", crash()).prop_map(|(plan, text, crash)| Happening::Apply { plan, text, crash }),
+        1 => crash().prop_map(|crash| Happening::RollBack { crash }),
+        2 => (0u8..4).prop_map(|value| Happening::Restart { value }),
+    ]
+}
+
+const VALUE: &str = "sys/devices/x/value";
+
+/// Whatever happened: taken back at last, files are as in the beginning, and the value is as this boot found it.
+fn live_through(happenings: &[Happening]) -> Result<(), TestCaseError> {
+    let host = host();
+    let start = host.tree(true);
+    let mut found = fs::read_to_string(host.root.join(VALUE)).unwrap();
+    for (number, happening) in happenings.iter().enumerate() {
+        let faults = |crash: &Option<u64>| crash.map_or_else(Faults::none, Faults::crash_at);
+        match happening {
+            Happening::Restart { value } => {
+                found = format!("{value}\n");
+                // The kernel makes its attributes anew; a leftover beside one is this tree's alone.
+                fs::remove_dir_all(host.root.join("sys/devices/x")).unwrap();
+                fs::create_dir(host.root.join("sys/devices/x")).unwrap();
+                host.put(VALUE, &found, 0o644);
+                host.put(BOOT_ID, &format!("boot {number}\n"), 0o444);
+            }
+            Happening::RollBack { crash } => {
+                let _ = host.open(faults(crash)).and_then(|mut log| log.rollback(&RollbackTo::Start));
+            }
+            Happening::Apply { plan, text, crash } => {
+                let value = TargetSpec::value("/sys/class/x/value", Comparison::Exact);
+                let steps = [
+                    host.step("value", value, State::Value(text.clone())),
+                    host.step("existing", TargetSpec::file("/etc/existing"), file(text, 0o600)),
+                    host.step("new", TargetSpec::file(format!("/etc/{plan}/new")), file(text, 0o600)),
+                ];
+                // Each apply is a plan of its own, as each boot's is. One that a crash left open refuses later ones.
+                let id = format!("{plan}/{number}");
+                let _ = host
+                    .open(faults(crash))
+                    .and_then(|mut log| log.apply(&id, &steps, OnFailure::SkipRefused));
+            }
+        }
+        let log = host.open(Faults::none()).unwrap();
+        prop_assert_eq!(log.damage(), None);
+        prop_assert!(log.preview_rollback(&RollbackTo::Start).unwrap().is_complete());
+    }
+    let mut log = host.open(Faults::none()).unwrap();
+    let preview = log.preview_rollback(&RollbackTo::Start).unwrap();
+    let report = log.rollback(&RollbackTo::Start).unwrap();
+    prop_assert!(report.is_complete(), "{}", report);
+    let restored: Vec<String> = preview.restore.into_iter().map(|restoration| restoration.step).collect();
+    prop_assert_eq!(
+        (restored, preview.unchanged, preview.expired),
+        (report.restored, report.unchanged, report.expired)
+    );
+    prop_assert_eq!(fs::read_to_string(host.root.join(VALUE)).unwrap(), found);
+    host.put(VALUE, "0\n", 0o644);
+    host.put(BOOT_ID, "first\n", 0o444);
+    prop_assert_eq!(host.tree(true), start);
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn any_life_can_be_taken_back(happenings in prop::collection::vec(happening(), 1..12)) {
+        live_through(&happenings)?;
+    }
+}
+
+/// Records as logs of the first version have them, letter by letter; the names in them never change.
+#[test]
+fn old_records_stay_readable() {
+    let target = r#""target":{"kind":"value","name":"/sys/x","comparison":"cpu_list"}"#;
+    let events = [
+        r#""begin""#.to_owned(),
+        format!(
+            r#"{{"intend":{{"step":"s",{target},"old":"absent","new":{{"value":"1"}},"directories":["/d"],"again":false}}}}"#
+        ),
+        r#"{"done":{"step":"s","read_back":{"value":"1\n"}}}"#.to_owned(),
+        r#"{"failed":{"step":"s","reason":"no","present":null}}"#.to_owned(),
+        r#"{"undone":{"step":"s"}}"#.to_owned(),
+        r#""end""#.to_owned(),
+    ];
+    for event in events {
+        let text = format!(r#"{{"plan":"p","boot":"b","unix_ms":1,"event":{event}}}"#);
+        let record: Record = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!(serde_json::to_string(&record).unwrap(), text);
+    }
+}

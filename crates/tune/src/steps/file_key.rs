@@ -1,0 +1,164 @@
+//! Single lines of files that are somebody else's and take no drop-in.
+
+use super::Gathering;
+use lowlat_model::tune::{Change, Plan, Target};
+use lowlat_sys::undo::{FileState, State, TargetSpec, UndoError};
+
+/// Stands above a line that lowlat has set.
+const COMMENT: &[u8] = b"# Set by lowlat; `lowlat tune rollback` brings back what was here before.";
+
+/// Prepares all lines of one file as one step, when the first of them is met: the log takes one step a file.
+pub(super) fn prepare(
+    gathering: &mut Gathering<'_>,
+    plan: &Plan,
+    change: usize,
+    path: &str,
+) -> Result<(), UndoError> {
+    if !gathering.is_first_of("file", path) {
+        return Ok(());
+    }
+    let lines = lines_of(plan, path);
+    if let Some((first, second)) = contradiction(&lines) {
+        let name = |line: &Line<'_>| format!("change {} ({} = {})", line.change, line.key, line.value);
+        let what = "line and want different values of it";
+        return Err(UndoError::Twice { first: name(first), second: name(second), what });
+    }
+    let spec = TargetSpec::file(path);
+    let Some(old) = gathering.present(change, &spec)? else {
+        // Told of the first; the same holds for the others.
+        for line in lines.iter().filter(|line| line.change != change) {
+            gathering.present(line.change, &spec)?;
+        }
+        return Ok(());
+    };
+    let State::File(file) = &old else {
+        let reason = match &old {
+            State::Absent => format!("{path} is not there; lowlat sets a line of it and does not make it"),
+            other => format!("{path} is {other}, expected a file; set {} there by hand", keys(&lines)),
+        };
+        for line in &lines {
+            gathering.leave(line.change, reason.clone());
+        }
+        return Ok(());
+    };
+    let mut bytes = file.bytes.clone();
+    let mut set = Vec::new();
+    for line in &lines {
+        match with_line(&bytes, line.key, line.value) {
+            Ok(new) => {
+                bytes = new;
+                set.push(line.change);
+            }
+            Err(why) => gathering.leave(line.change, format!("{path}: {why}")),
+        }
+    }
+    let new = State::File(FileState { bytes, mtime: None, ..file.clone() });
+    gathering.step_of(&set, spec, old, new)
+}
+
+struct Line<'a> {
+    change: usize,
+    key: &'a str,
+    value: &'a str,
+}
+
+fn lines_of<'a>(plan: &'a Plan, wanted: &str) -> Vec<Line<'a>> {
+    let of = |(change, planned): (usize, &'a Change)| match &planned.target {
+        Target::FileKey { path, key } if path == wanted => Some(Line { change, key, value: &planned.after }),
+        _ => None,
+    };
+    plan.changes.iter().enumerate().filter_map(of).collect()
+}
+
+fn keys(lines: &[Line<'_>]) -> String {
+    lines.iter().map(|line| format!("{}={}", line.key, line.value)).collect::<Vec<_>>().join(" and ")
+}
+
+fn contradiction<'a, 'b>(lines: &'b [Line<'a>]) -> Option<(&'b Line<'a>, &'b Line<'a>)> {
+    lines.iter().enumerate().find_map(|(at, line)| {
+        let other = lines.iter().take(at).find(|other| other.key == line.key && other.value != line.value)?;
+        Some((other, line))
+    })
+}
+
+/// The file with one line changed or added, and a comment above it; everything else byte for byte. As it is, when the
+/// line is there as wanted.
+fn with_line(bytes: &[u8], key: &str, value: &str) -> Result<Vec<u8>, String> {
+    if [key, value].iter().any(|text| text.contains(['\n', '\r', '\0'])) || key.trim().is_empty() {
+        return Err(format!("{key:?} = {value:?} is no line; this plan is wrong, make a new one"));
+    }
+    let all: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
+    // Keys below a heading belong to it, and are others.
+    let end = all.iter().position(|line| line.trim_ascii_start().starts_with(b"[")).unwrap_or(all.len());
+    let here = all.get(..end).unwrap_or_default();
+    let found: Vec<(usize, &[u8])> =
+        here.iter().enumerate().filter_map(|(at, line)| Some((at, value_of(line, key)?))).collect();
+    match found.as_slice() {
+        [] => Ok(added(&all, end, key, value)),
+        [(_, present)] if present.trim_ascii() == value.as_bytes() => Ok(bytes.to_vec()),
+        [(at, present)] => Ok(changed(&all, *at, present, value)),
+        several => {
+            let count = several.len();
+            Err(format!(
+                "{key} stands there {count} times; leave one of them, so that it is clear which counts"
+            ))
+        }
+    }
+}
+
+/// What stands behind `key =`, line end and all; none when the line sets something else.
+fn value_of<'a>(line: &'a [u8], key: &str) -> Option<&'a [u8]> {
+    let at = line.iter().position(|byte| *byte == b'=')?;
+    let (name, rest) = line.split_at(at);
+    (name.trim_ascii() == key.as_bytes()).then(|| rest.get(1..).unwrap_or_default())
+}
+
+fn line_end(line: &[u8]) -> &'static [u8] {
+    if line.ends_with(b"\r\n") { b"\r\n" } else { b"\n" }
+}
+
+fn changed(all: &[&[u8]], at: usize, present: &[u8], value: &str) -> Vec<u8> {
+    let mut new = Vec::new();
+    for (number, line) in all.iter().enumerate() {
+        if number != at {
+            new.extend_from_slice(line);
+            continue;
+        }
+        let is_commented = at > 0 && all.get(at - 1).is_some_and(|above| above.trim_ascii() == COMMENT);
+        if !is_commented {
+            new.extend_from_slice(COMMENT);
+            new.extend_from_slice(line_end(line));
+        }
+        // Up to the equals sign and the space behind it as it stands; and the line's own end.
+        let spaces = present.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+        let kept = line.len() - present.len() + spaces;
+        new.extend_from_slice(line.get(..kept).unwrap_or_default());
+        new.extend_from_slice(value.as_bytes());
+        if line.ends_with(b"\n") {
+            new.extend_from_slice(line_end(line));
+        }
+    }
+    new
+}
+
+fn added(all: &[&[u8]], end: usize, key: &str, value: &str) -> Vec<u8> {
+    let (before, after) = all.split_at(end.min(all.len()));
+    let eol = before.last().or(after.first()).map_or(&b"\n"[..], |line| line_end(line));
+    let mut new = before.concat();
+    if before.last().is_some_and(|line| !line.ends_with(b"\n")) {
+        new.extend_from_slice(eol);
+    }
+    let is_spaced =
+        before.iter().any(|line| !line.trim_ascii_start().starts_with(b"#") && holds(line, b" = "));
+    let equals = if is_spaced { " = " } else { "=" };
+    new.extend_from_slice(COMMENT);
+    new.extend_from_slice(eol);
+    new.extend_from_slice(format!("{key}{equals}{value}").as_bytes());
+    new.extend_from_slice(eol);
+    new.extend(after.concat());
+    new
+}
+
+fn holds(line: &[u8], words: &[u8]) -> bool {
+    line.windows(words.len()).any(|part| part == words)
+}

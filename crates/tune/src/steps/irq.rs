@@ -1,0 +1,100 @@
+//! Interrupts, found by their handlers' names: numbers are dealt out anew at each boot.
+
+use super::{Gathering, gathering::cpu_list, mask};
+use lowlat_model::{
+    Reading,
+    snapshot::Irq,
+    tune::{Plan, Target},
+};
+use lowlat_sys::undo::{Comparison, State, TargetSpec, UndoError};
+
+/// A change of one interrupt.
+#[derive(Clone, Copy)]
+struct Wanted<'a> {
+    change: usize,
+    number: u32,
+    after: &'a str,
+}
+
+/// Prepares all interrupts of the plan that have these handlers, when the first of them is met.
+pub(super) fn prepare(
+    gathering: &mut Gathering<'_>,
+    plan: &Plan,
+    change: usize,
+    actions: &[String],
+) -> Result<(), UndoError> {
+    if actions.is_empty() {
+        gathering.leave(change, "the interrupt has no handler, so that it could be any other by now");
+        return Ok(());
+    }
+    if !gathering.is_first_of("irq", &actions.join("\n")) {
+        return Ok(());
+    }
+    let wanted = wanted_of(plan, actions);
+    let mut found: Vec<&Irq> =
+        gathering.host.interrupts.irqs.iter().filter(|irq| irq.actions == actions).collect();
+    let (all_wanted, all_found, name) = (wanted.len(), found.len(), actions.join("+"));
+    // Those that kept number and names first, then the others in the order of their numbers.
+    let (mut pairs, mut renumbered) = (Vec::new(), Vec::new());
+    for wanted in wanted {
+        match found.iter().position(|irq| irq.number == wanted.number) {
+            Some(at) => pairs.push((wanted, found.remove(at))),
+            None => renumbered.push(wanted),
+        }
+    }
+    let is_ambiguous = all_wanted > 1 || all_found > 1;
+    let mut found = found.into_iter();
+    for wanted in renumbered {
+        let Some(irq) = found.next() else {
+            gathering.leave(wanted.change, format!("interrupt {} {name} is no longer there", wanted.number));
+            continue;
+        };
+        if is_ambiguous {
+            let (old, new) = (wanted.number, irq.number);
+            let text = format!(
+                "{all_found} interrupts are called {name}; {new} was taken for {old}, by their order"
+            );
+            gathering.note(wanted.change, text);
+        }
+        pairs.push((wanted, irq));
+    }
+    for (wanted, irq) in pairs {
+        one(gathering, wanted, irq)?;
+    }
+    Ok(())
+}
+
+fn wanted_of<'a>(plan: &'a Plan, actions: &[String]) -> Vec<Wanted<'a>> {
+    let of = |(change, planned): (usize, &'a lowlat_model::tune::Change)| match &planned.target {
+        Target::IrqAffinity { irq, actions: found } if found == actions => {
+            Some(Wanted { change, number: *irq, after: &planned.after })
+        }
+        _ => None,
+    };
+    let mut wanted: Vec<Wanted<'_>> = plan.changes.iter().enumerate().filter_map(of).collect();
+    wanted.sort_by_key(|wanted| wanted.number);
+    wanted
+}
+
+fn one(gathering: &mut Gathering<'_>, wanted: Wanted<'_>, irq: &Irq) -> Result<(), UndoError> {
+    let Wanted { change, after, .. } = wanted;
+    if irq.is_managed == Reading::Known(true) {
+        let label = irq.label();
+        gathering.leave(
+            change,
+            format!("interrupt {label} is managed by the kernel by now, which refuses to move it"),
+        );
+        return Ok(());
+    }
+    if cpu_list(gathering, change, after).is_none() {
+        return Ok(());
+    }
+    let folder = format!("/proc/irq/{}", irq.number);
+    let list = TargetSpec::value(format!("{folder}/smp_affinity_list"), Comparison::CpuList);
+    match gathering.present(change, &list)? {
+        // Kernels and captures without the list form have the mask.
+        Some(State::Absent) => mask::mask(gathering, change, &format!("{folder}/smp_affinity"), after),
+        Some(_) => gathering.value(change, list, after),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,114 @@
+//! Kernel threads, found by name: process ids are dealt out anew at each boot.
+
+use super::{Gathering, gathering::cpu_list};
+use lowlat_model::{
+    snapshot::KernelThread,
+    tune::{Change, Plan, Target},
+};
+use lowlat_sys::undo::{Comparison, TargetSpec, UndoError};
+
+const AFFINITY: &str = "kthread-affinity";
+const SCHEDULING: &str = "kthread-scheduling";
+
+/// A change of one thread.
+#[derive(Clone, Copy)]
+struct Wanted<'a> {
+    change: usize,
+    pid: u32,
+    after: &'a str,
+}
+
+/// Prepares all changes of threads of one name and kind, when the first of them is met.
+///
+/// A thread that kept its process id keeps its change; the others are dealt out in the order of their ids. Where
+/// more threads have the name than were planned for and all of them are to be the same, each gets it.
+pub(super) fn prepare(
+    gathering: &mut Gathering<'_>,
+    plan: &Plan,
+    change: usize,
+    comm: &str,
+) -> Result<(), UndoError> {
+    let Some(kind) = plan.changes.get(change).and_then(|change| kind_of(change, comm)) else { return Ok(()) };
+    if !gathering.is_first_of(kind, comm) {
+        return Ok(());
+    }
+    let all = wanted_of(plan, kind, comm);
+    let mut threads: Vec<&KernelThread> =
+        gathering.host.tasks.kernel_threads.iter().filter(|thread| thread.comm == comm).collect();
+    let (mut pairs, mut renumbered) = (Vec::new(), Vec::new());
+    for wanted in &all {
+        match threads.iter().position(|thread| thread.pid == wanted.pid) {
+            Some(at) => pairs.push((*wanted, threads.remove(at))),
+            None => renumbered.push(*wanted),
+        }
+    }
+    let is_same = all.windows(2).all(|pair| matches!(pair, [a, b] if a.after == b.after));
+    let mut threads = threads.into_iter();
+    for wanted in renumbered {
+        match threads.next() {
+            Some(thread) => pairs.push((wanted, thread)),
+            None => gathering.leave(wanted.change, format!("kernel thread {comm} is no longer there")),
+        }
+    }
+    if let Some(first) = all.first().filter(|_| is_same) {
+        pairs.extend(threads.map(|thread| (*first, thread)));
+    } else if let Some(first) = all.first() {
+        for thread in threads {
+            let text = format!(
+                "thread {} {comm} is new, and those of its name are to differ: left alone",
+                thread.pid
+            );
+            gathering.note(first.change, text);
+        }
+    }
+    pairs.sort_by_key(|(_, thread)| thread.pid);
+    for (wanted, thread) in pairs {
+        one(gathering, kind, wanted, thread)?;
+    }
+    Ok(())
+}
+
+/// The kind of target when the change is one of a thread of this name.
+fn kind_of(change: &Change, wanted: &str) -> Option<&'static str> {
+    match &change.target {
+        Target::KernelThreadAffinity { comm, .. } if comm == wanted => Some(AFFINITY),
+        Target::KernelThreadScheduling { comm, .. } if comm == wanted => Some(SCHEDULING),
+        _ => None,
+    }
+}
+
+fn wanted_of<'a>(plan: &'a Plan, kind: &str, comm: &str) -> Vec<Wanted<'a>> {
+    let of_kind = plan.changes.iter().enumerate().filter(|(_, change)| kind_of(change, comm) == Some(kind));
+    let mut wanted: Vec<Wanted<'_>> = of_kind
+        .filter_map(|(change, planned)| match planned.target {
+            Target::KernelThreadAffinity { pid, .. } | Target::KernelThreadScheduling { pid, .. } => {
+                Some(Wanted { change, pid, after: &planned.after })
+            }
+            _ => None,
+        })
+        .collect();
+    wanted.sort_by_key(|wanted| wanted.pid);
+    wanted
+}
+
+fn one(
+    gathering: &mut Gathering<'_>,
+    kind: &str,
+    wanted: Wanted<'_>,
+    thread: &KernelThread,
+) -> Result<(), UndoError> {
+    let name = format!("{} {}", thread.pid, thread.comm);
+    let is_affinity = kind == AFFINITY;
+    if is_affinity && thread.is_bound {
+        gathering.leave(
+            wanted.change,
+            format!("thread {name} is bound to its CPU by the kernel, which refuses to move it"),
+        );
+        return Ok(());
+    }
+    if is_affinity && cpu_list(gathering, wanted.change, wanted.after).is_none() {
+        return Ok(());
+    }
+    let comparison = if is_affinity { Comparison::CpuList } else { Comparison::Words };
+    gathering.value(wanted.change, TargetSpec { kind: kind.to_owned(), name, comparison }, wanted.after)
+}

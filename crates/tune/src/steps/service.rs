@@ -1,0 +1,16 @@
+//! Units of systemd. Run state and enablement are one value ("inactive, disabled"), and so one step, which belongs to
+//! the run-time part: at a later boot the unit is disabled and does not run, and the step changes nothing.
+
+use super::Gathering;
+use lowlat_sys::undo::{Comparison, TargetSpec, UndoError};
+
+pub(super) fn prepare(
+    gathering: &mut Gathering<'_>,
+    change: usize,
+    unit: &str,
+    after: &str,
+) -> Result<(), UndoError> {
+    let spec =
+        TargetSpec { kind: "service".to_owned(), name: unit.to_owned(), comparison: Comparison::Words };
+    gathering.value(change, spec, after)
+}

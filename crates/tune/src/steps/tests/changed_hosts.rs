@@ -1,0 +1,61 @@
+//! Interfaces and units: queues come first, and what is gone is told.
+
+use super::{
+    super::*,
+    host::{Desk, Host, plan_of},
+};
+use lowlat_model::Profile;
+use lowlat_sys::undo::{OnFailure, RollbackTo};
+
+fn apply(host: &Host, plan: &Plan, part: Part) -> Preparation {
+    let mut log = host.log();
+    let preparation = prepare(plan, &host.snapshot(), &log, part).unwrap();
+    let steps: Vec<Step> = preparation.steps.iter().map(|prepared| prepared.step.clone()).collect();
+    log.apply(&format!("{part:?}"), &steps, OnFailure::SkipRefused).unwrap();
+    preparation
+}
+
+#[test]
+fn queues_come_first_or_are_told() {
+    let Some(host) = Host::captured("epyc-7f32-stock") else { return };
+    let start = host.tree();
+    let plan = Desk::of(host.snapshot(), Profile::Trading).plan();
+    let queues = plan.changes.iter().position(|change| matches!(change.target, Target::NicChannels { .. }));
+    let queues = queues.expect("the captured card has more queues than housekeeping CPUs");
+    let early = apply(&host, &plan, Part::RunTime);
+    let [left] = &early.left[..] else { panic!("{:?}", early.left) };
+    assert_eq!(left.change, queues);
+    assert!(left.reason.contains("still has 8 queues (combined) and not 2"), "{}", left.reason);
+    assert!(host.log().rollback(&RollbackTo::Start).unwrap().is_complete());
+    let first = apply(&host, &plan, Part::Queues);
+    assert_eq!(first.steps.iter().map(|prepared| prepared.change).collect::<Vec<_>>(), [queues]);
+    assert_eq!(apply(&host, &plan, Part::RunTime).left, []);
+    assert!(host.log().rollback(&RollbackTo::Start).unwrap().is_complete());
+    assert_eq!(host.tree(), start);
+}
+
+#[test]
+fn a_unit_or_an_interface_that_is_gone_is_left() {
+    let Some(host) = Host::captured("epyc-7f32-stock") else { return };
+    let nic = "ens9".to_owned();
+    let plan = plan_of(vec![
+        (Target::Service { unit: "never.service".to_owned() }, "inactive, disabled"),
+        (Target::NicFeature { nic: nic.clone(), feature: "rx-lro".to_owned() }, "off"),
+        (Target::NicChannels { nic, field: "combined".to_owned() }, "2"),
+    ]);
+    let preparation = prepare(&plan, &host.snapshot(), &host.log(), Part::RunTime).unwrap();
+    let left: Vec<&str> = preparation.left.iter().map(|left| left.reason.as_str()).collect();
+    assert_eq!(left, ["never.service is no longer there", "interface ens9 is no longer there"]);
+    assert_eq!(prepare(&plan, &host.snapshot(), &host.log(), Part::Queues).unwrap().left.len(), 1);
+    assert_eq!(prepare(&plan, &host.snapshot(), &host.log(), Part::Files).unwrap(), Preparation::default());
+}
+
+/// A kind that nobody registered is a fault of the program.
+#[test]
+fn a_kind_without_a_target_is_an_error() {
+    let host = Host::of(&[]);
+    let dir = tempfile::tempdir().unwrap();
+    let log = UndoLog::open(dir.path(), lowlat_sys::undo::Writer::below(&host.root).unwrap()).unwrap();
+    let plan = plan_of(vec![(Target::Service { unit: "x.service".to_owned() }, "inactive")]);
+    assert!(prepare(&plan, &host.snapshot(), &log, Part::RunTime).is_err());
+}
