@@ -21,6 +21,7 @@ mod owned_file;
 mod service;
 #[cfg(test)]
 mod tests;
+mod tuned;
 mod value;
 
 use gathering::Gathering;
@@ -33,6 +34,9 @@ use lowlat_sys::undo::{Step, UndoError, UndoLog};
 /// Which changes are prepared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
+    /// The profile that TuneD runs. It comes behind [`Part::Files`], which has the profile's own file, and before
+    /// everything that is read from the kernel: TuneD takes its old profile back before it applies the new one.
+    Tuned,
     /// The number of queues of interfaces. It comes before [`Part::RunTime`], and the host is read again between: a
     /// driver that changes it takes interrupts away and brings others, with other numbers.
     Queues,
@@ -117,6 +121,7 @@ pub fn prepare(
 fn part_of(target: &Target) -> Option<Part> {
     match target {
         Target::CommandLine { .. } => None,
+        Target::TunedProfile => Some(Part::Tuned),
         Target::NicChannels { .. } => Some(Part::Queues),
         Target::FileKey { .. } | Target::OwnedFile { .. } => Some(Part::Files),
         _ => Some(Part::RunTime),
@@ -141,6 +146,7 @@ fn one(gathering: &mut Gathering<'_>, plan: &Plan, change: usize) -> Result<(), 
         }
         Target::WorkqueueCpus { name } => mask::workqueue(gathering, change, name.as_deref(), after),
         Target::Service { unit } => service::prepare(gathering, change, unit, after),
+        Target::TunedProfile => tuned::profile(gathering, change, after),
         Target::NicChannels { nic, field } => nic::channels(gathering, change, nic, field, after),
         Target::NicCoalescing { nic, field } => nic::coalescing(gathering, change, nic, field, after),
         Target::NicFeature { nic, feature } => nic::feature(gathering, change, nic, feature, after),

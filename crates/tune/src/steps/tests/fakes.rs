@@ -50,6 +50,7 @@ pub(super) fn all(originals: &Path) -> Vec<Box<dyn Target>> {
         Box::new(Thread { kind: "kthread-affinity" }),
         Box::new(Thread { kind: "kthread-scheduling" }),
         Box::new(Units { originals: originals.clone() }),
+        Box::new(Tuned),
         ethtool("nic-channels"),
         ethtool("nic-coalescing"),
         ethtool("nic-feature"),
@@ -171,6 +172,28 @@ impl Target for Units {
                 }
             }
         })
+    }
+}
+
+/// TuneD's profile and mode, in its two files.
+#[derive(Debug)]
+struct Tuned;
+
+impl Target for Tuned {
+    fn kind(&self) -> &'static str {
+        "tuned-profile"
+    }
+
+    fn read(&self, writer: &Writer, _: &TargetSpec) -> Result<State, HostError> {
+        let part =
+            |name: &str| read(writer, &format!("/etc/tuned/{name}")).map(|text| text.trim().to_owned());
+        Ok(State::Value(format!("{} {}", part("active_profile")?, part("profile_mode")?)))
+    }
+
+    fn write(&self, writer: &Writer, _: &TargetSpec, to: &State) -> Result<(), HostError> {
+        let (profile, mode) = value_of(to).split_once(' ').unwrap();
+        writer.write_value("/etc/tuned/active_profile", &format!("{profile}\n"))?;
+        writer.write_value("/etc/tuned/profile_mode", &format!("{mode}\n"))
     }
 }
 

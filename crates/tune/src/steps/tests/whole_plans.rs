@@ -9,11 +9,12 @@ use lowlat_sys::undo::{Faults, OnFailure, RollbackTo, State};
 use std::collections::BTreeSet;
 
 const HOSTS: [&str; 5] = ["epyc-7f32-2x8", "epyc-7f32-stock", "one-cpu", "smt-2s", "xeon6-e-2x4-modules"];
-const PARTS: [(Part, &str); 3] =
-    [(Part::Queues, "p/queues"), (Part::RunTime, "p/run"), (Part::Files, "p/files")];
-
-/// A drop-in of systemd's, which the snapshot does not read: it tells irqbalance's own file.
-const DROP_IN: &str = "irq.irqbalance_banned";
+const PARTS: [(Part, &str); 4] = [
+    (Part::Files, "p/files"),
+    (Part::Tuned, "p/tuned"),
+    (Part::Queues, "p/queues"),
+    (Part::RunTime, "p/run"),
+];
 
 fn steps(preparation: &Preparation) -> Vec<Step> {
     preparation.steps.iter().map(|prepared| prepared.step.clone()).collect()
@@ -76,7 +77,7 @@ fn applied_they_make_their_rows_good_and_rolled_back_the_tree_is_the_same() {
             for id in &change.settings {
                 let (verdict, seen) = &verdicts[id.as_str()];
                 let is_in_part = plan.left_out.iter().any(|left| left.setting == *id) || of_boot.contains(id);
-                if verdict.is_fault() && !is_in_part && id != DROP_IN {
+                if verdict.is_fault() && !is_in_part {
                     wrong.push(format!("{id} is {verdict:?}: {seen}"));
                 }
             }
