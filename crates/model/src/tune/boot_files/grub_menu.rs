@@ -227,6 +227,17 @@ impl GrubMenu {
             .collect()
     }
 
+    /// Which of `words` entries lack, one sentence each.
+    pub fn lacking(&self, words: &[String]) -> Vec<String> {
+        let fault = |entry: &&MenuEntry| -> Vec<String> {
+            let line = self.line(entry).unwrap_or_default();
+            let there = crate::cmdline::split(&line);
+            let lacks = words.iter().filter(|word| !there.contains(&word.as_str()));
+            lacks.map(|word| format!("{:?}: {word} is missing", entry.title())).collect()
+        };
+        self.usual_entries().iter().flat_map(fault).collect()
+    }
+
     /// What is wrong with a menu that should carry `tokens`; nothing when it can replace the present one.
     pub fn faults(&self, tokens: &[BootToken]) -> Vec<String> {
         if self.entries.is_empty() {

@@ -65,6 +65,30 @@ pub fn edited(text: &str, tokens: &[BootToken]) -> String {
     part(text.get(..before)) + &merged + &part(text.get(after..))
 }
 
+/// A file that holds nothing but a command line, such as /etc/kernel/cmdline, with the parameters merged in. Lines that
+/// begin with `#` are comments; of several others the last one gets the parameters.
+pub fn edited_file(text: &str, tokens: &[BootToken]) -> String {
+    let is_line = |line: &str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let last = lines.iter().rposition(|line| is_line(line));
+    let off = taken_off(tokens);
+    let mut new = String::with_capacity(text.len());
+    for (at, line) in lines.iter().enumerate() {
+        let content = line.trim_end_matches('\n');
+        new += &match (is_line(line), last == Some(at)) {
+            (true, true) => edited(content, tokens),
+            (true, false) => edited(content, &off),
+            _ => content.to_owned(),
+        };
+        new += line.get(content.len()..).unwrap_or_default();
+    }
+    if last.is_none() {
+        new += &edited("", tokens);
+        new.push('\n');
+    }
+    new
+}
+
 /// What `line` lacks of the parameters, one sentence each: missing, other value, or twice.
 pub fn missing(line: &str, tokens: &[BootToken]) -> Vec<String> {
     let parsed = CommandLine::parse(line);
@@ -98,6 +122,20 @@ mod tests {
         assert_eq!(edited("", &tokens), "nohz_full=1-7");
         assert_eq!(edited("   ", &tokens), "   nohz_full=1-7");
         assert_eq!(edited("ro\r", &tokens), "ro nohz_full=1-7");
+    }
+
+    #[test]
+    fn a_file_of_one_line_keeps_its_comments_and_its_end() {
+        let tokens = [token("nohz_full", Some("1-7"))];
+        for (text, expected) in [
+            ("root=x ro\n", "root=x ro nohz_full=1-7\n"),
+            ("# why\nroot=x\nnohz_full=2 ro", "# why\nroot=x\nnohz_full=1-7 ro"),
+            ("nohz_full=2 ro\nroot=x\n\n", "ro\nroot=x nohz_full=1-7\n\n"),
+            ("", "nohz_full=1-7\n"),
+        ] {
+            assert_eq!(edited_file(text, &tokens), expected);
+            assert_eq!(edited_file(expected, &tokens), expected);
+        }
     }
 
     #[test]

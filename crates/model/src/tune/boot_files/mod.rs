@@ -18,7 +18,9 @@ mod grub_words;
 pub mod grubenv;
 mod line;
 
-pub use line::{LINE_BYTES_MAX, TokenFault, check, edited, missing, taken_off};
+pub use defaults::DefaultsFault;
+pub use grubenv::GrubEnvFault;
+pub use line::{LINE_BYTES_MAX, TokenFault, check, edited, edited_file, missing, taken_off};
 
 #[cfg(test)]
 mod testing {

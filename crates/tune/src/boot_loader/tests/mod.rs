@@ -1,0 +1,1 @@
+//! Hosts of each boot loader, as trees.
