@@ -134,8 +134,8 @@ impl BootLoaderError {
         let advice = match fault {
             GrubEnvFault::TooLarge(_) => {
                 "the line of these entries is the variable kernelopts: take variables out of the block that nobody \
-                 needs (`grub2-editenv - list`), or write the line into the entries themselves, where it has room \
-                 (`grubby --update-kernel=ALL --args=\"quiet\"` does), and plan again"
+                 needs (`grub2-editenv - list`), or write the line itself into the entries of /boot/loader/entries in \
+                 the place of $kernelopts, where it has room, and plan again"
             }
             _ => "restore the block with `grub2-editenv create` and set its variables again",
         };

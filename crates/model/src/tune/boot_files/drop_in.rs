@@ -51,27 +51,26 @@ lowlat_line() (
         fi
         # Dashes and underscores of names are the same to the kernel.
         name=${word%%=*}
-        name=${name#\\\"}
-        name=${name%\\\"}
         while :; do
             case $name in
                 *-*) name=${name%%-*}_${name#*-} ;;
+                '\"'*) name=${name#'\"'} ;;
+                *'\"') name=${name%'\"'} ;;
                 *) break ;;
             esac
         done
         if [ \"$word\" = -- ]; then is_of_init=1; fi
-        # A quote that is never closed would take what follows into its value: such a word goes last.
-        if [ -n \"$word\" ] && [ -n \"$is_of_init$quote\" ]; then
-            init=\"$init $word\"
-        else
-            case $name in
+        case $is_of_init:$name in
 ";
 
 /// What stands behind the list of names.
-const END: &str = "                '') ;;
-                *) words=\"$words $word\" ;;
-            esac
-        fi
+const END: &str = "            *)
+                # A quote that is never closed would take what follows into its value: such a word goes last.
+                if [ -z \"$word\" ]; then :
+                elif [ -n \"$is_of_init$quote\" ]; then init=\"$init $word\"
+                else words=\"$words $word\"
+                fi ;;
+        esac
         word=
         if [ -z \"$letter\" ]; then break; fi
     done
@@ -132,7 +131,7 @@ pub fn text(tokens: &[BootToken]) -> String {
     }
     text += EXPLANATION;
     for token in tokens {
-        text += &format!("                '{}') ;;\n", token.name.replace('-', "_"));
+        text += &format!("            ':{}') ;;\n", token.name.replace('-', "_"));
     }
     text += END;
     let words: String = tokens.iter().filter_map(boot_line::spell).map(|word| format!(" {word}")).collect();
