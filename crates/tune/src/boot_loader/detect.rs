@@ -89,7 +89,7 @@ fn looked_at(root: &Root) -> String {
     };
     if let Some(line) = fstab.text().lines().find(is_mount) {
         let place = line.split_whitespace().nth(1).unwrap_or_default();
-        text += &format!("; /etc/fstab has {place}: see to it that it is mounted");
+        text += &["; /etc/fstab has ", place, ": see to it that it is mounted"].concat();
     }
     text
 }

@@ -158,7 +158,7 @@ pub(super) fn by_hand(tokens: &[BootToken]) -> String {
     }
     if !off.is_empty() {
         let and = if text.is_empty() { "" } else { ", and " };
-        text += &format!("{and}take off {}", off.join(" "));
+        text += &[and, "take off ", &off.join(" ")].concat();
     }
     text
 }

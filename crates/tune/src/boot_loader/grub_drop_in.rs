@@ -12,10 +12,7 @@ use lowlat_model::{
         boot_files::{self, drop_in},
     },
 };
-use lowlat_sys::{
-    Root,
-    undo::{FileState, State},
-};
+use lowlat_sys::{Root, undo::State};
 
 /// Where drop-ins are.
 const DIRECTORY: &str = "/etc/default/grub.d";
@@ -40,15 +37,15 @@ impl Directory {
             Reading::Absent | Reading::Unparsable(_) => return Ok(Self::default()),
         };
         names.sort();
-        names.retain(|name| name.ends_with(".cfg"));
+        names.retain(|name| drop_in::is_read(name));
         let mut directory = Self::default();
         for name in names {
             // Others' files may hold anything; what is not text is not lowlat's.
             let text = files::text(root, &format!("{DIRECTORY}/{name}")).ok().flatten().unwrap_or_default();
             if drop_in::is_own(&text) {
-                directory.own.push((name, text))
+                directory.own.push((name, text));
             } else {
-                directory.others.push(name)
+                directory.others.push(name);
             }
         }
         Ok(directory)
@@ -96,10 +93,7 @@ impl BootLoader for GrubDropIn {
             .map(|(own, _)| FileChange { path: format!("{DIRECTORY}/{own}"), new: State::Absent })
             .collect();
         let path = format!("{DIRECTORY}/{name}");
-        changes.push(match root.exists(&path) {
-            true => files::change(root, &path, text),
-            false => FileChange { path, new: State::File(FileState::of_root(text, 0o644)) },
-        });
+        changes.push(files::change(root, &path, text));
         Ok(changes)
     }
 

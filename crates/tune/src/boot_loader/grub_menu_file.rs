@@ -115,8 +115,8 @@ impl MenuFile {
         }
         let checker = format!("{}-script-check", self.prefix(root));
         match programs.run_with_input(&checker, &[], &outcome.stdout) {
-            Ok(checked) if !checked.is_success => {
-                return Err(refused(format!("{checker} says {}", end_of(&checked.stderr))));
+            Ok(verdict) if !verdict.is_success => {
+                return Err(refused(format!("{checker} says {}", end_of(&verdict.stderr))));
             }
             // Some distributions have it in a package of its own.
             Err(error) if ![io::ErrorKind::NotFound, io::ErrorKind::Unsupported].contains(&error.kind()) => {

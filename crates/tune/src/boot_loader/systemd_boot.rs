@@ -53,6 +53,11 @@ fn entries(root: &Root) -> Result<Vec<Placed>, BootLoaderError> {
     Ok(placed)
 }
 
+/// Whether an entry of that name is an image. The specification writes it in small letters.
+fn is_image(id: &str) -> bool {
+    id.rsplit_once('.').is_some_and(|(_, end)| end == "efi")
+}
+
 /// The images that hold their line themselves.
 fn images(root: &Root) -> Vec<String> {
     PARTITIONS.iter().flat_map(|partition| root.glob(&format!("{partition}/EFI/Linux/*.efi"))).collect()
@@ -94,7 +99,7 @@ fn wanted(root: &Root) -> Vec<String> {
 
 /// The image, when that is what boots.
 fn image_that_boots(root: &Root, usual: usize) -> Result<Option<String>, BootLoaderError> {
-    let selected = efi::variable(root, "LoaderEntrySelected").filter(|id| id.ends_with(".efi"));
+    let selected = efi::variable(root, "LoaderEntrySelected").filter(|id| is_image(id));
     let images = images(root);
     let of_name =
         |id: String| images.iter().find(|path| path.ends_with(&format!("/{id}"))).cloned().unwrap_or(id);
@@ -104,7 +109,7 @@ fn image_that_boots(root: &Root, usual: usize) -> Result<Option<String>, BootLoa
     if usual == 0 {
         return Ok(images.first().cloned());
     }
-    Ok(next(root)?.filter(|placed| placed.file.id.ends_with(".efi")).map(|placed| placed.path))
+    Ok(next(root)?.filter(|placed| is_image(&placed.file.id)).map(|placed| placed.path))
 }
 
 /// The change of the line for kernels that are installed later; none where they take the line of the running kernel.
@@ -154,7 +159,7 @@ impl BootLoader for SystemdBoot {
 
     fn next_boot_line(&self, root: &Root) -> Reading<String> {
         match next(root) {
-            Ok(Some(placed)) if placed.file.id.ends_with(".efi") => {
+            Ok(Some(placed)) if is_image(&placed.file.id) => {
                 Reading::unparsable(placed.path, "an image", "an entry whose command line is text")
             }
             other => {

@@ -90,7 +90,7 @@ fn edit_preferring(text: &str, tokens: &[BootToken], first: &'static str) -> Res
         if !new.is_empty() && !new.ends_with('\n') {
             new.push('\n');
         }
-        new += &format!("{first}=\"{}\"\n", line.replace('"', "\\\""));
+        new += &[first, "=\"", &escaped(&line), "\"\n"].concat();
     }
     Ok(new)
 }

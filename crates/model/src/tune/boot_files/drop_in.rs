@@ -78,13 +78,18 @@ const END: &str = "            *)
 )
 ";
 
+/// Whether the generator reads a file of that name. Shells tell capitals from small letters.
+pub fn is_read(name: &str) -> bool {
+    name.rsplit_once('.').is_some_and(|(_, end)| end == "cfg")
+}
+
 /// The name of a drop-in that sorts last among the files of the directory, in the order of bytes and in that of
 /// people's languages, which do not look at case and signs; none when even the last name tried does not.
 pub fn name_that_sorts_last<'a>(others: impl IntoIterator<Item = &'a str>) -> Option<&'static str> {
     let folded = |name: &str| -> String {
         name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
     };
-    let others: Vec<&str> = others.into_iter().filter(|name| name.ends_with(".cfg")).collect();
+    let others: Vec<&str> = others.into_iter().filter(|name| is_read(name)).collect();
     let is_last = |own: &str| others.iter().all(|other| *other < own && folded(other) < folded(own));
     NAMES.into_iter().find(|name| is_last(name))
 }
@@ -131,10 +136,11 @@ pub fn text(tokens: &[BootToken]) -> String {
     }
     text += EXPLANATION;
     for token in tokens {
-        text += &format!("            ':{}') ;;\n", token.name.replace('-', "_"));
+        text += &["            ':", &token.name.replace('-', "_"), "') ;;\n"].concat();
     }
     text += END;
-    let words: String = tokens.iter().filter_map(boot_line::spell).map(|word| format!(" {word}")).collect();
+    let words: String =
+        tokens.iter().filter_map(boot_line::spell).flat_map(|word| [" ".to_owned(), word]).collect();
     text + "GRUB_CMDLINE_LINUX=$(lowlat_line \"${GRUB_CMDLINE_LINUX-}\" '')\n"
         + &format!(
             "GRUB_CMDLINE_LINUX_DEFAULT=$(lowlat_line \"${{GRUB_CMDLINE_LINUX_DEFAULT-}}\" '{words}')\n"

@@ -81,7 +81,7 @@ pub fn edit(text: &str, tokens: &[BootToken]) -> String {
         if !new.is_empty() && !new.ends_with('\n') {
             new.push('\n');
         }
-        new += &format!("options {line}\n");
+        new += &["options ", &line, "\n"].concat();
     }
     new
 }

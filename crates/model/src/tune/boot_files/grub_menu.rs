@@ -29,8 +29,9 @@ pub struct MenuEntry {
     pub section: String,
     /// Its own place and those of the submenus around it, outermost first.
     pub path: Vec<Place>,
-    /// The line that loads its kernel, as it stands; none when it loads something else.
-    pub linux: Option<String>,
+    /// The lines that load its kernel, as they stand; none when it loads something else. Ubuntu's images for clouds
+    /// have two: the one taken when a start without initial ramdisk failed, then the usual one.
+    pub linux: Vec<String>,
 }
 
 /// Where an entry or a submenu is among its neighbours, and how it is called.
@@ -122,7 +123,7 @@ impl GrubMenu {
             counts.push(0);
             return Block::Submenu;
         }
-        Block::Entry(MenuEntry { section: section.to_owned(), path: around.clone(), linux: None })
+        Block::Entry(MenuEntry { section: section.to_owned(), path: around.clone(), linux: Vec::new() })
     }
 
     /// A line inside a block or outside of all.
@@ -134,7 +135,7 @@ impl GrubMenu {
         });
         if let Some(entry) = entry {
             if LINUX.contains(&command) {
-                entry.linux = Some(line.to_owned());
+                entry.linux.push(line.to_owned());
             }
             return;
         }
@@ -169,11 +170,19 @@ impl GrubMenu {
         joined(&words(text, &self.variables))
     }
 
-    /// The line that the kernel gets from an entry, as /proc/cmdline will show it.
+    /// The line that the kernel usually gets from an entry, as /proc/cmdline will show it.
     pub fn line(&self, entry: &MenuEntry) -> Option<String> {
-        let words = words(entry.linux.as_deref()?, &self.variables);
-        let (image, arguments) = words.get(1..)?.split_first()?;
-        Some(format!("BOOT_IMAGE={image} {}", joined(arguments)).trim_end().to_owned())
+        self.lines(entry).pop()
+    }
+
+    /// Every line that the kernel may get from an entry.
+    fn lines(&self, entry: &MenuEntry) -> Vec<String> {
+        let line = |command: &String| {
+            let words = words(command, &self.variables);
+            let (image, arguments) = words.get(1..)?.split_first()?;
+            Some(format!("BOOT_IMAGE={image} {}", joined(arguments)).trim_end().to_owned())
+        };
+        entry.linux.iter().filter_map(line).collect()
     }
 
     /// The entry that boots: the one chosen for the next boot, the saved one where the menu asks for it, or the one
@@ -223,19 +232,17 @@ impl GrubMenu {
         self.entries
             .iter()
             .filter(|entry| if is_told { of_linux(entry) } else { !is_others(entry) })
-            .filter(|entry| entry.linux.is_some() && !entry.is_for_recovery())
+            .filter(|entry| !entry.linux.is_empty() && !entry.is_for_recovery())
             .collect()
     }
 
     /// Which of `words` entries lack, one sentence each.
     pub fn lacking(&self, words: &[String]) -> Vec<String> {
-        let fault = |entry: &&MenuEntry| -> Vec<String> {
-            let line = self.line(entry).unwrap_or_default();
-            let there = crate::cmdline::split(&line);
+        self.faults_of_lines(|line| {
+            let there = crate::cmdline::split(line);
             let lacks = words.iter().filter(|word| !there.contains(&word.as_str()));
-            lacks.map(|word| format!("{:?}: {word} is missing", entry.title())).collect()
-        };
-        self.usual_entries().iter().flat_map(fault).collect()
+            lacks.map(|word| format!("{word} is missing")).collect()
+        })
     }
 
     /// What is wrong with a menu that should carry `tokens`; nothing when it can replace the present one.
@@ -243,23 +250,26 @@ impl GrubMenu {
         if self.entries.is_empty() {
             return vec!["it has no menuentry".to_owned()];
         }
-        let usual = self.usual_entries();
-        if usual.is_empty() {
+        if self.usual_entries().is_empty() {
             return vec!["no menuentry loads a kernel of this host".to_owned()];
         }
-        let fault = |entry: &&MenuEntry| -> Vec<String> {
-            let line = self.line(entry).unwrap_or_default();
-            let mut faults = super::missing(&line, tokens);
-            if line.len() > super::LINE_BYTES_MAX {
-                faults.push(format!(
-                    "its line has {} bytes, the kernel takes {}",
-                    line.len(),
-                    super::LINE_BYTES_MAX
-                ));
+        self.faults_of_lines(|line| {
+            let mut faults = super::missing(line, tokens);
+            let (bytes, bytes_max) = (line.len(), super::LINE_BYTES_MAX);
+            if bytes > bytes_max {
+                faults.push(format!("its line has {bytes} bytes, the kernel takes {bytes_max}"));
             }
-            faults.into_iter().map(|fault| format!("{:?}: {fault}", entry.title())).collect()
+            faults
+        })
+    }
+
+    /// What is wrong with any line of the usual entries, with the entry's title.
+    fn faults_of_lines(&self, faults: impl Fn(&str) -> Vec<String>) -> Vec<String> {
+        let of_entry = |entry: &&MenuEntry| -> Vec<String> {
+            let all = self.lines(entry).into_iter().flat_map(|line| faults(&line));
+            all.map(|fault| format!("{:?}: {fault}", entry.title())).collect()
         };
-        usual.iter().flat_map(fault).collect()
+        self.usual_entries().iter().flat_map(of_entry).collect()
     }
 }
 
@@ -342,6 +352,18 @@ menuentry 'Other' {
         assert_eq!(
             menu.line(&menu.entries[0]).unwrap(),
             "BOOT_IMAGE=/vmlinuz-6.1 root=UUID=1 ro quiet nohz_full=1-7 skew_tick=1 a=b \"dyndbg=file a +p\""
+        );
+    }
+
+    #[test]
+    fn both_lines_of_a_cloud_image_count() {
+        let two = "menuentry 'Ubuntu' {\n\tif [ \"${initrdfail}\" = 1 ]; then\n\t  linux\t/a ro nohz_full=1\n\telse\n\t  \
+            linux\t/a ro nohz_full=1-7 panic=-1\n\tfi\n}\n";
+        let menu = GrubMenu::parse(two);
+        assert_eq!(menu.line(&menu.entries[0]).unwrap(), "BOOT_IMAGE=/a ro nohz_full=1-7 panic=-1");
+        assert_eq!(
+            menu.faults(&[token("nohz_full", Some("1-7"))]),
+            ["\"Ubuntu\": nohz_full=1 stands where nohz_full=1-7 was expected"]
         );
     }
 

@@ -47,7 +47,9 @@ impl Host {
     fn new(files: &[(&str, &str)]) -> Self {
         let host = Self { dir: TempDir::new().unwrap() };
         host.put("/proc/version", "Linux");
-        files.iter().for_each(|(path, text)| host.put(path, text));
+        for (path, text) in files {
+            host.put(path, text);
+        }
         host
     }
 
@@ -91,17 +93,17 @@ impl Host {
 
     /// The files that a plan really changes; all of it is written.
     fn apply(&self, changes: &[FileChange]) -> Vec<String> {
-        let mut changed = Vec::new();
+        let mut written = Vec::new();
         for change in changes {
             let place = self.place(&change.path);
             match &change.new {
                 State::Absent => {
                     fs::remove_file(place).unwrap();
-                    changed.push(format!("{} goes", change.path));
+                    written.push(format!("{} goes", change.path));
                 }
                 State::File(file) => {
                     if fs::read(&place).ok().as_ref() != Some(&file.bytes) {
-                        changed.push(change.path.clone());
+                        written.push(change.path.clone());
                     }
                     self.put(&change.path, &file.bytes);
                     self.chmod(&change.path, file.mode);
@@ -109,7 +111,7 @@ impl Host {
                 other => panic!("{other}"),
             }
         }
-        changed
+        written
     }
 
     /// Applies the first half, sees to it that a second time changes nothing, and gives the files that changed.

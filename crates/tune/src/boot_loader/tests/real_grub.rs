@@ -72,7 +72,9 @@ fn every_usual_entry_gets_the_line_and_recovery_stays_stock() {
     let stock = host.read("/boot/grub/grub.cfg");
     let (usual, recovery) = lines(&host, &plan());
     assert_eq!((usual.len(), recovery.len()), (3, 2), "{usual:?} {recovery:?}");
-    usual.iter().for_each(|line| assert_has_plan(line));
+    for line in &usual {
+        assert_has_plan(line);
+    }
     for line in usual.iter().chain(&recovery) {
         assert!(line.contains(" root=") && CommandLine::parse(line).has("console"), "{line}");
     }
@@ -114,7 +116,9 @@ fn cloud_settings_crash_kernels_and_quoted_values_survive() {
 fn no_variable_set_at_all_is_enough() {
     let Some(host) = host("GRUB_DEFAULT=0\n") else { return };
     let (usual, _) = lines(&host, &plan());
-    usual.iter().for_each(|line| assert_has_plan(line));
+    for line in &usual {
+        assert_has_plan(line);
+    }
 }
 
 #[test]

@@ -119,7 +119,9 @@ proptest! {
         every in "[a-cé=\"* -]{0,30}", usual in "[a-cé=\"*$;&# -]{0,30}",
     ) {
         let tokens = [token("a", Some("1")), token("b", None), token("new", Some(""))];
-        let set = format!("GRUB_CMDLINE_LINUX={}\nGRUB_CMDLINE_LINUX_DEFAULT={}", quoted(&every), quoted(&usual));
+        // The kernel's line is trimmed before it is parted, so white space in an open quote at its end is not told.
+        let (every, usual) = (every.trim_end(), usual.trim_end());
+        let set = format!("GRUB_CMDLINE_LINUX={}\nGRUB_CMDLINE_LINUX_DEFAULT={}", quoted(every), quoted(usual));
         let (new_every, new_usual) = after(&set, &tokens);
         let faults = missing(&new_usual, &tokens);
         prop_assert!(faults.is_empty(), "{:?} -> {:?}: {:?}", usual, new_usual, faults);
@@ -133,7 +135,7 @@ proptest! {
             all.sort();
             all
         };
-        prop_assert_eq!(others(&new_usual), others(&usual));
-        prop_assert_eq!(others(&new_every), others(&every));
+        prop_assert_eq!(others(&new_usual), others(usual));
+        prop_assert_eq!(others(&new_every), others(every));
     }
 }
