@@ -134,10 +134,14 @@ fn beside_grub(root: &Root) -> Option<String> {
     let release = root.read("/etc/os-release");
     let id = release.text().lines().find_map(|line| line.strip_prefix("ID=")).unwrap_or_default();
     let directory = match id.trim_matches(['"', '\'']) {
-        "rhel" => "redhat",
-        id => id,
+        "rhel" | "ol" => "redhat",
+        // "opensuse-leap", "opensuse-tumbleweed".
+        id => id.split('-').next().unwrap_or(id),
     };
-    let own = paths.iter().find(|path| path.split('/').nth(4) == Some(directory)).cloned();
+    let own = paths
+        .iter()
+        .find(|path| path.split('/').nth(4).is_some_and(|name| name.eq_ignore_ascii_case(directory)))
+        .cloned();
     own.or_else(|| if let [only] = paths.as_slice() { Some(only.clone()) } else { None })
 }
 

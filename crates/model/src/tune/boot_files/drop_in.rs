@@ -163,6 +163,11 @@ mod tests {
     }
 
     #[test]
+    fn the_file_as_people_see_it() {
+        insta::assert_snapshot!(text(&plan()));
+    }
+
+    #[test]
     fn what_an_earlier_plan_set_is_kept_unless_the_new_one_sets_it() {
         let earlier = [token("nohz_full", Some("1-3")), token("skew_tick", Some("1"))];
         let new = [token("nohz-full", Some("1-7"))];
