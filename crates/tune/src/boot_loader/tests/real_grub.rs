@@ -3,7 +3,10 @@
 
 use super::{Host, assert_has_plan, plan, token};
 use crate::{Outcome, Programs, SystemPrograms, boot_loader::BootLoaderError};
-use lowlat_model::{cmdline::CommandLine, tune::BootToken};
+use lowlat_model::{
+    cmdline::CommandLine,
+    tune::{BootToken, boot_files::grubenv::GrubEnv},
+};
 use std::{fs, io};
 
 /// Runs the generator with a host's /etc/default and /boot in the place of the machine's.
@@ -139,4 +142,30 @@ fn a_syntax_error_of_the_menu_is_found_by_grubs_own_checker() {
     host.apply_sources(&plan());
     let error = host.loader().generated(&host.root(), &Mounted(&host)).unwrap_err().to_string();
     assert!(error.contains("grub-script-check says"), "{error}");
+}
+
+#[test]
+fn grubs_own_editor_reads_the_block_that_lowlat_writes_and_writes_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("grubenv");
+    let name = path.display().to_string();
+    let edit =
+        |arguments: &[&str]| SystemPrograms.run("grub-editenv", &[&[name.as_str()], arguments].concat());
+    if let Err(error) = edit(&["create"]) {
+        eprintln!("skipped: grub-editenv cannot be run ({error}); Debian's package grub-common has it");
+        return;
+    }
+    for set in ["saved_entry=x", "kernelopts=root=/dev/sda ro ", "boot_success=0"] {
+        assert!(edit(&["set", set]).unwrap().is_success);
+    }
+    let value = "root=/dev/sda ro nohz_full=1-7,9-15 a=\\b ";
+    let ours = GrubEnv::parse(&fs::read(&path).unwrap()).unwrap().with("kernelopts", value).unwrap();
+    assert!(edit(&["set", &format!("kernelopts={value}")]).unwrap().is_success);
+    assert_eq!(
+        String::from_utf8(fs::read(&path).unwrap()).unwrap(),
+        String::from_utf8(ours.clone()).unwrap()
+    );
+    fs::write(&path, &ours).unwrap();
+    let listed = String::from_utf8(edit(&["list"]).unwrap().stdout).unwrap();
+    assert_eq!(listed, format!("saved_entry=x\nkernelopts={value}\nboot_success=0\n"));
 }

@@ -5,7 +5,7 @@ use lowlat_model::{
     cmdline::CommandLine,
     tune::{
         BootToken,
-        boot_files::{drop_in, missing},
+        boot_files::{defaults, drop_in, missing},
     },
 };
 use proptest::prelude::*;
@@ -24,33 +24,39 @@ fn after(before: &str, tokens: &[BootToken]) -> (String, String) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("99-zz-lowlat.cfg");
     fs::write(&path, drop_in::text(tokens)).unwrap();
+    variables(&format!("{before}\n. {}", path.display()))
+}
+
+/// What the two variables are after a script, which all shells must agree on.
+fn variables(script: &str) -> (String, String) {
     let script = format!(
-        "{before}\n. {}\nprintf '%s\\n%s\\n' \"$GRUB_CMDLINE_LINUX\" \"$GRUB_CMDLINE_LINUX_DEFAULT\"\n",
-        path.display()
+        "{script}\nprintf '%s\\n%s\\n' \"${{GRUB_CMDLINE_LINUX-}}\" \"${{GRUB_CMDLINE_LINUX_DEFAULT-}}\"\n"
     );
-    let mut answers = Vec::new();
-    for shell in SHELLS {
-        let mut command = Command::new(shell[0]);
-        command.args(&shell[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = match command.spawn() {
-            Ok(child) => child,
-            Err(error) => {
-                eprintln!("skipped: {} is not here ({error})", shell[0]);
-                continue;
-            }
-        };
-        child.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
-        let output = child.wait_with_output().unwrap();
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && stderr.is_empty(), "{shell:?}: {stderr}\n{script}");
-        answers.push((shell, String::from_utf8(output.stdout).unwrap()));
-    }
+    let answers: Vec<_> = SHELLS.iter().filter_map(|shell| Some((shell, run(shell, &script)?))).collect();
     let (_, first) = &answers[0];
     for (shell, answer) in &answers {
         assert_eq!(answer, first, "{shell:?} says otherwise\n{script}");
     }
     let (every, usual) = first.strip_suffix('\n').unwrap().split_once('\n').unwrap();
     (every.to_owned(), usual.to_owned())
+}
+
+/// What a shell writes to stdout, when it is here.
+fn run(shell: &[&str], script: &str) -> Option<String> {
+    let mut command = Command::new(shell[0]);
+    command.args(&shell[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            eprintln!("skipped: {} is not here ({error})", shell[0]);
+            return None;
+        }
+    };
+    child.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && stderr.is_empty(), "{shell:?}: {stderr}\n{script}");
+    Some(String::from_utf8(output.stdout).unwrap())
 }
 
 fn quoted(text: &str) -> String {
@@ -112,6 +118,15 @@ fn reading_it_twice_is_reading_it_once() {
     assert_eq!(once, twice);
 }
 
+/// Every parameter but those of the property tests.
+fn others(line: &str) -> Vec<(String, Option<String>)> {
+    let parsed = CommandLine::parse(line);
+    let keep = |name: &str| !["a", "b", "new"].contains(&name);
+    let mut all: Vec<_> = parsed.tokens().iter().filter(|(name, _)| keep(name)).cloned().collect();
+    all.sort();
+    all
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
     #[test]
@@ -128,14 +143,27 @@ proptest! {
         let all_off: Vec<BootToken> = tokens.iter().map(|t| BootToken { value: None, ..t.clone() }).collect();
         let faults = missing(&new_every, &all_off);
         prop_assert!(faults.is_empty(), "{:?} -> {:?}: {:?}", every, new_every, faults);
-        let others = |line: &str| {
-            let parsed = CommandLine::parse(line);
-            let keep = |name: &str| !["a", "b", "new"].contains(&name);
-            let mut all: Vec<_> = parsed.tokens().iter().filter(|(name, _)| keep(name)).cloned().collect();
-            all.sort();
-            all
-        };
         prop_assert_eq!(others(&new_usual), others(usual));
         prop_assert_eq!(others(&new_every), others(every));
+    }
+
+    #[test]
+    fn an_edited_file_of_defaults_is_what_a_shell_makes_of_it(
+        words in "[a-z=\" ]{0,20}",
+        parts in prop::collection::vec("(a=[0-9]|b|c=[a-z*]{1,3}|d=\"x y\"|e-f=1)", 0..6),
+        is_single in any::<bool>(),
+    ) {
+        let tokens = [token("a", Some("1")), token("b", None), token("new", Some("x y"))];
+        let line = parts.join(" ");
+        let value = if is_single { quoted(&line) } else { format!("\"{}\"", line.replace('"', "\\\"")) };
+        let text = format!("# {words}\nGRUB_CMDLINE_LINUX={value}\nGRUB_CMDLINE_LINUX_DEFAULT='b=1 c'\n");
+        let (_, usual) = variables(&defaults::edit(&text, &tokens).unwrap());
+        let faults = missing(&usual, &tokens);
+        prop_assert!(faults.is_empty(), "{}: {:?}", usual, faults);
+        let text = format!("# {words}\nGRUB_CMDLINE_LINUX={value}\n");
+        let (every, _) = variables(&defaults::edit(&text, &tokens).unwrap());
+        let faults = missing(&every, &tokens);
+        prop_assert!(faults.is_empty(), "{}: {:?}", every, faults);
+        prop_assert_eq!(others(&every), others(&line));
     }
 }
