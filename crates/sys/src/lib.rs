@@ -15,4 +15,4 @@ mod testing;
 pub mod tracefs;
 pub mod undo;
 
-pub use root::{PolledFile, Root, RootError};
+pub use root::{Ownership, PolledFile, Root, RootError};

@@ -9,7 +9,7 @@ const BELONG_BEHIND: [&str; 2] = ["hugepagesz", "hugepages"];
 /// The line with the parameters merged in. What stands there keeps its place and its spelling; a parameter that
 /// stands there several times is left once, with the new value; new ones come last, before a lone `--`, behind which
 /// everything belongs to init.
-pub(super) fn merge(line: &CommandLine, tokens: &[BootToken]) -> String {
+pub fn merge(line: &CommandLine, tokens: &[BootToken]) -> String {
     let all = split(line.raw());
     let end = all.iter().position(|word| *word == "--").unwrap_or(all.len());
     let (kernel, init) = all.split_at(end);
@@ -37,7 +37,7 @@ pub(super) fn merge(line: &CommandLine, tokens: &[BootToken]) -> String {
 }
 
 /// A parameter as it stands on the present line, every time that it does.
-pub(super) fn standing(line: &CommandLine, name: &str) -> Option<String> {
+pub fn standing(line: &CommandLine, name: &str) -> Option<String> {
     let all = split(line.raw());
     let words: Vec<&str> = all
         .into_iter()
@@ -47,17 +47,22 @@ pub(super) fn standing(line: &CommandLine, name: &str) -> Option<String> {
     (!words.is_empty()).then(|| words.join(" "))
 }
 
-fn name_of(word: &str) -> &str {
+pub(super) fn name_of(word: &str) -> &str {
     word.split('=').next().unwrap_or(word).trim_matches('"')
 }
 
-/// A parameter as it is written; none when it is taken off. A value with white space is quoted.
-fn spell(token: &BootToken) -> Option<String> {
+/// Letters that mean nothing to the kernel, a shell or a boot loader's menu, so that a value of them needs no quotes.
+const PLAIN: &str = "_.,:=+/@%~-";
+
+/// A parameter as it is written; none when it is taken off. A value with anything but plain letters is quoted: white
+/// space parts words for the kernel, and `;`, `*` and the like mean something to GRUB.
+pub fn spell(token: &BootToken) -> Option<String> {
     let value = token.value.as_deref()?;
+    let is_plain = value.chars().all(|c| c.is_ascii_alphanumeric() || PLAIN.contains(c));
     Some(match value {
         "" => token.name.clone(),
-        value if value.contains(char::is_whitespace) => format!("{}=\"{value}\"", token.name),
-        value => format!("{}={value}", token.name),
+        value if is_plain => format!("{}={value}", token.name),
+        value => format!("{}=\"{value}\"", token.name),
     })
 }
 

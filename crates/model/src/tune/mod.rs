@@ -4,6 +4,7 @@
 //! leave that to their layer ([`by_layer()`]). The planner asks every row at fault, gathers what they propose, and lists
 //! every other row with the reason why nothing is planned for it.
 
+pub mod boot_files;
 mod boot_line;
 mod by_layer;
 pub(crate) mod files;
@@ -27,6 +28,7 @@ pub(crate) use memory::{huge_pages, thp};
 #[cfg(test)]
 mod tests;
 
+pub use boot_line::{merge, spell, standing};
 pub use mark::{HostMark, digest};
 pub use plan::{BootToken, Change, LeftOut, Moment, Plan, Target, WhyLeftOut};
 pub use proposal::{Proposal, Step};

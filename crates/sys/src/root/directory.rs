@@ -36,6 +36,10 @@ impl Directory {
         list(&self.place(path))
     }
 
+    pub(super) fn metadata(&self, path: &str) -> io::Result<fs::Metadata> {
+        fs::metadata(self.place(path))
+    }
+
     pub(super) fn entry(&self, path: &str) -> io::Result<Entry> {
         entry(&self.place(path))
     }

@@ -3,6 +3,7 @@
 mod archive;
 mod directory;
 pub(crate) mod manifest;
+mod ownership;
 mod polled;
 mod recording;
 mod tree;
@@ -11,6 +12,7 @@ pub use archive::ArchiveError;
 pub(crate) use archive::{DENIED_LIST, FAILED_LIST, NAMES_LIST, VALUELESS_LIST};
 
 use lowlat_model::{CpuSet, Reading, snapshot::component_matches};
+pub use ownership::Ownership;
 pub use polled::PolledFile;
 pub(crate) use recording::{Outcome, Recording};
 use std::{io, path::Path, sync::Mutex};

@@ -3,11 +3,30 @@
 //! A change goes in two halves: the *sources* that an administrator edits (or drop-ins beside them), then what the
 //! boot loader's own program *generates* out of them. Both are files, and both go through the undo log, so that the
 //! rollback restores the boot menu byte for byte without calling anybody's program.
+//!
+//! Entries for rescue, recovery and fallback stay as the distribution has them wherever they have a line of their own:
+//! they are the way in on the day when a parameter keeps a host from starting.
+
+mod bls;
+mod by_hand;
+mod detect;
+mod efi;
+mod error;
+mod files;
+mod grub_defaults;
+mod grub_drop_in;
+mod grub_menu_file;
+mod ostree;
+mod systemd_boot;
+#[cfg(test)]
+mod tests;
 
 use crate::Programs;
-use lowlat_model::tune::BootToken;
+use lowlat_model::{Reading, tune::BootToken};
 use lowlat_sys::{Root, undo::State};
-use thiserror::Error;
+
+pub use detect::detect;
+pub use error::BootLoaderError;
 
 /// A file that a boot loader needs changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,34 +37,27 @@ pub struct FileChange {
     pub new: State,
 }
 
-/// Why the command line cannot be set.
-#[derive(Debug, Error)]
-pub enum BootLoaderError {
-    /// No boot loader that lowlat knows.
-    #[error(
-        "no boot loader that lowlat knows was found (looked at: {looked_at}); set the command line by hand: {line}"
-    )]
-    Unknown {
-        /// Where was looked.
-        looked_at: String,
-        /// The parameters to add.
-        line: String,
-    },
-}
-
 /// A boot loader, found on a host.
 pub trait BootLoader: std::fmt::Debug {
     /// Its name for people: "GRUB (Debian)".
     fn name(&self) -> &'static str;
 
-    /// The files whose change puts `tokens` on the command line: first half.
+    /// The files whose change puts `tokens` on the command line: first half. A file that needs no change can be among
+    /// them, as it is.
     fn sources(&self, root: &Root, tokens: &[BootToken]) -> Result<Vec<FileChange>, BootLoaderError>;
 
     /// The files that are generated from the sources as they are now: second half, after the first one is applied.
     fn generated(&self, root: &Root, programs: &dyn Programs) -> Result<Vec<FileChange>, BootLoaderError>;
-}
 
-/// Finds the host's boot loader.
-pub fn detect(_root: &Root) -> Result<Box<dyn BootLoader>, BootLoaderError> {
-    Err(BootLoaderError::Unknown { looked_at: String::new(), line: String::new() })
+    /// The command line of the entry that the next boot takes by default, as the files say now: what /proc/cmdline will
+    /// show, but for what a boot loader adds by itself. Absent where no entry was found.
+    fn next_boot_line(&self, _root: &Root) -> Reading<String> {
+        Reading::Absent
+    }
+
+    /// What the user should know of the change, one sentence each: entries that are left alone, a name chosen,
+    /// parameters of others that win.
+    fn notes(&self, _root: &Root, _tokens: &[BootToken]) -> Vec<String> {
+        Vec::new()
+    }
 }

@@ -1,0 +1,95 @@
+//! Finds the boot loader of a host.
+
+use super::{
+    BootLoader, BootLoaderError, bls::GrubBls, by_hand::ByHand, efi, files, grub_defaults::GrubDefaults,
+    grub_drop_in::GrubDropIn, grub_menu_file::MenuFile, ostree::Ostree, systemd_boot::SystemdBoot,
+};
+use lowlat_model::Reading;
+use lowlat_sys::Root;
+
+/// Files that only containers have.
+const CONTAINER_FILES: [&str; 3] = ["/run/systemd/container", "/run/.containerenv", "/.dockerenv"];
+
+/// Where boot loaders keep what they read; whoever may not look there cannot tell which one it is.
+const LOOKED_AT: [&str; 8] = [
+    "/boot",
+    "/boot/grub",
+    "/boot/grub2",
+    "/boot/loader/entries",
+    "/boot/efi",
+    "/efi",
+    "/boot/extlinux",
+    "/boot/firmware",
+];
+
+/// Finds the host's boot loader: by what it left in the firmware's variables where it does, else by its files.
+///
+/// # Errors
+/// In a container, and where a directory that decides may not be read. A boot loader that lowlat cannot write is
+/// found; setting the line with it is what fails, with the line to set.
+pub fn detect(root: &Root) -> Result<Box<dyn BootLoader>, BootLoaderError> {
+    if let Some(found) = container(root) {
+        return Err(BootLoaderError::Container { found });
+    }
+    if root.exists("/run/ostree-booted") || root.exists("/ostree/deploy") {
+        return Ok(Box::new(Ostree));
+    }
+    let loader = efi::variable(root, "LoaderInfo").unwrap_or_default();
+    if loader.starts_with("systemd-boot") {
+        return Ok(Box::new(SystemdBoot));
+    }
+    if loader.is_empty() && efi::variable(root, "StubInfo").is_some() {
+        return Ok(Box::new(ByHand::image(root)));
+    }
+    if let Some(menu) = MenuFile::find(root)? {
+        return grub(root, menu);
+    }
+    if SystemdBoot::is_there(root)? {
+        return Ok(Box::new(SystemdBoot));
+    }
+    if let Some(other) = ByHand::find(root) {
+        return Ok(Box::new(other));
+    }
+    if let Some(path) = LOOKED_AT.into_iter().find(|path| root.list(path) == Reading::Denied) {
+        return Err(BootLoaderError::Denied { path: path.to_owned() });
+    }
+    Ok(Box::new(ByHand::unknown(looked_at(root))))
+}
+
+/// Which way GRUB's line is set on this host.
+fn grub(root: &Root, menu: MenuFile) -> Result<Box<dyn BootLoader>, BootLoaderError> {
+    if menu.has_blscfg && !files::entries(root, super::bls::ENTRIES)?.is_empty() {
+        return Ok(Box::new(GrubBls { menu }));
+    }
+    if GrubDropIn::is_read(root) {
+        return Ok(Box::new(GrubDropIn { menu }));
+    }
+    Ok(Box::new(GrubDefaults { menu }))
+}
+
+fn container(root: &Root) -> Option<String> {
+    let file = CONTAINER_FILES.into_iter().find(|path| root.exists(path)).map(str::to_owned);
+    file.or_else(|| {
+        let environment = root.read_bytes("/proc/1/environ").into_known()?;
+        let is_word = |word: &&[u8]| word.starts_with(b"container=");
+        let word = environment.split(|byte| *byte == 0).find(is_word)?;
+        Some(format!("/proc/1/environ says {}", String::from_utf8_lossy(word)))
+    })
+}
+
+/// Where was looked in vain, and why that may be.
+fn looked_at(root: &Root) -> String {
+    let there: Vec<&str> = LOOKED_AT.into_iter().filter(|path| root.exists(path)).collect();
+    let mut text =
+        if there.is_empty() { "there is no /boot and no /efi".to_owned() } else { there.join(", ") };
+    let fstab = root.read("/etc/fstab");
+    let is_mount = |line: &&str| {
+        let place = line.split_whitespace().nth(1).unwrap_or_default();
+        !line.trim_start().starts_with('#') && ["/boot", "/boot/efi", "/efi"].contains(&place)
+    };
+    if let Some(line) = fstab.text().lines().find(is_mount) {
+        let place = line.split_whitespace().nth(1).unwrap_or_default();
+        text += &["; /etc/fstab has ", place, ": see to it that it is mounted"].concat();
+    }
+    text
+}

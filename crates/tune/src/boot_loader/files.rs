@@ -1,0 +1,92 @@
+//! Reading files for a change of them.
+
+use super::{BootLoaderError, FileChange};
+use lowlat_model::{
+    Reading,
+    tune::boot_files::{LINE_BYTES_MAX, entry_order::EntryFile},
+};
+use lowlat_sys::{
+    Root,
+    undo::{FILE_BYTES_MAX, FileState, State},
+};
+
+/// Entries of one directory at most; boot menus have a few.
+const ENTRIES_MAX: usize = 512;
+
+/// The bytes of a file; none when it is not there.
+pub(super) fn bytes(root: &Root, path: &str) -> Result<Option<Vec<u8>>, BootLoaderError> {
+    match root.read_bytes(path) {
+        Reading::Known(bytes) if bytes.len() as u64 >= FILE_BYTES_MAX => Err(BootLoaderError::File {
+            path: path.to_owned(),
+            fault: format!("found {} bytes or more, expected less than {FILE_BYTES_MAX}", bytes.len()),
+            advice: "look at what it is".to_owned(),
+        }),
+        Reading::Known(bytes) => Ok(Some(bytes)),
+        Reading::Absent => Ok(None),
+        Reading::Denied => Err(BootLoaderError::Denied { path: path.to_owned() }),
+        Reading::Unparsable(why) => Err(BootLoaderError::File {
+            path: path.to_owned(),
+            fault: why.to_string(),
+            advice: "look at what it is".to_owned(),
+        }),
+    }
+}
+
+/// The text of a file, byte for byte; none when it is not there.
+pub(super) fn text(root: &Root, path: &str) -> Result<Option<String>, BootLoaderError> {
+    let Some(bytes) = bytes(root, path)? else { return Ok(None) };
+    String::from_utf8(bytes).map(Some).map_err(|error| BootLoaderError::File {
+        path: path.to_owned(),
+        fault: format!("byte {} is no UTF-8, expected text", error.utf8_error().valid_up_to()),
+        advice: "correct it".to_owned(),
+    })
+}
+
+/// A change of a file that keeps mode and owner as they are; a new one is root's, and everybody's to read. Links are
+/// followed: it is the file that changes, and not the link to it.
+pub(super) fn change(root: &Root, path: &str, bytes: impl Into<Vec<u8>>) -> FileChange {
+    let path = root.real_path(path).into_known().unwrap_or_else(|| path.to_owned());
+    let mut state = FileState::of_root(bytes, 0o644);
+    if let Reading::Known(present) = root.ownership(&path) {
+        (state.mode, state.uid, state.gid) = (present.mode, present.uid, present.gid);
+    }
+    FileChange { path, new: State::File(state) }
+}
+
+/// The entries of a directory of the Boot Loader Specification, by name; none when there is no such directory.
+pub(super) fn entries(root: &Root, directory: &str) -> Result<Vec<EntryFile>, BootLoaderError> {
+    let mut names = match root.list(directory) {
+        Reading::Known(names) => names,
+        Reading::Denied => return Err(BootLoaderError::Denied { path: directory.to_owned() }),
+        Reading::Absent | Reading::Unparsable(_) => return Ok(Vec::new()),
+    };
+    names.sort();
+    let ids = names.iter().filter_map(|name| name.strip_suffix(".conf")).take(ENTRIES_MAX);
+    let mut entries = Vec::new();
+    for id in ids {
+        if let Some(text) = text(root, &format!("{directory}/{id}.conf"))? {
+            entries.push(EntryFile { id: id.to_owned(), text });
+        }
+    }
+    Ok(entries)
+}
+
+/// Refuses a line that the kernel would cut off.
+pub(super) fn check_length(place: &str, line: &str) -> Result<(), BootLoaderError> {
+    if line.len() <= LINE_BYTES_MAX {
+        return Ok(());
+    }
+    Err(BootLoaderError::TooLong { place: place.to_owned(), bytes: line.len() })
+}
+
+/// The answer to "which line is next", where a file could not be read.
+pub(super) fn as_reading<T>(result: Result<Option<T>, BootLoaderError>) -> Reading<T> {
+    match result {
+        Ok(value) => Reading::from_option(value),
+        Err(BootLoaderError::Denied { .. }) => Reading::Denied,
+        Err(BootLoaderError::File { path, fault, .. }) => {
+            Reading::unparsable(path, &fault, "a file of a boot loader")
+        }
+        Err(other) => Reading::unparsable("boot loader", &other.to_string(), "a command line"),
+    }
+}

@@ -1,0 +1,177 @@
+//! GRUB's menu as a file of the host: where it is, what it boots, and a new one from GRUB's own generator.
+
+use super::{BootLoaderError, FileChange, efi, files};
+use crate::Programs;
+use lowlat_model::{Reading, tune::boot_files::grub_menu::GrubMenu, tune::boot_files::grubenv::GrubEnv};
+use lowlat_sys::Root;
+use std::io;
+
+/// Faults of a generated menu that are told.
+const FAULTS_MAX: usize = 3;
+/// Letters of what a program said that are told.
+const SAID_MAX: usize = 400;
+
+/// The menu that GRUB reads on this host.
+#[derive(Debug)]
+pub(super) struct MenuFile {
+    /// Its path.
+    pub(super) path: String,
+    /// Whether it takes its entries from /boot/loader/entries.
+    pub(super) has_blscfg: bool,
+}
+
+impl MenuFile {
+    /// Finds the menu. On EFI it can be beside GRUB itself on the EFI partition; what only leads to another menu (a
+    /// few lines that end in `configfile`) is none.
+    pub(super) fn find(root: &Root) -> Result<Option<Self>, BootLoaderError> {
+        let mut paths = Vec::new();
+        if efi::is_efi(root) {
+            paths.extend(beside_grub(root));
+        }
+        paths.extend(["/boot/grub2/grub.cfg", "/boot/grub/grub.cfg"].map(str::to_owned));
+        for path in paths {
+            let Some(text) = files::text(root, &path)? else { continue };
+            let menu = GrubMenu::parse(&text);
+            if menu.has_blscfg || !menu.entries.is_empty() {
+                return Ok(Some(Self { path, has_blscfg: menu.has_blscfg }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// "grub2" where the distribution calls GRUB's programs so, else "grub".
+    fn prefix(&self, root: &Root) -> &'static str {
+        let is_two = self.path.starts_with("/boot/grub2/")
+            || !self.path.starts_with("/boot/grub/") && root.exists("/boot/grub2");
+        if is_two { "grub2" } else { "grub" }
+    }
+
+    /// The program that writes the menu.
+    pub(super) fn generator(&self, root: &Root) -> String {
+        format!("{}-mkconfig", self.prefix(root))
+    }
+
+    /// Where GRUB's block of variables is.
+    pub(super) fn grubenv(&self, root: &Root) -> String {
+        let beside = self.path.rsplit_once('/').map_or("", |(directory, _)| directory);
+        let paths =
+            [format!("{beside}/grubenv"), "/boot/grub2/grubenv".to_owned(), "/boot/grub/grubenv".to_owned()];
+        let [first, ..] = &paths;
+        paths.iter().find(|path| root.exists(path)).unwrap_or(first).clone()
+    }
+
+    /// The block of variables; none when there is none.
+    pub(super) fn read_grubenv(&self, root: &Root) -> Result<Option<GrubEnv>, BootLoaderError> {
+        let path = self.grubenv(root);
+        let Some(bytes) = files::bytes(root, &path)? else { return Ok(None) };
+        GrubEnv::parse(&bytes).map(Some).map_err(|fault| BootLoaderError::grubenv(&path, &fault))
+    }
+
+    /// The menu with the block's variables, and that block.
+    pub(super) fn read(&self, root: &Root) -> Result<(GrubMenu, Option<GrubEnv>), BootLoaderError> {
+        let mut menu = GrubMenu::parse(&files::text(root, &self.path)?.unwrap_or_default());
+        // GRUB itself goes on without a block that it cannot read.
+        let env = match self.read_grubenv(root) {
+            Err(BootLoaderError::File { .. }) => None,
+            other => other?,
+        };
+        menu.set_variables(env.iter().flat_map(GrubEnv::variables));
+        Ok((menu, env))
+    }
+
+    /// The line of the entry that boots next.
+    pub(super) fn next_line(&self, root: &Root) -> Reading<String> {
+        files::as_reading(self.read(root).map(|(menu, env)| {
+            let saved = |name: &str| env.as_ref().and_then(|env| env.get(name));
+            let (next, saved) = (saved("next_entry"), saved("saved_entry"));
+            let entry = menu.default_entry(next.as_deref(), saved.as_deref())?;
+            menu.line(entry)
+        }))
+    }
+
+    /// A new menu from GRUB's generator, as a change of the file. It is not used unless `faults` finds none.
+    pub(super) fn generate(
+        &self,
+        root: &Root,
+        programs: &dyn Programs,
+        faults: impl Fn(&GrubMenu) -> Vec<String>,
+    ) -> Result<FileChange, BootLoaderError> {
+        let program = self.generator(root);
+        // Without "-o" the generator writes to stdout, and nothing to the host.
+        let outcome =
+            programs.run(&program, &[]).map_err(|error| BootLoaderError::generator(&program, &error))?;
+        if !outcome.is_success {
+            return Err(BootLoaderError::Generator { program, said: end_of(&outcome.stderr) });
+        }
+        let refused = |faults: String| BootLoaderError::Generated { program: program.clone(), faults };
+        let text = str::from_utf8(&outcome.stdout).map_err(|error| refused(error.to_string()))?;
+        let menu = GrubMenu::parse(text);
+        let found = faults(&menu);
+        if !found.is_empty() {
+            let more = found.len().saturating_sub(FAULTS_MAX);
+            let first: Vec<&str> = found.iter().take(FAULTS_MAX).map(String::as_str).collect();
+            let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+            return Err(refused(first.join("; ") + &more));
+        }
+        let checker = format!("{}-script-check", self.prefix(root));
+        match programs.run_with_input(&checker, &[], &outcome.stdout) {
+            Ok(verdict) if !verdict.is_success => {
+                return Err(refused(format!("{checker} says {}", end_of(&verdict.stderr))));
+            }
+            // Some distributions have it in a package of its own.
+            Err(error) if ![io::ErrorKind::NotFound, io::ErrorKind::Unsupported].contains(&error.kind()) => {
+                return Err(BootLoaderError::generator(&checker, &error));
+            }
+            _ => {}
+        }
+        Ok(files::change(root, &self.path, outcome.stdout))
+    }
+}
+
+/// The menu beside GRUB on the EFI partition: of several the one in the distribution's directory.
+fn beside_grub(root: &Root) -> Option<String> {
+    let paths = root.glob("/boot/efi/EFI/*/grub.cfg");
+    let release = root.read("/etc/os-release");
+    let id = release.text().lines().find_map(|line| line.strip_prefix("ID=")).unwrap_or_default();
+    let directory = match id.trim_matches(['"', '\'']) {
+        "rhel" | "ol" => "redhat",
+        // "opensuse-leap", "opensuse-tumbleweed".
+        id => id.split('-').next().unwrap_or(id),
+    };
+    let own = paths
+        .iter()
+        .find(|path| path.split('/').nth(4).is_some_and(|name| name.eq_ignore_ascii_case(directory)))
+        .cloned();
+    own.or_else(|| if let [only] = paths.as_slice() { Some(only.clone()) } else { None })
+}
+
+/// The last words of what a program said.
+fn end_of(said: &str) -> String {
+    let said = said.trim();
+    let skip = said.chars().count().saturating_sub(SAID_MAX);
+    let end: String = said.chars().skip(skip).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if end.is_empty() { "it gave no reason".to_owned() } else { end }
+}
+
+/// Parameters of TuneD's in GRUB's variable `tuned_params` that are the plan's as well: they come behind the plan's,
+/// and win.
+pub(super) fn tuned_note(
+    menu: &MenuFile,
+    root: &Root,
+    tokens: &[lowlat_model::tune::BootToken],
+) -> Option<String> {
+    let (menu, env) = menu.read(root).ok()?;
+    let of_env = env.and_then(|env| env.get("tuned_params"));
+    let value = of_env.or_else(|| menu.variable("tuned_params").map(str::to_owned))?;
+    let line = lowlat_model::cmdline::CommandLine::parse(&value);
+    let standing: Vec<String> =
+        tokens.iter().filter_map(|token| lowlat_model::tune::standing(&line, &token.name)).collect();
+    if standing.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "TuneD's profile sets {} in GRUB's variable tuned_params, which comes behind these and wins: change to a profile \
+         that does not set them",
+        standing.join(" ")
+    ))
+}

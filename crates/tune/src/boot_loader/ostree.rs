@@ -1,0 +1,64 @@
+//! Hosts deployed by ostree (Silverblue, CoreOS, `bootc` images): the line belongs to the deployment. The tool that
+//! changes it makes a new deployment, and rolls back to the one before; lowlat tells the command, and writes nothing.
+
+use super::{BootLoader, BootLoaderError, FileChange, files};
+use crate::Programs;
+use lowlat_model::{
+    Reading,
+    tune::{BootToken, boot_files::entry, boot_files::entry_order::of_ostree, spell},
+};
+use lowlat_sys::Root;
+
+#[derive(Debug)]
+pub(super) struct Ostree;
+
+impl BootLoader for Ostree {
+    fn name(&self) -> &'static str {
+        "ostree"
+    }
+
+    fn sources(&self, root: &Root, tokens: &[BootToken]) -> Result<Vec<FileChange>, BootLoaderError> {
+        let has_rpm_ostree = root.exists("/usr/bin/rpm-ostree");
+        if root.exists("/usr/bin/bootc") && !has_rpm_ostree {
+            return Err(bootc(tokens));
+        }
+        Err(BootLoaderError::Ostree { command: command(tokens) })
+    }
+
+    fn generated(&self, _root: &Root, _programs: &dyn Programs) -> Result<Vec<FileChange>, BootLoaderError> {
+        Ok(Vec::new())
+    }
+
+    fn next_boot_line(&self, root: &Root) -> Reading<String> {
+        let line = files::entries(root, super::bls::ENTRIES)
+            .map(|entries| of_ostree(&entries).map(|newest| entry::options(&newest.text)));
+        files::as_reading(line)
+    }
+}
+
+/// What stands there is taken off word by word, since a parameter that stands there twice cannot be replaced.
+fn command(tokens: &[BootToken]) -> String {
+    let off = tokens.iter().flat_map(|token| {
+        let before = token.before.as_deref().unwrap_or_default().split_whitespace();
+        before.map(|word| format!(" --delete={}", quoted(word)))
+    });
+    let set = tokens.iter().filter_map(spell).map(|word| format!(" --append={}", quoted(&word)));
+    format!("rpm-ostree kargs{}", off.chain(set).collect::<String>())
+}
+
+/// A word for a shell.
+fn quoted(word: &str) -> String {
+    if word.chars().all(|c| c.is_ascii_alphanumeric() || "_.,:=+/@%-".contains(c)) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+fn bootc(tokens: &[BootToken]) -> BootLoaderError {
+    let words = tokens.iter().filter_map(spell);
+    let list: Vec<String> = words.map(|word| format!("\"{}\"", word.replace('"', "\\\""))).collect();
+    let off: Vec<&str> = tokens.iter().filter_map(|token| token.before.as_deref()).collect();
+    let taken_off =
+        if off.is_empty() { String::new() } else { format!(" and take off what sets {}", off.join(" ")) };
+    BootLoaderError::Bootc { setting: format!("kargs = [{}]", list.join(", ")), taken_off }
+}

@@ -1,0 +1,189 @@
+//! systemd-boot, and others that read the same entries: the files of loader/entries, and /etc/kernel/cmdline for
+//! kernels that are installed later. Images that hold their line themselves (type 2) are told, and not changed.
+
+use super::{BootLoader, BootLoaderError, FileChange, bls::KERNEL_COMMAND_LINE, efi, error, files};
+use crate::Programs;
+use lowlat_model::{
+    Reading,
+    tune::{
+        BootToken,
+        boot_files::{self, entry, entry_order::EntryFile, entry_order::of_systemd_boot},
+    },
+};
+use lowlat_sys::{
+    Root,
+    undo::{FileState, State},
+};
+
+/// Where the EFI partition and the partition for kernels are mounted.
+const PARTITIONS: [&str; 3] = ["/efi", "/boot", "/boot/efi"];
+/// What the vendor sets where /etc/kernel/cmdline is not there.
+const VENDOR_COMMAND_LINE: &str = "/usr/lib/kernel/cmdline";
+
+#[derive(Debug)]
+pub(super) struct SystemdBoot;
+
+/// An entry, and where its file is.
+#[derive(Debug)]
+struct Placed {
+    path: String,
+    file: EntryFile,
+}
+
+impl SystemdBoot {
+    /// Whether entries or images are there, or a configuration of the boot loader.
+    pub(super) fn is_there(root: &Root) -> Result<bool, BootLoaderError> {
+        Ok(!entries(root)?.is_empty() || !images(root).is_empty())
+    }
+}
+
+/// The text entries of all partitions. One partition may be mounted in two places.
+fn entries(root: &Root) -> Result<Vec<Placed>, BootLoaderError> {
+    let mut placed: Vec<Placed> = Vec::new();
+    for partition in PARTITIONS {
+        let directory = format!("{partition}/loader/entries");
+        for file in files::entries(root, &directory)? {
+            let path = format!("{directory}/{}.conf", file.id);
+            let path = root.real_path(&path).into_known().unwrap_or(path);
+            if !placed.iter().any(|other| other.path == path) {
+                placed.push(Placed { path, file });
+            }
+        }
+    }
+    Ok(placed)
+}
+
+/// Whether an entry of that name is an image. The specification writes it in small letters.
+fn is_image(id: &str) -> bool {
+    id.rsplit_once('.').is_some_and(|(_, end)| end == "efi")
+}
+
+/// The images that hold their line themselves.
+fn images(root: &Root) -> Vec<String> {
+    PARTITIONS.iter().flat_map(|partition| root.glob(&format!("{partition}/EFI/Linux/*.efi"))).collect()
+}
+
+/// The entry that boots next: an entry with its text, or an image without any.
+fn next(root: &Root) -> Result<Option<Placed>, BootLoaderError> {
+    let mut all = entries(root)?;
+    let release = root.read("/etc/os-release");
+    let id = release
+        .text()
+        .lines()
+        .find_map(|line| line.strip_prefix("ID="))
+        .unwrap_or_default()
+        .trim_matches('"');
+    for path in images(root) {
+        let name = path.rsplit('/').next().unwrap_or_default().to_owned();
+        // An image sorts by the name of its distribution, which is inside it, and its version.
+        let text = format!("sort-key {id}\nversion {}\n", name.trim_end_matches(".efi"));
+        all.push(Placed { path, file: EntryFile { id: name, text } });
+    }
+    let files: Vec<EntryFile> = all.iter().map(|placed| placed.file.clone()).collect();
+    let chosen = of_systemd_boot(&files, &wanted(root)).map(|file| file.id.clone());
+    Ok(all.into_iter().find(|placed| Some(&placed.file.id) == chosen.as_ref()))
+}
+
+/// Names of the entry that is to boot, the first that exists counts.
+fn wanted(root: &Root) -> Vec<String> {
+    let set = ["LoaderEntryOneShot", "LoaderEntryDefault"].map(|name| efi::variable(root, name));
+    let configured = PARTITIONS.iter().find_map(|partition| {
+        let text = root.read(&format!("{partition}/loader/loader.conf")).into_known()?;
+        entry::values(&text, "default").last().map(|name| name.trim().to_owned())
+    });
+    let last = |name: String| {
+        if name == "@saved" { efi::variable(root, "LoaderEntryLastBooted") } else { Some(name) }
+    };
+    set.into_iter().flatten().chain(configured).filter_map(last).collect()
+}
+
+/// The image, when that is what boots.
+fn image_that_boots(root: &Root, usual: usize) -> Result<Option<String>, BootLoaderError> {
+    let selected = efi::variable(root, "LoaderEntrySelected").filter(|id| is_image(id));
+    let images = images(root);
+    let of_name =
+        |id: String| images.iter().find(|path| path.ends_with(&format!("/{id}"))).cloned().unwrap_or(id);
+    if let Some(id) = selected {
+        return Ok(Some(of_name(id)));
+    }
+    if usual == 0 {
+        return Ok(images.first().cloned());
+    }
+    Ok(next(root)?.filter(|placed| is_image(&placed.file.id)).map(|placed| placed.path))
+}
+
+/// The change of the line for kernels that are installed later; none where they take the line of the running kernel.
+fn future_kernels(root: &Root, tokens: &[BootToken]) -> Result<Option<FileChange>, BootLoaderError> {
+    if let Some(text) = files::text(root, KERNEL_COMMAND_LINE)? {
+        return Ok(Some(files::change(root, KERNEL_COMMAND_LINE, boot_files::edited_file(&text, tokens))));
+    }
+    let vendor = files::text(root, VENDOR_COMMAND_LINE)?;
+    Ok(vendor.map(|text| FileChange {
+        path: KERNEL_COMMAND_LINE.to_owned(),
+        new: State::File(FileState::of_root(boot_files::edited_file(&text, tokens), 0o644)),
+    }))
+}
+
+impl BootLoader for SystemdBoot {
+    fn name(&self) -> &'static str {
+        "systemd-boot"
+    }
+
+    fn sources(&self, root: &Root, tokens: &[BootToken]) -> Result<Vec<FileChange>, BootLoaderError> {
+        boot_files::check(tokens).map_err(BootLoaderError::Token)?;
+        let entries = entries(root)?;
+        let usual: Vec<&Placed> =
+            entries.iter().filter(|placed| entry::is_usual(&placed.file.id, &placed.file.text)).collect();
+        if let Some(image) = image_that_boots(root, usual.len())? {
+            return Err(BootLoaderError::Image { image, line: error::by_hand(tokens) });
+        }
+        if usual.is_empty() {
+            return Err(BootLoaderError::Unknown {
+                looked_at: PARTITIONS.map(|partition| format!("{partition}/loader/entries")).join(", "),
+                line: error::by_hand(tokens),
+            });
+        }
+        let mut changes = Vec::new();
+        for placed in usual {
+            let new = entry::edit(&placed.file.text, tokens);
+            files::check_length(&placed.path, &entry::options(&new))?;
+            changes.push(files::change(root, &placed.path, new));
+        }
+        changes.extend(future_kernels(root, tokens)?);
+        Ok(changes)
+    }
+
+    fn generated(&self, _root: &Root, _programs: &dyn Programs) -> Result<Vec<FileChange>, BootLoaderError> {
+        Ok(Vec::new())
+    }
+
+    fn next_boot_line(&self, root: &Root) -> Reading<String> {
+        match next(root) {
+            Ok(Some(placed)) if is_image(&placed.file.id) => {
+                Reading::unparsable(placed.path, "an image", "an entry whose command line is text")
+            }
+            other => {
+                files::as_reading(other.map(|placed| placed.map(|placed| entry::options(&placed.file.text))))
+            }
+        }
+    }
+
+    fn notes(&self, root: &Root, _tokens: &[BootToken]) -> Vec<String> {
+        let entries = entries(root).unwrap_or_default();
+        let left = entries.iter().filter(|placed| !entry::is_usual(&placed.file.id, &placed.file.text));
+        let mut notes: Vec<String> = left
+            .map(|placed| format!("{} is left alone, so that it starts as before.", placed.path))
+            .collect();
+        notes.extend(
+            images(root)
+                .iter()
+                .map(|image| format!("{image} holds its own command line, which lowlat does not change.")),
+        );
+        if !root.exists(KERNEL_COMMAND_LINE) && !root.exists(VENDOR_COMMAND_LINE) {
+            notes.push(format!(
+                "{KERNEL_COMMAND_LINE} is not there: a kernel installed before the restart gets the line of the running one."
+            ));
+        }
+        notes
+    }
+}
