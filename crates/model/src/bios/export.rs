@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 /// HPE's profile that turns power saving off; the guide starts from it.
 const LOW_LATENCY: &str = "LowLatency";
-const RESTART: &str = "Restart the server and wait for it; the BIOS takes the change during the start. Then save the resources \
+pub(super) const RESTART: &str = "Restart the server and wait for it; the BIOS takes the change during the start. Then save the resources \
                        again and audit them: a service may take a request and drop it.";
 const IF_APPLIED: &str = "Only after all steps were taken: before that the service refuses it, and it is not needed. Restart the \
                           server, since the next request locks these settings again.";
