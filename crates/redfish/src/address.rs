@@ -26,7 +26,9 @@ impl Origin {
         let wrong = |why: &str| RedfishError::Address { given: cut(given, 200), why: why.into() };
         let whole = if given.contains("://") { given.to_owned() } else { format!("https://{given}") };
         let uri: Uri = whole.parse().map_err(|_| wrong("no address of a service"))?;
-        if !matches!(uri.path().trim_end_matches('/'), "" | "/redfish" | "/redfish/v1") || uri.query().is_some() {
+        if !matches!(uri.path().trim_end_matches('/'), "" | "/redfish" | "/redfish/v1")
+            || uri.query().is_some()
+        {
             return Err(wrong("a path that is not the service's root /redfish/v1"));
         }
         let origin = Self::of(&uri).ok_or_else(|| wrong("neither https:// nor http:// with a host"))?;
@@ -69,7 +71,8 @@ impl Origin {
     /// The path that a link leads to; `from` is where it stood. A link to anywhere else is an error.
     pub(crate) fn path_of(&self, link: &str, from: &str) -> Result<String, RedfishError> {
         let off_host = || RedfishError::OffHost { from: from.into(), link: cut(link, 200) };
-        let is_plain = link.len() <= LINK_CHARS_MAX && link.bytes().all(|b| b.is_ascii_graphic() && b != b'\\');
+        let is_plain =
+            link.len() <= LINK_CHARS_MAX && link.bytes().all(|b| b.is_ascii_graphic() && b != b'\\');
         let link = link.split('#').next().unwrap_or_default();
         if !is_plain || link.starts_with("//") {
             return Err(off_host());
@@ -121,7 +124,9 @@ mod tests {
         assert!(Origin::parse("http://10.0.0.9", true).is_ok());
         let leak = said("https://admin:hunter2@bmc");
         assert!(leak.contains("--user") && !leak.contains("hunter2"), "{leak}");
-        for given in ["", "https://", "ftp://bmc", "https://bmc/other", "https://bmc?x", "https://b mc", "/redfish/v1"] {
+        for given in
+            ["", "https://", "ftp://bmc", "https://bmc/other", "https://bmc?x", "https://b mc", "/redfish/v1"]
+        {
             assert!(said(given).contains("https://"), "{given}: {}", said(given));
         }
     }

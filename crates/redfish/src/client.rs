@@ -178,7 +178,8 @@ impl Client {
             .header(header::ACCEPT, "application/json")
             .header("OData-Version", "4.0");
         if let Some((name, value)) = self.login.header() {
-            let mut value = HeaderValue::from_str(value.reveal()).map_err(|error| failed(ureq::Error::Http(error.into())))?;
+            let mut value = HeaderValue::from_str(value.reveal())
+                .map_err(|error| failed(ureq::Error::Http(error.into())))?;
             value.set_sensitive(true);
             request = request.header(name, value);
         }
@@ -236,7 +237,11 @@ impl Client {
 
     /// The service's words as the end of a sentence, without our secrets: a service may repeat what it was sent.
     pub(crate) fn said(&self, messages: &[String]) -> String {
-        if messages.is_empty() { String::new() } else { format!(": {}", self.without_secrets(&messages.join(" "))) }
+        if messages.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", self.without_secrets(&messages.join(" ")))
+        }
     }
 
     pub(crate) fn without_secrets(&self, text: &str) -> String {
@@ -255,7 +260,11 @@ impl Client {
             403 => RedfishError::Forbidden {
                 service,
                 user: self.user(),
-                needs: if method == "GET" { "read BIOS settings" } else { "change BIOS settings (ConfigureComponents)" },
+                needs: if method == "GET" {
+                    "read BIOS settings"
+                } else {
+                    "change BIOS settings (ConfigureComponents)"
+                },
                 method,
                 path,
                 said,

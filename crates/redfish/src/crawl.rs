@@ -79,7 +79,11 @@ pub fn read(client: &mut Client, wanted: Option<&str>) -> Result<Saved, RedfishE
         match registry(client, name) {
             Ok(Some(answer)) => saved.keep(Resource::Registry, answer),
             Ok(None) => saved.warnings.push(format!("The service has no registry {:?}.", cut(name, 100))),
-            Err(error @ (RedfishError::NotFound { .. } | RedfishError::OffHost { .. } | RedfishError::Shape { .. })) => {
+            Err(
+                error @ (RedfishError::NotFound { .. }
+                | RedfishError::OffHost { .. }
+                | RedfishError::Shape { .. }),
+            ) => {
                 saved.warnings.push(format!("The attribute registry could not be read: {error}."));
             }
             Err(error) => return Err(error),
@@ -133,11 +137,18 @@ fn system_path(client: &mut Client, wanted: Option<&str>) -> Result<String, Redf
             found.ok_or_else(|| RedfishError::NoSuchSystem { wanted: cut(wanted, 80), ids: ids() })
         }
         None if paths.len() > 1 => Err(RedfishError::WhichSystem { count: paths.len(), ids: ids() }),
-        None => paths.pop().ok_or(RedfishError::Shape { path: systems, expected: "system among its Members" }),
+        None => {
+            paths.pop().ok_or(RedfishError::Shape { path: systems, expected: "system among its Members" })
+        }
     }
 }
 
-fn bios(client: &mut Client, saved: &mut Saved, system: &Value, at: &str) -> Result<(String, Value), RedfishError> {
+fn bios(
+    client: &mut Client,
+    saved: &mut Saved,
+    system: &Value,
+    at: &str,
+) -> Result<(String, Value), RedfishError> {
     let product = client.product();
     let none = |cause: String| RedfishError::NoBios { system: cut(id(at), 80), product, cause };
     let Some(link) = link(system, "/Bios") else { return Err(none(String::new())) };
@@ -185,7 +196,9 @@ fn etag(answer: &Answer) -> Result<Option<String>, RedfishError> {
     let body = answer.json()?;
     let annotation = body.get("@odata.etag").and_then(Value::as_str).map(str::to_owned);
     // It goes into a header of ours.
-    let is_plain = |etag: &String| !etag.is_empty() && etag.len() <= 256 && etag.bytes().all(|b| matches!(b, 0x20..=0x7e));
+    let is_plain = |etag: &String| {
+        !etag.is_empty() && etag.len() <= 256 && etag.bytes().all(|b| matches!(b, 0x20..=0x7e))
+    };
     Ok(answer.etag.clone().or(annotation).filter(is_plain))
 }
 
@@ -198,8 +211,10 @@ fn registry(client: &mut Client, name: &str) -> Result<Option<Answer>, RedfishEr
     let name = lower(name);
     let is_bios = |path: &&String| lower(id(path)).starts_with("biosattributeregistry");
     let same = paths.iter().find(|path| lower(id(path)) == name);
-    let longer = || paths.iter().find(|path| name.starts_with(&lower(id(path))) || lower(id(path)).starts_with(&name));
-    let only = || paths.iter().filter(is_bios).next_back().filter(|_| paths.iter().filter(is_bios).count() == 1);
+    let longer =
+        || paths.iter().find(|path| name.starts_with(&lower(id(path))) || lower(id(path)).starts_with(&name));
+    let only =
+        || paths.iter().filter(is_bios).next_back().filter(|_| paths.iter().filter(is_bios).count() == 1);
     let Some(file) = same.or_else(longer).or_else(only) else { return Ok(None) };
     let answer = client.get(file)?;
     let body = answer.json()?;

@@ -61,7 +61,8 @@ impl Credentials {
         let (mut user, mut password) = (None, None);
         for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
             // The line itself is never repeated: it may be the password.
-            let wrong = || wrong(option, path, &format!("line {} is no \"user: ...\" or \"password: ...\"", at + 1));
+            let wrong =
+                || wrong(option, path, &format!("line {} is no \"user: ...\" or \"password: ...\"", at + 1));
             let (key, value) = line.split_once(':').ok_or_else(wrong)?;
             let value = value.strip_prefix(' ').unwrap_or(value);
             let slot = match key.trim() {
@@ -153,8 +154,15 @@ mod tests {
             let said = password(0o600, content);
             assert!(said.contains("--password-file") && !said.contains("hunter2"), "{said}");
         }
-        for content in ["hunter2", "user: a\nhunter2", "user: a", "user: a\npassword: hunter2\npassword: x", "key: hunter2"] {
-            let said = Credentials::from_file(&file(&dir, "c", 0o600, content.as_bytes())).unwrap_err().to_string();
+        for content in [
+            "hunter2",
+            "user: a\nhunter2",
+            "user: a",
+            "user: a\npassword: hunter2\npassword: x",
+            "key: hunter2",
+        ] {
+            let said =
+                Credentials::from_file(&file(&dir, "c", 0o600, content.as_bytes())).unwrap_err().to_string();
             assert!(said.contains("--credentials-file") && !said.contains("hunter2"), "{said}");
         }
         let said = Credentials::from_file(dir.path()).unwrap_err().to_string();

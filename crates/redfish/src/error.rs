@@ -18,7 +18,9 @@ pub enum RedfishError {
     )]
     CredentialsInAddress,
     /// What is sent could be read on the way.
-    #[error("http:// to {host} sends the password in the clear; use https://, or --insecure if you accept it")]
+    #[error(
+        "http:// to {host} sends the password in the clear; use https://, or --insecure if you accept it"
+    )]
     PlainHttp {
         /// The host.
         host: String,
@@ -59,7 +61,9 @@ pub enum RedfishError {
         said: String,
     },
     /// The session ended, and a second log-in did not help.
-    #[error("{service} ended the session of {user} twice during this run; see who ends it, or its session time")]
+    #[error(
+        "{service} ended the session of {user} twice during this run; see who ends it, or its session time"
+    )]
     SessionLost {
         /// The host.
         service: String,
@@ -89,7 +93,9 @@ pub enum RedfishError {
         host: String,
     },
     /// No connection.
-    #[error("cannot connect to {service}: {cause}; check address, port, and whether the controller's web service is on")]
+    #[error(
+        "cannot connect to {service}: {cause}; check address, port, and whether the controller's web service is on"
+    )]
     NoConnection {
         /// The host.
         service: String,
@@ -109,7 +115,9 @@ pub enum RedfishError {
         seconds: u64,
     },
     /// The whole took too long.
-    #[error("{service} is too slow: all requests together may take {seconds} s; try again when it is less busy")]
+    #[error(
+        "{service} is too slow: all requests together may take {seconds} s; try again when it is less busy"
+    )]
     TooSlow {
         /// The host.
         service: String,
@@ -139,7 +147,9 @@ pub enum RedfishError {
         next: &'static str,
     },
     /// What came was no HTTP.
-    #[error("{service} does not speak HTTP as expected on {method} {path}: {cause}; is this a Redfish service?")]
+    #[error(
+        "{service} does not speak HTTP as expected on {method} {path}: {cause}; is this a Redfish service?"
+    )]
     NotHttp {
         /// The host.
         service: String,
@@ -159,7 +169,9 @@ pub enum RedfishError {
         bytes_max: usize,
     },
     /// Requests without end.
-    #[error("{service} leads from link to link: {requests_max} requests were not enough; save its answers and use --file")]
+    #[error(
+        "{service} leads from link to link: {requests_max} requests were not enough; save its answers and use --file"
+    )]
     TooManyRequests {
         /// The host.
         service: String,
@@ -173,7 +185,9 @@ pub enum RedfishError {
         path: String,
     },
     /// A link that leads away from the service.
-    #[error("{from} leads to {link:?}, which is not on this service, and is not followed; name that service with --redfish")]
+    #[error(
+        "{from} leads to {link:?}, which is not on this service, and is not followed; name that service with --redfish"
+    )]
     OffHost {
         /// Where the link stood.
         from: String,
@@ -249,7 +263,9 @@ pub enum RedfishError {
         ids: String,
     },
     /// This service tells nothing of BIOS settings.
-    #[error("system {system} of {product} has no Bios resource{cause}: this service does not offer BIOS settings over Redfish")]
+    #[error(
+        "system {system} of {product} has no Bios resource{cause}: this service does not offer BIOS settings over Redfish"
+    )]
     NoBios {
         /// Its id.
         system: String,
@@ -262,10 +278,14 @@ pub enum RedfishError {
     #[error(transparent)]
     Resources(#[from] lowlat_model::bios::BiosError),
     /// Changes have no place to go.
-    #[error("the Bios resource names no settings resource (@Redfish.Settings): this service takes no changes")]
+    #[error(
+        "the Bios resource names no settings resource (@Redfish.Settings): this service takes no changes"
+    )]
     NoSettings,
     /// Somebody else changed the settings meanwhile.
-    #[error("the pending settings were changed by somebody else since they were read; nothing was changed: run it again")]
+    #[error(
+        "the pending settings were changed by somebody else since they were read; nothing was changed: run it again"
+    )]
     ChangedMeanwhile,
     /// The task that makes the change failed.
     #[error("the service took the request and then failed it: task {path} is {state}{said}")]
@@ -291,7 +311,9 @@ pub enum RedfishError {
         said: String,
     },
     /// Sent, and nobody knows whether it was taken.
-    #[error("{cause}; the change had been sent and may wait for the next restart: run `lowlat bios audit` to see")]
+    #[error(
+        "{cause}; the change had been sent and may wait for the next restart: run `lowlat bios audit` to see"
+    )]
     Unknown {
         /// What went wrong after sending.
         cause: Box<RedfishError>,

@@ -70,7 +70,8 @@ impl Asked<'_> {
         use rustls::Error as Tls;
         let unknown = "its certificate is signed by itself or by a CA that this machine does not trust";
         let (cause, next) = match error {
-            Tls::InvalidCertificate(CertificateError::UnknownIssuer) => (
+            // A bad signature is that of another CA with the same name.
+            Tls::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature) => (
                 unknown.to_owned(),
                 "name that CA's certificate with --ca FILE, or accept any certificate with --insecure",
             ),
@@ -80,20 +81,27 @@ impl Asked<'_> {
                 format!("its certificate is for another name ({error})"),
                 "use the name in the certificate, or accept any certificate with --insecure",
             ),
-            Tls::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => {
-                ("its certificate has expired".to_owned(), "renew it, or accept any certificate with --insecure")
-            }
+            Tls::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => (
+                "its certificate has expired".to_owned(),
+                "renew it, or accept any certificate with --insecure",
+            ),
             // A certificate that is its own CA and a server's: what many controllers make for themselves.
-            Tls::InvalidCertificate(CertificateError::Other(other)) if other.to_string().contains("CaUsedAsEndEntity") => {
-                ("its certificate is a CA's own, which no server may use".to_owned(), "install a proper one, or accept any certificate with --insecure")
+            Tls::InvalidCertificate(CertificateError::Other(other))
+                if other.to_string().contains("CaUsedAsEndEntity") =>
+            {
+                (
+                    "its certificate is a CA's own, which no server may use".to_owned(),
+                    "install a proper one, or accept any certificate with --insecure",
+                )
             }
             Tls::InvalidCertificate(other) => (
                 format!("its certificate is not accepted: {other}"),
                 "name its CA with --ca FILE, or accept any certificate with --insecure",
             ),
-            Tls::InvalidMessage(_) => {
-                ("what answers there is not TLS".to_owned(), "check the port, or whether the service is http:// only")
-            }
+            Tls::InvalidMessage(_) => (
+                "what answers there is not TLS".to_owned(),
+                "check the port, or whether the service is http:// only",
+            ),
             Tls::General(text) if text.contains("No CA certificates") => (
                 "this machine trusts no CA".to_owned(),
                 "install its CA certificates (package ca-certificates), or name one with --ca FILE",

@@ -34,7 +34,12 @@ pub struct Sent {
 
 /// Sends one request of an export, waits for its task, and reads the settings back. `saved` is what it was made from:
 /// when the settings changed since, nothing is sent, where the service can tell.
-pub fn send(client: &mut Client, saved: &Saved, facts: &BiosFacts, request: &Request) -> Result<Sent, RedfishError> {
+pub fn send(
+    client: &mut Client,
+    saved: &Saved,
+    facts: &BiosFacts,
+    request: &Request,
+) -> Result<Sent, RedfishError> {
     let link = request.uri.as_deref().ok_or(RedfishError::NoSettings)?;
     let path = client.options.origin.path_of(link, "the Bios resource")?;
     client.check_stop()?;
@@ -113,7 +118,8 @@ fn task(client: &mut Client, answer: &Answer) -> Result<Option<String>, RedfishE
             "Pending" | "Suspended" => return Ok(Some(path)),
             _ => {}
         }
-        let asked = seen.retry_after.as_deref().and_then(|wait| wait.parse().ok()).map_or(PAUSE, Duration::from_secs);
+        let asked =
+            seen.retry_after.as_deref().and_then(|wait| wait.parse().ok()).map_or(PAUSE, Duration::from_secs);
         let left = client.options.limits.task_time.saturating_sub(began.elapsed());
         if left.is_zero() {
             return Ok(Some(path));
@@ -134,9 +140,12 @@ fn read_back(
     loop {
         let body = client.get(path)?.json()?;
         let pending = body.get("Attributes").and_then(Value::as_object);
-        let stands = |name: &str| pending.and_then(|pending| pending.get(name)).or_else(|| facts.active.get(name));
+        let stands =
+            |name: &str| pending.and_then(|pending| pending.get(name)).or_else(|| facts.active.get(name));
         let missing: Vec<String> = attributes(sent)
-            .filter(|(name, value)| !stands(name).is_some_and(|stands| same_value(&shown(stands), &shown(value))))
+            .filter(|(name, value)| {
+                !stands(name).is_some_and(|stands| same_value(&shown(stands), &shown(value)))
+            })
             .map(|(name, value)| {
                 let stands = stands(name).map_or_else(|| "nothing".into(), shown);
                 cut(&format!("{name} = {stands} (sent {})", shown(value)), 120)
@@ -160,4 +169,3 @@ fn read_back(
         client.wait(PAUSE.min(left))?;
     }
 }
-

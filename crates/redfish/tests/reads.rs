@@ -103,7 +103,8 @@ fn bad_credentials_are_tried_once() {
         let service = Service::start();
         service.state().has_sessions = has_sessions;
         let credentials = Credentials { user: USER.into(), password: Secret::new("Wrong-one".into()) };
-        let error = read_with(Options { credentials: Some(credentials), ..options(&service.url()) }).unwrap_err();
+        let error =
+            read_with(Options { credentials: Some(credentials), ..options(&service.url()) }).unwrap_err();
         all_of(&error.to_string(), &["refuses user operator", "tried once"]);
         let is_try = |seen: &&service::Seen| seen.method == "POST" || seen.header("authorization").is_some();
         assert_eq!(service.state().seen.iter().filter(is_try).count(), 1, "{:?}", service.requests());
@@ -171,19 +172,26 @@ fn several_systems_are_not_guessed_among() {
 fn what_is_not_there_is_said() {
     let gone = |method: &'static str, path: &'static str| {
         let service = Service::start();
-        service.fault(move |seen, _| seen.is(method, path).then(|| error(404, "ResourceMissingAtURI", "Not here.")));
+        service.fault(move |seen, _| {
+            seen.is(method, path).then(|| error(404, "ResourceMissingAtURI", "Not here."))
+        });
         service
     };
     let service = gone("GET", BIOS);
     all_of(&said(&service), &["system 1", "HPE ProLiant DL385 Gen10 Plus", "no Bios resource", "Not here."]);
     let service = Service::start();
-    service.fault(|seen, _| seen.is("GET", "/redfish/v1/Systems/1").then(|| Reply::json(200, &json!({"Id": "1"}))));
+    service.fault(|seen, _| {
+        seen.is("GET", "/redfish/v1/Systems/1").then(|| Reply::json(200, &json!({"Id": "1"})))
+    });
     all_of(&said(&service), &["no Bios resource"]);
     let service = gone("GET", "/redfish/v1/");
     all_of(&said(&service), &["has no /redfish/v1/"]);
     // Without registry or pending settings the audit goes on, and says what it lacks.
     let warned = |service: &Service| read(service).unwrap().facts().unwrap().warnings.join(" ");
-    all_of(&warned(&gone("GET", "/redfish/v1/RegistryStore/en/bios/")), &["registry could not be read", "Not here."]);
+    all_of(
+        &warned(&gone("GET", "/redfish/v1/RegistryStore/en/bios/")),
+        &["registry could not be read", "Not here."],
+    );
     all_of(&warned(&gone("GET", SETTINGS)), &["pending settings could not be read"]);
 }
 
@@ -191,7 +199,9 @@ fn what_is_not_there_is_said() {
 fn links_and_redirects_stay_on_the_host() {
     let redirect = |to: &'static str| {
         let service = Service::start();
-        service.fault(move |seen, _| seen.is("GET", BIOS).then(|| Reply::json(308, &json!({})).with("Location", to)));
+        service.fault(move |seen, _| {
+            seen.is("GET", BIOS).then(|| Reply::json(308, &json!({})).with("Location", to))
+        });
         service
     };
     let elsewhere = "http://127.0.0.2:1/redfish/v1/systems/1/bios/";
@@ -201,12 +211,14 @@ fn links_and_redirects_stay_on_the_host() {
     assert!(round.count(&format!("GET {BIOS}")) <= 5);
     let service = Service::start();
     service.fault(|seen, _| {
-        seen.is("GET", BIOS).then(|| Reply::json(301, &json!({})).with("Location", "/redfish/v1/Systems/1/Bios/"))
+        seen.is("GET", BIOS)
+            .then(|| Reply::json(301, &json!({})).with("Location", "/redfish/v1/Systems/1/Bios/"))
     });
     read(&service).unwrap();
     let service = Service::start();
     service.fault(|seen, _| {
-        let place = json!({ "Location": [{ "Language": "en", "Uri": "https://registries.example.org/bios.json" }] });
+        let place =
+            json!({ "Location": [{ "Language": "en", "Uri": "https://registries.example.org/bios.json" }] });
         seen.path.contains("/Registries/Bios").then(|| Reply::json(200, &place))
     });
     let warnings = read(&service).unwrap().facts().unwrap().warnings.join(" ");
@@ -239,7 +251,9 @@ fn answers_that_are_none_are_told_apart() {
 
 #[test]
 fn bounds_hold_against_a_service_without_end() {
-    let limited = |service: &Service, limits: Limits| read_with(Options { limits, ..options(&service.url()) }).unwrap_err().to_string();
+    let limited = |service: &Service, limits: Limits| {
+        read_with(Options { limits, ..options(&service.url()) }).unwrap_err().to_string()
+    };
     let at_bios = |reply: fn() -> Reply| {
         let service = Service::start();
         service.fault(move |seen, _| seen.is("GET", BIOS).then(reply));
@@ -292,10 +306,16 @@ fn certificates_are_verified_unless_told_otherwise() {
     assert_eq!(with(&service, Trust::Anybody).unwrap().answers.len(), 4);
     let other = Service::start_tls("bmc.example.org");
     std::fs::write(&ca, &other.certificate).unwrap();
-    all_of(&with(&other, Trust::CaFile(ca.clone())).unwrap_err().to_string(), &["another name", "--insecure"]);
+    all_of(
+        &with(&other, Trust::CaFile(ca.clone())).unwrap_err().to_string(),
+        &["another name", "--insecure"],
+    );
     all_of(&with(&service, Trust::CaFile(ca.clone())).unwrap_err().to_string(), &["does not trust"]);
     std::fs::write(&ca, "no certificate").unwrap();
-    all_of(&with(&service, Trust::CaFile(ca)).unwrap_err().to_string(), &["--ca", "no certificate in PEM form"]);
+    all_of(
+        &with(&service, Trust::CaFile(ca)).unwrap_err().to_string(),
+        &["--ca", "no certificate in PEM form"],
+    );
     let plain = Service::start();
     let url = plain.url().replace("http://", "https://");
     all_of(&read_with(options(&url)).unwrap_err().to_string(), &["TLS with"]);

@@ -129,7 +129,9 @@ fn saved_restore(facts: &BiosFacts, file: &str, bytes: &[u8]) -> Result<Vec<Requ
     }
     let version = place.required("schema_version", "a version that this lowlat reads")?;
     if version.value != BiosExport::SCHEMA_VERSION {
-        return Err(version.wrong(&format!("version {}, which this lowlat reads", BiosExport::SCHEMA_VERSION)));
+        return Err(
+            version.wrong(&format!("version {}, which this lowlat reads", BiosExport::SCHEMA_VERSION))
+        );
     }
     is_of_this_server(facts, &place)?;
     let wanted = "an array of requests";

@@ -64,7 +64,9 @@ pub enum BiosError {
         files: String,
     },
     /// A restore for another server, or for another BIOS of it.
-    #[error("{file} is the way back of another server or BIOS: {why}; name the file that was written for this one")]
+    #[error(
+        "{file} is the way back of another server or BIOS: {why}; name the file that was written for this one"
+    )]
     OtherServer {
         /// The file.
         file: String,

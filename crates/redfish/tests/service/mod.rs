@@ -143,7 +143,10 @@ fn answer(state: &Mutex<State>, seen: Seen) -> Reply {
 
 pub fn error(status: u16, id: &str, message: &str) -> Reply {
     let info = json!([{ "MessageId": format!("Base.1.8.{id}"), "Message": message }]);
-    Reply::json(status, &json!({ "error": { "code": "iLO.0.10.ExtendedInfo", "message": "See @Message.ExtendedInfo", "@Message.ExtendedInfo": info } }))
+    Reply::json(
+        status,
+        &json!({ "error": { "code": "iLO.0.10.ExtendedInfo", "message": "See @Message.ExtendedInfo", "@Message.ExtendedInfo": info } }),
+    )
 }
 
 /// The controller as it should be.
@@ -161,11 +164,18 @@ pub fn route(state: &mut State, seen: &Seen) -> Reply {
         }
         return Reply::json(200, &root);
     }
-    if path == SESSIONS.trim_end_matches('/').to_ascii_lowercase() && seen.method == "POST" && state.has_sessions {
+    if path == SESSIONS.trim_end_matches('/').to_ascii_lowercase()
+        && seen.method == "POST"
+        && state.has_sessions
+    {
         return log_in(state, seen);
     }
     if !is_known(state, seen) {
-        return error(401, "NoValidSession", "There is no valid session established with the implementation.");
+        return error(
+            401,
+            "NoValidSession",
+            "There is no valid session established with the implementation.",
+        );
     }
     match (seen.method.as_str(), path.as_str()) {
         ("DELETE", path) if path.starts_with("/redfish/v1/sessionservice/sessions/") => {
@@ -174,7 +184,8 @@ pub fn route(state: &mut State, seen: &Seen) -> Reply {
             Reply::json(200, &json!({}))
         }
         ("GET", "/redfish/v1/systems") => {
-            let members: Vec<Value> = state.systems.iter().map(|id| link(&format!("/redfish/v1/Systems/{id}/"))).collect();
+            let members: Vec<Value> =
+                state.systems.iter().map(|id| link(&format!("/redfish/v1/Systems/{id}/"))).collect();
             Reply::json(200, &json!({ "Members": members }))
         }
         ("GET", "/redfish/v1/systems/1") => {
@@ -197,7 +208,8 @@ pub fn route(state: &mut State, seen: &Seen) -> Reply {
         ("PATCH", "/redfish/v1/systems/1/bios/settings") => patch(state, seen),
         ("GET", "/redfish/v1/registries") => {
             let names = ["Base.1.4.0", "BiosAttributeRegistryA42.v1_1_24"];
-            let members: Vec<Value> = names.iter().map(|name| link(&format!("/redfish/v1/Registries/{name}/"))).collect();
+            let members: Vec<Value> =
+                names.iter().map(|name| link(&format!("/redfish/v1/Registries/{name}/"))).collect();
             Reply::json(200, &json!({ "Members": members }))
         }
         ("GET", "/redfish/v1/registries/biosattributeregistrya42.v1_1_24") => {
@@ -205,7 +217,9 @@ pub fn route(state: &mut State, seen: &Seen) -> Reply {
             Reply::json(200, &json!({ "Location": [place("ja"), place("en")] }))
         }
         // iLO packs its registries whether asked or not.
-        ("GET", "/redfish/v1/registrystore/en/bios") => Reply::json(200, &fixture("hpe-ilo5-registry.json")).packed(),
+        ("GET", "/redfish/v1/registrystore/en/bios") => {
+            Reply::json(200, &fixture("hpe-ilo5-registry.json")).packed()
+        }
         _ => error(404, "ResourceMissingAtURI", "The resource at the URI was not found."),
     }
 }
@@ -243,10 +257,17 @@ fn patch(state: &mut State, seen: &Seen) -> Reply {
     };
     for (name, value) in attributes {
         if !state.active.contains_key(name) {
-            return error(400, "PropertyUnknown", &format!("The property {name} is not in the list of valid properties."));
+            return error(
+                400,
+                "PropertyUnknown",
+                &format!("The property {name} is not in the list of valid properties."),
+            );
         }
         state.pending.insert(name.clone(), value.clone());
     }
     state.etag += 1;
-    Reply::json(200, &json!({ "error": { "@Message.ExtendedInfo": [{ "MessageId": "iLO.2.14.SystemResetRequired" }] } }))
+    Reply::json(
+        200,
+        &json!({ "error": { "@Message.ExtendedInfo": [{ "MessageId": "iLO.2.14.SystemResetRequired" }] } }),
+    )
 }

@@ -107,7 +107,17 @@ pub fn serve(
 
 fn talk(stream: impl Read + Write, ended: &AtomicBool, handler: &impl Fn(Seen) -> Reply) -> io::Result<()> {
     let mut stream = BufReader::new(stream);
-    while let Some(seen) = read(&mut stream, ended)? {
+    loop {
+        let seen = match read(&mut stream, ended) {
+            Ok(Some(seen)) => seen,
+            Ok(None) => break,
+            // No HTTP, such as TLS where none is spoken.
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                stream.get_mut().write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")?;
+                break;
+            }
+            Err(error) => return Err(error),
+        };
         if !reply(stream.get_mut(), handler(seen), ended)? {
             break;
         }
@@ -134,14 +144,17 @@ fn is_wait(error: &io::Error) -> bool {
 fn read(stream: &mut impl BufRead, ended: &AtomicBool) -> io::Result<Option<Seen>> {
     let first = line(stream, ended)?;
     let mut words = first.split(' ');
-    let (Some(method), Some(path)) = (words.next().filter(|word| !word.is_empty()), words.next()) else { return Ok(None) };
+    let (Some(method), Some(path)) = (words.next().filter(|word| !word.is_empty()), words.next()) else {
+        return Ok(None);
+    };
     let mut headers = Vec::new();
     loop {
         let line = line(stream, ended)?;
         let Some((name, value)) = line.split_once(':') else { break };
         headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
     }
-    let length = headers.iter().find(|(name, _)| name == "content-length").and_then(|(_, value)| value.parse().ok());
+    let length =
+        headers.iter().find(|(name, _)| name == "content-length").and_then(|(_, value)| value.parse().ok());
     let mut body = vec![0; length.unwrap_or(0)];
     stream.read_exact(&mut body)?;
     Ok(Some(Seen { method: method.to_owned(), path: path.to_owned(), headers, body }))
@@ -149,7 +162,9 @@ fn read(stream: &mut impl BufRead, ended: &AtomicBool) -> io::Result<Option<Seen
 
 /// Sends it; whether the connection goes on.
 fn reply(stream: &mut impl Write, reply: Reply, ended: &AtomicBool) -> io::Result<bool> {
-    let head = |length: usize| format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n");
+    let head = |length: usize| {
+        format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n")
+    };
     let pause = || std::thread::sleep(Duration::from_millis(50));
     match reply {
         Reply::Whole { status, headers, body } => {

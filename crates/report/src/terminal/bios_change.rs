@@ -22,7 +22,11 @@ pub fn bios_change_text(change: &BiosChange, width: usize) -> String {
             let value = |value: &str| cut(&clean(value), VALUE_CHARS_MAX);
             let rows = change.changes.iter().map(|row| {
                 let before = row.before.as_ref().map_or_else(|| "nothing".into(), shown);
-                vec![cut(&clean(&row.attribute), VALUE_CHARS_MAX), value(&before), format!("-> {}", value(&shown(&row.after)))]
+                vec![
+                    cut(&clean(&row.attribute), VALUE_CHARS_MAX),
+                    value(&before),
+                    format!("-> {}", value(&shown(&row.after))),
+                ]
             });
             out.push('\n');
             for line in column_lines(&rows.collect::<Vec<_>>(), &[], 2) {
@@ -51,7 +55,8 @@ fn add_waiting(out: &mut String, change: &BiosChange, width: usize) {
     let title = format!("{} wait for the restart already", plural(change.waiting.len(), "other setting"));
     out.push_str(&format!("\n{}\n", paint(YELLOW, &title)));
     for row in &change.waiting {
-        let text = format!("{} = {}, after the restart {}", row.attribute, shown(&row.active), shown(&row.pending));
+        let text =
+            format!("{} = {}, after the restart {}", row.attribute, shown(&row.active), shown(&row.pending));
         add_wrapped(out, &clean(&text), 2, width);
     }
 }

@@ -14,8 +14,7 @@ fn restart(facts: &mut BiosFacts, change: &BiosChange) {
 #[test]
 fn applied_and_restored_one_request_per_restart() {
     for accept in [false, true] {
-        let risks: Vec<String> =
-            table::rows().filter(|_| accept).map(|row| row.id.to_owned()).collect();
+        let risks: Vec<String> = table::rows().filter(|_| accept).map(|row| row.id.to_owned()).collect();
         let mut facts = facts(&PLAIN);
         facts.pending = Some(facts.active.clone());
         let before = facts.active.clone();
@@ -56,7 +55,10 @@ fn what_waits_already_is_told() {
     let change = BiosChange::of(&facts, &BiosExport::of(&facts, Profile::Guide57037, &[]));
     let names: Vec<&str> = change.waiting.iter().map(|waiting| waiting.attribute.as_str()).collect();
     assert_eq!(names, ["AcpiSlit", "DeterminismControl", "MinProcIdlePower", "ProcSMT"]);
-    assert_eq!((&change.waiting[3].active, &change.waiting[3].pending), (&"Enabled".into(), &"Disabled".into()));
+    assert_eq!(
+        (&change.waiting[3].active, &change.waiting[3].pending),
+        (&"Enabled".into(), &"Disabled".into())
+    );
 }
 
 #[test]
@@ -66,8 +68,9 @@ fn a_way_back_of_another_kind_or_server_is_refused() {
     let refused = |edit: &dyn Fn(&mut Value), part: &str| {
         let mut export = export.clone();
         edit(&mut export);
-        let said =
-            BiosChange::restoring(&facts, "before.json", export.to_string().as_bytes()).unwrap_err().to_string();
+        let said = BiosChange::restoring(&facts, "before.json", export.to_string().as_bytes())
+            .unwrap_err()
+            .to_string();
         assert!(said.contains("before.json") && said.contains(part), "{said}");
     };
     refused(&|export| export["document"] = json!("lowlat-plan"), "lowlat bios export");
@@ -75,8 +78,14 @@ fn a_way_back_of_another_kind_or_server_is_refused() {
     refused(&|export| export["restore"] = json!({}), "array of requests");
     refused(&|export| export["restore"] = json!(vec![0; 99]), "at most 16");
     refused(&|export| export["restore"][0] = json!(7), "body");
-    refused(&|export| export["restore"][0]["body"]["Attributes"] = json!({"ProcSMT": []}), "an attribute's value");
-    refused(&|export| export["restore"][0]["body"]["Attributes"] = json!({"Alien": 1}), "no attribute \"Alien\"");
+    refused(
+        &|export| export["restore"][0]["body"]["Attributes"] = json!({"ProcSMT": []}),
+        "an attribute's value",
+    );
+    refused(
+        &|export| export["restore"][0]["body"]["Attributes"] = json!({"Alien": 1}),
+        "no attribute \"Alien\"",
+    );
     refused(&|export| export["snapshot"]["SerialNumber"] = json!("CZ1"), "SerialNumber differs");
     refused(&|export| *export = json!([]), "document");
     let said = BiosChange::restoring(&facts, "x", b"{").unwrap_err().to_string();
