@@ -62,7 +62,7 @@ impl Client {
     /// Reads the service root and logs in.
     pub fn open(options: Options) -> Result<Self, RedfishError> {
         let config = Agent::config_builder()
-            .tls_config(options.trust.tls()?)
+            .tls_config(options.trust.tls(options.origin.is_plain())?)
             // No proxy of the environment sees a controller's password.
             .proxy(None)
             .max_redirects(0)

@@ -146,6 +146,15 @@ pub enum RedfishError {
         /// What to do.
         next: &'static str,
     },
+    /// Nobody to trust.
+    #[error(
+        "this machine trusts no CA{cause}, so no certificate can be verified: install its CA certificates (package \
+         ca-certificates), or name one with --ca FILE"
+    )]
+    NoRoots {
+        /// What was wrong with the store.
+        cause: String,
+    },
     /// What came was no HTTP.
     #[error(
         "{service} does not speak HTTP as expected on {method} {path}: {cause}; is this a Redfish service?"

@@ -102,10 +102,6 @@ impl Asked<'_> {
                 "what answers there is not TLS".to_owned(),
                 "check the port, or whether the service is http:// only",
             ),
-            Tls::General(text) if text.contains("No CA certificates") => (
-                "this machine trusts no CA".to_owned(),
-                "install its CA certificates (package ca-certificates), or name one with --ca FILE",
-            ),
             other => (other.to_string(), "check the controller's TLS settings (1.2 or 1.3 is needed)"),
         };
         RedfishError::Tls { service: self.origin.shown(), cause, next }

@@ -2,7 +2,7 @@
 
 use crate::RedfishError;
 use std::{fs::File, io::Read, path::PathBuf, sync::Arc};
-use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
 const CA_BYTES_MAX: u64 = 1 << 20;
 
@@ -19,16 +19,28 @@ pub enum Trust {
 }
 
 impl Trust {
-    pub(crate) fn tls(&self) -> Result<TlsConfig, RedfishError> {
+    /// What is verified; for an address without TLS, nothing is looked for.
+    pub(crate) fn tls(&self, is_plain: bool) -> Result<TlsConfig, RedfishError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = TlsConfig::builder().unversioned_rustls_crypto_provider(provider);
         Ok(match self {
-            Self::System => builder.root_certs(RootCerts::PlatformVerifier),
+            _ if is_plain => builder,
+            Self::System => builder.root_certs(system_certificates()?),
             Self::CaFile(path) => builder.root_certs(certificates(path)?),
             Self::Anybody => builder.disable_verification(true),
         }
         .build())
     }
+}
+
+/// Where the distribution keeps them, or where SSL_CERT_FILE and SSL_CERT_DIR say, as OpenSSL has it.
+fn system_certificates() -> Result<RootCerts, RedfishError> {
+    let found = rustls_native_certs::load_native_certs();
+    if found.certs.is_empty() {
+        let cause = found.errors.first().map(|error| format!(" ({error})")).unwrap_or_default();
+        return Err(RedfishError::NoRoots { cause });
+    }
+    Ok(found.certs.iter().map(|certificate| Certificate::from_der(certificate).to_owned()).into())
 }
 
 fn certificates(path: &std::path::Path) -> Result<RootCerts, RedfishError> {

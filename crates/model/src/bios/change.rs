@@ -2,13 +2,14 @@
 
 use super::{
     BYTES_MAX, BiosError, BiosExport, BiosFacts, Request,
-    export::{LeftOut, RESTART},
+    export::{LeftOut, RESTART, id_of},
     facts::Server,
     meaning::{same_value, shown},
     shape::Place,
 };
 use serde::Serialize;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// Most requests of a saved export.
 const STEPS_MAX: usize = 16;
@@ -73,8 +74,17 @@ impl BiosChange {
         let is_open = |step: &Request| {
             changes(facts, step).iter().any(|change| !locked.contains_key(&change.attribute))
         };
+        let left_out = if steps.iter().any(is_open) {
+            Vec::new()
+        } else {
+            steps
+                .iter()
+                .flat_map(|step| changes(facts, step))
+                .map(|change| held(facts, change, &locked))
+                .collect()
+        };
         let open: Vec<Request> = steps.into_iter().filter(is_open).collect();
-        Ok(Self { warnings: facts.warnings.clone(), ..Self::next(facts, &open) })
+        Ok(Self { left_out, warnings: facts.warnings.clone(), ..Self::next(facts, &open) })
     }
 
     fn next(facts: &BiosFacts, steps: &[Request]) -> Self {
@@ -88,6 +98,17 @@ impl BiosChange {
             left_out: Vec::new(),
             warnings: Vec::new(),
         }
+    }
+}
+
+/// A setting of the way back that another one holds.
+fn held(facts: &BiosFacts, change: AttributeChange, locked: &BTreeMap<String, String>) -> LeftOut {
+    let before = change.before.as_ref().map_or_else(|| "nothing".into(), shown);
+    let holder = locked.get(&change.attribute).map_or("another setting", String::as_str);
+    LeftOut {
+        id: id_of(facts, &change.attribute).unwrap_or_default().into(),
+        why: format!("it was {}, is {before}, and {holder} holds it", shown(&change.after)),
+        attribute: change.attribute,
     }
 }
 

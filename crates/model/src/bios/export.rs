@@ -115,7 +115,8 @@ impl BiosExport {
         let secrets = facts.active.keys().filter(|name| is_secret(name)).count();
         if secrets > 0 {
             warnings.push(format!(
-                "{secrets} attributes that hold passwords or secrets are not in this document."
+                "Left out of the snapshot: {secrets} {} by name a password or secret.",
+                if secrets == 1 { "attribute that is" } else { "attributes that are" },
             ));
         }
         Self {
@@ -227,7 +228,7 @@ fn release(facts: &BiosFacts, settings: &Attributes, change: &mut Attributes, le
     }
 }
 
-fn id_of(facts: &BiosFacts, attribute: &str) -> Option<&'static str> {
+pub(super) fn id_of(facts: &BiosFacts, attribute: &str) -> Option<&'static str> {
     let carries = |setting: &Setting, row| {
         judge::carrier(facts, row, setting).is_some_and(|carrier| carrier.attribute == attribute)
     };

@@ -4,6 +4,7 @@
 
 mod wire;
 
+use lowlat_model::bios::BiosReader;
 use serde_json::{Map, Value, json};
 use std::{
     net::{SocketAddr, TcpListener},
@@ -117,10 +118,19 @@ impl Service {
         self.requests().iter().filter(|seen| *seen == request).count()
     }
 
-    /// The restart of the server: what waits comes into force.
+    /// The restart of the server: what waits comes into force, and what the registry says follows it.
     pub fn restart_host(&self) {
         let mut state = self.state();
-        state.active = state.pending.clone();
+        let mut bios = fixture("hpe-ilo5-bios.json");
+        bios["Attributes"] = state.pending.clone().into();
+        let mut reader = BiosReader::default();
+        reader.add("bios", bios.to_string().as_bytes()).unwrap();
+        reader.add("registry", fixture("hpe-ilo5-registry.json").to_string().as_bytes()).unwrap();
+        let mut facts = reader.finish().unwrap();
+        let forced = facts.effects(&facts.active).forced;
+        facts.active.extend(forced.into_iter().map(|(name, (value, _))| (name, value)));
+        state.active = facts.active.into_iter().collect();
+        state.pending = state.active.clone();
     }
 }
 
@@ -270,4 +280,9 @@ fn patch(state: &mut State, seen: &Seen) -> Reply {
         200,
         &json!({ "error": { "@Message.ExtendedInfo": [{ "MessageId": "iLO.2.14.SystemResetRequired" }] } }),
     )
+}
+
+/// A port at which nobody listens, for a program that must be told one.
+pub fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }

@@ -38,7 +38,12 @@ pub fn bios_change_text(change: &BiosChange, width: usize) -> String {
     if !change.left_out.is_empty() {
         out.push_str(&format!("\n{}\n", paint(BOLD, "Not as wanted, and left out")));
         for row in &change.left_out {
-            add_wrapped(&mut out, &clean(&format!("{} ({})", row.id, row.attribute)), 2, width);
+            let name = if row.id.is_empty() {
+                row.attribute.clone()
+            } else {
+                format!("{} ({})", row.id, row.attribute)
+            };
+            add_wrapped(&mut out, &clean(&name), 2, width);
             add_wrapped(&mut out, &clean(&row.why), 6, width);
         }
     }

@@ -60,6 +60,24 @@ impl Connection {
         self.redfish.is_some()
     }
 
+    /// Refuses options that would go unused: clap does not ask for --redfish beside --file.
+    pub fn refuse_unused(&self) -> anyhow::Result<()> {
+        let given = [
+            ("--system", self.system.is_some()),
+            ("--user", self.user.is_some()),
+            ("--credentials-file", self.credentials_file.is_some()),
+            ("--ca", self.ca.is_some()),
+            ("--insecure", self.insecure),
+            ("--save", self.save.is_some()),
+        ];
+        match given.iter().find(|(_, is_given)| *is_given) {
+            Some((option, _)) => {
+                bail!("{option} is for a service: name it with --redfish in place of --file")
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Logs in. Everything that can be wrong on this machine is found out before.
     pub fn open(&self) -> anyhow::Result<Service<'_>> {
         let Some(given) = &self.redfish else { bail!("name the service with --redfish") };

@@ -37,6 +37,7 @@ impl Source {
             service.close();
             return Ok(saved.facts()?);
         }
+        self.connection.refuse_unused()?;
         let mut reader = BiosReader::default();
         for path in self.file.iter().chain(&self.registry) {
             reader
