@@ -90,8 +90,12 @@ impl Origin {
 
 /// The beginning of a text that somebody else wrote, without characters that steer a terminal.
 pub(crate) fn cut(text: &str, chars_max: usize) -> String {
-    let mut kept: String =
-        text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(chars_max).collect();
+    // Among them those that turn the direction of what follows, and the separators of lines.
+    let steers = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+    };
+    let mut kept: String = text.chars().map(|c| if steers(c) { ' ' } else { c }).take(chars_max).collect();
     if text.chars().nth(chars_max).is_some() {
         kept.push_str("...");
     }

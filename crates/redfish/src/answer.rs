@@ -104,7 +104,7 @@ mod tests {
             "code": "iLO.0.10.ExtendedInfo",
             "message": "See @Message.ExtendedInfo for more information.",
             "@Message.ExtendedInfo": [
-                {"MessageId": "Base.1.4.PropertyNotWritable", "Message": "The property X is read\u{1b}[2J only."},
+                {"MessageId": "Base.1.4.PropertyNotWritable", "Message": "The property X is read\u{1b}[2J on\u{202e}ly."},
                 {"MessageID": "iLO.2.14.SystemResetRequired"},
                 {"MessageId": "Bios.1.0.Bad", "MessageArgs": ["ProcSMT", 3]},
                 7
@@ -113,7 +113,11 @@ mod tests {
         let said = messages(&body);
         assert_eq!(
             said,
-            ["The property X is read [2J only. (PropertyNotWritable)", "SystemResetRequired", "Bad: ProcSMT"]
+            [
+                "The property X is read [2J on ly. (PropertyNotWritable)",
+                "SystemResetRequired",
+                "Bad: ProcSMT"
+            ]
         );
         let plain = json!({"error": {"code": "x", "message": "no power", "@Message.ExtendedInfo": [{"MessageId": "Base.1.0.GeneralError"}]}});
         assert_eq!(messages(&plain), ["no power", "GeneralError"]);

@@ -254,7 +254,7 @@ impl Client {
     /// A status that is no success, as an error.
     pub(crate) fn refusal(&self, method: &str, answer: &Answer) -> RedfishError {
         let (service, said) = (self.options.origin.shown(), self.said(&answer.messages()));
-        let (method, path) = (method.to_owned(), answer.path.clone());
+        let (request, path) = (format!("{method} {}", answer.path), answer.path.clone());
         match answer.status {
             401 if self.options.credentials.is_none() => RedfishError::NeedsCredentials { service },
             403 => RedfishError::Forbidden {
@@ -265,8 +265,7 @@ impl Client {
                 } else {
                     "change BIOS settings (ConfigureComponents)"
                 },
-                method,
-                path,
+                request,
                 said,
             },
             404 => RedfishError::NotFound { service, path, said },
@@ -280,7 +279,7 @@ impl Client {
                 };
                 RedfishError::Busy { service, said, next }
             }
-            status => RedfishError::Status { service, method, path, status, said },
+            status => RedfishError::Status { service, request, status, said },
         }
     }
 

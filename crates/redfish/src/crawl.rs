@@ -213,8 +213,10 @@ fn registry(client: &mut Client, name: &str) -> Result<Option<Answer>, RedfishEr
     let same = paths.iter().find(|path| lower(id(path)) == name);
     let longer =
         || paths.iter().find(|path| name.starts_with(&lower(id(path))) || lower(id(path)).starts_with(&name));
-    let only =
-        || paths.iter().filter(is_bios).next_back().filter(|_| paths.iter().filter(is_bios).count() == 1);
+    let only = || {
+        let mut of_a_bios = paths.iter().filter(is_bios);
+        of_a_bios.next().filter(|_| of_a_bios.next().is_none())
+    };
     let Some(file) = same.or_else(longer).or_else(only) else { return Ok(None) };
     let answer = client.get(file)?;
     let body = answer.json()?;

@@ -11,7 +11,7 @@ use std::{
 use zeroize::Zeroizing;
 
 /// Most bytes of a file with credentials.
-const BYTES_MAX: u64 = 4096;
+const BYTES_MAX: usize = 4096;
 
 /// A text that is never shown; wiped when dropped.
 #[derive(Clone)]
@@ -105,9 +105,9 @@ fn read_private(option: &'static str, path: &Path) -> Result<Zeroizing<String>, 
         return Err(wrong(option, path, "everybody on this machine may read or change it; chmod 600 it"));
     }
     // Sized beforehand: a string that grows leaves copies behind.
-    let mut bytes = Zeroizing::new(Vec::with_capacity(BYTES_MAX as usize + 1));
-    file.take(BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
-    if bytes.len() as u64 > BYTES_MAX {
+    let mut bytes = Zeroizing::new(Vec::with_capacity(BYTES_MAX + 1));
+    file.take(BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() > BYTES_MAX {
         return Err(wrong(option, path, &format!("more than {BYTES_MAX} bytes")));
     }
     match std::str::from_utf8(&bytes) {

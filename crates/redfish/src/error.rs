@@ -71,16 +71,14 @@ pub enum RedfishError {
         user: String,
     },
     /// The user lacks a privilege.
-    #[error("{service} does not let {user} {method} {path}{said}; the user needs the privilege to {needs}")]
+    #[error("{service} does not let {user} {request}{said}; the user needs the privilege to {needs}")]
     Forbidden {
         /// The host.
         service: String,
         /// The name.
         user: String,
-        /// The request.
-        method: String,
-        /// Its path.
-        path: String,
+        /// Method and path.
+        request: String,
         /// The service's words.
         said: String,
         /// What for.
@@ -103,14 +101,12 @@ pub enum RedfishError {
         cause: String,
     },
     /// No answer in time.
-    #[error("{service} did not answer {method} {path} in {seconds} s; --timeout SECONDS waits longer")]
+    #[error("{service} did not answer {request} in {seconds} s; --timeout SECONDS waits longer")]
     TimedOut {
         /// The host.
         service: String,
-        /// The request.
-        method: String,
-        /// Its path.
-        path: String,
+        /// Method and path.
+        request: String,
         /// How long was waited.
         seconds: u64,
     },
@@ -125,14 +121,12 @@ pub enum RedfishError {
         seconds: u64,
     },
     /// The connection ended too early.
-    #[error("{service} cut the connection in the middle of {method} {path} ({cause}); try again")]
+    #[error("{service} cut the connection in the middle of {request} ({cause}); try again")]
     Cut {
         /// The host.
         service: String,
-        /// The request.
-        method: String,
-        /// Its path.
-        path: String,
+        /// Method and path.
+        request: String,
         /// What the system said.
         cause: String,
     },
@@ -156,16 +150,12 @@ pub enum RedfishError {
         cause: String,
     },
     /// What came was no HTTP.
-    #[error(
-        "{service} does not speak HTTP as expected on {method} {path}: {cause}; is this a Redfish service?"
-    )]
+    #[error("{service} does not speak HTTP as expected on {request}: {cause}; is this a Redfish service?")]
     NotHttp {
         /// The host.
         service: String,
-        /// The request.
-        method: String,
-        /// Its path.
-        path: String,
+        /// Method and path.
+        request: String,
         /// What was wrong.
         cause: String,
     },
@@ -242,14 +232,12 @@ pub enum RedfishError {
         said: String,
     },
     /// Another refusal.
-    #[error("{service} answered {method} {path} with status {status}{said}")]
+    #[error("{service} answered {request} with status {status}{said}")]
     Status {
         /// The host.
         service: String,
-        /// The request.
-        method: String,
-        /// Its path.
-        path: String,
+        /// Method and path.
+        request: String,
         /// The status.
         status: u16,
         /// The service's words.

@@ -25,21 +25,19 @@ impl Asked<'_> {
             ureq::Error::ConnectionFailed => {
                 RedfishError::NoConnection { service, cause: "no address answers".into() }
             }
-            other => RedfishError::NotHttp {
-                service,
-                method: self.method.into(),
-                path: self.path.into(),
-                cause: other.to_string(),
-            },
+            other => RedfishError::NotHttp { service, request: self.request(), cause: other.to_string() },
         }
+    }
+
+    fn request(&self) -> String {
+        format!("{} {}", self.method, self.path)
     }
 
     pub fn timed_out(&self) -> RedfishError {
         RedfishError::TimedOut {
             service: self.origin.shown(),
-            method: self.method.into(),
-            path: self.path.into(),
-            seconds: self.waited.as_secs_f64().ceil() as u64,
+            request: self.request(),
+            seconds: self.waited.as_secs() + u64::from(self.waited.subsec_nanos() > 0),
         }
     }
 
@@ -53,7 +51,7 @@ impl Asked<'_> {
         match error.kind() {
             Kind::TimedOut | Kind::WouldBlock => self.timed_out(),
             Kind::UnexpectedEof | Kind::ConnectionReset | Kind::ConnectionAborted | Kind::BrokenPipe => {
-                RedfishError::Cut { service, method: self.method.into(), path: self.path.into(), cause }
+                RedfishError::Cut { service, request: self.request(), cause }
             }
             Kind::ConnectionRefused
             | Kind::HostUnreachable
@@ -62,7 +60,7 @@ impl Asked<'_> {
             | Kind::PermissionDenied => RedfishError::NoConnection { service, cause },
             // What getaddrinfo says has no kind of its own.
             _ if cause.contains("lookup address") => RedfishError::NoSuchHost { host: service },
-            _ => RedfishError::NotHttp { service, method: self.method.into(), path: self.path.into(), cause },
+            _ => RedfishError::NotHttp { service, request: self.request(), cause },
         }
     }
 

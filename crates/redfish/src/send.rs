@@ -1,7 +1,7 @@
 //! One change: sent, waited for, and read back. A service's "yes" is not believed until its settings show it.
 
 use crate::{
-    Client, RedfishError, Saved,
+    Client, RedfishError, Resource, Saved,
     address::cut,
     answer::{Answer, messages},
     client::Call,
@@ -43,13 +43,19 @@ pub fn send(
     let link = request.uri.as_deref().ok_or(RedfishError::NoSettings)?;
     let path = client.options.origin.path_of(link, "the Bios resource")?;
     client.check_stop()?;
-    let call = Call {
+    let mut call = Call {
         method: Method::PATCH,
         path: &path,
         body: Some(&request.body),
         if_match: saved.settings_etag.as_deref(),
     };
-    let answer = client.request(&call).map_err(perhaps_sent)?;
+    let mut answer = client.request(&call).map_err(perhaps_sent)?;
+    // Some services refuse the states that they number themselves: those that still hold what was read are not asked
+    // to compare.
+    if answer.status == 412 && call.if_match.is_some() && is_as_read(client, saved, &path)? {
+        call.if_match = None;
+        answer = client.request(&call).map_err(perhaps_sent)?;
+    }
     match answer.status {
         200..300 => {}
         412 => return Err(RedfishError::ChangedMeanwhile),
@@ -62,6 +68,14 @@ pub fn send(
         Ok(Sent { path: path.clone(), status: answer.status, attributes: sent, messages: said, waiting_task })
     };
     follow(client).map_err(after_sending)
+}
+
+/// Whether the settings resource still holds what was read.
+fn is_as_read(client: &mut Client, saved: &Saved, path: &str) -> Result<bool, RedfishError> {
+    let now = client.get(path)?.json()?;
+    let read = saved.answers.iter().find(|(resource, ..)| *resource == Resource::Settings);
+    let read: Option<Value> = read.and_then(|(_, _, bytes)| serde_json::from_slice(bytes).ok());
+    Ok(read.is_some_and(|read| read.get("Attributes") == now.get("Attributes")))
 }
 
 /// Errors of the request itself after which nobody knows whether the service took it.
@@ -159,10 +173,12 @@ fn read_back(
         }
         let left = client.options.limits.read_back_time.saturating_sub(began.elapsed());
         if left.is_zero() {
-            let mut named = missing.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
-            if missing.len() > NAMED_MAX {
-                named.push_str(&format!(" and {} more", missing.len() - NAMED_MAX));
+            let more = missing.len().saturating_sub(NAMED_MAX);
+            let mut named: Vec<String> = missing.into_iter().take(NAMED_MAX).collect();
+            if more > 0 {
+                named.push(format!("and {more} more"));
             }
+            let named = named.join(", ");
             let said = client.said(&said);
             return Err(RedfishError::NotApplied { status: answer.status, attributes: named, said });
         }

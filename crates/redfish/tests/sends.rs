@@ -146,6 +146,17 @@ fn somebody_else_s_change_in_between_stops_it() {
 }
 
 #[test]
+fn a_service_that_refuses_its_own_numbers_of_states_is_not_asked_to_compare() {
+    let service = Service::start();
+    service.fault(|seen, _| {
+        let compares = seen.is("PATCH", SETTINGS) && seen.header("if-match").is_some();
+        compares.then(|| error(412, "PreconditionFailed", "The ETag supplied did not match."))
+    });
+    assert_eq!(send(&service).unwrap().status, 200);
+    assert_eq!(service.count(&format!("PATCH {SETTINGS}")), 2);
+}
+
+#[test]
 fn a_session_that_ends_before_the_change_is_begun_again() {
     let service = Service::start();
     let mut is_first = true;
@@ -217,9 +228,9 @@ fn with_task(states: &'static [&'static str], at_end: impl Fn(&mut State) + Send
         if *now == "Completed" {
             at_end(state);
         }
-        let status = if *now == "Running" { 202 } else { 200 };
+        let code = if *now == "Running" { 202 } else { 200 };
         let messages = json!([{ "Message": "The BIOS said so." }]);
-        Some(Reply::json(status, &json!({ "TaskState": now, "Messages": messages })).with("Retry-After", "0"))
+        Some(Reply::json(code, &json!({ "TaskState": now, "Messages": messages })).with("Retry-After", "0"))
     });
     service
 }

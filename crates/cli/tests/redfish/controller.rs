@@ -204,7 +204,8 @@ fn arguments_that_do_not_go_together_are_refused() {
         (&["audit"][..], "--file"),
         (&["apply", "--yes"], "--redfish"),
         (&["audit", "--redfish", "x", "--file", "y"], "cannot be used with"),
-        (&["audit", "--file", "y", "--user", "x"], "--redfish"),
+        (&["audit", "--file", "y", "--user", "x"], "--user is for a service"),
+        (&["export", "--file", "y", "--save", "x"], "--save is for a service"),
         (&["audit", "--redfish", "x", "--password-file", "y"], "--user"),
         (&["audit", "--redfish", "x", "--timeout", "0"], "1..=600"),
         (&["audit", "--redfish", "x", "--insecure", "--ca", "y"], "cannot be used with"),
@@ -230,6 +231,16 @@ fn certificates_are_verified_unless_told_otherwise() {
     fs::write(desk.path("ca.pem"), &service.certificate).unwrap();
     let (code, _, talk) = desk.bios(&["audit", "--ca", "ca.pem"]);
     assert_eq!((code, talk.as_str()), (1, ""));
+    // What the machine trusts.
+    let trusting = |file: &str| {
+        let mut command = desk.as_operator(&["audit"]);
+        command.env_remove("SSL_CERT_DIR").env("SSL_CERT_FILE", desk.path(file));
+        said(&command.output().unwrap())
+    };
+    assert_eq!(trusting("ca.pem").0, 1);
+    let (code, _, talk) = trusting("none.pem");
+    assert_eq!(code, 2);
+    all_of(&talk, &["trusts no CA", "ca-certificates"]);
     let (code, _, talk) = desk.bios(&["audit", "--insecure"]);
     assert_eq!(code, 1);
     all_of(&talk, &["warning: --insecure", "can read the password"]);
@@ -239,7 +250,7 @@ fn certificates_are_verified_unless_told_otherwise() {
 fn a_slow_service_is_told_with_the_setting_that_waits_longer() {
     let service = Service::start();
     let desk = desk(&service);
-    service.fault(|seen, _| seen.is("GET", SETTINGS).then(|| Reply::Silence));
+    service.fault(|seen, _| seen.is("GET", SETTINGS).then_some(Reply::Silence));
     let (code, _, talk) = desk.bios(&["audit", "--timeout", "1"]);
     assert_eq!(code, 2);
     all_of(&talk, &["did not answer GET", "in 1 s", "--timeout"]);

@@ -44,15 +44,18 @@ impl Desk {
 
     /// Runs `lowlat bios` as the operator.
     pub fn bios(&self, arguments: &[&str]) -> Said {
-        let mut command = self.command(arguments);
-        command.args(["--redfish", &self.url, "--user", USER, "--password-file"]).arg(&self.password_file);
-        said(&command.output().unwrap())
+        said(&self.as_operator(arguments).output().unwrap())
     }
 
+    /// Begins it, and does not wait.
     pub fn spawn(&self, arguments: &[&str]) -> Child {
+        self.as_operator(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    pub fn as_operator(&self, arguments: &[&str]) -> Command {
         let mut command = self.command(arguments);
         command.args(["--redfish", &self.url, "--user", USER, "--password-file"]).arg(&self.password_file);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        command
     }
 }
 

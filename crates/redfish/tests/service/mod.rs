@@ -92,7 +92,9 @@ impl Service {
         let ended = Arc::new(AtomicBool::new(false));
         let service = Self { address, certificate, state, ended };
         let (state, ended) = (Arc::clone(&service.state), Arc::clone(&service.ended));
-        std::thread::spawn(move || wire::serve(&listener, tls, &ended, &move |seen| answer(&state, seen)));
+        std::thread::spawn(move || {
+            wire::serve(&listener, tls.as_ref(), &ended, &move |seen| answer(&state, &seen));
+        });
         service
     }
 
@@ -129,8 +131,9 @@ impl Service {
         let mut facts = reader.finish().unwrap();
         let forced = facts.effects(&facts.active).forced;
         facts.active.extend(forced.into_iter().map(|(name, (value, _))| (name, value)));
-        state.active = facts.active.into_iter().collect();
-        state.pending = state.active.clone();
+        let active: Map<String, Value> = facts.active.into_iter().collect();
+        state.active.clone_from(&active);
+        state.pending = active;
     }
 }
 
@@ -142,13 +145,13 @@ impl Drop for Service {
     }
 }
 
-fn answer(state: &Mutex<State>, seen: Seen) -> Reply {
+fn answer(state: &Mutex<State>, seen: &Seen) -> Reply {
     let mut state = state.lock().unwrap();
     state.seen.push(seen.clone());
     let mut fault = state.fault.take();
-    let taken = fault.as_mut().and_then(|fault| fault(&seen, &mut state));
+    let taken = fault.as_mut().and_then(|fault| fault(seen, &mut state));
     state.fault = fault;
-    taken.unwrap_or_else(|| route(&mut state, &seen))
+    taken.unwrap_or_else(|| route(&mut state, seen))
 }
 
 pub fn error(status: u16, id: &str, message: &str) -> Reply {
@@ -244,7 +247,7 @@ fn log_in(state: &mut State, seen: &Seen) -> Reply {
     if body["UserName"] != USER || body["Password"] != PASSWORD {
         return error(401, "UnauthorizedLoginAttempt", "The login was not successful.");
     }
-    let token = format!("token-{:08x}-s{}", 0x5eed_u32.wrapping_mul(state.logins as u32), state.logins);
+    let token = format!("token-{:08x}-s{}", 0x5eed * state.logins, state.logins);
     state.sessions.push(token.clone());
     let place = format!("{SESSIONS}s{}", state.logins);
     Reply::json(201, &json!({ "Id": "s1" })).with("X-Auth-Token", &token).with("Location", &place)

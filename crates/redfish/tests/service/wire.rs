@@ -80,7 +80,7 @@ impl Reply {
 /// Answers until told to end.
 pub fn serve(
     listener: &TcpListener,
-    tls: Option<Arc<rustls::ServerConfig>>,
+    tls: Option<&Arc<rustls::ServerConfig>>,
     ended: &Arc<AtomicBool>,
     handler: &(impl Fn(Seen) -> Reply + Send + Sync),
 ) {
@@ -91,7 +91,7 @@ pub fn serve(
             }
             let Ok(stream) = stream else { continue };
             let _ = stream.set_read_timeout(Some(Duration::from_millis(200)));
-            let (tls, ended) = (tls.clone(), Arc::clone(ended));
+            let (tls, ended) = (tls.cloned(), Arc::clone(ended));
             scope.spawn(move || {
                 let _ = match tls {
                     Some(config) => match rustls::ServerConnection::new(config) {
@@ -168,12 +168,14 @@ fn reply(stream: &mut impl Write, reply: Reply, ended: &AtomicBool) -> io::Resul
     let pause = || std::thread::sleep(Duration::from_millis(50));
     match reply {
         Reply::Whole { status, headers, body } => {
-            let mut text = format!("HTTP/1.1 {status} Said\r\nContent-Length: {}\r\n", body.len());
+            let mut bytes =
+                format!("HTTP/1.1 {status} Said\r\nContent-Length: {}\r\n", body.len()).into_bytes();
             for (name, value) in headers {
-                text.push_str(&format!("{name}: {value}\r\n"));
+                write!(bytes, "{name}: {value}\r\n")?;
             }
-            stream.write_all(format!("{text}\r\n").as_bytes())?;
-            stream.write_all(&body)?;
+            write!(bytes, "\r\n")?;
+            bytes.extend(body);
+            stream.write_all(&bytes)?;
             stream.flush()?;
             Ok(true)
         }
@@ -197,7 +199,7 @@ fn reply(stream: &mut impl Write, reply: Reply, ended: &AtomicBool) -> io::Resul
         Reply::Endless => {
             stream.write_all(head(usize::MAX / 2).as_bytes())?;
             while !ended.load(Ordering::Acquire) {
-                stream.write_all(&[b' '; 1 << 16])?;
+                stream.write_all(&[b' '; 1 << 12])?;
             }
             Ok(false)
         }

@@ -158,17 +158,15 @@ fn show(arguments: &Apply, change: &BiosChange, sent: Option<(&Sent, PathBuf)>) 
 }
 
 fn after_sending(change: &BiosChange, sent: &Sent) -> String {
-    let mut text = format!("\nSent, status {}; the pending settings hold what was sent.\n", sent.status);
-    for message in &sent.messages {
-        text.push_str(&format!("The service says: {message}\n"));
-    }
+    let mut lines = vec![format!("\nSent, status {}; the pending settings hold what was sent.", sent.status)];
+    lines.extend(sent.messages.iter().map(|message| format!("The service says: {message}")));
     if let Some(task) = &sent.waiting_task {
-        text.push_str(&format!("Its task {task} goes on; some services end it during the restart.\n"));
+        lines.push(format!("Its task {task} goes on; some services end it during the restart."));
     }
-    text.push_str("Restart the server for it to take force; lowlat does not restart it.\n");
-    text.push_str(match change.later_requests {
-        0 => "Then see with `lowlat bios audit` whether the BIOS took it.\n",
-        _ => "Then run this again: the next request can only be sent after the restart.\n",
+    lines.push("Restart the server for it to take force; lowlat does not restart it.".into());
+    lines.push(match change.later_requests {
+        0 => "Then see with `lowlat bios audit` whether the BIOS took it.".into(),
+        _ => "Then run this again: the next request can only be sent after the restart.".into(),
     });
-    text
+    lines.join("\n")
 }

@@ -107,13 +107,11 @@ impl Connection {
             return Credentials::from_file(path).map(Some);
         }
         let Some(user) = &self.user else { return Ok(None) };
-        match &self.password_file {
-            Some(path) => Credentials::from_password_file(user, path).map(Some),
-            None => {
-                let password = ask_password(&format!("Password of {user} at {}: ", origin.shown()))?;
-                Ok(Some(Credentials { user: user.clone(), password }))
-            }
+        if let Some(path) = &self.password_file {
+            return Credentials::from_password_file(user, path).map(Some);
         }
+        let password = ask_password(&format!("Password of {user} at {}: ", origin.shown()))?;
+        Ok(Some(Credentials { user: user.clone(), password }))
     }
 
     /// The files of --save: none of an earlier run may be among them, since they would be read as one server's.

@@ -88,6 +88,9 @@ fn a_way_back_of_another_kind_or_server_is_refused() {
     );
     refused(&|export| export["snapshot"]["SerialNumber"] = json!("CZ1"), "SerialNumber differs");
     refused(&|export| *export = json!([]), "document");
-    let said = BiosChange::restoring(&facts, "x", b"{").unwrap_err().to_string();
-    assert!(said.contains("not JSON"), "{said}");
+    let whole = serde_json::to_vec(&export).unwrap();
+    for end in (0..whole.len()).step_by(97) {
+        let said = BiosChange::restoring(&facts, "x", &whole[..end]).unwrap_err().to_string();
+        assert!(said.contains("not JSON"), "{said}");
+    }
 }
