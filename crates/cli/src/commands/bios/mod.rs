@@ -12,6 +12,7 @@ use crate::{
 };
 use anyhow::bail;
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand as _};
+use connection::Connection;
 use lowlat_model::{
     Profile,
     bios::{BiosAudit, BiosExport, needs_accepted_risk},
@@ -43,6 +44,8 @@ struct Audit {
     /// Print as JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    connection: Connection,
 }
 
 #[derive(Debug, Args)]
@@ -55,6 +58,8 @@ struct Export {
     /// Write the document here [default: stdout]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    connection: Connection,
 }
 
 fn declare(command: Command) -> Command {
@@ -97,7 +102,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
 }
 
 fn audit(arguments: &Audit) -> anyhow::Result<Exit> {
-    let facts = arguments.source.read()?;
+    let facts = arguments.source.read(&arguments.connection)?;
     let audit = BiosAudit::of(&facts, arguments.source.profile);
     if arguments.json {
         output::print_json(&audit)?;
@@ -112,7 +117,7 @@ fn export(arguments: &Export) -> anyhow::Result<Exit> {
     let profile = arguments.source.profile;
     check_risks(&arguments.accept_risk, profile)?;
     let out = arguments.out.as_deref().map(|path| OutputFile::prepare(path, "--out")).transpose()?;
-    let facts = arguments.source.read()?;
+    let facts = arguments.source.read(&arguments.connection)?;
     let export = BiosExport::of(&facts, profile, &arguments.accept_risk);
     match &out {
         Some(file) => file.write_json_lines(&export)?,

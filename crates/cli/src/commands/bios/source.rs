@@ -24,20 +24,18 @@ pub struct Source {
     /// Profile to judge by: trading or guide-57037
     #[arg(long, value_name = "NAME", default_value_t)]
     pub profile: Profile,
-    #[command(flatten)]
-    connection: Connection,
 }
 
 impl Source {
-    /// The settings that the files hold or the service tells.
-    pub fn read(&self) -> anyhow::Result<BiosFacts> {
-        if self.connection.is_wanted() {
-            let mut service = self.connection.open()?;
+    /// The settings that the service tells, or the files hold.
+    pub fn read(&self, connection: &Connection) -> anyhow::Result<BiosFacts> {
+        if connection.is_wanted() {
+            let mut service = connection.open()?;
             let saved = service.read()?;
             service.close();
             return Ok(saved.facts()?);
         }
-        self.connection.refuse_unused()?;
+        connection.refuse_unused()?;
         let mut reader = BiosReader::default();
         for path in self.file.iter().chain(&self.registry) {
             reader
