@@ -149,7 +149,7 @@ fn other_changes_that_wait_are_taken_along_only_when_told() {
     service.state().pending.insert("AdminName".into(), json!("someone"));
     let (code, text, _) = desk.bios(&["apply"]);
     assert_eq!(code, 1);
-    all_of(&text, &["1 other setting", "AdminName = , after the restart someone"]);
+    all_of(&text, &["1 setting waits for the restart", "AdminName = , after the restart someone"]);
     let (code, _, talk) = desk.bios(&["apply", "--yes"]);
     assert_eq!(code, 2);
     all_of(&talk, &["(AdminName)", "--with-pending"]);

@@ -2,7 +2,7 @@
 
 use super::{
     BYTES_MAX, BiosError, BiosExport, BiosFacts, Request,
-    export::{LeftOut, RESTART, id_of},
+    export::{LeftOut, RESTART, id_of, is_secret},
     facts::Server,
     meaning::{same_value, shown},
     shape::Place,
@@ -131,7 +131,8 @@ fn changes(facts: &BiosFacts, request: &Request) -> Vec<AttributeChange> {
 fn waiting(facts: &BiosFacts) -> Vec<Waiting> {
     let pair = |(name, pending): (&String, &Value)| {
         let active = facts.active.get(name).filter(|active| !is_same(active, pending))?;
-        Some(Waiting { attribute: name.clone(), active: active.clone(), pending: pending.clone() })
+        let value = |value: &Value| if is_secret(name) { Value::from("***") } else { value.clone() };
+        Some(Waiting { attribute: name.clone(), active: value(active), pending: value(pending) })
     };
     facts.pending.iter().flatten().filter_map(pair).collect()
 }

@@ -327,7 +327,7 @@ fn restore(facts: &BiosFacts, steps_there: &[Request]) -> Vec<Request> {
 }
 
 /// Attributes whose values are passwords, their hashes and the like: they belong in no file.
-fn is_secret(attribute: &str) -> bool {
+pub(super) fn is_secret(attribute: &str) -> bool {
     let attribute = attribute.to_ascii_lowercase();
     ["password", "secret", "passphrase"].iter().any(|word| attribute.contains(word))
 }

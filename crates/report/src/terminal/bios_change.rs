@@ -29,9 +29,7 @@ pub fn bios_change_text(change: &BiosChange, width: usize) -> String {
                 ]
             });
             out.push('\n');
-            for line in column_lines(&rows.collect::<Vec<_>>(), &[], 2) {
-                out.push_str(&format!("{}\n", line.trim_end()));
-            }
+            add_rows(&mut out, &rows.collect::<Vec<_>>(), width);
         }
     }
     add_waiting(&mut out, change, width);
@@ -53,11 +51,25 @@ pub fn bios_change_text(change: &BiosChange, width: usize) -> String {
     out
 }
 
+/// In columns where they fit, else one after the other.
+fn add_rows(out: &mut String, rows: &[Vec<String>], width: usize) {
+    let lines = column_lines(rows, &[], 2);
+    let is_wide = lines.iter().any(|line| line.trim_end().chars().count() > width);
+    for (line, row) in lines.iter().zip(rows) {
+        if is_wide {
+            add_wrapped(out, &row.join(" "), 2, width);
+        } else {
+            out.push_str(&format!("{}\n", line.trim_end()));
+        }
+    }
+}
+
 fn add_waiting(out: &mut String, change: &BiosChange, width: usize) {
     if change.waiting.is_empty() {
         return;
     }
-    let title = format!("{} wait for the restart already", plural(change.waiting.len(), "other setting"));
+    let verb = if change.waiting.len() == 1 { "waits" } else { "wait" };
+    let title = format!("{} {verb} for the restart already", plural(change.waiting.len(), "setting"));
     out.push_str(&format!("\n{}\n", paint(YELLOW, &title)));
     for row in &change.waiting {
         let text =

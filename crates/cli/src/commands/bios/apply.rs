@@ -34,7 +34,7 @@ pub struct Apply {
     /// Send the request; without it nothing is sent
     #[arg(long)]
     yes: bool,
-    /// Send it although other changes wait for the restart already: they take force with it
+    /// Send it although changes wait for the restart already: they take force with it
     #[arg(long)]
     with_pending: bool,
     /// Write what restores the present settings here, before anything is sent; never over an old file [default:
@@ -119,7 +119,7 @@ fn refuse_waiting(arguments: &Apply, change: &BiosChange) -> anyhow::Result<()> 
     }
     let names: Vec<&str> = change.waiting.iter().map(|row| row.attribute.as_str()).take(12).collect();
     bail!(
-        "other changes wait for the restart already ({}{}); nothing was sent: restart the server or take them back \
+        "changes wait for the restart already ({}{}); nothing was sent: restart the server or take them back \
          first, or accept them with --with-pending",
         names.join(", "),
         if change.waiting.len() > names.len() { ", ..." } else { "" },

@@ -51,7 +51,7 @@ fn applied_and_restored_one_request_per_restart() {
 
 #[test]
 fn what_waits_already_is_told() {
-    let facts = facts(&STOCK);
+    let mut facts = facts(&STOCK);
     let change = BiosChange::of(&facts, &BiosExport::of(&facts, Profile::Guide57037, &[]));
     let names: Vec<&str> = change.waiting.iter().map(|waiting| waiting.attribute.as_str()).collect();
     assert_eq!(names, ["AcpiSlit", "DeterminismControl", "MinProcIdlePower", "ProcSMT"]);
@@ -59,6 +59,12 @@ fn what_waits_already_is_told() {
         (&change.waiting[3].active, &change.waiting[3].pending),
         (&"Enabled".into(), &"Disabled".into())
     );
+    // A new password that waits is told, and not shown.
+    facts.active.insert("SysPassword".into(), Value::Null);
+    facts.pending.as_mut().unwrap().insert("SysPassword".into(), "hunter2".into());
+    let change = BiosChange::of(&facts, &BiosExport::of(&facts, Profile::Guide57037, &[]));
+    assert!(change.waiting.iter().any(|waiting| waiting.attribute == "SysPassword"));
+    assert!(!format!("{change:?}").contains("hunter2"));
 }
 
 #[test]
