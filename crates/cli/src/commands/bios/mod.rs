@@ -64,7 +64,7 @@ struct Export {
 
 fn declare(command: Command) -> Command {
     Action::augment_subcommands(command)
-        .about("Judge BIOS settings over Redfish or from saved answers; write or send the requests that change them")
+        .about("Judge BIOS settings over Redfish or from saved answers, and change them")
         .subcommand_required(true)
         .arg_required_else_help(true)
         // The audit and the export have --file in its place.
