@@ -119,7 +119,7 @@ impl Client {
         let mut path = call.path.to_owned();
         for _ in 0..=self.options.limits.redirects_max {
             let left = self.admit()?;
-            let answer = self.once(call, &path, left)?;
+            let answer = self.once(call, &path, left).map_err(|error| self.too_slow(error, left))?;
             // 307 and 308 keep method and body, which stay on the same host; the others would make a GET of a change.
             let is_redirect = matches!(answer.status, 307 | 308)
                 || (matches!(answer.status, 301..=303) && call.method == Method::GET);
@@ -139,19 +139,37 @@ impl Client {
 
     /// Whether another request may begin; the time that it has.
     fn admit(&mut self) -> Result<Duration, RedfishError> {
-        let limits = self.options.limits;
-        self.check_stop()?;
-        let service = || self.options.origin.shown();
-        if self.requests >= limits.requests_max {
-            let requests_max = limits.requests_max;
-            return Err(RedfishError::TooManyRequests { service: service(), requests_max });
-        }
-        let left = limits.total_time.saturating_sub(self.began.elapsed());
-        if left.is_zero() {
-            return Err(RedfishError::TooSlow { service: service(), seconds: limits.total_time.as_secs() });
+        let left = self.time_left()?;
+        let requests_max = self.options.limits.requests_max;
+        if self.requests >= requests_max {
+            let service = self.options.origin.shown();
+            return Err(RedfishError::TooManyRequests { service, requests_max });
         }
         self.requests += 1;
+        Ok(left)
+    }
+
+    /// The time that a request has; an error when the run is over.
+    pub(crate) fn time_left(&self) -> Result<Duration, RedfishError> {
+        self.check_stop()?;
+        let limits = self.options.limits;
+        let left = limits.total_time.saturating_sub(self.began.elapsed());
+        if left.is_zero() {
+            let (service, seconds) = (self.options.origin.shown(), limits.total_time.as_secs());
+            return Err(RedfishError::TooSlow { service, seconds });
+        }
         Ok(left.min(limits.request_time))
+    }
+
+    /// A time-out that the bound of the whole run made, and no longer waiting would help.
+    fn too_slow(&self, error: RedfishError, waited: Duration) -> RedfishError {
+        let limits = self.options.limits;
+        match error {
+            RedfishError::TimedOut { service, .. } if waited < limits.request_time => {
+                RedfishError::TooSlow { service, seconds: limits.total_time.as_secs() }
+            }
+            other => other,
+        }
     }
 
     pub(crate) fn check_stop(&self) -> Result<(), RedfishError> {

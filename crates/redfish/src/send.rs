@@ -42,7 +42,8 @@ pub fn send(
 ) -> Result<Sent, RedfishError> {
     let link = request.uri.as_deref().ok_or(RedfishError::NoSettings)?;
     let path = client.options.origin.path_of(link, "the Bios resource")?;
-    client.check_stop()?;
+    // What fails here fails before anything is sent.
+    client.time_left()?;
     let mut call = Call {
         method: Method::PATCH,
         path: &path,
@@ -82,6 +83,7 @@ fn is_as_read(client: &mut Client, saved: &Saved, path: &str) -> Result<bool, Re
 fn perhaps_sent(error: RedfishError) -> RedfishError {
     match error {
         RedfishError::TimedOut { .. }
+        | RedfishError::TooSlow { .. }
         | RedfishError::Cut { .. }
         | RedfishError::NotHttp { .. }
         | RedfishError::TooLarge { .. }

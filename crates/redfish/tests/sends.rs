@@ -179,7 +179,7 @@ fn after_sending_nobody_claims_to_know_what_was_not_seen() {
     });
     all_of(&said(&cut), &["cut the connection", unknown[0], unknown[1]]);
     let silent = at_patch(|_, _| Reply::Silence);
-    let short = Limits { request_time: Duration::from_millis(800), ..limits() };
+    let short = Limits { request_time: Duration::from_secs(2), ..limits() };
     let words = send_with(options(&silent, short)).unwrap_err().to_string();
     all_of(&words, &["did not answer PATCH", "--timeout", unknown[0]]);
     // Taken, and then the service is away when it is read back.

@@ -251,9 +251,9 @@ fn a_slow_service_is_told_with_the_setting_that_waits_longer() {
     let service = Service::start();
     let desk = desk(&service);
     service.fault(|seen, _| seen.is("GET", SETTINGS).then_some(Reply::Silence));
-    let (code, _, talk) = desk.bios(&["audit", "--timeout", "1"]);
+    let (code, _, talk) = desk.bios(&["audit", "--timeout", "3"]);
     assert_eq!(code, 2);
-    all_of(&talk, &["did not answer GET", "in 1 s", "--timeout"]);
+    all_of(&talk, &["did not answer GET", "in 3 s", "--timeout"]);
     assert!(service.state().sessions.is_empty());
 }
 
@@ -265,7 +265,7 @@ fn ctrl_c_ends_the_session_and_has_its_exit_code() {
     service.fault(move |seen, _| {
         if seen.is("GET", SETTINGS) {
             let _ = reached.send(());
-            std::thread::sleep(Duration::from_millis(1500));
+            std::thread::sleep(Duration::from_secs(3));
         }
         None
     });

@@ -61,16 +61,28 @@ impl Service {
 
     /// With a certificate of its own for this name.
     pub fn start_tls(name: &str) -> Self {
-        let made = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
-        let key = rustls::pki_types::PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+        Self::start_tls_with(&rcgen::CertificateParams::new([name.to_owned()]).unwrap())
+    }
+
+    /// With a certificate that says it is a CA's.
+    pub fn start_tls_as_ca(name: &str) -> Self {
+        let mut params = rcgen::CertificateParams::new([name.to_owned()]).unwrap();
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        Self::start_tls_with(&params)
+    }
+
+    fn start_tls_with(params: &rcgen::CertificateParams) -> Self {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let certificate = params.self_signed(&key).unwrap();
+        let key = rustls::pki_types::PrivateKeyDer::try_from(key.serialize_der()).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = rustls::ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .unwrap()
             .with_no_client_auth()
-            .with_single_cert(vec![made.cert.der().clone()], key)
+            .with_single_cert(vec![certificate.der().clone()], key)
             .unwrap();
-        Self::listen(Some(Arc::new(config)), made.cert.pem())
+        Self::listen(Some(Arc::new(config)), certificate.pem())
     }
 
     fn listen(tls: Option<Arc<rustls::ServerConfig>>, certificate: String) -> Self {
