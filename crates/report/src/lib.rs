@@ -22,6 +22,7 @@ mod units;
 pub use html::{comparison_html, html};
 pub use terminal::audit::{AuditTableOptions, audit_table, catalogue_table};
 pub use terminal::bios::{BiosTextOptions, bios_text};
+pub use terminal::bios_change::bios_change_text;
 pub use terminal::diff::host_diff_text;
 pub use terminal::explain::explain;
 pub use terminal::host::host_text;

@@ -63,6 +63,16 @@ pub enum BiosError {
         /// The files.
         files: String,
     },
+    /// A restore for another server, or for another BIOS of it.
+    #[error(
+        "{file} is the way back of another server or BIOS: {why}; name the file that was written for this one"
+    )]
+    OtherServer {
+        /// The file.
+        file: String,
+        /// How it shows.
+        why: String,
+    },
     /// Two resources of a kind: two servers.
     #[error("{first} and {second} both hold {what}; audit one server at a time")]
     Twice {

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 /// HPE's profile that turns power saving off; the guide starts from it.
 const LOW_LATENCY: &str = "LowLatency";
-const RESTART: &str = "Restart the server and wait for it; the BIOS takes the change during the start. Then save the resources \
+pub(super) const RESTART: &str = "Restart the server and wait for it; the BIOS takes the change during the start. Then save the resources \
                        again and audit them: a service may take a request and drop it.";
 const IF_APPLIED: &str = "Only after all steps were taken: before that the service refuses it, and it is not needed. Restart the \
                           server, since the next request locks these settings again.";
@@ -115,7 +115,8 @@ impl BiosExport {
         let secrets = facts.active.keys().filter(|name| is_secret(name)).count();
         if secrets > 0 {
             warnings.push(format!(
-                "{secrets} attributes that hold passwords or secrets are not in this document."
+                "Left out of the snapshot: {secrets} {} by name a password or secret.",
+                if secrets == 1 { "attribute that is" } else { "attributes that are" },
             ));
         }
         Self {
@@ -227,7 +228,7 @@ fn release(facts: &BiosFacts, settings: &Attributes, change: &mut Attributes, le
     }
 }
 
-fn id_of(facts: &BiosFacts, attribute: &str) -> Option<&'static str> {
+pub(super) fn id_of(facts: &BiosFacts, attribute: &str) -> Option<&'static str> {
     let carries = |setting: &Setting, row| {
         judge::carrier(facts, row, setting).is_some_and(|carrier| carrier.attribute == attribute)
     };
@@ -326,7 +327,7 @@ fn restore(facts: &BiosFacts, steps_there: &[Request]) -> Vec<Request> {
 }
 
 /// Attributes whose values are passwords, their hashes and the like: they belong in no file.
-fn is_secret(attribute: &str) -> bool {
+pub(super) fn is_secret(attribute: &str) -> bool {
     let attribute = attribute.to_ascii_lowercase();
     ["password", "secret", "passphrase"].iter().any(|word| attribute.contains(word))
 }

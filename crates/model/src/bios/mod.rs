@@ -6,6 +6,7 @@
 //! `Settings`, `AttributeRegistry`), which HPE's iLO 5 and 6 follow.
 
 mod audit;
+mod change;
 mod error;
 mod export;
 mod facts;
@@ -20,6 +21,7 @@ mod table;
 mod tests;
 
 pub use audit::{BiosAudit, BiosCounts, BiosFinding, BiosVerdict};
+pub use change::{AttributeChange, BiosChange, Waiting};
 pub use error::BiosError;
 pub use export::{BiosExport, LeftOut, Request};
 pub use facts::{Attributes, BiosFacts, Server};

@@ -2,6 +2,7 @@
 
 pub mod audit;
 pub mod bios;
+pub mod bios_change;
 pub mod diff;
 pub mod explain;
 pub mod host;

@@ -1,45 +1,37 @@
-//! `lowlat bios`: BIOS settings from saved Redfish JSON, judged, and the requests that change them.
+//! `lowlat bios`: BIOS settings from a Redfish service or its saved answers, judged; the requests that change them, and
+//! the sending of these.
+
+mod apply;
+mod connection;
+mod source;
 
 use super::{Subcommand, examples};
 use crate::{
     output::{self, Exit},
     results::OutputFile,
 };
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand as _};
+use connection::Connection;
 use lowlat_model::{
     Profile,
-    bios::{BYTES_MAX, BiosAudit, BiosExport, BiosFacts, BiosReader, needs_accepted_risk},
+    bios::{BiosAudit, BiosExport, needs_accepted_risk},
     catalogue,
 };
 use lowlat_report::BiosTextOptions;
-use std::{
-    fs::File,
-    io::Read,
-    path::{Path, PathBuf},
-};
+use source::Source;
+use std::path::PathBuf;
 
 pub const COMMAND: Subcommand = Subcommand { name: "bios", declare, run };
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Judge the BIOS settings of a server, active and pending, by its saved Redfish resources
+    /// Judge the BIOS settings of a server, active and pending, by its Redfish service or its saved answers
     Audit(Audit),
     /// Write the requests that make the settings as wanted, and those that restore the present ones
     Export(Export),
-}
-
-#[derive(Debug, Args)]
-struct Source {
-    /// Saved Redfish JSON: the Bios resource, its settings resource, ComputerSystem; one file each or bundled
-    #[arg(long, value_name = "FILE", required = true)]
-    file: Vec<PathBuf>,
-    /// Saved attribute registry of this BIOS: accepted values, dependencies
-    #[arg(long, value_name = "FILE")]
-    registry: Option<PathBuf>,
-    /// Profile to judge by: trading or guide-57037
-    #[arg(long, value_name = "NAME", default_value_t)]
-    profile: Profile,
+    /// Send the next of these requests to the service, after writing down what restores the present settings
+    Apply(apply::Apply),
 }
 
 #[derive(Debug, Args)]
@@ -52,6 +44,8 @@ struct Audit {
     /// Print as JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    connection: Connection,
 }
 
 #[derive(Debug, Args)]
@@ -64,14 +58,22 @@ struct Export {
     /// Write the document here [default: stdout]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    connection: Connection,
 }
 
 fn declare(command: Command) -> Command {
     Action::augment_subcommands(command)
-        .about("Judge BIOS settings from saved Redfish JSON; write the requests that change them")
+        .about("Judge BIOS settings over Redfish or from saved answers, and change them")
         .subcommand_required(true)
         .arg_required_else_help(true)
+        // The audit and the export have --file in its place.
+        .mut_subcommand("apply", |apply| apply.mut_arg("redfish", |argument| argument.required(true)))
         .after_help(examples(&[
+            (
+                "lowlat bios audit --redfish https://bmc7 --user operator --save bmc7",
+                "asks for the password, reads the settings, keeps the answers in the directory bmc7",
+            ),
             (
                 "lowlat bios audit --file bios.json --file settings.json --registry registry.json",
                 "what differs, what waits for a restart, what another setting holds",
@@ -80,6 +82,14 @@ fn declare(command: Command) -> Command {
                 "lowlat bios export --file saved.json --profile guide-57037 --out change.json",
                 "the PATCH bodies in their order, and a snapshot that restores the present settings",
             ),
+            (
+                "lowlat bios apply --redfish https://bmc7 --user operator --password-file bmc7.password",
+                "shows what would be sent next; with --yes, sends it and reads it back",
+            ),
+            (
+                "lowlat bios apply --redfish https://bmc7 --user operator --restore lowlat-bios-before.json --yes",
+                "sends the next request on the way back",
+            ),
         ]))
 }
 
@@ -87,11 +97,12 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     match Action::from_arg_matches(matches)? {
         Action::Audit(arguments) => audit(&arguments),
         Action::Export(arguments) => export(&arguments),
+        Action::Apply(arguments) => apply::run(&arguments),
     }
 }
 
 fn audit(arguments: &Audit) -> anyhow::Result<Exit> {
-    let facts = arguments.source.read()?;
+    let facts = arguments.source.read(&arguments.connection)?;
     let audit = BiosAudit::of(&facts, arguments.source.profile);
     if arguments.json {
         output::print_json(&audit)?;
@@ -104,11 +115,9 @@ fn audit(arguments: &Audit) -> anyhow::Result<Exit> {
 
 fn export(arguments: &Export) -> anyhow::Result<Exit> {
     let profile = arguments.source.profile;
-    for id in &arguments.accept_risk {
-        check_risk(id, profile)?;
-    }
+    check_risks(&arguments.accept_risk, profile)?;
     let out = arguments.out.as_deref().map(|path| OutputFile::prepare(path, "--out")).transpose()?;
-    let facts = arguments.source.read()?;
+    let facts = arguments.source.read(&arguments.connection)?;
     let export = BiosExport::of(&facts, profile, &arguments.accept_risk);
     match &out {
         Some(file) => file.write_json_lines(&export)?,
@@ -132,6 +141,10 @@ fn export(arguments: &Export) -> anyhow::Result<Exit> {
     Ok(if is_clean { Exit::Clean } else { Exit::Findings })
 }
 
+fn check_risks(ids: &[String], profile: Profile) -> anyhow::Result<()> {
+    ids.iter().try_for_each(|id| check_risk(id, profile))
+}
+
 /// An accepted risk must be one: a misspelt id would leave its row out without a word.
 fn check_risk(id: &str, profile: Profile) -> anyhow::Result<()> {
     match (needs_accepted_risk(id, profile), catalogue::nearest(id)) {
@@ -142,29 +155,4 @@ fn check_risk(id: &str, profile: Profile) -> anyhow::Result<()> {
         (None, Some(near)) => bail!("no BIOS setting has the id \"{id}\"; did you mean \"{near}\"?"),
         (None, None) => bail!("no BIOS setting has the id \"{id}\"; `lowlat audit --list` shows every id"),
     }
-}
-
-impl Source {
-    fn read(&self) -> anyhow::Result<BiosFacts> {
-        let mut reader = BiosReader::default();
-        for path in self.file.iter().chain(&self.registry) {
-            reader.add(&path.display().to_string(), &bounded(path)?)?;
-        }
-        Ok(reader.finish()?)
-    }
-}
-
-/// The file's bytes, one more than are taken at most: enough to refuse it.
-fn bounded(path: &Path) -> anyhow::Result<Vec<u8>> {
-    let shown = path.display();
-    let next = "name a file with saved Redfish JSON";
-    let metadata = std::fs::metadata(path).with_context(|| format!("cannot read {shown}; {next}"))?;
-    if !metadata.is_file() {
-        bail!("{shown} is no regular file; {next}");
-    }
-    let mut bytes = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(BYTES_MAX as u64 + 1).read_to_end(&mut bytes))
-        .with_context(|| format!("cannot read {shown}; {next}"))?;
-    Ok(bytes)
 }

@@ -1,0 +1,172 @@
+//! `lowlat bios apply`: the next request, shown, and with --yes sent and read back.
+
+use super::{
+    check_risks,
+    connection::{Connection, in_words},
+    source::bounded,
+};
+use crate::output::{self, Exit};
+use anyhow::{Context, bail};
+use clap::Args;
+use lowlat_model::{
+    Profile,
+    bios::{BiosChange, BiosExport},
+};
+use lowlat_redfish::Sent;
+use serde::Serialize;
+use std::{
+    fs::{File, OpenOptions},
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+#[derive(Debug, Args)]
+pub struct Apply {
+    /// Profile to apply: trading or guide-57037
+    #[arg(long, value_name = "NAME", default_value_t)]
+    profile: Profile,
+    /// Include this setting although it costs security or protection against memory errors; may be given again
+    #[arg(long, value_name = "ID")]
+    accept_risk: Vec<String>,
+    /// Go back instead: to the settings that this file of an earlier apply or export holds
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["profile", "accept_risk"])]
+    restore: Option<PathBuf>,
+    /// Send the request; without it nothing is sent
+    #[arg(long)]
+    yes: bool,
+    /// Send it although changes wait for the restart already: they take force with it
+    #[arg(long)]
+    with_pending: bool,
+    /// Write what restores the present settings here, before anything is sent; never over an old file [default:
+    /// lowlat-bios-before.json, or with the next free number]
+    #[arg(long, value_name = "FILE")]
+    before: Option<PathBuf>,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+/// What was done, for programs.
+#[derive(Serialize)]
+struct Outcome<'a> {
+    document: &'static str,
+    schema_version: u32,
+    #[serde(flatten)]
+    change: &'a BiosChange,
+    sent: Option<&'a Sent>,
+    before: Option<PathBuf>,
+}
+
+/// Numbers that are tried for a file of the way back.
+const NUMBER_MAX: u32 = 999;
+
+pub fn run(arguments: &Apply) -> anyhow::Result<Exit> {
+    check_risks(&arguments.accept_risk, arguments.profile)?;
+    let before = before(arguments.before.as_deref())?;
+    let restore = arguments.restore.as_deref().map(saved_export).transpose()?;
+    let mut service = arguments.connection.open()?;
+    let saved = service.read()?;
+    let facts = saved.facts()?;
+    let export = BiosExport::of(&facts, arguments.profile, &arguments.accept_risk);
+    let change = match &restore {
+        Some((file, bytes)) => BiosChange::restoring(&facts, file, bytes)?,
+        None => BiosChange::of(&facts, &export),
+    };
+    let sent = match &change.request {
+        Some(request) if arguments.yes => {
+            refuse_waiting(arguments, &change)?;
+            write_before(&before, &export)?;
+            output::talk(&format!("wrote {}: what restores the present settings", before.display()));
+            Some(lowlat_redfish::send(&mut service.client, &saved, &facts, request).map_err(in_words)?)
+        }
+        _ => None,
+    };
+    service.close();
+    show(arguments, &change, sent.as_ref().map(|sent| (sent, before)))?;
+    let is_done = sent.is_some() || change.request.is_none();
+    let is_all = change.later_requests == 0 && change.left_out.is_empty();
+    Ok(if is_done && is_all { Exit::Clean } else { Exit::Findings })
+}
+
+fn saved_export(path: &Path) -> anyhow::Result<(String, Vec<u8>)> {
+    Ok((path.display().to_string(), bounded(path, "name a file that an apply or export wrote")?))
+}
+
+/// Where the way back goes: never over an old one, which may be the only way back from an earlier request.
+fn before(given: Option<&Path>) -> anyhow::Result<PathBuf> {
+    let is_free = |path: &Path| path.symlink_metadata().is_err();
+    if let Some(path) = given {
+        if !is_free(path) {
+            bail!(
+                "{} is there already and may be the only way back from an earlier change; name another file with --before",
+                path.display()
+            );
+        }
+        return Ok(path.to_owned());
+    }
+    let numbered = (2..=NUMBER_MAX).map(|number| PathBuf::from(format!("lowlat-bios-before-{number}.json")));
+    std::iter::once(PathBuf::from("lowlat-bios-before.json"))
+        .chain(numbered)
+        .find(|path| is_free(path))
+        .context("every name for the way back is taken; name a file with --before")
+}
+
+fn refuse_waiting(arguments: &Apply, change: &BiosChange) -> anyhow::Result<()> {
+    if change.waiting.is_empty() || arguments.with_pending {
+        return Ok(());
+    }
+    let names: Vec<&str> = change.waiting.iter().map(|row| row.attribute.as_str()).take(12).collect();
+    bail!(
+        "changes wait for the restart already ({}{}); nothing was sent: restart the server or take them back \
+         first, or accept them with --with-pending",
+        names.join(", "),
+        if change.waiting.len() > names.len() { ", ..." } else { "" },
+    );
+}
+
+/// Written whole and durably before anything is sent.
+fn write_before(path: &Path, export: &BiosExport) -> anyhow::Result<()> {
+    let mut bytes = serde_json::to_vec_pretty(export).context("cannot write the way back as JSON")?;
+    bytes.push(b'\n');
+    let failed =
+        || format!("cannot write {}; nothing was sent: name another file with --before", path.display());
+    let mut file = OpenOptions::new().write(true).create_new(true).open(path).with_context(failed)?;
+    let written = file.write_all(&bytes).and_then(|()| file.sync_all()).and_then(|()| {
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+    });
+    if written.is_err() {
+        let _ = std::fs::remove_file(path);
+    }
+    written.with_context(failed)
+}
+
+fn show(arguments: &Apply, change: &BiosChange, sent: Option<(&Sent, PathBuf)>) -> anyhow::Result<()> {
+    if arguments.json {
+        let (sent, before) = sent.unzip();
+        let outcome = Outcome { document: "lowlat bios apply", schema_version: 1, change, sent, before };
+        return output::print_json(&outcome);
+    }
+    output::print(&lowlat_report::bios_change_text(change, output::width()))?;
+    match (sent, &change.request) {
+        (Some((sent, _)), _) => output::print(&after_sending(change, sent)),
+        (None, Some(_)) => output::print("\nNothing was sent: add --yes to send it."),
+        (None, None) => Ok(()),
+    }
+}
+
+fn after_sending(change: &BiosChange, sent: &Sent) -> String {
+    let mut lines = vec![format!("\nSent, status {}; the pending settings hold what was sent.", sent.status)];
+    lines.extend(sent.messages.iter().map(|message| format!("The service says: {message}")));
+    if let Some(task) = &sent.waiting_task {
+        lines.push(format!("Its task {task} goes on; some services end it during the restart."));
+    }
+    lines.push("Restart the server for it to take force; lowlat does not restart it.".into());
+    lines.push(match change.later_requests {
+        0 => "Then see with `lowlat bios audit` whether the BIOS took it.".into(),
+        _ => "Then run this again: the next request can only be sent after the restart.".into(),
+    });
+    lines.join("\n")
+}

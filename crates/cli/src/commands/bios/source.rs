@@ -1,0 +1,60 @@
+//! Where BIOS settings come from: files, or a service.
+
+use super::connection::Connection;
+use anyhow::{Context, bail};
+use clap::Args;
+use lowlat_model::{
+    Profile,
+    bios::{BYTES_MAX, BiosFacts, BiosReader},
+};
+use std::{
+    fs::File,
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+#[derive(Debug, Args)]
+pub struct Source {
+    /// Saved Redfish JSON: the Bios resource, its settings resource, ComputerSystem; one file each or bundled
+    #[arg(long, value_name = "FILE", required_unless_present = "redfish", conflicts_with = "redfish")]
+    file: Vec<PathBuf>,
+    /// Saved attribute registry of this BIOS: accepted values, dependencies
+    #[arg(long, value_name = "FILE", conflicts_with = "redfish")]
+    registry: Option<PathBuf>,
+    /// Profile to judge by: trading or guide-57037
+    #[arg(long, value_name = "NAME", default_value_t)]
+    pub profile: Profile,
+}
+
+impl Source {
+    /// The settings that the service tells, or the files hold.
+    pub fn read(&self, connection: &Connection) -> anyhow::Result<BiosFacts> {
+        if connection.is_wanted() {
+            let mut service = connection.open()?;
+            let saved = service.read()?;
+            service.close();
+            return Ok(saved.facts()?);
+        }
+        connection.refuse_unused()?;
+        let mut reader = BiosReader::default();
+        for path in self.file.iter().chain(&self.registry) {
+            reader
+                .add(&path.display().to_string(), &bounded(path, "name a file with saved Redfish JSON")?)?;
+        }
+        Ok(reader.finish()?)
+    }
+}
+
+/// The file's bytes, one more than are taken at most: enough to refuse it.
+pub fn bounded(path: &Path, next: &str) -> anyhow::Result<Vec<u8>> {
+    let shown = path.display();
+    let metadata = std::fs::metadata(path).with_context(|| format!("cannot read {shown}; {next}"))?;
+    if !metadata.is_file() {
+        bail!("{shown} is no regular file; {next}");
+    }
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(BYTES_MAX as u64 + 1).read_to_end(&mut bytes))
+        .with_context(|| format!("cannot read {shown}; {next}"))?;
+    Ok(bytes)
+}

@@ -1,0 +1,281 @@
+//! The controller in this process: whole changes, and what goes wrong on the way, as users see it.
+
+use crate::{
+    run::{Desk, all_of, said},
+    service::{PASSWORD, Reply, SESSIONS, SETTINGS, Service, USER, error},
+};
+use serde_json::{Value, json};
+use std::{fs, os::unix::fs::PermissionsExt, time::Duration};
+
+const GUIDE: [&str; 2] = ["--profile", "guide-57037"];
+
+fn desk(service: &Service) -> Desk {
+    Desk::new(service.url())
+}
+
+#[test]
+fn an_audit_over_the_network_says_what_one_of_its_saved_answers_says() {
+    let service = Service::start();
+    let desk = desk(&service);
+    let (code, online, talk) = desk.bios(&["audit", "--profile", "guide-57037", "--save", "kept/bmc7"]);
+    assert_eq!(code, 1, "{talk}");
+    all_of(&online, &["HPE ProLiant DL385 Gen10 Plus", "differs       firmware.amd_smt_option"]);
+    all_of(&talk, &["wrote kept/bmc7/system.json", "wrote kept/bmc7/registry.json"]);
+    assert!(service.state().sessions.is_empty());
+    let mut offline = vec!["audit", "--profile", "guide-57037"];
+    for name in ["system", "bios", "settings", "registry"] {
+        offline.extend(["--file", Box::leak(format!("kept/bmc7/{name}.json").into_boxed_str())]);
+    }
+    let (code, from_files, _) = said(&desk.command(&offline).output().unwrap());
+    assert_eq!((code, from_files), (1, online));
+    // A second run does not mix its answers with those of the first.
+    let (code, _, talk) = desk.bios(&["audit", "--save", "kept/bmc7"]);
+    assert_eq!(code, 2);
+    all_of(&talk, &["kept/bmc7/system.json", "earlier run", "--save"]);
+    let kept = fs::read_to_string(desk.path("kept/bmc7/bios.json")).unwrap();
+    assert!(!kept.contains(PASSWORD));
+}
+
+#[test]
+fn an_export_over_the_network_has_steps_and_the_way_back() {
+    let service = Service::start();
+    let desk = desk(&service);
+    let (code, said, talk) = desk.bios(&["export", "--profile", "guide-57037", "--out", "change.json"]);
+    assert_eq!((code, said.as_str()), (1, ""), "{talk}");
+    let export: Value = serde_json::from_slice(&fs::read(desk.path("change.json")).unwrap()).unwrap();
+    assert_eq!(export["steps"][0]["uri"], SETTINGS);
+    assert_eq!(export["steps"].as_array().unwrap().len(), 2);
+    assert_eq!(service.count(&format!("PATCH {SETTINGS}")), 0);
+}
+
+#[test]
+fn a_change_goes_out_one_request_per_restart_and_comes_back_whole() {
+    let service = Service::start();
+    let desk = desk(&service);
+    let first = service.state().active.clone();
+    let apply = |more: &[&str]| desk.bios(&[&["apply"], more].concat());
+    // Shown, and not sent.
+    let (code, text, _) = apply(&GUIDE);
+    assert_eq!(code, 1);
+    all_of(
+        &text,
+        &["Request 1 of 2", "WorkloadProfile  GeneralPowerEfficientCompute  -> LowLatency", "add --yes"],
+    );
+    assert_eq!(service.count(&format!("PATCH {SETTINGS}")), 0);
+    assert!(!desk.dir.path().join("lowlat-bios-before.json").exists());
+    // Sent: the first, and not the second before the restart.
+    let yes = [&GUIDE[..], &["--yes"]].concat();
+    let (code, text, talk) = apply(&yes);
+    assert_eq!(code, 1, "{text}{talk}");
+    all_of(&text, &["Sent, status 200", "SystemResetRequired", "Restart the server", "run this again"]);
+    all_of(&talk, &["wrote lowlat-bios-before.json"]);
+    assert_eq!(service.state().pending["WorkloadProfile"], "LowLatency");
+    let (code, text, _) = desk.bios(&["audit", "--profile", "guide-57037"]);
+    assert_eq!(code, 1);
+    all_of(&text, &["WorkloadProfile = GeneralPowerEfficientCompute, after the restart LowLatency"]);
+    let (code, _, talk) = apply(&yes);
+    assert_eq!(code, 2);
+    all_of(&talk, &["wait for the restart already (WorkloadProfile)", "nothing was sent", "--with-pending"]);
+    assert_eq!(service.count(&format!("PATCH {SETTINGS}")), 1);
+    service.restart_host();
+    let (code, text, talk) = apply(&yes);
+    // What is left out makes it 1.
+    assert_eq!(code, 1, "{text}{talk}");
+    all_of(&text, &["The request", "ProcSMT", "Not as wanted, and left out", "`lowlat bios audit`"]);
+    all_of(&talk, &["wrote lowlat-bios-before-2.json"]);
+    service.restart_host();
+    assert_eq!(service.state().active["ProcSMT"], "Disabled");
+    // Back, from the first file.
+    let restore = ["--restore", "lowlat-bios-before.json", "--yes"];
+    for _ in 0..4 {
+        let (code, text, talk) = apply(&restore);
+        service.restart_host();
+        if code == 0 {
+            all_of(&text, &["Restart the server"]);
+            break;
+        }
+        assert_eq!(code, 1, "{text}{talk}");
+    }
+    assert_eq!(service.state().active, first);
+    let (code, text, _) = apply(&restore);
+    assert_eq!((code, text.trim()), (0, "Nothing to send."));
+    assert!(!service.requests().iter().any(|request| request.contains("Reset")));
+}
+
+#[test]
+fn the_way_back_is_written_before_anything_is_sent_and_never_over_an_old_one() {
+    let service = Service::start();
+    let desk = desk(&service);
+    fs::write(desk.path("old.json"), "mine").unwrap();
+    for (before, part) in [("old.json", "is there already"), ("none/x.json", "cannot write none/x.json")] {
+        let (code, _, talk) = desk.bios(&["apply", "--yes", "--before", before]);
+        assert_eq!(code, 2, "{talk}");
+        all_of(&talk, &[part, "--before"]);
+    }
+    assert_eq!(fs::read_to_string(desk.path("old.json")).unwrap(), "mine");
+    assert_eq!(service.count(&format!("PATCH {SETTINGS}")), 0);
+    // Refused by the service: the file is there, whole.
+    service.fault(|seen, _| {
+        seen.is("PATCH", SETTINGS).then(|| error(400, "PropertyNotWritable", "Not that one."))
+    });
+    let (code, _, talk) = desk.bios(&["apply", "--yes", "--before", "new.json"]);
+    assert_eq!(code, 2);
+    all_of(&talk, &["status 400", "Not that one."]);
+    let before: Value = serde_json::from_slice(&fs::read(desk.path("new.json")).unwrap()).unwrap();
+    assert_eq!(before["snapshot"]["ProcSMT"], "Enabled");
+    let (code, _, talk) = desk.bios(&["apply", "--restore", "old.json"]);
+    assert_eq!(code, 2);
+    all_of(&talk, &["old.json is not JSON"]);
+}
+
+#[test]
+fn a_yes_without_a_deed_is_an_error() {
+    let service = Service::start();
+    let desk = desk(&service);
+    service.fault(|seen, _| seen.is("PATCH", SETTINGS).then(|| Reply::json(200, &json!({}))));
+    let (code, text, talk) = desk.bios(&["apply", "--yes", "--profile", "guide-57037"]);
+    assert_eq!((code, text.as_str()), (2, ""));
+    all_of(
+        &talk,
+        &["do not hold what was sent", "WorkloadProfile = GeneralPowerEfficientCompute (sent LowLatency)"],
+    );
+    assert!(service.state().sessions.is_empty());
+}
+
+#[test]
+fn other_changes_that_wait_are_taken_along_only_when_told() {
+    let service = Service::start();
+    let desk = desk(&service);
+    service.state().pending.insert("AdminName".into(), json!("someone"));
+    let (code, text, _) = desk.bios(&["apply"]);
+    assert_eq!(code, 1);
+    all_of(&text, &["1 setting waits for the restart", "AdminName = , after the restart someone"]);
+    let (code, _, talk) = desk.bios(&["apply", "--yes"]);
+    assert_eq!(code, 2);
+    all_of(&talk, &["(AdminName)", "--with-pending"]);
+    let (_, text, talk) = desk.bios(&["apply", "--yes", "--with-pending", "--json"]);
+    let outcome: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}{talk}"));
+    assert_eq!(outcome["document"], "lowlat bios apply");
+    assert_eq!(
+        (&outcome["sent"]["status"], &outcome["before"]),
+        (&json!(200), &json!("lowlat-bios-before.json"))
+    );
+    assert_eq!(outcome["waiting"][0]["attribute"], "AdminName");
+}
+
+#[test]
+fn credentials_come_from_private_files_only() {
+    let service = Service::start();
+    let desk = desk(&service);
+    let with = |mode: u32, text: &str, arguments: &[&str]| {
+        fs::write(desk.path("c"), text).unwrap();
+        fs::set_permissions(desk.path("c"), fs::Permissions::from_mode(mode)).unwrap();
+        let url = ["--redfish", &desk.url];
+        said(&desk.command(&[&["audit"], &url[..], arguments].concat()).output().unwrap())
+    };
+    let lines = format!("user: {USER}\npassword: {PASSWORD}\n");
+    assert_eq!(with(0o600, &lines, &["--credentials-file", "c"]).0, 1);
+    let (code, _, talk) = with(0o644, &lines, &["--credentials-file", "c"]);
+    assert_eq!(code, 2);
+    all_of(&talk, &["--credentials-file c", "chmod 600"]);
+    let (code, _, talk) = with(0o644, PASSWORD, &["--user", USER, "--password-file", "c"]);
+    assert_eq!(code, 2);
+    all_of(&talk, &["--password-file c", "chmod 600"]);
+    let (code, _, talk) = with(0o600, "Not-the-password", &["--user", USER, "--password-file", "c"]);
+    assert_eq!(code, 2);
+    all_of(&talk, &["refuses user operator", "tried once"]);
+    let (code, _, talk) = with(0o600, "", &[]);
+    assert_eq!(code, 2);
+    all_of(&talk, &["wants credentials", "--user"]);
+    // No option takes a password, and an address with one is refused unrepeated.
+    let (code, _, talk) = with(0o600, "", &["--password", "x"]);
+    assert_eq!(code, 2);
+    all_of(&talk, &["unexpected argument"]);
+    let url = desk.url.replace("http://", &format!("http://{USER}:{PASSWORD}@"));
+    let (code, _, talk) = said(&desk.command(&["audit", "--redfish", &url]).output().unwrap());
+    assert_eq!(code, 2);
+    all_of(&talk, &["holds an '@'", "--password-file"]);
+}
+
+#[test]
+fn arguments_that_do_not_go_together_are_refused() {
+    let desk = Desk::new("http://127.0.0.1:1".into());
+    for (arguments, part) in [
+        (&["audit"][..], "--file"),
+        (&["apply", "--yes"], "--redfish"),
+        (&["audit", "--redfish", "x", "--file", "y"], "cannot be used with"),
+        (&["audit", "--file", "y", "--user", "x"], "--user is for a service"),
+        (&["export", "--file", "y", "--save", "x"], "--save is for a service"),
+        (&["audit", "--redfish", "x", "--password-file", "y"], "--user"),
+        (&["audit", "--redfish", "x", "--timeout", "0"], "1..=600"),
+        (&["audit", "--redfish", "x", "--insecure", "--ca", "y"], "cannot be used with"),
+        (&["audit", "--redfish", "http://192.0.2.7"], "sends the password in the clear"),
+        (&["audit", "--redfish", "https://x/y"], "a path"),
+        (&["apply", "--redfish", "x", "--restore", "y", "--profile", "trading"], "cannot be used with"),
+        (&["apply", "--redfish", "x", "--accept-risk", "firmware.amd_iomu"], "did you mean"),
+        (&["apply", "--redfish", "x", "--restore", "nowhere.json"], "nowhere.json"),
+    ] {
+        let (code, _, talk) = said(&desk.command(arguments).output().unwrap());
+        assert_eq!(code, 2, "{arguments:?}: {talk}");
+        all_of(&talk, &[part]);
+    }
+}
+
+#[test]
+fn certificates_are_verified_unless_told_otherwise() {
+    let service = Service::start_tls("127.0.0.1");
+    let desk = desk(&service);
+    let (code, _, talk) = desk.bios(&["audit"]);
+    assert_eq!(code, 2);
+    all_of(&talk, &["TLS with 127.0.0.1", "--ca FILE", "--insecure"]);
+    fs::write(desk.path("ca.pem"), &service.certificate).unwrap();
+    let (code, _, talk) = desk.bios(&["audit", "--ca", "ca.pem"]);
+    assert_eq!((code, talk.as_str()), (1, ""));
+    // What the machine trusts.
+    let trusting = |file: &str| {
+        let mut command = desk.as_operator(&["audit"]);
+        command.env_remove("SSL_CERT_DIR").env("SSL_CERT_FILE", desk.path(file));
+        said(&command.output().unwrap())
+    };
+    assert_eq!(trusting("ca.pem").0, 1);
+    let (code, _, talk) = trusting("none.pem");
+    assert_eq!(code, 2);
+    all_of(&talk, &["trusts no CA", "ca-certificates"]);
+    let (code, _, talk) = desk.bios(&["audit", "--insecure"]);
+    assert_eq!(code, 1);
+    all_of(&talk, &["warning: --insecure", "can read the password"]);
+}
+
+#[test]
+fn a_slow_service_is_told_with_the_setting_that_waits_longer() {
+    let service = Service::start();
+    let desk = desk(&service);
+    service.fault(|seen, _| seen.is("GET", SETTINGS).then_some(Reply::Silence));
+    let (code, _, talk) = desk.bios(&["audit", "--timeout", "3"]);
+    assert_eq!(code, 2);
+    all_of(&talk, &["did not answer GET", "in 3 s", "--timeout"]);
+    assert!(service.state().sessions.is_empty());
+}
+
+#[test]
+fn ctrl_c_ends_the_session_and_has_its_exit_code() {
+    let service = Service::start();
+    let desk = desk(&service);
+    let (reached, is_reached) = std::sync::mpsc::channel();
+    service.fault(move |seen, _| {
+        if seen.is("GET", SETTINGS) {
+            let _ = reached.send(());
+            std::thread::sleep(Duration::from_secs(3));
+        }
+        None
+    });
+    let child = desk.spawn(&["audit"]);
+    is_reached.recv_timeout(Duration::from_secs(60)).expect("it comes to the settings");
+    let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let (code, text, talk) = said(&child.wait_with_output().unwrap());
+    assert_eq!((code, text.as_str()), (130, ""), "{talk}");
+    all_of(&talk, &["interrupted", "nothing was changed"]);
+    assert!(service.state().sessions.is_empty());
+    assert_eq!(service.count(&format!("POST {SESSIONS}")), 1);
+}

@@ -1,0 +1,102 @@
+//! One request at a time: forth, and back again.
+
+use super::*;
+use serde_json::json;
+
+const PLAIN: [&str; 2] = ["hpe-ilo5-bios.json", "hpe-ilo5-registry.json"];
+
+/// The restart with one request sent, by a service that follows its registry.
+fn restart(facts: &mut BiosFacts, change: &BiosChange) {
+    apply(facts, std::slice::from_ref(change.request.as_ref().unwrap()));
+    facts.pending = Some(facts.active.clone());
+}
+
+#[test]
+fn applied_and_restored_one_request_per_restart() {
+    for accept in [false, true] {
+        let risks: Vec<String> = table::rows().filter(|_| accept).map(|row| row.id.to_owned()).collect();
+        let mut facts = facts(&PLAIN);
+        facts.pending = Some(facts.active.clone());
+        let before = facts.active.clone();
+        let mut saved = Vec::new();
+        for later in [1, 0] {
+            let export = BiosExport::of(&facts, Profile::Guide57037, &risks);
+            let change = BiosChange::of(&facts, &export);
+            assert_eq!(change.later_requests, later);
+            assert!(change.waiting.is_empty() && !change.changes.is_empty());
+            if saved.is_empty() {
+                assert_eq!(change.changes[0].attribute, "WorkloadProfile");
+                assert_eq!(change.changes[0].after, "LowLatency");
+                saved = serde_json::to_vec(&export).unwrap();
+            }
+            restart(&mut facts, &change);
+        }
+        let export = BiosExport::of(&facts, Profile::Guide57037, &risks);
+        assert_eq!(BiosChange::of(&facts, &export).request, None);
+        let mut restarts = 0;
+        loop {
+            let change = BiosChange::restoring(&facts, "before.json", &saved).unwrap();
+            if change.request.is_none() {
+                break;
+            }
+            restarts += 1;
+            assert!(restarts <= 4, "{:?}", change.changes);
+            restart(&mut facts, &change);
+        }
+        let differing: Vec<&String> =
+            before.keys().filter(|name| facts.active.get(*name) != before.get(*name)).collect();
+        assert!(restarts > 1 && differing.is_empty(), "{restarts}: {differing:?}");
+    }
+}
+
+#[test]
+fn what_waits_already_is_told() {
+    let mut facts = facts(&STOCK);
+    let change = BiosChange::of(&facts, &BiosExport::of(&facts, Profile::Guide57037, &[]));
+    let names: Vec<&str> = change.waiting.iter().map(|waiting| waiting.attribute.as_str()).collect();
+    assert_eq!(names, ["AcpiSlit", "DeterminismControl", "MinProcIdlePower", "ProcSMT"]);
+    assert_eq!(
+        (&change.waiting[3].active, &change.waiting[3].pending),
+        (&"Enabled".into(), &"Disabled".into())
+    );
+    // A new password that waits is told, and not shown.
+    facts.active.insert("SysPassword".into(), Value::Null);
+    facts.pending.as_mut().unwrap().insert("SysPassword".into(), "hunter2".into());
+    let change = BiosChange::of(&facts, &BiosExport::of(&facts, Profile::Guide57037, &[]));
+    assert!(change.waiting.iter().any(|waiting| waiting.attribute == "SysPassword"));
+    assert!(!format!("{change:?}").contains("hunter2"));
+}
+
+#[test]
+fn a_way_back_of_another_kind_or_server_is_refused() {
+    let facts = facts(&PLAIN);
+    let export = serde_json::to_value(BiosExport::of(&facts, Profile::Guide57037, &[])).unwrap();
+    let refused = |edit: &dyn Fn(&mut Value), part: &str| {
+        let mut export = export.clone();
+        edit(&mut export);
+        let said = BiosChange::restoring(&facts, "before.json", export.to_string().as_bytes())
+            .unwrap_err()
+            .to_string();
+        assert!(said.contains("before.json") && said.contains(part), "{said}");
+    };
+    refused(&|export| export["document"] = json!("lowlat-plan"), "lowlat bios export");
+    refused(&|export| export["schema_version"] = json!(2), "version 1");
+    refused(&|export| export["restore"] = json!({}), "array of requests");
+    refused(&|export| export["restore"] = json!(vec![0; 99]), "at most 16");
+    refused(&|export| export["restore"][0] = json!(7), "body");
+    refused(
+        &|export| export["restore"][0]["body"]["Attributes"] = json!({"ProcSMT": []}),
+        "an attribute's value",
+    );
+    refused(
+        &|export| export["restore"][0]["body"]["Attributes"] = json!({"Alien": 1}),
+        "no attribute \"Alien\"",
+    );
+    refused(&|export| export["snapshot"]["SerialNumber"] = json!("CZ1"), "SerialNumber differs");
+    refused(&|export| *export = json!([]), "document");
+    let whole = serde_json::to_vec(&export).unwrap();
+    for end in (0..whole.len()).step_by(97) {
+        let said = BiosChange::restoring(&facts, "x", &whole[..end]).unwrap_err().to_string();
+        assert!(said.contains("not JSON"), "{said}");
+    }
+}

@@ -1,0 +1,162 @@
+//! Where the service is, and which links lead there.
+
+use crate::RedfishError;
+use std::net::IpAddr;
+use ureq::http::Uri;
+
+/// Where every service begins (DSP0266).
+pub(crate) const ROOT: &str = "/redfish/v1/";
+const LINK_CHARS_MAX: usize = 2048;
+
+/// Scheme, host and port: all that a link may lead to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    scheme: &'static str,
+    host: String,
+    port: u16,
+}
+
+impl Origin {
+    /// Takes the address of a service: `https://bmc`, or only the host. A name or password in it is refused without
+    /// repeating it; http is for this machine itself, or when TLS is not verified anyway.
+    pub fn parse(given: &str, is_insecure: bool) -> Result<Self, RedfishError> {
+        if given.contains('@') {
+            return Err(RedfishError::CredentialsInAddress);
+        }
+        let wrong = |why: &str| RedfishError::Address { given: cut(given, 200), why: why.into() };
+        let whole = if given.contains("://") { given.to_owned() } else { format!("https://{given}") };
+        let uri: Uri = whole.parse().map_err(|_| wrong("no address of a service"))?;
+        if !matches!(uri.path().trim_end_matches('/'), "" | "/redfish" | "/redfish/v1")
+            || uri.query().is_some()
+        {
+            return Err(wrong("a path that is not the service's root /redfish/v1"));
+        }
+        let origin = Self::of(&uri).ok_or_else(|| wrong("neither https:// nor http:// with a host"))?;
+        if origin.scheme == "http" && !is_insecure && !origin.is_loopback() {
+            return Err(RedfishError::PlainHttp { host: origin.host });
+        }
+        Ok(origin)
+    }
+
+    fn of(uri: &Uri) -> Option<Self> {
+        let scheme = match uri.scheme_str()?.to_ascii_lowercase().as_str() {
+            "https" => "https",
+            "http" => "http",
+            _ => return None,
+        };
+        let host = uri.host().filter(|host| !host.is_empty())?.to_ascii_lowercase();
+        Some(Self { scheme, host, port: uri.port_u16().unwrap_or(if scheme == "https" { 443 } else { 80 }) })
+    }
+
+    fn is_loopback(&self) -> bool {
+        let bare = self.host.trim_start_matches('[').trim_end_matches(']');
+        bare == "localhost" || bare.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    }
+
+    /// The host with its port, as errors name it.
+    pub fn shown(&self) -> String {
+        format!("{}:{}", self.host, self.port)
+    }
+
+    /// Whether what is sent can be read on the way.
+    pub fn is_plain(&self) -> bool {
+        self.scheme == "http"
+    }
+
+    /// The whole address of a path on this host.
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("{}://{}:{}{path}", self.scheme, self.host, self.port)
+    }
+
+    /// The path that a link leads to; `from` is where it stood. A link to anywhere else is an error.
+    pub(crate) fn path_of(&self, link: &str, from: &str) -> Result<String, RedfishError> {
+        let off_host = || RedfishError::OffHost { from: from.into(), link: cut(link, 200) };
+        let is_plain =
+            link.len() <= LINK_CHARS_MAX && link.bytes().all(|b| b.is_ascii_graphic() && b != b'\\');
+        let link = link.split('#').next().unwrap_or_default();
+        if !is_plain || link.starts_with("//") {
+            return Err(off_host());
+        }
+        if link.starts_with('/') {
+            return Ok(link.to_owned());
+        }
+        let uri: Uri = link.parse().map_err(|_| off_host())?;
+        match (Self::of(&uri), uri.path_and_query()) {
+            (Some(origin), Some(path)) if origin == *self => Ok(path.as_str().to_owned()),
+            _ => Err(off_host()),
+        }
+    }
+}
+
+/// The beginning of a text that somebody else wrote, without characters that steer a terminal.
+pub(crate) fn cut(text: &str, chars_max: usize) -> String {
+    // Among them those that turn the direction of what follows, and the separators of lines.
+    let steers = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+    };
+    let mut kept: String = text.chars().map(|c| if steers(c) { ' ' } else { c }).take(chars_max).collect();
+    if text.chars().nth(chars_max).is_some() {
+        kept.push_str("...");
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_taken_in_the_forms_people_write() {
+        for (given, url) in [
+            ("bmc7", "https://bmc7:443/x"),
+            ("https://BMC7/", "https://bmc7:443/x"),
+            ("https://bmc7:8443/redfish/v1/", "https://bmc7:8443/x"),
+            ("http://127.0.0.1:8000", "http://127.0.0.1:8000/x"),
+            ("http://[::1]:8000/redfish", "http://[::1]:8000/x"),
+            ("http://localhost", "http://localhost:80/x"),
+        ] {
+            assert_eq!(Origin::parse(given, false).unwrap().url("/x"), url, "{given}");
+        }
+    }
+
+    #[test]
+    fn addresses_that_leak_or_lead_elsewhere_are_refused() {
+        let said = |given| Origin::parse(given, false).unwrap_err().to_string();
+        assert!(said("http://10.0.0.9").contains("--insecure"));
+        assert!(said("http://127.0.0.1.example.org").contains("--insecure"));
+        assert!(Origin::parse("http://10.0.0.9", true).is_ok());
+        let leak = said("https://admin:hunter2@bmc");
+        assert!(leak.contains("--user") && !leak.contains("hunter2"), "{leak}");
+        for given in
+            ["", "https://", "ftp://bmc", "https://bmc/other", "https://bmc?x", "https://b mc", "/redfish/v1"]
+        {
+            assert!(said(given).contains("https://"), "{given}: {}", said(given));
+        }
+    }
+
+    #[test]
+    fn links_stay_on_the_host() {
+        let origin = Origin::parse("https://bmc:8443", false).unwrap();
+        let path = |link| origin.path_of(link, "/redfish/v1/");
+        assert_eq!(path("/redfish/v1/Systems#/Members/0").unwrap(), "/redfish/v1/Systems");
+        assert_eq!(path("https://bmc:8443/redfish/v1/Systems?a=b").unwrap(), "/redfish/v1/Systems?a=b");
+        let long = format!("/{}", "a".repeat(5000));
+        for link in [
+            "https://bmc/redfish",
+            "http://bmc:8443/redfish",
+            "https://evil:8443/x",
+            "//evil/x",
+            "https://user@evil/x",
+            "Systems",
+            "",
+            "/a b",
+            "/a\r\nX: y",
+            "/\\evil",
+            "/\u{e9}",
+            &long,
+        ] {
+            assert!(matches!(path(link), Err(RedfishError::OffHost { .. })), "{link}");
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! Requests, one at a time, each bounded; the session they belong to.
+
+use crate::{
+    Credentials, Limits, Origin, RedfishError, Trust,
+    address::{ROOT, cut},
+    answer::Answer,
+    failure::Asked,
+    session::Login,
+};
+use serde_json::Value;
+use std::{
+    io::Read,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+use ureq::{
+    Agent, Body,
+    http::{HeaderValue, Method, Request, Response, header},
+};
+
+/// Time for the farewell of a session, which nobody waits for longer.
+const FAREWELL_TIME: Duration = Duration::from_secs(10);
+
+/// Whom to ask, and how.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The service.
+    pub origin: Origin,
+    /// Whose certificate it must show.
+    pub trust: Trust,
+    /// Who asks; none for a service that asks nobody.
+    pub credentials: Option<Credentials>,
+    /// Bounds.
+    pub limits: Limits,
+    /// Raised by Ctrl-C: no further request begins.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// One run's conversation with a service. The session ends with it, also after an error.
+pub struct Client {
+    agent: Agent,
+    pub(crate) options: Options,
+    pub(crate) login: Login,
+    /// The service root.
+    pub(crate) root: Value,
+    began: Instant,
+    requests: usize,
+}
+
+/// One request.
+pub(crate) struct Call<'a> {
+    pub method: Method,
+    pub path: &'a str,
+    pub body: Option<&'a Value>,
+    pub if_match: Option<&'a str>,
+}
+
+impl Client {
+    /// Reads the service root and logs in.
+    pub fn open(options: Options) -> Result<Self, RedfishError> {
+        let config = Agent::config_builder()
+            .tls_config(options.trust.tls(options.origin.is_plain())?)
+            // No proxy of the environment sees a controller's password.
+            .proxy(None)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .http_status_as_error(false)
+            .max_response_header_size(64 << 10)
+            .user_agent(concat!("lowlat/", env!("CARGO_PKG_VERSION")))
+            .build();
+        let mut client = Self {
+            agent: config.into(),
+            options,
+            login: Login::default(),
+            root: Value::Null,
+            began: Instant::now(),
+            requests: 0,
+        };
+        client.log_in_first()?;
+        Ok(client)
+    }
+
+    /// Ends the session; says what went wrong when the service would not.
+    pub fn close(mut self) -> Option<String> {
+        self.log_out()
+    }
+
+    /// What the service calls itself.
+    pub fn product(&self) -> String {
+        let text = |name: &str| self.root.get(name).and_then(Value::as_str).map(|text| cut(text.trim(), 80));
+        let named: Vec<String> =
+            ["Vendor", "Product"].into_iter().filter_map(text).filter(|text| !text.is_empty()).collect();
+        let name = if named.is_empty() { text("Name").unwrap_or_default() } else { named.join(" ") };
+        let host = self.options.origin.shown();
+        if name.is_empty() { host } else { format!("{host} ({name})") }
+    }
+
+    pub(crate) fn get(&mut self, path: &str) -> Result<Answer, RedfishError> {
+        let answer = self.request(&Call { method: Method::GET, path, body: None, if_match: None })?;
+        if answer.is_success() { Ok(answer) } else { Err(self.refusal("GET", &answer)) }
+    }
+
+    /// Sends a request; a session that ended meanwhile is begun again, once.
+    pub(crate) fn request(&mut self, call: &Call<'_>) -> Result<Answer, RedfishError> {
+        let answer = self.exchange(call)?;
+        if answer.status != 401 {
+            return Ok(answer);
+        }
+        self.log_in_again(&answer)?;
+        let answer = self.exchange(call)?;
+        if answer.status == 401 { Err(self.session_lost()) } else { Ok(answer) }
+    }
+
+    /// Sends a request as whoever is logged in, and follows redirects on the same host.
+    pub(crate) fn exchange(&mut self, call: &Call<'_>) -> Result<Answer, RedfishError> {
+        let mut path = call.path.to_owned();
+        for _ in 0..=self.options.limits.redirects_max {
+            let left = self.admit()?;
+            let answer = self.once(call, &path, left).map_err(|error| self.too_slow(error, left))?;
+            // 307 and 308 keep method and body, which stay on the same host; the others would make a GET of a change.
+            let is_redirect = matches!(answer.status, 307 | 308)
+                || (matches!(answer.status, 301..=303) && call.method == Method::GET);
+            match answer.location.as_deref().filter(|_| is_redirect) {
+                Some(location) => path = self.options.origin.path_of(location, &path)?,
+                None => return Ok(answer),
+            }
+        }
+        Err(RedfishError::Redirected { path })
+    }
+
+    /// The farewell of a session: also when the bounds are reached, also after Ctrl-C.
+    pub(crate) fn farewell(&mut self, path: &str) -> Result<Answer, RedfishError> {
+        let time = FAREWELL_TIME.min(self.options.limits.request_time);
+        self.once(&Call { method: Method::DELETE, path, body: None, if_match: None }, path, time)
+    }
+
+    /// Whether another request may begin; the time that it has.
+    fn admit(&mut self) -> Result<Duration, RedfishError> {
+        let left = self.time_left()?;
+        let requests_max = self.options.limits.requests_max;
+        if self.requests >= requests_max {
+            let service = self.options.origin.shown();
+            return Err(RedfishError::TooManyRequests { service, requests_max });
+        }
+        self.requests += 1;
+        Ok(left)
+    }
+
+    /// The time that a request has; an error when the run is over.
+    pub(crate) fn time_left(&self) -> Result<Duration, RedfishError> {
+        self.check_stop()?;
+        let limits = self.options.limits;
+        let left = limits.total_time.saturating_sub(self.began.elapsed());
+        if left.is_zero() {
+            let (service, seconds) = (self.options.origin.shown(), limits.total_time.as_secs());
+            return Err(RedfishError::TooSlow { service, seconds });
+        }
+        Ok(left.min(limits.request_time))
+    }
+
+    /// A time-out that the bound of the whole run made, and no longer waiting would help.
+    fn too_slow(&self, error: RedfishError, waited: Duration) -> RedfishError {
+        let limits = self.options.limits;
+        match error {
+            RedfishError::TimedOut { service, .. } if waited < limits.request_time => {
+                RedfishError::TooSlow { service, seconds: limits.total_time.as_secs() }
+            }
+            other => other,
+        }
+    }
+
+    pub(crate) fn check_stop(&self) -> Result<(), RedfishError> {
+        // Relaxed: a lone flag.
+        if self.options.stop.load(Ordering::Relaxed) { Err(RedfishError::Interrupted) } else { Ok(()) }
+    }
+
+    /// Waits, unless Ctrl-C comes.
+    pub(crate) fn wait(&self, time: Duration) -> Result<(), RedfishError> {
+        let until = Instant::now() + time;
+        while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
+            self.check_stop()?;
+            std::thread::sleep(left.min(Duration::from_millis(100)));
+        }
+        Ok(())
+    }
+
+    fn once(&self, call: &Call<'_>, path: &str, time: Duration) -> Result<Answer, RedfishError> {
+        let asked = Asked { origin: &self.options.origin, method: call.method.as_str(), path, waited: time };
+        let failed = |error| asked.failed(error);
+        let mut request = Request::builder()
+            .method(call.method.clone())
+            .uri(self.options.origin.url(path))
+            .header(header::ACCEPT, "application/json")
+            .header("OData-Version", "4.0");
+        if let Some((name, value)) = self.login.header() {
+            let mut value = HeaderValue::from_str(value.reveal())
+                .map_err(|error| failed(ureq::Error::Http(error.into())))?;
+            value.set_sensitive(true);
+            request = request.header(name, value);
+        }
+        if let Some(etag) = call.if_match {
+            request = request.header(header::IF_MATCH, etag);
+        }
+        let sent = match call.body {
+            Some(body) => {
+                let request = request.header(header::CONTENT_TYPE, "application/json").body(body.to_string());
+                self.run(request, time)
+            }
+            None => self.run(request.body(()), time),
+        };
+        let response = sent.map_err(failed)?;
+        self.read(response, path).map_err(|error| error.unwrap_or_else(failed))
+    }
+
+    fn run(
+        &self,
+        request: Result<Request<impl ureq::AsSendBody>, ureq::http::Error>,
+        time: Duration,
+    ) -> Result<Response<Body>, ureq::Error> {
+        self.agent.run(self.agent.configure_request(request?).timeout_global(Some(time)).build())
+    }
+
+    /// The answer with its body, as far as bounds allow.
+    fn read(&self, response: Response<Body>, path: &str) -> Result<Answer, Failure> {
+        let (parts, mut body) = response.into_parts();
+        let text = |name: &str| parts.headers.get(name)?.to_str().ok().map(|text| cut(text, 2048));
+        let bytes_max = self.options.limits.answer_bytes_max;
+        let mut bytes = Vec::new();
+        let mut reader = body.as_reader();
+        let mut chunk = vec![0; 16 << 10];
+        loop {
+            self.check_stop().map_err(Failure::Ours)?;
+            let count = reader.read(&mut chunk).map_err(|error| Failure::Network(error.into()))?;
+            if count == 0 {
+                break;
+            }
+            if bytes.len() + count > bytes_max {
+                return Err(Failure::Ours(RedfishError::TooLarge { path: path.into(), bytes_max }));
+            }
+            bytes.extend_from_slice(chunk.get(..count).unwrap_or_default());
+        }
+        Ok(Answer {
+            path: path.to_owned(),
+            status: parts.status.as_u16(),
+            etag: text("etag"),
+            location: text("location"),
+            retry_after: text("retry-after"),
+            token: text("x-auth-token").map(crate::Secret::new),
+            body: bytes,
+        })
+    }
+
+    /// The service's words as the end of a sentence, without our secrets: a service may repeat what it was sent.
+    pub(crate) fn said(&self, messages: &[String]) -> String {
+        if messages.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", self.without_secrets(&messages.join(" ")))
+        }
+    }
+
+    pub(crate) fn without_secrets(&self, text: &str) -> String {
+        let password = self.options.credentials.as_ref().map(|credentials| &credentials.password);
+        let token = self.login.header().map(|(_, value)| value);
+        let secrets = password.into_iter().chain(token).filter(|secret| !secret.reveal().is_empty());
+        secrets.fold(text.to_owned(), |text, secret| text.replace(secret.reveal(), "***"))
+    }
+
+    /// A status that is no success, as an error.
+    pub(crate) fn refusal(&self, method: &str, answer: &Answer) -> RedfishError {
+        let (service, said) = (self.options.origin.shown(), self.said(&answer.messages()));
+        let (request, path) = (format!("{method} {}", answer.path), answer.path.clone());
+        match answer.status {
+            401 if self.options.credentials.is_none() => RedfishError::NeedsCredentials { service },
+            403 => RedfishError::Forbidden {
+                service,
+                user: self.user(),
+                needs: if method == "GET" {
+                    "read BIOS settings"
+                } else {
+                    "change BIOS settings (ConfigureComponents)"
+                },
+                request,
+                said,
+            },
+            404 => RedfishError::NotFound { service, path, said },
+            429 | 503 => {
+                let next = match answer.retry_after.as_deref().map(|wait| cut(wait, 40)) {
+                    Some(wait) if wait.bytes().all(|b| b.is_ascii_digit()) => {
+                        format!("it asks to come back in {wait} s: try again then")
+                    }
+                    Some(date) => format!("it asks to come back at {date}: try again then"),
+                    None => "try again later".into(),
+                };
+                RedfishError::Busy { service, said, next }
+            }
+            status => RedfishError::Status { service, request, status, said },
+        }
+    }
+
+    pub(crate) fn user(&self) -> String {
+        self.options.credentials.as_ref().map_or_else(|| "nobody".into(), |who| cut(&who.user, 80))
+    }
+
+    /// Reads the service root, where everybody may begin.
+    pub(crate) fn read_root(&mut self) -> Result<Answer, RedfishError> {
+        self.exchange(&Call { method: Method::GET, path: ROOT, body: None, if_match: None })
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        // Who wants to know how it went calls close().
+        let _ = self.log_out();
+    }
+}
+
+/// Why no whole answer came.
+enum Failure {
+    Ours(RedfishError),
+    Network(ureq::Error),
+}
+
+impl Failure {
+    fn unwrap_or_else(self, failed: impl FnOnce(ureq::Error) -> RedfishError) -> RedfishError {
+        match self {
+            Self::Ours(error) => error,
+            Self::Network(error) => failed(error),
+        }
+    }
+}

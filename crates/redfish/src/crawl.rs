@@ -1,0 +1,246 @@
+//! From the service root to the answers that an audit needs, by links only.
+
+use crate::{
+    Client, RedfishError,
+    address::{ROOT, cut},
+    answer::{Answer, link},
+};
+use lowlat_model::bios::{BiosError, BiosFacts, BiosReader};
+use serde_json::Value;
+
+/// Which resource an answer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resource {
+    /// The server.
+    System,
+    /// The settings in force.
+    Bios,
+    /// The settings that wait.
+    Settings,
+    /// Accepted values and dependencies.
+    Registry,
+}
+
+impl Resource {
+    /// The name of a file that holds it.
+    pub fn file_name(self) -> &'static str {
+        match self {
+            Self::System => "system.json",
+            Self::Bios => "bios.json",
+            Self::Settings => "settings.json",
+            Self::Registry => "registry.json",
+        }
+    }
+}
+
+/// The answers of one server, as they came.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Saved {
+    /// Each resource, its path, its bytes.
+    pub answers: Vec<(Resource, String, Vec<u8>)>,
+    /// What the reader should know.
+    pub warnings: Vec<String>,
+    /// The state of the settings resource, when the service numbers states.
+    pub(crate) settings_etag: Option<String>,
+}
+
+impl Saved {
+    /// What they say.
+    pub fn facts(&self) -> Result<BiosFacts, BiosError> {
+        let mut reader = BiosReader::default();
+        for (_, path, bytes) in &self.answers {
+            reader.add(path, bytes)?;
+        }
+        let mut facts = reader.finish()?;
+        facts.warnings.splice(0..0, self.warnings.iter().cloned());
+        Ok(facts)
+    }
+
+    fn keep(&mut self, resource: Resource, answer: Answer) {
+        self.answers.push((resource, answer.path, answer.body));
+    }
+}
+
+/// Reads one server; `wanted` is the id of its system, needed where there are several.
+pub fn read(client: &mut Client, wanted: Option<&str>) -> Result<Saved, RedfishError> {
+    let mut saved = Saved::default();
+    let system_path = system_path(client, wanted)?;
+    let answer = client.get(&system_path)?;
+    let system = answer.json()?;
+    // The audit knows it by its type.
+    let is_typed = |kind: &str| kind.starts_with("#ComputerSystem.");
+    if system.get("@odata.type").and_then(Value::as_str).is_some_and(is_typed) {
+        saved.keep(Resource::System, answer);
+    }
+    let (bios_path, bios) = bios(client, &mut saved, &system, &system_path)?;
+    settings(client, &mut saved, &bios, &bios_path)?;
+    if let Some(name) = bios.get("AttributeRegistry").and_then(Value::as_str) {
+        // Without it the audit says less, and says so.
+        match registry(client, name) {
+            Ok(Some(answer)) => saved.keep(Resource::Registry, answer),
+            Ok(None) => saved.warnings.push(format!("The service has no registry {:?}.", cut(name, 100))),
+            Err(
+                error @ (RedfishError::NotFound { .. }
+                | RedfishError::OffHost { .. }
+                | RedfishError::Shape { .. }),
+            ) => {
+                saved.warnings.push(format!("The attribute registry could not be read: {error}."));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(saved)
+}
+
+/// Paths of a collection's members, over its pages.
+fn members(client: &mut Client, first: &str) -> Result<Vec<String>, RedfishError> {
+    let limit = client.options.limits.members_max;
+    let mut paths = Vec::new();
+    let mut next = Some(first.to_owned());
+    while let Some(page) = next.take() {
+        let body = client.get(&page)?.json()?;
+        let shape = || RedfishError::Shape { path: page.clone(), expected: "Members" };
+        let members = body.get("Members").and_then(Value::as_array).ok_or_else(shape)?;
+        for member in members.iter().take(limit.saturating_sub(paths.len())) {
+            let link = member.get("@odata.id").and_then(Value::as_str).ok_or_else(shape)?;
+            paths.push(client.options.origin.path_of(link, &page)?);
+        }
+        let link = body.get("Members@odata.nextLink").and_then(Value::as_str);
+        if let Some(link) = link.filter(|_| paths.len() < limit) {
+            next = Some(client.options.origin.path_of(link, &page)?);
+        }
+    }
+    Ok(paths)
+}
+
+/// The last part of a path: the id of a member.
+fn id(path: &str) -> &str {
+    path.trim_end_matches('/').rsplit('/').next().unwrap_or_default()
+}
+
+fn system_path(client: &mut Client, wanted: Option<&str>) -> Result<String, RedfishError> {
+    let shape = |expected| RedfishError::Shape { path: ROOT.into(), expected };
+    let systems = link(&client.root, "/Systems").ok_or_else(|| shape("Systems"))?.to_owned();
+    let systems = client.options.origin.path_of(&systems, ROOT)?;
+    let mut paths = members(client, &systems)?;
+    let ids = || {
+        let mut ids: Vec<String> = paths.iter().map(|path| cut(id(path), 80)).take(16).collect();
+        if paths.len() > ids.len() {
+            ids.push("...".into());
+        }
+        if ids.is_empty() { "none".to_owned() } else { ids.join(", ") }
+    };
+    match wanted {
+        Some(wanted) => {
+            let is_it = |path: &&String| id(path).eq_ignore_ascii_case(id(wanted));
+            let found = paths.iter().find(is_it).cloned();
+            found.ok_or_else(|| RedfishError::NoSuchSystem { wanted: cut(wanted, 80), ids: ids() })
+        }
+        None if paths.len() > 1 => Err(RedfishError::WhichSystem { count: paths.len(), ids: ids() }),
+        None => {
+            paths.pop().ok_or(RedfishError::Shape { path: systems, expected: "system among its Members" })
+        }
+    }
+}
+
+fn bios(
+    client: &mut Client,
+    saved: &mut Saved,
+    system: &Value,
+    at: &str,
+) -> Result<(String, Value), RedfishError> {
+    let product = client.product();
+    let none = |cause: String| RedfishError::NoBios { system: cut(id(at), 80), product, cause };
+    let Some(link) = link(system, "/Bios") else { return Err(none(String::new())) };
+    let path = client.options.origin.path_of(link, at)?;
+    let answer = match client.get(&path) {
+        Err(error @ RedfishError::NotFound { .. }) => return Err(none(format!(" ({error})"))),
+        other => other?,
+    };
+    let body = answer.json()?;
+    if body.get("Attributes").is_none() {
+        return Err(RedfishError::Shape { path, expected: "Attributes" });
+    }
+    saved.keep(Resource::Bios, answer);
+    Ok((path, body))
+}
+
+/// The settings that wait: where `@Redfish.Settings` says, or where iLO has them.
+fn settings(client: &mut Client, saved: &mut Saved, bios: &Value, at: &str) -> Result<(), RedfishError> {
+    let named = link(bios, "/@Redfish.Settings/SettingsObject");
+    let is_hpe = ["Hpe", "Hp"].iter().any(|oem| bios.pointer(&format!("/Oem/{oem}")).is_some());
+    let path = match named {
+        Some(link) => client.options.origin.path_of(link, at)?,
+        None if is_hpe => format!("{}/settings/", at.trim_end_matches('/')),
+        None => return Ok(()),
+    };
+    if path.trim_end_matches('/') == at.trim_end_matches('/') {
+        return Ok(());
+    }
+    let answer = match client.get(&path) {
+        // A guess that was wrong; a link that leads nowhere is told.
+        Err(RedfishError::NotFound { .. }) if named.is_none() => return Ok(()),
+        Err(error @ RedfishError::NotFound { .. }) => {
+            saved.warnings.push(format!("The pending settings could not be read: {error}."));
+            return Ok(());
+        }
+        other => other?,
+    };
+    saved.settings_etag = etag(&answer)?;
+    saved.keep(Resource::Settings, answer);
+    Ok(())
+}
+
+/// The state of a resource: the header, or the annotation that says the same.
+fn etag(answer: &Answer) -> Result<Option<String>, RedfishError> {
+    let body = answer.json()?;
+    let annotation = body.get("@odata.etag").and_then(Value::as_str).map(str::to_owned);
+    // It goes into a header of ours.
+    let is_plain = |etag: &String| {
+        !etag.is_empty() && etag.len() <= 256 && etag.bytes().all(|b| matches!(b, 0x20..=0x7e))
+    };
+    Ok(answer.etag.clone().or(annotation).filter(is_plain))
+}
+
+/// The registry of this name: the member that has it, else the one that says so, else the only one for a BIOS.
+fn registry(client: &mut Client, name: &str) -> Result<Option<Answer>, RedfishError> {
+    let Some(link) = link(&client.root, "/Registries") else { return Ok(None) };
+    let path = client.options.origin.path_of(link, ROOT)?;
+    let paths = members(client, &path)?;
+    let lower = |text: &str| text.to_ascii_lowercase();
+    let name = lower(name);
+    let is_bios = |path: &&String| lower(id(path)).starts_with("biosattributeregistry");
+    let same = paths.iter().find(|path| lower(id(path)) == name);
+    let longer =
+        || paths.iter().find(|path| name.starts_with(&lower(id(path))) || lower(id(path)).starts_with(&name));
+    let only = || {
+        let mut of_a_bios = paths.iter().filter(is_bios);
+        of_a_bios.next().filter(|_| of_a_bios.next().is_none())
+    };
+    let Some(file) = same.or_else(longer).or_else(only) else { return Ok(None) };
+    let answer = client.get(file)?;
+    let body = answer.json()?;
+    if body.get("RegistryEntries").is_some() {
+        return Ok(Some(answer));
+    }
+    let Some(place) = location(&body) else {
+        return Err(RedfishError::Shape { path: answer.path, expected: "Location with a Uri" });
+    };
+    let path = client.options.origin.path_of(place, &answer.path)?;
+    let answer = client.get(&path)?;
+    if answer.json()?.get("RegistryEntries").is_none() {
+        return Err(RedfishError::Shape { path, expected: "RegistryEntries" });
+    }
+    Ok(Some(answer))
+}
+
+/// The place of the registry in English, or in whatever language there is. Old iLOs wrap it in `extref`.
+fn location(file: &Value) -> Option<&str> {
+    let places = file.get("Location")?.as_array()?;
+    let is_english = |place: &&Value| {
+        place.get("Language").and_then(Value::as_str).is_some_and(|language| language.starts_with("en"))
+    };
+    let place = places.iter().find(is_english).or(places.first())?;
+    let uri = place.get("Uri")?;
+    uri.as_str().or_else(|| uri.get("extref")?.as_str())
+}

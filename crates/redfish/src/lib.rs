@@ -1,0 +1,35 @@
+//! A client for the BIOS settings of a Redfish service (DMTF DSP0266; HPE's iLO 5 and 6 follow it).
+//!
+//! ```text
+//! Client::open   address, trust, credentials: a session, or Basic where the service has none
+//! read           service root -> system -> Bios -> settings, registry: the answers as they came
+//! send           one PATCH, its task, and the settings read back
+//! ```
+//!
+//! What the answers mean is judged in [`lowlat_model::bios`]; this crate brings them. Everything that a service sends
+//! is bounded and suspect: sizes, numbers of requests, time, links (which never lead off the host), texts.
+
+#![forbid(unsafe_code)]
+
+mod address;
+mod answer;
+mod client;
+mod crawl;
+mod credentials;
+mod error;
+mod failure;
+mod limits;
+mod prompt;
+mod send;
+mod session;
+mod trust;
+
+pub use address::Origin;
+pub use client::{Client, Options};
+pub use crawl::{Resource, Saved, read};
+pub use credentials::{Credentials, Secret};
+pub use error::RedfishError;
+pub use limits::Limits;
+pub use prompt::ask_password;
+pub use send::{Sent, send};
+pub use trust::Trust;

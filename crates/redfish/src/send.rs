@@ -1,0 +1,189 @@
+//! One change: sent, waited for, and read back. A service's "yes" is not believed until its settings show it.
+
+use crate::{
+    Client, RedfishError, Resource, Saved,
+    address::cut,
+    answer::{Answer, messages},
+    client::Call,
+};
+use lowlat_model::bios::{BiosFacts, Request, same_value, shown};
+use serde::Serialize;
+use serde_json::Value;
+use std::time::{Duration, Instant};
+use ureq::http::Method;
+
+/// Time between two looks at a task or at settings, unless the service names one.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Attributes that an error names.
+const NAMED_MAX: usize = 12;
+
+/// What became of a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Sent {
+    /// Where it went.
+    pub path: String,
+    /// The service's status.
+    pub status: u16,
+    /// Attributes that were sent, and stand in the settings read back.
+    pub attributes: Vec<String>,
+    /// The service's words.
+    pub messages: Vec<String>,
+    /// The task that carries it out, when it had not ended while it was waited for.
+    pub waiting_task: Option<String>,
+}
+
+/// Sends one request of an export, waits for its task, and reads the settings back. `saved` is what it was made from:
+/// when the settings changed since, nothing is sent, where the service can tell.
+pub fn send(
+    client: &mut Client,
+    saved: &Saved,
+    facts: &BiosFacts,
+    request: &Request,
+) -> Result<Sent, RedfishError> {
+    let link = request.uri.as_deref().ok_or(RedfishError::NoSettings)?;
+    let path = client.options.origin.path_of(link, "the Bios resource")?;
+    // What fails here fails before anything is sent.
+    client.time_left()?;
+    let mut call = Call {
+        method: Method::PATCH,
+        path: &path,
+        body: Some(&request.body),
+        if_match: saved.settings_etag.as_deref(),
+    };
+    let mut answer = client.request(&call).map_err(perhaps_sent)?;
+    // Some services refuse the states that they number themselves: those that still hold what was read are not asked
+    // to compare.
+    if answer.status == 412 && call.if_match.is_some() && is_as_read(client, saved, &path)? {
+        call.if_match = None;
+        answer = client.request(&call).map_err(perhaps_sent)?;
+    }
+    match answer.status {
+        200..300 => {}
+        412 => return Err(RedfishError::ChangedMeanwhile),
+        _ => return Err(client.refusal("PATCH", &answer)),
+    }
+    let follow = |client: &mut Client| -> Result<Sent, RedfishError> {
+        let waiting_task = task(client, &answer)?;
+        let said = read_back(client, facts, &path, &request.body, &answer)?;
+        let sent = attributes(&request.body).map(|(name, _)| name.clone()).collect();
+        Ok(Sent { path: path.clone(), status: answer.status, attributes: sent, messages: said, waiting_task })
+    };
+    follow(client).map_err(after_sending)
+}
+
+/// Whether the settings resource still holds what was read.
+fn is_as_read(client: &mut Client, saved: &Saved, path: &str) -> Result<bool, RedfishError> {
+    let now = client.get(path)?.json()?;
+    let read = saved.answers.iter().find(|(resource, ..)| *resource == Resource::Settings);
+    let read: Option<Value> = read.and_then(|(_, _, bytes)| serde_json::from_slice(bytes).ok());
+    Ok(read.is_some_and(|read| read.get("Attributes") == now.get("Attributes")))
+}
+
+/// Errors of the request itself after which nobody knows whether the service took it.
+fn perhaps_sent(error: RedfishError) -> RedfishError {
+    match error {
+        RedfishError::TimedOut { .. }
+        | RedfishError::TooSlow { .. }
+        | RedfishError::Cut { .. }
+        | RedfishError::NotHttp { .. }
+        | RedfishError::TooLarge { .. }
+        | RedfishError::Interrupted => RedfishError::Unknown { cause: Box::new(error) },
+        other => other,
+    }
+}
+
+/// Errors after the service took it; those that tell what became of it stay as they are.
+fn after_sending(error: RedfishError) -> RedfishError {
+    match error {
+        known @ (RedfishError::NotApplied { .. } | RedfishError::TaskFailed { .. }) => known,
+        other => RedfishError::Unknown { cause: Box::new(other) },
+    }
+}
+
+fn attributes(body: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    body.get("Attributes").and_then(Value::as_object).into_iter().flatten()
+}
+
+/// Waits for the task of a request that the service took for later. The task's path when it goes on: some services
+/// end it only during the restart.
+fn task(client: &mut Client, answer: &Answer) -> Result<Option<String>, RedfishError> {
+    let body = answer.json().unwrap_or_default();
+    let place = answer.location.as_deref().or_else(|| body.get("@odata.id")?.as_str());
+    let (202, Some(place)) = (answer.status, place) else { return Ok(None) };
+    let path = client.options.origin.path_of(place, &answer.path)?;
+    let began = Instant::now();
+    loop {
+        let seen = client.request(&Call { method: Method::GET, path: &path, body: None, if_match: None })?;
+        // A monitor that is gone has ended; which end, the settings tell.
+        if matches!(seen.status, 404 | 410) {
+            return Ok(None);
+        }
+        if !seen.is_success() {
+            return Err(client.refusal("GET", &seen));
+        }
+        let body = seen.json().unwrap_or_default();
+        let state = body.get("TaskState").and_then(Value::as_str).unwrap_or_default();
+        match state {
+            "Exception" | "Killed" | "Cancelled" => {
+                let said = client.said(&messages(&body));
+                return Err(RedfishError::TaskFailed { path, state: state.into(), said });
+            }
+            "Completed" => return Ok(None),
+            "" if seen.status != 202 => return Ok(None),
+            // These end during the restart only.
+            "Pending" | "Suspended" => return Ok(Some(path)),
+            _ => {}
+        }
+        let asked =
+            seen.retry_after.as_deref().and_then(|wait| wait.parse().ok()).map_or(PAUSE, Duration::from_secs);
+        let left = client.options.limits.task_time.saturating_sub(began.elapsed());
+        if left.is_zero() {
+            return Ok(Some(path));
+        }
+        client.wait(asked.clamp(Duration::from_millis(100), left.max(Duration::from_millis(100))))?;
+    }
+}
+
+/// Reads the settings until they hold what was sent; the service's words. Some services need a moment.
+fn read_back(
+    client: &mut Client,
+    facts: &BiosFacts,
+    path: &str,
+    sent: &Value,
+    answer: &Answer,
+) -> Result<Vec<String>, RedfishError> {
+    let began = Instant::now();
+    loop {
+        let body = client.get(path)?.json()?;
+        let pending = body.get("Attributes").and_then(Value::as_object);
+        let stands =
+            |name: &str| pending.and_then(|pending| pending.get(name)).or_else(|| facts.active.get(name));
+        let missing: Vec<String> = attributes(sent)
+            .filter(|(name, value)| {
+                !stands(name).is_some_and(|stands| same_value(&shown(stands), &shown(value)))
+            })
+            .map(|(name, value)| {
+                let stands = stands(name).map_or_else(|| "nothing".into(), shown);
+                cut(&format!("{name} = {stands} (sent {})", shown(value)), 120)
+            })
+            .collect();
+        let mut said = answer.messages();
+        said.extend(messages(&body).into_iter().filter(|words| !said.contains(words)).collect::<Vec<_>>());
+        let said: Vec<String> = said.iter().map(|words| client.without_secrets(words)).collect();
+        if missing.is_empty() {
+            return Ok(said);
+        }
+        let left = client.options.limits.read_back_time.saturating_sub(began.elapsed());
+        if left.is_zero() {
+            let more = missing.len().saturating_sub(NAMED_MAX);
+            let mut named: Vec<String> = missing.into_iter().take(NAMED_MAX).collect();
+            if more > 0 {
+                named.push(format!("and {more} more"));
+            }
+            let named = named.join(", ");
+            let said = client.said(&said);
+            return Err(RedfishError::NotApplied { status: answer.status, attributes: named, said });
+        }
+        client.wait(PAUSE.min(left))?;
+    }
+}

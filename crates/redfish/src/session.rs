@@ -1,0 +1,151 @@
+//! Logging in: a session where the service has them, else Basic. A password is tried once: controllers lock accounts.
+
+use crate::{
+    Client, Credentials, RedfishError, Secret,
+    answer::{Answer, link},
+    client::Call,
+};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde_json::json;
+use ureq::http::Method;
+
+/// Who the service takes us for.
+#[derive(Debug, Default)]
+pub(crate) enum Login {
+    /// Nobody yet.
+    #[default]
+    Nobody,
+    /// Name and password go with each request.
+    Basic(Secret),
+    /// A session.
+    Session {
+        /// What goes with each request.
+        token: Secret,
+        /// Where the session is ended.
+        path: Option<String>,
+        /// Whether it is the second one, after the first had ended.
+        is_second: bool,
+    },
+}
+
+impl Login {
+    /// The header that tells who asks.
+    pub fn header(&self) -> Option<(&'static str, &Secret)> {
+        match self {
+            Self::Nobody => None,
+            Self::Basic(value) => Some(("authorization", value)),
+            Self::Session { token, .. } => Some(("x-auth-token", token)),
+        }
+    }
+}
+
+impl Client {
+    /// Reads the root and logs in as it says.
+    pub(crate) fn log_in_first(&mut self) -> Result<(), RedfishError> {
+        let mut answer = self.read_root()?;
+        // The root is open to everybody (DSP0266); where it is not, there is no way to a session.
+        if let (401, Some(credentials)) = (answer.status, self.options.credentials.clone()) {
+            self.login = basic(&credentials);
+            answer = self.read_root()?;
+            if answer.status == 401 {
+                return Err(self.bad_credentials(&answer));
+            }
+        }
+        if !answer.is_success() {
+            return Err(self.refusal("GET", &answer));
+        }
+        self.root = answer.json()?;
+        if self.root.get("Systems").is_none() && self.root.get("RedfishVersion").is_none() {
+            return Err(RedfishError::Shape { path: answer.path, expected: "RedfishVersion and Systems" });
+        }
+        match self.login {
+            Login::Nobody => self.log_in(false),
+            _ => Ok(()),
+        }
+    }
+
+    fn log_in(&mut self, is_second: bool) -> Result<(), RedfishError> {
+        let Some(credentials) = self.options.credentials.clone() else { return Ok(()) };
+        let Some(path) = self.sessions_path()? else {
+            self.login = basic(&credentials);
+            return Ok(());
+        };
+        self.login = Login::Nobody;
+        let body = json!({ "UserName": credentials.user, "Password": credentials.password.reveal() });
+        let call = Call { method: Method::POST, path: &path, body: Some(&body), if_match: None };
+        let mut answer = self.exchange(&call)?;
+        match (answer.status, answer.token.take()) {
+            (200..300, Some(token)) => {
+                let place = answer.location.as_deref().map(|link| self.options.origin.path_of(link, &path));
+                self.login = Login::Session { token, path: place.and_then(Result::ok), is_second };
+                Ok(())
+            }
+            // Sessions are refused, not the user.
+            (200..300 | 404 | 405 | 501, _) => {
+                self.login = basic(&credentials);
+                Ok(())
+            }
+            _ if answer.has_message("SessionLimitExceeded") => {
+                self.login = basic(&credentials);
+                Ok(())
+            }
+            (401 | 403, _) => Err(self.bad_credentials(&answer)),
+            // iLO 4 and early iLO 5.
+            _ if answer.has_message("UnauthorizedLoginAttempt") => Err(self.bad_credentials(&answer)),
+            _ => Err(self.refusal("POST", &answer)),
+        }
+    }
+
+    /// Where sessions are made; none when the service does not say.
+    fn sessions_path(&self) -> Result<Option<String>, RedfishError> {
+        let origin = &self.options.origin;
+        if let Some(link) = link(&self.root, "/Links/Sessions") {
+            return origin.path_of(link, crate::address::ROOT).map(Some);
+        }
+        let Some(link) = link(&self.root, "/SessionService") else { return Ok(None) };
+        let service = origin.path_of(link, crate::address::ROOT)?;
+        Ok(Some(format!("{}/Sessions", service.trim_end_matches('/'))))
+    }
+
+    /// After a 401: a session that ended is begun again, once; nothing else is tried twice.
+    pub(crate) fn log_in_again(&mut self, answer: &Answer) -> Result<(), RedfishError> {
+        match self.login {
+            Login::Session { is_second: false, .. } => self.log_in(true),
+            Login::Session { .. } => Err(self.session_lost()),
+            Login::Basic(_) => Err(self.bad_credentials(answer)),
+            Login::Nobody => Err(RedfishError::NeedsCredentials { service: self.options.origin.shown() }),
+        }
+    }
+
+    /// Ends the session, if there is one. What went wrong, in words.
+    pub(crate) fn log_out(&mut self) -> Option<String> {
+        let Login::Session { path, .. } = &self.login else { return None };
+        let ended = path.clone().map(|path| self.farewell(&path));
+        self.login = Login::Nobody;
+        let why = match ended {
+            None => "the service did not say where".to_owned(),
+            // A session that is gone already has ended too.
+            Some(Ok(answer)) if answer.is_success() || matches!(answer.status, 401 | 404) => return None,
+            Some(Ok(answer)) => format!("status {}", answer.status),
+            Some(Err(error)) => self.without_secrets(&error.to_string()),
+        };
+        Some(format!("the session could not be ended ({why}); the service ends it when it is idle"))
+    }
+
+    fn bad_credentials(&self, answer: &Answer) -> RedfishError {
+        RedfishError::BadCredentials {
+            service: self.options.origin.shown(),
+            user: self.user(),
+            said: self.said(&answer.messages()),
+        }
+    }
+
+    pub(crate) fn session_lost(&self) -> RedfishError {
+        RedfishError::SessionLost { service: self.options.origin.shown(), user: self.user() }
+    }
+}
+
+fn basic(credentials: &Credentials) -> Login {
+    let pair = zeroize::Zeroizing::new(format!("{}:{}", credentials.user, credentials.password.reveal()));
+    Login::Basic(Secret::new(format!("Basic {}", STANDARD.encode(pair.as_bytes()))))
+}

@@ -1,0 +1,65 @@
+//! Whom a service's certificate must be signed by.
+
+use crate::RedfishError;
+use std::{fs::File, io::Read, path::PathBuf, sync::Arc};
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+
+const CA_BYTES_MAX: u64 = 1 << 20;
+
+/// Whose certificates are believed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Trust {
+    /// Those of the CAs that this machine trusts.
+    #[default]
+    System,
+    /// Those of the CAs in this PEM file.
+    CaFile(PathBuf),
+    /// Anybody's: whoever sits between can read the credentials.
+    Anybody,
+}
+
+impl Trust {
+    /// What is verified; for an address without TLS, nothing is looked for.
+    pub(crate) fn tls(&self, is_plain: bool) -> Result<TlsConfig, RedfishError> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = TlsConfig::builder().unversioned_rustls_crypto_provider(provider);
+        Ok(match self {
+            _ if is_plain => builder,
+            Self::System => builder.root_certs(system_certificates()?),
+            Self::CaFile(path) => builder.root_certs(certificates(path)?),
+            Self::Anybody => builder.disable_verification(true),
+        }
+        .build())
+    }
+}
+
+/// Where the distribution keeps them, or where SSL_CERT_FILE and SSL_CERT_DIR say, as OpenSSL has it.
+fn system_certificates() -> Result<RootCerts, RedfishError> {
+    let found = rustls_native_certs::load_native_certs();
+    if found.certs.is_empty() {
+        let cause = found.errors.first().map(|error| format!(" ({error})")).unwrap_or_default();
+        return Err(RedfishError::NoRoots { cause });
+    }
+    Ok(found.certs.iter().map(|certificate| Certificate::from_der(certificate).to_owned()).into())
+}
+
+fn certificates(path: &std::path::Path) -> Result<RootCerts, RedfishError> {
+    let wrong = |why: String| RedfishError::File { option: "--ca", path: path.display().to_string(), why };
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(CA_BYTES_MAX + 1).read_to_end(&mut bytes))
+        .map_err(|error| wrong(error.to_string()))?;
+    if bytes.len() as u64 > CA_BYTES_MAX {
+        return Err(wrong(format!("more than {CA_BYTES_MAX} bytes")));
+    }
+    let mut found = Vec::new();
+    for item in parse_pem(&bytes) {
+        if let PemItem::Certificate(certificate) = item.map_err(|error| wrong(error.to_string()))? {
+            found.push(certificate);
+        }
+    }
+    if found.is_empty() {
+        return Err(wrong("no certificate in PEM form (-----BEGIN CERTIFICATE-----) in it".into()));
+    }
+    Ok(found.into())
+}

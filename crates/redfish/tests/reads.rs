@@ -1,0 +1,381 @@
+//! Reading a service: by links only, within bounds, with every failure told.
+
+mod service;
+
+use lowlat_model::{Profile, bios::BiosAudit};
+use lowlat_redfish::{Client, Limits, Options, Origin, RedfishError, Resource, Saved, Trust};
+use serde_json::json;
+use service::{BIOS, PASSWORD, Reply, SESSIONS, SETTINGS, Service, USER, error};
+use std::{
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
+
+mod common {
+    use super::*;
+    use lowlat_redfish::{Credentials, Secret};
+
+    pub fn options(url: &str) -> Options {
+        let credentials = Credentials { user: USER.into(), password: Secret::new(PASSWORD.into()) };
+        Options {
+            origin: Origin::parse(url, false).unwrap(),
+            trust: Trust::System,
+            credentials: Some(credentials),
+            limits: Limits { request_time: Duration::from_secs(20), ..Limits::default() },
+            stop: Arc::new(AtomicBool::new(false)),
+        }
+    }
+
+    pub fn read_with(options: Options) -> Result<Saved, RedfishError> {
+        let mut client = Client::open(options)?;
+        lowlat_redfish::read(&mut client, None)
+    }
+}
+use common::{options, read_with};
+
+fn read(service: &Service) -> Result<Saved, RedfishError> {
+    read_with(options(&service.url()))
+}
+
+/// The error's words, which must never hold a secret.
+fn said(service: &Service) -> String {
+    let error = read(service).expect_err("this fault is an error");
+    let words = format!("{error} {error:?}");
+    assert!(!words.contains(PASSWORD) && !words.contains("token-"), "{words}");
+    error.to_string()
+}
+
+fn all_of(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "no {part:?} in: {text}");
+    }
+}
+
+#[test]
+fn a_server_is_read_by_links_and_the_session_is_ended() {
+    let service = Service::start();
+    let saved = read(&service).unwrap();
+    let kinds: Vec<Resource> = saved.answers.iter().map(|(kind, ..)| *kind).collect();
+    assert_eq!(kinds, [Resource::System, Resource::Bios, Resource::Settings, Resource::Registry]);
+    let facts = saved.facts().unwrap();
+    assert_eq!(facts.settings_uri.as_deref(), Some(SETTINGS));
+    assert_eq!(facts.server.processor.as_deref(), Some("AMD EPYC 7F32 8-Core Processor"));
+    let audit = BiosAudit::of(&facts, Profile::Guide57037);
+    assert!(audit.counts.differences > 10 && audit.warnings.is_empty(), "{:?}", audit.warnings);
+    assert_eq!(service.count(&format!("POST {SESSIONS}")), 1);
+    assert_eq!(service.count(&format!("DELETE {SESSIONS}s1")), 1);
+    assert!(service.state().sessions.is_empty());
+    assert!(service.state().seen.iter().all(|seen| seen.header("authorization").is_none()));
+}
+
+#[test]
+fn without_sessions_basic_is_used_and_nobody_needs_no_credentials() {
+    let service = Service::start();
+    service.state().has_sessions = false;
+    read(&service).unwrap();
+    assert_eq!(service.state().logins, 0);
+    // Sessions that are named and refused.
+    for reply in [
+        || error(405, "OperationNotAllowed", "no"),
+        || error(503, "SessionLimitExceeded", "too many sessions"),
+        || Reply::json(201, &json!({})),
+    ] {
+        let service = Service::start();
+        service.fault(move |seen, _| seen.is("POST", SESSIONS).then(reply));
+        read(&service).unwrap();
+        assert_eq!(service.count(&format!("POST {SESSIONS}")), 1);
+    }
+    let service = Service::start();
+    service.fault(|seen, state| {
+        let basic = state.seen.iter().all(|seen| seen.header("x-auth-token").is_none());
+        state.sessions = vec!["open".into()];
+        let mut seen = seen.clone();
+        seen.headers.push(("x-auth-token".into(), "open".into()));
+        basic.then(|| service::route(state, &seen))
+    });
+    read_with(Options { credentials: None, ..options(&service.url()) }).unwrap();
+}
+
+#[test]
+fn bad_credentials_are_tried_once() {
+    use lowlat_redfish::{Credentials, Secret};
+    for has_sessions in [true, false] {
+        let service = Service::start();
+        service.state().has_sessions = has_sessions;
+        let credentials = Credentials { user: USER.into(), password: Secret::new("Wrong-one".into()) };
+        let error =
+            read_with(Options { credentials: Some(credentials), ..options(&service.url()) }).unwrap_err();
+        all_of(&error.to_string(), &["refuses user operator", "tried once"]);
+        let is_try = |seen: &&service::Seen| seen.method == "POST" || seen.header("authorization").is_some();
+        assert_eq!(service.state().seen.iter().filter(is_try).count(), 1, "{:?}", service.requests());
+    }
+    let service = Service::start();
+    let error = read_with(Options { credentials: None, ..options(&service.url()) }).unwrap_err();
+    all_of(&error.to_string(), &["wants credentials", "--user"]);
+}
+
+#[test]
+fn a_service_that_repeats_the_password_does_not_make_us_repeat_it() {
+    let service = Service::start();
+    service.fault(|seen, _| {
+        let echo = format!("no access for {}", String::from_utf8_lossy(&seen.body));
+        seen.is("POST", SESSIONS).then(|| error(401, "UnauthorizedLoginAttempt", &echo))
+    });
+    all_of(&said(&service), &["refuses user", "***"]);
+    let service = Service::start();
+    service.fault(|seen, _| {
+        let token = seen.header("x-auth-token").cloned().unwrap_or_default();
+        seen.is("GET", BIOS).then(|| error(403, "InsufficientPrivilege", &format!("not with {token}")))
+    });
+    all_of(&said(&service), &["does not let operator GET", "***", "privilege"]);
+}
+
+#[test]
+fn an_expired_session_is_begun_again_once() {
+    let service = Service::start();
+    let mut is_first = true;
+    service.fault(move |seen, state| {
+        if seen.is("GET", BIOS) && std::mem::take(&mut is_first) {
+            state.sessions.clear();
+        }
+        None
+    });
+    read(&service).unwrap();
+    assert_eq!(service.state().logins, 2);
+    assert!(service.state().sessions.is_empty());
+    // One that expires at once, each time.
+    let service = Service::start();
+    service.fault(|seen, state| {
+        if seen.is("GET", BIOS) {
+            state.sessions.clear();
+        }
+        None
+    });
+    all_of(&said(&service), &["ended the session of operator twice"]);
+    assert_eq!(service.state().logins, 2);
+}
+
+#[test]
+fn several_systems_are_not_guessed_among() {
+    let service = Service::start();
+    service.state().systems = vec!["1", "blade-2"];
+    all_of(&said(&service), &["2 systems", "1, blade-2", "--system"]);
+    let with = |wanted: &str| {
+        let mut client = Client::open(options(&service.url())).unwrap();
+        lowlat_redfish::read(&mut client, Some(wanted))
+    };
+    assert_eq!(with("1").unwrap().answers.len(), 4);
+    all_of(&with("9").unwrap_err().to_string(), &["no system \"9\"", "blade-2"]);
+}
+
+#[test]
+fn what_is_not_there_is_said() {
+    let gone = |method: &'static str, path: &'static str| {
+        let service = Service::start();
+        service.fault(move |seen, _| {
+            seen.is(method, path).then(|| error(404, "ResourceMissingAtURI", "Not here."))
+        });
+        service
+    };
+    let service = gone("GET", BIOS);
+    all_of(&said(&service), &["system 1", "HPE ProLiant DL385 Gen10 Plus", "no Bios resource", "Not here."]);
+    let service = Service::start();
+    service.fault(|seen, _| {
+        seen.is("GET", "/redfish/v1/Systems/1").then(|| Reply::json(200, &json!({"Id": "1"})))
+    });
+    all_of(&said(&service), &["no Bios resource"]);
+    let service = gone("GET", "/redfish/v1/");
+    all_of(&said(&service), &["has no /redfish/v1/"]);
+    // Without registry or pending settings the audit goes on, and says what it lacks.
+    let warned = |service: &Service| read(service).unwrap().facts().unwrap().warnings.join(" ");
+    all_of(
+        &warned(&gone("GET", "/redfish/v1/RegistryStore/en/bios/")),
+        &["registry could not be read", "Not here."],
+    );
+    all_of(&warned(&gone("GET", SETTINGS)), &["pending settings could not be read"]);
+}
+
+#[test]
+fn links_and_redirects_stay_on_the_host() {
+    let redirect = |to: &'static str| {
+        let service = Service::start();
+        service.fault(move |seen, _| {
+            seen.is("GET", BIOS).then(|| Reply::json(308, &json!({})).with("Location", to))
+        });
+        service
+    };
+    let elsewhere = "http://127.0.0.2:1/redfish/v1/systems/1/bios/";
+    all_of(&said(&redirect(elsewhere)), &["127.0.0.2", "not followed"]);
+    let round = redirect(BIOS);
+    all_of(&said(&round), &["redirected again and again"]);
+    assert!(round.count(&format!("GET {BIOS}")) <= 5);
+    let service = Service::start();
+    service.fault(|seen, _| {
+        seen.is("GET", BIOS)
+            .then(|| Reply::json(301, &json!({})).with("Location", "/redfish/v1/Systems/1/Bios/"))
+    });
+    read(&service).unwrap();
+    let service = Service::start();
+    service.fault(|seen, _| {
+        let place =
+            json!({ "Location": [{ "Language": "en", "Uri": "https://registries.example.org/bios.json" }] });
+        seen.path.contains("/Registries/Bios").then(|| Reply::json(200, &place))
+    });
+    let warnings = read(&service).unwrap().facts().unwrap().warnings.join(" ");
+    all_of(&warnings, &["registries.example.org", "not followed"]);
+}
+
+#[test]
+fn answers_that_are_none_are_told_apart() {
+    let at_bios = |reply: fn() -> Reply| {
+        let service = Service::start();
+        service.fault(move |seen, _| seen.is("GET", BIOS).then(reply));
+        service
+    };
+    let cut = at_bios(|| Reply::Cut { promised: 5000, body: br#"{"Attributes": {"#.to_vec() });
+    all_of(&said(&cut), &["cut the connection", "GET /redfish/v1/systems/1/bios/"]);
+    let closed = at_bios(|| Reply::Raw(Vec::new()));
+    all_of(&said(&closed), &["cut the connection"]);
+    all_of(&said(&at_bios(|| Reply::text(200, b"<html>\x1b[2JLogin"))), &["not JSON", "<html>"]);
+    assert!(!said(&at_bios(|| Reply::text(200, b"<html>\x1b[2JLogin"))).contains('\x1b'));
+    all_of(&said(&at_bios(|| Reply::text(200, b"[1]"))), &["no Attributes"]);
+    all_of(&said(&at_bios(|| Reply::Raw(b"SSH-2.0-OpenSSH\r\n".to_vec()))), &["does not speak HTTP"]);
+    let deep = at_bios(|| Reply::text(200, "[".repeat(100_000).as_bytes()));
+    all_of(&said(&deep), &["not JSON", "recursion"]);
+    let busy = at_bios(|| error(503, "ServiceTemporarilyUnavailable", "Retry.").with("Retry-After", "17"));
+    all_of(&said(&busy), &["busy", "come back in 17 s"]);
+    all_of(&said(&at_bios(|| error(500, "InternalError", "It broke."))), &["status 500", "It broke."]);
+    // Also when it ends badly, the session is ended.
+    assert!(busy.state().sessions.is_empty() && cut.state().sessions.is_empty());
+}
+
+#[test]
+fn bounds_hold_against_a_service_without_end() {
+    let limited = |service: &Service, limits: Limits| {
+        read_with(Options { limits, ..options(&service.url()) }).unwrap_err().to_string()
+    };
+    let at_bios = |reply: fn() -> Reply| {
+        let service = Service::start();
+        service.fault(move |seen, _| seen.is("GET", BIOS).then(reply));
+        service
+    };
+    let short = Limits { request_time: Duration::from_secs(2), ..Limits::default() };
+    all_of(&limited(&at_bios(|| Reply::Silence), short), &["did not answer GET", "in 2 s", "--timeout"]);
+    all_of(&limited(&at_bios(|| Reply::Drip), short), &["did not answer GET", "--timeout"]);
+    let small = Limits { answer_bytes_max: 100_000, ..Limits::default() };
+    all_of(&limited(&at_bios(|| Reply::Endless), small), &["more than 100000 bytes"]);
+    // Small on the wire, large unpacked.
+    let bomb = at_bios(|| Reply::text(200, &vec![b' '; 8 << 20]).packed());
+    all_of(&limited(&bomb, small), &["more than 100000 bytes"]);
+    let pages = Service::start();
+    pages.fault(|seen, _| {
+        seen.path.contains("/Systems/").then(|| {
+            Reply::json(200, &json!({ "Members": [], "Members@odata.nextLink": "/redfish/v1/Systems/?page" }))
+        })
+    });
+    let few = Limits { requests_max: 12, ..Limits::default() };
+    all_of(&limited(&pages, few), &["12 requests were not enough"]);
+    let late = Service::start();
+    late.fault(|_, _| {
+        std::thread::sleep(Duration::from_millis(300));
+        None
+    });
+    let total = Limits { total_time: Duration::from_millis(500), ..Limits::default() };
+    all_of(&limited(&late, total), &["too slow"]);
+}
+
+#[test]
+fn who_is_not_there_is_told_apart() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let words = |url: &str| read_with(options(url)).unwrap_err().to_string();
+    all_of(&words(&format!("http://{free}")), &["cannot connect", "refused"]);
+    all_of(&words("https://no-such-host.invalid"), &["no host is named", "no-such-host.invalid"]);
+}
+
+#[test]
+fn certificates_are_verified_unless_told_otherwise() {
+    let dir = tempfile::tempdir().unwrap();
+    let service = Service::start_tls("127.0.0.1");
+    all_of(&said(&service), &["TLS with 127.0.0.1", "does not trust", "--ca FILE", "--insecure"]);
+    assert!(service.requests().is_empty(), "nothing is sent to whom is not trusted");
+    let ca = dir.path().join("ca.pem");
+    std::fs::write(&ca, &service.certificate).unwrap();
+    let with = |service: &Service, trust: Trust| read_with(Options { trust, ..options(&service.url()) });
+    assert_eq!(with(&service, Trust::CaFile(ca.clone())).unwrap().answers.len(), 4);
+    assert_eq!(with(&service, Trust::Anybody).unwrap().answers.len(), 4);
+    let other = Service::start_tls("bmc.example.org");
+    std::fs::write(&ca, &other.certificate).unwrap();
+    all_of(
+        &with(&other, Trust::CaFile(ca.clone())).unwrap_err().to_string(),
+        &["another name", "--insecure"],
+    );
+    all_of(&with(&service, Trust::CaFile(ca.clone())).unwrap_err().to_string(), &["does not trust"]);
+    std::fs::write(&ca, "no certificate").unwrap();
+    all_of(
+        &with(&service, Trust::CaFile(ca)).unwrap_err().to_string(),
+        &["--ca", "no certificate in PEM form"],
+    );
+    // What many controllers make for themselves: a CA's certificate, used as a server's.
+    let own = Service::start_tls_as_ca("127.0.0.1");
+    let ca = dir.path().join("own.pem");
+    std::fs::write(&ca, &own.certificate).unwrap();
+    all_of(&with(&own, Trust::CaFile(ca)).unwrap_err().to_string(), &["a CA's own", "--insecure"]);
+    let plain = Service::start();
+    let url = plain.url().replace("http://", "https://");
+    all_of(&read_with(options(&url)).unwrap_err().to_string(), &["TLS with"]);
+}
+
+#[test]
+fn ctrl_c_ends_it_and_the_session() {
+    let service = Service::start();
+    let stop = Arc::new(AtomicBool::new(false));
+    let raised = Arc::clone(&stop);
+    service.fault(move |seen, _| {
+        if seen.is("GET", BIOS) {
+            raised.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
+        None
+    });
+    let error = read_with(Options { stop, ..options(&service.url()) }).unwrap_err();
+    assert!(error.is_interrupted(), "{error}");
+    assert!(service.state().sessions.is_empty());
+    assert_eq!(service.count(&format!("GET {SETTINGS}")), 0);
+}
+
+#[test]
+fn junk_in_place_of_any_answer_is_an_answer_or_an_error() {
+    let paths = [
+        "/redfish/v1/",
+        SESSIONS,
+        "/redfish/v1/Systems/",
+        "/redfish/v1/Systems/1/",
+        BIOS,
+        SETTINGS,
+        "/redfish/v1/Registries/",
+        "/redfish/v1/Registries/BiosAttributeRegistryA42.v1_1_24/",
+        "/redfish/v1/RegistryStore/en/bios/",
+    ];
+    let junk = [
+        json!(null),
+        json!([]),
+        json!({}),
+        json!({ "Members": 7, "Attributes": 7, "Location": 7, "RegistryEntries": 7, "Systems": 7, "Bios": 7 }),
+        json!({ "Members": [7], "Attributes": { "ProcSMT": [7] }, "Location": [7], "RegistryEntries": { "Attributes": [7] } }),
+        json!({ "Members": [{ "@odata.id": "\u{0}" }], "Systems": { "@odata.id": "//" }, "Location": [{ "Uri": { "extref": 7 } }] }),
+        json!({ "@odata.type": "#ComputerSystem.v1_0_0.ComputerSystem", "Bios": { "@odata.id": BIOS }, "Manufacturer": 7 }),
+        json!({ "Attributes": {}, "@Redfish.Settings": { "SettingsObject": { "@odata.id": BIOS } }, "AttributeRegistry": "" }),
+    ];
+    for path in paths {
+        for junk in &junk {
+            let service = Service::start();
+            let answer = junk.clone();
+            service.fault(move |seen, _| {
+                (seen.method != "DELETE" && seen.path == path).then(|| Reply::json(200, &answer))
+            });
+            if let Ok(saved) = read(&service) {
+                let _ = saved.facts();
+            }
+            assert!(service.state().sessions.is_empty(), "{path} {junk}");
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! A management controller of the tests: a small HTTP(S) server in this process, in iLO's layout, with faults on
+//! demand. It answers as the specification has it unless a fault takes the request.
+#![allow(dead_code, reason = "each test file uses a part")]
+
+mod wire;
+
+use lowlat_model::bios::BiosReader;
+use serde_json::{Map, Value, json};
+use std::{
+    net::{SocketAddr, TcpListener},
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+pub use wire::{Reply, Seen};
+
+pub const USER: &str = "operator";
+/// A password that no other text holds, so that it is found wherever it leaks.
+pub const PASSWORD: &str = "Zq7-correct-horse";
+pub const BIOS: &str = "/redfish/v1/systems/1/bios/";
+pub const SETTINGS: &str = "/redfish/v1/systems/1/bios/settings/";
+pub const SESSIONS: &str = "/redfish/v1/SessionService/Sessions/";
+
+/// Takes a request in place of the controller, or leaves it.
+pub type Fault = Box<dyn FnMut(&Seen, &mut State) -> Option<Reply> + Send>;
+
+/// What the controller holds.
+pub struct State {
+    pub active: Map<String, Value>,
+    pub pending: Map<String, Value>,
+    pub seen: Vec<Seen>,
+    pub sessions: Vec<String>,
+    pub logins: usize,
+    pub etag: usize,
+    pub has_sessions: bool,
+    pub systems: Vec<&'static str>,
+    pub settings_messages: Value,
+    fault: Option<Fault>,
+}
+
+/// The running server; it ends with this value.
+pub struct Service {
+    pub address: SocketAddr,
+    /// The certificate as PEM; empty without TLS.
+    pub certificate: String,
+    state: Arc<Mutex<State>>,
+    ended: Arc<AtomicBool>,
+}
+
+pub fn fixture(name: &str) -> Value {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/redfish").join(name);
+    serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap()
+}
+
+impl Service {
+    pub fn start() -> Self {
+        Self::listen(None, String::new())
+    }
+
+    /// With a certificate of its own for this name.
+    pub fn start_tls(name: &str) -> Self {
+        Self::start_tls_with(&rcgen::CertificateParams::new([name.to_owned()]).unwrap())
+    }
+
+    /// With a certificate that says it is a CA's.
+    pub fn start_tls_as_ca(name: &str) -> Self {
+        let mut params = rcgen::CertificateParams::new([name.to_owned()]).unwrap();
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        Self::start_tls_with(&params)
+    }
+
+    fn start_tls_with(params: &rcgen::CertificateParams) -> Self {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let certificate = params.self_signed(&key).unwrap();
+        let key = rustls::pki_types::PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.der().clone()], key)
+            .unwrap();
+        Self::listen(Some(Arc::new(config)), certificate.pem())
+    }
+
+    fn listen(tls: Option<Arc<rustls::ServerConfig>>, certificate: String) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let attributes = fixture("hpe-ilo5-bios.json")["Attributes"].as_object().unwrap().clone();
+        let state = Arc::new(Mutex::new(State {
+            active: attributes.clone(),
+            pending: attributes,
+            seen: Vec::new(),
+            sessions: Vec::new(),
+            logins: 0,
+            etag: 1,
+            has_sessions: true,
+            systems: vec!["1"],
+            settings_messages: json!([]),
+            fault: None,
+        }));
+        let ended = Arc::new(AtomicBool::new(false));
+        let service = Self { address, certificate, state, ended };
+        let (state, ended) = (Arc::clone(&service.state), Arc::clone(&service.ended));
+        std::thread::spawn(move || {
+            wire::serve(&listener, tls.as_ref(), &ended, &move |seen| answer(&state, &seen));
+        });
+        service
+    }
+
+    pub fn url(&self) -> String {
+        let scheme = if self.certificate.is_empty() { "http" } else { "https" };
+        format!("{scheme}://{}", self.address)
+    }
+
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    pub fn fault(&self, fault: impl FnMut(&Seen, &mut State) -> Option<Reply> + Send + 'static) {
+        self.state().fault = Some(Box::new(fault));
+    }
+
+    /// Requests as "METHOD path", in their order.
+    pub fn requests(&self) -> Vec<String> {
+        self.state().seen.iter().map(|seen| format!("{} {}", seen.method, seen.path)).collect()
+    }
+
+    pub fn count(&self, request: &str) -> usize {
+        self.requests().iter().filter(|seen| *seen == request).count()
+    }
+
+    /// The restart of the server: what waits comes into force, and what the registry says follows it.
+    pub fn restart_host(&self) {
+        let mut state = self.state();
+        let mut bios = fixture("hpe-ilo5-bios.json");
+        bios["Attributes"] = state.pending.clone().into();
+        let mut reader = BiosReader::default();
+        reader.add("bios", bios.to_string().as_bytes()).unwrap();
+        reader.add("registry", fixture("hpe-ilo5-registry.json").to_string().as_bytes()).unwrap();
+        let mut facts = reader.finish().unwrap();
+        let forced = facts.effects(&facts.active).forced;
+        facts.active.extend(forced.into_iter().map(|(name, (value, _))| (name, value)));
+        let active: Map<String, Value> = facts.active.into_iter().collect();
+        state.active.clone_from(&active);
+        state.pending = active;
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Release);
+        // The listener wakes up and sees it.
+        let _ = std::net::TcpStream::connect(self.address);
+    }
+}
+
+fn answer(state: &Mutex<State>, seen: &Seen) -> Reply {
+    let mut state = state.lock().unwrap();
+    state.seen.push(seen.clone());
+    let mut fault = state.fault.take();
+    let taken = fault.as_mut().and_then(|fault| fault(seen, &mut state));
+    state.fault = fault;
+    taken.unwrap_or_else(|| route(&mut state, seen))
+}
+
+pub fn error(status: u16, id: &str, message: &str) -> Reply {
+    let info = json!([{ "MessageId": format!("Base.1.8.{id}"), "Message": message }]);
+    Reply::json(
+        status,
+        &json!({ "error": { "code": "iLO.0.10.ExtendedInfo", "message": "See @Message.ExtendedInfo", "@Message.ExtendedInfo": info } }),
+    )
+}
+
+/// The controller as it should be.
+pub fn route(state: &mut State, seen: &Seen) -> Reply {
+    let link = |path: &str| json!({ "@odata.id": path });
+    let path = seen.path.trim_end_matches('/').to_ascii_lowercase();
+    if path == "/redfish/v1" {
+        let mut root = json!({
+            "@odata.id": "/redfish/v1/", "@odata.type": "#ServiceRoot.v1_5_1.ServiceRoot", "Id": "RootService",
+            "RedfishVersion": "1.6.0", "Vendor": "HPE", "Product": "ProLiant DL385 Gen10 Plus",
+            "Systems": link("/redfish/v1/Systems/"), "Registries": link("/redfish/v1/Registries/"),
+        });
+        if state.has_sessions {
+            root["Links"] = json!({ "Sessions": link(SESSIONS) });
+        }
+        return Reply::json(200, &root);
+    }
+    if path == SESSIONS.trim_end_matches('/').to_ascii_lowercase()
+        && seen.method == "POST"
+        && state.has_sessions
+    {
+        return log_in(state, seen);
+    }
+    if !is_known(state, seen) {
+        return error(
+            401,
+            "NoValidSession",
+            "There is no valid session established with the implementation.",
+        );
+    }
+    match (seen.method.as_str(), path.as_str()) {
+        ("DELETE", path) if path.starts_with("/redfish/v1/sessionservice/sessions/") => {
+            let id = path.rsplit('/').next().unwrap_or_default().to_owned();
+            state.sessions.retain(|token| !token.ends_with(&id));
+            Reply::json(200, &json!({}))
+        }
+        ("GET", "/redfish/v1/systems") => {
+            let members: Vec<Value> =
+                state.systems.iter().map(|id| link(&format!("/redfish/v1/Systems/{id}/"))).collect();
+            Reply::json(200, &json!({ "Members": members }))
+        }
+        ("GET", "/redfish/v1/systems/1") => {
+            let mut system = fixture("hpe-ilo5-as-guide.json")["/redfish/v1/systems/1/"].clone();
+            system["Bios"] = link(BIOS);
+            Reply::json(200, &system)
+        }
+        ("GET", "/redfish/v1/systems/1/bios") => {
+            let mut bios = fixture("hpe-ilo5-bios.json");
+            bios["Attributes"] = state.active.clone().into();
+            bios["@Redfish.Settings"]["Messages"] = state.settings_messages.clone();
+            Reply::json(200, &bios)
+        }
+        ("GET", "/redfish/v1/systems/1/bios/settings") => {
+            let mut settings = fixture("hpe-ilo5-settings.json");
+            settings["Attributes"] = state.pending.clone().into();
+            settings.as_object_mut().unwrap().remove("@odata.etag");
+            Reply::json(200, &settings).with("ETag", &etag(state))
+        }
+        ("PATCH", "/redfish/v1/systems/1/bios/settings") => patch(state, seen),
+        ("GET", "/redfish/v1/registries") => {
+            let names = ["Base.1.4.0", "BiosAttributeRegistryA42.v1_1_24"];
+            let members: Vec<Value> =
+                names.iter().map(|name| link(&format!("/redfish/v1/Registries/{name}/"))).collect();
+            Reply::json(200, &json!({ "Members": members }))
+        }
+        ("GET", "/redfish/v1/registries/biosattributeregistrya42.v1_1_24") => {
+            let place = |language: &str| json!({ "Language": language, "Uri": format!("/redfish/v1/RegistryStore/{language}/bios/") });
+            Reply::json(200, &json!({ "Location": [place("ja"), place("en")] }))
+        }
+        // iLO packs its registries whether asked or not.
+        ("GET", "/redfish/v1/registrystore/en/bios") => {
+            Reply::json(200, &fixture("hpe-ilo5-registry.json")).packed()
+        }
+        _ => error(404, "ResourceMissingAtURI", "The resource at the URI was not found."),
+    }
+}
+
+fn etag(state: &State) -> String {
+    format!("W/\"{:016X}\"", state.etag)
+}
+
+fn log_in(state: &mut State, seen: &Seen) -> Reply {
+    state.logins += 1;
+    let body = seen.json();
+    if body["UserName"] != USER || body["Password"] != PASSWORD {
+        return error(401, "UnauthorizedLoginAttempt", "The login was not successful.");
+    }
+    let token = format!("token-{:08x}-s{}", 0x5eed * state.logins, state.logins);
+    state.sessions.push(token.clone());
+    let place = format!("{SESSIONS}s{}", state.logins);
+    Reply::json(201, &json!({ "Id": "s1" })).with("X-Auth-Token", &token).with("Location", &place)
+}
+
+fn is_known(state: &State, seen: &Seen) -> bool {
+    use base64::{Engine as _, engine::general_purpose::STANDARD};
+    let basic = format!("Basic {}", STANDARD.encode(format!("{USER}:{PASSWORD}")));
+    seen.header("x-auth-token").is_some_and(|token| state.sessions.iter().any(|known| known == token))
+        || seen.header("authorization") == Some(&basic)
+}
+
+fn patch(state: &mut State, seen: &Seen) -> Reply {
+    if seen.header("if-match").is_some_and(|given| *given != etag(state)) {
+        return error(412, "PreconditionFailed", "The ETag supplied did not match.");
+    }
+    let body = seen.json();
+    let Some(attributes) = body["Attributes"].as_object() else {
+        return error(400, "MalformedJSON", "The request body has no Attributes.");
+    };
+    for (name, value) in attributes {
+        if !state.active.contains_key(name) {
+            return error(
+                400,
+                "PropertyUnknown",
+                &format!("The property {name} is not in the list of valid properties."),
+            );
+        }
+        state.pending.insert(name.clone(), value.clone());
+    }
+    state.etag += 1;
+    Reply::json(
+        200,
+        &json!({ "error": { "@Message.ExtendedInfo": [{ "MessageId": "iLO.2.14.SystemResetRequired" }] } }),
+    )
+}
+
+/// A port at which nobody listens, for a program that must be told one.
+pub fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
