@@ -96,6 +96,13 @@ pub enum Comparison {
     CpuMask,
     /// As a choice of several: "never" is "always madvise [never]".
     Choice,
+    /// Word by word as far as both go: "SCHED_FIFO 2" is "SCHED_FIFO 2 reset-on-fork". What only one of them tells is
+    /// kept for restoring and does not count.
+    Leading,
+    /// As states of a unit of systemd, "active, enabled", by their first lines. Of the run state it counts whether the
+    /// unit is up (active, activating, reloading, refreshing) or not (inactive, failed, deactivating, maintenance); the
+    /// second word counts where both have one. A unit that is not there is down and disabled.
+    Service,
 }
 
 impl Comparison {
@@ -114,6 +121,11 @@ impl Comparison {
                 by(CpuSet::parse_mask(a).ok().zip(CpuSet::parse_mask(b).ok()).map(|(a, b)| a == b))
             }
             Self::Choice => chosen(a) == chosen(b),
+            Self::Leading => {
+                let mut pairs = a.split_whitespace().zip(b.split_whitespace()).peekable();
+                a == b || (pairs.peek().is_some() && pairs.all(|(a, b)| a == b))
+            }
+            Self::Service => ServiceState::of(a).same(ServiceState::of(b)),
         }
     }
 
@@ -127,8 +139,57 @@ impl Comparison {
                 (&a.bytes, a.mode, a.uid, a.gid) == (&b.bytes, b.mode, b.uid, b.gid)
             }
             (State::Link { to: a, .. }, State::Link { to: b, .. }) => a == b,
+            (State::Absent, State::Value(text)) | (State::Value(text), State::Absent) => {
+                self == Self::Service && ServiceState::of(text).same(ServiceState::NOT_THERE)
+            }
             _ => false,
         }
+    }
+
+    /// Whether `present` is on the way from `a` to `b`: of a unit, whether it is up and what starts it are two things,
+    /// and a crash, or a step before (a stopped socket takes its service along), may leave one changed and the other
+    /// not. No other comparison knows a state between.
+    pub fn is_between(self, present: &State, a: &State, b: &State) -> bool {
+        let (State::Value(present), State::Value(a), State::Value(b), Self::Service) = (present, a, b, self)
+        else {
+            return false;
+        };
+        let [present, a, b] = [present, a, b].map(|text| ServiceState::of(text));
+        let is_one_of = |word: Option<&str>| {
+            word.is_none() || a.enablement.is_none() || [a.enablement, b.enablement].contains(&word)
+        };
+        [a.run, b.run].contains(&present.run) && is_one_of(present.enablement)
+    }
+}
+
+/// A unit's state as far as it counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct ServiceState<'a> {
+    /// Up, down, or the word itself where it is none of systemd's.
+    run: &'a str,
+    enablement: Option<&'a str>,
+}
+
+impl<'a> ServiceState<'a> {
+    const NOT_THERE: ServiceState<'static> = ServiceState { run: "down", enablement: Some("disabled") };
+
+    fn of(text: &'a str) -> Self {
+        let line = text.lines().next().unwrap_or_default();
+        let (run, enablement) = match line.split_once(',') {
+            Some((run, enablement)) => (run.trim(), Some(enablement.trim())),
+            None => (line.trim(), None),
+        };
+        let run = match run {
+            "active" | "activating" | "reloading" | "refreshing" => "up",
+            "inactive" | "failed" | "deactivating" | "maintenance" => "down",
+            other => other,
+        };
+        Self { run, enablement }
+    }
+
+    fn same(self, other: ServiceState<'_>) -> bool {
+        let enablement = self.enablement.zip(other.enablement);
+        self.run == other.run && enablement.is_none_or(|(a, b)| a == b)
     }
 }
 
