@@ -223,12 +223,12 @@ fn what_only_one_text_tells_does_not_count() {
 #[test]
 fn directories_are_listed_inside_the_root_only() {
     let dir = tempfile::tempdir().unwrap();
-    std::fs::create_dir(dir.path().join("d")).unwrap();
+    fs::create_dir(dir.path().join("d")).unwrap();
     for name in ["b", "a"] {
-        std::fs::write(dir.path().join("d").join(name), "").unwrap();
+        fs::write(dir.path().join("d").join(name), "").unwrap();
     }
-    std::os::unix::fs::symlink("/d", dir.path().join("inside")).unwrap();
-    std::os::unix::fs::symlink("/../../etc", dir.path().join("outside")).unwrap();
+    symlink("/d", dir.path().join("inside")).unwrap();
+    symlink("/../../etc", dir.path().join("outside")).unwrap();
     let writer = Writer::below(dir.path()).unwrap();
     assert!(!writer.is_live());
     assert_eq!(writer.list("/d", 2).unwrap(), ["a", "b"]);
