@@ -8,6 +8,7 @@ pub mod msr;
 pub mod open_files;
 pub mod proc_stat;
 pub mod root;
+pub mod scheduling;
 pub mod smbios;
 pub mod snapshot;
 pub mod systemd;

@@ -13,6 +13,7 @@
 //! Each has a `spec` that names a target of its kind with the comparison that fits. All are the running host's own, so
 //! they refuse a [`Writer`] to anything else.
 
+pub mod kthread;
 pub mod service;
 
 use lowlat_sys::undo::{HostError, Target, TargetSpec, Writer};
@@ -20,7 +21,11 @@ use std::{fmt, io};
 
 /// Every kind of target beyond files and values, for [`lowlat_sys::undo::UndoLog::with_target`].
 pub fn all() -> Vec<Box<dyn Target>> {
-    vec![Box::new(service::Services::live())]
+    vec![
+        Box::new(service::Services::live()),
+        Box::new(kthread::Affinity),
+        Box::new(kthread::SchedulingPolicy),
+    ]
 }
 
 /// The error of something that is no file: what was attempted, on what, and why it did not work.
