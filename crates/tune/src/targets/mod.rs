@@ -14,6 +14,7 @@
 //! they refuse a [`Writer`] to anything else.
 
 pub mod kthread;
+pub mod nic;
 pub mod service;
 
 use lowlat_sys::undo::{HostError, Target, TargetSpec, Writer};
@@ -25,6 +26,9 @@ pub fn all() -> Vec<Box<dyn Target>> {
         Box::new(service::Services::live()),
         Box::new(kthread::Affinity),
         Box::new(kthread::SchedulingPolicy),
+        Box::new(nic::Nics::CHANNELS),
+        Box::new(nic::Nics::COALESCING),
+        Box::new(nic::Nics::FEATURES),
     ]
 }
 
