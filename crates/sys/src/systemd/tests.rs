@@ -1,4 +1,5 @@
 #![allow(clippy::unused_self, reason = "the interface macro calls methods on the object")]
+#![allow(clippy::needless_pass_by_value, reason = "the interface macro takes arguments by value")]
 
 use super::{connection::Ways, *};
 use std::{

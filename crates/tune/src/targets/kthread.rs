@@ -82,8 +82,7 @@ impl Target for SchedulingPolicy {
         let wanted: Scheduling =
             text.parse().map_err(|error| failed("schedule the thread", &spec.name, error))?;
         thread.write("schedule the thread", || {
-            scheduling::set_scheduling(thread.pid, &wanted)
-                .map_err(|error| thread.why_not_scheduled(&wanted, error))
+            scheduling::set_scheduling(thread.pid, &wanted).map_err(|error| why_not_scheduled(&wanted, error))
         })
     }
 }
@@ -108,13 +107,11 @@ impl<'a> Thread<'a> {
     fn of(writer: &'a Writer, spec: &'a TargetSpec) -> Result<Self, HostError> {
         is_live_or(writer, spec)?;
         let parts = spec.name.split_once(' ').and_then(|(pid, comm)| Some((pid.parse().ok()?, comm)));
-        match parts.filter(|(pid, comm)| *pid > 0 && !comm.is_empty()) {
-            Some((pid, comm)) => Ok(Self { writer, spec, pid, comm }),
-            None => {
-                let why = "expected number and name of a thread such as \"78 kswapd0\"; make a new plan";
-                Err(failed("find the thread", &spec.name, why))
-            }
+        if let Some((pid, comm)) = parts.filter(|(pid, comm)| *pid > 0 && !comm.is_empty()) {
+            return Ok(Self { writer, spec, pid, comm });
         }
+        let why = "expected number and name of a thread such as \"78 kswapd0\"; make a new plan";
+        Err(failed("find the thread", &spec.name, why))
     }
 
     /// What a file of the thread's says; none when the thread is gone.
@@ -186,17 +183,17 @@ impl<'a> Thread<'a> {
              a new plan"
         ))
     }
+}
 
-    fn why_not_scheduled(&self, wanted: &Scheduling, error: io::Error) -> io::Error {
-        match error.raw_os_error() {
-            Some(libc::EINVAL) => {
-                io::Error::other(format!("{error}: this kernel does not take {wanted}; leave this step out"))
-            }
-            Some(libc::EBUSY) => io::Error::other(format!(
-                "{error}: the CPUs of this thread have no capacity left for {wanted}; end other SCHED_DEADLINE tasks"
-            )),
-            _ => error,
+fn why_not_scheduled(wanted: &Scheduling, error: io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(libc::EINVAL) => {
+            io::Error::other(format!("{error}: this kernel does not take {wanted}; leave this step out"))
         }
+        Some(libc::EBUSY) => io::Error::other(format!(
+            "{error}: the CPUs of this thread have no capacity left for {wanted}; end other SCHED_DEADLINE tasks"
+        )),
+        _ => error,
     }
 }
 

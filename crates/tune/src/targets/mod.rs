@@ -16,6 +16,7 @@
 pub mod kthread;
 pub mod nic;
 pub mod service;
+pub mod tuned_profile;
 
 use lowlat_sys::undo::{HostError, Target, TargetSpec, Writer};
 use std::{fmt, io};
@@ -29,6 +30,7 @@ pub fn all() -> Vec<Box<dyn Target>> {
         Box::new(nic::Nics::CHANNELS),
         Box::new(nic::Nics::COALESCING),
         Box::new(nic::Nics::FEATURES),
+        Box::new(tuned_profile::TunedProfile::live()),
     ]
 }
 
@@ -47,4 +49,62 @@ fn is_live_or(writer: &Writer, spec: &TargetSpec) -> Result<(), HostError> {
         spec.kind
     );
     Err(failed("use below another root", &spec.name, why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The table in the documentation of this module, row by row: kind and name.
+    fn table() -> Vec<(String, String)> {
+        let rows = include_str!("mod.rs").lines().filter_map(|line| line.strip_prefix("//! | `"));
+        let names = |row: &str| {
+            let parts: Vec<&str> = row.split('`').collect();
+            let name = parts.get(2)?.split(':').next()?;
+            Some((parts.first()?.to_string(), name.to_owned()))
+        };
+        rows.filter_map(names).collect()
+    }
+
+    #[test]
+    fn every_kind_is_listed_once_and_takes_the_names_of_the_table() {
+        let targets = all();
+        let mut kinds: Vec<&str> = targets.iter().map(|target| target.kind()).collect();
+        let documented: Vec<String> = table().into_iter().map(|(kind, _)| kind).collect();
+        assert_eq!(kinds, documented);
+        kinds.sort_unstable();
+        kinds.dedup();
+        assert_eq!(kinds.len(), targets.len());
+        assert!(!kinds.contains(&"value") && !kinds.contains(&"file"), "the undo log has these itself");
+        for (kind, name) in table() {
+            let spec = |name: &str| TargetSpec {
+                kind: kind.clone(),
+                name: name.to_owned(),
+                comparison: lowlat_sys::undo::Comparison::Exact,
+            };
+            let target = targets.iter().find(|target| target.kind() == kind).unwrap();
+            let live = Writer::live().unwrap();
+            // Present or absent, or systemd is not there to be asked; but the name is good.
+            if let Err(error) = target.read(&live, &spec(&name)) {
+                assert!(!error.to_string().contains("make a new plan"), "{error}");
+            }
+            let bad = target.read(&live, &spec("no such name/")).unwrap_err().to_string();
+            assert!(bad.contains("expected") && bad.contains("make a new"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn another_root_is_refused_by_every_kind() {
+        let dir = tempfile::tempdir().unwrap();
+        let writer = Writer::below(dir.path()).unwrap();
+        for (target, (kind, name)) in all().iter().zip(table()) {
+            let spec = TargetSpec { kind, name, comparison: lowlat_sys::undo::Comparison::Exact };
+            for error in [
+                target.read(&writer, &spec).unwrap_err(),
+                target.write(&writer, &spec, &lowlat_sys::undo::State::Value("x".to_owned())).unwrap_err(),
+            ] {
+                assert!(error.to_string().contains("the root given is another one"), "{error}");
+            }
+        }
+    }
 }

@@ -52,13 +52,11 @@ impl Nics {
     fn parts<'a>(&self, writer: &Writer, spec: &'a TargetSpec) -> Result<(&'a str, Setting), HostError> {
         is_live_or(writer, spec)?;
         let parts = spec.name.split_once(' ').filter(|(nic, _)| !nic.is_empty());
-        match parts.and_then(|(nic, setting)| Some((nic, (self.setting)(setting)?))) {
-            Some(parts) => Ok(parts),
-            None => {
-                let why = format!("expected an interface and {}; make a new plan", self.expected);
-                Err(failed("use as a setting of an interface", &spec.name, why))
-            }
+        if let Some(parts) = parts.and_then(|(nic, setting)| Some((nic, (self.setting)(setting)?))) {
+            return Ok(parts);
         }
+        let why = format!("expected an interface and {}; make a new plan", self.expected);
+        Err(failed("use as a setting of an interface", &spec.name, why))
     }
 }
 

@@ -3,6 +3,10 @@
 use super::links::Link;
 use std::{fmt, str::FromStr};
 
+/// Words of ActiveState.
+const ACTIVE: [&str; 8] =
+    ["active", "activating", "reloading", "refreshing", "inactive", "failed", "deactivating", "maintenance"];
+
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct ServiceState {
     /// ActiveState.
@@ -51,16 +55,6 @@ impl FromStr for ServiceState {
         let first = lines.next().unwrap_or_default();
         let (active, enablement) = first.split_once(',').unwrap_or((first, ""));
         let (active, enablement) = (active.trim().to_owned(), enablement.trim().to_owned());
-        const ACTIVE: [&str; 8] = [
-            "active",
-            "activating",
-            "reloading",
-            "refreshing",
-            "inactive",
-            "failed",
-            "deactivating",
-            "maintenance",
-        ];
         if !ACTIVE.contains(&active.as_str()) {
             return Err(wrong(first, "a state such as \"inactive, disabled\""));
         }

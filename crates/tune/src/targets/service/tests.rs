@@ -185,7 +185,7 @@ impl Host {
         log.with_target(Box::new(Services::of(self.fake.clone())))
     }
 
-    fn step(&self, log: &UndoLog, unit: &str, new: &str) -> Step {
+    fn step(log: &UndoLog, unit: &str, new: &str) -> Step {
         let target = Services::spec(unit);
         let old = log.present(&target).unwrap();
         Step { id: unit.to_owned(), target, old, new: State::Value(new.to_owned()) }
@@ -226,7 +226,7 @@ fn a_service_is_stopped_and_disabled_and_comes_back_to_the_letter() {
     let host = Host::new();
     let before = host.shown();
     let mut log = host.log();
-    let step = host.step(&log, "chrony.service", "inactive, disabled");
+    let step = Host::step(&log, "chrony.service", "inactive, disabled");
     let State::Value(old) = &step.old else { panic!() };
     assert!(old.starts_with("active, enabled\nlink /etc/systemd/system/chronyd.service -> "), "{old}");
     assert!(old.ends_with("\nstops with it: extra.service") && old.matches("\nlink ").count() == 3, "{old}");
@@ -244,7 +244,8 @@ fn two_names_of_one_unit_do_no_harm_to_each_other() {
     let host = Host::new();
     let before = host.shown();
     let mut log = host.log();
-    let steps = ["chronyd.service", "chrony.service"].map(|unit| host.step(&log, unit, "inactive, disabled"));
+    let steps =
+        ["chronyd.service", "chrony.service"].map(|unit| Host::step(&log, unit, "inactive, disabled"));
     log.apply("p", &steps, OnFailure::RollBack).unwrap();
 
     assert_eq!(
@@ -260,7 +261,7 @@ fn a_socket_that_takes_its_service_along_is_no_conflict() {
     let host = Host::new();
     let before = host.shown();
     let mut log = host.log();
-    let steps = ["avahi.socket", "avahi.service"].map(|unit| host.step(&log, unit, "inactive, disabled"));
+    let steps = ["avahi.socket", "avahi.service"].map(|unit| Host::step(&log, unit, "inactive, disabled"));
     let report = log.apply("p", &steps, OnFailure::RollBack).unwrap();
     assert_eq!(report.done, ["avahi.socket", "avahi.service"]);
     assert!(!host.fake.is_up("avahi.service") && !host.fake.is_up("avahi.socket"));
@@ -276,7 +277,7 @@ fn a_crash_between_stopping_and_disabling_leaves_both_ways_open() {
         let before = host.shown();
         let mut log = host.log();
         let steps =
-            ["chrony.service", "avahi.service"].map(|unit| host.step(&log, unit, "inactive, disabled"));
+            ["chrony.service", "avahi.service"].map(|unit| Host::step(&log, unit, "inactive, disabled"));
         host.fake.dies_after_stop.store(true, Ordering::Relaxed);
         let died = catch_unwind(AssertUnwindSafe(|| log.apply("p", &steps, OnFailure::RollBack)));
         assert!(died.is_err());
@@ -298,7 +299,7 @@ fn a_crash_between_stopping_and_disabling_leaves_both_ways_open() {
 fn what_somebody_else_made_of_it_is_left_and_told() {
     let host = Host::new();
     let mut log = host.log();
-    let step = host.step(&log, "avahi.service", "inactive, disabled");
+    let step = Host::step(&log, "avahi.service", "inactive, disabled");
     log.apply("p", &[step], OnFailure::RollBack).unwrap();
     links::mask(&host.writer(), "avahi.service").unwrap();
     let report = log.rollback(&RollbackTo::Start).unwrap().to_string();
@@ -312,10 +313,10 @@ fn states_without_links_are_left_as_they_are() {
     let before = host.shown();
     let mut log = host.log();
     let steps = [
-        host.step(&log, "fixed.service", "inactive, static"),
+        Host::step(&log, "fixed.service", "inactive, static"),
         // Failed is down already.
-        host.step(&log, "broken.service", "inactive"),
-        host.step(&log, "own.service", "inactive, disabled"),
+        Host::step(&log, "broken.service", "inactive"),
+        Host::step(&log, "own.service", "inactive, disabled"),
     ];
     let report = log.apply("p", &steps, OnFailure::RollBack).unwrap();
     assert_eq!(report.done, ["fixed.service"]);
@@ -330,8 +331,8 @@ fn masks_and_enablement_that_a_plan_asks_for() {
     let before = host.shown();
     let mut log = host.log();
     let steps = [
-        host.step(&log, "avahi.service", "inactive, masked"),
-        host.step(&log, "extra.service", "active, enabled"),
+        Host::step(&log, "avahi.service", "inactive, masked"),
+        Host::step(&log, "extra.service", "active, enabled"),
     ];
     log.apply("p", &steps, OnFailure::RollBack).unwrap();
     assert_eq!(host.state("avahi.service"), "inactive, masked");
@@ -339,7 +340,7 @@ fn masks_and_enablement_that_a_plan_asks_for() {
     assert!(log.rollback(&RollbackTo::Start).unwrap().is_complete());
     assert_eq!(host.shown(), before);
     // What is in the way of a mask is an administrator's file.
-    let step = host.step(&log, "own.service", "inactive, masked");
+    let step = Host::step(&log, "own.service", "inactive, masked");
     let error = log.apply("q", &[step], OnFailure::RollBack).unwrap_err().to_string();
     assert!(
         error.contains("/etc/systemd/system/own.service: cannot mask: found a file of 10 bytes"),
@@ -354,8 +355,8 @@ fn what_systemd_refuses_is_taken_back() {
     let before = host.shown();
     let mut log = host.log();
     let steps = [
-        host.step(&log, "avahi.service", "inactive, disabled"),
-        host.step(&log, "broken.service", "active, disabled"),
+        Host::step(&log, "avahi.service", "inactive, disabled"),
+        Host::step(&log, "broken.service", "active, disabled"),
     ];
     let error = log.apply("p", &steps, OnFailure::RollBack).unwrap_err().to_string();
     assert!(
