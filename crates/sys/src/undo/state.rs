@@ -103,6 +103,9 @@ pub enum Comparison {
     /// unit is up (active, activating, reloading, refreshing) or not (inactive, failed, deactivating, maintenance); the
     /// second word counts where both have one. A unit that is not there is down and disabled.
     Service,
+    /// As a profile of TuneD and its mode (auto, manual, unset), "virtual-guest auto". A mode that one of them leaves
+    /// out does not count.
+    Profile,
 }
 
 impl Comparison {
@@ -125,7 +128,8 @@ impl Comparison {
                 let mut pairs = a.split_whitespace().zip(b.split_whitespace()).peekable();
                 a == b || (pairs.peek().is_some() && pairs.all(|(a, b)| a == b))
             }
-            Self::Service => ServiceState::of(a).same(ServiceState::of(b)),
+            Self::Service => Pair::of_service(a).same(&Pair::of_service(b)),
+            Self::Profile => Pair::of_profile(a).same(&Pair::of_profile(b)),
         }
     }
 
@@ -140,40 +144,43 @@ impl Comparison {
             }
             (State::Link { to: a, .. }, State::Link { to: b, .. }) => a == b,
             (State::Absent, State::Value(text)) | (State::Value(text), State::Absent) => {
-                self == Self::Service && ServiceState::of(text).same(ServiceState::NOT_THERE)
+                self == Self::Service && Pair::of_service(text).same(&Pair::of_service(NO_SERVICE))
             }
             _ => false,
         }
     }
 
-    /// Whether `present` is on the way from `a` to `b`: of a unit, whether it is up and what starts it are two things,
-    /// and a crash, or a step before (a stopped socket takes its service along), may leave one changed and the other
-    /// not. No other comparison knows a state between.
+    /// Whether `present` is on the way from `a` to `b`. A unit's run state and what starts it are two things, and so are
+    /// a profile and its mode: a crash, or a step before (a stopped socket takes its service along), may leave one
+    /// changed and the other not. No other comparison knows a state between.
     pub fn is_between(self, present: &State, a: &State, b: &State) -> bool {
-        let (State::Value(present), State::Value(a), State::Value(b), Self::Service) = (present, a, b, self)
-        else {
-            return false;
+        let (State::Value(present), State::Value(a), State::Value(b)) = (present, a, b) else { return false };
+        let pair = match self {
+            Self::Service => Pair::of_service,
+            Self::Profile => Pair::of_profile,
+            _ => return false,
         };
-        let [present, a, b] = [present, a, b].map(|text| ServiceState::of(text));
+        let (present, a, b) = (pair(present), pair(a), pair(b));
         let is_one_of = |word: Option<&str>| {
-            word.is_none() || a.enablement.is_none() || [a.enablement, b.enablement].contains(&word)
+            word.is_none() || a.second.is_none() || b.second.is_none() || [a.second, b.second].contains(&word)
         };
-        [a.run, b.run].contains(&present.run) && is_one_of(present.enablement)
+        (present.first == a.first || present.first == b.first) && is_one_of(present.second)
     }
 }
 
-/// A unit's state as far as it counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct ServiceState<'a> {
-    /// Up, down, or the word itself where it is none of systemd's.
-    run: &'a str,
-    enablement: Option<&'a str>,
+/// How a unit counts that is not there.
+const NO_SERVICE: &str = "inactive, disabled";
+
+/// A state of two things, of which the second may not be told.
+#[derive(Debug, PartialEq, Eq)]
+struct Pair<'a> {
+    first: Vec<&'a str>,
+    second: Option<&'a str>,
 }
 
-impl<'a> ServiceState<'a> {
-    const NOT_THERE: ServiceState<'static> = ServiceState { run: "down", enablement: Some("disabled") };
-
-    fn of(text: &'a str) -> Self {
+impl<'a> Pair<'a> {
+    /// Whether a unit is up or down, or the word itself where it is none of systemd's; and what starts it.
+    fn of_service(text: &'a str) -> Self {
         let line = text.lines().next().unwrap_or_default();
         let (run, enablement) = match line.split_once(',') {
             Some((run, enablement)) => (run.trim(), Some(enablement.trim())),
@@ -184,12 +191,20 @@ impl<'a> ServiceState<'a> {
             "inactive" | "failed" | "deactivating" | "maintenance" => "down",
             other => other,
         };
-        Self { run, enablement }
+        Self { first: vec![run], second: enablement }
     }
 
-    fn same(self, other: ServiceState<'_>) -> bool {
-        let enablement = self.enablement.zip(other.enablement);
-        self.run == other.run && enablement.is_none_or(|(a, b)| a == b)
+    /// The words of a profile, and its mode.
+    fn of_profile(text: &'a str) -> Self {
+        let mut first: Vec<&str> = text.split_whitespace().collect();
+        let is_mode = |word: &&str| matches!(*word, "auto" | "manual" | "unset");
+        let second = if first.len() > 1 { first.pop_if(|word| is_mode(word)) } else { None };
+        Self { first, second }
+    }
+
+    fn same(&self, other: &Self) -> bool {
+        let second = self.second.zip(other.second);
+        self.first == other.first && second.is_none_or(|(a, b)| a == b)
     }
 }
 

@@ -86,7 +86,7 @@ impl TunedProfile {
 
     /// The active profile as a target, compared as its states are to be.
     pub fn spec() -> TargetSpec {
-        TargetSpec { kind: Self::KIND.into(), name: Self::NAME.into(), comparison: Comparison::Leading }
+        TargetSpec { kind: Self::KIND.into(), name: Self::NAME.into(), comparison: Comparison::Profile }
     }
 }
 
@@ -166,20 +166,14 @@ impl<C: TunedControl> Target for TunedProfile<C> {
         if self.control.is_running().map_err(|error| failed(doing, &spec.name, error))? {
             self.ask(&wanted).map_err(|error| failed(doing, &spec.name, error))?;
         }
-        // A crash between the two leaves the new profile with the old mode, on both ways: that counts as the new one
-        // where a plan names the profile alone.
+        // What a running daemon has written itself is not written again.
         let profile = if wanted.profile == OFF { String::new() } else { format!("{}\n", wanted.profile) };
         let mode = match wanted.mode {
             Mode::Unset => None,
             mode => Some(format!("{}\n", mode.name())),
         };
-        if wanted.mode == Mode::Manual {
-            set_file(writer, PROFILE, Some(profile))?;
-            set_file(writer, MODE, mode)
-        } else {
-            set_file(writer, MODE, mode)?;
-            set_file(writer, PROFILE, Some(profile))
-        }
+        set_file(writer, PROFILE, Some(profile))?;
+        set_file(writer, MODE, mode)
     }
 }
 

@@ -239,3 +239,16 @@ fn directories_are_listed_inside_the_root_only() {
     assert_eq!(error, "/d: cannot list: more than 1 names; expected fewer, look at the directory");
     assert!(matches!(writer.list("/outside", 2), Err(HostError::Outside { .. })));
 }
+
+#[test]
+fn a_profile_and_its_mode_are_two_things() {
+    let same = |a, b| Comparison::Profile.same_text(a, b);
+    assert!(same("lowlat", "lowlat manual") && same("a  b auto", "a b auto") && same("auto", "auto manual"));
+    assert!(!same("lowlat auto", "lowlat manual") && !same("a b", "a manual") && !same("", "lowlat"));
+    let between = |present: &str| {
+        let value = |text: &str| State::Value(text.to_owned());
+        Comparison::Profile.is_between(&value(present), &value("a b auto"), &value("lowlat manual"))
+    };
+    assert!(between("lowlat auto") && between("a b manual"));
+    assert!(!between("lowlat unset") && !between("balanced auto") && !between("a auto"));
+}
