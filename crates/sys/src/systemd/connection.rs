@@ -1,6 +1,6 @@
 //! Reaching systemd.
 
-use super::SystemdError;
+use super::{SystemdError, own_socket};
 use crate::dbus::{self, Kind};
 use std::{fmt, path::Path, sync::Arc, time::Duration};
 use zbus::{Connection, Message, connection::Builder, wire};
@@ -14,35 +14,39 @@ const PRIVATE: &str = "/run/systemd/private";
 const BUS_UNITS: [&str; 5] =
     ["dbus.service", "dbus.socket", "dbus-broker.service", "dbus-daemon.service", "messagebus.service"];
 
-/// One way to reach systemd.
-type Way = (&'static str, fn() -> Builder<'static>);
+/// One way to reach systemd: what it is called, and what it takes.
+pub(super) type Way = (String, zbus::Result<Builder<'static>>);
 
 /// The ways to reach systemd, the best one first.
 #[derive(Clone)]
 pub(super) struct Ways {
-    ways: Arc<dyn Fn() -> Vec<(String, Builder<'static>)> + Send + Sync>,
+    /// Whether systemd's own socket is among them.
+    has_own_socket: bool,
+    ways: Arc<dyn Fn() -> Vec<Way> + Send + Sync>,
 }
 
 impl fmt::Debug for Ways {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<String> = (self.ways)().into_iter().map(|(name, _)| name).collect();
-        f.debug_tuple("Ways").field(&names).finish()
+        f.debug_struct("Ways").field("has_own_socket", &self.has_own_socket).finish_non_exhaustive()
     }
 }
 
 impl Ways {
     pub(super) fn live() -> Self {
-        const SOCKET: Way = (PRIVATE, || Builder::address("unix:path=/run/systemd/private").p2p());
-        const BUS: Way = ("the system bus", Builder::system);
-        let is_root = rustix::process::geteuid().is_root();
-        Self::new(move || {
-            let ways: &[Way] = if is_root { &[SOCKET, BUS] } else { &[BUS] };
-            ways.iter().map(|(name, way)| ((*name).to_owned(), way())).collect()
-        })
+        let own_socket = || {
+            let stream = own_socket::connect(PRIVATE).map_err(|error| zbus::Error::InputOutput(error.into()));
+            (PRIVATE.to_owned(), stream.map(|stream| Builder::unix_stream(stream).p2p()))
+        };
+        let bus = || ("the system bus".to_owned(), Ok(Builder::system()));
+        if rustix::process::geteuid().is_root() {
+            Self { has_own_socket: true, ways: Arc::new(move || vec![own_socket(), bus()]) }
+        } else {
+            Self::new(move || vec![bus()])
+        }
     }
 
-    pub(super) fn new(ways: impl Fn() -> Vec<(String, Builder<'static>)> + Send + Sync + 'static) -> Self {
-        Self { ways: Arc::new(ways) }
+    pub(super) fn new(ways: impl Fn() -> Vec<Way> + Send + Sync + 'static) -> Self {
+        Self { has_own_socket: false, ways: Arc::new(ways) }
     }
 
     /// A connection on the first way that leads there.
@@ -50,7 +54,11 @@ impl Ways {
         let mut tried = Vec::new();
         let mut denied = None;
         for (name, builder) in (self.ways)() {
-            match builder.method_timeout(patience).build().await {
+            let connection = match builder {
+                Ok(builder) => builder.method_timeout(patience).build().await,
+                Err(error) => Err(error),
+            };
+            match connection {
                 Ok(connection) => return Ok(connection),
                 Err(error) => {
                     if dbus::kind(&error) == Kind::Denied {
@@ -71,8 +79,7 @@ impl Ways {
         if !BUS_UNITS.contains(&unit) {
             return Ok(());
         }
-        let has_own_socket = (self.ways)().iter().any(|(name, _)| name == PRIVATE);
-        let why = match (has_own_socket, Path::new(PRIVATE).try_exists()) {
+        let why = match (self.has_own_socket, Path::new(PRIVATE).try_exists()) {
             (true, Ok(true)) => return Ok(()),
             (true, Ok(false)) => format!("{PRIVATE} is not there"),
             (true, Err(error)) => format!("{PRIVATE}: {error}"),

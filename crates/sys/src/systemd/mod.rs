@@ -6,6 +6,7 @@
 mod connection;
 mod error;
 mod jobs;
+mod own_socket;
 #[cfg(test)]
 mod tests;
 mod unit;

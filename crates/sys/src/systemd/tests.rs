@@ -180,7 +180,7 @@ fn fake(job_result: &'static str) -> (Systemd, Arc<Mutex<State>>) {
     let ways = Ways::new(move || {
         let (ours, theirs) = UnixStream::pair().unwrap();
         serve(theirs, manager.clone());
-        vec![("a socket pair".to_owned(), Builder::unix_stream(ours).p2p())]
+        vec![("a socket pair".to_owned(), Ok(Builder::unix_stream(ours).p2p()))]
     });
     (Systemd { ways }, state)
 }
@@ -241,7 +241,8 @@ fn what_fails_says_so() {
 
 #[test]
 fn no_systemd_is_told_with_every_way_that_was_tried() {
-    let way = |path: &str| (path.to_owned(), Builder::address(format!("unix:path={path}").as_str()).p2p());
+    let way =
+        |path: &str| (path.to_owned(), Ok(Builder::address(format!("unix:path={path}").as_str()).p2p()));
     let ways = Ways::new(move || vec![way("/nonexistent/one"), way("/nonexistent/two")]);
     let error = Systemd { ways }.daemon_reload().unwrap_err().to_string();
     assert!(error.starts_with("there is no systemd to ask (/nonexistent/one: "), "{error}");
@@ -255,7 +256,7 @@ fn a_silent_systemd_is_given_up() {
     let _listener = UnixListener::bind(&path).unwrap();
     let ways = Ways::new(move || {
         let stream = UnixStream::connect(&path).unwrap();
-        vec![("a silent socket".to_owned(), Builder::unix_stream(stream).p2p())]
+        vec![("a silent socket".to_owned(), Ok(Builder::unix_stream(stream).p2p()))]
     });
     let silent = Systemd { ways };
     let error = silent.talk(Duration::from_millis(50), "look".into(), async |_| Ok(())).unwrap_err();

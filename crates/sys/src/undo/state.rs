@@ -68,7 +68,10 @@ impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Absent => write!(f, "absent"),
-            Self::Value(text) => write!(f, "{text:?}"),
+            Self::Value(text) => match text.trim_end().split_once('\n') {
+                Some((line, more)) => write!(f, "{line:?} (and {} lines more)", more.lines().count()),
+                None => write!(f, "{text:?}"),
+            },
             Self::File(file) => {
                 let (mode, uid, gid, length) = (file.mode, file.uid, file.gid, file.bytes.len());
                 write!(f, "a file of {length} bytes, mode {mode:04o}, owner {uid}:{gid}")

@@ -203,6 +203,7 @@ fn states_of_units_are_the_same_as_far_as_they_count() {
     assert!(Comparison::Service.same(&State::Absent, &value("inactive, disabled")));
     assert!(!Comparison::Service.same(&State::Absent, &value("inactive, static")));
     assert!(!Comparison::Exact.same(&State::Absent, &value("inactive, disabled")));
+    assert_eq!(value("active\nlink a\nlink b\n").to_string(), "\"active\" (and 2 lines more)");
     let between = |present: &str| {
         let (old, new) = (value("active, enabled"), value("inactive, disabled"));
         Comparison::Service.is_between(&value(present), &old, &new)
