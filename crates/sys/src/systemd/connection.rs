@@ -11,7 +11,7 @@ pub(super) const MANAGER: &str = "org.freedesktop.systemd1.Manager";
 /// systemd's own socket, for root.
 const PRIVATE: &str = "/run/systemd/private";
 /// Units that are the system's bus.
-const BUS_UNITS: [&str; 5] =
+pub(super) const BUS_UNITS: [&str; 5] =
     ["dbus.service", "dbus.socket", "dbus-broker.service", "dbus-daemon.service", "messagebus.service"];
 
 /// One way to reach systemd: what it is called, and what it takes.

@@ -53,6 +53,28 @@ impl Manager {
         state.map(str::to_owned).ok_or_else(|| fdo::Error::FileNotFound("no file".into()))
     }
 
+    #[allow(clippy::type_complexity, reason = "systemd's own")]
+    fn list_units_by_patterns(
+        &self,
+        states: Vec<String>,
+        patterns: Vec<String>,
+    ) -> Vec<(String, String, String, String, String, String, OwnedObjectPath, u32, String, OwnedObjectPath)>
+    {
+        assert_eq!((states, patterns), (vec!["active".to_owned()], vec!["*.service".to_owned()]));
+        let row = |name: &str, object: &str| {
+            let (nothing, object) = (String::new(), OwnedObjectPath::try_from(object).unwrap());
+            let none = OwnedObjectPath::try_from("/").unwrap();
+            let texts = [(); 5].map(|()| nothing.clone());
+            let [a, b, c, d, e] = texts;
+            (name.to_owned(), a, b, c, d, e, object, 0, nothing, none)
+        };
+        vec![
+            row("tuned.service", "/unit/tuned"),
+            row("x.service", "/unit/gone"),
+            row("cron.service", "/unit/cron"),
+        ]
+    }
+
     fn subscribe(&self) {}
 
     fn reload(&self) {
@@ -142,6 +164,17 @@ impl UnitObject {
     }
 }
 
+/// What a service has beyond other units.
+struct ServiceObject(&'static str);
+
+#[zbus::interface(name = "org.freedesktop.systemd1.Service")]
+impl ServiceObject {
+    #[zbus(property)]
+    fn bus_name(&self) -> &'static str {
+        self.0
+    }
+}
+
 /// Each connection is served on a thread of its own, as long as it lives.
 fn serve(stream: UnixStream, manager: Manager) {
     thread::spawn(move || {
@@ -160,6 +193,9 @@ fn serve(stream: UnixStream, manager: Manager) {
                 "/unit/chrony",
                 unit("chrony.service", "loaded", "active", &["extra.service", "x.service"]),
             )
+            .serve_at("/unit/dbus", unit("dbus.service", "loaded", "active", &[]))
+            .serve_at("/unit/tuned", ServiceObject("com.redhat.tuned"))
+            .serve_at("/unit/cron", ServiceObject(""))
             .serve_at("/unit/extra", unit("extra.service", "loaded", "active", &[]));
         zbus::block_on(async {
             let connection = builder.build().await.unwrap();
@@ -173,6 +209,7 @@ fn fake(job_result: &'static str) -> (Systemd, Arc<Mutex<State>>) {
         ("chrony.service", ("/unit/chrony", "active", Some("enabled"))),
         ("chronyd.service", ("/unit/chrony", "active", Some("alias"))),
         ("extra.service", ("/unit/extra", "active", None)),
+        ("dbus.service", ("/unit/dbus", "active", Some("static"))),
     ];
     let state = State { units: units.into(), job_result, ..State::default() };
     let manager = Manager(Arc::new(Mutex::new(state)));
@@ -200,6 +237,12 @@ fn a_unit_is_read_by_any_of_its_names() {
     assert_eq!(systemd.unit("chronyd.service").unwrap(), Some(expected));
     assert_eq!(systemd.unit("extra.service").unwrap().unwrap().enablement, None);
     assert_eq!(systemd.unit("none.service").unwrap(), None);
+}
+
+#[test]
+fn what_has_a_name_on_the_bus_may_end_with_it() {
+    let (systemd, _) = fake("done");
+    assert_eq!(systemd.unit("dbus.service").unwrap().unwrap().stops_with_it, ["tuned.service"]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What a unit is.
 
-use super::connection::{self, SERVICE};
+use super::connection::{self, BUS_UNITS, SERVICE};
 use std::collections::{BTreeSet, HashMap};
 use zbus::{
     Connection,
@@ -9,6 +9,14 @@ use zbus::{
 
 /// Units that are looked at because they stop with another one.
 const DEPENDENTS_MAX: usize = 64;
+
+/// Services that are asked for a name on the bus; a large host runs some hundred.
+const SERVICES_MAX: usize = 1_000;
+
+/// One unit of ListUnitsByPatterns: name, description, load state, active state, sub state, followed unit, object, and
+/// the queued job's number, type and object.
+type UnitRow =
+    (String, String, String, String, String, String, OwnedObjectPath, u32, String, OwnedObjectPath);
 
 /// A unit as systemd has it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -24,7 +32,8 @@ pub struct Unit {
     /// What starts it at boot: "enabled", "disabled", "static", "masked", ... None for units without a file, and on
     /// systems whose systemd cannot tell.
     pub enablement: Option<String>,
-    /// Units that are up and stop when this one is stopped, in order.
+    /// Units that are up and stop when this one is stopped. Of the system's bus these are all services that are up with
+    /// a name on it: many end when they lose it, and nothing starts them again.
     pub stops_with_it: Vec<String>,
 }
 
@@ -50,7 +59,10 @@ pub(super) async fn read(connection: &Connection, name: &str) -> zbus::Result<Op
     }
     let id = text("Id");
     let enablement = enablement(connection, &id).await?;
-    let stops_with_it = stop_with(connection, &id, &properties).await?;
+    let mut stops_with_it = stop_with(connection, &id, &properties).await?;
+    if BUS_UNITS.contains(&id.as_str()) {
+        stops_with_it.extend(on_the_bus(connection).await?);
+    }
     Ok(Some(Unit { load, active: text("ActiveState"), sub: text("SubState"), enablement, stops_with_it, id }))
 }
 
@@ -106,4 +118,25 @@ async fn stop_with(
         }
     }
     Ok(up)
+}
+
+/// Services that are up and have a name on the bus.
+async fn on_the_bus(connection: &Connection) -> zbus::Result<Vec<String>> {
+    let patterns = (vec!["active"], vec!["*.service"]);
+    let answer = connection::call(connection, "ListUnitsByPatterns", &patterns).await?;
+    let rows: Vec<UnitRow> = answer.body().deserialize()?;
+    let mut found = Vec::new();
+    for (name, .., object, _, _, _) in rows.into_iter().take(SERVICES_MAX) {
+        let interface = Some("org.freedesktop.DBus.Properties");
+        let property = ("org.freedesktop.systemd1.Service", "BusName");
+        let answer = connection.call_method(Some(SERVICE), &object, interface, "Get", &property).await;
+        // It may have ended meanwhile.
+        let Ok(answer) = answer else { continue };
+        let value: OwnedVariant = answer.body().deserialize()?;
+        if <&str>::try_from(&value).is_ok_and(|bus_name| !bus_name.is_empty()) {
+            found.push(name);
+        }
+    }
+    found.sort_unstable();
+    Ok(found)
 }
