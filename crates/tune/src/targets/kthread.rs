@@ -3,7 +3,7 @@
 //! A thread is named by its number and its name, for numbers are given anew. A thread that is not there any more is
 //! absent, and so is one whose number another has.
 
-use super::{failed, is_live_or};
+use super::{failed, is_live_or, refused};
 use lowlat_model::CpuSet;
 use lowlat_sys::{
     scheduling::{self, Scheduling},
@@ -14,6 +14,8 @@ use std::io;
 
 /// The kernel refuses to move the thread (include/linux/sched.h).
 const PF_NO_SETAFFINITY: u64 = 0x0400_0000;
+const MOVE: &str = "move the thread";
+const SCHEDULE: &str = "schedule the thread";
 
 /// Where a thread may run, as a CPU list.
 #[derive(Debug)]
@@ -48,6 +50,10 @@ impl Target for Affinity {
         Self::KIND
     }
 
+    fn outlives_boot(&self, _spec: &TargetSpec) -> bool {
+        false
+    }
+
     fn read(&self, writer: &Writer, spec: &TargetSpec) -> Result<State, HostError> {
         let thread = Thread::of(writer, spec)?;
         // sched_getaffinity leaves out CPUs that are offline now, which have to be kept for going back.
@@ -57,10 +63,9 @@ impl Target for Affinity {
     fn write(&self, writer: &Writer, spec: &TargetSpec, to: &State) -> Result<(), HostError> {
         let thread = Thread::of(writer, spec)?;
         let text = value(spec, Self::KIND, to)?;
-        let cpus = CpuSet::parse_list(text.trim()).map_err(|error| {
-            failed("move the thread", &spec.name, format!("{error}; expected a CPU list such as 0,8"))
-        })?;
-        thread.write("move the thread", || {
+        let cpus = CpuSet::parse_list(text.trim())
+            .map_err(|error| failed(MOVE, &spec.name, format!("{error}; expected a CPU list such as 0,8")))?;
+        thread.write(MOVE, || {
             scheduling::set_affinity(thread.pid, &cpus).map_err(|error| thread.why_not_moved(&cpus, error))
         })
     }
@@ -71,6 +76,10 @@ impl Target for SchedulingPolicy {
         Self::KIND
     }
 
+    fn outlives_boot(&self, _spec: &TargetSpec) -> bool {
+        false
+    }
+
     fn read(&self, writer: &Writer, spec: &TargetSpec) -> Result<State, HostError> {
         let thread = Thread::of(writer, spec)?;
         thread.read(|| scheduling::scheduling(thread.pid).map(|found| found.to_string()))
@@ -79,10 +88,10 @@ impl Target for SchedulingPolicy {
     fn write(&self, writer: &Writer, spec: &TargetSpec, to: &State) -> Result<(), HostError> {
         let thread = Thread::of(writer, spec)?;
         let text = value(spec, Self::KIND, to)?;
-        let wanted: Scheduling =
-            text.parse().map_err(|error| failed("schedule the thread", &spec.name, error))?;
-        thread.write("schedule the thread", || {
-            scheduling::set_scheduling(thread.pid, &wanted).map_err(|error| why_not_scheduled(&wanted, error))
+        let wanted: Scheduling = text.parse().map_err(|error| failed(SCHEDULE, &spec.name, error))?;
+        thread.write(SCHEDULE, || {
+            scheduling::set_scheduling(thread.pid, &wanted)
+                .map_err(|error| thread.why_not_scheduled(&wanted, error))
         })
     }
 }
@@ -143,16 +152,20 @@ impl<'a> Thread<'a> {
         found.map(State::Value).map_err(io)
     }
 
-    fn write(&self, doing: &'static str, write: impl FnOnce() -> io::Result<()>) -> Result<(), HostError> {
+    fn write(
+        &self,
+        doing: &'static str,
+        write: impl FnOnce() -> Result<(), HostError>,
+    ) -> Result<(), HostError> {
         let gone = "no thread of this number has this name any more; make a new plan";
         if !self.is_there()? {
-            return Err(failed(doing, &self.spec.name, gone));
+            return Err(refused(doing, &self.spec.name, gone));
         }
         let written = write();
         if !self.is_there()? {
-            return Err(failed(doing, &self.spec.name, gone));
+            return Err(refused(doing, &self.spec.name, gone));
         }
-        written.map_err(|source| HostError::Io { doing, path: self.spec.name.clone(), source })
+        written
     }
 
     fn allowed(&self) -> io::Result<String> {
@@ -167,33 +180,37 @@ impl<'a> Thread<'a> {
         list.map(|list| list.trim().to_owned()).ok_or_else(expected)
     }
 
-    fn why_not_moved(&self, cpus: &CpuSet, error: io::Error) -> io::Error {
-        if error.raw_os_error() != Some(libc::EINVAL) {
-            return error;
+    fn why_not_moved(&self, cpus: &CpuSet, source: io::Error) -> HostError {
+        let (doing, path) = (MOVE, self.spec.name.clone());
+        if source.raw_os_error() != Some(libc::EINVAL) {
+            return HostError::Io { doing, path, source };
         }
         let stat = self.file("stat").ok().flatten();
         let flags = stat.and_then(|line| TaskStat::parse(&line)).map_or(0, |stat| stat.flags);
-        if flags & PF_NO_SETAFFINITY != 0 {
-            return io::Error::other(format!(
-                "{error}: the kernel has bound this thread to its CPU, and moves it for nobody; leave this step out"
-            ));
-        }
-        io::Error::other(format!(
-            "{error}: none of the CPUs {cpus} is online and allowed for this thread; bring one of them online, or make \
-             a new plan"
-        ))
+        let why = if flags & PF_NO_SETAFFINITY != 0 {
+            "the kernel has bound this thread to its CPU, and moves it for nobody; leave this step out"
+                .to_owned()
+        } else {
+            format!(
+                "none of the CPUs {cpus} is online and allowed for this thread; bring one of them online, or make a \
+                 new plan"
+            )
+        };
+        refused(doing, &path, format!("{source}: {why}"))
     }
-}
 
-fn why_not_scheduled(wanted: &Scheduling, error: io::Error) -> io::Error {
-    match error.raw_os_error() {
-        Some(libc::EINVAL) => {
-            io::Error::other(format!("{error}: this kernel does not take {wanted}; leave this step out"))
-        }
-        Some(libc::EBUSY) => io::Error::other(format!(
-            "{error}: the CPUs of this thread have no capacity left for {wanted}; end other SCHED_DEADLINE tasks"
-        )),
-        _ => error,
+    fn why_not_scheduled(&self, wanted: &Scheduling, source: io::Error) -> HostError {
+        let (doing, path) = (SCHEDULE, self.spec.name.clone());
+        let why = match source.raw_os_error() {
+            Some(libc::EINVAL) => format!("this kernel does not take {wanted}; leave this step out"),
+            Some(libc::EBUSY) => {
+                format!(
+                    "the CPUs of this thread have no capacity left for {wanted}; end other SCHED_DEADLINE tasks"
+                )
+            }
+            _ => return HostError::Io { doing, path, source },
+        };
+        refused(doing, &path, format!("{source}: {why}"))
     }
 }
 

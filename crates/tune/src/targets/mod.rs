@@ -39,6 +39,11 @@ fn failed(doing: &'static str, name: &str, why: impl fmt::Display) -> HostError 
     HostError::Io { doing, path: name.to_owned(), source: io::Error::other(why.to_string()) }
 }
 
+/// The error of something that said no to this change, for good ([`HostError::is_refusal`]).
+fn refused(doing: &'static str, name: &str, why: impl fmt::Display) -> HostError {
+    HostError::Refused { path: name.to_owned(), what: format!("cannot {doing}: {why}") }
+}
+
 /// Refuses a writer to a directory: threads, interfaces and services would be the running host's all the same.
 fn is_live_or(writer: &Writer, spec: &TargetSpec) -> Result<(), HostError> {
     if writer.is_live() {
@@ -91,6 +96,25 @@ mod tests {
             let bad = target.read(&live, &spec("no such name/")).unwrap_err().to_string();
             assert!(bad.contains("expected") && bad.contains("make a new"), "{bad}");
         }
+    }
+
+    #[test]
+    fn what_a_restart_takes_away_is_said() {
+        let outliving: Vec<&str> = all()
+            .iter()
+            .filter(|target| {
+                let (kind, name) = (target.kind().to_owned(), String::new());
+                target.outlives_boot(&TargetSpec {
+                    kind,
+                    name,
+                    comparison: lowlat_sys::undo::Comparison::Exact,
+                })
+            })
+            .map(|target| target.kind())
+            .collect();
+        let rows = include_str!("mod.rs").lines().filter(|line| line.starts_with("//! | `"));
+        let documented = rows.filter(|row| row.contains("| yes")).count();
+        assert_eq!((outliving.as_slice(), documented), (&["service", "tuned-profile"][..], 2));
     }
 
     #[test]

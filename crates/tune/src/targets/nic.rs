@@ -2,7 +2,7 @@
 //!
 //! An interface that is not there, and a setting that its driver does not have, are absent.
 
-use super::{failed, is_live_or};
+use super::{failed, is_live_or, refused};
 use lowlat_sys::{
     ethtool::Setting,
     undo::{Comparison, HostError, State, Target, TargetSpec, Writer},
@@ -65,6 +65,10 @@ impl Target for Nics {
         self.kind
     }
 
+    fn outlives_boot(&self, _spec: &TargetSpec) -> bool {
+        false
+    }
+
     fn read(&self, writer: &Writer, spec: &TargetSpec) -> Result<State, HostError> {
         let (nic, setting) = self.parts(writer, spec)?;
         let found =
@@ -79,7 +83,13 @@ impl Target for Nics {
             return Err(HostError::State { path, kind: self.kind, wanted });
         };
         let value = setting.value(text).map_err(|error| failed("set", &spec.name, error))?;
-        setting.set(nic, value).map_err(|error| failed("set", &spec.name, error))
+        setting.set(nic, value).map_err(|error| {
+            if error.is_refusal() {
+                refused("set", &spec.name, error)
+            } else {
+                failed("set", &spec.name, error)
+            }
+        })
     }
 }
 

@@ -12,7 +12,7 @@
 //! Without TuneD it is absent. A running daemon is asked to change, so that it rolls the old profile back before it
 //! applies the new one; else the files are written, which it reads when it starts.
 
-use super::{failed, is_live_or};
+use super::{failed, is_live_or, refused};
 use lowlat_sys::{
     tuned::{Tuned, TunedError},
     undo::{Comparison, FileState, HostError, State, Target, TargetSpec, Writer},
@@ -164,7 +164,10 @@ impl<C: TunedControl> Target for TunedProfile<C> {
         })?;
         let doing = "switch TuneD's profile";
         if self.control.is_running().map_err(|error| failed(doing, &spec.name, error))? {
-            self.ask(&wanted).map_err(|error| failed(doing, &spec.name, error))?;
+            self.ask(&wanted).map_err(|error| match error {
+                TunedError::Refused { .. } => refused(doing, &spec.name, error),
+                _ => failed(doing, &spec.name, error),
+            })?;
         }
         // What a running daemon has written itself is not written again.
         let profile = if wanted.profile == OFF { String::new() } else { format!("{}\n", wanted.profile) };

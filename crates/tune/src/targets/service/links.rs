@@ -1,6 +1,6 @@
 //! The links that start a unit at boot, or keep it from being started.
 
-use super::super::failed;
+use super::super::refused;
 use lowlat_sys::undo::{FileTime, HostError, State, Writer};
 use std::{fmt, str::FromStr};
 
@@ -33,9 +33,13 @@ impl Link {
         };
         if [&link.path, &link.to].iter().any(|text| text.contains(['\n', '\r']) || text.contains(" -> ")) {
             let why = "its name cannot be kept in one line; rename it, or leave this step out";
-            return Err(failed("keep the link", &link.path, why));
+            return Err(refused("keep the link", &link.path, why));
         }
         Ok(Some(link))
+    }
+
+    pub(super) fn is_mask(&self) -> bool {
+        self.to == MASK
     }
 
     pub(super) fn state(&self) -> State {
@@ -81,7 +85,7 @@ pub(super) fn of_unit(writer: &Writer, unit: &str) -> Result<Vec<Link>, HostErro
                 links.extend(in_dependencies(writer, &path, unit)?);
             } else if let Some(link) = Link::read(writer, path)? {
                 // An own name that leads elsewhere is the unit file itself, brought in by `systemctl link`.
-                let is_mask = name == unit && link.to == MASK;
+                let is_mask = name == unit && link.is_mask();
                 let is_alias = name != unit && base_name(&link.to) == unit;
                 if is_mask || is_alias {
                     links.push(link);
@@ -117,7 +121,7 @@ pub(super) fn mask(writer: &Writer, unit: &str) -> Result<(), HostError> {
         found => {
             let why =
                 format!("found {found} in its place, expected nothing; move it away, or leave this step out");
-            Err(failed("mask", &path, why))
+            Err(refused("mask", &path, why))
         }
     }
 }

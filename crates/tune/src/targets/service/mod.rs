@@ -25,7 +25,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-use super::{failed, is_live_or};
+use super::{failed, is_live_or, refused};
 use links::Link;
 use lowlat_sys::{
     systemd::{Systemd, SystemdError, Unit},
@@ -116,7 +116,7 @@ impl<M: ServiceManager> Services<M> {
     }
 
     fn unit(&self, name: &str) -> Result<Option<Unit>, HostError> {
-        self.manager.unit(name).map_err(|error| failed("look at the unit", name, error))
+        self.manager.unit(name).map_err(|error| of_systemd("look at the unit", name, &error))
     }
 
     fn state(&self, writer: &Writer, name: &str) -> Result<Option<ServiceState>, HostError> {
@@ -131,7 +131,8 @@ impl<M: ServiceManager> Services<M> {
         }))
     }
 
-    /// Makes the links those of `to`, and tells systemd.
+    /// Makes the links those of `to`, and tells systemd. Where links are put back, others that came since stay: they are
+    /// somebody's. Only a mask goes, since nothing starts under it.
     fn set_links(
         &self,
         writer: &Writer,
@@ -141,7 +142,9 @@ impl<M: ServiceManager> Services<M> {
     ) -> Result<(), HostError> {
         let wanted: &[Link] = &to.links;
         let mut is_changed = false;
-        for link in present.iter().filter(|link| !wanted.iter().any(|wanted| wanted.path == link.path)) {
+        let goes = |link: &&Link| wanted.is_empty() || link.is_mask();
+        let stays = |link: &Link| wanted.iter().any(|wanted| wanted.path == link.path);
+        for link in present.iter().filter(goes).filter(|link| !stays(link)) {
             writer.write_file(&link.path, &State::Absent)?;
             is_changed = true;
         }
@@ -158,7 +161,7 @@ impl<M: ServiceManager> Services<M> {
     fn reload(&self, unit: &str) -> Result<(), HostError> {
         self.manager
             .daemon_reload()
-            .map_err(|error| failed("have systemd read the unit's links", unit, error))
+            .map_err(|error| of_systemd("have systemd read the unit's links", unit, &error))
     }
 
     /// Changes what starts the unit at boot.
@@ -176,7 +179,7 @@ impl<M: ServiceManager> Services<M> {
             same if is_plain && same == present.enablement => return Ok(()),
             // Asked for by a plan, not kept by the log: systemd knows where the links go.
             "enabled" if is_plain => {
-                self.manager.enable(unit).map_err(|error| failed("enable", unit, error))?;
+                self.manager.enable(unit).map_err(|error| of_systemd("enable", unit, &error))?;
                 self.reload(unit)?;
             }
             "masked" if is_plain => {
@@ -195,7 +198,7 @@ impl<M: ServiceManager> Services<M> {
             "found {now:?}, expected {:?}; look for links to it in /run/systemd/system and /usr/lib/systemd/system",
             to.enablement
         );
-        Err(failed("change what starts the unit at boot", unit, why))
+        Err(refused("change what starts the unit at boot", unit, why))
     }
 
     fn set_run_state(&self, unit: &str, to: &ServiceState) -> Result<(), HostError> {
@@ -204,12 +207,12 @@ impl<M: ServiceManager> Services<M> {
             return Ok(());
         }
         if !to.is_up() {
-            return self.manager.stop(unit).map_err(|error| failed("stop", unit, error));
+            return self.manager.stop(unit).map_err(|error| of_systemd("stop", unit, &error));
         }
-        self.manager.start(unit).map_err(|error| failed("start", unit, error))?;
+        self.manager.start(unit).map_err(|error| of_systemd("start", unit, &error))?;
         for other in &to.stops_with_it {
             if self.unit(other)?.is_some_and(|unit| !unit.is_up()) {
-                self.manager.start(other).map_err(|error| failed("start again", other, error))?;
+                self.manager.start(other).map_err(|error| of_systemd("start again", other, &error))?;
             }
         }
         Ok(())
@@ -239,7 +242,7 @@ impl<M: ServiceManager> Target for Services<M> {
         let name = to.unit.as_deref().unwrap_or(&spec.name);
         let Some(present) = self.state(writer, name)? else {
             let why = "there is no such unit any more; install its package again, or leave this step out";
-            return Err(failed("set the state", name, why));
+            return Err(refused("set the state", name, why));
         };
         let unit = present.unit.as_deref().unwrap_or(name);
         if to.is_up() {
@@ -249,6 +252,18 @@ impl<M: ServiceManager> Target for Services<M> {
         } else {
             self.set_run_state(unit, &to)?;
             self.set_enablement(writer, unit, &present, &to)
+        }
+    }
+}
+
+/// What systemd said no to is a refusal; that it cannot be asked, or not by this user, is none.
+fn of_systemd(doing: &'static str, name: &str, error: &SystemdError) -> HostError {
+    match error {
+        SystemdError::Refused { .. } | SystemdError::Job { .. } | SystemdError::CutsTheWay { .. } => {
+            refused(doing, name, error)
+        }
+        SystemdError::Absent { .. } | SystemdError::Denied { .. } | SystemdError::Unheard { .. } => {
+            failed(doing, name, error)
         }
     }
 }

@@ -308,6 +308,21 @@ fn what_somebody_else_made_of_it_is_left_and_told() {
 }
 
 #[test]
+fn a_link_that_came_since_stays() {
+    let host = Host::new();
+    let before = host.shown();
+    let mut log = host.log();
+    let step = Host::step(&log, "chrony.service", "inactive, disabled");
+    log.apply("p", &[step], OnFailure::RollBack).unwrap();
+    let theirs = host.dir.path().join("etc/systemd/system/sockets.target.wants/chrony.service");
+    symlink("/lib/systemd/system/chrony.service", &theirs).unwrap();
+    assert!(log.rollback(&RollbackTo::Start).unwrap().is_complete());
+    assert!(theirs.symlink_metadata().is_ok());
+    fs::remove_file(theirs).unwrap();
+    assert_eq!(host.shown(), before);
+}
+
+#[test]
 fn states_without_links_are_left_as_they_are() {
     let host = Host::new();
     let before = host.shown();

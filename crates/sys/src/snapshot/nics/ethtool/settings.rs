@@ -104,6 +104,20 @@ pub enum EthtoolError {
     },
 }
 
+impl EthtoolError {
+    /// Whether the driver said no to this value, for good: not that this user may not ask, or that no answer came.
+    pub fn is_refusal(&self) -> bool {
+        match self {
+            Self::Refused { errno, .. } => matches!(
+                *errno,
+                Errno::OPNOTSUPP | Errno::INVAL | Errno::RANGE | Errno::BUSY | Errno::NODEV | Errno::IO
+            ),
+            Self::Ineffective { .. } => true,
+            Self::Value { .. } => false,
+        }
+    }
+}
+
 impl Setting {
     /// Queues: "rx", "tx", "other", "combined" (`ethtool -L`); none for other names.
     pub fn channels(name: &str) -> Option<Self> {
