@@ -62,11 +62,10 @@ impl Manager {
     {
         assert_eq!((states, patterns), (vec!["active".to_owned()], vec!["*.service".to_owned()]));
         let row = |name: &str, object: &str| {
-            let (nothing, object) = (String::new(), OwnedObjectPath::try_from(object).unwrap());
-            let none = OwnedObjectPath::try_from("/").unwrap();
-            let texts = [(); 5].map(|()| nothing.clone());
-            let [a, b, c, d, e] = texts;
-            (name.to_owned(), a, b, c, d, e, object, 0, nothing, none)
+            let object = OwnedObjectPath::try_from(object).unwrap();
+            let no_job = OwnedObjectPath::try_from("/").unwrap();
+            let text = String::new;
+            (name.to_owned(), text(), text(), text(), text(), text(), object, 0, text(), no_job)
         };
         vec![
             row("tuned.service", "/unit/tuned"),
