@@ -3,16 +3,21 @@
 
 pub mod capture;
 pub mod counter_table;
+mod dbus;
+pub mod ethtool;
 pub mod msr;
 pub mod open_files;
 pub mod proc_stat;
 pub mod root;
+pub mod scheduling;
 pub mod smbios;
 pub mod snapshot;
+pub mod systemd;
 pub mod task_stat;
 #[cfg(test)]
 mod testing;
 pub mod tracefs;
+pub mod tuned;
 pub mod undo;
 
 pub use root::{Ownership, PolledFile, Root, RootError};

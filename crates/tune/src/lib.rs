@@ -14,6 +14,7 @@ pub mod boot_loader;
 mod programs;
 mod state;
 pub mod steps;
+pub mod systemd;
 pub mod targets;
 
 pub use programs::{Outcome, Programs, SystemPrograms};

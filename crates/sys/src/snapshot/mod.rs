@@ -22,6 +22,7 @@ mod words;
 
 pub use kernel::load_average;
 pub use memory::memory_total;
+pub(crate) use nics::ethtool;
 
 use crate::{Root, root::manifest::Manifest};
 use lowlat_model::{

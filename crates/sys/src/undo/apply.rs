@@ -75,6 +75,13 @@ enum Standing {
     Old,
 }
 
+/// What was there when all targets were looked at.
+#[derive(Debug)]
+struct Seen {
+    standing: Standing,
+    state: State,
+}
+
 impl UndoLog {
     /// Applies the steps of `plan` in order; or, after a crash, finishes them. Nothing is touched before every step
     /// is looked at: when one target is neither what the plan found nor what it wants, all of it is refused.
@@ -96,7 +103,7 @@ impl UndoLog {
             return Err(UndoError::Unfinished { plan: other.to_owned() });
         }
         self.refuse_contradictions(plan, steps)?;
-        let standings = self.look_at_all(plan, steps)?;
+        let all_seen = self.look_at_all(plan, steps)?;
         for step in steps.iter().filter(|step| self.history.entry(plan, &step.id).is_some()) {
             // A rollback that was interrupted may have left its new file beside a target that is still as wanted.
             self.target(&step.target)?.clear(&self.writer, &step.target)?;
@@ -104,8 +111,8 @@ impl UndoLog {
         let is_open = self.history.is_open(plan);
         let has_work = steps
             .iter()
-            .zip(&standings)
-            .any(|(step, standing)| *standing == Standing::Old || self.is_intended(plan, step));
+            .zip(&all_seen)
+            .any(|(step, seen)| seen.standing == Standing::Old || self.is_intended(plan, step));
         let mut report = ApplyReport::default();
         if !is_open && !has_work {
             report.unchanged = steps.iter().map(|step| step.id.clone()).collect();
@@ -114,12 +121,12 @@ impl UndoLog {
         if !is_open {
             self.append(plan, Event::Begin)?;
         }
-        for (step, standing) in steps.iter().zip(standings) {
-            if standing == Standing::New && !self.is_intended(plan, step) {
+        for (step, seen) in steps.iter().zip(all_seen) {
+            if seen.standing == Standing::New && !self.is_intended(plan, step) {
                 report.unchanged.push(step.id.clone());
                 continue;
             }
-            match self.apply_step(plan, step, standing) {
+            match self.apply_step(plan, step, seen) {
                 Ok(()) => report.done.push(step.id.clone()),
                 Err(failure) if self.may_go_on(plan, step, &failure, on_failure) => {
                     report.failed.push((step.id.clone(), failure.error().to_string()));
@@ -161,13 +168,13 @@ impl UndoLog {
         Ok(())
     }
 
-    fn look_at_all(&self, plan: &str, steps: &[Step]) -> Result<Vec<Standing>, UndoError> {
-        let mut standings = Vec::new();
+    fn look_at_all(&self, plan: &str, steps: &[Step]) -> Result<Vec<Seen>, UndoError> {
+        let mut all_seen = Vec::new();
         let mut conflicts = Vec::new();
         for step in steps {
             let present = self.read(&step.target)?;
             match standing(step, &present) {
-                Some(standing) => standings.push(standing),
+                Some(standing) => all_seen.push(Seen { standing, state: present }),
                 None => conflicts.push(Conflict {
                     plan: plan.to_owned(),
                     step: step.id.clone(),
@@ -179,7 +186,7 @@ impl UndoLog {
                 }),
             }
         }
-        if conflicts.is_empty() { Ok(standings) } else { Err(UndoError::Conflicts(conflicts)) }
+        if conflicts.is_empty() { Ok(all_seen) } else { Err(UndoError::Conflicts(conflicts)) }
     }
 
     /// Whether the steps behind a failed one are still tried.
@@ -196,35 +203,47 @@ impl UndoLog {
         }
     }
 
-    fn apply_step(&mut self, plan: &str, step: &Step, standing: Standing) -> Result<(), Failure> {
-        if standing == Standing::Old {
+    fn apply_step(&mut self, plan: &str, step: &Step, seen: Seen) -> Result<(), Failure> {
+        if seen.standing == Standing::Old {
             // Once more: other steps came before, and somebody may have been here since all were looked at.
-            let present = self.read(&step.target).map_err(Failure::AtTarget)?;
-            if standing_is_lost(step, &present) {
+            let mut present = self.read(&step.target).map_err(Failure::AtTarget)?;
+            let standing = standing(step, &present);
+            if standing.is_none() {
                 let what = format!("{} has just become {present}", step.target.name);
                 let error = HostError::io("apply", &step.target.name, std::io::Error::other(what));
                 return Err(Failure::Elsewhere(error.into()));
             }
+            // A step before this one had its effect here too: what was there before that one is what is restored.
+            if !step.target.comparison.same(&present, &seen.state) {
+                present = seen.state;
+            }
             if !self.is_intended(plan, step) {
                 self.intend(plan, step, &present)?;
             }
-            let mut new = step.new.clone();
-            if let (State::File(new), State::File(old)) = (&mut new, &present)
-                && new.xattrs.is_empty()
-            {
-                new.xattrs.clone_from(&old.xattrs);
+            if standing == Some(Standing::Old) {
+                return self.change(plan, step, &present);
             }
-            let written = self.target(&step.target).and_then(|t| t.write(&self.writer, &step.target, &new));
-            let confirmed = match written {
-                Ok(()) => self.confirm(plan, step),
-                Err(error) => Err(Failure::AtTarget(error)),
-            };
-            return confirmed.map_err(|failure| self.take_back(plan, step, &present, failure));
         }
-        // A crash came between the change and its record.
+        // A crash came between the change and its record, or a step before this one made the change.
         let target = self.target(&step.target).map_err(Failure::AtTarget)?;
         target.settle(&self.writer, &step.target).map_err(Failure::AtTarget)?;
         self.confirm(plan, step)
+    }
+
+    /// Makes the change, and takes it back when it fails.
+    fn change(&mut self, plan: &str, step: &Step, present: &State) -> Result<(), Failure> {
+        let mut new = step.new.clone();
+        if let (State::File(new), State::File(old)) = (&mut new, present)
+            && new.xattrs.is_empty()
+        {
+            new.xattrs.clone_from(&old.xattrs);
+        }
+        let written = self.target(&step.target).and_then(|t| t.write(&self.writer, &step.target, &new));
+        let confirmed = match written {
+            Ok(()) => self.confirm(plan, step),
+            Err(error) => Err(Failure::AtTarget(error)),
+        };
+        confirmed.map_err(|failure| self.take_back(plan, step, present, failure))
     }
 
     fn intend(&mut self, plan: &str, step: &Step, present: &State) -> Result<(), UndoError> {
@@ -305,13 +324,9 @@ fn standing(step: &Step, present: &State) -> Option<Standing> {
     let same = |a: &State| Comparison::same(step.target.comparison, a, present);
     if same(&step.new) {
         Some(Standing::New)
-    } else if same(&step.old) {
+    } else if same(&step.old) || step.target.comparison.is_between(present, &step.old, &step.new) {
         Some(Standing::Old)
     } else {
         None
     }
-}
-
-fn standing_is_lost(step: &Step, present: &State) -> bool {
-    standing(step, present) != Some(Standing::Old)
 }

@@ -197,7 +197,8 @@ impl UndoLog {
         let ours = self.ours(entry)?;
         let present = self.read(spec)?;
         let was_old = same(&present, &old);
-        if !was_old && !same(&present, &ours) && !same(&present, &new) {
+        let is_between = spec.comparison.is_between(&present, &old, &ours);
+        if !was_old && !same(&present, &ours) && !same(&present, &new) && !is_between {
             report.left.push(Left::Conflict(Box::new(Conflict {
                 plan: entry.plan.clone(),
                 step: entry.step.clone(),

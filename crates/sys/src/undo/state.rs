@@ -68,7 +68,10 @@ impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Absent => write!(f, "absent"),
-            Self::Value(text) => write!(f, "{text:?}"),
+            Self::Value(text) => match text.trim_end().split_once('\n') {
+                Some((line, more)) => write!(f, "{line:?} (and {} lines more)", more.lines().count()),
+                None => write!(f, "{text:?}"),
+            },
             Self::File(file) => {
                 let (mode, uid, gid, length) = (file.mode, file.uid, file.gid, file.bytes.len());
                 write!(f, "a file of {length} bytes, mode {mode:04o}, owner {uid}:{gid}")
@@ -96,6 +99,16 @@ pub enum Comparison {
     CpuMask,
     /// As a choice of several: "never" is "always madvise [never]".
     Choice,
+    /// Word by word as far as both go: "SCHED_FIFO 2" is "SCHED_FIFO 2 reset-on-fork". What only one of them tells is
+    /// kept for restoring and does not count.
+    Leading,
+    /// As states of a unit of systemd, "active, enabled", by their first lines. Of the run state it counts whether the
+    /// unit is up (active, activating, reloading, refreshing) or not (inactive, failed, deactivating, maintenance); the
+    /// second word counts where both have one. A unit that is not there is down and disabled.
+    Service,
+    /// As a profile of TuneD and its mode (auto, manual, unset), "virtual-guest auto". A mode that one of them leaves
+    /// out does not count.
+    Profile,
 }
 
 impl Comparison {
@@ -114,6 +127,12 @@ impl Comparison {
                 by(CpuSet::parse_mask(a).ok().zip(CpuSet::parse_mask(b).ok()).map(|(a, b)| a == b))
             }
             Self::Choice => chosen(a) == chosen(b),
+            Self::Leading => {
+                let mut pairs = a.split_whitespace().zip(b.split_whitespace()).peekable();
+                a == b || (pairs.peek().is_some() && pairs.all(|(a, b)| a == b))
+            }
+            Self::Service => Pair::of_service(a).same(&Pair::of_service(b)),
+            Self::Profile => Pair::of_profile(a).same(&Pair::of_profile(b)),
         }
     }
 
@@ -127,8 +146,68 @@ impl Comparison {
                 (&a.bytes, a.mode, a.uid, a.gid) == (&b.bytes, b.mode, b.uid, b.gid)
             }
             (State::Link { to: a, .. }, State::Link { to: b, .. }) => a == b,
+            (State::Absent, State::Value(text)) | (State::Value(text), State::Absent) => {
+                self == Self::Service && Pair::of_service(text).same(&Pair::of_service(NO_SERVICE))
+            }
             _ => false,
         }
+    }
+
+    /// Whether `present` is on the way from `a` to `b`. A unit's run state and what starts it are two things, and so are
+    /// a profile and its mode: a crash, or a step before (a stopped socket takes its service along), may leave one
+    /// changed and the other not. No other comparison knows a state between.
+    pub fn is_between(self, present: &State, a: &State, b: &State) -> bool {
+        let (State::Value(present), State::Value(a), State::Value(b)) = (present, a, b) else { return false };
+        let pair = match self {
+            Self::Service => Pair::of_service,
+            Self::Profile => Pair::of_profile,
+            _ => return false,
+        };
+        let (present, a, b) = (pair(present), pair(a), pair(b));
+        let is_one_of = |word: Option<&str>| {
+            word.is_none() || a.second.is_none() || b.second.is_none() || [a.second, b.second].contains(&word)
+        };
+        (present.first == a.first || present.first == b.first) && is_one_of(present.second)
+    }
+}
+
+/// How a unit counts that is not there.
+const NO_SERVICE: &str = "inactive, disabled";
+
+/// A state of two things, of which the second may not be told.
+#[derive(Debug, PartialEq, Eq)]
+struct Pair<'a> {
+    first: Vec<&'a str>,
+    second: Option<&'a str>,
+}
+
+impl<'a> Pair<'a> {
+    /// Whether a unit is up or down, or the word itself where it is none of systemd's; and what starts it.
+    fn of_service(text: &'a str) -> Self {
+        let line = text.lines().next().unwrap_or_default();
+        let (run, enablement) = match line.split_once(',') {
+            Some((run, enablement)) => (run.trim(), Some(enablement.trim())),
+            None => (line.trim(), None),
+        };
+        let run = match run {
+            "active" | "activating" | "reloading" | "refreshing" => "up",
+            "inactive" | "failed" | "deactivating" | "maintenance" => "down",
+            other => other,
+        };
+        Self { first: vec![run], second: enablement }
+    }
+
+    /// The words of a profile, and its mode.
+    fn of_profile(text: &'a str) -> Self {
+        let mut first: Vec<&str> = text.split_whitespace().collect();
+        let is_mode = |word: &&str| matches!(*word, "auto" | "manual" | "unset");
+        let second = if first.len() > 1 { first.pop_if(|word| is_mode(word)) } else { None };
+        Self { first, second }
+    }
+
+    fn same(&self, other: &Self) -> bool {
+        let second = self.second.zip(other.second);
+        self.first == other.first && second.is_none_or(|(a, b)| a == b)
     }
 }
 

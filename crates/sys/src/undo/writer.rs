@@ -60,6 +60,12 @@ impl Writer {
         Ok(Self { root, is_live, faults: Faults::none() })
     }
 
+    /// Whether this writes to the running host. What is no file (services, threads, interfaces) is the running host's
+    /// own, so a target of such a kind must refuse any other writer.
+    pub fn is_live(&self) -> bool {
+        self.is_live
+    }
+
     /// The same writer, with faults for tests.
     #[must_use]
     pub fn with_faults(self, faults: Faults) -> Self {
@@ -180,6 +186,35 @@ impl Writer {
             mtime: Some(mtime(&stat)),
             xattrs,
         }))
+    }
+
+    /// Names in the directory at `path`, links followed, in order; none when there is no such directory. More than
+    /// `names_max` are an error.
+    pub fn list(&self, path: &str, names_max: usize) -> Result<Vec<String>, HostError> {
+        let place = self.find(path, true)?;
+        let is_directory = |s: &fs::Stat| FileType::from_raw_mode(s.st_mode) == FileType::Directory;
+        if place.has_no_directory() || !place.stat()?.as_ref().is_some_and(is_directory) {
+            return Ok(Vec::new());
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let dir = fs::openat(&place.dir, place.name.as_str(), flags, Mode::empty())
+            .and_then(fs::Dir::new)
+            .map_err(|e| HostError::io("open the directory", path, e))?;
+        let mut names = Vec::new();
+        for entry in dir {
+            let entry = entry.map_err(|e| HostError::io("list", path, e))?;
+            let name = entry.file_name().to_bytes();
+            if name == b"." || name == b".." {
+                continue;
+            }
+            if names.len() == names_max {
+                let what = format!("more than {names_max} names; expected fewer, look at the directory");
+                return Err(HostError::io("list", path, std::io::Error::other(what)));
+            }
+            names.push(String::from_utf8_lossy(name).into_owned());
+        }
+        names.sort_unstable();
+        Ok(names)
     }
 
     /// Makes `path` what `to` says, as a whole or not at all: a new file is written beside it, made durable and moved

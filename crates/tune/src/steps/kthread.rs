@@ -1,14 +1,15 @@
 //! Kernel threads, found by name: process ids are dealt out anew at each boot.
 
 use super::{Gathering, gathering::cpu_list};
+use crate::targets::kthread::{Affinity, SchedulingPolicy};
 use lowlat_model::{
     snapshot::KernelThread,
     tune::{Change, Plan, Target},
 };
-use lowlat_sys::undo::{Comparison, TargetSpec, UndoError};
+use lowlat_sys::undo::UndoError;
 
-const AFFINITY: &str = "kthread-affinity";
-const SCHEDULING: &str = "kthread-scheduling";
+const AFFINITY: &str = Affinity::KIND;
+const SCHEDULING: &str = SchedulingPolicy::KIND;
 
 /// A change of one thread.
 #[derive(Clone, Copy)]
@@ -109,6 +110,6 @@ fn one(
     if is_affinity && cpu_list(gathering, wanted.change, wanted.after).is_none() {
         return Ok(());
     }
-    let comparison = if is_affinity { Comparison::CpuList } else { Comparison::Words };
-    gathering.value(wanted.change, TargetSpec { kind: kind.to_owned(), name, comparison }, wanted.after)
+    let spec = if is_affinity { Affinity::spec } else { SchedulingPolicy::spec };
+    gathering.value(wanted.change, spec(thread.pid, &thread.comm), wanted.after)
 }

@@ -2,7 +2,8 @@
 //! the run-time part: at a later boot the unit is disabled and does not run, and the step changes nothing.
 
 use super::Gathering;
-use lowlat_sys::undo::{Comparison, TargetSpec, UndoError};
+use crate::targets::service::Services;
+use lowlat_sys::undo::UndoError;
 
 pub(super) fn prepare(
     gathering: &mut Gathering<'_>,
@@ -10,7 +11,5 @@ pub(super) fn prepare(
     unit: &str,
     after: &str,
 ) -> Result<(), UndoError> {
-    let spec =
-        TargetSpec { kind: "service".to_owned(), name: unit.to_owned(), comparison: Comparison::Words };
-    gathering.value(change, spec, after)
+    gathering.value(change, Services::spec(unit), after)
 }

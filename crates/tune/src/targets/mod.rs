@@ -1,18 +1,134 @@
 //! What the undo log cannot change as a file or a value of the kernel. One file per kind, one line in [`all`].
 //!
-//! | kind | name | value |
-//! |---|---|---|
-//! | `service` | `chronyd.service` | `active, enabled` (as a plan has it) |
-//! | `kthread-affinity` | `78 kswapd0`: process id and name | CPU list |
-//! | `kthread-scheduling` | `78 kswapd0` | `SCHED_FIFO 2` |
-//! | `nic-channels` | `enp1s0 combined` | number |
-//! | `nic-coalescing` | `enp1s0 rx-usecs` | number, `on`, `off` |
-//! | `nic-feature` | `enp1s0 rx-lro` | `on`, `off` |
-//! | `tuned-profile` | `tuned` | profile and mode: `virtual-guest auto` |
+//! | kind | name | value | outlives a boot |
+//! |---|---|---|---|
+//! | `service` | `chronyd.service` | `active, enabled` (as a plan has it) | yes, by its enablement |
+//! | `kthread-affinity` | `78 kswapd0`: process id and name | CPU list | no |
+//! | `kthread-scheduling` | `78 kswapd0` | `SCHED_FIFO 2` | no |
+//! | `nic-channels` | `enp1s0 combined` | number | no |
+//! | `nic-coalescing` | `enp1s0 rx-usecs` | number, `on`, `off` | no |
+//! | `nic-feature` | `enp1s0 rx-lro` | `on`, `off` | no |
+//! | `tuned-profile` | `tuned` | profile and mode: `virtual-guest auto` | yes |
+//!
+//! Each has a `spec` that names a target of its kind with the comparison that fits. All are the running host's own, so
+//! they refuse a [`Writer`] to anything else.
 
-use lowlat_sys::undo::Target;
+pub mod kthread;
+pub mod nic;
+pub mod service;
+pub mod tuned_profile;
+
+use lowlat_sys::undo::{HostError, Target, TargetSpec, Writer};
+use std::{fmt, io};
 
 /// Every kind of target beyond files and values, for [`lowlat_sys::undo::UndoLog::with_target`].
 pub fn all() -> Vec<Box<dyn Target>> {
-    Vec::new()
+    vec![
+        Box::new(service::Services::live()),
+        Box::new(kthread::Affinity),
+        Box::new(kthread::SchedulingPolicy),
+        Box::new(nic::Nics::CHANNELS),
+        Box::new(nic::Nics::COALESCING),
+        Box::new(nic::Nics::FEATURES),
+        Box::new(tuned_profile::TunedProfile::live()),
+    ]
+}
+
+/// The error of something that is no file: what was attempted, on what, and why it did not work.
+fn failed(doing: &'static str, name: &str, why: impl fmt::Display) -> HostError {
+    HostError::Io { doing, path: name.to_owned(), source: io::Error::other(why.to_string()) }
+}
+
+/// The error of something that said no to this change, for good ([`HostError::is_refusal`]).
+fn refused(doing: &'static str, name: &str, why: impl fmt::Display) -> HostError {
+    HostError::Refused { path: name.to_owned(), what: format!("cannot {doing}: {why}") }
+}
+
+/// Refuses a writer to a directory: threads, interfaces and services would be the running host's all the same.
+fn is_live_or(writer: &Writer, spec: &TargetSpec) -> Result<(), HostError> {
+    if writer.is_live() {
+        return Ok(());
+    }
+    let why = format!(
+        "a {} is of the running host, and the root given is another one; leave this step out",
+        spec.kind
+    );
+    Err(failed("use below another root", &spec.name, why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The table in the documentation of this module, row by row: kind and name.
+    fn table() -> Vec<(String, String)> {
+        let rows = include_str!("mod.rs").lines().filter_map(|line| line.strip_prefix("//! | `"));
+        let names = |row: &str| {
+            let parts: Vec<&str> = row.split('`').collect();
+            let name = parts.get(2)?.split(':').next()?;
+            Some((parts.first()?.to_string(), name.to_owned()))
+        };
+        rows.filter_map(names).collect()
+    }
+
+    #[test]
+    fn every_kind_is_listed_once_and_takes_the_names_of_the_table() {
+        let targets = all();
+        let mut kinds: Vec<&str> = targets.iter().map(|target| target.kind()).collect();
+        let documented: Vec<String> = table().into_iter().map(|(kind, _)| kind).collect();
+        assert_eq!(kinds, documented);
+        kinds.sort_unstable();
+        kinds.dedup();
+        assert_eq!(kinds.len(), targets.len());
+        assert!(!kinds.contains(&"value") && !kinds.contains(&"file"), "the undo log has these itself");
+        for (kind, name) in table() {
+            let spec = |name: &str| TargetSpec {
+                kind: kind.clone(),
+                name: name.to_owned(),
+                comparison: lowlat_sys::undo::Comparison::Exact,
+            };
+            let target = targets.iter().find(|target| target.kind() == kind).unwrap();
+            let live = Writer::live().unwrap();
+            // Present or absent, or systemd is not there to be asked; but the name is good.
+            if let Err(error) = target.read(&live, &spec(&name)) {
+                assert!(!error.to_string().contains("make a new plan"), "{error}");
+            }
+            let bad = target.read(&live, &spec("no such name/")).unwrap_err().to_string();
+            assert!(bad.contains("expected") && bad.contains("make a new"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_a_restart_takes_away_is_said() {
+        let outliving: Vec<&str> = all()
+            .iter()
+            .filter(|target| {
+                let (kind, name) = (target.kind().to_owned(), String::new());
+                target.outlives_boot(&TargetSpec {
+                    kind,
+                    name,
+                    comparison: lowlat_sys::undo::Comparison::Exact,
+                })
+            })
+            .map(|target| target.kind())
+            .collect();
+        let rows = include_str!("mod.rs").lines().filter(|line| line.starts_with("//! | `"));
+        let documented = rows.filter(|row| row.contains("| yes")).count();
+        assert_eq!((outliving.as_slice(), documented), (&["service", "tuned-profile"][..], 2));
+    }
+
+    #[test]
+    fn another_root_is_refused_by_every_kind() {
+        let dir = tempfile::tempdir().unwrap();
+        let writer = Writer::below(dir.path()).unwrap();
+        for (target, (kind, name)) in all().iter().zip(table()) {
+            let spec = TargetSpec { kind, name, comparison: lowlat_sys::undo::Comparison::Exact };
+            for error in [
+                target.read(&writer, &spec).unwrap_err(),
+                target.write(&writer, &spec, &lowlat_sys::undo::State::Value("x".to_owned())).unwrap_err(),
+            ] {
+                assert!(error.to_string().contains("the root given is another one"), "{error}");
+            }
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Reads network interfaces: sysfs for what hangs where, ethtool for queues, rings, coalescing, features and time
 //! stamping.
 
-mod ethtool;
+pub(crate) mod ethtool;
 mod sysfs;
 mod vendor;
 

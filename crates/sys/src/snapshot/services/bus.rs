@@ -1,10 +1,13 @@
 //! systemd's own answer over D-Bus: every loaded unit and every unit file (org.freedesktop.systemd1(5)).
 
 use super::{is_of_interest, template_of};
-use crate::Root;
+use crate::{
+    Root,
+    dbus::{self, Kind},
+};
 use lowlat_model::{Reading, snapshot::Service};
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, sync::mpsc, thread, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 use zbus::{Connection, connection::Builder, wire::OwnedObjectPath};
 
 /// What the whole conversation may take; a host whose bus hangs is read from its files.
@@ -52,41 +55,16 @@ pub(super) fn units(root: &Root) -> Reading<BTreeMap<String, Service>> {
     })
 }
 
-/// Asks on a thread of its own, so that a bus which accepts and then says nothing cannot hold the reader. Such a
-/// thread is left behind, waiting on its socket, until the process ends.
 fn ask(builder: Builder<'static>, patience: Duration) -> Reading<Listing> {
-    let (sender, receiver) = mpsc::channel();
-    let conversation = move || {
-        // Nobody listens any more when the time is over.
-        let _ = sender.send(zbus::block_on(converse(builder)));
-    };
     let failed = |why: &str| Reading::unparsable("systemd over D-Bus", why, "lists of units");
-    if let Err(error) = thread::Builder::new().name("systemd-units".into()).spawn(conversation) {
-        return failed(&error.to_string());
-    }
-    match receiver.recv_timeout(patience) {
+    match dbus::within(patience, "systemd-units", move || zbus::block_on(converse(builder))) {
         Ok(Ok(listing)) => Reading::Known(listing),
-        Ok(Err(error)) => reading_of_error(&error),
-        Err(error) => failed(&error.to_string()),
-    }
-}
-
-fn reading_of_error<T>(error: &zbus::Error) -> Reading<T> {
-    use std::io::ErrorKind;
-    use zbus::{Error, fdo::Error as Fdo};
-    let failed = || Reading::unparsable("systemd over D-Bus", &error.to_string(), "lists of units");
-    match error {
-        Error::InputOutput(error) | Error::Connection(error, _) => match error.kind() {
-            ErrorKind::NotFound | ErrorKind::ConnectionRefused => Reading::Absent,
-            ErrorKind::PermissionDenied => Reading::Denied,
-            _ => failed(),
+        Ok(Err(error)) => match dbus::kind(&error) {
+            Kind::Absent => Reading::Absent,
+            Kind::Denied => Reading::Denied,
+            Kind::Other => failed(&error.to_string()),
         },
-        Error::FDO(error) => match **error {
-            Fdo::ServiceUnknown(_) | Fdo::NameHasNoOwner(_) => Reading::Absent,
-            Fdo::AccessDenied(_) | Fdo::AuthFailed(_) => Reading::Denied,
-            _ => failed(),
-        },
-        _ => failed(),
+        Err(unheard) => failed(&unheard.to_string()),
     }
 }
 

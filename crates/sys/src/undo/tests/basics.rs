@@ -189,3 +189,67 @@ fn values_are_compared_by_their_meaning() {
     assert!(same(Comparison::Choice, "never", "always madvise [never]\n"));
     assert!(!same(Comparison::Choice, "always", "always madvise [never]\n"));
 }
+
+#[test]
+fn states_of_units_are_the_same_as_far_as_they_count() {
+    let same = |a, b| Comparison::Service.same_text(a, b);
+    assert!(same("active, enabled", "activating, enabled\nlink /etc/x -> /y (0:0 at 1.2)"));
+    assert!(same("inactive, disabled", "failed, disabled") && same("inactive", "inactive, static"));
+    assert!(
+        !same("active, enabled", "inactive, enabled") && !same("active, enabled", "active, enabled-runtime")
+    );
+    assert!(!same("", "inactive") && !same("gone", "inactive") && same("gone", "gone"));
+    let value = |text: &str| State::Value(text.to_owned());
+    assert!(Comparison::Service.same(&State::Absent, &value("inactive, disabled")));
+    assert!(!Comparison::Service.same(&State::Absent, &value("inactive, static")));
+    assert!(!Comparison::Exact.same(&State::Absent, &value("inactive, disabled")));
+    assert_eq!(value("active\nlink a\nlink b\n").to_string(), "\"active\" (and 2 lines more)");
+    let between = |present: &str| {
+        let (old, new) = (value("active, enabled"), value("inactive, disabled"));
+        Comparison::Service.is_between(&value(present), &old, &new)
+    };
+    assert!(between("inactive, enabled") && between("active, disabled") && between("failed, enabled"));
+    assert!(!between("active, masked") && !between("gone, enabled"));
+    assert!(!Comparison::Exact.is_between(&value("a"), &value("a"), &value("b")));
+}
+
+#[test]
+fn what_only_one_text_tells_does_not_count() {
+    let same = |a, b| Comparison::Leading.same_text(a, b);
+    assert!(same("SCHED_FIFO 2", "SCHED_FIFO 2 reset-on-fork") && same("SCHED_OTHER nice -5", "SCHED_OTHER"));
+    assert!(!same("SCHED_FIFO 2", "SCHED_FIFO 20") && !same("SCHED_OTHER nice 0", "SCHED_OTHER nice -5"));
+    assert!(!same("", "SCHED_FIFO") && same("", ""));
+}
+
+#[test]
+fn directories_are_listed_inside_the_root_only() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("d")).unwrap();
+    for name in ["b", "a"] {
+        fs::write(dir.path().join("d").join(name), "").unwrap();
+    }
+    symlink("/d", dir.path().join("inside")).unwrap();
+    symlink("/../../etc", dir.path().join("outside")).unwrap();
+    let writer = Writer::below(dir.path()).unwrap();
+    assert!(!writer.is_live());
+    assert_eq!(writer.list("/d", 2).unwrap(), ["a", "b"]);
+    assert_eq!(writer.list("/inside", 2).unwrap(), ["a", "b"]);
+    assert_eq!(writer.list("/none/below", 2).unwrap(), Vec::<String>::new());
+    assert_eq!(writer.list("/d/a", 2).unwrap(), Vec::<String>::new());
+    let error = writer.list("/d", 1).unwrap_err().to_string();
+    assert_eq!(error, "/d: cannot list: more than 1 names; expected fewer, look at the directory");
+    assert!(matches!(writer.list("/outside", 2), Err(HostError::Outside { .. })));
+}
+
+#[test]
+fn a_profile_and_its_mode_are_two_things() {
+    let same = |a, b| Comparison::Profile.same_text(a, b);
+    assert!(same("lowlat", "lowlat manual") && same("a  b auto", "a b auto") && same("auto", "auto manual"));
+    assert!(!same("lowlat auto", "lowlat manual") && !same("a b", "a manual") && !same("", "lowlat"));
+    let between = |present: &str| {
+        let value = |text: &str| State::Value(text.to_owned());
+        Comparison::Profile.is_between(&value(present), &value("a b auto"), &value("lowlat manual"))
+    };
+    assert!(between("lowlat auto") && between("a b manual"));
+    assert!(!between("lowlat unset") && !between("balanced auto") && !between("a auto"));
+}

@@ -31,8 +31,19 @@ mod command {
     pub(super) const SET_SIZES: u32 = 0x37;
     pub(super) const FEATURES: u32 = 0x3A;
     pub(super) const CHANNELS: (u32, usize) = (0x3C, 9 * 4);
+    pub(super) const SET_FEATURES: u32 = 0x3B;
     pub(super) const TIMESTAMPING: (u32, usize) = (0x41, 11 * 4);
 }
+
+/// A structure that is read and handed back as a whole: its bytes, and the commands that take it.
+#[derive(Debug)]
+pub(super) struct Structure {
+    get: (u32, usize),
+    set: u32,
+}
+
+pub(super) const CHANNELS: Structure = Structure { get: command::CHANNELS, set: 0x3D };
+pub(super) const COALESCING: Structure = Structure { get: command::COALESCING, set: 0x0F };
 
 /// `struct ifreq`: a name and a union that is at least this large; the kernel copies no more than its own size, 40
 /// bytes on 64-bit and 32 bytes on 32-bit machines.
@@ -128,16 +139,41 @@ pub(super) fn timestamping(interface: &str) -> Result<Timestamping, Errno> {
     })
 }
 
-/// The names of all features, then whether each is active.
+/// One word of a structure.
+pub(super) fn word_of(interface: &str, structure: &Structure, at: usize) -> Result<u32, Errno> {
+    Ok(word(&fixed(interface, structure.get)?, at))
+}
+
+/// Changes one word of a structure.
+pub(super) fn set_word(interface: &str, structure: &Structure, at: usize, to: u32) -> Result<(), Errno> {
+    let mut data = fixed(interface, structure.get)?;
+    put(&mut data, 0, structure.set);
+    put(&mut data, at * 4, to);
+    // SAFETY: the command takes the structure that the getting one fills, and `fixed` has made `data` as long as it is.
+    unsafe { run(interface, &mut data) }
+}
+
+/// Wishes a feature on or off. The kernel may not fulfil it, and says so in no error.
+pub(super) fn set_feature(interface: &str, name: &str, is_on: bool) -> Result<(), Errno> {
+    let names = feature_names(interface)?;
+    let index = names.iter().position(|known| known == name).ok_or(Errno::OPNOTSUPP)?;
+    let blocks = names.len().div_ceil(32);
+    // Two words, and for each block which of its bits are meant and which of them are wanted.
+    let mut data = vec![0; 8 + blocks * 8];
+    put(&mut data, 0, command::SET_FEATURES);
+    put(&mut data, 4, u32::try_from(blocks).map_err(|_| Errno::OVERFLOW)?);
+    let bit = 1 << (index % 32);
+    put(&mut data, 8 + index / 32 * 8, bit);
+    put(&mut data, 8 + index / 32 * 8 + 4, if is_on { bit } else { 0 });
+    // SAFETY: the kernel reads two words and two words for each block, as many as the second word says, and writes no
+    // more than that.
+    unsafe { run(interface, &mut data) }
+}
+
+/// Whether each feature is active.
 pub(super) fn features(interface: &str) -> Result<BTreeMap<String, bool>, Errno> {
-    let count = feature_count(interface)?;
-    let mut names = vec![0; 12 + count * NAME_BYTES];
-    put(&mut names, 0, command::STRINGS);
-    put(&mut names, 4, FEATURE_NAMES);
-    // SAFETY: the kernel writes the three words and 32 bytes for each name of the set, whose size it has just told
-    // and which is fixed when the kernel is built.
-    unsafe { run(interface, &mut names) }?;
-    let blocks = count.div_ceil(32);
+    let names = feature_names(interface)?;
+    let blocks = names.len().div_ceil(32);
     let mut states = vec![0; 8 + blocks * 16];
     put(&mut states, 0, command::FEATURES);
     put(&mut states, 4, u32::try_from(blocks).map_err(|_| Errno::OVERFLOW)?);
@@ -146,9 +182,24 @@ pub(super) fn features(interface: &str) -> Result<BTreeMap<String, bool>, Errno>
     unsafe { run(interface, &mut states) }?;
     // Of a block's four words (available, requested, active, never changed) the third is wanted.
     let is_active = |index: usize| word(&states, 2 + index / 32 * 4 + 2) & (1 << (index % 32)) != 0;
-    let name = |index: usize| names.get(12 + index * NAME_BYTES..)?.get(..NAME_BYTES).map(text);
-    let features = (0..count).filter_map(|index| Some((name(index)?, is_active(index))));
+    let features = names.into_iter().enumerate().map(|(index, name)| (name, is_active(index)));
     Ok(features.filter(|(name, _)| !name.is_empty()).collect())
+}
+
+/// The names of all features by their numbers; an unused number has an empty one.
+fn feature_names(interface: &str) -> Result<Vec<String>, Errno> {
+    let count = feature_count(interface)?;
+    let mut names = vec![0; 12 + count * NAME_BYTES];
+    put(&mut names, 0, command::STRINGS);
+    put(&mut names, 4, FEATURE_NAMES);
+    // SAFETY: the kernel writes the three words and 32 bytes for each name of the set, whose size it has just told
+    // and which is fixed when the kernel is built.
+    unsafe { run(interface, &mut names) }?;
+    let name = |index: usize| {
+        let name = names.get(12 + index * NAME_BYTES..).and_then(|rest| rest.get(..NAME_BYTES));
+        name.map(text).unwrap_or_default()
+    };
+    Ok((0..count).map(name).collect())
 }
 
 fn feature_count(interface: &str) -> Result<usize, Errno> {

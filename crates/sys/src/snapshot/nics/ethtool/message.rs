@@ -9,6 +9,13 @@ const GENERIC_HEADER_BYTES: usize = 4;
 /// Length and type.
 const ATTRIBUTE_HEADER_BYTES: usize = 4;
 const NLM_F_REQUEST: u16 = 1;
+/// Of a request: that it is answered in any case. Of an answer: that attributes follow the error.
+const NLM_F_ACK: u16 = 4;
+const NLM_F_ACK_TLVS: u16 = 0x200;
+/// Of an error: that the request it quotes is cut to its header.
+const NLM_F_CAPPED: u16 = 0x100;
+/// The attribute of an error that says why.
+const NLMSGERR_ATTR_MSG: u16 = 1;
 const NLMSG_ERROR: u16 = 2;
 /// Errors are negative, down to the kernel's MAX_ERRNO; rustix takes none beyond it.
 const ERROR_MIN: i32 = -4_095;
@@ -19,11 +26,20 @@ pub(super) const NESTED: u16 = 0x8000;
 
 /// A generic request without flags beyond that it is one.
 pub(super) fn request(family: u16, command: u8, sequence: u32, attributes: &[u8]) -> Vec<u8> {
+    with_flags(NLM_F_REQUEST, family, command, sequence, attributes)
+}
+
+/// A generic request that is answered with an error or with none.
+pub(super) fn acknowledged(family: u16, command: u8, sequence: u32, attributes: &[u8]) -> Vec<u8> {
+    with_flags(NLM_F_REQUEST | NLM_F_ACK, family, command, sequence, attributes)
+}
+
+fn with_flags(flags: u16, family: u16, command: u8, sequence: u32, attributes: &[u8]) -> Vec<u8> {
     let length = HEADER_BYTES + GENERIC_HEADER_BYTES + attributes.len();
     let mut bytes = Vec::with_capacity(length);
     bytes.extend(u32::try_from(length).unwrap_or(u32::MAX).to_ne_bytes());
     bytes.extend(family.to_ne_bytes());
-    bytes.extend(NLM_F_REQUEST.to_ne_bytes());
+    bytes.extend(flags.to_ne_bytes());
     bytes.extend(sequence.to_ne_bytes());
     bytes.extend(0u32.to_ne_bytes());
     bytes.extend([command, 1, 0, 0]);
@@ -66,6 +82,39 @@ pub(super) fn answer_to(sequence: u32, mut bytes: &[u8]) -> Option<Result<&[u8],
         bytes = bytes.get(aligned(length)..).unwrap_or_default();
     }
     None
+}
+
+/// How a request ended, with the words of the driver, among the messages received; none when they do not tell.
+pub(super) fn end_of(sequence: u32, mut bytes: &[u8]) -> Option<Result<(), (Errno, String)>> {
+    while let Some(length) = u32_at(bytes, 0) {
+        let length = usize::try_from(length).ok()?;
+        let message = bytes.get(..length)?;
+        let body = message.get(HEADER_BYTES..)?;
+        if u32_at(message, 8) == Some(sequence) && u16_at(message, 4) == Some(NLMSG_ERROR) {
+            let flags = u16_at(message, 6).unwrap_or(0);
+            return Some(match u32_at(body, 0).map(u32::cast_signed) {
+                Some(0) => Ok(()),
+                Some(code @ ERROR_MIN..0) => Err((Errno::from_raw_os_error(-code), words(flags, body))),
+                _ => Err((Errno::BADMSG, String::new())),
+            });
+        }
+        bytes = bytes.get(aligned(length)..).unwrap_or_default();
+    }
+    None
+}
+
+/// What an error says beyond its number: behind the number comes the request's header, and the request itself unless
+/// it is cut, and then attributes.
+fn words(flags: u16, body: &[u8]) -> String {
+    if flags & NLM_F_ACK_TLVS == 0 {
+        return String::new();
+    }
+    let quoted = match u32_at(body, 4).map(usize::try_from) {
+        Some(Ok(length)) if flags & NLM_F_CAPPED == 0 => length.max(HEADER_BYTES),
+        _ => HEADER_BYTES,
+    };
+    let attributes = quoted.checked_add(4).and_then(|at| body.get(at.next_multiple_of(4)..));
+    attributes.and_then(|bytes| Attributes(bytes).value_of(NLMSGERR_ATTR_MSG)).map(text).unwrap_or_default()
 }
 
 /// The attributes one after another, up to the first that does not fit.

@@ -10,6 +10,9 @@ mod decode;
 mod ioctl;
 mod message;
 mod netlink;
+mod settings;
+
+pub use settings::{EthtoolError, Setting, Value};
 
 use crate::Root;
 use lowlat_model::{

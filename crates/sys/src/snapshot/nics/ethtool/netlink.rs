@@ -2,7 +2,7 @@
 
 use super::message::{self, Attributes, NESTED};
 use rustix::{
-    fd::OwnedFd,
+    fd::{AsRawFd, OwnedFd},
     io::Errno,
     net::{
         AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, sendto, socket_with,
@@ -13,6 +13,8 @@ use std::time::Duration;
 
 /// What one answer may take; the kernel answers at once unless a driver hangs.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// What one change may take: a driver may set its card up anew.
+const CHANGE_PATIENCE: Duration = Duration::from_secs(60);
 /// The kernel builds an answer in a buffer of this size at most.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 /// Packets that may arrive before the answer; the socket is in no group, so that nothing else should.
@@ -27,15 +29,35 @@ const CTRL_ATTR_FAMILY_NAME: u16 = 2;
 /// The first attribute of every request: which interface.
 const HEADER: u16 = 1;
 const HEADER_DEV_NAME: u16 = 2;
+const HEADER_FLAGS: u16 = 3;
+/// What was changed need not be told.
+const FLAG_OMIT_REPLY: u32 = 2;
 
-/// The questions, with the numbers of their commands.
+/// The questions and wishes, with the numbers of their commands.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Request {
     Features = 11,
+    SetFeatures = 12,
     Rings = 15,
     Channels = 17,
+    SetChannels = 18,
     Coalescing = 19,
+    SetCoalescing = 20,
     Timestamping = 25,
+}
+
+/// Why a change was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Refusal {
+    pub(super) errno: Errno,
+    /// The driver's own words; empty when it has none.
+    pub(super) text: String,
+}
+
+impl From<Errno> for Refusal {
+    fn from(errno: Errno) -> Self {
+        Self { errno, text: String::new() }
+    }
 }
 
 /// A socket to the family.
@@ -67,6 +89,33 @@ impl Connection {
         self.exchange(request as u8, &message::attribute(HEADER | NESTED, &name))
     }
 
+    /// Has an interface changed, and waits until it is.
+    pub(super) fn set(
+        &mut self,
+        interface: &str,
+        request: Request,
+        attributes: &[u8],
+    ) -> Result<(), Refusal> {
+        explain_errors(&self.socket);
+        set_socket_timeout(&self.socket, Timeout::Recv, Some(CHANGE_PATIENCE))?;
+        let name = message::attribute(HEADER_DEV_NAME, &[interface.as_bytes(), &[0]].concat());
+        let flags = message::attribute(HEADER_FLAGS, &FLAG_OMIT_REPLY.to_ne_bytes());
+        let header = message::attribute(HEADER | NESTED, &[name, flags].concat());
+        self.sequence += 1;
+        let attributes = [header.as_slice(), attributes].concat();
+        let request = message::acknowledged(self.family, request as u8, self.sequence, &attributes);
+        sendto(&self.socket, &request, SendFlags::empty(), &netlink::SocketAddrNetlink::new(0, 0))?;
+        let mut buffer = vec![0; ANSWER_BYTES_MAX];
+        for _ in 0..STRAY_PACKETS_MAX {
+            let (received, _) = recv(&self.socket, &mut buffer[..], RecvFlags::empty())?;
+            let end = message::end_of(self.sequence, buffer.get(..received).unwrap_or_default());
+            if let Some(end) = end {
+                return end.map_err(|(errno, text)| Refusal { errno, text });
+            }
+        }
+        Err(Errno::BADMSG.into())
+    }
+
     fn exchange(&mut self, command: u8, attributes: &[u8]) -> Result<Vec<u8>, Errno> {
         self.sequence += 1;
         let request = message::request(self.family, command, self.sequence, attributes);
@@ -82,5 +131,18 @@ impl Connection {
             }
         }
         Err(Errno::BADMSG)
+    }
+}
+
+/// Has the kernel add the driver's words to its errors. Kernels before 4.12 have none.
+fn explain_errors(socket: &OwnedFd) {
+    let is_on: libc::c_int = 1;
+    for option in [libc::NETLINK_EXT_ACK, libc::NETLINK_CAP_ACK] {
+        let length = libc::socklen_t::try_from(size_of_val(&is_on)).unwrap_or(0);
+        // SAFETY: the value is alive through the call and as long as the length says; the call only reads it. The
+        // descriptor is open, since it is borrowed.
+        unsafe {
+            libc::setsockopt(socket.as_raw_fd(), libc::SOL_NETLINK, option, (&raw const is_on).cast(), length)
+        };
     }
 }

@@ -80,13 +80,16 @@ fn a_capture_gives_back_the_answers() {
 
 /// Runs the test in a network namespace of its own with a pair of virtual Ethernet interfaces, which goes away with
 /// the thread; false when this user may not make one.
-fn in_namespace_with_veth(test: impl FnOnce() + Send + 'static) -> bool {
+pub(super) fn in_namespace_with_veth(test: impl FnOnce() + Send + 'static) -> bool {
     let in_thread = move || {
         // SAFETY: only the network namespace is left, which changes nothing that memory or open files rely on; the
         // file table stays shared with the other threads.
         let left = unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNET) };
-        let add =
-            || Command::new("ip").args("link add lowlat0 type veth peer name lowlat1".split(' ')).output();
+        let add = || {
+            Command::new("ip")
+                .args("link add lowlat0 numrxqueues 4 numtxqueues 4 type veth peer name lowlat1".split(' '))
+                .output()
+        };
         let is_there = left.is_ok() && add().is_ok_and(|output| output.status.success());
         if is_there {
             test();
@@ -119,6 +122,113 @@ fn a_virtual_interface_answers_over_netlink_and_ioctl() {
     }
 }
 
+#[test]
+fn the_end_of_a_change_carries_the_words_of_the_driver() {
+    const CAPPED: u16 = 0x100;
+    const WITH_WORDS: u16 = 0x200;
+    let error = |flags: u16, quoted: &[u8]| {
+        let length = u32::try_from(16 + quoted.len()).unwrap().to_ne_bytes();
+        let header = [&length[..], &[0; 12], quoted].concat();
+        let words = attribute(1, b"only one queue\0");
+        let mut bytes = packet(2, 7, &[&(-22i32).to_ne_bytes()[..], &header, &words].concat());
+        bytes.splice(6..8, flags.to_ne_bytes());
+        bytes
+    };
+    let refused = |text: &str| Some(Err((Errno::INVAL, text.to_owned())));
+    assert_eq!(message::end_of(7, &error(WITH_WORDS, &[9; 8])), refused("only one queue"));
+    assert_eq!(message::end_of(7, &error(WITH_WORDS | CAPPED, &[])), refused("only one queue"));
+    assert_eq!(message::end_of(7, &error(0, &[9; 8])), refused(""));
+    let (answer, done) = (packet(30, 7, &[0; 8]), packet(2, 7, &0i32.to_ne_bytes()));
+    assert_eq!(message::end_of(7, &[answer.clone(), done].concat()), Some(Ok(())));
+    assert_eq!(message::end_of(7, &answer), None);
+    assert_eq!(message::end_of(8, &error(0, &[])), None);
+}
+
+#[test]
+fn values_are_read_by_what_the_setting_takes() {
+    let channels = Setting::channels("combined").unwrap();
+    assert_eq!(channels.value("8\n").unwrap(), Value::Number(8));
+    let adaptive = Setting::coalescing("adaptive-rx").unwrap();
+    assert_eq!(adaptive.value("on").unwrap().to_string(), "on");
+    for (setting, text) in [(&channels, "on"), (&channels, "-1"), (&channels, ""), (&adaptive, "1")] {
+        let error = setting.value(text).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("found {text:?}, expected ")), "{error}");
+    }
+    assert!(Setting::channels("rx-usecs").is_none() && Setting::coalescing("").is_none());
+    assert!(Setting::feature("").is_none() && Setting::feature(&"x".repeat(32)).is_none());
+    assert!(Setting::feature("rx lro").is_none());
+}
+
+#[test]
+fn a_virtual_interface_is_changed_over_netlink_and_ioctl() {
+    let is_run = in_namespace_with_veth(|| {
+        let (on, off) = (Value::Switch(true), Value::Switch(false));
+        let checksum = Setting::feature("tx-checksum-ip-generic").unwrap();
+        assert_eq!(checksum.get("lowlat0").unwrap(), Some(on));
+        checksum.set("lowlat0", off).unwrap();
+        assert_eq!(checksum.get("lowlat0").unwrap(), Some(off));
+        ioctl::set_feature("lowlat0", "tx-checksum-ip-generic", true).unwrap();
+        assert_eq!(checksum.get("lowlat0").unwrap(), Some(on));
+        // Segmentation by software needs scattered packets: without them the kernel passes the wish over.
+        Setting::feature("tx-scatter-gather").unwrap().set("lowlat0", off).unwrap();
+        let error = Setting::feature("tx-generic-segmentation").unwrap().set("lowlat0", on).unwrap_err();
+        assert!(error.to_string().starts_with("the driver took it and left it off: "), "{error}");
+        let rx = Setting::channels("rx").unwrap();
+        match rx.get("lowlat0").unwrap() {
+            Some(Value::Number(count @ 2..)) => {
+                rx.set("lowlat0", Value::Number(count - 1)).unwrap();
+                assert_eq!(rx.get("lowlat0").unwrap(), Some(Value::Number(count - 1)));
+                ioctl::set_word("lowlat0", &ioctl::CHANNELS, 5, count).unwrap();
+                assert_eq!(rx.get("lowlat0").unwrap(), Some(Value::Number(count)));
+                let error = rx.set("lowlat0", Value::Number(9_999)).unwrap_err().to_string();
+                assert!(error.contains("requested channel count exceeds maximum"), "{error}");
+                assert!(
+                    error.ends_with("the driver does not take this value; leave this step out"),
+                    "{error}"
+                );
+            }
+            other => eprintln!("skipped: this kernel's veth cannot change its queues ({other:?})"),
+        }
+        let usecs = Setting::coalescing("rx-usecs").unwrap();
+        assert_eq!(usecs.get("lowlat0").unwrap(), None);
+        let error = usecs.set("lowlat0", Value::Number(0)).unwrap_err().to_string();
+        assert!(error.contains("the driver does not have this setting"), "{error}");
+        assert_eq!(checksum.get("none0").unwrap(), None);
+        let error = checksum.set("none0", on).unwrap_err().to_string();
+        assert!(error.ends_with("there is no such interface; make a new plan"), "{error}");
+        for bad in ["a name that is too long", ""] {
+            assert!(checksum.set(bad, on).is_err(), "{bad}");
+        }
+    });
+    if !is_run {
+        eprintln!("skipped: may not make a network namespace with a veth pair, or there is no ip command");
+    }
+}
+
+#[test]
+fn a_tap_interface_has_its_coalescing_changed() {
+    let is_run = in_namespace_with_veth(|| {
+        let made =
+            Command::new("ip").args(["tuntap", "add", "dev", "lowlat2", "mode", "tap"]).output().unwrap();
+        if !made.status.success() {
+            eprintln!("skipped: cannot make a tap interface: {}", String::from_utf8_lossy(&made.stderr));
+            return;
+        }
+        let frames = Setting::coalescing("rx-frames").unwrap();
+        assert_eq!(frames.get("lowlat2").unwrap(), Some(Value::Number(0)));
+        frames.set("lowlat2", Value::Number(8)).unwrap();
+        assert_eq!(frames.get("lowlat2").unwrap(), Some(Value::Number(8)));
+        ioctl::set_word("lowlat2", &ioctl::COALESCING, 2, 4).unwrap();
+        assert_eq!(frames.get("lowlat2").unwrap(), Some(Value::Number(4)));
+        let error =
+            Setting::coalescing("adaptive-rx").unwrap().set("lowlat2", Value::Switch(true)).unwrap_err();
+        assert!(error.to_string().contains("leave this step out"), "{error}");
+    });
+    if !is_run {
+        eprintln!("skipped: may not make a network namespace with a veth pair, or there is no ip command");
+    }
+}
+
 proptest::proptest! {
     #[test]
     fn no_bytes_panic(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..200), kind in 0u16..30) {
@@ -127,6 +237,9 @@ proptest::proptest! {
             let _ = (decode::features(&bytes), decode::timestamping(&bytes));
             let _ = (message::answer_to(0, &bytes), message::text(&bytes));
             let _ = message::answer_to(7, &packet(2, 7, &bytes));
+            let mut with_words = packet(2, 7, &[&(-1i32).to_ne_bytes()[..], &bytes].concat());
+            with_words.splice(6..8, 0x200u16.to_ne_bytes());
+            let _ = (message::end_of(7, &with_words), message::end_of(0, &bytes));
         }
         let tree = TestTree::new().file("/.lowlat/interface/ethtool/eth0", &bytes);
         let _ = answers(&tree.root(), "eth0");

@@ -1,6 +1,10 @@
 use super::*;
 use crate::testing::TestTree;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::{
+    os::unix::net::{UnixListener, UnixStream},
+    sync::mpsc,
+    thread,
+};
 
 /// systemd's manager as far as it is asked here.
 struct Manager;

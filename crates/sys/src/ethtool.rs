@@ -1,0 +1,3 @@
+//! Changing network interfaces as `ethtool` does.
+
+pub use crate::snapshot::ethtool::{EthtoolError, Setting, Value};

@@ -1,0 +1,293 @@
+//! Where and how a task is scheduled, by the kernel's own calls (sched_setaffinity(2), sched_setattr(2)).
+
+use lowlat_model::{CpuSet, snapshot::SchedPolicy};
+use std::{fmt, io, str::FromStr};
+
+/// Bits of one word of the kernel's masks.
+const WORD_BITS: u32 = libc::c_ulong::BITS;
+/// Children start with the ordinary policy (SCHED_FLAG_RESET_ON_FORK).
+const RESET_ON_FORK: u64 = 1;
+
+/// `struct sched_attr` in its first form, which every kernel since 3.14 takes. Utilisation clamps come behind it, and
+/// stay as they are.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+struct Attributes {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime_ns: u64,
+    deadline_ns: u64,
+    period_ns: u64,
+}
+
+/// How a task is scheduled. As text "SCHED_FIFO 2", "SCHED_OTHER nice -5", "SCHED_DEADLINE 100000 1000000 1000000"
+/// (runtime, deadline and period in nanoseconds), with "reset-on-fork" behind it where that is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Scheduling {
+    /// The policy.
+    pub policy: SchedPolicy,
+    /// Real-time priority, 1 to 99; 0 for other policies.
+    pub priority: u32,
+    /// Nice value of policies that have one. Without, the one that the task has is kept.
+    pub nice: Option<i32>,
+    /// Runtime, deadline and period in nanoseconds; 0 for other policies.
+    pub deadline_ns: [u64; 3],
+    /// Whether children start with the ordinary policy. A task that has it keeps it.
+    pub is_reset_on_fork: bool,
+}
+
+/// How the task `tid` is scheduled.
+pub fn scheduling(tid: u32) -> io::Result<Scheduling> {
+    let now = attributes(tid)?;
+    let policy = SchedPolicy::from_number(now.policy);
+    let has_nice =
+        matches!(policy, SchedPolicy::Other | SchedPolicy::Batch | SchedPolicy::Idle | SchedPolicy::Ext);
+    let is_deadline = policy == SchedPolicy::Deadline;
+    Ok(Scheduling {
+        policy,
+        priority: now.priority,
+        nice: has_nice.then_some(now.nice),
+        deadline_ns: if is_deadline { [now.runtime_ns, now.deadline_ns, now.period_ns] } else { [0; 3] },
+        is_reset_on_fork: now.flags & RESET_ON_FORK != 0,
+    })
+}
+
+/// Has the task `tid` scheduled so.
+pub fn set_scheduling(tid: u32, to: &Scheduling) -> io::Result<()> {
+    let now = attributes(tid)?;
+    let policy = number_of(to.policy).ok_or_else(|| io::Error::other("the policy is not known"))?;
+    let [runtime_ns, deadline_ns, period_ns] = to.deadline_ns;
+    let keeps = if to.is_reset_on_fork { RESET_ON_FORK } else { now.flags & RESET_ON_FORK };
+    let nice = match to.nice {
+        Some(nice) => nice,
+        None => nice(tid)?,
+    };
+    let (size, priority) = (now.size, to.priority);
+    let wanted =
+        Attributes { size, policy, flags: keeps, nice, priority, runtime_ns, deadline_ns, period_ns };
+    let flags: libc::c_uint = 0;
+    // SAFETY: the structure is laid out as `struct sched_attr` and alive through the call; its first member is its
+    // own size, which bounds what the kernel reads.
+    let result = unsafe { libc::syscall(libc::SYS_sched_setattr, task(tid)?, &raw const wanted, flags) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Has the task `tid` run on `cpus` only.
+pub fn set_affinity(tid: u32, cpus: &CpuSet) -> io::Result<()> {
+    let count = cpus.highest().map_or(1, |highest| (highest / WORD_BITS) as usize + 1);
+    let mut words: Vec<libc::c_ulong> = vec![0; count];
+    for cpu in cpus.iter() {
+        if let Some(word) = words.get_mut((cpu / WORD_BITS) as usize) {
+            *word |= 1 << (cpu % WORD_BITS);
+        }
+    }
+    let bytes = size_of_val(words.as_slice());
+    // SAFETY: the mask is alive and as long as the length says; the kernel only reads it. Bits beyond the kernel's own
+    // CPU count are ignored by it.
+    let result = unsafe { libc::syscall(libc::SYS_sched_setaffinity, task(tid)?, bytes, words.as_ptr()) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn attributes(tid: u32) -> io::Result<Attributes> {
+    let mut now = Attributes::default();
+    let size = u32::try_from(size_of::<Attributes>()).unwrap_or(0);
+    let flags: libc::c_uint = 0;
+    // SAFETY: the structure is alive and borrowed mutably through the call, and `size` is its size: the kernel writes
+    // no more than that.
+    let result = unsafe { libc::syscall(libc::SYS_sched_getattr, task(tid)?, &raw mut now, size, flags) };
+    now.size = size;
+    if result == 0 { Ok(now) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The nice value, which a task keeps while a real-time policy hides it from sched_getattr.
+fn nice(tid: u32) -> io::Result<i32> {
+    // SAFETY: the call takes numbers only.
+    let raw = unsafe { libc::syscall(libc::SYS_getpriority, libc::PRIO_PROCESS, task(tid)?) };
+    // The kernel's own call gives 40 to 1 for -20 to 19, to keep clear of errors.
+    match i32::try_from(raw) {
+        Ok(raw @ 1..=40) => Ok(20 - raw),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The kernel takes 0 for the caller, which is never meant here.
+fn task(tid: u32) -> io::Result<libc::pid_t> {
+    let tid = libc::pid_t::try_from(tid).ok().filter(|tid| *tid > 0);
+    tid.ok_or_else(|| io::ErrorKind::InvalidInput.into())
+}
+
+/// The numbers of linux/sched.h, by the kernel's names.
+const POLICIES: [(&str, SchedPolicy, u32); 7] = [
+    ("SCHED_OTHER", SchedPolicy::Other, 0),
+    ("SCHED_FIFO", SchedPolicy::Fifo, 1),
+    ("SCHED_RR", SchedPolicy::Rr, 2),
+    ("SCHED_BATCH", SchedPolicy::Batch, 3),
+    ("SCHED_IDLE", SchedPolicy::Idle, 5),
+    ("SCHED_DEADLINE", SchedPolicy::Deadline, 6),
+    ("SCHED_EXT", SchedPolicy::Ext, 7),
+];
+
+fn number_of(policy: SchedPolicy) -> Option<u32> {
+    POLICIES.iter().find(|(_, known, _)| *known == policy).map(|(.., number)| *number)
+}
+
+impl fmt::Display for Scheduling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = POLICIES.iter().find(|(_, policy, _)| *policy == self.policy).map(|(name, ..)| *name);
+        f.write_str(name.unwrap_or("unknown"))?;
+        if self.priority != 0 {
+            write!(f, " {}", self.priority)?;
+        }
+        if let Some(nice) = self.nice {
+            write!(f, " nice {nice}")?;
+        }
+        if self.policy == SchedPolicy::Deadline {
+            let [runtime, deadline, period] = self.deadline_ns;
+            write!(f, " {runtime} {deadline} {period}")?;
+        }
+        if self.is_reset_on_fork { f.write_str(" reset-on-fork") } else { Ok(()) }
+    }
+}
+
+/// A text that is no [`Scheduling`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("found {0:?}, expected a policy such as \"SCHED_FIFO 2\" or \"SCHED_OTHER nice 0\"")]
+pub struct NoScheduling(String);
+
+impl FromStr for Scheduling {
+    type Err = NoScheduling;
+
+    fn from_str(text: &str) -> Result<Self, NoScheduling> {
+        parse(text).ok_or_else(|| NoScheduling(text.chars().take(80).collect()))
+    }
+}
+
+fn parse(text: &str) -> Option<Scheduling> {
+    let (text, is_reset_on_fork) = match text.trim().strip_suffix("reset-on-fork") {
+        Some(text) => (text, true),
+        None => (text, false),
+    };
+    let words: Vec<&str> = text.split_whitespace().take(5).collect();
+    let (name, rest) = words.split_first()?;
+    let policy = POLICIES.iter().find(|(known, ..)| known == name)?.1;
+    let mut found = Scheduling { policy, priority: 0, nice: None, deadline_ns: [0; 3], is_reset_on_fork };
+    match (policy, rest) {
+        (SchedPolicy::Fifo | SchedPolicy::Rr, [priority]) => {
+            found.priority = priority.parse().ok().filter(|priority| (1..=99).contains(priority))?;
+        }
+        (SchedPolicy::Deadline, [runtime, deadline, period]) => {
+            found.deadline_ns = [runtime.parse().ok()?, deadline.parse().ok()?, period.parse().ok()?];
+        }
+        (SchedPolicy::Fifo | SchedPolicy::Rr | SchedPolicy::Deadline, _) => return None,
+        (_, []) => {}
+        (_, ["nice", nice]) => {
+            found.nice = Some(nice.parse().ok().filter(|nice| (-20..=19).contains(nice))?);
+        }
+        _ => return None,
+    }
+    Some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{sync::mpsc, thread};
+
+    #[test]
+    fn policies_are_told_as_they_are_read() {
+        let texts = [
+            "SCHED_FIFO 2",
+            "SCHED_RR 99 reset-on-fork",
+            "SCHED_OTHER",
+            "SCHED_OTHER nice -5 reset-on-fork",
+            "SCHED_BATCH nice 19",
+            "SCHED_IDLE nice 0",
+            "SCHED_DEADLINE 100000 1000000 2000000",
+        ];
+        for text in texts {
+            assert_eq!(text.parse::<Scheduling>().unwrap().to_string(), text);
+        }
+        let bad = [
+            "",
+            "FIFO 2",
+            "SCHED_FIFO",
+            "SCHED_FIFO 0",
+            "SCHED_FIFO 100",
+            "SCHED_FIFO -1",
+            "SCHED_FIFO 2 3",
+            "SCHED_OTHER 1",
+            "SCHED_OTHER nice",
+            "SCHED_OTHER nice 20",
+            "SCHED_DEADLINE 1 2",
+            "unknown",
+        ];
+        for text in bad {
+            let error = text.parse::<Scheduling>().unwrap_err().to_string();
+            assert!(error.starts_with(&format!("found {text:?}, expected a policy such as ")), "{error}");
+        }
+    }
+
+    /// Runs `test` with the number of a thread that does nothing.
+    fn with_thread(test: impl FnOnce(u32)) {
+        let (tell, told) = mpsc::channel();
+        let (end, ended) = mpsc::channel::<()>();
+        let other = thread::spawn(move || {
+            tell.send(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()).unwrap();
+            let _ = ended.recv();
+        });
+        test(told.recv().unwrap());
+        drop(end);
+        other.join().unwrap();
+    }
+
+    #[test]
+    fn a_thread_is_scheduled_otherwise_and_as_before_again() {
+        with_thread(|tid| {
+            let before = scheduling(tid).unwrap();
+            assert_eq!((before.policy, before.priority), (SchedPolicy::Other, 0));
+            let batch: Scheduling = "SCHED_BATCH nice 7".parse().unwrap();
+            set_scheduling(tid, &batch).unwrap();
+            assert_eq!(scheduling(tid).unwrap(), batch);
+            let fifo: Scheduling = "SCHED_FIFO 2".parse().unwrap();
+            match set_scheduling(tid, &fifo) {
+                Ok(()) => {
+                    assert_eq!(scheduling(tid).unwrap(), fifo);
+                    // The nice value waits behind the real-time policy.
+                    set_scheduling(tid, &"SCHED_OTHER".parse().unwrap()).unwrap();
+                    assert_eq!(scheduling(tid).unwrap().to_string(), "SCHED_OTHER nice 7");
+                    set_scheduling(tid, &before).unwrap();
+                    assert_eq!(scheduling(tid).unwrap(), before);
+                }
+                Err(error) => eprintln!("skipped: may not set SCHED_FIFO here: {error}"),
+            }
+            let reset: Scheduling = "SCHED_BATCH nice 9 reset-on-fork".parse().unwrap();
+            set_scheduling(tid, &reset).unwrap();
+            set_scheduling(tid, &"SCHED_OTHER nice 10".parse().unwrap()).unwrap();
+            assert!(scheduling(tid).unwrap().is_reset_on_fork, "the flag is kept");
+        });
+    }
+
+    #[test]
+    fn a_thread_is_moved() {
+        let allowed = rustix::thread::sched_getaffinity(None).unwrap();
+        let first = (0..1_024).find(|cpu| allowed.is_set(*cpu)).unwrap();
+        with_thread(|tid| {
+            set_affinity(tid, &CpuSet::of(u32::try_from(first).unwrap())).unwrap();
+            let pid = rustix::process::Pid::from_raw(tid.cast_signed());
+            let now = rustix::thread::sched_getaffinity(pid).unwrap();
+            assert!(now.is_set(first) && now.count() == 1);
+            let error = set_affinity(tid, &CpuSet::new()).unwrap_err();
+            assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
+        });
+    }
+
+    #[test]
+    fn nobody_and_the_caller_are_not_meant() {
+        for tid in [0, u32::MAX, 4_194_305] {
+            assert!(scheduling(tid).is_err() && set_affinity(tid, &CpuSet::of(0)).is_err(), "{tid}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What a unit is.
+
+use super::connection::{self, BUS_UNITS, SERVICE};
+use std::collections::{BTreeSet, HashMap};
+use zbus::{
+    Connection,
+    wire::{OwnedObjectPath, OwnedVariant},
+};
+
+/// Units that are looked at because they stop with another one.
+const DEPENDENTS_MAX: usize = 64;
+
+/// Services that are asked for a name on the bus; a large host runs some hundred.
+const SERVICES_MAX: usize = 1_000;
+
+/// One unit of ListUnitsByPatterns: name, description, load state, active state, sub state, followed unit, object, and
+/// the queued job's number, type and object.
+type UnitRow =
+    (String, String, String, String, String, String, OwnedObjectPath, u32, String, OwnedObjectPath);
+
+/// A unit as systemd has it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Unit {
+    /// Its own name; it can have been asked for by another ("chronyd.service" for "chrony.service").
+    pub id: String,
+    /// LoadState: "loaded", "masked", "error", "bad-setting".
+    pub load: String,
+    /// ActiveState: "active", "inactive", "failed", "activating", ...
+    pub active: String,
+    /// SubState: "running", "exited", "dead", ...
+    pub sub: String,
+    /// What starts it at boot: "enabled", "disabled", "static", "masked", ... None for units without a file, and on
+    /// systems whose systemd cannot tell.
+    pub enablement: Option<String>,
+    /// Units that are up and stop when this one is stopped. Of the system's bus these are all services that are up with
+    /// a name on it: many end when they lose it, and nothing starts them again.
+    pub stops_with_it: Vec<String>,
+}
+
+impl Unit {
+    /// Whether it runs, or is about to.
+    pub fn is_up(&self) -> bool {
+        is_up(&self.active)
+    }
+}
+
+fn is_up(active: &str) -> bool {
+    matches!(active, "active" | "activating" | "reloading" | "refreshing")
+}
+
+type Properties = HashMap<String, OwnedVariant>;
+
+pub(super) async fn read(connection: &Connection, name: &str) -> zbus::Result<Option<Unit>> {
+    let properties = properties(connection, "LoadUnit", name).await?;
+    let text = |name: &str| text(&properties, name);
+    let load = text("LoadState");
+    if load == "not-found" {
+        return Ok(None);
+    }
+    let id = text("Id");
+    let enablement = enablement(connection, &id).await?;
+    let mut stops_with_it = stop_with(connection, &id, &properties).await?;
+    if BUS_UNITS.contains(&id.as_str()) {
+        stops_with_it.extend(on_the_bus(connection).await?);
+    }
+    Ok(Some(Unit { load, active: text("ActiveState"), sub: text("SubState"), enablement, stops_with_it, id }))
+}
+
+/// All properties of the unit that `method` finds by its name.
+async fn properties(connection: &Connection, method: &str, name: &str) -> zbus::Result<Properties> {
+    let object: OwnedObjectPath = connection::call(connection, method, &name).await?.body().deserialize()?;
+    let interface = Some("org.freedesktop.DBus.Properties");
+    let body = "org.freedesktop.systemd1.Unit";
+    let answer = connection.call_method(Some(SERVICE), &object, interface, "GetAll", &body).await?;
+    answer.body().deserialize()
+}
+
+fn text(properties: &Properties, name: &str) -> String {
+    let value = properties.get(name).and_then(|value| <&str>::try_from(value).ok());
+    value.unwrap_or_default().to_owned()
+}
+
+fn list(properties: &Properties, name: &str) -> Vec<String> {
+    let value = properties.get(name).and_then(|value| value.try_clone().ok());
+    value.and_then(|value| Vec::<String>::try_from(value).ok()).unwrap_or_default()
+}
+
+/// Asked anew, for the unit's own property is what was so when it was loaded.
+async fn enablement(connection: &Connection, unit: &str) -> zbus::Result<Option<String>> {
+    match connection::call(connection, "GetUnitFileState", &unit).await {
+        Ok(answer) => {
+            answer.body().deserialize().map(|state: String| Some(state).filter(|state| !state.is_empty()))
+        }
+        // It has no file, or one that systemd cannot read.
+        Err(zbus::Error::MethodError(..) | zbus::Error::FDO(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Units that are up and stop when this one is stopped as [`super::Systemd::stop`] does it.
+async fn stop_with(
+    connection: &Connection,
+    unit: &str,
+    properties: &Properties,
+) -> zbus::Result<Vec<String>> {
+    let is_target = unit.rsplit_once('.').is_some_and(|(_, kind)| kind == "target");
+    let relations: &[&str] = if is_target {
+        &["BoundBy", "RequiredBy", "RequisiteOf", "ConsistsOf", "PropagatesStopTo"]
+    } else {
+        &["BoundBy"]
+    };
+    let names: BTreeSet<String> = relations.iter().flat_map(|relation| list(properties, relation)).collect();
+    let mut up = Vec::new();
+    for name in names.into_iter().take(DEPENDENTS_MAX) {
+        let found = self::properties(connection, "LoadUnit", &name).await?;
+        if is_up(&text(&found, "ActiveState")) {
+            up.push(name);
+        }
+    }
+    Ok(up)
+}
+
+/// Services that are up and have a name on the bus.
+async fn on_the_bus(connection: &Connection) -> zbus::Result<Vec<String>> {
+    let patterns = (vec!["active"], vec!["*.service"]);
+    let answer = connection::call(connection, "ListUnitsByPatterns", &patterns).await?;
+    let rows: Vec<UnitRow> = answer.body().deserialize()?;
+    let mut found = Vec::new();
+    for (name, .., object, _, _, _) in rows.into_iter().take(SERVICES_MAX) {
+        let interface = Some("org.freedesktop.DBus.Properties");
+        let property = ("org.freedesktop.systemd1.Service", "BusName");
+        let answer = connection.call_method(Some(SERVICE), &object, interface, "Get", &property).await;
+        // It may have ended meanwhile.
+        let Ok(answer) = answer else { continue };
+        let value: OwnedVariant = answer.body().deserialize()?;
+        if <&str>::try_from(&value).is_ok_and(|bus_name| !bus_name.is_empty()) {
+            found.push(name);
+        }
+    }
+    found.sort_unstable();
+    Ok(found)
+}

@@ -1,0 +1,233 @@
+//! TuneD over its D-Bus interface, com.redhat.tuned: which profile is active, and choosing another.
+
+#[cfg(test)]
+mod tests;
+
+use crate::dbus::{self, Kind};
+use std::{fmt, future::poll_fn, pin::pin, sync::Arc, time::Duration};
+use thiserror::Error;
+use zbus::{
+    Connection, MatchRule, Message, MessageStream, connection::Builder, export::futures_core::Stream,
+    message::Type, wire,
+};
+
+const NAME: &str = "com.redhat.tuned";
+const OBJECT: &str = "/Tuned";
+const CONTROL: &str = "com.redhat.tuned.control";
+/// What a question may take.
+const LOOK: Duration = Duration::from_secs(15);
+/// What a change of the profile may take: TuneD rolls the old one back first, and a profile may run scripts.
+const CHANGE: Duration = Duration::from_secs(120);
+/// Signals that may wait to be read.
+const WAITING_MAX: usize = 256;
+
+/// Why TuneD did not do something. Every text names what was asked and what to do.
+#[derive(Debug, Error)]
+pub enum TunedError {
+    /// This user may not.
+    #[error("TuneD does not let this user {doing}: {said}; run as root")]
+    Denied {
+        /// What was asked.
+        doing: String,
+        /// What it said.
+        said: String,
+    },
+    /// TuneD, or the bus, said no.
+    #[error("TuneD did not {doing}: {said}; look at /var/log/tuned/tuned.log")]
+    Refused {
+        /// What was asked.
+        doing: String,
+        /// What it said.
+        said: String,
+    },
+    /// No answer came.
+    #[error("TuneD was asked to {doing}: {why}; look at /var/log/tuned/tuned.log, then try again")]
+    Unheard {
+        /// What was asked.
+        doing: String,
+        /// Why nothing was heard.
+        why: String,
+    },
+}
+
+/// The way to TuneD. Each call is a connection of its own.
+#[derive(Clone)]
+pub struct Tuned {
+    bus: Arc<dyn Fn() -> Builder<'static> + Send + Sync>,
+}
+
+impl fmt::Debug for Tuned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tuned").finish_non_exhaustive()
+    }
+}
+
+impl Tuned {
+    /// That of the running host, over the system bus. Nothing is asked before the first call.
+    pub fn live() -> Self {
+        Self { bus: Arc::new(Builder::system) }
+    }
+
+    /// Whether the daemon is there. It is not started by asking; without a bus it cannot be there.
+    pub fn is_running(&self) -> Result<bool, TunedError> {
+        let asked = self.talk(LOOK, async |connection| {
+            let bus = Some("org.freedesktop.DBus");
+            let answer = connection
+                .call_method(bus, "/org/freedesktop/DBus", bus, "NameHasOwner", &NAME)
+                .await
+                .map_err(Failure::Bus)?;
+            answer.body().deserialize::<bool>().map_err(Failure::Bus)
+        });
+        match asked {
+            Err(Talk::Failed(Failure::Bus(error))) if dbus::kind(&error) == Kind::Absent => Ok(false),
+            other => other.map_err(|talk| talk.into_error("tell whether it runs")),
+        }
+    }
+
+    /// The active profile; empty without one.
+    pub fn active_profile(&self) -> Result<String, TunedError> {
+        let doing = "tell its active profile";
+        let asked = self.talk(LOOK, async |connection| {
+            call(&connection, "active_profile", &()).await?.body().deserialize().map_err(Failure::Bus)
+        });
+        asked.map_err(|talk| talk.into_error(doing))
+    }
+
+    /// Chooses a profile, or several separated by blanks, and waits until it is applied.
+    pub fn switch_profile(&self, profile: &str) -> Result<(), TunedError> {
+        let name = profile.to_owned();
+        self.change(&format!("switch to the profile {profile}"), Some(profile), async move |connection| {
+            call(&connection, "switch_profile", &name).await
+        })
+    }
+
+    /// Lets TuneD choose the profile that it recommends for the host, and waits until it is applied.
+    pub fn auto_profile(&self) -> Result<(), TunedError> {
+        self.change("choose its profile by itself", None, async |connection| {
+            call(&connection, "auto_profile", &()).await
+        })
+    }
+
+    /// Takes the active profile back and has none from then on.
+    pub fn disable(&self) -> Result<(), TunedError> {
+        let doing = "take its profile back";
+        let asked = self.talk(CHANGE, async |connection| {
+            let is_done: bool =
+                call(&connection, "disable", &()).await?.body().deserialize().map_err(Failure::Bus)?;
+            if is_done {
+                Ok(())
+            } else {
+                Err(Failure::Said("it answered \"false\", expected \"true\"".into()))
+            }
+        });
+        asked.map_err(|talk| talk.into_error(doing))
+    }
+
+    fn change<F>(
+        &self,
+        doing: &str,
+        wanted: Option<&str>,
+        ask: impl FnOnce(Connection) -> F + Send + 'static,
+    ) -> Result<(), TunedError>
+    where
+        F: Future<Output = Result<Message, Failure>>,
+    {
+        let asked = self.talk(CHANGE, async move |connection| {
+            let rule =
+                MatchRule::builder().msg_type(Type::Signal).interface(CONTROL).member("profile_changed");
+            let rule = rule.build().map_err(Failure::Bus)?;
+            // Before the call, since the profile may be applied when the call returns.
+            let changes = MessageStream::for_match_rule(rule, &connection, WAITING_MAX.try_into().ok());
+            let changes = changes.await.map_err(Failure::Bus)?;
+            let answer = ask(connection.clone()).await?;
+            let (is_taken, said): (bool, String) = answer.body().deserialize().map_err(Failure::Bus)?;
+            if !is_taken {
+                return Err(Failure::Said(said));
+            }
+            // A daemon that had no profile does not begin by itself.
+            let is_tuning: bool =
+                call(&connection, "is_running", &()).await?.body().deserialize().map_err(Failure::Bus)?;
+            if !is_tuning {
+                call(&connection, "start", &()).await?;
+            }
+            applied(changes).await
+        });
+        match asked {
+            // A signal can be lost with a daemon that was started again meanwhile; what counts is what is active.
+            Err(Talk::Unheard(_)) if wanted.is_some() && self.active_profile().ok().as_deref() == wanted => {
+                Ok(())
+            }
+            other => other.map_err(|talk| talk.into_error(doing)),
+        }
+    }
+
+    /// Has a conversation on a new connection.
+    fn talk<T, F>(
+        &self,
+        patience: Duration,
+        talk: impl FnOnce(Connection) -> F + Send + 'static,
+    ) -> Result<T, Talk>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Failure>>,
+    {
+        let bus = Arc::clone(&self.bus);
+        let heard = dbus::within(patience, "tuned", move || {
+            zbus::block_on(async {
+                let connection = bus().method_timeout(patience).build().await.map_err(Failure::Bus)?;
+                talk(connection).await
+            })
+        });
+        match heard {
+            Ok(answer) => answer.map_err(Talk::Failed),
+            Err(unheard) => Err(Talk::Unheard(unheard.to_string())),
+        }
+    }
+}
+
+/// Why a conversation came to nothing.
+#[derive(Debug)]
+enum Failure {
+    Bus(zbus::Error),
+    Said(String),
+}
+
+#[derive(Debug)]
+enum Talk {
+    Failed(Failure),
+    Unheard(String),
+}
+
+impl Talk {
+    fn into_error(self, doing: &str) -> TunedError {
+        let doing = doing.to_owned();
+        match self {
+            Self::Unheard(why) => TunedError::Unheard { doing, why },
+            // Its own word where polkit lets nobody.
+            Self::Failed(Failure::Said(said)) if said == "Unauthorized" => TunedError::Denied { doing, said },
+            Self::Failed(Failure::Said(said)) => TunedError::Refused { doing, said },
+            Self::Failed(Failure::Bus(error)) => match (dbus::kind(&error), error.to_string()) {
+                (Kind::Denied, said) => TunedError::Denied { doing, said },
+                (_, said) => TunedError::Refused { doing, said },
+            },
+        }
+    }
+}
+
+async fn call<B>(connection: &Connection, method: &str, body: &B) -> Result<Message, Failure>
+where
+    B: serde::Serialize + wire::DynamicType,
+{
+    connection.call_method(Some(NAME), OBJECT, Some(CONTROL), method, body).await.map_err(Failure::Bus)
+}
+
+/// Waits until TuneD says that a profile is applied, or why not.
+async fn applied(changes: MessageStream) -> Result<(), Failure> {
+    let mut changes = pin!(changes);
+    let Some(message) = poll_fn(|context| changes.as_mut().poll_next(context)).await else {
+        return Err(Failure::Said("the connection ended before the profile was applied".into()));
+    };
+    let message = message.map_err(Failure::Bus)?;
+    let (_, is_applied, said): (String, bool, String) = message.body().deserialize().map_err(Failure::Bus)?;
+    if is_applied { Ok(()) } else { Err(Failure::Said(said)) }
+}

@@ -1,0 +1,211 @@
+//! Network interfaces: queues, interrupt coalescing, features, as `ethtool` changes them. None of it outlives a boot.
+//!
+//! An interface that is not there, and a setting that its driver does not have, are absent.
+
+use super::{failed, is_live_or, refused};
+use lowlat_sys::{
+    ethtool::Setting,
+    undo::{Comparison, HostError, State, Target, TargetSpec, Writer},
+};
+
+/// A kind of setting of interfaces; the name is "enp1s0 combined": interface and setting.
+#[derive(Debug)]
+pub struct Nics {
+    kind: &'static str,
+    /// The setting of a name.
+    setting: fn(&str) -> Option<Setting>,
+    /// Names that are good, for errors.
+    expected: &'static str,
+    comparison: Comparison,
+}
+
+impl Nics {
+    /// Queues (`ethtool -L`): "enp1s0 combined" is a number.
+    pub const CHANNELS: Self = Self {
+        kind: "nic-channels",
+        setting: Setting::channels,
+        expected: "rx, tx, other or combined",
+        comparison: Comparison::Number,
+    };
+    /// Interrupt coalescing (`ethtool -C`): "enp1s0 rx-usecs" is a number, "enp1s0 adaptive-rx" is "on" or "off".
+    pub const COALESCING: Self = Self {
+        kind: "nic-coalescing",
+        setting: Setting::coalescing,
+        expected: "a setting of ethtool -C such as rx-usecs or adaptive-rx",
+        comparison: Comparison::Number,
+    };
+    /// Features (`ethtool -K`): "enp1s0 rx-lro" is "on" or "off".
+    pub const FEATURES: Self = Self {
+        kind: "nic-feature",
+        setting: Setting::feature,
+        expected: "a feature by the kernel's name such as rx-lro",
+        comparison: Comparison::Exact,
+    };
+
+    /// A setting of an interface as a target, compared as its states are to be.
+    pub fn spec(&self, nic: &str, setting: &str) -> TargetSpec {
+        let (kind, name) = (self.kind.to_owned(), format!("{nic} {setting}"));
+        TargetSpec { kind, name, comparison: self.comparison }
+    }
+
+    /// Interface and setting.
+    fn parts<'a>(&self, writer: &Writer, spec: &'a TargetSpec) -> Result<(&'a str, Setting), HostError> {
+        is_live_or(writer, spec)?;
+        let parts = spec.name.split_once(' ').filter(|(nic, _)| !nic.is_empty());
+        if let Some(parts) = parts.and_then(|(nic, setting)| Some((nic, (self.setting)(setting)?))) {
+            return Ok(parts);
+        }
+        let why = format!("expected an interface and {}; make a new plan", self.expected);
+        Err(failed("use as a setting of an interface", &spec.name, why))
+    }
+}
+
+impl Target for Nics {
+    fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    fn outlives_boot(&self, _spec: &TargetSpec) -> bool {
+        false
+    }
+
+    fn read(&self, writer: &Writer, spec: &TargetSpec) -> Result<State, HostError> {
+        let (nic, setting) = self.parts(writer, spec)?;
+        let found =
+            setting.get(nic).map_err(|error| failed("read the interface's setting", &spec.name, error))?;
+        Ok(found.map_or(State::Absent, |value| State::Value(value.to_string())))
+    }
+
+    fn write(&self, writer: &Writer, spec: &TargetSpec, to: &State) -> Result<(), HostError> {
+        let (nic, setting) = self.parts(writer, spec)?;
+        let State::Value(text) = to else {
+            let (path, wanted) = (spec.name.clone(), to.to_string());
+            return Err(HostError::State { path, kind: self.kind, wanted });
+        };
+        let value = setting.value(text).map_err(|error| failed("set", &spec.name, error))?;
+        setting.set(nic, value).map_err(|error| {
+            if error.is_refusal() {
+                refused("set", &spec.name, error)
+            } else {
+                failed("set", &spec.name, error)
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lowlat_sys::undo::{OnFailure, RollbackTo, Step, UndoLog};
+    use std::process::Command;
+
+    /// Runs the test in a network namespace of its own, which goes away with the thread, with a pair of virtual
+    /// interfaces and a tap; false when this user may not make them.
+    fn in_namespace(test: impl FnOnce() + Send + 'static) -> bool {
+        let in_thread = move || {
+            // SAFETY: only the network namespace is left, which changes nothing that memory or open files rely on; the
+            // file table stays shared with the other threads.
+            let left = unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNET) };
+            let ip = |arguments: &str| {
+                let made = Command::new("ip").args(arguments.split(' ')).output();
+                made.is_ok_and(|made| made.status.success())
+            };
+            let is_there = left.is_ok()
+                && ip("link add lowlat0 numrxqueues 4 numtxqueues 4 type veth peer name lowlat1")
+                && ip("tuntap add dev lowlat2 mode tap");
+            if is_there {
+                test();
+            }
+            is_there
+        };
+        std::thread::spawn(in_thread).join().unwrap()
+    }
+
+    fn log(dir: &tempfile::TempDir) -> UndoLog {
+        let log = UndoLog::open(dir.path(), Writer::live().unwrap()).unwrap();
+        let kinds = [Nics::CHANNELS, Nics::COALESCING, Nics::FEATURES];
+        kinds.into_iter().fold(log, |log, kind| log.with_target(Box::new(kind)))
+    }
+
+    #[test]
+    fn an_interface_is_changed_and_comes_back() {
+        let is_run = in_namespace(|| {
+            let dir = tempfile::tempdir().unwrap();
+            let mut log = log(&dir);
+            let targets = [
+                (Nics::CHANNELS.spec("lowlat0", "rx"), "1"),
+                (Nics::COALESCING.spec("lowlat2", "rx-frames"), "16"),
+                (Nics::FEATURES.spec("lowlat0", "tx-checksum-ip-generic"), "off"),
+            ];
+            let steps = targets.clone().map(|(target, new)| {
+                let old = log.present(&target).unwrap();
+                Step { id: target.kind.clone(), target, old, new: State::Value(new.into()) }
+            });
+            let [channels, coalescing, feature] = &steps;
+            if channels.old == State::Absent {
+                eprintln!("skipped: this kernel's veth cannot change its queues");
+            }
+            assert_eq!(coalescing.old, State::Value("0".into()));
+            assert_eq!(feature.old, State::Value("on".into()));
+            let steps: Vec<Step> = steps.into_iter().filter(|step| step.old != State::Absent).collect();
+            log.apply("p", &steps, OnFailure::RollBack).unwrap();
+            for step in &steps {
+                assert_eq!(log.present(&step.target).unwrap(), step.new);
+            }
+            assert!(log.rollback(&RollbackTo::Start).unwrap().is_complete());
+            for step in &steps {
+                assert_eq!(log.present(&step.target).unwrap(), step.old);
+            }
+        });
+        if !is_run {
+            eprintln!("skipped: may not make a network namespace with interfaces, or there is no ip command");
+        }
+    }
+
+    #[test]
+    fn what_a_driver_refuses_is_told_and_taken_back() {
+        let is_run = in_namespace(|| {
+            let dir = tempfile::tempdir().unwrap();
+            let mut log = log(&dir);
+            let frames = Nics::COALESCING.spec("lowlat2", "rx-frames");
+            let step = |id: &str, target: TargetSpec, old: State, new: &str| Step {
+                id: id.into(),
+                target,
+                old,
+                new: State::Value(new.into()),
+            };
+            let first = step("a", frames.clone(), State::Value("0".into()), "8");
+            let none = step("b", Nics::COALESCING.spec("lowlat0", "rx-usecs"), State::Absent, "0");
+            let error = log.apply("p", &[first, none], OnFailure::RollBack).unwrap_err().to_string();
+            let expected = "lowlat0 rx-usecs: cannot set: Operation not supported";
+            assert!(error.contains(expected) && error.contains("leave this step out"), "{error}");
+            assert_eq!(log.present(&frames).unwrap(), State::Value("0".into()));
+            assert_eq!(log.present(&Nics::FEATURES.spec("none0", "rx-lro")).unwrap(), State::Absent);
+        });
+        if !is_run {
+            eprintln!("skipped: may not make a network namespace with interfaces, or there is no ip command");
+        }
+    }
+
+    #[test]
+    fn bad_names_and_values_are_told() {
+        let writer = Writer::live().unwrap();
+        for name in ["", "eth0", " rx", "eth0 rx-usecs", "eth0 rx tx"] {
+            let spec = TargetSpec { name: name.into(), ..Nics::CHANNELS.spec("", "") };
+            let error = Nics::CHANNELS.read(&writer, &spec).unwrap_err().to_string();
+            assert!(error.contains("expected an interface and rx, tx, other or combined"), "{error}");
+        }
+        let feature = Nics::FEATURES.spec("none0", "rx-lro");
+        let error =
+            Nics::FEATURES.write(&writer, &feature, &State::Value("0".into())).unwrap_err().to_string();
+        assert!(error.contains("found \"0\", expected \"on\" or \"off\""), "{error}");
+        assert!(matches!(
+            Nics::FEATURES.write(&writer, &feature, &State::Absent),
+            Err(HostError::State { .. })
+        ));
+        let dir = tempfile::tempdir().unwrap();
+        let error =
+            Nics::FEATURES.read(&Writer::below(dir.path()).unwrap(), &feature).unwrap_err().to_string();
+        assert!(error.contains("is of the running host"), "{error}");
+    }
+}

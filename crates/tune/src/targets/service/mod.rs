@@ -1,0 +1,278 @@
+//! Services: whether a unit of systemd runs, and what starts it at boot.
+//!
+//! What starts a unit at boot are links in systemd's directories. They are removed and put back here, not by systemd:
+//! its own way of enabling makes links anew, with other texts than a distribution's packages gave them, and forgets
+//! those that an administrator added. So a state carries the links with it:
+//!
+//! ```text
+//! active, enabled
+//! unit chrony.service
+//! link /etc/systemd/system/multi-user.target.wants/chrony.service -> /lib/systemd/system/chrony.service (0:0 at 1700000000.123456789)
+//! stops with it: chrony-extra.service
+//! ```
+//!
+//! The first line is what a plan says, and all that counts ([`Comparison::Service`]). `unit` is there when the unit has
+//! another name than the one asked for, which may be an alias that goes away with its links. Units that stop with it
+//! are started with it again.
+//!
+//! Stopping goes socket first, as the plan orders it: a stopped service whose socket listens comes back. Going back is
+//! the other way round; a service that needs its socket brings it up itself, and the socket's own step finds it so.
+//!
+//! The enablement outlives a boot, and the run state follows it there.
+
+mod links;
+mod state;
+#[cfg(test)]
+mod tests;
+
+use super::{failed, is_live_or, refused};
+use links::Link;
+use lowlat_sys::{
+    systemd::{Systemd, SystemdError, Unit},
+    undo::{Comparison, HostError, State, Target, TargetSpec, Writer},
+};
+use state::ServiceState;
+use std::fmt;
+
+/// What of systemd is needed here; a test has its own.
+pub trait ServiceManager: fmt::Debug {
+    /// See [`Systemd::unit`].
+    fn unit(&self, name: &str) -> Result<Option<Unit>, SystemdError>;
+    /// See [`Systemd::start`].
+    fn start(&self, unit: &str) -> Result<(), SystemdError>;
+    /// See [`Systemd::stop`].
+    fn stop(&self, unit: &str) -> Result<(), SystemdError>;
+    /// See [`Systemd::enable`].
+    fn enable(&self, unit: &str) -> Result<(), SystemdError>;
+    /// See [`Systemd::daemon_reload`].
+    fn daemon_reload(&self) -> Result<(), SystemdError>;
+    /// Whether it manages the running host, so that only a writer to the running host may go with it.
+    fn is_live(&self) -> bool;
+}
+
+impl ServiceManager for Systemd {
+    fn unit(&self, name: &str) -> Result<Option<Unit>, SystemdError> {
+        self.unit(name)
+    }
+
+    fn start(&self, unit: &str) -> Result<(), SystemdError> {
+        self.start(unit)
+    }
+
+    fn stop(&self, unit: &str) -> Result<(), SystemdError> {
+        self.stop(unit)
+    }
+
+    fn enable(&self, unit: &str) -> Result<(), SystemdError> {
+        self.enable(unit)
+    }
+
+    fn daemon_reload(&self) -> Result<(), SystemdError> {
+        self.daemon_reload()
+    }
+
+    fn is_live(&self) -> bool {
+        true
+    }
+}
+
+/// Units of systemd; the name is the unit's.
+#[derive(Debug)]
+pub struct Services<M = Systemd> {
+    manager: M,
+}
+
+impl Services {
+    /// The kind of these targets.
+    pub const KIND: &str = "service";
+
+    /// Those of the running host.
+    pub fn live() -> Self {
+        Self { manager: Systemd::live() }
+    }
+
+    /// The unit `name` as a target, compared as its states are to be.
+    pub fn spec(name: impl Into<String>) -> TargetSpec {
+        TargetSpec { kind: Self::KIND.to_owned(), name: name.into(), comparison: Comparison::Service }
+    }
+}
+
+impl<M: ServiceManager> Services<M> {
+    /// Those that `manager` has.
+    pub fn of(manager: M) -> Self {
+        Self { manager }
+    }
+
+    fn check(&self, writer: &Writer, spec: &TargetSpec) -> Result<(), HostError> {
+        if self.manager.is_live() {
+            is_live_or(writer, spec)?;
+        }
+        if is_unit_name(&spec.name) {
+            return Ok(());
+        }
+        let why =
+            "expected the full name of a unit, such as chronyd.service; this plan is wrong, make a new one";
+        Err(failed("use as a unit of systemd", &spec.name, why))
+    }
+
+    fn unit(&self, name: &str) -> Result<Option<Unit>, HostError> {
+        self.manager.unit(name).map_err(|error| of_systemd("look at the unit", name, &error))
+    }
+
+    fn state(&self, writer: &Writer, name: &str) -> Result<Option<ServiceState>, HostError> {
+        let Some(unit) = self.unit(name)? else { return Ok(None) };
+        let links = links::of_unit(writer, &unit.id)?;
+        Ok(Some(ServiceState {
+            active: unit.active,
+            enablement: unit.enablement.unwrap_or_default(),
+            unit: Some(unit.id).filter(|id| id != name),
+            links,
+            stops_with_it: unit.stops_with_it,
+        }))
+    }
+
+    /// Makes the links those of `to`, and tells systemd. Where links are put back, others that came since stay: they are
+    /// somebody's. Only a mask goes, since nothing starts under it.
+    fn set_links(
+        &self,
+        writer: &Writer,
+        unit: &str,
+        present: &[Link],
+        to: &ServiceState,
+    ) -> Result<(), HostError> {
+        let wanted: &[Link] = &to.links;
+        let mut is_changed = false;
+        let goes = |link: &&Link| wanted.is_empty() || link.is_mask();
+        let stays = |link: &Link| wanted.iter().any(|wanted| wanted.path == link.path);
+        for link in present.iter().filter(goes).filter(|link| !stays(link)) {
+            writer.write_file(&link.path, &State::Absent)?;
+            is_changed = true;
+        }
+        for link in wanted.iter().filter(|link| !present.contains(link)) {
+            writer.write_file(&link.path, &link.state())?;
+            is_changed = true;
+        }
+        if is_changed {
+            return self.reload(unit);
+        }
+        Ok(())
+    }
+
+    fn reload(&self, unit: &str) -> Result<(), HostError> {
+        self.manager
+            .daemon_reload()
+            .map_err(|error| of_systemd("have systemd read the unit's links", unit, &error))
+    }
+
+    /// Changes what starts the unit at boot.
+    fn set_enablement(
+        &self,
+        writer: &Writer,
+        unit: &str,
+        present: &ServiceState,
+        to: &ServiceState,
+    ) -> Result<(), HostError> {
+        let is_plain = to.links.is_empty();
+        match to.enablement.as_str() {
+            // The wanted state says nothing of it.
+            "" => return Ok(()),
+            same if is_plain && same == present.enablement => return Ok(()),
+            // Asked for by a plan, not kept by the log: systemd knows where the links go.
+            "enabled" if is_plain => {
+                self.manager.enable(unit).map_err(|error| of_systemd("enable", unit, &error))?;
+                self.reload(unit)?;
+            }
+            "masked" if is_plain => {
+                links::mask(writer, unit)?;
+                self.reload(unit)?;
+            }
+            // What is neither disabled nor enabled ("static", "indirect", "generated") is so by its file: no link takes
+            // part, unless one masks it now.
+            _ => self.set_links(writer, unit, &present.links, to)?,
+        }
+        let now = self.unit(unit)?.and_then(|unit| unit.enablement).unwrap_or_default();
+        if now == to.enablement || now.is_empty() {
+            return Ok(());
+        }
+        let why = format!(
+            "found {now:?}, expected {:?}; look for links to it in /run/systemd/system and /usr/lib/systemd/system",
+            to.enablement
+        );
+        Err(refused("change what starts the unit at boot", unit, why))
+    }
+
+    fn set_run_state(&self, unit: &str, to: &ServiceState) -> Result<(), HostError> {
+        let is_up = self.unit(unit)?.is_some_and(|unit| unit.is_up());
+        if to.is_up() == is_up {
+            return Ok(());
+        }
+        if !to.is_up() {
+            return self.manager.stop(unit).map_err(|error| of_systemd("stop", unit, &error));
+        }
+        self.manager.start(unit).map_err(|error| of_systemd("start", unit, &error))?;
+        for other in &to.stops_with_it {
+            if self.unit(other)?.is_some_and(|unit| !unit.is_up()) {
+                self.manager.start(other).map_err(|error| of_systemd("start again", other, &error))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<M: ServiceManager> Target for Services<M> {
+    fn kind(&self) -> &'static str {
+        Services::KIND
+    }
+
+    fn read(&self, writer: &Writer, spec: &TargetSpec) -> Result<State, HostError> {
+        self.check(writer, spec)?;
+        let state = self.state(writer, &spec.name)?;
+        Ok(state.map_or(State::Absent, |state| State::Value(state.to_string())))
+    }
+
+    fn write(&self, writer: &Writer, spec: &TargetSpec, to: &State) -> Result<(), HostError> {
+        self.check(writer, spec)?;
+        let State::Value(text) = to else {
+            let wanted = to.to_string();
+            return Err(HostError::State { path: spec.name.clone(), kind: Services::KIND, wanted });
+        };
+        let to: ServiceState =
+            text.parse().map_err(|why: String| failed("set the state", &spec.name, why))?;
+        // An alias may be gone with the links of its unit.
+        let name = to.unit.as_deref().unwrap_or(&spec.name);
+        let Some(present) = self.state(writer, name)? else {
+            let why = "there is no such unit any more; install its package again, or leave this step out";
+            return Err(refused("set the state", name, why));
+        };
+        let unit = present.unit.as_deref().unwrap_or(name);
+        if to.is_up() {
+            // A masked unit cannot be started.
+            self.set_enablement(writer, unit, &present, &to)?;
+            self.set_run_state(unit, &to)
+        } else {
+            self.set_run_state(unit, &to)?;
+            self.set_enablement(writer, unit, &present, &to)
+        }
+    }
+}
+
+/// What systemd said no to is a refusal; that it cannot be asked, or not by this user, is none.
+fn of_systemd(doing: &'static str, name: &str, error: &SystemdError) -> HostError {
+    match error {
+        SystemdError::Refused { .. } | SystemdError::Job { .. } | SystemdError::CutsTheWay { .. } => {
+            refused(doing, name, error)
+        }
+        SystemdError::Absent { .. } | SystemdError::Denied { .. } | SystemdError::Unheard { .. } => {
+            failed(doing, name, error)
+        }
+    }
+}
+
+/// As systemd takes them (systemd.unit(5)): no path, no blank, a name and a kind.
+fn is_unit_name(name: &str) -> bool {
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, ':' | '-' | '_' | '.' | '\\' | '@');
+    let parts = name.rsplit_once('.');
+    name.len() <= 255
+        && name.chars().all(is_letter)
+        && parts.is_some_and(|(name, kind)| !name.is_empty() && !kind.is_empty())
+}
