@@ -89,8 +89,8 @@ fn of_set(
     Some(NotFollowed { observed: format!("{path} is {seen}"), why: why.to_owned(), by: None })
 }
 
-/// `module.parameter=` shows in /sys/module.
-pub(super) fn module_path(name: &str) -> Option<String> {
+/// Where the kernel shows a parameter of a module: /sys/module/MODULE/parameters/NAME for `MODULE.NAME=`.
+pub fn module_path(name: &str) -> Option<String> {
     let (module, parameter) = name.split_once('.')?;
     let is_name = |text: &str| {
         !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))

@@ -34,6 +34,7 @@ mod ticks;
 #[cfg(test)]
 mod tests;
 
+pub use boot_follow::module_path;
 pub use document::{Counts, Culprit, CulpritKind, Headline, Outcome, Row, Standing, Verification};
 pub use evidence::{Assignment, BootSource, Evidence, TunedOption};
 pub use ticks::{TickCount, TickLoad, TickProof};
