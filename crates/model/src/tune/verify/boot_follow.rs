@@ -32,12 +32,14 @@ const SHOWN_IN: &[(&str, &str)] = &[
 /// What the kernel makes of the parameter, when that is not what was asked for.
 pub(super) fn does_not_follow(scene: &Scene<'_>, token: &BootToken) -> Option<NotFollowed> {
     let value = token.value.as_deref()?;
-    match token.name.as_str() {
-        "isolcpus" => isolated(scene, value),
-        "nohz_full" => nohz_full(scene, value),
-        _ => module_parameter(scene, token, value),
-    }
-    .or_else(|| by_the_catalogue(scene, token))
+    let topology = &scene.host.topology;
+    let (fault, is_shown) = match token.name.as_str() {
+        "isolcpus" => (isolated(scene, value), topology.isolated.is_known()),
+        "nohz_full" => (nohz_full(scene, value), topology.nohz_full.is_known()),
+        _ => (module_parameter(scene, token, value), false),
+    };
+    // Where the kernel itself shows the set there is nothing more to ask.
+    fault.or_else(|| if is_shown { None } else { by_the_catalogue(scene, token) })
 }
 
 /// Without the flag `domain` the scheduler goes on balancing onto the CPUs (kernel-parameters.txt).
