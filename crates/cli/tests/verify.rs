@@ -9,7 +9,7 @@ use lowlat_model::{
     catalogue::Context,
     tune::{
         Change, Plan, Target,
-        verify::{Evidence, Input, Outcome, Row, Standing, Verification},
+        verify::{Evidence, Input, Outcome, Row, Standing, TickCount, TickLoad, TickProof, Verification},
     },
 };
 use lowlat_report::{VerificationTextOptions, verification_lines, verification_text};
@@ -28,8 +28,7 @@ fn desk(name: &str, profile: Profile, takes_all: bool) -> Desk {
     let accepted = catalogue::settings().filter(|_| takes_all).map(|setting| setting.id.to_owned());
     let role = Role { profile, accepted_risks: accepted.collect(), ..Role::default() };
     let allocation = Allocation::choose(&host, &role);
-    let plan =
-        Plan::of(&Context { host: &host, role: &role, allocation: &allocation, profile }, "0.0.0");
+    let plan = Plan::of(&Context { host: &host, role: &role, allocation: &allocation, profile }, "0.0.0");
     Desk { name: format!("{name}, {profile}, all risks accepted: {takes_all}"), host, plan }
 }
 
@@ -62,6 +61,16 @@ fn evidence<'a>(host: &HostSnapshot, changes: impl IntoIterator<Item = &'a Chang
 }
 
 fn verify(plan: &Plan, host: &HostSnapshot, evidence: &Evidence, applied_boot_id: &str) -> Verification {
+    verify_with(plan, host, evidence, applied_boot_id, None)
+}
+
+fn verify_with(
+    plan: &Plan,
+    host: &HostSnapshot,
+    evidence: &Evidence,
+    applied_boot_id: &str,
+    ticks: Option<&TickProof>,
+) -> Verification {
     Verification::of(&Input {
         plan,
         host,
@@ -69,7 +78,7 @@ fn verify(plan: &Plan, host: &HostSnapshot, evidence: &Evidence, applied_boot_id
         applied_boot_id: Some(applied_boot_id),
         applied_unix_ms: Some(1_795_284_131_000),
         verified_unix_ms: 1_795_287_731_000,
-        ticks: None,
+        ticks,
         lowlat_version: "0.0.0",
     })
 }
@@ -130,7 +139,10 @@ fn each_change_undone_is_told_and_no_other() {
                 let is_own = row.change == Some(at);
                 let is_headline = row.change.is_none()
                     && matches!(change.target, Target::CommandLine { .. } | Target::IrqAffinity { .. });
-                assert!(is_own || is_headline || is_coupled(change, &desk.plan, row), "{name} also gave {row:#?}");
+                assert!(
+                    is_own || is_headline || is_coupled(change, &desk.plan, row),
+                    "{name} also gave {row:#?}"
+                );
                 assert!(row.standing.is_fault(), "{name}: {row:#?}");
             }
             assert_eq!(verification.outcome(), Outcome::NotHeld, "{name}");
@@ -140,7 +152,8 @@ fn each_change_undone_is_told_and_no_other() {
 
 /// The boot parameter and the file set the same: without one of them the other has it so.
 fn is_set_twice(change: &Change, plan: &Plan) -> bool {
-    let is_file = matches!(&change.target, Target::File { path } if path.ends_with("/transparent_hugepage/enabled"));
+    let is_file =
+        matches!(&change.target, Target::File { path } if path.ends_with("/transparent_hugepage/enabled"));
     let is_token = |other: &Change| {
         matches!(&other.target, Target::CommandLine { tokens }
             if tokens.iter().any(|token| token.name == "transparent_hugepage"))
@@ -160,7 +173,8 @@ fn is_coupled(undone: &Change, plan: &Plan, row: &Row) -> bool {
 #[test]
 fn each_parameter_undone_is_told_and_no_other() {
     for desk in desks() {
-        let at = desk.plan.changes.iter().position(|change| matches!(change.target, Target::CommandLine { .. }));
+        let at =
+            desk.plan.changes.iter().position(|change| matches!(change.target, Target::CommandLine { .. }));
         let Some(at) = at else { continue };
         let Target::CommandLine { tokens } = &desk.plan.changes[at].target else { unreachable!() };
         for token in tokens.iter().filter(|token| token.value.is_some() && token.before.is_none()) {
@@ -186,7 +200,8 @@ fn each_parameter_undone_is_told_and_no_other() {
 
 /// The host in the boot of the apply: run-time values are set, parameters wait.
 fn before_the_reboot(desk: &Desk) -> (HostSnapshot, Evidence) {
-    let line = desk.plan.changes.iter().position(|change| matches!(change.target, Target::CommandLine { .. }));
+    let line =
+        desk.plan.changes.iter().position(|change| matches!(change.target, Target::CommandLine { .. }));
     let (mut host, evidence) = carried_out(desk, line);
     host.kernel.boot_id = Reading::Known("the boot of the apply".into());
     (host, evidence)
@@ -200,19 +215,27 @@ fn some_weeks_later(desk: &Desk) -> (HostSnapshot, Evidence) {
     host.kernel.sysctl_files.push(SysctlAssignment {
         path: "/etc/sysctl.d/zz-database.conf".into(),
         line: 14,
-        key: "vm.swappiness".into(),
-        value: "10".into(),
+        key: "kernel.numa_balancing".into(),
+        value: "1".into(),
     });
-    host.files.insert("/proc/sys/vm/swappiness".into(), Reading::Known("10".into()));
-    host.files.insert("/proc/sys/vm/stat_interval".into(), Reading::Known("1".into()));
-    host.memory.thp_defrag = Reading::Known("madvise".into());
+    for (key, value) in [("kernel.numa_balancing", "1"), ("vm.dirty_ratio", "40"), ("vm.stat_interval", "1")]
+    {
+        assert!(
+            desk.plan
+                .changes
+                .iter()
+                .any(|c| matches!(&c.target, Target::Sysctl { key: planned } if planned == key)),
+            "{key} is planned"
+        );
+        host.files.insert(lowlat_model::snapshot::sysctl_path(key), Reading::Known(value.into()));
+    }
     evidence.tuned = vec![TunedOption {
-        path: "/usr/lib/tuned/virtual-guest/tuned.conf".into(),
-        line: 21,
-        plugin: "vm".into(),
+        path: "/usr/lib/tuned/throughput-performance/tuned.conf".into(),
+        line: 41,
+        plugin: "sysctl".into(),
         devices: String::new(),
-        key: "transparent_hugepage.defrag".into(),
-        value: "madvise".into(),
+        key: "vm.dirty_ratio".into(),
+        value: "40".into(),
     }];
     let active = Service { active: Reading::Known("active".into()), ..Service::default() };
     host.services.units.insert("irqbalance.service".into(), active);
@@ -236,11 +259,37 @@ fn some_weeks_later(desk: &Desk) -> (HostSnapshot, Evidence) {
     (host, evidence)
 }
 
+/// A second on CPUs without ticks, two of which are not, with RCU's threads as the kernel makes them.
+fn ticks_of(host: &mut HostSnapshot, plan: &Plan) -> TickProof {
+    let thread = host.tasks.kernel_threads.first().expect("a kernel thread").clone();
+    for cpu in plan.isolated.iter() {
+        let mut offload = thread.clone();
+        offload.comm = format!("rcuop/{cpu}");
+        offload.cpus_allowed = Reading::Known(plan.housekeeping.clone());
+        host.tasks.kernel_threads.push(offload);
+    }
+    let count = |cpu| TickCount {
+        cpu,
+        ticks: Reading::Known(if matches!(cpu, 5 | 11) { 251 } else { u64::from(cpu % 3) }),
+        rcu_softirqs: Reading::Known(0),
+        load: if cpu == 11 { TickLoad::BusyTask } else { TickLoad::Spinner },
+    };
+    TickProof {
+        window_ns: 1_000_123_456,
+        hz: Reading::Known(250),
+        source: "LOC".into(),
+        cpus: plan.isolated.iter().map(count).collect(),
+        housekeeping_ticks_max: Reading::Known(263),
+        doubts: Vec::new(),
+    }
+}
+
 #[test]
 fn verifications_read_as_they_did() {
     type Fate = fn(&Desk) -> (HostSnapshot, Evidence);
-    let fates: [(&str, &str, Profile, Fate, &str); 5] = [
+    let fates: [(&str, &str, Profile, Fate, &str); 6] = [
         ("held", "epyc-7f32-stock", Profile::Trading, |desk| carried_out(desk, None), "an earlier boot"),
+        ("ticks", "epyc-7f32-stock", Profile::Trading, |desk| carried_out(desk, None), "an earlier boot"),
         ("pending", "epyc-7f32-stock", Profile::Trading, before_the_reboot, "the boot of the apply"),
         ("later", "epyc-7f32-stock", Profile::Trading, some_weeks_later, "an earlier boot"),
         ("guide", "epyc-7f32-stock", Profile::Guide57037, |desk| carried_out(desk, None), "an earlier boot"),
@@ -255,10 +304,11 @@ fn verifications_read_as_they_did() {
     for (fate, name, profile, after, applied) in fates {
         let desk = desk(name, profile, false);
         let (mut host, evidence) = after(&desk);
-        if fate == "held" || fate == "later" {
+        if fate != "pending" {
             host.kernel.boot_id = Reading::Known("this boot".into());
         }
-        let verification = verify(&desk.plan, &host, &evidence, applied);
+        let proof = (fate == "ticks").then(|| ticks_of(&mut host, &desk.plan));
+        let verification = verify_with(&desk.plan, &host, &evidence, applied, proof.as_ref());
         let options =
             VerificationTextOptions { show_all: false, width: 80, applied: "2026-11-21 18:02:11 UTC" };
         let text = verification_text(&verification, &options);
@@ -269,4 +319,91 @@ fn verifications_read_as_they_did() {
         let lines = verification_lines(&verification);
         insta::assert_snapshot!(format!("verify@{fate}"), format!("{plain}\n--quiet:\n{lines}"));
     }
+}
+
+#[test]
+fn the_command_answers_by_exit_code_and_needs_a_plan() {
+    let fixture = |name: &str| {
+        let (_, path) = common::fixtures().into_iter().find(|(found, _)| found == name).expect("the fixture");
+        path.display().to_string()
+    };
+    let root = fixture("epyc-7f32-stock");
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("plan.json").display().to_string();
+    let planned = common::lowlat(&["tune", "plan", "--root", &root, "--out", &file]);
+    assert_eq!(planned.status.code(), Some(1), "{}", common::text(&planned.stderr));
+
+    let output = common::lowlat(&["tune", "verify", "--root", &root]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(common::text(&output.stderr).contains("--plan FILE"), "{}", common::text(&output.stderr));
+
+    let output = common::lowlat(&["tune", "verify", "--root", &root, "--plan", &file, "--json"]);
+    assert_eq!(output.status.code(), Some(1), "{}", common::text(&output.stderr));
+    let verification: Verification = serde_json::from_slice(&output.stdout).expect("a verification");
+    assert_eq!(verification.outcome(), Outcome::NotHeld);
+    assert!(verification.ticks.is_none());
+    assert!(verification.warnings.iter().any(|warning| warning.contains("No ticks were counted")));
+
+    let output = common::lowlat(&["tune", "verify", "--root", &root, "--plan", &file, "--quiet"]);
+    assert_eq!(output.status.code(), Some(1));
+    let lines = common::text(&output.stdout);
+    assert_eq!(lines.lines().count(), verification.counts.not_held() as usize, "{lines}");
+
+    for junk in ["", "{}", "[1]", "{\"document\": \"lowlat-plan\"}"] {
+        std::fs::write(dir.path().join("junk.json"), junk).expect("a file");
+        let path = dir.path().join("junk.json").display().to_string();
+        let output = common::lowlat(&["tune", "verify", "--root", &root, "--plan", &path]);
+        assert_eq!(output.status.code(), Some(2), "{junk}");
+        assert!(common::text(&output.stderr).contains("is no plan"), "{}", common::text(&output.stderr));
+    }
+    let output = common::lowlat(&["tune", "verify", "--ticks", "1ms"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(common::text(&output.stderr).contains("too short"), "{}", common::text(&output.stderr));
+}
+
+/// A tree with a plan in force: what `apply` leaves, before the reboot and after it.
+#[test]
+fn a_plan_in_force_is_found_below_the_root_and_waits_for_its_reboot() {
+    use lowlat_tune::{InForce, StateDir};
+    let dir = tempfile::tempdir().expect("a directory");
+    let write = |path: &str, text: &str| {
+        let place = dir.path().join(path);
+        std::fs::create_dir_all(place.parent().expect("above")).expect("directories");
+        std::fs::write(place, text).expect("a file");
+    };
+    write("proc/cmdline", "ro quiet\n");
+    write("proc/sys/vm/swappiness", "10\n");
+    write("proc/sys/kernel/random/boot_id", "boot-one\n");
+    write("sys/devices/system/cpu/online", "0-3\n");
+    write("sys/devices/system/cpu/nohz_full", "\n");
+    write("sys/devices/system/cpu/isolated", "\n");
+    let mut plan = desk("epyc-7f32-stock", Profile::Trading, false).plan;
+    plan.changes.retain(|change| matches!(change.target, Target::CommandLine { .. }));
+    let host = snapshot::read(&Root::open(dir.path()).expect("the tree"));
+    plan.host = lowlat_model::tune::HostMark::of(&host);
+    let root = dir.path().display().to_string();
+    let run = || common::lowlat(&["tune", "verify", "--root", &root]);
+
+    let output = run();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(common::text(&output.stderr).contains("no plan is in force"), "{}", common::text(&output.stderr));
+
+    let in_force = InForce {
+        plan_id: plan.id(),
+        applied_unix_ms: 1_795_284_131_000,
+        applied_boot_id: "boot-one".into(),
+        is_complete: false,
+        confirm_within_s: Some(600),
+    };
+    StateDir::below(dir.path()).put_in_force(&in_force, &plan).expect("written");
+    let output = run();
+    let text = common::text(&output.stdout);
+    assert_eq!(output.status.code(), Some(3), "{text}{}", common::text(&output.stderr));
+    assert!(text.contains("2026-11-21") && text.contains("in this boot"), "{text}");
+    assert!(text.contains("not applied to its end") && text.contains("lowlat tune confirm"), "{text}");
+
+    write("proc/sys/kernel/random/boot_id", "boot-two\n");
+    let output = run();
+    assert_eq!(output.status.code(), Some(1), "{}", common::text(&output.stdout));
+    assert!(common::text(&output.stdout).contains("lost"));
 }

@@ -15,6 +15,9 @@ const STAT: &str = "/proc/stat";
 /// A CPU that ran nothing for a smaller share of the time is busy.
 const NOT_RUNNING_PERCENT: u128 = 80;
 
+/// The timers that each CPU has, where their interrupts have numbers.
+const TIMERS: [&str; 3] = ["arch_timer", "riscv-timer", "timer-riscv"];
+
 /// Timer interrupts and soft interrupts of some CPUs at one moment.
 #[derive(Debug, Clone)]
 pub(super) struct Counts {
@@ -28,7 +31,6 @@ fn timer_name(row: &Row) -> Option<String> {
     if row.name == "LOC" {
         return Some(row.name.clone());
     }
-    const TIMERS: [&str; 3] = ["arch_timer", "riscv-timer", "timer-riscv"];
     let (_, actions) = chip_and_actions(&row.text);
     actions.into_iter().find(|action| TIMERS.contains(&action.as_str()))
 }
@@ -100,9 +102,10 @@ impl Idleness {
     /// Those of `cpus` that were busy until this was read again, or why that is not known.
     pub(super) fn busy_until(&self, after: &Self, passed: Duration, cpus: &CpuSet) -> Result<CpuSet, String> {
         let known = |reading: &Reading<BTreeMap<CpuId, u64>>| {
-            reading.known().cloned().ok_or_else(|| {
-                format!("{STAT}: {}", reading.missing_in_words().unwrap_or_default())
-            })
+            reading
+                .known()
+                .cloned()
+                .ok_or_else(|| format!("{STAT}: {}", reading.missing_in_words().unwrap_or_default()))
         };
         let (before, after) = (known(&self.not_running_ticks)?, known(&after.not_running_ticks)?);
         let passed_ticks = passed.as_millis() * u128::from(self.ticks_per_s) / 1_000;

@@ -45,7 +45,8 @@ pub struct TickOptions {
 /// When no thread can be started.
 pub fn count_ticks(options: &TickOptions) -> io::Result<TickProof> {
     thread::scope(|scope| {
-        let counting = thread::Builder::new().name("lowlat-ticks".into()).spawn_scoped(scope, || count(options));
+        let counting =
+            thread::Builder::new().name("lowlat-ticks".into()).spawn_scoped(scope, || count(options));
         counting?.join().map_err(|_| io::Error::other("the counting thread died"))
     })
 }
@@ -101,7 +102,9 @@ fn busy_cpus(root: &Root, cpus: &CpuSet, doubts: &mut Vec<String>) -> CpuSet {
         Ok(busy) => busy,
         Err(why) => {
             // Taken for busy, so that nobody is disturbed.
-            doubts.push(format!("Whether tasks run on the isolated CPUs is not known ({why}), so no thread spins there."));
+            doubts.push(format!(
+                "Whether tasks run on the isolated CPUs is not known ({why}), so no thread spins there."
+            ));
             cpus.clone()
         }
     }

@@ -18,11 +18,16 @@ fn stat(lines: &str) -> Idleness {
 fn the_local_timer_of_each_kind_of_processor_is_counted() {
     let cpus = CpuSet::first(2);
     let softirqs = |rcu: u32| format!("  CPU0 CPU1\nTIMER: 1 1\nRCU: 5 {rcu}\n");
-    let x86 = |loc: u32| format!("  CPU0 CPU1\n 24: 7 8 PCI-MSI 1-edge timer\nLOC: 100 {loc} Local timer interrupts\n");
+    let x86 = |loc: u32| {
+        format!("  CPU0 CPU1\n 24: 7 8 PCI-MSI 1-edge timer\nLOC: 100 {loc} Local timer interrupts\n")
+    };
     let before = Counts::read(&root(&x86(10), &softirqs(1)), &cpus);
     let after = Counts::read(&root(&x86(13), &softirqs(9)), &cpus);
     assert_eq!(before.source(), "LOC");
-    assert_eq!((before.ticks_until(&after, 0), before.ticks_until(&after, 1)), (Reading::Known(0), Reading::Known(3)));
+    assert_eq!(
+        (before.ticks_until(&after, 0), before.ticks_until(&after, 1)),
+        (Reading::Known(0), Reading::Known(3))
+    );
     assert_eq!(before.rcu_until(&after, 1), Reading::Known(8));
     assert_eq!(before.ticks_until(&after, 2), Reading::Absent, "offline");
     let arm = |ticks: u32| format!("  CPU0 CPU1\n 10: {ticks} 2 GICv3 27 Level arch_timer\n");
@@ -34,7 +39,12 @@ fn the_local_timer_of_each_kind_of_processor_is_counted() {
 
 #[test]
 fn a_cpu_whose_idle_time_stands_still_is_busy() {
-    let lines = |idle: [u32; 3]| format!("cpu0 1 1 1 {} 0 1 1 0\ncpu1 1 1 1 {} 0 1 1 0\ncpu2 1 1 1 5 0 0 0 {}\n", idle[0], idle[1], idle[2]);
+    let lines = |idle: [u32; 3]| {
+        format!(
+            "cpu0 1 1 1 {} 0 1 1 0\ncpu1 1 1 1 {} 0 1 1 0\ncpu2 1 1 1 5 0 0 0 {}\n",
+            idle[0], idle[1], idle[2]
+        )
+    };
     let (before, after) = (stat(&lines([100, 100, 0])), stat(&lines([199, 100, 95])));
     let busy = before.busy_until(&after, Duration::from_secs(1), &CpuSet::first(4));
     assert_eq!(busy.unwrap().to_list(), "1", "what the hypervisor takes is no task of this host");

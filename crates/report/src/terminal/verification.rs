@@ -4,7 +4,9 @@ use super::{BOLD, DIM, GREEN, RED, YELLOW, add_heading, add_wrapped, paint, usab
 use crate::grouping::layer_title;
 use crate::units::{clean, count, duration, plural};
 use anstyle::Style;
-use lowlat_model::tune::verify::{Culprit, Headline, Outcome, Row, Standing, TickLoad, TickProof, Verification};
+use lowlat_model::tune::verify::{
+    Culprit, Headline, Outcome, Row, Standing, TickLoad, TickProof, Verification,
+};
 use lowlat_model::{CpuSet, Reading};
 
 /// Width of the column of standings: the longest word and two spaces.
@@ -30,7 +32,10 @@ pub fn verification_text(verification: &Verification, options: &VerificationText
     let mut out = String::new();
     add_wrapped(&mut out, &clean(&subject(verification, options.applied)), 0, width);
     for line in headline(verification) {
-        for line in wrap(&clean(&line), width) {
+        let line = clean(&line);
+        // Wrapping makes one space of two.
+        let lines = if line.chars().count() <= width { vec![line] } else { wrap(&line, width) };
+        for line in lines {
             out.push_str(&paint(BOLD, &line));
             out.push('\n');
         }
@@ -60,8 +65,7 @@ pub fn verification_lines(verification: &Verification) -> String {
     for row in verification.rows.iter().filter(is_told) {
         let by = row.by.as_ref().map_or_else(String::new, |by| format!("; by {}", culprit(by)));
         let note = if row.note.is_empty() { String::new() } else { format!("; {}", row.note) };
-        let line =
-            format!("{} {}: {}; planned {}{by}{note}", row.standing.word(), row.what, shown(&row.observed), row.planned);
+        let line = format!("{} {}: {}{by}{note}", row.standing.word(), row.what, values(row));
         out.push_str(&clean(&line));
         out.push('\n');
     }
@@ -96,8 +100,15 @@ fn set(cpus: &Reading<CpuSet>) -> String {
 
 /// The lines that the desk asks for first.
 fn headline(verification: &Verification) -> Vec<String> {
-    let Headline { isolated, nohz_full, irqs_movable, irqs_inside, irqs_moving, irqs_managed, irqs_managed_on_isolated } =
-        &verification.headline;
+    let Headline {
+        isolated,
+        nohz_full,
+        irqs_movable,
+        irqs_inside,
+        irqs_moving,
+        irqs_managed,
+        irqs_managed_on_isolated,
+    } = &verification.headline;
     let mut lines = vec![format!("isolated {}  nohz_full {}", set(isolated), set(nohz_full))];
     if irqs_movable + irqs_managed > 0 && !verification.housekeeping.is_empty() {
         let moving = match irqs_moving {
@@ -109,8 +120,16 @@ fn headline(verification: &Verification) -> Vec<String> {
             0 => String::new(),
             _ => format!(
                 " ({irqs_managed} managed by the kernel, {} of them {} isolated CPUs)",
-                if *irqs_managed_on_isolated == 0 { "none".to_owned() } else { irqs_managed_on_isolated.to_string() },
-                if *irqs_managed_on_isolated == 1 || *irqs_managed_on_isolated == 0 { "reaches" } else { "reach" },
+                if *irqs_managed_on_isolated == 0 {
+                    "none".to_owned()
+                } else {
+                    irqs_managed_on_isolated.to_string()
+                },
+                if *irqs_managed_on_isolated == 1 || *irqs_managed_on_isolated == 0 {
+                    "reaches"
+                } else {
+                    "reach"
+                },
             ),
         };
         lines.push(format!(
@@ -153,13 +172,16 @@ fn add_rows(out: &mut String, rows: &[Row], show_all: bool, width: usize) {
             None => groups.push(vec![row]),
         }
     }
+    let mut said = "";
     for group in &groups {
         let Some(first) = group.first() else { continue };
         if first.layer != layer {
             layer = &first.layer;
+            said = "";
             add_heading(out, title(&clean(layer)));
         }
-        add_group(out, first, group, width);
+        add_group(out, first, group, said, width);
+        said = &first.note;
     }
 }
 
@@ -182,7 +204,8 @@ fn title(layer: &str) -> &str {
     }
 }
 
-fn add_group(out: &mut String, first: &Row, group: &[&Row], width: usize) {
+/// `said` is the note of the entry before: one that is the same is not said again.
+fn add_group(out: &mut String, first: &Row, group: &[&Row], said: &str, width: usize) {
     let mut names: Vec<String> = group.iter().take(NAMED_MAX).map(|row| row.what.clone()).collect();
     if group.len() > NAMED_MAX {
         names.push(format!("{} more; --json has them all", group.len() - NAMED_MAX));
@@ -196,15 +219,21 @@ fn add_group(out: &mut String, first: &Row, group: &[&Row], width: usize) {
             out.push_str(&format!("{:beside$}{line}\n", ""));
         }
     }
-    let values = match first.standing {
-        Standing::Held => shown(&first.observed),
-        Standing::Gone => String::new(),
-        _ => format!("{}; planned {}", shown(&first.observed), first.planned),
-    };
-    for text in [values, first.by.as_ref().map_or_else(String::new, |by| format!("by {}", culprit(by))), first.note.clone()] {
+    let by = first.by.as_ref().map_or_else(String::new, |by| format!("by {}", culprit(by)));
+    let note = if first.note == said { "" } else { &first.note };
+    for text in [values(first), by, note.to_owned()] {
         if !text.is_empty() {
             add_wrapped(out, &clean(&text), beside, width);
         }
+    }
+}
+
+/// What is and what was planned. Of what cannot be read the note says why.
+fn values(row: &Row) -> String {
+    match row.standing {
+        Standing::Held => shown(&row.observed),
+        Standing::Gone | Standing::Unreadable => format!("planned {}", row.planned),
+        _ => format!("{}; planned {}", shown(&row.observed), row.planned),
     }
 }
 

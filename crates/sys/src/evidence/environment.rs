@@ -3,7 +3,10 @@
 
 use super::{lines, text};
 use crate::Root;
-use lowlat_model::tune::verify::Assignment;
+use lowlat_model::{
+    Reading,
+    tune::verify::{Assignment, RunningVariable},
+};
 use std::collections::BTreeMap;
 
 /// Highest precedence first: a name there replaces the same name below.
@@ -29,7 +32,7 @@ pub(super) fn read(root: &Root, unit: &str) -> Vec<Assignment> {
     for directory in DIRECTORIES {
         let directory = format!("{directory}/{unit}.d");
         let names = root.list(&directory).into_known().unwrap_or_default();
-        for name in names.into_iter().filter(|name| name.ends_with(".conf")).take(DROP_INS_MAX) {
+        for name in names.into_iter().filter(|name| super::is_config(name)).take(DROP_INS_MAX) {
             drop_ins.entry(name).or_insert_with_key(|name| format!("{directory}/{name}"));
         }
     }
@@ -62,6 +65,31 @@ pub(super) fn read(root: &Root, unit: &str) -> Vec<Assignment> {
         }
     }
     assignments
+}
+
+/// The variables that `drop_in` sets, as a running process of the unit has them; nothing when none runs. Others are not
+/// looked at: environments hold secrets.
+pub(super) fn running(root: &Root, unit: &str, drop_in: &str) -> Vec<RunningVariable> {
+    let groups = ["/sys/fs/cgroup/system.slice", "/sys/fs/cgroup/systemd/system.slice"];
+    let pid = groups.iter().find_map(|group| {
+        let pids = text(root, &format!("{group}/{unit}/cgroup.procs"))?;
+        pids.lines().next()?.trim().parse::<u32>().ok()
+    });
+    let Some(pid) = pid else { return Vec::new() };
+    let environment = root.read_bytes(&format!("/proc/{pid}/environ"));
+    let keys = lines(drop_in).filter_map(|(_, line)| line.strip_prefix("Environment="));
+    let keys = keys.flat_map(words).filter_map(|word| word.split_once('=').map(|(key, _)| key.to_owned()));
+    let value_of = |key: &str, bytes: &[u8]| {
+        let mut variables = bytes.split(|byte| *byte == 0).map(String::from_utf8_lossy);
+        variables.find_map(|variable| {
+            variable.split_once('=').filter(|(name, _)| *name == key).map(|(_, value)| value.to_owned())
+        })
+    };
+    keys.map(|key| {
+        let value = environment.as_ref().and_then(|bytes| Reading::from_option(value_of(&key, bytes)));
+        RunningVariable { unit: unit.to_owned(), key, value }
+    })
+    .collect()
 }
 
 /// Words of an `Environment=` line: white space parts them, quotes hold one together.

@@ -30,6 +30,7 @@ pub fn read(root: &Root, plan: &Plan) -> Evidence {
         ..Evidence::default()
     };
     let mut units: Vec<String> = Vec::new();
+    let mut drop_ins: Vec<(String, &str)> = Vec::new();
     for change in &plan.changes {
         match &change.target {
             Target::OwnedFile { path } => {
@@ -37,7 +38,10 @@ pub fn read(root: &Root, plan: &Plan) -> Evidence {
                 if is_allowed(path) && root.read_link(path).text() == "/dev/null" {
                     evidence.masked.push(path.clone());
                 }
-                units.extend(environment::unit_of(path).filter(|unit| !units.contains(unit)));
+                if let Some(unit) = environment::unit_of(path) {
+                    drop_ins.push((unit.clone(), &change.after));
+                    units.extend(Some(unit).filter(|unit| !units.contains(unit)));
+                }
             }
             Target::File { path } | Target::FileKey { path, .. } => {
                 file(root, &mut evidence.files, path);
@@ -51,6 +55,8 @@ pub fn read(root: &Root, plan: &Plan) -> Evidence {
             _ => {}
         }
     }
+    evidence.running =
+        drop_ins.iter().flat_map(|(unit, text)| environment::running(root, unit, text)).collect();
     evidence.environment = units.iter().flat_map(|unit| environment::read(root, unit)).collect();
     evidence
 }
@@ -74,6 +80,11 @@ fn file(root: &Root, files: &mut BTreeMap<String, Reading<String>>, path: &str) 
 fn lines(text: &str) -> impl Iterator<Item = (u32, &str)> {
     let numbered = (1u32..).zip(text.lines().map(str::trim));
     numbered.filter(|(_, line)| !line.is_empty() && !line.starts_with(['#', ';']))
+}
+
+/// Whether systemd takes a name for that of a file of settings.
+fn is_config(name: &str) -> bool {
+    name.strip_suffix(".conf").is_some_and(|stem| !stem.is_empty() && !stem.starts_with('.'))
 }
 
 /// The text of a file with lossy letters; none when it cannot be read.

@@ -6,7 +6,8 @@ use lowlat_model::tune::verify::Assignment;
 use std::collections::BTreeMap;
 
 /// Highest precedence first: a name there replaces the same name below.
-const TMPFILES: [&str; 4] = ["/etc/tmpfiles.d", "/run/tmpfiles.d", "/usr/local/lib/tmpfiles.d", "/usr/lib/tmpfiles.d"];
+const TMPFILES: [&str; 4] =
+    ["/etc/tmpfiles.d", "/run/tmpfiles.d", "/usr/local/lib/tmpfiles.d", "/usr/lib/tmpfiles.d"];
 const FILES_MAX: usize = 1_000;
 /// Type, path, mode, user, group and age stand before the value.
 const FIELDS_BEFORE_VALUE: usize = 6;
@@ -15,7 +16,7 @@ pub(super) fn read(root: &Root) -> Vec<Assignment> {
     let mut by_name: BTreeMap<String, String> = BTreeMap::new();
     for directory in TMPFILES {
         let names = root.list(directory).into_known().unwrap_or_default();
-        for name in names.into_iter().filter(|name| name.ends_with(".conf")).take(FILES_MAX) {
+        for name in names.into_iter().filter(|name| super::is_config(name)).take(FILES_MAX) {
             by_name.entry(name).or_insert_with_key(|name| format!("{directory}/{name}"));
         }
     }
@@ -50,5 +51,10 @@ fn sysfs(path: &str, line: u32, text: &str) -> Option<Assignment> {
     if key.contains(char::is_whitespace) {
         return None;
     }
-    Some(Assignment { path: path.to_owned(), line, key: format!("/sys/{key}"), value: value.trim().to_owned() })
+    Some(Assignment {
+        path: path.to_owned(),
+        line,
+        key: format!("/sys/{key}"),
+        value: value.trim().to_owned(),
+    })
 }

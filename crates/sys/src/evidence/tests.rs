@@ -26,8 +26,8 @@ fn plan(targets: Vec<Target>) -> Plan {
         profile: Profile::Trading,
         host: HostMark::default(),
         boot_id: Reading::Absent,
-        housekeeping: Default::default(),
-        isolated: Default::default(),
+        housekeeping: lowlat_model::CpuSet::new(),
+        isolated: lowlat_model::CpuSet::new(),
         changes: targets.into_iter().map(change).collect(),
         left_out: Vec::new(),
         warnings: Vec::new(),
@@ -84,11 +84,17 @@ fn a_profile_of_etc_goes_before_the_shipped_one_and_loops_end() {
 #[test]
 fn boot_parameters_are_found_with_file_line_and_variable() {
     let tree = TestTree::new()
-        .file("/etc/default/grub", "GRUB_TIMEOUT=5\nGRUB_CMDLINE_LINUX=\"nohz_full=1-3 dyndbg='x'\"\n#GRUB_CMDLINE_LINUX=no\n")
+        .file(
+            "/etc/default/grub",
+            "GRUB_TIMEOUT=5\nGRUB_CMDLINE_LINUX=\"nohz_full=1-3 dyndbg='x'\"\n#GRUB_CMDLINE_LINUX=no\n",
+        )
         .file("/etc/default/grub.d/50-x.cfg", "GRUB_CMDLINE_LINUX_DEFAULT='quiet splash'\n")
         .file("/etc/kernel/cmdline", "root=/dev/vda ro\n")
         .file("/boot/loader/entries/a.conf", "title A\noptions root=/dev/vda nohz_full=1-3\n")
-        .file("/boot/grub2/grubenv", "# GRUB Environment Block\nkernelopts=root=x ro\ntuned_params=nohz=on\n####")
+        .file(
+            "/boot/grub2/grubenv",
+            "# GRUB Environment Block\nkernelopts=root=x ro\ntuned_params=nohz=on\n####",
+        )
         .file("/etc/tuned/bootcmdline", "TUNED_BOOT_CMDLINE=\"skew_tick=1\"\n");
     let shown: Vec<String> = boot_sources::read(&tree.root())
         .iter()
@@ -112,8 +118,14 @@ fn boot_parameters_are_found_with_file_line_and_variable() {
 fn environment_files_come_behind_drop_ins_of_every_directory() {
     let own = "/etc/systemd/system/irqbalance.service.d/60-lowlat.conf";
     let tree = TestTree::new()
-        .file("/usr/lib/systemd/system/irqbalance.service", "[Service]\nEnvironmentFile=-/etc/default/irqbalance\n")
-        .file("/usr/lib/systemd/system/irqbalance.service.d/60-lowlat.conf", "[Service]\nEnvironment=A=shadowed\n")
+        .file(
+            "/usr/lib/systemd/system/irqbalance.service",
+            "[Service]\nEnvironmentFile=-/etc/default/irqbalance\n",
+        )
+        .file(
+            "/usr/lib/systemd/system/irqbalance.service.d/60-lowlat.conf",
+            "[Service]\nEnvironment=A=shadowed\n",
+        )
         .file(own, "[Service]\nEnvironment=A=1 \"B=2 3\"\n")
         .file("/run/systemd/system/irqbalance.service.d/70-x.conf", "Environment=A=4\n")
         .file("/etc/default/irqbalance", "#A=0\nA=\"5\"\n");
@@ -133,15 +145,41 @@ fn environment_files_come_behind_drop_ins_of_every_directory() {
 }
 
 #[test]
-fn files_that_write_to_sysfs_are_read() {
+fn the_environment_of_the_running_daemon_is_read_for_planned_variables_only() {
+    let path = "/etc/systemd/system/irqbalance.service.d/60-lowlat.conf";
     let tree = TestTree::new()
-        .file("/usr/lib/tmpfiles.d/a.conf", "d /run/x 0755 root root -\nw! /sys/kernel/mm/ksm/run - - - - 1\nw /etc/x - - - - 2\n")
-        .file("/etc/sysfs.d/b.conf", "kernel/mm/ksm/run = 0\nmode kernel/mm/ksm/run = 0644\n");
+        .file("/sys/fs/cgroup/system.slice/irqbalance.service/cgroup.procs", "321\n322\n")
+        .file("/proc/321/environ", b"SECRET=x\0IRQBALANCE_BANNED_CPULIST=9-15\0PATH=/bin\0");
+    let mut plan = plan(vec![Target::OwnedFile { path: path.into() }]);
+    plan.changes[0].after = "[Service]\nEnvironment=IRQBALANCE_BANNED_CPULIST=1-7 OTHER=2\n".into();
+    let evidence = read(&tree.root(), &plan);
     let shown: Vec<String> =
-        sysfs_files::read(&tree.root()).iter().map(|a| format!("{}:{} {}={}", a.path, a.line, a.key, a.value)).collect();
+        evidence.running.iter().map(|v| format!("{} {} {}", v.unit, v.key, v.value)).collect();
     assert_eq!(
         shown,
-        ["/usr/lib/tmpfiles.d/a.conf:2 /sys/kernel/mm/ksm/run=1", "/etc/sysfs.d/b.conf:1 /sys/kernel/mm/ksm/run=0"]
+        ["irqbalance.service IRQBALANCE_BANNED_CPULIST 9-15", "irqbalance.service OTHER absent"]
+    );
+    assert!(read(&TestTree::new().root(), &plan).running.is_empty(), "nothing runs");
+}
+
+#[test]
+fn files_that_write_to_sysfs_are_read() {
+    let tree = TestTree::new()
+        .file(
+            "/usr/lib/tmpfiles.d/a.conf",
+            "d /run/x 0755 root root -\nw! /sys/kernel/mm/ksm/run - - - - 1\nw /etc/x - - - - 2\n",
+        )
+        .file("/etc/sysfs.d/b.conf", "kernel/mm/ksm/run = 0\nmode kernel/mm/ksm/run = 0644\n");
+    let shown: Vec<String> = sysfs_files::read(&tree.root())
+        .iter()
+        .map(|a| format!("{}:{} {}={}", a.path, a.line, a.key, a.value))
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            "/usr/lib/tmpfiles.d/a.conf:2 /sys/kernel/mm/ksm/run=1",
+            "/etc/sysfs.d/b.conf:1 /sys/kernel/mm/ksm/run=0"
+        ]
     );
 }
 
@@ -167,7 +205,9 @@ fn planned_files_are_read_where_plans_may_point_and_masks_are_seen() {
             Target::OwnedFile { path: "/root/key".into() },
             Target::File { path: "/sys/../etc/shadow".into() },
             Target::Sysctl { key: "vm.swappiness".into() },
-            Target::CommandLine { tokens: vec![token("processor.max_cstate"), token("a.../etc/shadow"), token("nohz")] },
+            Target::CommandLine {
+                tokens: vec![token("processor.max_cstate"), token("a.../etc/shadow"), token("nohz")],
+            },
         ]),
     );
     assert_eq!(evidence.masked, [masked]);

@@ -54,7 +54,10 @@ fn place(root: &Root, profile: &str) -> Option<String> {
     if profile.contains('/') || profile.starts_with('.') {
         return None;
     }
-    DIRECTORIES.iter().map(|directory| format!("{directory}/{profile}/tuned.conf")).find(|path| root.exists(path))
+    DIRECTORIES
+        .iter()
+        .map(|directory| format!("{directory}/{profile}/tuned.conf"))
+        .find(|path| root.exists(path))
 }
 
 impl Merged {
@@ -141,20 +144,24 @@ impl Merged {
     fn finish(&self) -> Vec<TunedOption> {
         let mut options = Vec::new();
         for (name, section) in &self.sections {
-            let of = |key: &str| section.options.iter().find(|(other, _)| other == key).map(|(_, option)| &option.value);
+            let of = |key: &str| {
+                section.options.iter().find(|(other, _)| other == key).map(|(_, option)| &option.value)
+            };
             if of("enabled").is_some_and(|value| matches!(value.as_str(), "0" | "false" | "no" | "n")) {
                 continue;
             }
             let plugin = of("type").map_or_else(|| name.clone(), Clone::clone);
             let devices = of("devices").map(|devices| self.expand(devices)).unwrap_or_default();
             let is_own = |key: &str| matches!(key, "type" | "devices" | "enabled" | "replace");
-            options.extend(section.options.iter().filter(|(key, _)| !is_own(key)).map(|(key, option)| TunedOption {
-                path: option.path.clone(),
-                line: option.line,
-                plugin: plugin.clone(),
-                devices: devices.clone(),
-                key: self.expand(key),
-                value: self.expand(&option.value),
+            options.extend(section.options.iter().filter(|(key, _)| !is_own(key)).map(|(key, option)| {
+                TunedOption {
+                    path: option.path.clone(),
+                    line: option.line,
+                    plugin: plugin.clone(),
+                    devices: devices.clone(),
+                    key: self.expand(key),
+                    value: self.expand(&option.value),
+                }
             }));
         }
         options

@@ -30,6 +30,7 @@ pub const COMMAND: Subcommand = Subcommand { name: "verify", declare, run };
 const TICKS_MIN: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 struct Arguments {
     /// Verify this saved plan [default: the plan in force]
     #[arg(long, value_name = "FILE")]
@@ -81,7 +82,10 @@ fn declare(command: Command) -> Command {
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = Arguments::from_arg_matches(matches)?;
     if !arguments.no_ticks && arguments.ticks < TICKS_MIN {
-        bail!("--ticks {:?} is too short to tell a tick from its absence; count for 100ms or longer", arguments.ticks);
+        bail!(
+            "--ticks {:?} is too short to tell a tick from its absence; count for 100ms or longer",
+            arguments.ticks
+        );
     }
     let root = Root::open(&arguments.root)?;
     let (plan, in_force) = subject(&arguments, &root)?;
@@ -129,10 +133,10 @@ fn subject(arguments: &Arguments, root: &Root) -> anyhow::Result<(Plan, Option<I
 }
 
 fn read_plan(path: &Path) -> anyhow::Result<Plan> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read plan {}", path.display()))?;
-    let expected = || {
-        format!("{} is no plan; expected what `lowlat tune plan --out FILE` writes", path.display())
-    };
+    let text =
+        std::fs::read_to_string(path).with_context(|| format!("cannot read plan {}", path.display()))?;
+    let expected =
+        || format!("{} is no plan; expected what `lowlat tune plan --out FILE` writes", path.display());
     let plan: Plan = serde_json::from_str(&text).with_context(expected)?;
     if plan.document != Plan::DOCUMENT || plan.schema_version != Plan::SCHEMA_VERSION {
         bail!(
@@ -178,7 +182,8 @@ fn verify(
     }
     if in_force.is_some_and(|in_force| in_force.confirm_within_s.is_some()) {
         warnings.push(
-            "The plan waits for its confirmation and is rolled back without: `lowlat tune confirm`.".to_owned(),
+            "The plan waits for its confirmation and is rolled back without: `lowlat tune confirm`."
+                .to_owned(),
         );
     }
     verification.warnings.extend(warnings);
@@ -203,7 +208,9 @@ fn proof(
         return Ok(None);
     }
     let hz = host.kernel.config_option("HZ").and_then(|hz| match hz {
-        Some(text) => lowlat_model::Reading::Known(text).parse("CONFIG_HZ", "a number", |text| text.parse().ok()),
+        Some(text) => {
+            lowlat_model::Reading::Known(text).parse("CONFIG_HZ", "a number", |text| text.parse().ok())
+        }
         None => lowlat_model::Reading::Absent,
     });
     let options = TickOptions {

@@ -72,11 +72,8 @@ fn in_force(scene: &Scene<'_>, token: &BootToken, look: Look<'_>) -> Row {
     let Some(fault) = boot_follow::does_not_follow(scene, token) else {
         return look.row(Standing::Held, "");
     };
-    let observed = if fault.observed.is_empty() {
-        look.observed.clone()
-    } else {
-        Reading::Known(fault.observed)
-    };
+    let observed =
+        if fault.observed.is_empty() { look.observed.clone() } else { Reading::Known(fault.observed) };
     let look = Look { observed, ..look };
     match fault.by {
         Some(by) => {
@@ -100,14 +97,16 @@ fn not_in_force(
         return look.row(Standing::Pending, "waits for the reboot");
     }
     let values: Vec<&str> = line.all(&token.name).map(Option::unwrap_or_default).collect();
-    let is_planned = |value: &&str| token.value.as_deref().is_some_and(|planned| same_meaning(value, planned));
+    let is_planned =
+        |value: &&str| token.value.as_deref().is_some_and(|planned| same_meaning(value, planned));
     // The last that differs: for most parameters the last counts.
     if let Some(other) = values.iter().rev().find(|value| !is_planned(value)) {
-        return of_other_value(scene, token, other, values.iter().any(|value| is_planned(&value)), look);
+        return of_other_value(scene, token, other, values.iter().any(is_planned), look);
     }
     let configured = source_of(scene, token, |value| is_planned(&value));
     if is_eaten_first(tokens, token, line) {
-        let place = configured.map_or_else(String::new, |source| format!(", though {} has it", place_of(source)));
+        let place =
+            configured.map_or_else(String::new, |source| format!(", though {} has it", place_of(source)));
         return look.row(
             Standing::Ineffective,
             format!(
@@ -130,10 +129,13 @@ fn not_in_force(
 /// Another value stands on the line, beside the planned one or in its place.
 fn of_other_value(scene: &Scene<'_>, token: &BootToken, other: &str, is_beside: bool, look: Look<'_>) -> Row {
     let claims = culprit::of_parameter(scene, &token.name);
-    let by = culprit_of(&claims, other)
-        .or_else(|| source_of(scene, token, |value| same_meaning(value, other)).map(|s| blame(s, token, other)));
+    let by = culprit_of(&claims, other).or_else(|| {
+        source_of(scene, token, |value| same_meaning(value, other)).map(|s| blame(s, token, other))
+    });
     let is_from_before = token.before.as_deref().is_some_and(|before| {
-        CommandLine::parse(before).all(&token.name).any(|value| same_meaning(value.unwrap_or_default(), other))
+        CommandLine::parse(before)
+            .all(&token.name)
+            .any(|value| same_meaning(value.unwrap_or_default(), other))
     });
     if by.is_none() && is_from_before && !is_beside {
         return look.row(Standing::Lost, why_lost(scene));

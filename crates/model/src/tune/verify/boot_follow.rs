@@ -95,10 +95,12 @@ fn of_set(
 pub fn module_path(name: &str) -> Option<String> {
     let (module, parameter) = name.split_once('.')?;
     let is_name = |text: &str| {
-        !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+        !text.is_empty()
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
     };
-    (is_name(module) && is_name(parameter))
-        .then(|| format!("/sys/module/{}/parameters/{}", module.replace('-', "_"), parameter.replace('-', "_")))
+    (is_name(module) && is_name(parameter)).then(|| {
+        format!("/sys/module/{}/parameters/{}", module.replace('-', "_"), parameter.replace('-', "_"))
+    })
 }
 
 fn module_parameter(scene: &Scene<'_>, token: &BootToken, value: &str) -> Option<NotFollowed> {

@@ -21,6 +21,8 @@ pub struct Evidence {
     /// `Environment=` lines of drop-ins beside planned ones, in the order in which systemd reads them, and then those
     /// of environment files, which win.
     pub environment: Vec<Assignment>,
+    /// What running units with a planned drop-in have in their environment, of the variables that it sets.
+    pub running: Vec<RunningVariable>,
     /// Lines of tmpfiles.d and sysfs.conf that write to /sys or /proc: path and value.
     pub sysfs_files: Vec<Assignment>,
     /// Lines of /etc/sysctl.conf, which `sysctl -p` sets and, on some hosts, the boot.
@@ -57,6 +59,17 @@ pub struct BootSource {
     pub variable: String,
     /// The parameters.
     pub parameters: String,
+}
+
+/// A variable that a planned drop-in sets, in the environment of the unit's running process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunningVariable {
+    /// "irqbalance.service".
+    pub unit: String,
+    /// The variable.
+    pub key: String,
+    /// Its value; absent when the process runs without it.
+    pub value: Reading<String>,
 }
 
 /// A line of a file that gives something a value.

@@ -39,9 +39,8 @@ pub(super) fn in_force(scene: &Scene<'_>, path: &str) -> Reading<String> {
         let cpu = part(5).strip_prefix("cpu").and_then(|number| number.parse().ok());
         cpu.and_then(|cpu| host.cpu.frequency.iter().find(|policy| policy.cpus.contains(cpu)))
     };
-    let of_policy = |value: fn(&crate::snapshot::CpuFreq) -> Reading<String>| {
-        policy().map_or(Reading::Absent, value)
-    };
+    let of_policy =
+        |value: fn(&crate::snapshot::CpuFreq) -> Reading<String>| policy().map_or(Reading::Absent, value);
     match path {
         "/sys/kernel/mm/transparent_hugepage/enabled" => host.memory.thp_enabled.clone(),
         "/sys/kernel/mm/transparent_hugepage/defrag" => host.memory.thp_defrag.clone(),

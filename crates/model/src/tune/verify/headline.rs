@@ -126,7 +126,8 @@ fn of_irqs(scene: &Scene<'_>, headline: &mut Headline) -> Row {
         }
     }
     let observed = format!("{} of {} inside", headline.irqs_inside, headline.irqs_movable);
-    let row = row("movable interrupts", format!("all inside {house}"), Reading::Known(observed), "irq.affinity");
+    let row =
+        row("movable interrupts", format!("all inside {house}"), Reading::Known(observed), "irq.affinity");
     if outside.is_empty() {
         let standing = if headline.irqs_moving > 0 { Standing::MovesLater } else { Standing::Held };
         let note = match headline.irqs_moving {

@@ -85,9 +85,7 @@ fn find<'a>(scene: &Scene<'a>, at: usize, number: u32, actions: &[String]) -> Op
     if let Some(irq) = irqs().find(|irq| irq.number == number) {
         return Some(irq);
     }
-    let is_like = |change: &&Change| {
-        matches!(&change.target, Target::IrqAffinity { actions: other, .. } if other == actions)
-    };
+    let is_like = |change: &&Change| matches!(&change.target, Target::IrqAffinity { actions: other, .. } if other == actions);
     let place = scene.plan.changes.iter().take(at).filter(is_like).count();
     irqs().nth(place)
 }

@@ -108,8 +108,7 @@ impl Look<'_> {
         if self.is_planned {
             return self.row(Standing::Held, "");
         }
-        let is_from_before =
-            self.change.before.known().is_some_and(|before| same_meaning(before, observed));
+        let is_from_before = self.change.before.known().is_some_and(|before| same_meaning(before, observed));
         let claims = self.claims.clone();
         if let Some(by) = culprit_of(&claims, observed) {
             let mut row = self.row(Standing::Overridden, "");
@@ -160,7 +159,8 @@ pub(super) fn why_lost(scene: &Scene<'_>, change: &Change) -> String {
             .to_owned();
     }
     if change.moment == Moment::Now {
-        return "the plan sets it once, and nothing does after a reboot; `lowlat tune apply` sets it again".to_owned();
+        return "the plan sets it once, and nothing does after a reboot; `lowlat tune apply` sets it again"
+            .to_owned();
     }
     match scene.host.services.units.get(SERVICE) {
         None => format!(
@@ -170,11 +170,15 @@ pub(super) fn why_lost(scene: &Scene<'_>, change: &Change) -> String {
             (_, "masked") => format!("{SERVICE}, which sets it after a reboot, is masked"),
             ("active", _) => format!("{SERVICE} ran, and something set it back later"),
             (_, "disabled") => {
-                format!("{SERVICE}, which sets it after a reboot, is disabled; `systemctl enable --now {SERVICE}`")
+                format!(
+                    "{SERVICE}, which sets it after a reboot, is disabled; `systemctl enable --now {SERVICE}`"
+                )
             }
             ("", _) => format!("whether {SERVICE} ran, which sets it after a reboot, is not known"),
             (state, _) => {
-                format!("{SERVICE}, which sets it after a reboot, is {state}; `systemctl status {SERVICE}` says why")
+                format!(
+                    "{SERVICE}, which sets it after a reboot, is {state}; `systemctl status {SERVICE}` says why"
+                )
             }
         },
     }

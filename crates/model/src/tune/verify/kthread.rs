@@ -45,7 +45,8 @@ pub(super) fn affinity_row(scene: &Scene<'_>, at: usize, change: &Change, comm: 
         claims: culprit::of_threads(scene.evidence),
     };
     if thread.is_bound && !is_planned && look.observed.is_known() {
-        let note = "the kernel binds this thread to its CPU (PF_NO_SETAFFINITY) and refuses to move it with EINVAL";
+        let note =
+            "the kernel binds this thread to its CPU (PF_NO_SETAFFINITY) and refuses to move it with EINVAL";
         return look.row(Standing::Ineffective, note);
     }
     look.judge(scene)
@@ -95,8 +96,7 @@ pub(super) fn workqueue_row(scene: &Scene<'_>, at: usize, change: &Change, name:
     let planned = CpuSet::parse_list(&change.after).unwrap_or_default();
     let is_planned = cpus.known().is_some_and(|cpus| scene.same_cpus(cpus, &planned));
     let claims = culprit::of_workqueue(scene, &path);
-    let look =
-        Look { at, change, what, observed: cpus.map(|cpus| cpus.to_list()), is_planned, claims };
+    let look = Look { at, change, what, observed: cpus.map(|cpus| cpus.to_list()), is_planned, claims };
     match &look.observed {
         Reading::Known(_) => look.judge(scene),
         missing => {

@@ -6,7 +6,13 @@ use crate::tune::Change;
 use crate::{CpuSet, Reading};
 
 /// One row for the CPUs on which the state is off as planned, one for those on which it is not.
-pub(super) fn idle_rows(scene: &Scene<'_>, at: usize, change: &Change, name: &str, cpus: &CpuSet) -> Vec<Row> {
+pub(super) fn idle_rows(
+    scene: &Scene<'_>,
+    at: usize,
+    change: &Change,
+    name: &str,
+    cpus: &CpuSet,
+) -> Vec<Row> {
     let look = |cpus: &CpuSet, observed: &str, is_planned: bool| Look {
         at,
         change,
@@ -65,8 +71,8 @@ pub(super) fn huge_pages_row(
     let row = look.judge(scene);
     let is_nobodys = row.by.as_ref().is_some_and(|by| by.kind == super::CulpritKind::Unknown);
     if is_short && is_nobodys {
-        let note = "the kernel found no more memory in one piece; reserve them at boot with hugepages=, or right after";
-        return Row { standing: Standing::Ineffective, by: None, note: note.to_owned(), ..row };
+        let why = "the kernel found no more memory in one piece; reserve them at boot with hugepages=, or right after";
+        return Row { standing: Standing::Ineffective, by: None, note: why.to_owned(), ..row };
     }
     row
 }

@@ -36,7 +36,7 @@ mod tests;
 
 pub use boot_follow::module_path;
 pub use document::{Counts, Culprit, CulpritKind, Headline, Outcome, Row, Standing, Verification};
-pub use evidence::{Assignment, BootSource, Evidence, TunedOption};
+pub use evidence::{Assignment, BootSource, Evidence, RunningVariable, TunedOption};
 pub use ticks::{TickCount, TickLoad, TickProof};
 
 use super::{Change, Plan, Target};
@@ -139,9 +139,8 @@ fn warnings(scene: &Scene<'_>) -> Vec<String> {
         ));
     }
     let marks = super::HostMark::of(scene.host);
-    let is_other = |a: &crate::Reading<String>, b: &crate::Reading<String>| {
-        a.is_known() && b.is_known() && a != b
-    };
+    let is_other =
+        |a: &crate::Reading<String>, b: &crate::Reading<String>| a.is_known() && b.is_known() && a != b;
     if is_other(&scene.plan.host.machine_id_digest, &marks.machine_id_digest)
         || is_other(&scene.plan.host.system, &marks.system)
     {

@@ -18,8 +18,10 @@ pub(super) fn row(scene: &Scene<'_>, at: usize, change: &Change, name: &str) -> 
     };
     let what = format!("{name} {field}");
     let Some(nic) = scene.host.nics.iter().find(|nic| nic.name == name) else {
-        let look = Look { at, change, what, observed: Reading::Absent, is_planned: false, claims: Vec::new() };
-        let note = format!("absent: there is no interface {name} now; was it renamed, or its driver not loaded?");
+        let look =
+            Look { at, change, what, observed: Reading::Absent, is_planned: false, claims: Vec::new() };
+        let note =
+            format!("absent: there is no interface {name} now; was it renamed, or its driver not loaded?");
         return look.row(Standing::Unreadable, note);
     };
     let observed = in_force(nic, &change.target);
@@ -46,12 +48,14 @@ fn in_force(nic: &Nic, target: &Target) -> Reading<String> {
         found.map_or(Reading::Absent, |mask| mask.cpus.clone().map(|cpus| cpus.to_list()))
     };
     match target {
-        Target::NicChannels { field, .. } => nic.channels.as_ref().and_then(|channels| match field.as_str() {
-            "combined" => Reading::Known(channels.combined.to_string()),
-            "rx" => Reading::Known(channels.rx.to_string()),
-            "tx" => Reading::Known(channels.tx.to_string()),
-            _ => Reading::Absent,
-        }),
+        Target::NicChannels { field, .. } => {
+            nic.channels.as_ref().and_then(|channels| match field.as_str() {
+                "combined" => Reading::Known(channels.combined.to_string()),
+                "rx" => Reading::Known(channels.rx.to_string()),
+                "tx" => Reading::Known(channels.tx.to_string()),
+                _ => Reading::Absent,
+            })
+        }
         Target::NicCoalescing { field, .. } => nic.coalescing.as_ref().and_then(|now| {
             Reading::from_option(match field.as_str() {
                 "rx-usecs" => now.rx_usecs.map(|usecs| usecs.to_string()),

@@ -25,14 +25,23 @@ pub(super) fn key_row(scene: &Scene<'_>, at: usize, change: &Change, path: &str,
         is_planned,
         claims: Vec::new(),
     };
-    let Reading::Known(text) = text else { return look(text, false).judge(scene) };
+    let text = match text {
+        Reading::Known(text) => text,
+        Reading::Absent => {
+            return look(Reading::Absent, false)
+                .row(Standing::Unreadable, format!("absent: {path}, or its line {key}=, is not there"));
+        }
+        other => return look(other, false).judge(scene),
+    };
     match last_value(&text, key) {
         Some((_, value)) => {
             let is_planned = same_meaning(value, &change.after);
             look(Reading::Known(value.to_owned()), is_planned).judge(scene)
         }
-        None => look(Reading::Absent, false)
-            .row(Standing::Lost, format!("{path} has no line {key}= any more; was it replaced by a package?")),
+        None => look(Reading::Absent, false).row(
+            Standing::Lost,
+            format!("{path} has no line {key}= any more; was it replaced by a package?"),
+        ),
     }
 }
 
@@ -83,6 +92,11 @@ pub(super) fn file_rows(scene: &Scene<'_>, at: usize, change: &Change, path: &st
             row.planned = planned;
             row.by = Some(by);
             row
+        }));
+        rows.extend(not_taken(scene, change, path).into_iter().map(|(unit, key, planned, observed)| {
+            let look = Look { what: format!("{key} of {unit}"), ..look(observed, false) };
+            let note = format!("{unit} runs since before the file was written: `systemctl restart {unit}`");
+            Row { planned, ..look.row(Standing::Ineffective, note) }
         }));
     }
     rows
@@ -140,6 +154,36 @@ fn short(mut row: Row) -> Row {
     row
 }
 
+/// Variables that a drop-in sets and the running process of its unit has not: unit, key, planned and present value.
+fn not_taken(
+    scene: &Scene<'_>,
+    change: &Change,
+    path: &str,
+) -> Vec<(String, String, String, Reading<String>)> {
+    let mut not_taken = Vec::new();
+    for (_, line) in meaning(&change.after) {
+        let Some((key, planned)) =
+            line.strip_prefix("Environment=").and_then(|line| line.trim_matches('"').split_once('='))
+        else {
+            continue;
+        };
+        let is_meant = |running: &&super::RunningVariable| {
+            running.key == key && path.contains(&format!("/{}.d/", running.unit))
+        };
+        let running = scene.evidence.running.iter().find(is_meant);
+        // What could not be read is no proof either way.
+        let differs = |value: &Reading<String>| match value {
+            Reading::Known(value) => !same_meaning(value, planned),
+            Reading::Absent => true,
+            _ => false,
+        };
+        if let Some(running) = running.filter(|running| differs(&running.value)) {
+            not_taken.push((running.unit.clone(), key.to_owned(), planned.to_owned(), running.value.clone()));
+        }
+    }
+    not_taken
+}
+
 /// Keys of the file that another file, read later, gives another value: what, planned, what wins, and who.
 fn winners(scene: &Scene<'_>, change: &Change, path: &str) -> Vec<(String, String, String, Culprit)> {
     let mut winners = Vec::new();
@@ -162,7 +206,10 @@ fn winners(scene: &Scene<'_>, change: &Change, path: &str) -> Vec<(String, Strin
         };
         let Some((kind, line)) = last.filter(|(_, line)| line.path != path) else { continue };
         if !same_meaning(&line.value, planned) {
-            let does = format!("sets {key} = {} and is read later than {path}: it wins at the next boot", line.value);
+            let does = format!(
+                "sets {key} = {} and is read later than {path}: it wins at the next boot",
+                line.value
+            );
             let by = Culprit { kind, name: line.path, line: Some(line.line), does };
             winners.push((format!("{key} at boot"), planned.to_owned(), line.value, by));
         }

@@ -53,11 +53,8 @@ pub(super) fn irqbalance(scene: &Scene<'_>, asked: Option<&CpuSet>) -> Option<Cl
     }
     let topology = &scene.host.topology;
     let none = CpuSet::new();
-    let by_itself = topology
-        .isolated
-        .known()
-        .unwrap_or(&none)
-        .union(topology.nohz_full.known().unwrap_or(&none));
+    let by_itself =
+        topology.isolated.known().unwrap_or(&none).union(topology.nohz_full.known().unwrap_or(&none));
     let list = &scene.host.services.irqbalance.banned_cpus;
     let banned = list.known().unwrap_or(&by_itself);
     // A ban list that holds clears it of what lies on banned CPUs.

@@ -18,7 +18,7 @@ pub(super) fn sysctl(lines: &[SysctlAssignment], key: &str, does: &str) -> Vec<C
             CulpritKind::SysctlFile,
             &line.path,
             line.line,
-            format!("sets {} = {}, which {does}", line.key, line.value),
+            format!("sets {} = {} {does}", line.key, line.value),
         ),
         value: Some(line.value.clone()),
     };

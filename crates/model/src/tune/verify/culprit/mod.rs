@@ -6,14 +6,14 @@ mod tuned;
 
 use super::judge::{Claim, Scene};
 use super::{Culprit, CulpritKind, Evidence};
+use crate::CpuSet;
 use crate::snapshot::SysctlAssignment;
 use crate::tune::Target;
-use crate::CpuSet;
 
 /// Who sets a sysctl: files in the order in which they are applied, then sysctl.conf, then TuneD, which comes later.
 pub(super) fn of_sysctl(evidence: &Evidence, lines: &[SysctlAssignment], key: &str) -> Vec<Claim> {
-    let mut claims = files::sysctl(&evidence.sysctl_conf, key, "is set by `sysctl -p`");
-    claims.extend(files::sysctl(lines, key, "is set at boot"));
+    let mut claims = files::sysctl(&evidence.sysctl_conf, key, "when `sysctl -p` is run");
+    claims.extend(files::sysctl(lines, key, "at boot"));
     claims.extend(tuned::sysctl(evidence, key));
     claims
 }

@@ -10,7 +10,11 @@ use crate::tune::verify::{CulpritKind, Evidence, TunedOption};
 /// Options of plugins that write one kind of file, and the files.
 const PATHS: &[(&str, &str, &str)] = &[
     ("cpu", "governor", "/sys/devices/system/cpu/*/cpufreq/scaling_governor"),
-    ("cpu", "energy_performance_preference", "/sys/devices/system/cpu/*/cpufreq/energy_performance_preference"),
+    (
+        "cpu",
+        "energy_performance_preference",
+        "/sys/devices/system/cpu/*/cpufreq/energy_performance_preference",
+    ),
     ("cpu", "energy_perf_bias", "/sys/devices/system/cpu/*/power/energy_perf_bias"),
     ("cpu", "min_perf_pct", "/sys/devices/system/cpu/intel_pstate/min_perf_pct"),
     ("cpu", "max_perf_pct", "/sys/devices/system/cpu/intel_pstate/max_perf_pct"),
@@ -24,7 +28,8 @@ const PATHS: &[(&str, &str, &str)] = &[
 ];
 
 /// Options of [vm] that are sysctls (TuneD 2.19 and later).
-const VM_SYSCTLS: &[&str] = &["dirty_ratio", "dirty_background_ratio", "dirty_bytes", "dirty_background_bytes"];
+const VM_SYSCTLS: &[&str] =
+    &["dirty_ratio", "dirty_background_ratio", "dirty_bytes", "dirty_background_bytes"];
 
 /// Options of the scheduler plugin that decide where threads and interrupts go.
 const PLACES: &[&str] = &["isolated_cores", "default_irq_smp_affinity", "ps_whitelist", "cgroup_ps_affinity"];
@@ -110,20 +115,17 @@ pub(super) fn nic(evidence: &Evidence, nic: &str, target: &Target) -> Vec<Claim>
         devices.is_empty()
             || devices.split([',', ' ']).any(|name| crate::snapshot::component_matches(name.trim(), nic))
     };
-    let options = evidence.tuned.iter().filter(|option| {
-        option.plugin == "net" && option.key == key && is_for_nic(&option.devices)
-    });
+    let options = evidence
+        .tuned
+        .iter()
+        .filter(|option| option.plugin == "net" && option.key == key && is_for_nic(&option.devices));
     options
-        .flat_map(|option| {
-            let text = option.value.trim().trim_matches('"').to_owned();
-            let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
-            let value = words.chunks(2).find(|pair| pair.first() == Some(field)).and_then(|pair| pair.get(1)).cloned();
-            value.map(|value| {
-                let claim = claims_of(option).into_iter().next();
-                claim.map(|claim| Claim { value: Some(value), ..claim })
-            })
+        .filter_map(|option| {
+            let words: Vec<&str> = option.value.trim().trim_matches('"').split_whitespace().collect();
+            let pair = words.chunks(2).find(|pair| pair.first().copied() == Some(field.as_str()))?;
+            let value = pair.get(1).map(|value| (*value).to_owned())?;
+            claims_of(option).into_iter().next().map(|claim| Claim { value: Some(value), ..claim })
         })
-        .flatten()
         .collect()
 }
 

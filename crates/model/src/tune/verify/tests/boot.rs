@@ -1,7 +1,7 @@
 //! Parameters of the kernel.
 
-use super::*;
 use super::super::BootSource;
+use super::*;
 
 fn source(path: &str, variable: &str, parameters: &str) -> BootSource {
     BootSource { path: path.into(), line: 6, variable: variable.into(), parameters: parameters.into() }
@@ -33,21 +33,27 @@ fn a_parameter_from_elsewhere_is_named_by_file_line_and_variable() {
             source("/etc/default/grub", "GRUB_CMDLINE_LINUX", "nohz_full=2,3"),
         ];
     });
-    case.says("nohz_full=", Standing::Overridden, &["/etc/default/grub:6", "nohz_full=2-3 in GRUB_CMDLINE_LINUX"]);
+    case.says(
+        "nohz_full=",
+        Standing::Overridden,
+        &["/etc/default/grub:6", "nohz_full=2-3 in GRUB_CMDLINE_LINUX"],
+    );
 }
 
 #[test]
 fn two_values_on_one_line_are_told() {
-    let case = Case::new(Bench::trading().line("ro skew_tick=1 skew_tick=0"))
-        .line(&["skew_tick=1"])
-        .with(|case| case.evidence.boot = vec![source("/etc/tuned/bootcmdline", "TUNED_BOOT_CMDLINE", "skew_tick=0")]);
+    let case =
+        Case::new(Bench::trading().line("ro skew_tick=1 skew_tick=0")).line(&["skew_tick=1"]).with(|case| {
+            case.evidence.boot = vec![source("/etc/tuned/bootcmdline", "TUNED_BOOT_CMDLINE", "skew_tick=0")];
+        });
     case.says("skew_tick=", Standing::Overridden, &["/etc/tuned/bootcmdline:6", "more than once"]);
 }
 
 #[test]
 fn tuned_s_own_parameters_are_its_profile_s() {
     let case = Case::new(Bench::trading().line("ro skew_tick=0")).line(&["skew_tick=1"]);
-    let case = case.with(|case| case.evidence.tuned = vec![tuned("bootloader", "cmdline_x", "+quiet skew_tick=0")]);
+    let case =
+        case.with(|case| case.evidence.tuned = vec![tuned("bootloader", "cmdline_x", "+quiet skew_tick=0")]);
     case.says("skew_tick=", Standing::Overridden, &["/usr/lib/tuned/balanced/tuned.conf:7", "[bootloader]"]);
 }
 
@@ -93,14 +99,15 @@ fn isolcpus_without_domain_does_not_isolate_from_the_scheduler() {
 
 #[test]
 fn isolated_cpuset_partitions_count_as_isolated() {
-    let case = Case::new(Bench::trading().line("isolcpus=1-7,9-15")).line(&["isolcpus=1-7,9-15"]).with(|case| {
-        case.bench.host.topology.isolated = Reading::Known(CpuSet::new());
-        case.bench.host.services.cpuset_partitions = vec![crate::snapshot::CpusetPartition {
-            group: "/lowlat".into(),
-            state: "isolated".into(),
-            cpus: Reading::Known(list("1-7,9-15")),
-        }];
-    });
+    let case =
+        Case::new(Bench::trading().line("isolcpus=1-7,9-15")).line(&["isolcpus=1-7,9-15"]).with(|case| {
+            case.bench.host.topology.isolated = Reading::Known(CpuSet::new());
+            case.bench.host.services.cpuset_partitions = vec![crate::snapshot::CpusetPartition {
+                group: "/lowlat".into(),
+                state: "isolated".into(),
+                cpus: Reading::Known(list("1-7,9-15")),
+            }];
+        });
     case.says("isolated CPUs", Standing::Held, &["1-7,9-15"]);
 }
 
@@ -121,10 +128,17 @@ fn a_parameter_of_a_module_shows_in_sysfs() {
 #[test]
 fn what_was_set_again_after_the_start_is_blamed_on_who_did() {
     let word = "transparent_hugepage=never";
-    let bench = Bench::trading().line(word).with(|bench| bench.host.memory.thp_enabled = Reading::Known("always".into()));
+    let bench = Bench::trading()
+        .line(word)
+        .with(|bench| bench.host.memory.thp_enabled = Reading::Known("always".into()));
     let case = Case::new(bench).line(&[word]);
-    let tuned_case = case.with(|case| case.evidence.tuned = vec![tuned("vm", "transparent_hugepages", "always")]);
-    tuned_case.says("transparent_hugepage=", Standing::Overridden, &["tuned.conf:7", "transparent_hugepages = always"]);
+    let tuned_case =
+        case.with(|case| case.evidence.tuned = vec![tuned("vm", "transparent_hugepages", "always")]);
+    tuned_case.says(
+        "transparent_hugepage=",
+        Standing::Overridden,
+        &["tuned.conf:7", "transparent_hugepages = always"],
+    );
 }
 
 #[test]

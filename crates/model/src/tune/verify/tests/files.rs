@@ -8,7 +8,11 @@ const OWN: &str = "/etc/sysctl.d/99-zz-lowlat.conf";
 
 fn owned(text: &str) -> Case {
     Case::new(Bench::trading())
-        .change(Target::OwnedFile { path: OWN.into() }, "", "# lowlat\nvm.swappiness = 0\nvm.stat_interval = 10\n")
+        .change(
+            Target::OwnedFile { path: OWN.into() },
+            "",
+            "# lowlat\nvm.swappiness = 0\nvm.stat_interval = 10\n",
+        )
         .with(|case| {
             case.evidence.files.insert(OWN.into(), Reading::Known(text.into()));
         })
@@ -16,10 +20,22 @@ fn owned(text: &str) -> Case {
 
 #[test]
 fn an_owned_file_is_compared_by_what_it_says() {
-    owned("# other words\n\nvm.swappiness=0\n  vm.stat_interval = 0x0a").says(OWN, Standing::Held, &["2 lines"]);
-    owned("vm.swappiness = 1\nvm.stat_interval = 10").says(OWN, Standing::Overridden, &["99-zz-lowlat.conf:1", "is not what lowlat wrote"]);
+    owned("# other words\n\nvm.swappiness=0\n  vm.stat_interval = 0x0a").says(
+        OWN,
+        Standing::Held,
+        &["2 lines"],
+    );
+    owned("vm.swappiness = 1\nvm.stat_interval = 10").says(
+        OWN,
+        Standing::Overridden,
+        &["99-zz-lowlat.conf:1", "is not what lowlat wrote"],
+    );
     owned("vm.swappiness = 0").says(OWN, Standing::Overridden, &["lines are missing"]);
-    owned("vm.swappiness = 0\nvm.stat_interval = 10\nkernel.sysrq = 1").says(OWN, Standing::Overridden, &["99-zz-lowlat.conf:3"]);
+    owned("vm.swappiness = 0\nvm.stat_interval = 10\nkernel.sysrq = 1").says(
+        OWN,
+        Standing::Overridden,
+        &["99-zz-lowlat.conf:3"],
+    );
     let gone = owned("").with(|case| case.evidence.files.clear());
     gone.says(OWN, Standing::Lost, &["not there"]);
     let masked = owned("").with(|case| case.evidence.masked = vec![OWN.into()]);
@@ -35,10 +51,15 @@ fn a_key_over_which_a_later_file_wins_has_a_row_of_its_own() {
             key: "vm.swappiness".into(),
             value: value.into(),
         };
-        case.bench.host.kernel.sysctl_files = vec![line(OWN, "0"), line("/usr/lib/sysctl.d/zzz-db.conf", "60")];
+        case.bench.host.kernel.sysctl_files =
+            vec![line(OWN, "0"), line("/usr/lib/sysctl.d/zzz-db.conf", "60")];
     });
     case.says(OWN, Standing::Held, &[]);
-    case.says("vm.swappiness at boot", Standing::Overridden, &["/usr/lib/sysctl.d/zzz-db.conf:4", "wins at the next boot"]);
+    case.says(
+        "vm.swappiness at boot",
+        Standing::Overridden,
+        &["/usr/lib/sysctl.d/zzz-db.conf:4", "wins at the next boot"],
+    );
     assert!(case.verify().rows.iter().all(|row| row.what != "vm.stat_interval at boot"));
 }
 
@@ -46,19 +67,44 @@ fn a_key_over_which_a_later_file_wins_has_a_row_of_its_own() {
 fn a_drop_in_or_environment_file_that_is_read_later_wins() {
     let path = "/etc/systemd/system/irqbalance.service.d/60-lowlat.conf";
     let text = "[Service]\nEnvironment=IRQBALANCE_BANNED_CPULIST=1-7,9-15\n";
-    let case = Case::new(Bench::trading()).change(Target::OwnedFile { path: path.into() }, "", text).with(|case| {
-        let line = |path: &str, value: &str| Assignment {
-            path: path.into(),
-            line: 2,
-            key: "IRQBALANCE_BANNED_CPULIST".into(),
-            value: value.into(),
-        };
-        case.evidence.files.insert(path.into(), Reading::Known(text.into()));
-        case.evidence.environment = vec![line(path, "1-7,9-15"), line("/etc/default/irqbalance", "9-15")];
-    });
+    let case =
+        Case::new(Bench::trading()).change(Target::OwnedFile { path: path.into() }, "", text).with(|case| {
+            let line = |path: &str, value: &str| Assignment {
+                path: path.into(),
+                line: 2,
+                key: "IRQBALANCE_BANNED_CPULIST".into(),
+                value: value.into(),
+            };
+            case.evidence.files.insert(path.into(), Reading::Known(text.into()));
+            case.evidence.environment = vec![line(path, "1-7,9-15"), line("/etc/default/irqbalance", "9-15")];
+        });
     case.says("IRQBALANCE_BANNED_CPULIST at boot", Standing::Overridden, &["/etc/default/irqbalance:2"]);
     let same = case.with(|case| case.evidence.environment[1].value = "1,2,3,4,5,6,7,9-15".into());
     assert!(same.verify().rows.iter().all(|row| row.standing == Standing::Held), "{:?}", same.verify().rows);
+}
+
+#[test]
+fn irqbalance_that_runs_since_before_its_ban_list_is_told() {
+    let path = "/etc/systemd/system/irqbalance.service.d/60-lowlat.conf";
+    let text = "[Service]\nEnvironment=IRQBALANCE_BANNED_CPULIST=1-7,9-15\n";
+    let case = |value: Reading<String>| {
+        Case::new(Bench::trading()).change(Target::OwnedFile { path: path.into() }, "", text).with(|case| {
+            case.evidence.files.insert(path.into(), Reading::Known(text.into()));
+            case.evidence.running = vec![super::super::RunningVariable {
+                unit: "irqbalance.service".into(),
+                key: "IRQBALANCE_BANNED_CPULIST".into(),
+                value,
+            }];
+        })
+    };
+    let what = "IRQBALANCE_BANNED_CPULIST of irqbalance.service";
+    let old = case(Reading::Absent);
+    old.says(what, Standing::Ineffective, &["systemctl restart irqbalance.service"]);
+    old.says(path, Standing::Held, &[]);
+    case(Reading::Known("9-15".into())).says(what, Standing::Ineffective, &["9-15"]);
+    for fine in [Reading::Known("1,2-7,9-15".into()), Reading::Denied] {
+        assert!(case(fine).verify().rows.iter().all(|row| row.standing == Standing::Held));
+    }
 }
 
 #[test]
@@ -90,8 +136,13 @@ fn files_that_write_to_sysfs_and_running_daemons_are_named() {
         }];
     });
     by_file.says(path, Standing::Overridden, &["/usr/lib/tmpfiles.d/ksm.conf:1"]);
-    let daemon = Case { bench: by_file.bench.unit("ksmtuned.service", "active"), ..Case::new(Bench::trading()) };
-    daemon.file(path, "0", "0").with(|case| case.plan.changes[0].after = "2".into()).says(path, Standing::Overridden, &["ksmtuned.service"]);
+    let daemon =
+        Case { bench: by_file.bench.unit("ksmtuned.service", "active"), ..Case::new(Bench::trading()) };
+    daemon.file(path, "0", "0").with(|case| case.plan.changes[0].after = "2".into()).says(
+        path,
+        Standing::Overridden,
+        &["ksmtuned.service"],
+    );
 }
 
 #[test]
@@ -118,7 +169,12 @@ fn pages_that_memory_in_pieces_does_not_give_are_told() {
     let target = || Target::HugePages { node: Some(1), size_bytes: 2 << 20 };
     let case = |total: Reading<u64>| {
         Case::new(Bench::trading()).change(target(), "0", "3000").with(|case| {
-            let pool = |node| HugePages { node: Some(node), size_bytes: 2 << 20, total: total.clone(), free: Reading::Known(0) };
+            let pool = |node| HugePages {
+                node: Some(node),
+                size_bytes: 2 << 20,
+                total: total.clone(),
+                free: Reading::Known(0),
+            };
             case.bench.host.memory.huge_pages = vec![pool(0), pool(1)];
         })
     };
@@ -130,7 +186,11 @@ fn pages_that_memory_in_pieces_does_not_give_are_told() {
     case(Reading::Denied).says(what, Standing::Unreadable, &["as root"]);
     let by_file = case(Reading::Known(1000));
     let bench = by_file.bench.sysctl_file("/etc/sysctl.d/70-db.conf", "vm.nr_hugepages", "1000");
-    Case { bench, ..by_file_plan(by_file.plan) }.says(what, Standing::Overridden, &["/etc/sysctl.d/70-db.conf:3"]);
+    Case { bench, ..by_file_plan(by_file.plan) }.says(
+        what,
+        Standing::Overridden,
+        &["/etc/sysctl.d/70-db.conf:3"],
+    );
 }
 
 fn by_file_plan(plan: Plan) -> Case {
@@ -159,7 +219,11 @@ fn interfaces_answer_for_queues_waits_features_and_masks() {
     let nic = || Nic {
         name: "eth0".into(),
         channels: Reading::Known(Channels { combined: 16, ..Channels::default() }),
-        coalescing: Reading::Known(Coalescing { rx_usecs: Some(0), adaptive_rx: Some(true), ..Coalescing::default() }),
+        coalescing: Reading::Known(Coalescing {
+            rx_usecs: Some(0),
+            adaptive_rx: Some(true),
+            ..Coalescing::default()
+        }),
         rps: vec![QueueMask { queue: "rx-0".into(), cpus: Reading::Known(list("0,8")) }],
         ..Nic::default()
     };

@@ -67,9 +67,17 @@ fn irqbalance_is_blamed_where_its_ban_list_leaves_the_cpus_to_it() {
         })
     };
     with_irqbalance(None).says(WHAT, Standing::Overridden, &["irqbalance.service", "without a ban list"]);
-    with_irqbalance(Some("9-15")).says(WHAT, Standing::Overridden, &["irqbalance.service", "leaves CPUs 1-7"]);
+    with_irqbalance(Some("9-15")).says(
+        WHAT,
+        Standing::Overridden,
+        &["irqbalance.service", "leaves CPUs 1-7"],
+    );
     with_irqbalance(Some("9-15")).says(ALL, Standing::Overridden, &["irqbalance.service", "40 eth0-rx-0"]);
-    with_irqbalance(Some("1-7,9-15")).says(WHAT, Standing::Overridden, &["unknown", "/proc/irq/40/smp_affinity"]);
+    with_irqbalance(Some("1-7,9-15")).says(
+        WHAT,
+        Standing::Overridden,
+        &["unknown", "/proc/irq/40/smp_affinity"],
+    );
     // Without a list of its own it leaves isolated CPUs out by itself.
     let by_itself = with_irqbalance(None)
         .with(|case| case.bench.host.topology.isolated = Reading::Known(list("1-7,9-15")));
@@ -78,7 +86,12 @@ fn irqbalance_is_blamed_where_its_ban_list_leaves_the_cpus_to_it() {
 
 #[test]
 fn a_managed_interrupt_refuses_to_be_moved() {
-    let bench = Bench::trading().irq(50, "nvme0q3", "3", Reading::Known(true)).irq(51, "nvme0q4", "0", Reading::Known(true));
+    let bench = Bench::trading().irq(50, "nvme0q3", "3", Reading::Known(true)).irq(
+        51,
+        "nvme0q4",
+        "0",
+        Reading::Known(true),
+    );
     let case = Case::new(bench).irq(50, "nvme0q3", "0,8");
     case.says("IRQ 50 nvme0q3", Standing::Ineffective, &["EIO", "managed_irq"]);
     let headline = case.verify().headline;

@@ -150,12 +150,8 @@ fn tuned(plugin: &str, key: &str, value: &str) -> super::TunedOption {
 
 /// A second of counting on CPUs 1 and 2.
 fn proof(ticks: [u64; 2], load: TickLoad) -> TickProof {
-    let count = |(cpu, ticks)| TickCount {
-        cpu,
-        ticks: Reading::Known(ticks),
-        rcu_softirqs: Reading::Known(0),
-        load,
-    };
+    let count =
+        |(cpu, ticks)| TickCount { cpu, ticks: Reading::Known(ticks), rcu_softirqs: Reading::Known(0), load };
     TickProof {
         window_ns: 1_000_000_000,
         hz: Reading::Known(250),

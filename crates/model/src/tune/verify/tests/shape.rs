@@ -23,14 +23,21 @@ fn counts_and_outcome_follow_from_the_rows() {
 
 #[test]
 fn the_headline_asks_for_what_the_plan_counts_on() {
-    let bench = || Bench::trading().line("ro").with(|bench| {
-        bench.host.topology.isolated = Reading::Known(CpuSet::new());
-        bench.host.topology.nohz_full = Reading::Known(list("1-7,9-15"));
-    });
+    let bench = || {
+        Bench::trading().line("ro").with(|bench| {
+            bench.host.topology.isolated = Reading::Known(CpuSet::new());
+            bench.host.topology.nohz_full = Reading::Known(list("1-7,9-15"));
+        })
+    };
     let rows = |case: &Case| case.verify().rows.iter().map(|row| row.what.clone()).collect::<Vec<_>>();
     assert!(rows(&Case::new(bench())).is_empty(), "nothing planned, nothing asked for");
     let left = |case: &mut Case, setting: &str, why| {
-        case.plan.left_out.push(LeftOut { setting: setting.into(), layer: "boot".into(), why, text: "x".into() });
+        case.plan.left_out.push(LeftOut {
+            setting: setting.into(),
+            layer: "boot".into(),
+            why,
+            text: "x".into(),
+        });
     };
     let case = Case::new(bench()).with(|case| {
         left(case, "boot.isolcpus", WhyLeftOut::Good);
@@ -58,7 +65,12 @@ fn a_plan_for_another_host_is_told() {
 fn nonsense_gives_a_verification_without_a_panic() {
     let junk_bench = || {
         crate::catalogue::knob_globs().into_iter().fold(
-            Bench::trading().line("nohz_full=\" isolcpus=,,, =x \"=\" --").irq(u32::MAX, "", "0-15", Reading::Denied),
+            Bench::trading().line("nohz_full=\" isolcpus=,,, =x \"=\" --").irq(
+                u32::MAX,
+                "",
+                "0-15",
+                Reading::Denied,
+            ),
             |bench, glob| bench.reading(&glob.replace('*', "7"), junk(glob)),
         )
     };

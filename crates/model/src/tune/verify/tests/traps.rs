@@ -14,7 +14,11 @@ fn tuned_s_rollback_leaves_a_line_without_its_parameters_and_that_is_lost() {
 fn tuned_s_profile_is_named_by_file_and_line() {
     let case = Case::new(Bench::trading().sysctl("vm.swappiness", "30")).sysctl("vm.swappiness", "60", "0");
     let case = case.with(|case| case.evidence.tuned = vec![tuned("sysctl", "vm.swappiness", "30")]);
-    case.says("vm.swappiness", Standing::Overridden, &["/usr/lib/tuned/balanced/tuned.conf:7", "TuneD's active profile"]);
+    case.says(
+        "vm.swappiness",
+        Standing::Overridden,
+        &["/usr/lib/tuned/balanced/tuned.conf:7", "TuneD's active profile"],
+    );
     // A value that the profile does not set is not its doing.
     let other = case.with(|case| case.evidence.tuned = vec![tuned("sysctl", "vm.swappiness", "10")]);
     other.says("vm.swappiness", Standing::Overridden, &["unknown", "auditctl -w /proc/sys/vm/swappiness"]);
@@ -28,7 +32,11 @@ fn a_sysctl_file_that_sorts_behind_ours_is_named_though_ours_is_called_100() {
         .sysctl_file("/usr/lib/sysctl.d/50-default.conf", "vm.swappiness", "10")
         .sysctl_file("/etc/sysctl.d/99-sysctl.conf", "vm.swappiness", "60");
     let case = Case::new(bench).sysctl("vm.swappiness", "30", "0");
-    case.says("vm.swappiness", Standing::Overridden, &["/etc/sysctl.d/99-sysctl.conf:3", "vm.swappiness = 60"]);
+    case.says(
+        "vm.swappiness",
+        Standing::Overridden,
+        &["/etc/sysctl.d/99-sysctl.conf:3", "vm.swappiness = 60"],
+    );
 }
 
 #[test]
@@ -52,14 +60,20 @@ fn rp_filter_for_all_counts_where_it_is_larger() {
     let bench = |all: &str| Bench::guide().sysctl("net.ipv4.conf.all.rp_filter", all).sysctl(key, "0");
     Case::new(bench("0")).sysctl(key, "1", "0").says(key, Standing::Held, &[]);
     let case = Case::new(bench("2")).sysctl(key, "1", "0");
-    case.says(key, Standing::Ineffective, &["net.ipv4.conf.all.rp_filter is 2", "the larger of the two counts"]);
+    case.says(
+        key,
+        Standing::Ineffective,
+        &["net.ipv4.conf.all.rp_filter is 2", "the larger of the two counts"],
+    );
 }
 
 #[test]
 fn a_tick_that_the_fair_server_keeps_shows_in_the_count() {
-    let bench = || Bench::trading().line("nohz_full=1-7,9-15").with(|bench| {
-        bench.host.topology.nohz_full = Reading::Known(list("1-7,9-15"));
-    });
+    let bench = || {
+        Bench::trading().line("nohz_full=1-7,9-15").with(|bench| {
+            bench.host.topology.nohz_full = Reading::Known(list("1-7,9-15"));
+        })
+    };
     let case = |ticks, load| {
         let case = Case::new(bench()).line(&["nohz_full=1-7,9-15"]);
         case.with(|case| case.ticks = Some(proof(ticks, load)))
@@ -67,10 +81,14 @@ fn a_tick_that_the_fair_server_keeps_shows_in_the_count() {
     let busy = case([1_003, 10], TickLoad::Spinner);
     busy.says("ticks of CPU 1", Standing::Ineffective, &["1003 ticks", "CONFIG_HZ is 250", "fair server"]);
     busy.says("ticks of CPU 2", Standing::Held, &["10 ticks, under a spinning thread"]);
-    case([11, 0], TickLoad::BusyTask).says("ticks of CPU 1", Standing::Ineffective, &["the task that runs there"]);
+    case([11, 0], TickLoad::BusyTask).says(
+        "ticks of CPU 1",
+        Standing::Ineffective,
+        &["the task that runs there"],
+    );
     case([0, 0], TickLoad::Idle).says("ticks of CPU 1", Standing::Held, &["no proof"]);
-    let longer = case([20, 20], TickLoad::Spinner)
-        .with(|case| case.ticks.as_mut().unwrap().window_ns = 2_000_000_000);
+    let longer =
+        case([20, 20], TickLoad::Spinner).with(|case| case.ticks.as_mut().unwrap().window_ns = 2_000_000_000);
     longer.says("ticks of CPU 1", Standing::Held, &[]);
 }
 
@@ -108,12 +126,9 @@ fn max_cstate_0_is_clamped_to_1() {
 
 #[test]
 fn spellings_of_a_value_are_one_value() {
-    let bench = Bench::guide().line("ro hugepagesz=2M rcu_nocbs=1,2,3,4,5,6,7,9,10,11,12,13,14,15 idle=poll").thread(
-        "rcuop/1",
-        "0",
-        (SchedPolicy::Other, 0),
-        false,
-    );
+    let bench = Bench::guide()
+        .line("ro hugepagesz=2M rcu_nocbs=1,2,3,4,5,6,7,9,10,11,12,13,14,15 idle=poll")
+        .thread("rcuop/1", "0", (SchedPolicy::Other, 0), false);
     let case = Case::new(bench).line(&["hugepagesz=2MB", "rcu_nocbs=1-7,9-15"]);
     case.says("hugepagesz=", Standing::Held, &[]);
     case.says("rcu_nocbs=", Standing::Held, &[]);
@@ -136,7 +151,8 @@ fn the_first_word_that_grub_s_script_ate_is_told_from_a_lost_line() {
     };
     let known = eaten.with(|case| case.evidence.boot = vec![source.clone()]);
     known.says("skew_tick=", Standing::Ineffective, &["/etc/default/grub.d/99-lowlat.cfg:2 has it"]);
-    let all = Case::new(Bench::trading().line("ro")).line(&words).with(|case| case.evidence.boot = vec![source]);
+    let all =
+        Case::new(Bench::trading().line("ro")).line(&words).with(|case| case.evidence.boot = vec![source]);
     all.says("nohz_full=", Standing::Ineffective, &["the boot loader did not pass it on"]);
     all.says("irqaffinity=", Standing::Lost, &[]);
 }
@@ -198,7 +214,11 @@ fn a_thread_bound_to_its_cpu_refuses_and_a_moved_one_is_found_by_name() {
 fn a_service_that_its_socket_or_the_next_boot_starts_again_is_told() {
     let unit = "systemd-journald.service";
     let case = |bench: Bench| {
-        Case::new(bench).change(Target::Service { unit: unit.into() }, "active, enabled", "inactive, disabled")
+        Case::new(bench).change(
+            Target::Service { unit: unit.into() },
+            "active, enabled",
+            "inactive, disabled",
+        )
     };
     case(Bench::guide().unit(unit, "inactive")).says(unit, Standing::Held, &[]);
     case(Bench::guide().unit(unit, "failed")).says(unit, Standing::Held, &[]);
