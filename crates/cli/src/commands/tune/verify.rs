@@ -62,13 +62,13 @@ fn declare(command: Command) -> Command {
     Arguments::augment_args(command)
         .about("Hold the plan in force against what the kernel says: held, overridden by whom, lost, ineffective")
         .after_help(format!(
-            "Each row is held, pending (waits for the reboot), overridden (by a file, a service or a parameter that is\n\
-             named), lost (the value from before is back), ineffective (configured, and the kernel does not follow),\n\
-             unreadable, moves later (an interrupt that moves when it fires next) or gone (nothing is left to hold).\n\
-             The proof by ticks lets a thread spin on each isolated CPU that runs nothing, for --ticks; a CPU that is\n\
+            "Each row is held, pending (waits for the reboot), overridden (by a file, a service or a parameter that is \
+             named), lost (the value from before is back), ineffective (configured, and the kernel does not follow), \
+             unreadable, moves later (an interrupt that moves when it fires next) or gone (nothing is left to hold).\n\n\
+             The proof by ticks lets a thread spin on each isolated CPU that runs nothing, for --ticks; a CPU that is \
              busy already is left alone. More than {} timer interrupts a second are a tick that was not stopped.\n\n\
-             Exit codes: 0 every row is held (or moves later, or is gone), 1 a row is not held, 2 error,\n\
-             3 nothing is missing but what comes with the reboot.\n\n{}",
+             Exit codes: 0 every row is held (or moves later, or is gone), 1 a row is not held, 2 error, 3 nothing is \
+             missing but what comes with the reboot.\n\n{}",
             Verification::ticks_per_s_max(),
             examples(&[
                 ("sudo lowlat tune verify", "after the reboot: is everything in force?"),
@@ -120,7 +120,10 @@ fn subject(arguments: &Arguments, root: &Root) -> anyhow::Result<(Plan, Option<I
         let applied = in_force.ok().flatten().flatten().filter(|(in_force, _)| in_force.plan_id == plan.id());
         return Ok((plan, applied.map(|(in_force, _)| in_force)));
     }
-    match in_force?.flatten() {
+    match in_force
+        .context("cannot tell which plan is in force; run as root, or name a plan with --plan FILE")?
+        .flatten()
+    {
         Some((in_force, plan)) => Ok((plan, Some(in_force))),
         None if root.is_capture() => {
             bail!("a capture does not hold the plan in force; name a saved plan with --plan FILE")

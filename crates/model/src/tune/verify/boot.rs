@@ -94,7 +94,7 @@ fn not_in_force(
     look: Look<'_>,
 ) -> Row {
     if scene.is_boot_of_apply {
-        return look.row(Standing::Pending, "waits for the reboot");
+        return look.row(Standing::Pending, scene.why_pending());
     }
     let values: Vec<&str> = line.all(&token.name).map(Option::unwrap_or_default).collect();
     let is_planned =

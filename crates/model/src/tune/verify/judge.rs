@@ -13,6 +13,8 @@ pub(super) struct Scene<'a> {
     pub(super) evidence: &'a Evidence,
     /// Whether the host still runs the boot in which the plan was applied.
     pub(super) is_boot_of_apply: bool,
+    /// Whether it is known when the plan was applied.
+    is_apply_known: bool,
     role: Role,
     allocation: Allocation,
 }
@@ -27,6 +29,7 @@ impl<'a> Scene<'a> {
             host,
             evidence,
             is_boot_of_apply: applied.is_some() && applied == host.kernel.boot_id.known().map(String::as_str),
+            is_apply_known: input.applied_boot_id.is_some(),
             role: Role { profile: plan.profile, ..Role::default() },
             allocation: Allocation {
                 housekeeping: plan.housekeeping.clone(),
@@ -40,6 +43,15 @@ impl<'a> Scene<'a> {
     pub(super) fn context(&self) -> Context<'_> {
         let Self { host, role, allocation, .. } = self;
         Context { host, role, allocation, profile: self.plan.profile }
+    }
+
+    /// What a row waits for that takes effect with the next boot.
+    pub(super) fn why_pending(&self) -> &'static str {
+        if self.is_apply_known {
+            "waits for the reboot"
+        } else {
+            "the host was not rebooted since the plan was made"
+        }
     }
 
     /// Whether the plan changes something like this.

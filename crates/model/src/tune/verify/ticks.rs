@@ -61,7 +61,7 @@ impl TickLoad {
         match self {
             Self::Spinner => "under a spinning thread",
             Self::BusyTask => "under the task that runs there",
-            Self::Idle => "idle",
+            Self::Idle => "idle, which proves little",
         }
     }
 }
@@ -70,7 +70,7 @@ impl TickProof {
     /// How many events the window may hold.
     pub fn allowed(&self) -> u64 {
         let allowed = u128::from(self.window_ns) * u128::from(TICKS_PER_S_MAX);
-        u64::try_from(allowed.div_ceil(NS_PER_S)).unwrap_or(u64::MAX).max(1)
+        u64::try_from((allowed + NS_PER_S / 2) / NS_PER_S).unwrap_or(u64::MAX).max(1)
     }
 }
 
@@ -78,7 +78,7 @@ impl TickProof {
 pub(super) fn rows(scene: &Scene<'_>, proof: &TickProof, is_pending: bool) -> Vec<Row> {
     let mut rows = Vec::new();
     if expects(scene.plan, "boot.nohz_full") {
-        rows.extend(proof.cpus.iter().map(|count| of_cpu(proof, count, is_pending)));
+        rows.extend(proof.cpus.iter().map(|count| of_cpu(scene, proof, count, is_pending)));
     }
     if expects(scene.plan, "boot.rcu_nocbs") {
         rows.push(rcu(scene, proof, is_pending));
@@ -100,7 +100,7 @@ fn blank(what: String, planned: String, observed: Reading<String>, setting: &str
     }
 }
 
-fn of_cpu(proof: &TickProof, count: &TickCount, is_pending: bool) -> Row {
+fn of_cpu(scene: &Scene<'_>, proof: &TickProof, count: &TickCount, is_pending: bool) -> Row {
     let planned = format!("{} ticks at most", proof.allowed());
     let observed = count.ticks.clone().map(|ticks| format!("{ticks} ticks, {}", count.load.word()));
     let row = blank(format!("ticks of CPU {}", count.cpu), planned, observed, "boot.nohz_full");
@@ -108,18 +108,11 @@ fn of_cpu(proof: &TickProof, count: &TickCount, is_pending: bool) -> Row {
         let note = unreadable(&count.ticks);
         return Row { standing: Standing::Unreadable, note, ..row };
     };
-    if *ticks <= proof.allowed() {
-        let note = match count.load {
-            TickLoad::Idle if !is_pending => {
-                "it was idle, and an idle CPU has few ticks anyway: no proof".to_owned()
-            }
-            _ => String::new(),
-        };
-        let standing = if is_pending { Standing::Pending } else { Standing::Held };
-        return Row { standing, note, ..row };
-    }
     if is_pending {
-        return Row { standing: Standing::Pending, note: "waits for the reboot".to_owned(), ..row };
+        return Row { standing: Standing::Pending, note: scene.why_pending().to_owned(), ..row };
+    }
+    if *ticks <= proof.allowed() {
+        return row;
     }
     let of_hz = match &proof.hz {
         Reading::Known(hz) => format!(" (CONFIG_HZ is {hz})"),
@@ -127,8 +120,7 @@ fn of_cpu(proof: &TickProof, count: &TickCount, is_pending: bool) -> Row {
     };
     let note = format!(
         "the tick is not stopped{of_hz}: more than one task runs there, or a timer, a perf event or the scheduler's fair \
-         server keeps it; `lowlat jitter --cpus {}` names the cause",
-        count.cpu
+         server keeps it; `lowlat jitter` with --cpus names the cause"
     );
     Row { standing: Standing::Ineffective, note, ..row }
 }

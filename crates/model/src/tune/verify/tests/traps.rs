@@ -86,7 +86,11 @@ fn a_tick_that_the_fair_server_keeps_shows_in_the_count() {
         Standing::Ineffective,
         &["the task that runs there"],
     );
-    case([0, 0], TickLoad::Idle).says("ticks of CPU 1", Standing::Held, &["no proof"]);
+    case([0, 0], TickLoad::Idle).says(
+        "ticks of CPU 1",
+        Standing::Held,
+        &["0 ticks, idle, which proves little"],
+    );
     let longer =
         case([20, 20], TickLoad::Spinner).with(|case| case.ticks.as_mut().unwrap().window_ns = 2_000_000_000);
     longer.says("ticks of CPU 1", Standing::Held, &[]);
