@@ -18,7 +18,7 @@ use lowlat_model::{
 };
 use lowlat_report::{VerificationTextOptions, verification_lines, verification_text};
 use lowlat_sys::{Root, evidence, snapshot};
-use lowlat_tune::{InForce, StateDir};
+use lowlat_tune::{InForce, StateDir, boot_loader};
 use std::{
     path::{Path, PathBuf},
     time::Duration,
@@ -162,6 +162,9 @@ fn verify(
 ) -> anyhow::Result<Verification> {
     let host = snapshot::read(root);
     let mut evidence = evidence::read(root, plan);
+    if let Ok(loader) = boot_loader::detect(root) {
+        evidence.next_boot_line = loader.next_boot_line(root);
+    }
     let mut warnings = Vec::new();
     let ticks = proof(arguments, root, plan, &host, &mut warnings)?;
     if root.is_live() {

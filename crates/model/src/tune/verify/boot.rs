@@ -16,6 +16,11 @@ pub(super) fn rows(scene: &Scene<'_>, at: usize, change: &Change, tokens: &[Boot
     tokens.iter().map(|token| of_token(scene, at, change, tokens, token, line.as_ref().copied())).collect()
 }
 
+const NOT_IN_NEXT: &str = "it does not come with the reboot: the entry that the next boot takes is without it, so it was \
+                           written anew or another was made the default; `lowlat tune apply` writes it again";
+const ANOTHER_ENTRY: &str = "this boot was started from another entry: the one that the next boot takes has the parameter, so \
+                             reboot";
+
 /// A parameter with its value, as people write it.
 pub(super) fn spell(name: &str, value: &str) -> String {
     if value.is_empty() { name.to_owned() } else { format!("{name}={value}") }
@@ -93,8 +98,13 @@ fn not_in_force(
     line: &CommandLine,
     look: Look<'_>,
 ) -> Row {
+    let next = scene.evidence.next_boot_line.as_ref().map(|line| CommandLine::parse(line));
+    let comes = next.known().map(|next| stands_as_planned(next, token));
     if scene.is_boot_of_apply {
-        return look.row(Standing::Pending, scene.why_pending());
+        return match comes {
+            Some(false) => look.row(Standing::Lost, NOT_IN_NEXT),
+            _ => look.row(Standing::Pending, scene.why_pending()),
+        };
     }
     let values: Vec<&str> = line.all(&token.name).map(Option::unwrap_or_default).collect();
     let is_planned =
@@ -114,6 +124,9 @@ fn not_in_force(
                  the first word; put a harmless word such as \"quiet\" before it"
             ),
         );
+    }
+    if comes == Some(true) {
+        return look.row(Standing::Lost, ANOTHER_ENTRY);
     }
     if let Some(source) = configured {
         let why = format!(

@@ -18,6 +18,8 @@ pub struct Evidence {
     pub tuned: Vec<TunedOption>,
     /// Parameters of the kernel in the files that boot entries are made from.
     pub boot: Vec<BootSource>,
+    /// The line of the entry that the next boot takes, where that can be told.
+    pub next_boot_line: Reading<String>,
     /// `Environment=` lines of drop-ins beside planned ones, in the order in which systemd reads them, and then those
     /// of environment files, which win.
     pub environment: Vec<Assignment>,

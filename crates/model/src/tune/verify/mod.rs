@@ -118,6 +118,7 @@ fn of_change(scene: &Scene<'_>, at: usize, change: &Change) -> Vec<Row> {
         }
         Target::WorkqueueCpus { name } => vec![kthread::workqueue_row(scene, at, change, name.as_deref())],
         Target::Service { unit } => vec![service::row(scene, at, change, unit)],
+        Target::TunedProfile => vec![service::tuned_row(scene, at, change)],
         Target::NicChannels { nic, .. }
         | Target::NicCoalescing { nic, .. }
         | Target::NicFeature { nic, .. }

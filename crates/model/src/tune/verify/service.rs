@@ -46,6 +46,33 @@ pub(super) fn row(scene: &Scene<'_>, at: usize, change: &Change, unit: &str) -> 
     }
 }
 
+/// The profile that TuneD runs, and how it was chosen.
+pub(super) fn tuned_row(scene: &Scene<'_>, at: usize, change: &Change) -> Row {
+    let tuned = &scene.host.services.tuned;
+    let observed = tuned.profile.clone().map(|profile| match (profile.as_str(), tuned.mode.text().trim()) {
+        ("", _) => "no profile".to_owned(),
+        (profile, "") => profile.to_owned(),
+        (profile, mode) => format!("{profile} {mode}"),
+    });
+    // A release of TuneD without modes keeps none.
+    let planned = match tuned.mode.text().trim() {
+        "" => change.after.split_once(' ').map_or(change.after.as_str(), |(profile, _)| profile),
+        _ => &change.after,
+    };
+    let is_planned = observed.known().is_some_and(|observed| observed == planned);
+    let by_itself = Claim {
+        by: Culprit {
+            kind: CulpritKind::Tuned,
+            name: "/etc/tuned/profile_mode".to_owned(),
+            line: Some(1),
+            does: "says auto, so that TuneD chooses its profile by itself".to_owned(),
+        },
+        value: None,
+    };
+    let claims = if tuned.mode.text().trim() == "auto" { vec![by_itself] } else { Vec::new() };
+    Look { at, change, what: "TuneD's profile".to_owned(), observed, is_planned, claims }.judge(scene)
+}
+
 /// "active, enabled" in its two parts.
 fn parts(text: &str) -> (&str, Option<&str>) {
     match text.split_once(',') {

@@ -111,6 +111,9 @@ pub(super) fn how_to_find(target: &Target) -> String {
                 .to_owned()
         }
         Target::Service { unit } => format!("to find out who: `journalctl -u {unit}` and `systemctl list-dependencies --reverse {unit}`"),
+        Target::TunedProfile => {
+            "to find out who: `journalctl -u tuned` shows when the profile was switched".to_owned()
+        }
         Target::NicChannels { nic, .. }
         | Target::NicCoalescing { nic, .. }
         | Target::NicFeature { nic, .. }

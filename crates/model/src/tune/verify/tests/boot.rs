@@ -24,6 +24,23 @@ fn what_waits_for_the_reboot_is_pending_until_the_boot_has_another_id() {
 }
 
 #[test]
+fn what_the_next_entry_lacks_does_not_come_with_the_reboot() {
+    let next = |line: &str, applied: &'static str| {
+        Case::new(Bench::trading().line("ro")).line(&["skew_tick=1"]).with(|case| {
+            case.applied_boot_id = applied;
+            case.evidence.next_boot_line = Reading::Known(line.into());
+        })
+    };
+    next("ro skew_tick=1", THIS_BOOT).says("skew_tick=", Standing::Pending, &[]);
+    next("ro", THIS_BOOT).says("skew_tick=", Standing::Lost, &["does not come with the reboot"]);
+    next("ro skew_tick=1", "an earlier boot").says(
+        "skew_tick=",
+        Standing::Lost,
+        &["another entry", "reboot"],
+    );
+}
+
+#[test]
 fn a_parameter_from_elsewhere_is_named_by_file_line_and_variable() {
     let case = Case::new(Bench::trading().line("ro nohz_full=2-3")).line(&["nohz_full=1-7,9-15"]);
     case.says("nohz_full=", Standing::Overridden, &["unknown", "grep -rs"]);

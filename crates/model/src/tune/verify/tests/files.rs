@@ -146,6 +146,25 @@ fn files_that_write_to_sysfs_and_running_daemons_are_named() {
 }
 
 #[test]
+fn tuned_s_profile_is_the_planned_one_or_somebody_s() {
+    let case = |profile: &str, mode: Reading<String>| {
+        Case::new(Bench::trading()).change(Target::TunedProfile, "virtual-guest auto", "lowlat manual").with(
+            |case| {
+                case.bench.host.services.tuned.profile = Reading::Known(profile.into());
+                case.bench.host.services.tuned.mode = mode;
+            },
+        )
+    };
+    let mode = |mode: &str| Reading::Known(mode.into());
+    let what = "TuneD's profile";
+    case("lowlat", mode("manual")).says(what, Standing::Held, &[]);
+    case("lowlat", Reading::Absent).says(what, Standing::Held, &[]);
+    case("virtual-guest", mode("auto")).says(what, Standing::Overridden, &["by itself"]);
+    case("virtual-guest", Reading::Absent).says(what, Standing::Overridden, &["journalctl -u tuned"]);
+    case("", mode("manual")).says(what, Standing::Overridden, &["no profile"]);
+}
+
+#[test]
 fn tuned_s_plugins_are_traced_to_the_files_that_they_write() {
     let governor = "/sys/devices/system/cpu/cpu3/cpufreq/scaling_governor";
     let debug = "/sys/kernel/debug/sched/min_granularity_ns";
