@@ -57,7 +57,7 @@ impl Verification {
         }
     }
 
-    /// The most ticks a second that an isolated CPU may have ([`ticks::TICKS_PER_S_MAX`]).
+    /// The most ticks a second that an isolated CPU may have.
     pub fn ticks_per_s_max() -> u64 {
         ticks::TICKS_PER_S_MAX
     }
