@@ -17,6 +17,8 @@ pub enum Exit {
     Findings,
     /// Not done: bad arguments, an unreadable root, a file that cannot be written.
     Error,
+    /// Done; what is missing comes with the reboot.
+    Pending,
     /// Cut short by Ctrl-C; what was measured is kept.
     Interrupted,
 }
@@ -45,6 +47,7 @@ impl From<Exit> for ExitCode {
             Exit::Clean => 0,
             Exit::Findings => 1,
             Exit::Error => 2,
+            Exit::Pending => 3,
             Exit::Interrupted => 130,
         }
         .into()

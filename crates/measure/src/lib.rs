@@ -3,5 +3,6 @@
 pub mod affinity;
 pub mod clock;
 pub mod jitter;
+pub mod tick_proof;
 
 pub use affinity::{AffinityError, pin_to};

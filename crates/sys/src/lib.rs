@@ -5,6 +5,7 @@ pub mod capture;
 pub mod counter_table;
 mod dbus;
 pub mod ethtool;
+pub mod evidence;
 pub mod msr;
 pub mod open_files;
 pub mod proc_stat;

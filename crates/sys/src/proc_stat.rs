@@ -13,9 +13,28 @@ pub fn steal_of_line(line: &str) -> Option<(CpuId, u64)> {
     Some((cpu, words.nth(STEAL_FIELD)?.parse().ok()?))
 }
 
+/// Where `idle` and `iowait` stand after the CPU's name.
+const IDLE_FIELD: usize = 3;
+
+/// The CPU of a line "cpuN …" and the time since boot in which it ran nothing of this host, in clock ticks: idle,
+/// waiting for a disk, or taken by the hypervisor. None for every other line.
+pub fn not_running_of_line(line: &str) -> Option<(CpuId, u64)> {
+    let (cpu, steal) = steal_of_line(line)?;
+    let mut fields = line.split_ascii_whitespace().skip(1 + IDLE_FIELD);
+    let (idle, iowait): (u64, u64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    Some((cpu, idle.saturating_add(iowait).saturating_add(steal)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn idle_iowait_and_steal_are_time_in_which_nothing_ran() {
+        assert_eq!(not_running_of_line("cpu12 1 2 3 4 5 6 7 8 9 10"), Some((12, 17)));
+        assert_eq!(not_running_of_line("cpu  1 2 3 4 5 6 7 8"), None);
+        assert_eq!(not_running_of_line("cpu0 1 2 3 x 5 6 7 8"), None);
+    }
 
     #[test]
     fn the_eighth_number_is_steal() {

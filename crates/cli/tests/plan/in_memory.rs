@@ -69,7 +69,11 @@ fn one(change: &Change, host: &mut HostSnapshot) {
         }
         Target::Service { unit } => {
             let unit = host.services.units.get_mut(unit).expect("a unit of the host");
-            unit.active = Reading::Known("inactive".into());
+            let (active, boot) = after.split_once(", ").unwrap_or((after, ""));
+            unit.active = Reading::Known(active.into());
+            if !boot.is_empty() {
+                unit.enablement = Reading::Known(boot.into());
+            }
         }
         Target::TunedProfile => {
             let (profile, mode) = after.split_once(' ').expect("profile and mode");

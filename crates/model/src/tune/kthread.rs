@@ -47,7 +47,7 @@ pub(crate) fn fifo(context: &Context<'_>, prefix: &str, priority: u32) -> Propos
     proposal
 }
 
-fn scheduling(policy: SchedPolicy, priority: u32) -> String {
+pub(super) fn scheduling(policy: SchedPolicy, priority: u32) -> String {
     let name = match policy {
         SchedPolicy::Other => "SCHED_OTHER",
         SchedPolicy::Fifo => "SCHED_FIFO",

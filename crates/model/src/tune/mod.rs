@@ -19,6 +19,7 @@ mod proposal;
 pub(crate) mod service;
 pub(crate) mod sysctl;
 pub(crate) mod tuned;
+pub mod verify;
 mod warnings;
 
 pub(crate) mod boot;

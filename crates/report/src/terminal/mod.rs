@@ -13,6 +13,7 @@ pub mod jitter;
 pub mod page;
 pub mod plan;
 pub mod summary;
+pub mod verification;
 
 use anstyle::{AnsiColor, Style};
 use lowlat_model::catalogue::Verdict;

@@ -50,6 +50,16 @@ pub fn read(root: &Root) -> HostSnapshot {
     }
 }
 
+/// The assignments of /etc/sysctl.conf.
+pub(crate) fn sysctl_conf(root: &Root) -> Vec<lowlat_model::snapshot::SysctlAssignment> {
+    kernel::of_classic(root)
+}
+
+/// Interrupts alone.
+pub(crate) fn interrupts_now(root: &Root) -> lowlat_model::snapshot::InterruptFacts {
+    interrupts::read(root)
+}
+
 fn origin(root: &Root) -> Origin {
     let kind = match () {
         () if root.is_live() => OriginKind::Live,

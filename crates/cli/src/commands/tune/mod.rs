@@ -1,6 +1,7 @@
 //! `lowlat tune`: one file per subcommand.
 
 mod plan;
+mod verify;
 
 use super::Subcommand;
 use crate::output::Exit;
@@ -9,13 +10,16 @@ use clap::{ArgMatches, Command};
 pub const COMMAND: Subcommand = Subcommand { name: "tune", declare, run };
 
 /// Every subcommand of `lowlat tune` in the order of the help.
-const COMMANDS: &[Subcommand] = &[plan::COMMAND];
+const COMMANDS: &[Subcommand] = &[plan::COMMAND, verify::COMMAND];
 
 fn declare(command: Command) -> Command {
     let subcommands = COMMANDS.iter().map(|command| (command.declare)(Command::new(command.name)));
     command
-        .about("Plan what a profile changes on this host")
-        .after_help(super::examples(&[("lowlat tune plan", "every change as one diff; nothing is written")]))
+        .about("Plan what a profile changes on this host, and verify what is in force")
+        .after_help(super::examples(&[
+            ("lowlat tune plan", "every change as one diff; nothing is written"),
+            ("sudo lowlat tune verify", "the plan in force, held against what the kernel says"),
+        ]))
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommands(subcommands)

@@ -9,6 +9,8 @@ use crate::Root;
 use lowlat_model::{Reading, cmdline::CommandLine, snapshot::KernelFacts};
 use std::collections::BTreeSet;
 
+pub(super) use sysctl_files::of_classic;
+
 pub(super) fn read(root: &Root) -> KernelFacts {
     let release = identity::release(root);
     let build = identity::build(root);

@@ -23,6 +23,12 @@ pub(super) fn read(root: &Root) -> Vec<SysctlAssignment> {
     expand(root, lines)
 }
 
+/// The lines of /etc/sysctl.conf alone, whether or not the boot applies them: `sysctl -p` does.
+pub(in crate::snapshot) fn of_classic(root: &Root) -> Vec<SysctlAssignment> {
+    let text = text(root, CLASSIC).into_known().unwrap_or_default();
+    expand(root, parse(CLASSIC, &text))
+}
+
 /// Path and text of every file that counts, in the order of application.
 fn files(root: &Root) -> Vec<(String, String)> {
     let mut by_name: BTreeMap<String, Option<(String, String)>> = BTreeMap::new();

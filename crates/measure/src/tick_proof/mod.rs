@@ -1,0 +1,114 @@
+//! Counts the timer interrupts of isolated CPUs over a while, each under a load: an idle CPU has few whatever its
+//! settings are.
+
+mod counts;
+mod spinner;
+
+use crate::affinity;
+use counts::{Counts, Idleness};
+use lowlat_model::{
+    CpuSet, Reading,
+    tune::verify::{TickCount, TickLoad, TickProof},
+};
+use lowlat_sys::Root;
+use spinner::Spinners;
+use std::{
+    io, thread,
+    time::{Duration, Instant},
+};
+
+/// How long is looked whether a CPU is busy already.
+const LOOK: Duration = Duration::from_millis(300);
+/// How long a spinner runs before its ticks are counted: the kernel stops the tick some time after the last other
+/// task went away.
+const SETTLE: Duration = Duration::from_millis(200);
+
+/// What is counted.
+#[derive(Debug, Clone)]
+pub struct TickOptions {
+    /// The isolated CPUs.
+    pub isolated: CpuSet,
+    /// The CPUs to compare with, on which the counting itself runs.
+    pub housekeeping: CpuSet,
+    /// How long.
+    pub window: Duration,
+    /// Whether a thread spins on each isolated CPU on which nothing runs.
+    pub spins: bool,
+    /// Ticks a second of a CPU whose tick is not stopped, where that is known.
+    pub hz: Reading<u32>,
+}
+
+/// Counts on the running host. A CPU on which a task is busy already gets no spinner: that would disturb it, and it
+/// serves as well.
+///
+/// # Errors
+/// When no thread can be started.
+pub fn count_ticks(options: &TickOptions) -> io::Result<TickProof> {
+    thread::scope(|scope| {
+        let counting =
+            thread::Builder::new().name("lowlat-ticks".into()).spawn_scoped(scope, || count(options));
+        counting?.join().map_err(|_| io::Error::other("the counting thread died"))
+    })
+}
+
+fn count(options: &TickOptions) -> TickProof {
+    let root = Root::live();
+    let mut doubts = Vec::new();
+    // On an isolated CPU it would be the second task there, and keep the tick that it counts.
+    if let Err(error) = affinity::pin_to(&options.housekeeping) {
+        doubts.push(format!("The counting itself is not kept on the housekeeping CPUs: {error}."));
+    }
+    let busy = busy_cpus(&root, &options.isolated, &mut doubts);
+    let wanted = if options.spins { options.isolated.difference(&busy) } else { CpuSet::new() };
+    let spinners = Spinners::start(&wanted);
+    doubts.extend(spinners.refused.iter().cloned());
+    if !spinners.cpus.is_empty() {
+        thread::sleep(SETTLE);
+    }
+    let all = options.isolated.union(&options.housekeeping);
+    let start = Instant::now();
+    let before = Counts::read(&root, &all);
+    thread::sleep(options.window);
+    let after = Counts::read(&root, &all);
+    let window_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let spun = spinners.stop();
+    let count_of = |cpu| TickCount {
+        cpu,
+        ticks: before.ticks_until(&after, cpu),
+        rcu_softirqs: before.rcu_until(&after, cpu),
+        load: match () {
+            () if spun.contains(cpu) => TickLoad::Spinner,
+            () if busy.contains(cpu) => TickLoad::BusyTask,
+            () => TickLoad::Idle,
+        },
+    };
+    let of_housekeeping = options.housekeeping.iter().map(|cpu| before.ticks_until(&after, cpu));
+    TickProof {
+        window_ns,
+        hz: options.hz.clone(),
+        source: before.source(),
+        cpus: options.isolated.iter().map(count_of).collect(),
+        housekeeping_ticks_max: Reading::from_option(of_housekeeping.filter_map(Reading::into_known).max()),
+        doubts,
+    }
+}
+
+/// CPUs on which something runs already.
+fn busy_cpus(root: &Root, cpus: &CpuSet, doubts: &mut Vec<String>) -> CpuSet {
+    let (before, start) = (Idleness::read(root), Instant::now());
+    thread::sleep(LOOK);
+    let after = Idleness::read(root);
+    match before.busy_until(&after, start.elapsed(), cpus) {
+        Ok(busy) => busy,
+        Err(why) => {
+            // Taken for busy, so that nobody is disturbed.
+            doubts.push(format!(
+                "Whether tasks run on the isolated CPUs is not known ({why}), so no thread spins there."
+            ));
+            cpus.clone()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,96 @@
+//! What a verification looks at beside the snapshot: how planned files stand, and the files by which others set values.
+//! Facts only: who wins is decided elsewhere.
+
+mod boot_sources;
+mod environment;
+mod sysfs_files;
+mod tuned;
+
+use crate::{Root, snapshot};
+use lowlat_model::{
+    Reading,
+    snapshot::{InterruptFacts, sysctl_path},
+    tune::{
+        Plan, Target,
+        verify::{Evidence, module_path},
+    },
+};
+use std::collections::BTreeMap;
+
+/// Where planned files may be. A plan that names others is not followed there: its values are shown.
+const PLACES: [&str; 6] = ["/etc/", "/run/", "/usr/", "/sys/", "/proc/sys/", "/proc/irq/"];
+
+/// Reads what is needed to hold `plan` against the host.
+pub fn read(root: &Root, plan: &Plan) -> Evidence {
+    let mut evidence = Evidence {
+        tuned: tuned::options(root),
+        boot: boot_sources::read(root),
+        sysfs_files: sysfs_files::read(root),
+        sysctl_conf: snapshot::sysctl_conf(root),
+        ..Evidence::default()
+    };
+    let mut units: Vec<String> = Vec::new();
+    let mut drop_ins: Vec<(String, &str)> = Vec::new();
+    for change in &plan.changes {
+        match &change.target {
+            Target::OwnedFile { path } => {
+                file(root, &mut evidence.files, path);
+                if is_allowed(path) && root.read_link(path).text() == "/dev/null" {
+                    evidence.masked.push(path.clone());
+                }
+                if let Some(unit) = environment::unit_of(path) {
+                    drop_ins.push((unit.clone(), &change.after));
+                    units.extend(Some(unit).filter(|unit| !units.contains(unit)));
+                }
+            }
+            Target::File { path } | Target::FileKey { path, .. } => {
+                file(root, &mut evidence.files, path);
+            }
+            Target::Sysctl { key } => file(root, &mut evidence.files, &sysctl_path(key)),
+            Target::CommandLine { tokens } => {
+                for path in tokens.iter().filter_map(|token| module_path(&token.name)) {
+                    file(root, &mut evidence.files, &path);
+                }
+            }
+            _ => {}
+        }
+    }
+    evidence.running =
+        drop_ins.iter().flat_map(|(unit, text)| environment::running(root, unit, text)).collect();
+    evidence.environment = units.iter().flat_map(|unit| environment::read(root, unit)).collect();
+    evidence
+}
+
+/// Interrupts as they are now: a second look, some time after the snapshot.
+pub fn interrupts(root: &Root) -> InterruptFacts {
+    snapshot::interrupts_now(root)
+}
+
+fn is_allowed(path: &str) -> bool {
+    PLACES.iter().any(|place| path.starts_with(place)) && !path.split('/').any(|part| part == "..")
+}
+
+fn file(root: &Root, files: &mut BTreeMap<String, Reading<String>>, path: &str) {
+    if is_allowed(path) && !files.contains_key(path) {
+        files.insert(path.to_owned(), root.read(path));
+    }
+}
+
+/// Lines that are neither empty nor comments, with their number from 1.
+fn lines(text: &str) -> impl Iterator<Item = (u32, &str)> {
+    let numbered = (1u32..).zip(text.lines().map(str::trim));
+    numbered.filter(|(_, line)| !line.is_empty() && !line.starts_with(['#', ';']))
+}
+
+/// Whether systemd takes a name for that of a file of settings.
+fn is_config(name: &str) -> bool {
+    name.strip_suffix(".conf").is_some_and(|stem| !stem.is_empty() && !stem.starts_with('.'))
+}
+
+/// The text of a file with lossy letters; none when it cannot be read.
+fn text(root: &Root, path: &str) -> Option<String> {
+    root.read_bytes(path).into_known().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests;
