@@ -52,7 +52,7 @@ fn name_of(word: &str) -> &str {
 }
 
 /// A parameter as it is written; none when it is taken off. A value with white space is quoted.
-fn spell(token: &BootToken) -> Option<String> {
+pub(super) fn spell(token: &BootToken) -> Option<String> {
     let value = token.value.as_deref()?;
     Some(match value {
         "" => token.name.clone(),
