@@ -119,7 +119,9 @@ fn readme(brief: &Brief<'_>) -> String {
     text.push_str(README);
     for part in [
         brief.warnings("", |_| true),
-        brief.left_out("", &["service.one_time", "sysctl.file.100-lowlatency"]),
+        brief.left_out("", |left| {
+            left.setting != "service.one_time" && left.setting != "sysctl.file.100-lowlatency"
+        }),
     ] {
         if !part.is_empty() {
             text.push('\n');

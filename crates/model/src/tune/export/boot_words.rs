@@ -45,12 +45,11 @@ const GUIDE: &[(&str, &str)] = &[
 
 /// The words in their order.
 pub(super) fn boot_words(brief: &Brief<'_>) -> Vec<BootWord> {
-    if brief.isolated().is_empty() {
-        return Vec::new();
-    }
     let planned = planned_tokens(brief);
+    let is_possible = |word: &str| !brief.isolated().is_empty() || !word.contains('{');
     if brief.is_guide() {
-        GUIDE.iter().map(|(setting, word)| guide_word(brief, &planned, setting, word)).collect()
+        let words = GUIDE.iter().filter(|(_, word)| is_possible(word));
+        words.map(|(setting, word)| guide_word(brief, &planned, setting, word)).collect()
     } else {
         wanted_words(brief, &planned)
     }
@@ -61,27 +60,34 @@ fn planned_tokens<'a>(brief: &'a Brief<'_>) -> Vec<&'a BootToken> {
 }
 
 /// What is not at fault on this host stands on its line already; TuneD's own part of the line is replaced as a whole,
-/// so it is named again.
+/// so it is named again. So is what stands there without effect.
 fn guide_word(brief: &Brief<'_>, planned: &[&BootToken], setting: &str, word: &str) -> BootWord {
     let is_planned = planned.iter().any(|token| token.setting == setting);
+    let (name, value) = word.split_once('=').unwrap_or((word, ""));
     match brief.why_left_out(setting) {
-        Some(left) if !is_planned => BootWord::LeftOut(word.to_owned(), format!("{setting}: {}", left.text)),
+        Some(left) if !is_planned && !stands(brief, name, value) => {
+            BootWord::LeftOut(word.to_owned(), format!("{setting}: {}", left.text))
+        }
         _ => BootWord::Set(word.to_owned()),
     }
 }
 
+/// Whether a parameter is on the present line, with this value each time.
+fn stands(brief: &Brief<'_>, name: &str, value: &str) -> bool {
+    let line = brief.context.host.kernel.tokens();
+    let mut standing = line.all(name).map(Option::unwrap_or_default).peekable();
+    standing.peek().is_some() && standing.all(|found| same_meaning(found, value))
+}
+
 /// Every parameter that is planned, and those of the profile that stand on the line.
 fn wanted_words(brief: &Brief<'_>, planned: &[&BootToken]) -> Vec<BootWord> {
-    let line = brief.context.host.kernel.tokens();
     let mut words = Vec::new();
     for setting in catalogue::settings().filter(|setting| setting.layer == Layer::Boot) {
         for token in (setting.change)(brief.context, setting).tokens {
             let Some(value) = &token.value else { continue };
-            let mut standing = line.all(&token.name).map(Option::unwrap_or_default).peekable();
-            let stands = standing.peek().is_some() && standing.all(|found| same_meaning(found, value));
             let is_planned = planned.iter().any(|other| other.name == token.name);
             let word = if value.is_empty() { token.name.clone() } else { format!("{}={value}", token.name) };
-            if is_planned || stands {
+            if is_planned || stands(brief, &token.name, value) {
                 words.push(BootWord::Set(word));
             } else if let Some(left) = brief.why_left_out(setting.id) {
                 words.push(BootWord::LeftOut(word, format!("{}: {}", setting.id, left.text)));

@@ -41,7 +41,7 @@ impl<'a> Brief<'a> {
         };
         let kernel = match self.kernel().release.text() {
             "" => String::new(),
-            release => format!(", kernel {release}"),
+            release => format!(", kernel {}", one_line(release)),
         };
         [
             format!("Made by lowlat {} for {}{kernel}.", self.plan.lowlat_version, one_line(system)),
@@ -72,13 +72,12 @@ impl<'a> Brief<'a> {
         self.plan.left_out.iter().find(|left| left.setting == setting && left.why.is_of_fault())
     }
 
-    /// What is left out and why, those whose risk is not accepted first. Rows of `done_here` are done by this format
-    /// though the plan leaves them out.
-    pub(super) fn left_out(&self, mark: &str, done_here: &[&str]) -> String {
+    /// What is left out and why, those whose risk is not accepted first; as far as it is about this format.
+    pub(super) fn left_out(&self, mark: &str, is_about: fn(&LeftOut) -> bool) -> String {
         let is_told = |left: &&LeftOut| {
             left.why.is_of_fault()
-                && !done_here.contains(&left.setting.as_str())
                 && !matches!(left.layer.as_str(), "readiness" | "firmware")
+                && is_about(left)
         };
         let (mut risks, mut others) = (String::new(), String::new());
         for left in self.plan.left_out.iter().filter(is_told) {

@@ -61,7 +61,7 @@ fn head(brief: &Brief<'_>) -> String {
          whose /proc/cmdline should then read:",
     ));
     text.push_str(&format!("#   {}\n", brief.planned_line()));
-    for part in [brief.warnings("# ", |_| true), brief.left_out("# ", &[])] {
+    for part in [brief.warnings("# ", |_| true), brief.left_out("# ", |_| true)] {
         if !part.is_empty() {
             text.push_str("#\n");
             text.push_str(&part);

@@ -19,9 +19,9 @@ pub(super) struct Step {
 
 /// All steps in their order.
 pub(super) fn steps(brief: &Brief<'_>) -> Vec<Step> {
-    let built: [(&'static str, (String, String)); 11] = [
+    let built: [(&'static str, (String, String)); 10] = [
         ("Sysctls", sysctls(brief)),
-        ("TuneD's profile", tuned(brief)),
+        ("Profile of TuneD", tuned(brief)),
         ("Write-back and unbound work", workqueues(brief)),
         ("Governor", governor()),
         ("CPUs off and on", off_and_on(brief)),
@@ -30,13 +30,12 @@ pub(super) fn steps(brief: &Brief<'_>) -> Vec<Step> {
         ("Interrupts", interrupts(brief)),
         ("kswapd", kswapd(brief)),
         ("Services", services(brief)),
-        ("What the guide's script does not do", rest(brief)),
     ];
-    built
-        .into_iter()
-        .enumerate()
-        .map(|(number, (title, (note, body)))| Step { number, title, note, body })
-        .collect()
+    let step = |(number, (title, (note, body)))| Step { number, title, note, body };
+    let mut steps: Vec<Step> = built.into_iter().enumerate().map(step).collect();
+    let (note, body) = rest(brief, &steps);
+    steps.push(Step { number: steps.len(), title: "Other values of the plan", note, body });
+    steps
 }
 
 fn lines(calls: impl IntoIterator<Item = String>) -> String {
@@ -173,10 +172,13 @@ fn services(brief: &Brief<'_>) -> (String, String) {
     (note, lines(calls))
 }
 
-fn rest(brief: &Brief<'_>) -> (String, String) {
-    let calls = Calls::of(brief);
+/// What the guide's script does not do.
+fn rest(brief: &Brief<'_>, steps: &[Step]) -> (String, String) {
+    let is_done =
+        |call: &str| steps.iter().any(|step| step.body.lines().any(|line| line.trim_start() == call));
+    let calls = Calls::of(brief).without(is_done);
     let sections = [Section::Values, Section::HugePages, Section::Interfaces, Section::Policies];
-    ("Other values of the plan.".to_owned(), calls.body(&sections))
+    ("Not among the guide's steps.".to_owned(), calls.body(&sections))
 }
 
 /// The functions of all steps.

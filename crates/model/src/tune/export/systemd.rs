@@ -6,6 +6,7 @@ use super::steps::{Step, functions, run_all, steps, table};
 use super::text::{comment, shell_word};
 use super::{ExportedFile, Format, sysctl};
 use crate::CpuSet;
+use crate::tune::LeftOut;
 
 pub(super) const FORMAT: Format = Format {
     name: "systemd",
@@ -46,6 +47,13 @@ pub(super) fn service(brief: &Brief<'_>, steps: &[Step]) -> Vec<ExportedFile> {
     files
 }
 
+/// Boot parameters are no affair of a service, and the packet filter has its step.
+fn is_told(left: &LeftOut) -> bool {
+    let told_elsewhere =
+        ["service.one_time", "service.netfilter", "sysctl.file.100-lowlatency", "service.tuned.include"];
+    left.layer != "boot" && !told_elsewhere.contains(&left.setting.as_str())
+}
+
 fn unit(brief: &Brief<'_>) -> String {
     let mut text = brief.header("# ", "Run-time values for low latency, once in each boot.");
     text.push_str(&format!(
@@ -54,8 +62,8 @@ fn unit(brief: &Brief<'_>) -> String {
     ));
     text.push_str(
         "# After whoever sets the same things: none of them is started for it.\n\
-         After=systemd-sysctl.service systemd-modules-load.service systemd-udev-settle.service\n\
-         After=network.target network-online.target tuned.service irqbalance.service\n\
+         After=systemd-sysctl.service systemd-modules-load.service network.target network-online.target\n\
+         After=tuned.service irqbalance.service\n\
          \n[Service]\nType=oneshot\nRemainAfterExit=yes\n\
          ExecStart=/usr/local/bin/oneshot_script.sh start\n\
          ExecStop=/usr/local/bin/oneshot_script.sh stop\n\
@@ -76,7 +84,7 @@ fn script(brief: &Brief<'_>, steps: &[Step]) -> String {
         "Each old value is kept in /run before it is changed; `stop` restores it. What cannot be done is told, and the \
          exit code is 1. A second `start` changes nothing.",
     ));
-    let left = brief.left_out("# ", &["service.one_time", "sysctl.file.100-lowlatency"]);
+    let left = brief.left_out("# ", is_told);
     if !left.is_empty() {
         text.push_str("#\n");
         text.push_str(&left);
@@ -116,8 +124,8 @@ fn readme(brief: &Brief<'_>, steps: &[Step], sysctl: &str) -> String {
     text.push_str(&README.replace("@SYSCTL@", sysctl));
     text.push_str(&table(steps));
     for part in [
-        brief.warnings("", |_| true),
-        brief.left_out("", &["service.one_time", "sysctl.file.100-lowlatency"]),
+        brief.warnings("", |warning| !warning.starts_with("TuneD is installed")),
+        brief.left_out("", is_told),
     ] {
         if !part.is_empty() {
             text.push('\n');

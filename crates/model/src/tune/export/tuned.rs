@@ -20,16 +20,21 @@ fn files(brief: &Brief<'_>) -> Vec<ExportedFile> {
     let name = profile_name(brief);
     let words = boot_words(brief);
     let file = |path: String, is_program, text| ExportedFile { path, is_program, text };
-    let mut files = vec![
-        file(format!("{name}/tuned.conf"), false, tuned_conf(brief, name, &words)),
-        file(format!("{name}/variables.conf"), false, variables(brief, name)),
-        file(format!("{name}/script.sh"), true, helper(brief)),
-    ];
+    let mut files = vec![file(format!("{name}/tuned.conf"), false, tuned_conf(brief, name, &words))];
+    if has_isolated(brief) {
+        files.push(file(format!("{name}/variables.conf"), false, variables(brief, name)));
+        files.push(file(format!("{name}/script.sh"), true, helper(brief)));
+    }
     files.extend(role(brief).map(|text| file(format!("{name}/role.toml"), false, text)));
     let expected = expected_line(brief, &filled_in(brief, &words));
     files.push(file("README".to_owned(), false, readme(brief, name)));
     files.push(file("expected-cmdline".to_owned(), false, expected + "\n"));
     files
+}
+
+/// cpu-partitioning refuses to load where no CPU is isolated; its parent stands in for it then.
+fn has_isolated(brief: &Brief<'_>) -> bool {
+    !brief.isolated().is_empty()
 }
 
 /// The guide's own name, by which its audit finds it.
@@ -69,9 +74,15 @@ fn cmdline(brief: &Brief<'_>, words: &[BootWord]) -> String {
     one_line(&set.join(" "))
 }
 
+/// Parameters that take CPUs: 0 is one there, and a number elsewhere.
+const OF_CPUS: [&str; 4] = ["irqaffinity", "isolcpus", "nohz_full", "rcu_nocbs"];
+
 fn with_variables(brief: &Brief<'_>, word: &str) -> String {
     let word = word.replace("{isolated}", ISOLATED).replace("{mask}", MASK);
     let Some((name, value)) = word.split_once('=') else { return word };
+    if !has_isolated(brief) || !OF_CPUS.contains(&name) {
+        return word;
+    }
     let (isolated, housekeeping) = (brief.isolated().to_list(), brief.housekeeping().to_list());
     if value == housekeeping {
         return format!("{name}={HOUSEKEEPING}");
@@ -84,15 +95,19 @@ fn with_variables(brief: &Brief<'_>, word: &str) -> String {
 
 fn tuned_conf(brief: &Brief<'_>, name: &str, words: &[BootWord]) -> String {
     let mut text = brief.header("# ", "TuneD profile for low latency.");
+    let parent = if has_isolated(brief) { "cpu-partitioning" } else { "network-latency" };
     text.push_str(&format!(
-        "\n[main]\nsummary=Low latency, lowlat's profile {}\ninclude=cpu-partitioning\n\n[variables]\n",
+        "\n[main]\nsummary=Low latency, lowlat's profile {}\ninclude={parent}\n",
         brief.context.profile
     ));
-    text.push_str(&comment(
-        "# ",
-        "In place of /etc/tuned/cpu-partitioning-variables.conf, which stays the distribution's.",
-    ));
-    text.push_str(&format!("include=/etc/tuned/{name}/variables.conf\n"));
+    if has_isolated(brief) {
+        text.push_str("\n[variables]\n");
+        text.push_str(&comment(
+            "# ",
+            "In place of /etc/tuned/cpu-partitioning-variables.conf, which stays the distribution's.",
+        ));
+        text.push_str(&format!("include=/etc/tuned/{name}/variables.conf\n"));
+    }
     if brief.is_guide() {
         text.push_str("\n[disk]\n# The guide's; it reaches disks that turn as well.\nelevator=none\n");
     }
@@ -112,7 +127,7 @@ fn sysctl_section(brief: &Brief<'_>) -> String {
     let nmi = "kernel.nmi_watchdog";
     let is_set = keys.set.iter().any(|key| key.key == nmi);
     let present = brief.context.host.sysctl(nmi);
-    if !is_set && present.is_known() && !is_accepted(brief, "boot.nmi_watchdog") {
+    if has_isolated(brief) && !is_set && present.is_known() && !is_accepted(brief, "boot.nmi_watchdog") {
         text.push_str(&comment(
             "# ",
             "cpu-partitioning switches this watchdog off; the risk is not accepted (boot.nmi_watchdog), so it stays as it is.",
@@ -129,11 +144,14 @@ fn sysctl_section(brief: &Brief<'_>) -> String {
 /// Values below /sys, those that the kernel moved to debugfs among them.
 fn sysfs_section(brief: &Brief<'_>) -> String {
     let mut text = String::from("\n[sysfs]\n");
-    text.push_str(&comment(
+    let parents = comment(
         "# ",
         "cpu-partitioning and its parents keep workqueues, interrupts, threads and services on housekeeping CPUs, set \
          the governor and switch transparent huge pages off.",
-    ));
+    );
+    if has_isolated(brief) {
+        text.push_str(&parents);
+    }
     for change in &brief.plan.changes {
         if let Target::File { path } = &change.target
             && path.starts_with("/sys/")
@@ -142,7 +160,7 @@ fn sysfs_section(brief: &Brief<'_>) -> String {
             text.push_str(&format!("{}={}\n", one_line(path), one_line(&change.after)));
         }
     }
-    if !is_accepted(brief, "boot.mce") {
+    if has_isolated(brief) && !is_accepted(brief, "boot.mce") {
         text.push_str(&comment(
             "# ",
             "cpu-partitioning stops the polling for corrected memory errors; the risk is not accepted (boot.mce), so it \
@@ -192,7 +210,7 @@ fn bootloader_section(brief: &Brief<'_>, words: &[BootWord]) -> String {
 
 /// Threads of the kernel under real-time policies, as the guide wants them.
 fn scheduler_section(brief: &Brief<'_>, name: &str) -> String {
-    if !brief.is_guide() {
+    if !brief.is_guide() || !has_isolated(brief) {
         return String::new();
     }
     let mut text = String::from("\n[scheduler]\n");
@@ -278,7 +296,7 @@ fn readme(brief: &Brief<'_>, name: &str) -> String {
     // The one on TuneD is about parameters that do not go through it.
     for part in [
         brief.warnings("", |warning| !warning.starts_with("TuneD is installed")),
-        brief.left_out("", DONE_HERE),
+        brief.left_out("", |left| !DONE_HERE.contains(&left.setting.as_str())),
     ] {
         if !part.is_empty() {
             text.push('\n');

@@ -70,6 +70,15 @@ impl Calls {
         calls
     }
 
+    /// The calls that are not made elsewhere.
+    pub(super) fn without(mut self, is_made: impl Fn(&str) -> bool) -> Self {
+        for calls in self.by_section.values_mut() {
+            calls.retain(|call| !is_made(call));
+        }
+        self.by_section.retain(|_, calls| !calls.is_empty());
+        self
+    }
+
     pub(super) fn has(&self, section: Section) -> bool {
         self.by_section.contains_key(&section)
     }

@@ -223,8 +223,9 @@ restore_value() { # KIND WHAT OLD NEW LINE
         return 1
     fi
     # Below another root files are plain ones and get their old line back as it stood.
-    if [ -n "$root" ]; then set -- "$1" "$2" "$5" "$4"; fi
-    if ! put "$file" "$3"; then
+    old=$3
+    if [ -n "$root" ]; then old=$5; fi
+    if ! put "$file" "$old"; then
         trouble "$2: $said (still $4)"
         return 1
     fi

@@ -62,7 +62,11 @@ key_in_file() { # PATH KEY VALUE
     fi
     new=$(with_key "$root$1" "$2" "$3" && printf .)
     new=${new%.}
-    install_file "$1" ''
+    if [ "$mode" = show ] && [ "$(sum "$root$1")" != "$(printf '%s' "$new" | sha256sum)" ]; then
+        say "change  $1: the line $2 = $3"
+    else
+        install_file "$1" ''
+    fi
 }
 
 with_key() { # FILE KEY VALUE

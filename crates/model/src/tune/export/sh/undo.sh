@@ -108,7 +108,7 @@ undo_record() {
 
 summary() {
     if [ "$left" -ne 0 ]; then
-        printf '%s: %s left as they were; see the lines LEFT above\n' "${0##*/}" "$left" >&2
+        printf '%s: not done: %s; see the lines LEFT above\n' "${0##*/}" "$left" >&2
         exit 1
     fi
 }
