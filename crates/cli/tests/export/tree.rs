@@ -126,7 +126,9 @@ const PROGRAMS: &[(&str, &str)] = &[
     (
         "usr/bin/taskset",
         "#!/bin/sh\nhere=${0%/usr/bin/taskset}\n[ \"$1\" = -pc ] || exit 1\n\
-         if [ -e \"$here/kill-at\" ]; then rm \"$here/kill-at\"; kill -9 \"$PPID\"; sleep 1; exit 1; fi\n\
+         if [ -e \"$here/kill-at\" ]; then\nrm \"$here/kill-at\"\npid=$PPID\n\
+         while grep -q '[.]sh' \"/proc/$pid/cmdline\"; do\nscript=$pid\nstat=$(cat \"/proc/$pid/stat\")\n\
+         set -- ${stat##*) }\npid=$2\ndone\nkill -9 \"$script\" \"$PPID\"\nexit 1\nfi\n\
          sed -i \"s/^Cpus_allowed_list:.*/Cpus_allowed_list:\\t$2/\" \"$here/proc/$3/status\"\n",
     ),
     (

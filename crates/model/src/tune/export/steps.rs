@@ -91,7 +91,7 @@ fn off_and_on(brief: &Brief<'_>) -> (String, String) {
     if !brief.context.role.accepts(id) {
         return refused(brief, id, what);
     }
-    let note = "One CPU at a time, once in a boot; the guide takes them all off together, by numbers computed for two \
+    let note = "One CPU at a time, and not again before the service is stopped; the guide takes them all off together, by numbers computed for two \
                 sockets. Nothing to take back.";
     (note.to_owned(), format!("    cycle_cpus {}\n", shell_word(&brief.isolated().to_list())))
 }

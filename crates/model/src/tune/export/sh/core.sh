@@ -42,14 +42,14 @@ program() {
     return 1
 }
 
-# Runs a program, keeps what it says in $said.
+# Runs a program, keeps what it says in $said. It does not get the lock: whoever outlives this script must not hold it.
 run() {
     if ! program "$1"; then
         said="there is no program $1"
         return 1
     fi
     shift
-    said=$("$program" "$@" 2>&1 < /dev/null)
+    said=$("$program" "$@" 2>&1 < /dev/null 9>&-)
 }
 
 # Reads the first line of a file into $line, as it stands, and into $now; of a choice such as "always [never]" the word

@@ -26,7 +26,7 @@ governors() { # GOVERNOR
     done
 }
 
-# Off and on again, one after the other, once in a boot.
+# Off and on again, one after the other; not a second time before `stop`.
 cycle_cpus() { # CPULIST
     if [ "$mode" = show ]; then
         say "change  CPUs $1: off and on again"

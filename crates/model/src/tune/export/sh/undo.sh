@@ -55,7 +55,7 @@ undo_all() {
     made=
     if [ -r "$state/made" ]; then made=$(cat "$state/made"); fi
     rm -rf "$state/run" "$state/files"
-    rm -f "$state/plan" "$state/boot" "$state/lock" "$state/made"
+    rm -f "$state/plan" "$state/boot" "$state/lock" "$state/made" "$state/cycled"
     remove_directories "$made"
 }
 
