@@ -36,12 +36,16 @@ struct Arguments {
 }
 
 fn declare(command: Command) -> Command {
-    let formats: String =
-        FORMATS.iter().map(|format| format!("  {:<8} {}\n", format.name, format.about)).collect();
+    let formats: Vec<String> =
+        FORMATS.iter().map(|format| format!("  {:<8} {}", format.name, format.about)).collect();
+    let formats = formats.join(
+        "
+",
+    );
     Arguments::augment_args(command)
         .about("Write the profile as files of other tools: TuneD, sysctl.d, systemd, a shell script, Ansible")
         .after_help(format!(
-            "Formats:\n{formats}\nThe same host gives the same files each time. Exit codes: 0 done, 2 error.\n\n{}",
+            "Formats:\n{formats}\n\nThe same host gives the same files each time. Exit codes: 0 done, 2 error.\n\n{}",
             examples(&[
                 ("lowlat tune export --format shell --out tune.sh", "one script for a host without lowlat"),
                 (

@@ -5,15 +5,12 @@ use super::grub::BootChange;
 use super::steps::steps;
 use super::sysctl::{Keys, named};
 use super::systemd::service;
-use super::text::{one_line, yaml};
+use super::text::{one_line, put, yaml};
 use super::{ExportedFile, Format};
 use crate::tune::Target;
 
-pub(super) const FORMAT: Format = Format {
-    name: "ansible",
-    about: "a playbook: sysctls, files, boot parameters, and the service of format systemd",
-    files,
-};
+pub(super) const FORMAT: Format =
+    Format { name: "ansible", about: "a playbook: sysctls, files, boot parameters, one-time.service", files };
 
 const PLAYBOOK: &str = include_str!("sh/playbook.yml");
 const README: &str = include_str!("sh/ansible-readme.txt");
@@ -42,16 +39,16 @@ fn playbook(brief: &Brief<'_>, boot: &BootChange) -> String {
     let mut text = String::from("---\n");
     text.push_str(&brief.header("# ", "Low-latency settings for the hosts of the group lowlat."));
     text.push_str(PLAYBOOK_HEAD);
-    text.push_str(&format!(
-        "    lowlat_online_cpus: {}\n",
-        yaml(&brief.context.host.topology.online.to_list())
-    ));
-    text.push_str(&format!(
-        "    lowlat_sysctl_file: {}\n",
-        yaml(&format!("/etc/sysctl.d/{}", named(brief).path))
-    ));
+    put(
+        &mut text,
+        format_args!("    lowlat_online_cpus: {}\n", yaml(&brief.context.host.topology.online.to_list())),
+    );
+    put(
+        &mut text,
+        format_args!("    lowlat_sysctl_file: {}\n", yaml(&format!("/etc/sysctl.d/{}", named(brief).path))),
+    );
     text.push_str("    lowlat_sysctls:");
-    text.push_str(&list(Keys::of(brief).set.iter().map(|key| (key.key.as_str(), key.value.as_str()))));
+    text.push_str(&list(Keys::of(brief).set.iter().map(|key| (key.name.as_str(), key.value.as_str()))));
     text.push_str("    lowlat_boot_words:");
     text.push_str(&words(&boot.words));
     text.push_str("    lowlat_boot_replaced:");
@@ -64,14 +61,33 @@ const PLAYBOOK_HEAD: &str =
     "- name: Tune for low latency\n  hosts: lowlat\n  become: true\n  gather_facts: true\n\n  vars:\n";
 
 fn list<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> String {
-    let items: String = pairs
-        .map(|(key, value)| format!("      - {{key: {}, value: {}}}\n", yaml(key), yaml(value)))
-        .collect();
+    let mut items = String::new();
+    for (key, value) in pairs {
+        put(
+            &mut items,
+            format_args!(
+                "      - {{key: {}, value: {}}}
+",
+                yaml(key),
+                yaml(value)
+            ),
+        );
+    }
     if items.is_empty() { " []\n".to_owned() } else { format!("\n{items}") }
 }
 
 fn words(words: &[String]) -> String {
-    let items: String = words.iter().map(|word| format!("      - {}\n", yaml(word))).collect();
+    let mut items = String::new();
+    for word in words {
+        put(
+            &mut items,
+            format_args!(
+                "      - {}
+",
+                yaml(word)
+            ),
+        );
+    }
     if items.is_empty() { " []\n".to_owned() } else { format!("\n{items}") }
 }
 
@@ -103,13 +119,16 @@ fn file_keys(brief: &Brief<'_>) -> String {
     for change in &brief.plan.changes {
         let Target::FileKey { path, key } = &change.target else { continue };
         let (path, key, value) = (one_line(path), one_line(key), one_line(&change.after));
-        text.push_str(&format!(
-            "    - name: {}\n      ansible.builtin.lineinfile:\n        path: {}\n        regexp: {}\n        line: {}\n\n",
-            yaml(&format!("Set {key} in {path}")),
-            yaml(&path),
-            yaml(&format!("^\\s*{}\\s*=", key.replace('.', "\\."))),
-            yaml(&format!("{key} = {value}")),
-        ));
+        put(
+            &mut text,
+            format_args!(
+                "    - name: {}\n      ansible.builtin.lineinfile:\n        path: {}\n        regexp: {}\n        line: {}\n\n",
+                yaml(&format!("Set {key} in {path}")),
+                yaml(&path),
+                yaml(&format!("^\\s*{}\\s*=", key.replace('.', "\\."))),
+                yaml(&format!("{key} = {value}")),
+            ),
+        );
     }
     text
 }

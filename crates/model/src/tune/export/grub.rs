@@ -1,7 +1,7 @@
 //! The drop-in of GRUB's configuration, and the words for grubby.
 
 use super::brief::Brief;
-use super::text::{comment, shell_pattern, shell_word};
+use super::text::{comment, put, shell_pattern, shell_word};
 use crate::tune::{BootToken, Target, boot_line};
 
 /// The parameters that a plan changes on the command line.
@@ -49,10 +49,13 @@ impl BootChange {
             text.push_str(&REPLACE.replace("PATTERNS", &patterns.join(" | ")));
         }
         if !self.words.is_empty() {
-            text.push_str(&format!(
-                "GRUB_CMDLINE_LINUX_DEFAULT=\"${{GRUB_CMDLINE_LINUX_DEFAULT:+$GRUB_CMDLINE_LINUX_DEFAULT }}\"{}\n",
-                shell_word(&self.words.join(" "))
-            ));
+            put(
+                &mut text,
+                format_args!(
+                    "GRUB_CMDLINE_LINUX_DEFAULT=\"${{GRUB_CMDLINE_LINUX_DEFAULT:+$GRUB_CMDLINE_LINUX_DEFAULT }}\"{}\n",
+                    shell_word(&self.words.join(" "))
+                ),
+            );
         }
         text
     }

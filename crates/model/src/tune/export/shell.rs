@@ -2,7 +2,7 @@
 
 use super::brief::Brief;
 use super::grub::BootChange;
-use super::text::{comment, here_document, shell_word};
+use super::text::{comment, here_document, put, shell_word};
 use super::verbs::{Calls, Section};
 use super::{ExportedFile, Format};
 
@@ -26,16 +26,22 @@ fn script(brief: &Brief<'_>) -> ExportedFile {
     let calls = Calls::of(brief);
     let boot = BootChange::of(brief);
     let mut text = head(brief);
-    text.push_str(&format!(
-        "set -u\n\nstate_below_root=/var/lib/lowlat-export\nplan_id={}\nonline_cpus={}\n",
-        shell_word(&brief.plan.id()),
-        shell_word(&brief.context.host.topology.online.to_list()),
-    ));
+    put(
+        &mut text,
+        format_args!(
+            "set -u\n\nstate_below_root=/var/lib/lowlat-export\nplan_id={}\nonline_cpus={}\n",
+            shell_word(&brief.plan.id()),
+            shell_word(&brief.context.host.topology.online.to_list()),
+        ),
+    );
     text.push_str("\n# ---- The plan ----");
     text.push_str(&"-".repeat(98));
     text.push_str("\n\n# Now, and again after each boot.\n");
-    text.push_str(&format!("plan_run_time() {{\n{}}}\n", calls.body(&Section::RUN_TIME)));
-    text.push_str(&format!("\n# Kept over a boot.\nplan_files() {{\n{}}}\n", calls.body(&Section::KEPT)));
+    put(&mut text, format_args!("plan_run_time() {{\n{}}}\n", calls.body(&Section::RUN_TIME)));
+    put(
+        &mut text,
+        format_args!("\n# Kept over a boot.\nplan_files() {{\n{}}}\n", calls.body(&Section::KEPT)),
+    );
     text.push_str(&plan_boot(brief, &boot));
     text.push('\n');
     for part in parts(&calls, &boot) {
@@ -60,7 +66,7 @@ fn head(brief: &Brief<'_>) -> String {
         "Values of the kernel do not outlive a boot: apply again after each. Boot parameters come with the next boot, \
          whose /proc/cmdline should then read:",
     ));
-    text.push_str(&format!("#   {}\n", brief.planned_line()));
+    put(&mut text, format_args!("#   {}\n", brief.planned_line()));
     for part in [brief.warnings("# ", |_| true), brief.left_out("# ", |_| true)] {
         if !part.is_empty() {
             text.push_str("#\n");
@@ -76,8 +82,8 @@ fn plan_boot(brief: &Brief<'_>, boot: &BootChange) -> String {
     }
     let mut text = String::from("\n# From the next boot on.\nplan_boot() {\n    section 'Boot parameters'\n");
     let lists = [&boot.words, &boot.replaced, &boot.old_words].map(|words| shell_word(&words.join(" ")));
-    text.push_str(&format!("    boot_parameters \\\n        {}\n}}\n", lists.join(" \\\n        ")));
-    text.push_str(&format!("\ngrub_drop_in() {{\n    cat {}}}\n", here_document(&boot.drop_in(brief))));
+    put(&mut text, format_args!("    boot_parameters \\\n        {}\n}}\n", lists.join(" \\\n        ")));
+    put(&mut text, format_args!("\ngrub_drop_in() {{\n    cat {}}}\n", here_document(&boot.drop_in(brief))));
     text
 }
 

@@ -2,7 +2,7 @@
 
 use super::brief::Brief;
 use super::sysctl::Keys;
-use super::text::{comment, item, shell_word};
+use super::text::{comment, item, put, shell_word};
 use super::verbs::{Calls, Section, mask, value};
 use crate::CpuSet;
 use crate::tune::Target;
@@ -39,7 +39,10 @@ pub(super) fn steps(brief: &Brief<'_>) -> Vec<Step> {
 }
 
 fn lines(calls: impl IntoIterator<Item = String>) -> String {
-    let body: String = calls.into_iter().map(|call| format!("    {call}\n")).collect();
+    let mut body = String::new();
+    for call in calls {
+        put(&mut body, format_args!("    {call}\n"));
+    }
     if body.is_empty() { "    :\n".to_owned() } else { body }
 }
 
@@ -163,7 +166,7 @@ fn services(brief: &Brief<'_>) -> (String, String) {
     });
     let left: Vec<&str> = left.map(|left| left.setting.as_str()).collect();
     if !left.is_empty() {
-        note.push_str(&format!(" Left running, since the risk is not accepted: {}.", left.join(", ")));
+        put(&mut note, format_args!(" Left running, since the risk is not accepted: {}.", left.join(", ")));
     }
     let calls = brief.plan.changes.iter().filter_map(|change| match &change.target {
         Target::Service { unit } => Some(format!("service {} ''", shell_word(unit))),
@@ -185,13 +188,13 @@ fn rest(brief: &Brief<'_>, steps: &[Step]) -> (String, String) {
 pub(super) fn functions(steps: &[Step]) -> String {
     let mut text = String::new();
     for step in steps {
-        text.push_str(&format!("\n# Step {}: {}.\n", step.number, step.title));
+        put(&mut text, format_args!("\n# Step {}: {}.\n", step.number, step.title));
         text.push_str(&comment("# ", &step.note));
-        text.push_str(&format!("step_{}() {{\n", step.number));
-        text.push_str(&format!(
-            "    section {}\n",
-            shell_word(&format!("Step {}: {}", step.number, step.title))
-        ));
+        put(&mut text, format_args!("step_{}() {{\n", step.number));
+        put(
+            &mut text,
+            format_args!("    section {}\n", shell_word(&format!("Step {}: {}", step.number, step.title))),
+        );
         text.push_str(&step.body);
         text.push_str("}\n");
     }
@@ -205,6 +208,6 @@ pub(super) fn table(steps: &[Step]) -> String {
 
 /// The function that takes every step.
 pub(super) fn run_all(steps: &[Step]) -> String {
-    let calls: String = steps.iter().map(|step| format!("    step_{}\n", step.number)).collect();
+    let calls = lines(steps.iter().map(|step| format!("step_{}", step.number)));
     format!("\nall_steps() {{\n{calls}}}\n\n")
 }

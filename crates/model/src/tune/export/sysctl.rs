@@ -1,7 +1,7 @@
 //! sysctl.d: the guide's `100-lowlatency.conf` under a name that really sorts last.
 
 use super::brief::Brief;
-use super::text::{comment, item, one_line};
+use super::text::{comment, item, one_line, put};
 use super::{ExportedFile, Format};
 use crate::catalogue::{self, Layer, Setting, Verdict, Want, judge_one};
 use crate::tune::{Target, files::value, planner, sysctl::name_that_wins};
@@ -16,7 +16,7 @@ pub(super) const FORMAT: Format = Format {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Key {
     /// As sysctl.d(5) takes it: dots, or slashes where a name has dots.
-    pub(super) key: String,
+    pub(super) name: String,
     pub(super) value: String,
     /// The path below /proc/sys.
     pub(super) path: String,
@@ -40,8 +40,8 @@ impl Keys {
         for setting in catalogue::settings().filter(is_key) {
             keys.add(brief, setting);
         }
-        keys.set.sort_by(|one, other| one.key.cmp(&other.key));
-        keys.set.dedup_by(|one, other| one.key == other.key);
+        keys.set.sort_by(|one, other| one.name.cmp(&other.name));
+        keys.set.dedup_by(|one, other| one.name == other.name);
         keys
     }
 
@@ -85,7 +85,7 @@ fn keys_of(brief: &Brief<'_>, setting: &Setting, verdict: Verdict) -> Vec<Key> {
             }
         }
     }
-    let own = || keys.iter().any(|key| key.key == setting.name);
+    let own = || keys.iter().any(|key| key.name == setting.name);
     let present = context.host.sysctl(setting.name);
     if verdict == Verdict::Good && !own() && present.is_known() {
         let fixed = match setting.want(context.profile) {
@@ -98,21 +98,21 @@ fn keys_of(brief: &Brief<'_>, setting: &Setting, verdict: Verdict) -> Vec<Key> {
 }
 
 impl Key {
-    fn new(key: String, value: String) -> Self {
-        let path = crate::snapshot::sysctl_path(&key);
-        Self { key, value, path }
+    fn new(name: String, value: String) -> Self {
+        let path = crate::snapshot::sysctl_path(&name);
+        Self { name, value, path }
     }
 
     /// The key of a path whose components hold dots: sysctl.d(5) takes slashes for such.
     fn of_path(path: &str, value: String) -> Option<Self> {
-        let key = path.strip_prefix("/proc/sys/")?.to_owned();
-        Some(Self { key, value, path: path.to_owned() })
+        let name = path.strip_prefix("/proc/sys/")?.to_owned();
+        Some(Self { name, value, path: path.to_owned() })
     }
 }
 
 fn file(brief: &Brief<'_>) -> ExportedFile {
     let keys = Keys::of(brief);
-    let names: Vec<&str> = keys.set.iter().map(|key| key.key.as_str()).collect();
+    let names: Vec<&str> = keys.set.iter().map(|key| key.name.as_str()).collect();
     let (name, loser) = name_that_wins(brief.context, &names);
     let mut text = text(brief, &keys, name);
     if let Some((key, path)) = loser {
@@ -143,14 +143,14 @@ fn text(brief: &Brief<'_>, keys: &Keys, name: &str) -> String {
     ));
     text.push('\n');
     for key in &keys.set {
-        text.push_str(&format!("{} = {}\n", one_line(&key.key), one_line(&key.value)));
+        put(&mut text, format_args!("{} = {}\n", one_line(&key.name), one_line(&key.value)));
     }
     if !keys.risky.is_empty() {
         text.push_str(
             "\n# Left out, since the risk is not accepted; --accept-risk ID at the export takes one in:\n",
         );
         for (key, why) in &keys.risky {
-            text.push_str(&format!("#   {} = {}\n", one_line(&key.key), one_line(&key.value)));
+            put(&mut text, format_args!("#   {} = {}\n", one_line(&key.name), one_line(&key.value)));
             text.push_str(&item("#   ", why));
         }
     }
@@ -166,6 +166,6 @@ fn text(brief: &Brief<'_>, keys: &Keys, name: &str) -> String {
     }
     text.push('\n');
     text.push_str(&comment("# ", "The whole profile takes this command line, which no sysctl can set:"));
-    text.push_str(&format!("#   {}\n", brief.planned_line()));
+    put(&mut text, format_args!("#   {}\n", brief.planned_line()));
     text
 }

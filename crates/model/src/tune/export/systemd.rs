@@ -3,7 +3,7 @@
 use super::brief::Brief;
 use super::shell::{CORE, IRQS, SERVICES, THREADS, UNDO};
 use super::steps::{Step, functions, run_all, steps, table};
-use super::text::{comment, shell_word};
+use super::text::{comment, put, shell_word};
 use super::{ExportedFile, Format, sysctl};
 use crate::CpuSet;
 use crate::tune::LeftOut;
@@ -56,10 +56,13 @@ fn is_told(left: &LeftOut) -> bool {
 
 fn unit(brief: &Brief<'_>) -> String {
     let mut text = brief.header("# ", "Run-time values for low latency, once in each boot.");
-    text.push_str(&format!(
-        "[Unit]\nDescription=Low-latency values of lowlat's profile {}\n",
-        brief.context.profile
-    ));
+    put(
+        &mut text,
+        format_args!(
+            "[Unit]\nDescription=Low-latency values of lowlat's profile {}\n",
+            brief.context.profile
+        ),
+    );
     text.push_str(
         "# After whoever sets the same things: none of them is started for it.\n\
          After=systemd-sysctl.service systemd-modules-load.service network.target network-online.target\n\
@@ -89,11 +92,14 @@ fn script(brief: &Brief<'_>, steps: &[Step]) -> String {
         text.push_str("#\n");
         text.push_str(&left);
     }
-    text.push_str(&format!(
-        "set -u\n\nstate_below_root=/run/lowlat-one-time\nplan_id={}\nonline_cpus={}\n",
-        shell_word(&brief.plan.id()),
-        shell_word(&brief.context.host.topology.online.to_list()),
-    ));
+    put(
+        &mut text,
+        format_args!(
+            "set -u\n\nstate_below_root=/run/lowlat-one-time\nplan_id={}\nonline_cpus={}\n",
+            shell_word(&brief.plan.id()),
+            shell_word(&brief.context.host.topology.online.to_list()),
+        ),
+    );
     text.push_str(&functions(steps));
     text.push_str(&run_all(steps));
     for part in [CORE, IRQS, THREADS, SERVICES, MACHINERY, UNDO, MAIN] {
@@ -109,12 +115,15 @@ fn run_sysjit(brief: &Brief<'_>) -> String {
             .header("# ", "Measures interruptions of the isolated CPUs, as the guide's run_sysjit.sh does."),
     );
     let one_by_one = |cpus: &CpuSet| cpus.iter().map(|cpu| cpu.to_string()).collect::<Vec<_>>().join(",");
-    text.push_str(&format!(
-        "set -u\n\ncpus={}\ncpus_one_by_one={}\nhousekeeping={}\n",
-        shell_word(&brief.isolated().to_list()),
-        shell_word(&one_by_one(brief.isolated())),
-        shell_word(&brief.housekeeping().to_list()),
-    ));
+    put(
+        &mut text,
+        format_args!(
+            "set -u\n\ncpus={}\ncpus_one_by_one={}\nhousekeeping={}\n",
+            shell_word(&brief.isolated().to_list()),
+            shell_word(&one_by_one(brief.isolated())),
+            shell_word(&brief.housekeeping().to_list()),
+        ),
+    );
     text.push_str(RUN_SYSJIT);
     text
 }

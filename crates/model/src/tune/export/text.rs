@@ -1,5 +1,7 @@
 //! Spelling: comments, quotes, lines of bounded width. What comes from a host is data in every one of them.
 
+use std::fmt::{Arguments, Write};
+
 /// Columns of a comment, its mark included.
 const COLUMNS: usize = 110;
 
@@ -78,4 +80,10 @@ pub(super) fn yaml(text: &str) -> String {
     } else {
         quoted
     }
+}
+
+/// Adds to a text.
+pub(super) fn put(text: &mut String, what: Arguments<'_>) {
+    // Writing to a String cannot fail.
+    let _ = text.write_fmt(what);
 }

@@ -3,7 +3,7 @@
 use super::boot_words::{BootWord, boot_words, expected_line};
 use super::brief::Brief;
 use super::sysctl::Keys;
-use super::text::{comment, item, one_line, shell_word};
+use super::text::{comment, item, one_line, put, shell_word};
 use super::{ExportedFile, Format};
 use crate::catalogue::{Setting, find};
 use crate::tune::{Target, planner};
@@ -96,17 +96,20 @@ fn with_variables(brief: &Brief<'_>, word: &str) -> String {
 fn tuned_conf(brief: &Brief<'_>, name: &str, words: &[BootWord]) -> String {
     let mut text = brief.header("# ", "TuneD profile for low latency.");
     let parent = if has_isolated(brief) { "cpu-partitioning" } else { "network-latency" };
-    text.push_str(&format!(
-        "\n[main]\nsummary=Low latency, lowlat's profile {}\ninclude={parent}\n",
-        brief.context.profile
-    ));
+    put(
+        &mut text,
+        format_args!(
+            "\n[main]\nsummary=Low latency, lowlat's profile {}\ninclude={parent}\n",
+            brief.context.profile
+        ),
+    );
     if has_isolated(brief) {
         text.push_str("\n[variables]\n");
         text.push_str(&comment(
             "# ",
             "In place of /etc/tuned/cpu-partitioning-variables.conf, which stays the distribution's.",
         ));
-        text.push_str(&format!("include=/etc/tuned/{name}/variables.conf\n"));
+        put(&mut text, format_args!("include=/etc/tuned/{name}/variables.conf\n"));
     }
     if brief.is_guide() {
         text.push_str("\n[disk]\n# The guide's; it reaches disks that turn as well.\nelevator=none\n");
@@ -122,20 +125,20 @@ fn sysctl_section(brief: &Brief<'_>) -> String {
     let keys = Keys::of(brief);
     let mut text = String::from("\n[sysctl]\n");
     for key in &keys.set {
-        text.push_str(&format!("{}={}\n", one_line(&key.key), one_line(&key.value)));
+        put(&mut text, format_args!("{}={}\n", one_line(&key.name), one_line(&key.value)));
     }
     let nmi = "kernel.nmi_watchdog";
-    let is_set = keys.set.iter().any(|key| key.key == nmi);
+    let is_set = keys.set.iter().any(|key| key.name == nmi);
     let present = brief.context.host.sysctl(nmi);
     if has_isolated(brief) && !is_set && present.is_known() && !is_accepted(brief, "boot.nmi_watchdog") {
         text.push_str(&comment(
             "# ",
             "cpu-partitioning switches this watchdog off; the risk is not accepted (boot.nmi_watchdog), so it stays as it is.",
         ));
-        text.push_str(&format!("{nmi}={}\n", one_line(present.text().trim())));
+        put(&mut text, format_args!("{nmi}={}\n", one_line(present.text().trim())));
     }
     for (key, why) in &keys.risky {
-        text.push_str(&format!("# {}={}\n", one_line(&key.key), one_line(&key.value)));
+        put(&mut text, format_args!("# {}={}\n", one_line(&key.name), one_line(&key.value)));
         text.push_str(&item("# ", why));
     }
     text
@@ -157,7 +160,7 @@ fn sysfs_section(brief: &Brief<'_>) -> String {
             && path.starts_with("/sys/")
             && !path.starts_with("/sys/block/")
         {
-            text.push_str(&format!("{}={}\n", one_line(path), one_line(&change.after)));
+            put(&mut text, format_args!("{}={}\n", one_line(path), one_line(&change.after)));
         }
     }
     if has_isolated(brief) && !is_accepted(brief, "boot.mce") {
@@ -195,7 +198,7 @@ fn bootloader_section(brief: &Brief<'_>, words: &[BootWord]) -> String {
              max_cstate=0 is taken as 1.",
         ));
     }
-    text.push_str(&format!("cmdline={}\n", cmdline(brief, words)));
+    put(&mut text, format_args!("cmdline={}\n", cmdline(brief, words)));
     let left: Vec<&BootWord> = words.iter().filter(|word| matches!(word, BootWord::LeftOut(..))).collect();
     if !left.is_empty() {
         text.push_str("# Left out:\n");
@@ -225,7 +228,7 @@ fn scheduler_section(brief: &Brief<'_>, name: &str) -> String {
         if is_taken(brief, setting) {
             text.push_str(&line);
         } else {
-            text.push_str(&format!("# {line}"));
+            put(&mut text, format_args!("# {line}"));
             text.push_str(&item("# ", &format!("{id} ({}): {}", setting.risk.word(), setting.cost)));
         }
     }
@@ -238,15 +241,15 @@ fn is_taken(brief: &Brief<'_>, setting: &Setting) -> bool {
 
 fn variables(brief: &Brief<'_>, name: &str) -> String {
     let mut text = brief.header("# ", "CPUs for the profile beside it.");
-    text.push_str(&format!("housekeeping_cpus=${{f:exec:/etc/tuned/{name}/script.sh:housekeeping}}\n"));
-    text.push_str(&format!("isolated_cores=${{f:exec:/etc/tuned/{name}/script.sh:isolated}}\n"));
+    put(&mut text, format_args!("housekeeping_cpus=${{f:exec:/etc/tuned/{name}/script.sh:housekeeping}}\n"));
+    put(&mut text, format_args!("isolated_cores=${{f:exec:/etc/tuned/{name}/script.sh:isolated}}\n"));
     if brief.is_guide() {
         text.push_str(&comment(
             "# ",
             "The guide's. TuneD 2.16 and later would add isolcpus= for it, which the guide's line does not have; the \
              profile's own cmdline= stands in its place.",
         ));
-        text.push_str(&format!("no_balance_cores=${{f:exec:/etc/tuned/{name}/script.sh:nobalance}}\n"));
+        put(&mut text, format_args!("no_balance_cores=${{f:exec:/etc/tuned/{name}/script.sh:nobalance}}\n"));
     }
     text
 }
@@ -277,14 +280,14 @@ fn role(brief: &Brief<'_>) -> Option<String> {
     let quoted = |text: &str| format!("{:?}", one_line(text));
     let mut lines = String::new();
     if let Some(cpus) = &role.housekeeping {
-        lines.push_str(&format!("housekeeping = \"{cpus}\"\n"));
+        put(&mut lines, format_args!("housekeeping = \"{cpus}\"\n"));
     }
     if let Some(cpus) = &role.isolated {
-        lines.push_str(&format!("isolated = \"{cpus}\"\n"));
+        put(&mut lines, format_args!("isolated = \"{cpus}\"\n"));
     }
     if !role.nics.is_empty() {
         let nics: Vec<String> = role.nics.iter().map(|nic| quoted(nic)).collect();
-        lines.push_str(&format!("nics = [{}]\n", nics.join(", ")));
+        put(&mut lines, format_args!("nics = [{}]\n", nics.join(", ")));
     }
     let head = brief.header("# ", "The role that the CPUs were chosen for; script.sh hands it to lowlat.");
     (!lines.is_empty()).then(|| head + &lines)

@@ -1,7 +1,7 @@
 //! The changes of a plan as calls of the shell functions in `sh/`.
 
 use super::brief::Brief;
-use super::text::{here_document, shell_pattern, shell_word};
+use super::text::{here_document, put, shell_pattern, shell_word};
 use crate::CpuSet;
 use crate::tune::{Change, Target};
 use std::collections::BTreeMap;
@@ -90,7 +90,7 @@ impl Calls {
             if !body.is_empty() {
                 body.push('\n');
             }
-            body.push_str(&format!("    section {}\n", shell_word(section.title())));
+            put(&mut body, format_args!("    section {}\n", shell_word(section.title())));
             for call in calls {
                 body.push_str("    ");
                 body.push_str(call);
