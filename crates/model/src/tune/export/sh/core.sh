@@ -5,6 +5,11 @@
 # LOWLAT_ROOT names another root than /, a copied tree for a trial: no program of this host is called then, only those
 # that the tree has below usr/bin or usr/sbin.
 
+# What programs say is read here, so they say it in one language; update-grub and ethtool are often not on a user's path.
+LC_ALL=C
+PATH=$PATH:/usr/sbin:/sbin
+export LC_ALL PATH
+
 root=${LOWLAT_ROOT:-}
 state=${LOWLAT_STATE:-$root$state_below_root}
 number=0
@@ -68,9 +73,10 @@ present() {
     esac
 }
 
-# Writes a line to a file of the kernel; what it answers is in $said.
+# Writes a line to a file of the kernel; what it answers is in $said. Not by the printf of the shell: that of dash calls
+# every error an I/O error.
 put() {
-    said=$({ printf '%s\n' "$2" > "$1"; } 2>&1) || {
+    said=$({ env printf '%s\n' "$2" > "$1"; } 2>&1) || {
         said=${said##*: }
         return 1
     }
