@@ -28,6 +28,7 @@ pub use compare::same_meaning;
 pub(crate) use compare::size_bytes;
 pub(crate) use judge::{boot_key, chosen_word, satisfies};
 pub(crate) use readiness::LOAD_READY_MAX;
+pub(crate) use tuned::BOOTCMDLINE as TUNED_BOOTCMDLINE;
 
 pub use finding::{Finding, Judgement, Verdict};
 pub use setting::{Impact, Layer, Needs, Profile, Risk, Setting, Want};

@@ -7,7 +7,7 @@ use crate::tune;
 use crate::{CpuSet, Reading, cmdline::CommandLine};
 
 /// Where TuneD leaves the parameters that it asks the boot loader for.
-pub(super) const BOOTCMDLINE: &str = "/etc/tuned/bootcmdline";
+pub(crate) const BOOTCMDLINE: &str = "/etc/tuned/bootcmdline";
 
 const VARIABLES: &str = "/etc/tuned/cpu-partitioning-variables.conf";
 const PROFILES: &[&str] = &["/etc/tuned/*/tuned.conf", "/etc/tuned/profiles/*/tuned.conf"];

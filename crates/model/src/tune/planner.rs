@@ -184,7 +184,7 @@ fn without_what_is_so(context: &Context<'_>, proposal: &mut Proposal) {
 
 /// Harm to hardware reports, protection and evidence is always asked for. What can stop a host or a service is asked
 /// for where profile `trading`, whose values lowlat stands behind, does not want the same.
-fn is_asked_for(context: &Context<'_>, setting: &Setting) -> bool {
+pub(super) fn is_asked_for(context: &Context<'_>, setting: &Setting) -> bool {
     match setting.risk {
         Risk::None | Risk::Power => false,
         Risk::Ras | Risk::Security | Risk::Compliance => true,

@@ -132,7 +132,10 @@ pub(super) fn file(context: &Context<'_>, changes: &[Change]) -> Option<(Change,
 }
 
 /// The first name behind which no other file sets one of the keys; with none, the last name and who wins over it.
-fn name_that_wins(context: &Context<'_>, keys: &[&str]) -> (&'static str, Option<(String, String)>) {
+pub(super) fn name_that_wins(
+    context: &Context<'_>,
+    keys: &[&str],
+) -> (&'static str, Option<(String, String)>) {
     let file_name = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
     let winner = |name: &str| {
         let lines = context.host.kernel.sysctl_files.iter();

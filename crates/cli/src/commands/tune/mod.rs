@@ -1,16 +1,30 @@
 //! `lowlat tune`: one file per subcommand.
 
+mod export;
 mod plan;
 mod verify;
 
 use super::Subcommand;
 use crate::output::Exit;
+use anyhow::bail;
 use clap::{ArgMatches, Command};
+use lowlat_model::catalogue;
 
 pub const COMMAND: Subcommand = Subcommand { name: "tune", declare, run };
 
 /// Every subcommand of `lowlat tune` in the order of the help.
-const COMMANDS: &[Subcommand] = &[plan::COMMAND, verify::COMMAND];
+const COMMANDS: &[Subcommand] = &[plan::COMMAND, verify::COMMAND, export::COMMAND];
+
+/// Refuses the id of no setting, with the nearest one.
+fn check_id(id: &str) -> anyhow::Result<()> {
+    if catalogue::find(id).is_some() {
+        return Ok(());
+    }
+    match catalogue::nearest(id) {
+        Some(near) => bail!("--accept-risk: no setting has the id \"{id}\"; did you mean \"{near}\"?"),
+        None => bail!("--accept-risk: no setting has the id \"{id}\"; `lowlat audit --list` shows every id"),
+    }
+}
 
 fn declare(command: Command) -> Command {
     let subcommands = COMMANDS.iter().map(|command| (command.declare)(Command::new(command.name)));
@@ -29,6 +43,6 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let (name, arguments) = matches.subcommand().unwrap_or(("", matches));
     match COMMANDS.iter().find(|command| command.name == name) {
         Some(command) => (command.run)(arguments),
-        None => anyhow::bail!("no such subcommand; `lowlat tune --help` lists them"),
+        None => bail!("no such subcommand; `lowlat tune --help` lists them"),
     }
 }

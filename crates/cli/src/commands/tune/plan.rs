@@ -5,9 +5,9 @@ use crate::{
     host::HostArgs,
     output::{self, Exit},
 };
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-use lowlat_model::{catalogue, tune::Plan};
+use lowlat_model::tune::Plan;
 use std::path::PathBuf;
 
 pub const COMMAND: Subcommand = Subcommand { name: "plan", declare, run };
@@ -50,7 +50,7 @@ fn declare(command: Command) -> Command {
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = Arguments::from_arg_matches(matches)?;
     for id in &arguments.accept_risk {
-        check_id(id)?;
+        super::check_id(id)?;
     }
     let mut host = arguments.host.read()?;
     host.role.accepted_risks.extend(arguments.accept_risk);
@@ -65,14 +65,4 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         output::print(&lowlat_report::plan_text(&plan, output::width()))?;
     }
     Ok(if plan.changes.is_empty() { Exit::Clean } else { Exit::Findings })
-}
-
-fn check_id(id: &str) -> anyhow::Result<()> {
-    if catalogue::find(id).is_some() {
-        return Ok(());
-    }
-    match catalogue::nearest(id) {
-        Some(near) => bail!("--accept-risk: no setting has the id \"{id}\"; did you mean \"{near}\"?"),
-        None => bail!("--accept-risk: no setting has the id \"{id}\"; `lowlat audit --list` shows every id"),
-    }
 }

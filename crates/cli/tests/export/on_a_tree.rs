@@ -1,0 +1,198 @@
+//! The exported scripts, carried out on a captured host unpacked into a directory and taken back.
+
+use super::tree::{Places, Tree};
+use super::{Desk, SHELLS, assert_success, common, find, stock};
+use lowlat_model::{
+    Profile,
+    tune::{Plan, Target},
+};
+use std::{fs, process::Command};
+
+/// A tree with services that the guide would stop, in the states that the plan says.
+fn tree_of(desk: &Desk, plan: &Plan) -> Tree {
+    let tree = Tree::of(&stock());
+    for (unit, service) in &desk.host.services.units {
+        if !unit.contains(['\\', '/']) {
+            let state = format!("{}, {}\n", service.active.text(), service.enablement.text());
+            tree.write(&format!("services/{unit}"), &state);
+        }
+    }
+    for change in &plan.changes {
+        if let Target::KernelThreadScheduling { pid, .. } = change.target {
+            assert!(!tree.path(&format!("/proc/{pid}/scheduling")).exists());
+        }
+    }
+    assert_success(&Command::new(tree.path("usr/sbin/update-grub")).output().expect("a stand-in"));
+    tree
+}
+
+/// Every change of the plan is in force on the tree; after `undo` it is what it was, byte for byte.
+#[test]
+fn the_script_carries_the_plan_out_and_takes_it_back() {
+    for shell in SHELLS {
+        for (profile, takes_all) in
+            [(Profile::Trading, false), (Profile::Guide57037, false), (Profile::Guide57037, true)]
+        {
+            let desk = Desk::of(&stock(), profile, takes_all);
+            let plan = desk.plan();
+            let script = &desk.files("shell")[0].text;
+            let tree = tree_of(&desk, &plan);
+            let before = tree.places();
+
+            let output = tree.run(shell, script, "show");
+            assert_success(&output);
+            assert!(tree.places() == before, "{shell}: `show` changes nothing");
+
+            let output = tree.run(shell, script, "apply");
+            let said = common::text(&output.stdout) + &common::text(&output.stderr);
+            assert!(output.status.success(), "{shell} {profile}: {said}");
+            let mut checked = 0;
+            for change in &plan.changes {
+                let Some(shows) = tree.shows(&change.target) else { continue };
+                assert_eq!(shows, change.after, "{shell} {profile}: {:?}\n{said}", change.target);
+                checked += 1;
+            }
+            assert!(checked + 1 >= plan.changes.len(), "all but the command line: {checked}");
+            let grub = tree.read("/boot/grub/grub.cfg");
+            let tokens = plan.changes.iter().filter_map(|change| match &change.target {
+                Target::CommandLine { tokens } => Some(tokens),
+                _ => None,
+            });
+            for token in tokens.flatten() {
+                let value = token.value.as_deref().expect("nothing is taken off a stock line");
+                let word =
+                    if value.is_empty() { token.name.clone() } else { format!("{}={value}", token.name) };
+                assert!(grub.split_whitespace().any(|found| found == word), "{word}: {grub}");
+            }
+
+            let applied = tree.places();
+            let output = tree.run(shell, script, "apply");
+            assert_success(&output);
+            assert!(tree.places() == applied, "{shell}: a second `apply` changes nothing");
+
+            let output = tree.run(shell, script, "undo");
+            assert_success(&output);
+            differ(&before, &tree.places(), &format!("{shell} {profile}"));
+        }
+    }
+}
+
+/// Says where two trees differ.
+#[track_caller]
+fn differ(before: &Places, after: &Places, what: &str) {
+    let names = before.keys().chain(after.keys());
+    let differing: Vec<_> = names.filter(|name| before.get(*name) != after.get(*name)).collect();
+    assert!(differing.is_empty(), "{what}: {differing:?}");
+}
+
+#[test]
+fn what_others_changed_since_stays_and_is_named() {
+    let desk = Desk::of(&stock(), Profile::Trading, false);
+    let script = &desk.files("shell")[0].text;
+    for shell in SHELLS {
+        let tree = tree_of(&desk, &desk.plan());
+        let before = tree.places();
+        assert_success(&tree.run(shell, script, "apply"));
+        tree.write("/proc/sys/vm/swappiness", "42\n");
+        let file = "/etc/sysctl.d/99-zz-lowlat.conf";
+        let ours = tree.read(file);
+        tree.write(file, "mine\n");
+        let output = tree.run(shell, script, "undo");
+        let said = common::text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("/proc/sys/vm/swappiness: was 30, this script set 10, now it is 42"), "{said}");
+        assert!(said.contains("99-zz-lowlat.conf: somebody else changed it since"), "{said}");
+        assert_eq!((tree.read("/proc/sys/vm/swappiness"), tree.read(file)), ("42\n".into(), "mine\n".into()));
+        // Once they are out of the way, the rest of the records is taken back.
+        tree.write("/proc/sys/vm/swappiness", "10\n");
+        tree.write(file, &ours);
+        assert_success(&tree.run(shell, script, "undo"));
+        differ(&before, &tree.places(), shell);
+        let output = tree.run(shell, script, "undo");
+        assert!(common::text(&output.stdout).contains("Nothing was applied"), "a second undo");
+    }
+}
+
+#[test]
+fn an_apply_that_was_killed_is_taken_back() {
+    let desk = Desk::of(&stock(), Profile::Trading, false);
+    let script = &desk.files("shell")[0].text;
+    for shell in SHELLS {
+        let tree = tree_of(&desk, &desk.plan());
+        let before = tree.places();
+        // The first call of taskset kills the script that calls it.
+        tree.write("kill-at", "");
+        assert_eq!(tree.run(shell, script, "apply").status.code(), None, "killed");
+        assert_eq!(tree.read("/proc/sys/vm/swappiness"), "10\n");
+        assert_success(&tree.run(shell, script, "undo"));
+        differ(&before, &tree.places(), shell);
+    }
+}
+
+#[test]
+fn values_of_an_earlier_boot_are_not_restored() {
+    let desk = Desk::of(&stock(), Profile::Trading, false);
+    let script = &desk.files("shell")[0].text;
+    for shell in SHELLS {
+        let tree = tree_of(&desk, &desk.plan());
+        assert_success(&tree.run(shell, script, "apply"));
+        tree.write("/proc/sys/kernel/random/boot_id", "22222222-2222-4222-8222-222222222222\n");
+        assert_success(&tree.run(shell, script, "undo"));
+        assert_eq!(tree.read("/proc/sys/vm/swappiness"), "10\n", "the kernel of another boot set it");
+        assert!(!tree.path("/etc/sysctl.d/99-zz-lowlat.conf").exists(), "files outlive a boot");
+        assert!(!tree.path("/var/lib/lowlat-export").exists());
+    }
+}
+
+#[test]
+fn another_host_and_another_plan_are_refused() {
+    let desk = Desk::of(&stock(), Profile::Trading, false);
+    let script = &desk.files("shell")[0].text;
+    let tree = tree_of(&desk, &desk.plan());
+    let before = tree.places();
+    tree.write("/sys/devices/system/cpu/online", "0-7\n");
+    let output = tree.run("dash", script, "apply");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(common::text(&output.stderr).contains("CPUs 0-15 are online; here it is 0-7"));
+    tree.write("/sys/devices/system/cpu/online", "0-15\n");
+    differ(&before, &tree.places(), "refused");
+    assert_success(&tree.run("dash", script, "apply"));
+    let other = &Desk::of(&stock(), Profile::Guide57037, false).files("shell")[0].text;
+    let output = tree.run("dash", other, "apply");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(common::text(&output.stderr).contains("undo with the script of that plan first"));
+    assert_eq!(tree.run("dash", script, "nonsense").status.code(), Some(2));
+}
+
+#[test]
+fn the_service_s_script_starts_and_stops_without_a_trace() {
+    for shell in SHELLS {
+        for takes_all in [false, true] {
+            let desk = Desk::of(&stock(), Profile::Guide57037, takes_all);
+            let files = desk.files("systemd");
+            let script = find(&files, "oneshot_script.sh");
+            let tree = tree_of(&desk, &desk.plan());
+            // irqbalance is told by its drop-in, which is installed beside the script.
+            let drop_in = find(&files, "60-lowlat.conf");
+            tree.write("etc/default/irqbalance", "IRQBALANCE_BANNED_CPULIST=1-7,9-15\n");
+            assert!(drop_in.contains("IRQBALANCE_BANNED_CPULIST=1-7,9-15"));
+            let before = tree.places();
+            let output = tree.run(shell, script, "start");
+            assert_success(&output);
+            assert_eq!(tree.read("/proc/sys/vm/stat_interval"), "3600\n");
+            assert_eq!(tree.read("/proc/irq/default_smp_affinity"), "101\n");
+            for irq in fs::read_dir(tree.path("/proc/irq")).expect("interrupts").flatten() {
+                let list = fs::read_to_string(irq.path().join("smp_affinity_list")).unwrap_or_default();
+                assert!(matches!(list.trim(), "" | "0" | "8" | "0,8"), "{}: {list}", irq.path().display());
+            }
+            let stopped = tree.read("/services/dbus.service").starts_with("inactive");
+            assert_eq!(stopped, takes_all);
+            assert!(tree.read("/services/tuned.service").starts_with("active"), "TuneD is never stopped");
+            let started = tree.places();
+            assert_success(&tree.run(shell, script, "start"));
+            assert!(tree.places() == started, "{shell}: a second start changes nothing");
+            assert_success(&tree.run(shell, script, "stop"));
+            differ(&before, &tree.places(), shell);
+        }
+    }
+}

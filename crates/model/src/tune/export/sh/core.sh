@@ -1,0 +1,239 @@
+# ---- The machinery. Nothing below is particular to this host. ------------------------------------------------------
+#
+# Every old value is on record in $state before the new one is written. Records of run-time values belong to one boot;
+# records of files outlive it. A record is five lines: kind, what, old value, new value, old line as it stood; then "end".
+# LOWLAT_ROOT names another root than /, a copied tree for a trial: no program of this host is called then, only those
+# that the tree has below usr/bin or usr/sbin.
+
+# What programs say is read here, so they say it in one language; update-grub and ethtool are often not on a user's path.
+LC_ALL=C
+PATH=$PATH:/usr/sbin:/sbin
+export LC_ALL PATH
+
+root=${LOWLAT_ROOT:-}
+state=${LOWLAT_STATE:-$root$state_below_root}
+number=0
+left=0
+to_tell=
+made=
+
+say() { printf '%s\n' "$*"; }
+
+section() {
+    if [ "$mode" = show ]; then printf '\n%s\n' "$1"; fi
+}
+
+# What could not be done is told, counted, and no reason to give the rest up.
+trouble() {
+    printf 'LEFT    %s\n' "$*" >&2
+    left=$((left + 1))
+}
+
+refuse() {
+    printf '%s: %s\n' "${0##*/}" "$*" >&2
+    exit 2
+}
+
+# Finds a program: sets $program, or fails.
+program() {
+    if [ -z "$root" ]; then
+        program=$(command -v "$1") && return 0
+    else
+        for program in "$root/usr/bin/$1" "$root/usr/sbin/$1"; do
+            if [ -x "$program" ]; then return 0; fi
+        done
+    fi
+    program=
+    return 1
+}
+
+# Runs a program, keeps what it says in $said. It does not get the lock: whoever outlives this script must not hold it.
+run() {
+    if ! program "$1"; then
+        said="there is no program $1"
+        return 1
+    fi
+    shift
+    said=$("$program" "$@" 2>&1 < /dev/null 9>&-)
+}
+
+# Reads the first line of a file into $line, as it stands, and into $now; of a choice such as "always [never]" the word
+# in brackets.
+present() {
+    line=''
+    now=''
+    if [ ! -r "$1" ]; then return 1; fi
+    { IFS= read -r line || [ -n "$line" ]; } 2> /dev/null < "$1" || return 1
+    now=$line
+    case $now in
+    *\[*\]*)
+        now=${now#*\[}
+        now=${now%%\]*}
+        ;;
+    esac
+}
+
+# Writes a line to a file of the kernel; what it answers is in $said. Not by the printf of the shell: that of dash calls
+# every error an I/O error.
+put() {
+    said=$({ env printf '%s\n' "$2" > "$1"; } 2>&1) || {
+        said=${said##*: }
+        return 1
+    }
+}
+
+# Masks are the same whatever zeros stand before them and commas within.
+plain_mask() {
+    plain=
+    mask_rest=$1
+    while [ -n "$mask_rest" ]; do
+        plain=$plain${mask_rest%%,*}
+        case $mask_rest in
+        *,*) mask_rest=${mask_rest#*,} ;;
+        *) mask_rest= ;;
+        esac
+    done
+    while :; do
+        case $plain in
+        0?*) plain=${plain#0} ;;
+        *) break ;;
+        esac
+    done
+}
+
+same() { # KIND ONE OTHER
+    if [ "$1" != mask ]; then
+        [ "$2" = "$3" ]
+        return
+    fi
+    plain_mask "$2"
+    same_one=$plain
+    plain_mask "$3"
+    [ "$same_one" = "$plain" ]
+}
+
+# Makes a directory and those above it; adds what was made to $made, deepest first.
+make_directory() {
+    if [ -d "$1" ]; then return 0; fi
+    make_directory "${1%/*}" || return 1
+    said=$(mkdir "$1" 2>&1) || return 1
+    made="$1
+$made"
+}
+
+# Takes directories away again, those that are empty.
+remove_directories() {
+    while IFS= read -r directory; do
+        if [ -n "$directory" ]; then rmdir "$directory" 2> /dev/null; fi
+    done << END
+$1
+END
+    return 0
+}
+
+# Puts a change on record, unless it is: what stood there before the first apply is what undo restores.
+remember() { # run|files PART KIND WHAT OLD NEW LINE
+    record=$state/$1/$(printf '%05d%s' "$number" "$2")
+    shift 2
+    if [ -e "$record" ]; then return 0; fi
+    printf '%s\n' "$@" end > "$record" || {
+        trouble "$2: cannot write $record, so nothing is changed"
+        return 1
+    }
+}
+
+# Changes one value of the kernel.
+change() { # KIND PATH VALUE PART LABEL
+    file=$root$2
+    if [ ! -e "$file" ]; then
+        trouble "$5: this host has no $2"
+        return 0
+    fi
+    if ! present "$file"; then
+        trouble "$5: $2 cannot be read"
+        return 0
+    fi
+    if same "$1" "$now" "$3"; then
+        if [ "$mode" = show ]; then say "held    $5 = $3"; fi
+        return 0
+    fi
+    if [ "$mode" = show ]; then
+        say "change  $5: $now -> $3"
+        return 0
+    fi
+    remember run "$4" "$1" "$2" "$now" "$3" "$line" || return 0
+    old=$now
+    if ! put "$file" "$3"; then
+        trouble "$5: $said (still $old)"
+    elif ! present "$file"; then
+        trouble "$5: written, and cannot be read back"
+    elif ! same "$1" "$now" "$3"; then
+        # What the kernel made of it is what undo has to find.
+        printf '%s\n' "$1" "$2" "$old" "$now" "$line" end > "$record"
+        trouble "$5: wrote $3, reads back $now"
+    else
+        say "set     $5: $old -> $3"
+    fi
+}
+
+value() { # PATH VALUE
+    number=$((number + 1))
+    change value "$1" "$2" '' "$1"
+}
+
+mask() { # PATH MASK
+    number=$((number + 1))
+    change mask "$1" "$2" '' "$1"
+}
+
+# The CPUs of a list such as 1-3,8: one word each in $cpus.
+expand() {
+    cpus=
+    list_rest=$1
+    while [ -n "$list_rest" ]; do
+        range=${list_rest%%,*}
+        case $list_rest in
+        *,*) list_rest=${list_rest#*,} ;;
+        *) list_rest= ;;
+        esac
+        cpu=${range%-*}
+        while [ "$cpu" -le "${range#*-}" ]; do
+            cpus="$cpus $cpu"
+            cpu=$((cpu + 1))
+        done
+    done
+}
+
+# An idle state has another number on other CPUs, so it is found by its name.
+idle_state() { # NAME CPULIST VALUE
+    number=$((number + 1))
+    expand "$2"
+    for cpu in $cpus; do
+        for directory in "$root/sys/devices/system/cpu/cpu$cpu/cpuidle"/state*; do
+            if present "$directory/name" && [ "$now" = "$1" ]; then
+                change value "${directory#"$root"}/disable" "$3" ".$cpu" "CPU $cpu idle state $1, disable"
+            fi
+        done
+    done
+}
+
+restore_value() { # KIND WHAT OLD NEW LINE
+    file=$root$2
+    if ! present "$file"; then
+        trouble "$2: cannot be read, so $3 is not restored"
+        return 1
+    fi
+    if same "$1" "$now" "$3"; then return 0; fi
+    if ! same "$1" "$now" "$4"; then
+        trouble "$2: was $3, this script set $4, now it is $now: somebody else changed it, so it stays"
+        return 1
+    fi
+    # Below another root files are plain ones and get their old line back as it stood.
+    old=$3
+    if [ -n "$root" ]; then old=$5; fi
+    if ! put "$file" "$old"; then
+        trouble "$2: $said (still $4)"
+        return 1
+    fi
+    say "restored $2: $4 -> $3"
+}

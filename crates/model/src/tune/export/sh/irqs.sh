@@ -1,0 +1,45 @@
+
+# ---- Interrupts: found by name, since numbers change between boots --------------------------------------------------
+
+# Lines "NUMBER NAMES" in $irqs. The names are what stands behind the last two blanks of a line of /proc/interrupts.
+read_irqs() {
+    irqs=
+    while IFS= read -r line; do
+        irq=${line%%:*}
+        irq=${irq##* }
+        case $irq in
+        '' | *[!0-9]*) ;;
+        *) irqs="$irqs$irq ${line##*  }
+" ;;
+        esac
+    done < "$root/proc/interrupts"
+}
+
+# Sets $irq to the present number: the one of the plan where it still has the names, else the NTH of these names.
+find_irq() { # NUMBER NTH NAMES
+    irq=
+    nth=0
+    while read -r candidate names; do
+        if [ "$names" != "$3" ]; then continue; fi
+        nth=$((nth + 1))
+        if [ "$candidate" = "$1" ]; then
+            irq=$candidate
+            return 0
+        fi
+        if [ "$nth" = "$2" ]; then irq=$candidate; fi
+    done << END
+$irqs
+END
+    [ -n "$irq" ]
+}
+
+irq() { # NUMBER NTH NAMES CPULIST
+    number=$((number + 1))
+    if [ -z "${irqs:-}" ]; then read_irqs; fi
+    if ! find_irq "$1" "$2" "$3"; then
+        # An interrupt that is not there disturbs nobody; fewer queues make some vanish.
+        say "none    interrupt $3"
+        return 0
+    fi
+    change value "/proc/irq/$irq/smp_affinity_list" "$4" '' "interrupt $irq $3"
+}

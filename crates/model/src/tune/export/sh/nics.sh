@@ -1,0 +1,55 @@
+
+# ---- Network interfaces, where ethtool is there ------------------------------------------------------------------------
+
+# Reads a parameter of an interface into $now.
+nic_now() { # -L|-C|-K NIC FIELD
+    now=
+    case $1 in
+    -L) run ethtool -l "$2" || return 1 ;;
+    -C) run ethtool -c "$2" || return 1 ;;
+    -K) run ethtool -k "$2" || return 1 ;;
+    esac
+    # What ethtool prints: maxima first, the present values behind; two names differ from those that it takes.
+    nic_field=$3
+    if [ "$3" = rx-lro ]; then nic_field=large-receive-offload; fi
+    if [ "$1" = -L ]; then said=${said##*Current hardware settings:}; fi
+    while read -r key first rest; do
+        case "$nic_field $key $first" in
+        "adaptive-rx Adaptive RX:") now=${rest%% *} ;;
+        "combined Combined: $first" | "rx RX: $first" | "$nic_field $nic_field: $first") now=$first ;;
+        esac
+    done << END
+$said
+END
+    [ -n "$now" ]
+}
+
+nic() { # -L|-C|-K NIC FIELD VALUE
+    number=$((number + 1))
+    if ! nic_now "$1" "$2" "$3"; then
+        trouble "$2 $3: ethtool does not tell it${said:+ ($said)}"
+    elif [ "$now" = "$4" ]; then
+        if [ "$mode" = show ]; then say "held    $2 $3 = $4"; fi
+    elif [ "$mode" = show ]; then
+        say "change  $2 $3: $now -> $4"
+    elif remember run '' "nic$1" "$2 $3" "$now" "$4" ''; then
+        if run ethtool "$1" "$2" "$3" "$4"; then say "set     $2 $3: $now -> $4"; else trouble "$2 $3: $said"; fi
+    fi
+}
+
+restore_nic() { # nic-L|nic-C|nic-K "NIC FIELD" OLD NEW
+    nic_now "${1#nic}" "${2%% *}" "${2#* }" || {
+        trouble "$2: ethtool does not tell it"
+        return 1
+    }
+    if [ "$now" = "$3" ]; then return 0; fi
+    if [ "$now" != "$4" ]; then
+        trouble "$2: was $3, this script set $4, now it is $now: somebody else changed it, so it stays"
+        return 1
+    fi
+    run ethtool "${1#nic}" "${2%% *}" "${2#* }" "$3" || {
+        trouble "$2: $said"
+        return 1
+    }
+    say "restored $2: $4 -> $3"
+}

@@ -1,0 +1,114 @@
+
+# ---- Apply and undo ------------------------------------------------------------------------------------------------------
+
+# The boot that records of run-time values belong to.
+this_boot() {
+    if present "$root/proc/sys/kernel/random/boot_id"; then printf '%s' "$now"; else printf 'unknown'; fi
+}
+
+check_host() {
+    if [ -z "$root" ] && [ "$(id -u)" -ne 0 ]; then refuse "run it as root"; fi
+    if ! present "$root/sys/devices/system/cpu/online"; then refuse "cannot read which CPUs are online"; fi
+    if [ "$now" != "$online_cpus" ]; then
+        refuse "made for a host whose CPUs $online_cpus are online; here it is $now. Export again on this host"
+    fi
+}
+
+open_state() {
+    umask 022
+    made=
+    make_directory "$state" || refuse "$state: $said"
+    if [ -n "$made" ]; then
+        chmod 700 "$state"
+        printf '%s' "$made" > "$state/made"
+    fi
+    exec 9> "$state/lock" || refuse "cannot write to $state"
+    if [ -z "$root" ] || command -v flock > /dev/null; then
+        flock -n 9 || refuse "another run of this script is at work"
+    fi
+    if present "$state/plan" && [ "$now" != "$plan_id" ]; then
+        refuse "$state holds the records of plan $now: undo with the script of that plan first"
+    fi
+    if ! printf '%s\n' "$plan_id" > "$state/plan" || ! mkdir -p "$state/run" "$state/files"; then
+        refuse "cannot write to $state"
+    fi
+    boot=$(this_boot)
+    # Values of an earlier boot are gone, and their numbers may mean others by now.
+    if present "$state/boot" && [ "$now" != "$boot" ]; then forget_boot; fi
+    printf '%s\n' "$boot" > "$state/boot"
+}
+
+forget_boot() {
+    for record in "$state/run"/*; do rm -f "$record"; done
+}
+
+undo_all() {
+    if [ ! -e "$state/plan" ]; then
+        say "Nothing was applied by this script, or everything is undone."
+        return 0
+    fi
+    open_state
+    undo_part files
+    undo_part run
+    for whom in $to_tell; do tell "$whom"; done
+    if [ "$left" -ne 0 ]; then return 0; fi
+    made=
+    if [ -r "$state/made" ]; then made=$(cat "$state/made"); fi
+    rm -rf "$state/run" "$state/files"
+    rm -f "$state/plan" "$state/boot" "$state/lock" "$state/made" "$state/cycled"
+    remove_directories "$made"
+}
+
+# Takes the records of a part back, the last one first.
+undo_part() { # run|files
+    records=
+    for record in "$state/$1"/*; do
+        case $record in
+        *.old | *.made | *'/*') ;;
+        *) records="$record
+$records" ;;
+        esac
+    done
+    while IFS= read -r record; do
+        if [ -n "$record" ]; then undo_record; fi
+    done << END
+$records
+END
+}
+
+undo_record() {
+    end=
+    {
+        read -r kind
+        IFS= read -r what
+        IFS= read -r old
+        IFS= read -r new
+        IFS= read -r old_line
+        read -r end
+    } < "$record"
+    # A record that ends early was being written when the host went down; its change was not made.
+    if [ "$end" = end ]; then
+        case $kind in
+        value | mask) restore=restore_value ;;
+        thread | policy) restore=restore_thread ;;
+        service) restore=restore_service ;;
+        file) restore=restore_file ;;
+        grubby) restore=restore_grubby ;;
+        filter) restore=restore_filter ;;
+        nic-*) restore=restore_nic ;;
+        *)
+            trouble "$record: unknown kind $kind"
+            return 0
+            ;;
+        esac
+        "$restore" "$kind" "$what" "$old" "$new" "$old_line" || return 0
+    fi
+    rm -f "$record" "$record.old" "$record.made"
+}
+
+summary() {
+    if [ "$left" -ne 0 ]; then
+        printf '%s: not done: %s; see the lines LEFT above\n' "${0##*/}" "$left" >&2
+        exit 1
+    fi
+}

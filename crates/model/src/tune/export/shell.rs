@@ -1,0 +1,107 @@
+//! One script that carries out the plan on a host without lowlat: `show`, `apply`, `undo`.
+
+use super::brief::Brief;
+use super::grub::BootChange;
+use super::text::{comment, here_document, put, shell_word};
+use super::verbs::{Calls, Section};
+use super::{ExportedFile, Format};
+
+pub(super) const FORMAT: Format = Format {
+    name: "shell",
+    about: "one script that shows, applies and undoes the plan without lowlat",
+    files: |brief| vec![script(brief)],
+};
+
+pub(super) const CORE: &str = include_str!("sh/core.sh");
+pub(super) const IRQS: &str = include_str!("sh/irqs.sh");
+pub(super) const THREADS: &str = include_str!("sh/threads.sh");
+pub(super) const SERVICES: &str = include_str!("sh/services.sh");
+pub(super) const UNDO: &str = include_str!("sh/undo.sh");
+const NICS: &str = include_str!("sh/nics.sh");
+const FILES: &str = include_str!("sh/files.sh");
+const BOOT: &str = include_str!("sh/boot.sh");
+const MAIN: &str = include_str!("sh/main.sh");
+
+fn script(brief: &Brief<'_>) -> ExportedFile {
+    let calls = Calls::of(brief);
+    let boot = BootChange::of(brief);
+    let mut text = head(brief);
+    put(
+        &mut text,
+        format_args!(
+            "set -u\n\nstate_below_root=/var/lib/lowlat-export\nplan_id={}\nonline_cpus={}\n",
+            shell_word(&brief.plan.id()),
+            shell_word(&brief.context.host.topology.online.to_list()),
+        ),
+    );
+    text.push_str("\n# ---- The plan ----");
+    text.push_str(&"-".repeat(98));
+    text.push_str("\n\n# Now, and again after each boot.\n");
+    put(&mut text, format_args!("plan_run_time() {{\n{}}}\n", calls.body(&Section::RUN_TIME)));
+    put(
+        &mut text,
+        format_args!("\n# Kept over a boot.\nplan_files() {{\n{}}}\n", calls.body(&Section::KEPT)),
+    );
+    text.push_str(&plan_boot(brief, &boot));
+    text.push('\n');
+    for part in parts(&calls, &boot) {
+        text.push_str(part);
+    }
+    ExportedFile { path: "lowlat-tune.sh".to_owned(), is_program: true, text }
+}
+
+fn head(brief: &Brief<'_>) -> String {
+    let mut text = String::from("#!/bin/sh\n");
+    text.push_str(&brief.header("# ", "Tunes a host for low latency, and takes it back."));
+    text.push_str("#\n");
+    text.push_str(&comment(
+        "# ",
+        "Needs sh, coreutils and util-linux; systemctl, ethtool, and update-grub or grubby where the plan uses them. \
+         `show` changes nothing. `apply` keeps each old value in /var/lib/lowlat-export before it changes it; \
+         `undo` restores them, but for what others have changed since. Exit codes: 0 done, 1 something was left, \
+         2 refused.",
+    ));
+    text.push_str(&comment(
+        "# ",
+        "Values of the kernel do not outlive a boot: apply again after each. Boot parameters come with the next boot, \
+         whose /proc/cmdline should then read:",
+    ));
+    put(&mut text, format_args!("#   {}\n", brief.planned_line()));
+    for part in [brief.warnings("# ", |_| true), brief.left_out("# ", |_| true)] {
+        if !part.is_empty() {
+            text.push_str("#\n");
+            text.push_str(&part);
+        }
+    }
+    text
+}
+
+fn plan_boot(brief: &Brief<'_>, boot: &BootChange) -> String {
+    if boot.is_empty() {
+        return "\nplan_boot() {\n    :\n}\n".to_owned();
+    }
+    let mut text = String::from("\n# From the next boot on.\nplan_boot() {\n    section 'Boot parameters'\n");
+    let lists = [&boot.words, &boot.replaced, &boot.old_words].map(|words| shell_word(&words.join(" ")));
+    put(&mut text, format_args!("    boot_parameters \\\n        {}\n}}\n", lists.join(" \\\n        ")));
+    put(&mut text, format_args!("\ngrub_drop_in() {{\n    cat {}}}\n", here_document(&boot.drop_in(brief))));
+    text
+}
+
+/// The machinery that the plan needs, no more.
+fn parts(calls: &Calls, boot: &BootChange) -> Vec<&'static str> {
+    let has_files = calls.has(Section::Files) || !boot.is_empty();
+    [
+        (true, CORE),
+        (calls.has(Section::Interrupts), IRQS),
+        (calls.has(Section::Threads) || calls.has(Section::Policies), THREADS),
+        (calls.has(Section::Interfaces), NICS),
+        (has_files, FILES),
+        (calls.has(Section::Services), SERVICES),
+        (!boot.is_empty(), BOOT),
+        (true, UNDO),
+        (true, MAIN),
+    ]
+    .into_iter()
+    .filter_map(|(is_needed, part)| is_needed.then_some(part))
+    .collect()
+}
