@@ -7,8 +7,8 @@
 pub mod boot_files;
 mod boot_line;
 mod by_layer;
-pub mod export;
 mod drift;
+pub mod export;
 pub(crate) mod files;
 pub(crate) mod irq;
 pub(crate) mod kthread;
