@@ -31,6 +31,7 @@ pub use terminal::jitter::{
 };
 pub use terminal::plan::plan_text;
 pub use terminal::summary::summary;
+pub use terminal::tune::{apply_text, not_here_text, rollback_text, status_text};
 pub use terminal::verification::{VerificationTextOptions, verification_lines, verification_text};
 
 use lowlat_model::result::ResultDocument;

@@ -11,11 +11,13 @@
 //! moment. What is neither a file nor a value of the kernel (services, threads, interfaces) has a [`targets`] entry.
 
 pub mod boot_loader;
+pub mod flow;
 mod programs;
 mod state;
 pub mod steps;
 pub mod systemd;
 pub mod targets;
+pub mod units;
 
 pub use programs::{Outcome, Programs, SystemPrograms};
 pub use state::{InForce, StateDir, StateError};

@@ -31,6 +31,9 @@ pub struct InForce {
     /// Within how many seconds of each boot it must be confirmed before it is rolled back; none when it needs no
     /// confirmation, or has it.
     pub confirm_within_s: Option<u64>,
+    /// The plan that was in force before, and is again when this one is taken back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earlier: Option<Box<InForce>>,
 }
 
 /// Why lowlat's own files cannot be read or written.
@@ -83,6 +86,16 @@ impl StateDir {
         Self { dir: root.join(Self::PATH.trim_start_matches('/')) }
     }
 
+    /// The directory itself, for one that is elsewhere.
+    pub fn at(dir: impl Into<PathBuf>) -> Self {
+        Self { dir: dir.into() }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.dir
+    }
+
     /// Where the undo log is.
     pub fn undo_log(&self) -> PathBuf {
         self.dir.join("undo")
@@ -96,6 +109,20 @@ impl StateDir {
             Some(plan) => Ok(Some((in_force, plan))),
             None => Err(StateError::NoPlan { path: self.dir.join(name).display().to_string() }),
         }
+    }
+
+    /// A plan that was applied at some time; none when it is not kept.
+    pub fn plan(&self, id: &str) -> Result<Option<Plan>, StateError> {
+        // The id may come from a user: it names a file here and leads nowhere else.
+        if id.is_empty() || !id.chars().all(|c| c.is_ascii_alphanumeric()) {
+            return Ok(None);
+        }
+        self.read(&plan_file(id))
+    }
+
+    /// Where a plan is kept.
+    pub fn plan_path(&self, id: &str) -> PathBuf {
+        self.dir.join(plan_file(id))
     }
 
     /// Notes which plan is in force, durably; the plan itself is kept first.

@@ -7,13 +7,16 @@
 pub mod boot_files;
 mod boot_line;
 mod by_layer;
+mod drift;
 pub mod export;
 pub(crate) mod files;
 pub(crate) mod irq;
 pub(crate) mod kthread;
 mod mark;
 mod memory;
+mod merge;
 pub(crate) mod nic;
+pub mod outcome;
 mod plan;
 mod planner;
 mod proposal;
@@ -30,7 +33,10 @@ pub(crate) use memory::{huge_pages, thp};
 #[cfg(test)]
 mod tests;
 
+use drift::stands;
+
 pub use boot_line::{merge, spell, standing};
+pub use drift::Drift;
 pub use mark::{HostMark, digest};
 pub use plan::{BootToken, Change, LeftOut, Moment, Plan, Target, WhyLeftOut};
 pub use proposal::{Proposal, Step};

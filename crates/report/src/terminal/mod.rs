@@ -13,6 +13,10 @@ pub mod jitter;
 pub mod page;
 pub mod plan;
 pub mod summary;
+pub mod three_way;
+pub mod tune;
+#[cfg(test)]
+mod tune_tests;
 pub mod verification;
 
 use anstyle::{AnsiColor, Style};

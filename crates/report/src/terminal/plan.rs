@@ -160,7 +160,7 @@ fn add_lines(out: &mut String, sign: char, label: &str, text: &str, width: usize
 }
 
 /// What is changed, for people.
-fn target_name(target: &Target) -> String {
+pub fn target_name(target: &Target) -> String {
     match target {
         Target::CommandLine { .. } | Target::OwnedFile { .. } => String::new(),
         Target::Sysctl { key } => key.clone(),

@@ -40,7 +40,7 @@ pub struct UndoLog {
     pub(super) writer: Writer,
     pub(super) history: History,
     pub(super) store: Store,
-    targets: Vec<Box<dyn Target>>,
+    pub(super) targets: Vec<Box<dyn Target>>,
     boot: String,
     scan: Scan,
     /// The segment that is appended to; none until the first append.
@@ -136,7 +136,7 @@ impl UndoLog {
     }
 
     /// The running boot's id, as records carry it.
-    pub(super) fn boot(&self) -> &str {
+    pub fn boot(&self) -> &str {
         &self.boot
     }
 

@@ -38,6 +38,7 @@
 #![doc = include_str!("format.md")]
 
 mod apply;
+mod choose;
 mod compact;
 mod error;
 mod expire;

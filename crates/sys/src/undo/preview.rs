@@ -43,7 +43,7 @@ impl RollbackPreview {
 }
 
 /// Targets as they would be by now, by kind and identity.
-type Seen = BTreeMap<(String, String), State>;
+pub(super) type Seen = BTreeMap<(String, String), State>;
 
 impl UndoLog {
     /// What [`UndoLog::rollback`] would do now. Reads the host and changes nothing, neither there nor in the log.
@@ -65,7 +65,7 @@ impl UndoLog {
         Ok(preview)
     }
 
-    fn preview(
+    pub(super) fn preview(
         &self,
         entry: &Entry,
         seen: &mut Seen,
@@ -82,7 +82,10 @@ impl UndoLog {
         let (plan, step, name) = (entry.plan.clone(), entry.step.clone(), spec.name.clone());
         if same(&present, &old) {
             preview.unchanged.push(step);
-        } else if same(&present, &ours) || same(&present, &new) {
+        } else if same(&present, &ours)
+            || same(&present, &new)
+            || spec.comparison.is_between(&present, &old, &ours)
+        {
             seen.insert(place, old.clone());
             preview.restore.push(Restoration { plan, step, kind: spec.kind.clone(), name, present, old });
         } else {

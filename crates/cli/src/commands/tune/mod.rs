@@ -1,7 +1,12 @@
 //! `lowlat tune`: one file per subcommand.
 
+mod apply;
+mod ask;
+mod confirm;
 mod export;
 mod plan;
+mod rollback;
+mod status;
 mod verify;
 
 use super::Subcommand;
@@ -13,7 +18,15 @@ use lowlat_model::catalogue;
 pub const COMMAND: Subcommand = Subcommand { name: "tune", declare, run };
 
 /// Every subcommand of `lowlat tune` in the order of the help.
-const COMMANDS: &[Subcommand] = &[plan::COMMAND, verify::COMMAND, export::COMMAND];
+const COMMANDS: &[Subcommand] = &[
+    plan::COMMAND,
+    apply::COMMAND,
+    verify::COMMAND,
+    status::COMMAND,
+    confirm::COMMAND,
+    rollback::COMMAND,
+    export::COMMAND,
+];
 
 /// Refuses the id of no setting, with the nearest one.
 fn check_id(id: &str) -> anyhow::Result<()> {
@@ -29,10 +42,12 @@ fn check_id(id: &str) -> anyhow::Result<()> {
 fn declare(command: Command) -> Command {
     let subcommands = COMMANDS.iter().map(|command| (command.declare)(Command::new(command.name)));
     command
-        .about("Plan what a profile changes on this host, and verify what is in force")
+        .about("Plan what a profile changes on this host, apply it, verify it, take it back exactly")
         .after_help(super::examples(&[
             ("lowlat tune plan", "every change as one diff; nothing is written"),
+            ("sudo lowlat tune apply --confirm-within 10m", "applies it, with a dead-man switch"),
             ("sudo lowlat tune verify", "the plan in force, held against what the kernel says"),
+            ("sudo lowlat tune rollback", "everything as it was before"),
         ]))
         .subcommand_required(true)
         .arg_required_else_help(true)

@@ -2,6 +2,7 @@
 
 mod basics;
 mod boots;
+mod choose;
 mod compact;
 mod crash;
 mod damage;

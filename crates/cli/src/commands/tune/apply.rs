@@ -1,0 +1,199 @@
+//! `lowlat tune apply`: carries a plan out, all of it or nothing.
+
+use super::{ask, check_id};
+use crate::commands::{Subcommand, examples};
+use crate::{
+    arguments,
+    host::HostArgs,
+    output::{self, Exit},
+    progress::Progress,
+    signals,
+};
+use anyhow::{Context, bail};
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use lowlat_model::tune::{Plan, outcome::Fate};
+use lowlat_tune::flow::{self, ApplyOptions, PlanFrom, Ready, Site};
+use lowlat_tune::units::Watch;
+use std::{io::Read, path::Path, path::PathBuf, time::Duration};
+
+pub const COMMAND: Subcommand = Subcommand { name: "apply", declare, run };
+
+/// A plan of a host with a thousand CPUs has some megabytes.
+const PLAN_BYTES_MAX: u64 = 256 << 20;
+
+#[derive(Debug, Args)]
+#[allow(clippy::struct_excessive_bools, reason = "flags of a command are independent")]
+struct Arguments {
+    #[command(flatten)]
+    host: HostArgs,
+    /// Accept the risk of this setting; repeat it for each
+    #[arg(long, value_name = "ID")]
+    accept_risk: Vec<String>,
+    /// Apply this saved plan; refused when the host is another one or has changed since
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["role", "profile", "accept_risk"])]
+    plan: Option<PathBuf>,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+    /// Take all of it back, and restart where the new command line runs, unless `lowlat tune confirm` comes within this
+    /// time of the boot
+    #[arg(long, value_name = "TIME", value_parser = arguments::duration)]
+    confirm_within: Option<Duration>,
+    /// Install no service that applies the run-time part again at each boot
+    #[arg(long)]
+    no_persist: bool,
+    /// Install a timer that looks for drift this often [default when given without a time: 5m]
+    #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "5m", value_parser = arguments::duration)]
+    watch: Option<Duration>,
+    /// Have that timer bring back what has drifted, not only tell it
+    #[arg(long, requires = "watch")]
+    watch_repair: bool,
+    /// Apply only what takes effect at once and is gone after a reboot: no file, no command line, no service
+    #[arg(long)]
+    only_run_time: bool,
+    /// Print what was done as JSON
+    #[arg(long)]
+    json: bool,
+    /// Keep lowlat's own files here
+    #[arg(long, value_name = "DIR", hide = true)]
+    state_dir: Option<PathBuf>,
+    /// Apply the run-time part of the plan in force again; what lowlat.service runs
+    #[arg(long, hide = true)]
+    at_boot: bool,
+}
+
+fn declare(command: Command) -> Command {
+    Arguments::augment_args(command)
+        .about("Carry a plan out: all of it, or nothing; every step can be taken back")
+        .after_help(format!(
+            "Every step is recorded with the old state before it is done, in /var/lib/lowlat/undo. A second apply finishes \
+             one that was interrupted, and changes nothing where nothing is missing.\n\
+             lowlat.service applies the run-time part again at each boot; stopping it takes that part back.\n\n\
+             Exit codes: 0 in force, 1 in force but for what was refused, 2 error, nothing left half done.\n\n{}",
+            examples(&[
+                ("sudo lowlat tune apply", "what `lowlat tune plan` shows, after a question"),
+                (
+                    "sudo lowlat tune apply --plan plan.json --yes",
+                    "a plan that was reviewed, without a question"
+                ),
+                (
+                    "sudo lowlat tune apply --confirm-within 10m",
+                    "taken back unless `lowlat tune confirm` comes within 10 minutes of the reboot"
+                ),
+                ("sudo lowlat tune apply --only-run-time", "a trial that a reboot ends"),
+            ])
+        ))
+}
+
+fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
+    let arguments = Arguments::from_arg_matches(matches)?;
+    let site = ask::open(&arguments.host.root, arguments.state_dir.as_ref())?;
+    if arguments.at_boot {
+        return again(&site);
+    }
+    for id in &arguments.accept_risk {
+        check_id(id)?;
+    }
+    let mut host = arguments.host.read()?;
+    host.role.accepted_risks.extend(arguments.accept_risk.iter().cloned());
+    let (wanted, from) = match &arguments.plan {
+        Some(path) => (read_plan(path)?, PlanFrom::File),
+        None => (Plan::of(&host.context(), env!("CARGO_PKG_VERSION")), PlanFrom::Host),
+    };
+    let ready = Ready::new(&site, &host.snapshot, wanted, from, options(&arguments))?;
+    if ready.plan.changes.is_empty() {
+        output::print(&lowlat_report::plan_text(&ready.plan, output::width()))?;
+        return Ok(Exit::Clean);
+    }
+    if !arguments.json {
+        show(&ready)?;
+    }
+    if !ask::ask(&question(&ready), arguments.yes)? {
+        output::talk("Nothing was changed.");
+        return Ok(Exit::Findings);
+    }
+    // The first Ctrl-C lets it finish: half a plan is what nobody wants.
+    let _stop = signals::stop_flag()?;
+    let progress = Progress::new();
+    let outcome = ready.carry_out(&site, &host.snapshot, &mut |what| progress.say(what.to_owned()));
+    progress.finish();
+    let outcome = outcome?;
+    if arguments.json {
+        output::print_json(&outcome)?;
+    } else {
+        output::print(&lowlat_report::apply_text(&ready.plan, &outcome, output::width()))?;
+    }
+    Ok(if outcome.count(Fate::Refused) == 0 { Exit::Clean } else { Exit::Findings })
+}
+
+fn options(arguments: &Arguments) -> ApplyOptions {
+    let is_repairing = arguments.watch_repair;
+    ApplyOptions {
+        persist: !arguments.no_persist,
+        watch: arguments.watch.map(|interval| Watch { interval, is_repairing }),
+        confirm_within: arguments.confirm_within,
+        only_run_time: arguments.only_run_time,
+    }
+}
+
+fn show(ready: &Ready) -> anyhow::Result<()> {
+    let width = output::width();
+    if ready.is_in_force() {
+        let text =
+            format!("Plan {} is in force already; what has drifted from it is set again.\n", ready.plan.id());
+        return output::print(
+            &(text + &lowlat_report::not_here_text(&ready.plan, &ready.left, &ready.notes, width)),
+        );
+    }
+    let mut text = lowlat_report::plan_text(&ready.plan, width);
+    text.push_str(&lowlat_report::not_here_text(&ready.plan, &ready.left, &ready.notes, width));
+    output::print(&text)
+}
+
+fn question(ready: &Ready) -> String {
+    let count = ready.plan.changes.len() - ready.left.len().min(ready.plan.changes.len());
+    if ready.is_resumed {
+        format!("An earlier apply was interrupted. Finish it ({count} changes)?")
+    } else {
+        format!("Apply {count} changes to this host?")
+    }
+}
+
+fn read_plan(path: &Path) -> anyhow::Result<Plan> {
+    let shown = path.display();
+    let file = std::fs::File::open(path).with_context(|| format!("cannot read the plan {shown}"))?;
+    let mut text = String::new();
+    file.take(PLAN_BYTES_MAX)
+        .read_to_string(&mut text)
+        .with_context(|| format!("cannot read the plan {shown}"))?;
+    let plan: Plan = serde_json::from_str(&text).map_err(|error| {
+        let raw: String = text.chars().take(60).collect();
+        anyhow::anyhow!(
+            "{shown} is no plan: {error}; found {raw:?}, expected what `lowlat tune plan --out` writes"
+        )
+    })?;
+    if plan.document != Plan::DOCUMENT || plan.schema_version != Plan::SCHEMA_VERSION {
+        bail!(
+            "{shown}: found a {:?} of version {}, expected a {:?} of version {}; make the plan again with this lowlat",
+            plan.document,
+            plan.schema_version,
+            Plan::DOCUMENT,
+            Plan::SCHEMA_VERSION
+        );
+    }
+    Ok(plan)
+}
+
+/// What the service runs: its words go to systemd's log.
+fn again(site: &Site) -> anyhow::Result<Exit> {
+    let again = flow::apply_again(site)?;
+    let Some(plan) = &again.plan_id else {
+        output::print("No plan of lowlat is in force.")?;
+        return Ok(Exit::Clean);
+    };
+    for refused in &again.refused {
+        output::talk(&format!("refused: {refused}"));
+    }
+    output::print(&format!("Plan {plan}: set again {}, refused {}.", again.done.len(), again.refused.len()))?;
+    Ok(Exit::Clean)
+}

@@ -1,0 +1,39 @@
+//! `lowlat tune confirm`: ends the dead-man switch.
+
+use super::ask::SiteArgs;
+use crate::commands::{Subcommand, examples};
+use crate::output::{self, Exit};
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use lowlat_tune::flow::{self, Confirmed};
+
+pub const COMMAND: Subcommand = Subcommand { name: "confirm", declare, run };
+
+#[derive(Debug, Args)]
+struct Arguments {
+    #[command(flatten)]
+    site: SiteArgs,
+}
+
+fn declare(command: Command) -> Command {
+    Arguments::augment_args(command)
+        .about("Keep the plan in force: end the dead-man switch of `lowlat tune apply --confirm-within`")
+        .after_help(format!(
+            "Before the reboot that completes a plan it only rests, and is armed again after it.\n\n\
+             Exit codes: 0 the plan stays, 1 no plan is in force, 2 error.\n\n{}",
+            examples(&[("sudo lowlat tune confirm", "after the reboot, when the host is as it should be")])
+        ))
+}
+
+fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
+    let arguments = Arguments::from_arg_matches(matches)?;
+    let confirmed = flow::confirm(&arguments.site.open()?)?;
+    output::print(match confirmed {
+        Confirmed::NothingInForce => "No plan of lowlat is in force; there is nothing to confirm.",
+        Confirmed::Already => "The plan in force needs no confirmation.",
+        Confirmed::Now => "Confirmed: the plan stays in force.",
+        Confirmed::UntilReboot => {
+            "Confirmed until the reboot. After it the switch is armed again: run `lowlat tune confirm` then."
+        }
+    })?;
+    Ok(if confirmed == Confirmed::NothingInForce { Exit::Findings } else { Exit::Clean })
+}

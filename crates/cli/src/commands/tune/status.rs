@@ -1,0 +1,54 @@
+//! `lowlat tune status`: what is in force, and since when.
+
+use super::ask::SiteArgs;
+use crate::commands::{Subcommand, examples};
+use crate::output::{self, Exit};
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use jiff::Timestamp;
+use lowlat_model::tune::outcome::TuneStatus;
+use lowlat_tune::flow;
+
+pub const COMMAND: Subcommand = Subcommand { name: "status", declare, run };
+
+#[derive(Debug, Args)]
+struct Arguments {
+    #[command(flatten)]
+    site: SiteArgs,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn declare(command: Command) -> Command {
+    Arguments::augment_args(command)
+        .about("Show which plan is in force, since when, and what keeps it so")
+        .after_help(format!(
+            "Exit codes: 0 nothing in force or all of a plan, 1 a plan in part or a damaged undo log, 2 error.\n\n{}",
+            examples(&[
+                ("sudo lowlat tune status", "plan, reboot, confirmation, units, steps"),
+                ("lowlat tune status", "as far as it may be read without root"),
+            ])
+        ))
+}
+
+fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
+    let arguments = Arguments::from_arg_matches(matches)?;
+    let status = flow::status(&arguments.site.open()?)?;
+    if arguments.json {
+        output::print_json(&status)?;
+    } else {
+        output::print(&lowlat_report::status_text(&status, &since(&status), output::width()))?;
+    }
+    let is_in_part = status.in_force.known().is_some_and(|plan| !plan.is_complete);
+    let is_sound = !is_in_part && status.damage.is_none() && status.unfinished.is_empty();
+    Ok(if is_sound { Exit::Clean } else { Exit::Findings })
+}
+
+/// When the plan was applied, in UTC.
+fn since(status: &TuneStatus) -> String {
+    let known = status.in_force.known();
+    let at = known
+        .and_then(|plan| i64::try_from(plan.applied_unix_ms).ok())
+        .and_then(|ms| Timestamp::from_millisecond(ms).ok());
+    at.map_or_else(String::new, |at| at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string())
+}

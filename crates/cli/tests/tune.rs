@@ -1,0 +1,172 @@
+//! `lowlat tune apply`, `status`, `confirm` and `rollback` on a captured host that was unpacked. The machine that runs the
+//! tests is never written to.
+
+mod common;
+
+use common::{fixtures, text};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+struct Tree {
+    dir: tempfile::TempDir,
+}
+
+impl Tree {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let (_, capture) = fixtures().into_iter().find(|(name, _)| name == "epyc-7f32-stock").unwrap();
+        let tree = Self { dir };
+        std::fs::create_dir(tree.root()).unwrap();
+        let unpacked = Command::new("tar").arg("-xzf").arg(capture).arg("-C").arg(tree.root()).status();
+        assert!(unpacked.expect("tar").success());
+        std::fs::create_dir_all(tree.root().join("usr/local/sbin")).unwrap();
+        std::fs::write(tree.root().join("usr/local/sbin/lowlat"), "binary").unwrap();
+        tree
+    }
+
+    fn root(&self) -> PathBuf {
+        self.dir.path().join("host")
+    }
+
+    fn tune(&self, arguments: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_lowlat"))
+            .arg("tune")
+            .args(arguments)
+            .arg("--root")
+            .arg(self.root())
+            .stdin(Stdio::null())
+            .output()
+            .unwrap()
+    }
+
+    fn json(&self, arguments: &[&str]) -> (i32, Value) {
+        let output = self.tune(arguments);
+        let value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}{}", text(&output.stdout), text(&output.stderr)));
+        (output.status.code().unwrap(), value)
+    }
+
+    fn swappiness(&self) -> String {
+        std::fs::read_to_string(self.root().join("proc/sys/vm/swappiness")).unwrap().trim().to_owned()
+    }
+}
+
+fn is_root() -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        eprintln!("skipped: takes root, since lowlat's files belong to root");
+    }
+    is_root
+}
+
+#[test]
+fn applied_looked_at_and_taken_back() {
+    if !is_root() {
+        return;
+    }
+    let tree = Tree::new();
+    let before = tree.swappiness();
+    let (code, applied) = tree.json(&["apply", "--yes", "--json"]);
+    // A tree has no running host: its threads and interfaces are refused.
+    assert_eq!((code, applied["document"].as_str()), (1, Some("lowlat-apply")));
+    assert_eq!(tree.swappiness(), "10");
+    let (code, status) = tree.json(&["status", "--json"]);
+    assert_eq!(code, 0);
+    assert_eq!(status["in_force"]["known"]["plan_id"], applied["plan_id"], "{status}");
+    assert!(status["units"].as_array().unwrap().iter().any(|unit| unit["is_enabled"] == true));
+
+    let (_, again) = tree.json(&["apply", "--yes", "--json"]);
+    assert_eq!((&again["is_changed"], &again["plan_id"]), (&Value::Bool(false), &applied["plan_id"]));
+    let confirmed = tree.tune(&["confirm"]);
+    assert_eq!(text(&confirmed.stdout), "The plan in force needs no confirmation.\n");
+
+    let (code, preview) = tree.json(&["rollback", "--dry-run", "--json"]);
+    assert_eq!((code, &preview["is_preview"]), (0, &Value::Bool(true)));
+    assert_eq!(tree.swappiness(), "10");
+    let (code, back) = tree.json(&["rollback", "--yes", "--json"]);
+    assert_eq!((code, &back["restored"]), (0, &preview["restored"]));
+    assert_eq!(tree.swappiness(), before);
+    assert_eq!(tree.tune(&["confirm"]).status.code(), Some(1));
+    let status = text(&tree.tune(&["status"]).stdout);
+    assert!(status.starts_with("No plan of lowlat is in force.\n"), "{status}");
+}
+
+#[test]
+fn nobody_to_ask_is_an_error_and_nothing_is_changed() {
+    let tree = Tree::new();
+    let before = tree.swappiness();
+    for command in ["apply", "rollback"] {
+        let output = tree.tune(&[command]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(
+            text(&output.stderr).contains("stdin is no terminal): pass --yes"),
+            "{}",
+            text(&output.stderr)
+        );
+    }
+    assert_eq!(tree.swappiness(), before);
+}
+
+#[test]
+fn a_saved_plan_is_refused_on_another_host_and_when_it_is_none() {
+    let tree = Tree::new();
+    let file = tree.dir.path().join("plan.json");
+    let plan = file.to_str().unwrap();
+    assert_eq!(tree.tune(&["plan", "--out", plan]).status.code(), Some(1));
+    let saved = std::fs::read_to_string(&file).unwrap();
+    let mut other: Value = serde_json::from_str(&saved).unwrap();
+    other["host"]["topology_digest"] = "0123456789abcdef".into();
+    std::fs::write(&file, other.to_string()).unwrap();
+    let output = tree.tune(&["apply", "--plan", plan, "--yes"]);
+    let error = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(error.contains("CPUs and memory nodes (digest): 0123456789abcdef in the plan"), "{error}");
+    for (broken, why) in
+        [("{}", "is no plan"), ("[", "is no plan"), (&saved.replace("lowlat-plan", "x"), "found a \"x\"")]
+    {
+        std::fs::write(&file, broken).unwrap();
+        let output = tree.tune(&["apply", "--plan", plan, "--yes"]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(text(&output.stderr).contains(why), "{}", text(&output.stderr));
+    }
+    std::fs::write(&file, saved).unwrap();
+    if is_root() {
+        assert_eq!(tree.tune(&["apply", "--plan", plan, "--yes"]).status.code(), Some(1));
+        assert_eq!(tree.swappiness(), "10");
+    }
+}
+
+#[test]
+fn a_read_only_etc_is_refused_before_anything_is_changed() {
+    let tree = Tree::new();
+    let before = tree.swappiness();
+    // A mount of its own, seen by the child alone.
+    let script = "mount --bind \"$1/etc\" \"$1/etc\" && mount -o remount,ro,bind \"$1/etc\" || exit 77
+        exec \"$2\" tune apply --root \"$1\" --yes";
+    let output = Command::new("unshare")
+        .args(["--mount", "sh", "-c", script, "sh"])
+        .arg(tree.root())
+        .arg(Path::new(env!("CARGO_BIN_EXE_lowlat")))
+        .stdin(Stdio::null())
+        .output();
+    let output = match output {
+        Ok(output) if output.status.code() == Some(2) => output,
+        other => {
+            eprintln!("skipped: no mount namespace here: {other:?}");
+            return;
+        }
+    };
+    let error = text(&output.stderr);
+    assert!(error.contains("/etc is mounted read-only: remount it writable"), "{error}");
+    assert_eq!(tree.swappiness(), before);
+    assert!(!tree.root().join("var/lib/lowlat").exists());
+}
+
+#[test]
+fn a_capture_file_cannot_be_written_to() {
+    let (_, capture) = fixtures().into_iter().next().unwrap();
+    let output = common::lowlat(&["tune", "apply", "--yes", "--root", capture.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("is a capture file"), "{}", text(&output.stderr));
+}

@@ -1,0 +1,111 @@
+//! Steps chosen one by one: undone, looked at, taken for lowlat's own, or given up.
+
+use super::{
+    Entry, Event, Left, Restoration, RollbackPreview, RollbackReport, UndoError, UndoLog, preview::Seen,
+};
+
+/// Why a step was taken for lowlat's own though somebody else has changed its target.
+const FORCED: &str = "changed by somebody else, and taken back on demand";
+
+impl UndoLog {
+    /// Undoes the steps that `wanted` chooses, the last one first, as [`UndoLog::rollback`] does.
+    pub fn rollback_where(&mut self, wanted: impl Fn(&Entry) -> bool) -> RollbackReport {
+        let mut report = self.undo_where(wanted);
+        if let Err(error) = self.close_where(|_, is_empty| is_empty) {
+            report.not_recorded = Some(error.to_string());
+        }
+        report
+    }
+
+    /// What [`UndoLog::rollback_where`] would do, were the targets named in `forced` as lowlat left them. Changes
+    /// nothing.
+    pub fn preview_where(&self, wanted: impl Fn(&Entry) -> bool, forced: &[String]) -> RollbackPreview {
+        let mut preview = RollbackPreview { damage: self.damage().cloned(), ..RollbackPreview::default() };
+        let mut seen = Seen::new();
+        for entry in self.history().entries.iter().rev().filter(|entry| wanted(entry)) {
+            if self.is_expired(entry) {
+                preview.expired.push(entry.step.clone());
+            } else if let Err(error) = self.preview(entry, &mut seen, &mut preview) {
+                let (plan, step) = (entry.plan.clone(), entry.step.clone());
+                preview.left.push(Left::Failed { plan, step, reason: error.to_string() });
+            }
+        }
+        let is_forced = |left: &Left| matches!(left, Left::Conflict(c) if forced.contains(&c.name));
+        for left in preview.left.extract_if(.., |left| is_forced(left)) {
+            let Left::Conflict(conflict) = left else { continue };
+            let kind = self.history.entry(&conflict.plan, &conflict.step).map(|e| e.target.kind.clone());
+            preview.restore.push(Restoration {
+                plan: conflict.plan,
+                step: conflict.step,
+                kind: kind.unwrap_or_default(),
+                name: conflict.name,
+                present: conflict.present,
+                old: conflict.old,
+            });
+        }
+        preview
+    }
+
+    /// Takes what is there now at the targets named `names` for lowlat's own, so that a rollback restores what was there
+    /// before instead of leaving somebody else's edit. Only the last of several steps on a target needs it. Returns
+    /// those names that no chosen step has.
+    pub fn take_for_ours(
+        &mut self,
+        wanted: impl Fn(&Entry) -> bool,
+        names: &[String],
+    ) -> Result<Vec<String>, UndoError> {
+        let mut unknown = Vec::new();
+        for name in names {
+            let last = self.history.entries.iter().rfind(|e| wanted(e) && e.target.name == *name).cloned();
+            let Some(entry) = last else {
+                unknown.push(name.clone());
+                continue;
+            };
+            let present = self.present(&entry.target)?;
+            let present = Some(self.keep(&present)?);
+            let (step, reason) = (entry.step, FORCED.to_owned());
+            self.append(&entry.plan, Event::Failed { step, reason, present })?;
+        }
+        Ok(unknown)
+    }
+
+    /// Records the steps that `wanted` chooses as undone without touching the host: for what is left to somebody else on
+    /// purpose. Returns how many.
+    pub fn give_up_where(&mut self, wanted: impl Fn(&Entry) -> bool) -> Result<usize, UndoError> {
+        let chosen: Vec<(String, String)> = self
+            .history
+            .entries
+            .iter()
+            .rev()
+            .filter(|entry| wanted(entry))
+            .map(|entry| (entry.plan.clone(), entry.step.clone()))
+            .collect();
+        for (plan, step) in &chosen {
+            self.append(plan, Event::Undone { step: step.clone() })?;
+        }
+        self.close_where(|_, is_empty| is_empty)?;
+        Ok(chosen.len())
+    }
+
+    /// Whether a restart of the host undoes what this step changes. A kind that is not known here counts as lasting.
+    pub fn goes_with_boot(&self, entry: &Entry) -> bool {
+        self.target(&entry.target).is_ok_and(|target| !target.outlives_boot(&entry.target))
+    }
+
+    /// Whether the kind of target is known here.
+    pub fn knows(&self, kind: &str) -> bool {
+        self.targets.iter().any(|target| target.kind() == kind)
+    }
+
+    /// Records that nothing more is under way of those open plans that `wanted` chooses, by their id and by whether they
+    /// have no step in force. Their steps stay as they are, and the same plan can be taken up again.
+    pub fn close_where(&mut self, wanted: impl Fn(&str, bool) -> bool) -> Result<(), UndoError> {
+        let is_empty = |id: &str| !self.history.entries.iter().any(|entry| entry.plan == id);
+        let open =
+            self.history.plans.iter().filter(|plan| plan.is_open && wanted(&plan.id, is_empty(&plan.id)));
+        for id in open.map(|plan| plan.id.clone()).collect::<Vec<_>>() {
+            self.append(&id, Event::End)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,345 @@
+//! Carrying a plan out: all of it, or nothing.
+
+use super::part::{Part, ROUNDS_MAX, is_again, plan_of};
+use super::ready::ORDER;
+use super::{FlowError, Ready, Site, at_boot, persist};
+use crate::InForce;
+use crate::boot_loader::FileChange;
+use crate::steps;
+use crate::units;
+use lowlat_model::HostSnapshot;
+use lowlat_model::tune::outcome::{ApplyOutcome, ChangeOutcome, Fate};
+use lowlat_model::tune::{Plan, Target};
+use lowlat_sys::undo::{ApplyReport, Entry, OnFailure, Step, TargetSpec, UndoError, UndoLog};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is done so far.
+#[derive(Debug, Default)]
+struct Progress {
+    /// Fate and reasons by the change's place in the plan.
+    changes: BTreeMap<usize, ChangeOutcome>,
+    /// Files that were changed.
+    paths: Vec<String>,
+    notes: Vec<String>,
+    /// Whether anything was written at all.
+    is_changed: bool,
+}
+
+impl Progress {
+    fn note(&mut self, change: usize, fate: Fate, reason: Option<String>) {
+        let outcome = self.changes.entry(change).or_insert(ChangeOutcome {
+            change,
+            fate: Fate::Unchanged,
+            reasons: Vec::new(),
+        });
+        outcome.fate = outcome.fate.max(fate);
+        outcome.reasons.extend(reason);
+    }
+}
+
+impl Ready {
+    /// Carries the plan out. Each part goes through the undo log; when one fails, what this call has done is taken back.
+    /// `tell` hears what is under way.
+    pub fn carry_out(
+        &self,
+        site: &Site,
+        host: &HostSnapshot,
+        tell: &mut dyn FnMut(&str),
+    ) -> Result<ApplyOutcome, FlowError> {
+        let mut log = site.open_log()?;
+        if let Some(damage) = log.damage() {
+            return Err(UndoError::Damaged(damage.clone()).into());
+        }
+        let plan_id = self.plan.id();
+        log.expire()?;
+        // Taken up again part by part; and what an earlier boot did not finish no boot will.
+        log.close_where(|id, _| plan_of(id) == plan_id || is_again(id))?;
+        let before: BTreeSet<(String, String)> =
+            log.history().entries.iter().map(|entry| (entry.plan.clone(), entry.step.clone())).collect();
+        let mut progress = Progress::default();
+        let mut carried_out = self.mark(site, &plan_id, false);
+        for part in ORDER {
+            if carried_out.is_ok() {
+                tell(doing(part));
+                carried_out = self.part(site, host, &mut log, part, &mut progress);
+            }
+        }
+        let carried_out = carried_out.and_then(|()| self.mark(site, &plan_id, true));
+        if let Err(error) = carried_out {
+            let is_ours = |entry: &Entry| {
+                (self.is_resumed && plan_of(&entry.plan) == plan_id)
+                    || !before.contains(&(entry.plan.clone(), entry.step.clone()))
+            };
+            return Err(self.take_back(site, log, &error, is_ours));
+        }
+        drop(log);
+        Ok(self.finish(site, plan_id, progress, tell))
+    }
+
+    /// Notes the plan as in force: before the first change as not complete, after the last one as complete.
+    fn mark(&self, site: &Site, plan_id: &str, is_complete: bool) -> Result<(), FlowError> {
+        let now = self.now.as_ref();
+        let in_force = InForce {
+            plan_id: plan_id.to_owned(),
+            applied_unix_ms: now.map_or_else(Site::now_unix_ms, |now| now.applied_unix_ms),
+            applied_boot_id: now
+                .map_or_else(|| site.boot_id().text().to_owned(), |now| now.applied_boot_id.clone()),
+            is_complete,
+            confirm_within_s: self.confirm_within_s.or(now.and_then(|now| now.confirm_within_s)),
+            earlier: now.map_or_else(|| self.earlier.clone().map(Box::new), |now| now.earlier.clone()),
+        };
+        Ok(site.state.put_in_force(&in_force, &self.plan)?)
+    }
+
+    fn part(
+        &self,
+        site: &Site,
+        host: &HostSnapshot,
+        log: &mut UndoLog,
+        part: Part,
+        progress: &mut Progress,
+    ) -> Result<(), FlowError> {
+        match part {
+            Part::Confirm => self.arm(site, log, progress),
+            Part::Tuned => {
+                self.prepared(site, host, log, part, &[steps::Part::Files, steps::Part::Tuned], progress)
+            }
+            Part::Queues => self.prepared(site, host, log, part, &[steps::Part::Queues], progress),
+            Part::Run if progress.is_changed => {
+                // What came before may have moved interrupts, and TuneD its values.
+                let host = site.snapshot();
+                self.prepared(site, &host, log, part, &[steps::Part::RunTime], progress)
+            }
+            Part::Run => self.prepared(site, host, log, part, &[steps::Part::RunTime], progress),
+            Part::Files if self.options.only_run_time => Ok(()),
+            Part::Files => self.prepared(site, host, log, part, &[steps::Part::Files], progress),
+            Part::Boot => self.files(log, part, &self.sources, progress),
+            Part::Loader => self.generate(site, log, progress),
+            Part::Persist => {
+                let steps = persist::steps(log, &self.units)?;
+                self.steps(log, part, &steps, progress).map(drop)
+            }
+        }
+    }
+
+    /// The dead-man switch comes first: from here on it takes back whatever goes wrong.
+    fn arm(&self, site: &Site, log: &mut UndoLog, progress: &mut Progress) -> Result<(), FlowError> {
+        if self.confirm_units.is_empty() {
+            return Ok(());
+        }
+        let steps = persist::steps(log, &self.confirm_units)?;
+        self.steps(log, Part::Confirm, &steps, progress)?;
+        let Some(manager) = &site.manager else { return Ok(()) };
+        let failed = |source| FlowError::Manager { doing: format!("start {}", units::CONFIRM), source };
+        manager.daemon_reload().map_err(failed)?;
+        // Started anew, so that the time counts from now.
+        manager.stop(units::CONFIRM).map_err(failed)?;
+        manager.start(units::CONFIRM).map_err(failed)
+    }
+
+    /// Changes that are prepared as steps.
+    fn prepared(
+        &self,
+        site: &Site,
+        host: &HostSnapshot,
+        log: &mut UndoLog,
+        part: Part,
+        of: &[steps::Part],
+        progress: &mut Progress,
+    ) -> Result<(), FlowError> {
+        let (plan, places) = self.possible(part);
+        let place = |change: usize| places.get(change).copied().unwrap_or(change);
+        let mut all = Vec::new();
+        for of in of {
+            let preparation = (site.prepare)(&plan, host, log, *of)?;
+            for left in preparation.left {
+                progress.note(place(left.change), Fate::Refused, Some(left.reason));
+            }
+            progress.notes.extend(preparation.notes.into_iter().map(|note| note.text));
+            all.extend(preparation.steps);
+        }
+        let steps: Vec<Step> = all.iter().map(|prepared| prepared.step.clone()).collect();
+        let report = self.steps(log, part, &steps, progress)?;
+        for prepared in &all {
+            let id = &prepared.step.id;
+            let refused = report.failed.iter().find(|(step, _)| step == id).map(|(_, why)| why.clone());
+            let fate = match &refused {
+                Some(_) => Fate::Refused,
+                None if report.done.contains(id) => Fate::Done,
+                None => Fate::Unchanged,
+            };
+            for change in prepared.also.iter().chain([&prepared.change]) {
+                progress.note(place(*change), fate, refused.clone());
+            }
+        }
+        Ok(())
+    }
+
+    /// Files of the boot loader.
+    fn files(
+        &self,
+        log: &mut UndoLog,
+        part: Part,
+        files: &[FileChange],
+        progress: &mut Progress,
+    ) -> Result<(), FlowError> {
+        let steps = file_steps(log, files)?;
+        let report = self.steps(log, part, &steps, progress)?;
+        let line = self.plan.changes.iter().position(|c| matches!(c.target, Target::CommandLine { .. }));
+        if let Some(line) = line.filter(|_| !steps.is_empty()) {
+            let fate = if report.done.is_empty() { Fate::Unchanged } else { Fate::Done };
+            progress.note(line, fate, None);
+        }
+        Ok(())
+    }
+
+    fn generate(&self, site: &Site, log: &mut UndoLog, progress: &mut Progress) -> Result<(), FlowError> {
+        let Some(loader) = &self.loader else { return Ok(()) };
+        let Some(programs) = &site.programs else {
+            progress.notes.push(format!(
+                "{}: its generated files are as before; run its own generator inside the tree",
+                loader.name()
+            ));
+            return Ok(());
+        };
+        let failed = |error: crate::boot_loader::BootLoaderError| FlowError::Refused(vec![error.to_string()]);
+        let files = loader.generated(&site.root, programs.as_ref()).map_err(failed)?;
+        self.files(log, Part::Loader, &files, progress)
+    }
+
+    fn steps(
+        &self,
+        log: &mut UndoLog,
+        part: Part,
+        steps: &[Step],
+        progress: &mut Progress,
+    ) -> Result<ApplyReport, FlowError> {
+        let on_failure = match part {
+            Part::Tuned | Part::Queues | Part::Run | Part::Files => OnFailure::SkipRefused,
+            _ => OnFailure::RollBack,
+        };
+        let plan_id = self.plan.id();
+        let mut round = 0;
+        let report = loop {
+            match log.apply(&part.id(&plan_id, round), steps, on_failure) {
+                Err(UndoError::PlanDiffers { .. }) if round < ROUNDS_MAX => round += 1,
+                applied => break applied?,
+            }
+        };
+        progress.is_changed |= !report.done.is_empty();
+        let done = steps.iter().filter(|step| step.target.kind == "file" && report.done.contains(&step.id));
+        progress.paths.extend(done.map(|step| step.target.name.clone()));
+        Ok(report)
+    }
+
+    /// After a failure: everything of this call goes back, and what was in force before is in force again.
+    fn take_back(
+        &self,
+        site: &Site,
+        mut log: UndoLog,
+        error: &FlowError,
+        is_ours: impl Fn(&Entry) -> bool,
+    ) -> FlowError {
+        let touched: Vec<String> = log
+            .history()
+            .entries
+            .iter()
+            .filter(|entry| is_ours(entry) && entry.target.kind == "file")
+            .map(|entry| entry.target.name.clone())
+            .collect();
+        let report = log.rollback_where(is_ours);
+        drop(log);
+        let mut notes = persist::tell_manager(site, touched.iter().map(String::as_str));
+        if let Some(manager) = site.manager.as_ref().filter(|_| !self.confirm_units.is_empty()) {
+            let _ = manager.stop(units::CONFIRM);
+        }
+        if report.left.is_empty() {
+            let restored = match &self.earlier {
+                Some(earlier) => put_back(site, earlier),
+                None => site.state.take_out_of_force().map_err(FlowError::from),
+            };
+            notes.extend(restored.err().map(|error| error.to_string()));
+        }
+        let taken_back = if report.left.is_empty() {
+            "everything that was done is taken back"
+        } else {
+            "not everything could be taken back; run `lowlat tune rollback`"
+        };
+        notes.insert(0, format!("{taken_back} ({report})"));
+        let taken_back = notes.join("\n");
+        FlowError::Failed { reason: error.to_string(), taken_back }
+    }
+
+    /// After the last change: the service manager is told, and the units are started.
+    fn finish(
+        &self,
+        site: &Site,
+        plan_id: String,
+        mut progress: Progress,
+        tell: &mut dyn FnMut(&str),
+    ) -> ApplyOutcome {
+        tell("starting units");
+        let paths: Vec<String> = std::mem::take(&mut progress.paths);
+        progress.notes.extend(persist::tell_manager(site, paths.iter().map(String::as_str)));
+        if let Some(manager) = &site.manager {
+            let started = [units::APPLY, units::WATCH];
+            for unit in started.iter().filter(|name| self.units.iter().any(|unit| unit.name == **name)) {
+                if let Err(error) = manager.start(unit) {
+                    progress.notes.push(format!("{unit} does not start: {error}"));
+                }
+            }
+        }
+        for (change, reason) in &self.left {
+            progress.note(*change, Fate::Refused, Some(reason.clone()));
+        }
+        for change in 0..self.plan.changes.len() {
+            progress.note(change, Fate::Unchanged, None);
+        }
+        let mut notes = self.notes.clone();
+        notes.append(&mut progress.notes);
+        ApplyOutcome {
+            document: ApplyOutcome::DOCUMENT.to_owned(),
+            schema_version: ApplyOutcome::SCHEMA_VERSION,
+            plan_id,
+            is_changed: progress.is_changed,
+            changes: progress.changes.into_values().collect(),
+            boot_loader: self.loader.as_ref().map(|loader| loader.name().to_owned()),
+            units: self.confirm_units.iter().chain(&self.units).map(|unit| units::path(unit.name)).collect(),
+            confirm_within_s: self.confirm_within_s,
+            needs_reboot: at_boot::is_reboot_pending(site, &self.plan),
+            notes,
+        }
+    }
+}
+
+/// Puts an earlier plan in force again, which is kept beside the log.
+pub(super) fn put_back(site: &Site, earlier: &InForce) -> Result<(), FlowError> {
+    let plan: Option<Plan> = site.state.plan(&earlier.plan_id)?;
+    match plan {
+        Some(plan) => Ok(site.state.put_in_force(earlier, &plan)?),
+        None => Ok(site.state.take_out_of_force()?),
+    }
+}
+
+/// Files as steps; each one's old state is what is there now.
+pub(super) fn file_steps(log: &UndoLog, files: &[FileChange]) -> Result<Vec<Step>, FlowError> {
+    let step = |file: &FileChange| -> Result<Step, FlowError> {
+        let target = TargetSpec::file(file.path.clone());
+        let old = log.present(&target)?;
+        Ok(Step { id: file.path.clone(), target, old, new: file.new.clone() })
+    };
+    files.iter().map(step).collect()
+}
+
+fn doing(part: Part) -> &'static str {
+    match part {
+        Part::Confirm => "arming the dead-man switch",
+        Part::Tuned => "switching TuneD's profile",
+        Part::Queues => "setting queues of interfaces",
+        Part::Run => "setting run-time values",
+        Part::Files => "writing files",
+        Part::Boot => "writing the boot loader's configuration",
+        Part::Loader => "generating the boot menu",
+        Part::Persist => "writing units",
+    }
+}

@@ -1,0 +1,104 @@
+//! The run-time part of the plan in force, applied again: at each boot, and whenever TuneD starts.
+
+use super::part::{Part, ROUNDS_MAX as IDS_MAX, again_id, is_run_time};
+use super::{FlowError, Site};
+use crate::steps::{self, Preparation};
+use lowlat_model::cmdline::CommandLine;
+use lowlat_model::tune::outcome::{RebootStatus, reboot_status};
+use lowlat_model::tune::{Plan, Target};
+use lowlat_sys::undo::{ApplyReport, OnFailure, Step, UndoError, UndoLog};
+
+/// Rounds at most: each looks whether something else has written since, TuneD mostly, which goes on after its start.
+const ROUNDS_MAX: usize = 5;
+
+/// What applying again has done.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Again {
+    /// The plan in force; none when there is none.
+    pub plan_id: Option<String>,
+    /// Steps done, over all rounds.
+    pub done: Vec<String>,
+    /// Steps refused in the last round, with the reason.
+    pub refused: Vec<String>,
+    /// Rounds.
+    pub rounds: usize,
+}
+
+/// Applies the run-time part of the plan in force again, until a round finds nothing to do. What cannot be done is
+/// passed over: half a tuned host is better than none.
+pub fn apply_again(site: &Site) -> Result<Again, FlowError> {
+    let Some((in_force, plan)) = site.state.in_force()? else { return Ok(Again::default()) };
+    if !in_force.is_complete {
+        return Err(FlowError::Refused(vec![format!(
+            "plan {} was applied in part only: finish it with `lowlat tune apply`, or take it back with `lowlat tune \
+             rollback`",
+            in_force.plan_id
+        )]));
+    }
+    let mut again = Again { plan_id: Some(in_force.plan_id.clone()), ..Again::default() };
+    let mut log = site.open_log()?;
+    if let Some(damage) = log.damage() {
+        return Err(UndoError::Damaged(damage.clone()).into());
+    }
+    log.expire()?;
+    log.close_where(|id, _| is_run_time(id))?;
+    while again.rounds < ROUNDS_MAX {
+        if again.rounds > 0 {
+            std::thread::sleep(site.pause);
+        }
+        again.rounds += 1;
+        again.refused.clear();
+        let mut is_quiet = true;
+        for part in [Part::Queues, Part::Run] {
+            let (report, left) = round(site, &mut log, &in_force.plan_id, &plan, part)?;
+            is_quiet &= report.done.is_empty();
+            again.done.extend(report.done);
+            again.refused.extend(left);
+            again.refused.extend(report.failed.into_iter().map(|(step, why)| format!("{step}: {why}")));
+        }
+        again.refused.sort();
+        again.refused.dedup();
+        if is_quiet {
+            break;
+        }
+    }
+    Ok(again)
+}
+
+fn round(
+    site: &Site,
+    log: &mut UndoLog,
+    plan_id: &str,
+    plan: &Plan,
+    part: Part,
+) -> Result<(ApplyReport, Vec<String>), FlowError> {
+    let host = site.snapshot();
+    let left = super::check::left(site, |kind| log.knows(kind), plan, &host);
+    let is_left = |at: usize| left.iter().any(|(other, _)| *other == at);
+    let changes = plan.changes.iter().enumerate().filter(|(at, _)| !is_left(*at));
+    let possible = Plan { changes: changes.map(|(_, change)| change.clone()).collect(), ..plan.clone() };
+    let of = if part == Part::Queues { steps::Part::Queues } else { steps::Part::RunTime };
+    let preparation: Preparation = (site.prepare)(&possible, &host, log, of)?;
+    let steps: Vec<Step> = preparation.steps.into_iter().map(|prepared| prepared.step).collect();
+    let mut reasons: Vec<String> = left.into_iter().map(|(_, why)| why).collect();
+    reasons.extend(preparation.left.into_iter().map(|left| left.reason));
+    let boot = site.boot_id().text().to_owned();
+    let mut id = 0;
+    loop {
+        match log.apply(&again_id(plan_id, part, &boot, id), &steps, OnFailure::Continue) {
+            // As when a driver was loaded again, and its interrupts have other numbers.
+            Err(UndoError::PlanDiffers { .. }) if id < IDS_MAX => id += 1,
+            applied => return Ok((applied?, reasons)),
+        }
+    }
+}
+
+/// Whether a reboot is to come that completes the plan. In a tree of files, where no kernel runs, a command line always
+/// waits for it.
+pub(super) fn is_reboot_pending(site: &Site, plan: &Plan) -> bool {
+    if !site.is_live() && !site.root.exists("/proc/cmdline") {
+        return plan.changes.iter().any(|change| matches!(change.target, Target::CommandLine { .. }));
+    }
+    let line = CommandLine::parse(site.root.read("/proc/cmdline").text());
+    !matches!(reboot_status(plan, &line, true), RebootStatus::NotNeeded | RebootStatus::Done)
+}

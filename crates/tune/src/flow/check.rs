@@ -1,0 +1,139 @@
+//! Whether a plan can be applied here at all, looked at before anything is written.
+
+use super::Site;
+use lowlat_model::HostSnapshot;
+use lowlat_model::tune::{Change, Plan, Target};
+use lowlat_sys::undo::UndoLog;
+use rustix::fs::{Access, StatVfsMountFlags, access, statvfs};
+use std::path::Path;
+
+/// Capability 21 of capabilities(7), CAP_SYS_ADMIN.
+const SYS_ADMIN: u32 = 21;
+/// What the undo log needs besides the contents that it keeps: its segments and the plan.
+const SPACE_BYTES_MIN: u64 = 16 << 20;
+/// Files by which a container is known: of systemd, Docker, Podman.
+const CONTAINER_MARKS: [&str; 3] = ["/run/systemd/container", "/.dockerenv", "/run/.containerenv"];
+
+/// What stands against applying a plan; empty when nothing does.
+pub(super) fn obstacles(site: &Site, plan: &Plan) -> Vec<String> {
+    let mut lines = Vec::new();
+    if site.is_live() {
+        lines.extend(privilege(site));
+        lines.extend(container(site));
+    }
+    lines.extend(read_only(site, plan));
+    lines.extend(space(site));
+    lines.extend(log(site));
+    lines
+}
+
+fn privilege(site: &Site) -> Option<String> {
+    let status = site.root.read("/proc/self/status");
+    let line = status.text().lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let effective = line.and_then(|text| u64::from_str_radix(text.trim(), 16).ok());
+    let is_able = effective.map_or(rustix::process::geteuid().is_root(), |set| set & (1 << SYS_ADMIN) != 0);
+    (!is_able).then(|| "this takes root (CAP_SYS_ADMIN): run it with sudo".to_owned())
+}
+
+/// The kernel of a container is its host's, and so are interrupts, threads and the boot loader.
+fn container(site: &Site) -> Option<String> {
+    let mark = CONTAINER_MARKS.into_iter().find(|path| site.root.exists(path))?;
+    Some(format!("this is a container ({mark} is there); run lowlat on the host that carries it"))
+}
+
+fn read_only(site: &Site, plan: &Plan) -> Vec<String> {
+    let is_file = |change: &Change| {
+        matches!(
+            change.target,
+            Target::OwnedFile { .. } | Target::FileKey { .. } | Target::CommandLine { .. }
+        )
+    };
+    let mut places = vec!["/var/lib"];
+    if plan.changes.iter().any(is_file) {
+        places.push("/etc");
+    }
+    if !plan.changes.iter().all(is_file) {
+        places.extend(["/proc/sys", "/sys"]);
+    }
+    let mut lines = Vec::new();
+    for place in places {
+        let path = site.real(place);
+        // What is not there cannot be read-only; the steps tell.
+        if !path.exists() {
+            continue;
+        }
+        let is_read_only =
+            statvfs(&path).is_ok_and(|system| system.f_flag.contains(StatVfsMountFlags::RDONLY));
+        if is_read_only {
+            lines.push(format!("{place} is mounted read-only: remount it writable (mount -o remount,rw)"));
+        } else if access(&path, Access::WRITE_OK).is_err() && place != "/proc/sys" && place != "/sys" {
+            lines.push(format!("{place} may not be written: run as root"));
+        }
+    }
+    lines
+}
+
+fn space(site: &Site) -> Option<String> {
+    let dir = site.state.path();
+    let there = dir.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"));
+    let system = statvfs(there).ok()?;
+    let free_bytes = system.f_bavail.saturating_mul(system.f_frsize);
+    (free_bytes < SPACE_BYTES_MIN).then(|| {
+        format!(
+            "{} has {} KiB free, and the undo log wants {} KiB: free space there",
+            there.display(),
+            free_bytes >> 10,
+            SPACE_BYTES_MIN >> 10
+        )
+    })
+}
+
+fn log(site: &Site) -> Option<String> {
+    let inspection = UndoLog::inspect(&site.state.undo_log()).ok()?;
+    let damage = inspection.damage?;
+    Some(format!(
+        "{damage}: take back what is known with `lowlat tune rollback --accept-damage`, and look at the host"
+    ))
+}
+
+/// The changes that cannot be made here, with the reason: the others can.
+pub(super) fn left(
+    site: &Site,
+    log_knows: impl Fn(&str) -> bool,
+    plan: &Plan,
+    host: &HostSnapshot,
+) -> Vec<(usize, String)> {
+    let lockdown = host.kernel.lockdown.known().filter(|word| *word != "none");
+    let reason = |change: &Change| {
+        if let Some(kind) = kind_of(&change.target).filter(|kind| !log_knows(kind)) {
+            return Some(if site.is_live() {
+                format!("this build cannot change a {kind}")
+            } else {
+                "this takes the running host, and a tree of files has none".to_owned()
+            });
+        }
+        let is_debugfs =
+            matches!(&change.target, Target::File { path } if path.starts_with("/sys/kernel/debug/"));
+        lockdown.filter(|_| is_debugfs).map(|word| {
+            format!(
+                "the kernel is locked down ({word}, by Secure Boot mostly) and lets nobody write to debugfs"
+            )
+        })
+    };
+    let found = plan.changes.iter().enumerate();
+    found.filter_map(|(at, change)| Some((at, reason(change)?))).collect()
+}
+
+/// The kind of target in the undo log that a change takes; none for files and values, and what becomes one of them.
+fn kind_of(target: &Target) -> Option<&'static str> {
+    Some(match target {
+        Target::Service { .. } => "service",
+        Target::KernelThreadAffinity { .. } => "kthread-affinity",
+        Target::KernelThreadScheduling { .. } => "kthread-scheduling",
+        Target::NicChannels { .. } => "nic-channels",
+        Target::NicCoalescing { .. } => "nic-coalescing",
+        Target::NicFeature { .. } => "nic-feature",
+        Target::TunedProfile => "tuned-profile",
+        _ => return None,
+    })
+}

@@ -1,0 +1,68 @@
+//! Ending the dead-man switch.
+
+use super::part::{Part, plan_of};
+use super::{FlowError, Site, at_boot, persist};
+use crate::{InForce, units};
+
+/// What a confirmation has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Confirmed {
+    /// No plan is in force.
+    NothingInForce,
+    /// The plan in force needs none, or has it.
+    Already,
+    /// The dead-man switch is gone for good.
+    Now,
+    /// The switch rests until the reboot that completes the plan, and is armed again then: that the host comes up with
+    /// its new command line is what it is for.
+    UntilReboot,
+}
+
+/// Confirms the plan in force.
+pub fn confirm(site: &Site) -> Result<Confirmed, FlowError> {
+    let Some((now, plan)) = site.state.in_force()? else { return Ok(Confirmed::NothingInForce) };
+    if !now.is_complete {
+        return Err(FlowError::Refused(vec![format!(
+            "plan {} was applied in part only: finish it with `lowlat tune apply`, or take it back with `lowlat tune \
+             rollback`",
+            now.plan_id
+        )]));
+    }
+    let is_waiting = now.confirm_within_s.is_some();
+    let is_of_this_boot = site.boot_id().text() == now.applied_boot_id;
+    if is_waiting && is_of_this_boot && at_boot::is_reboot_pending(site, &plan) {
+        stop_timer(site)?;
+        return Ok(Confirmed::UntilReboot);
+    }
+    let plan_id = now.plan_id.clone();
+    if is_waiting {
+        // First the note: from here on the switch, should it go off, finds nothing to take back.
+        site.state.put_in_force(&InForce { confirm_within_s: None, ..now }, &plan)?;
+    }
+    let mut log = site.open_log()?;
+    let is_switch = |id: &str| Part::Confirm.is_of(id) && (plan_of(id) == plan_id || !is_waiting);
+    let paths: Vec<String> = log
+        .history()
+        .entries
+        .iter()
+        .filter(|entry| is_switch(&entry.plan))
+        .map(|entry| entry.target.name.clone())
+        .collect();
+    if paths.is_empty() && !is_waiting {
+        return Ok(Confirmed::Already);
+    }
+    let report = log.rollback_where(|entry| is_switch(&entry.plan));
+    drop(log);
+    stop_timer(site)?;
+    persist::tell_manager(site, paths.iter().map(String::as_str));
+    if report.left.is_empty() {
+        return Ok(Confirmed::Now);
+    }
+    Err(FlowError::Refused(vec![format!("the plan is confirmed, but units of the switch stay: {report}")]))
+}
+
+fn stop_timer(site: &Site) -> Result<(), FlowError> {
+    let Some(manager) = &site.manager else { return Ok(()) };
+    let failed = |source| FlowError::Manager { doing: format!("stop {}", units::CONFIRM), source };
+    manager.stop(units::CONFIRM).map_err(failed)
+}

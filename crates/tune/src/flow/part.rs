@@ -1,0 +1,103 @@
+//! The undo log's plans that one plan is carried out as.
+
+/// Ids for rounds of one part whose steps differ from those of an earlier one.
+pub(super) const ROUNDS_MAX: usize = 64;
+
+/// One of them. A rollback goes through them backwards, so the dead-man switch, armed first, is there until the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    /// The dead-man switch.
+    Confirm,
+    /// TuneD's profile: its file, then the switch to it. First of what changes the host, since TuneD sets values of its
+    /// own on the way.
+    Tuned,
+    /// How many queues interfaces have: a driver that changes it takes interrupts away and brings others.
+    Queues,
+    /// What takes effect at once.
+    Run,
+    /// Files, and which services start at boot.
+    Files,
+    /// What the boot loader is configured by.
+    Boot,
+    /// What the boot loader's own program makes of it.
+    Loader,
+    /// The units that keep it in force.
+    Persist,
+}
+
+impl Part {
+    /// Its word in ids.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Confirm => "confirm",
+            Self::Tuned => "tuned",
+            Self::Queues => "queues",
+            Self::Run => "run",
+            Self::Files => "files",
+            Self::Boot => "boot",
+            Self::Loader => "loader",
+            Self::Persist => "persist",
+        }
+    }
+
+    /// The id of the part of a plan: "9f86d081884c7d65/files". `round` tells apart rounds whose steps differ: a boot menu
+    /// has another content after a kernel update.
+    pub(super) fn id(self, plan_id: &str, round: usize) -> String {
+        match round {
+            0 => format!("{plan_id}/{}", self.word()),
+            _ => format!("{plan_id}/{}.{round}", self.word()),
+        }
+    }
+
+    /// Whether an id of the undo log is one of this part.
+    pub(super) fn is_of(self, log_id: &str) -> bool {
+        part_of(log_id) == self.word()
+    }
+}
+
+/// The id for a part in a later boot; `round` tells apart rounds whose steps differ.
+pub(super) fn again_id(plan_id: &str, part: Part, boot_id: &str, round: usize) -> String {
+    let boot: String = boot_id.chars().filter(char::is_ascii_alphanumeric).take(8).collect();
+    let queues = if part == Part::Queues { "-queues" } else { "" };
+    match round {
+        0 => format!("{plan_id}/boot-{boot}{queues}"),
+        _ => format!("{plan_id}/boot-{boot}{queues}.{round}"),
+    }
+}
+
+/// Whether an id of the undo log is that of the run-time part in a later boot.
+pub(super) fn is_again(log_id: &str) -> bool {
+    part_of(log_id).starts_with("boot-")
+}
+
+/// Whether an id of the undo log is one of the run-time part, of whichever boot.
+pub(super) fn is_run_time(log_id: &str) -> bool {
+    Part::Run.is_of(log_id) || Part::Queues.is_of(log_id) || is_again(log_id)
+}
+
+/// The plan that an id of the undo log belongs to.
+pub(super) fn plan_of(log_id: &str) -> &str {
+    log_id.split('/').next().unwrap_or(log_id)
+}
+
+fn part_of(log_id: &str) -> &str {
+    let part = log_id.split_once('/').map_or("", |(_, part)| part);
+    part.split('.').next().unwrap_or(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_told_apart() {
+        let again = again_id("abc", Part::Run, "2f0c1b7e-0000-4000-8000-000000000000", 0);
+        assert_eq!(again, "abc/boot-2f0c1b7e");
+        assert_eq!(again_id("abc", Part::Queues, "../x", 2), "abc/boot-x-queues.2");
+        assert!(is_run_time(&again) && is_run_time("abc/run") && !is_run_time("abc/boot"));
+        assert!(Part::Boot.is_of("abc/boot") && !Part::Boot.is_of(&again));
+        assert_eq!(Part::Loader.id("abc", 2), "abc/loader.2");
+        assert!(Part::Loader.is_of("abc/loader.2"));
+        assert_eq!((plan_of("abc/run"), plan_of("abc")), ("abc", "abc"));
+    }
+}

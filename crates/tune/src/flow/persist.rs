@@ -1,0 +1,81 @@
+//! The units that keep a plan in force, as steps of the undo log.
+
+use super::{FlowError, Site};
+use crate::units::{self, Unit};
+use lowlat_sys::undo::{FileState, State, Step, TargetSpec, UndoLog};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// Folders from which the service manager should run nothing at boot: users' own, and those that are emptied.
+const UNFIT: [&str; 8] = ["/home", "/root", "/tmp", "/var/tmp", "/run", "/dev", "/mnt", "/media"];
+
+/// The path of lowlat's binary as units may name it, or why they may not.
+///
+/// It is not copied to a fitting place by itself: a copy would be a second lowlat that no package keeps up to date.
+pub(super) fn lowlat(site: &Site) -> Result<String, String> {
+    let Some(path) = &site.lowlat else {
+        return Err("no lowlat is installed there: put it to /usr/local/sbin/lowlat".to_owned());
+    };
+    let shown = path.display().to_string();
+    let remedy = format!(
+        "install it with `sudo install -o root -g root -m 755 {shown} /usr/local/sbin/lowlat` and run that one, or pass \
+         --no-persist"
+    );
+    if UNFIT.iter().any(|folder| path.starts_with(folder)) {
+        return Err(format!("the service cannot run {shown} at each boot: {remedy}"));
+    }
+    let real = site.real(&shown);
+    let is_safe = |path: &Path| path.metadata().is_ok_and(|meta| meta.uid() == 0 && meta.mode() & 0o022 == 0);
+    let is_root_s = is_safe(&real) && real.parent().is_some_and(is_safe);
+    if site.is_live() && !is_root_s {
+        return Err(format!(
+            "{shown} or its folder can be changed by others than root, and the service would run it as root: {remedy}"
+        ));
+    }
+    Ok(shown)
+}
+
+/// The steps that write and enable units.
+pub(super) fn steps(log: &UndoLog, units: &[Unit]) -> Result<Vec<Step>, FlowError> {
+    let mut steps = Vec::new();
+    let mut step = |path: String, new: State| -> Result<(), FlowError> {
+        let target = TargetSpec::file(path);
+        let old = log.present(&target)?;
+        steps.push(Step { id: target.name.clone(), target, old, new });
+        Ok(())
+    };
+    for unit in units {
+        let file = FileState::of_root(unit.text.as_bytes(), 0o644);
+        step(units::path(unit.name), State::File(file))?;
+    }
+    for unit in units {
+        for by in &unit.wanted_by {
+            let to = units::path(unit.name);
+            step(units::link_path(unit.name, by), State::Link { to, uid: 0, gid: 0, mtime: None })?;
+        }
+    }
+    Ok(steps)
+}
+
+/// Tells the service manager what has changed of its units: it reads them again, and units whose drop-ins have changed
+/// are started anew. What it refuses is told, not fatal: the files are right, and the next boot reads them.
+pub(super) fn tell_manager<'a>(site: &Site, paths: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let in_folder: Vec<&str> =
+        paths.filter_map(|path| path.strip_prefix(units::DIRECTORY)?.strip_prefix('/')).collect();
+    let Some(manager) = site.manager.as_ref().filter(|_| !in_folder.is_empty()) else { return Vec::new() };
+    let mut notes = Vec::new();
+    if let Err(error) = manager.daemon_reload() {
+        notes.push(format!("systemd does not read its units again: {error}"));
+    }
+    let mut restarted: Vec<&str> = Vec::new();
+    for unit in in_folder.iter().filter_map(|path| path.split_once(".d/").map(|(unit, _)| unit)) {
+        if restarted.contains(&unit) {
+            continue;
+        }
+        restarted.push(unit);
+        if let Err(error) = manager.restart(unit) {
+            notes.push(format!("{unit} was not restarted, so its new settings wait: {error}"));
+        }
+    }
+    notes
+}

@@ -1,0 +1,297 @@
+//! What applying would do on this host, before the user is asked. Nothing is written here.
+
+use super::error::differing_marks;
+use super::part::{Part, plan_of};
+use super::{FlowError, Site, check, persist};
+use crate::InForce;
+use crate::boot_loader::{BootLoader, FileChange};
+use crate::units::{self, Unit, Watch};
+use lowlat_model::HostSnapshot;
+use lowlat_model::tune::{HostMark, Plan, Target};
+use lowlat_sys::undo::UndoLog;
+use std::time::Duration;
+
+/// Lines of drift that are shown at most.
+const DRIFT_LINES_MAX: usize = 20;
+/// The dead-man switch needs time for a boot and for a person.
+const CONFIRM_MIN: Duration = Duration::from_secs(30);
+/// Longer than this is no dead-man switch.
+const CONFIRM_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// How a plan is applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ApplyOptions {
+    /// Whether units keep it in force over reboots.
+    pub persist: bool,
+    /// Whether drift is looked for.
+    pub watch: Option<Watch>,
+    /// Within how long of each boot it must be confirmed.
+    pub confirm_within: Option<Duration>,
+    /// Whether only what takes effect at once is applied: no file, no service's enablement, no command line, no unit.
+    pub only_run_time: bool,
+}
+
+impl Default for ApplyOptions {
+    fn default() -> Self {
+        Self { persist: true, watch: None, confirm_within: None, only_run_time: false }
+    }
+}
+
+/// Where a plan comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlanFrom {
+    /// Made just now, of the host as it is.
+    Host,
+    /// Saved earlier, and perhaps elsewhere.
+    File,
+}
+
+/// A plan that can be applied here.
+#[derive(Debug)]
+pub struct Ready {
+    /// What will be in force: the plan asked for on top of the one in force.
+    pub plan: Plan,
+    /// Whether an interrupted apply is finished.
+    pub is_resumed: bool,
+    /// Changes that cannot be made here, with the reason.
+    pub left: Vec<(usize, String)>,
+    /// Other things that the user should know before.
+    pub notes: Vec<String>,
+    pub(super) options: ApplyOptions,
+    /// What is in force again when this fails.
+    pub(super) earlier: Option<InForce>,
+    /// The same plan as it is in force now, complete or interrupted.
+    pub(super) now: Option<InForce>,
+    pub(super) confirm_within_s: Option<u64>,
+    pub(super) loader: Option<Box<dyn BootLoader>>,
+    pub(super) sources: Vec<FileChange>,
+    pub(super) confirm_units: Vec<Unit>,
+    pub(super) units: Vec<Unit>,
+}
+
+impl Ready {
+    /// Holds a plan against the host as it was just read. `host` is that reading.
+    pub fn new(
+        site: &Site,
+        host: &HostSnapshot,
+        wanted: Plan,
+        from: PlanFrom,
+        options: ApplyOptions,
+    ) -> Result<Self, FlowError> {
+        let wanted = if options.only_run_time { run_time_only(wanted) } else { wanted };
+        if from == PlanFrom::File {
+            fits(&wanted, host)?;
+        }
+        let in_force = site.state.in_force()?;
+        unfinished(site, in_force.as_ref())?;
+        let (plan, earlier, now) = match in_force {
+            None => (wanted, None, None),
+            Some((now, plan)) if !now.is_complete => {
+                if from == PlanFrom::File && wanted.id() != now.plan_id {
+                    return Err(unfinished_plan(site, now.plan_id));
+                }
+                (plan, now.earlier.clone().map(|earlier| *earlier), Some(now))
+            }
+            Some((now, plan)) => {
+                let merged = plan.with_above(&wanted);
+                let same = (merged.id() == now.plan_id).then(|| now.clone());
+                (merged, Some(now), same)
+            }
+        };
+        let obstacles = check::obstacles(site, &plan);
+        if !obstacles.is_empty() {
+            return Err(FlowError::Refused(obstacles));
+        }
+        let mut ready = Self {
+            left: check::left(site, |kind| knows(site, kind), &plan, host),
+            plan,
+            is_resumed: now.as_ref().is_some_and(|now| !now.is_complete),
+            notes: Vec::new(),
+            options,
+            earlier,
+            now,
+            confirm_within_s: None,
+            loader: None,
+            sources: Vec::new(),
+            confirm_units: Vec::new(),
+            units: Vec::new(),
+        };
+        ready.find_boot_loader(site);
+        ready.choose_units(site)?;
+        Ok(ready)
+    }
+
+    /// Whether the plan is in force already, so that applying only looks after it.
+    pub fn is_in_force(&self) -> bool {
+        self.now.as_ref().is_some_and(|now| now.is_complete)
+    }
+
+    fn find_boot_loader(&mut self, site: &Site) {
+        let place = self.plan.changes.iter().position(|c| matches!(c.target, Target::CommandLine { .. }));
+        let Some(Target::CommandLine { tokens }) =
+            place.and_then(|at| self.plan.changes.get(at)).map(|change| &change.target)
+        else {
+            return;
+        };
+        let found = (site.detect)(&site.root)
+            .and_then(|loader| loader.sources(&site.root, tokens).map(|sources| (loader, sources)));
+        match found {
+            Ok((loader, sources)) => {
+                self.notes.extend(loader.notes(&site.root, tokens));
+                (self.loader, self.sources) = (Some(loader), sources);
+            }
+            Err(error) => self.left.extend(place.map(|at| (at, error.to_string()))),
+        }
+    }
+
+    fn choose_units(&mut self, site: &Site) -> Result<(), FlowError> {
+        let refused = |lines: &str| FlowError::Refused(vec![lines.to_owned()]);
+        if self.options.only_run_time && self.options.confirm_within.is_none() {
+            return Ok(());
+        }
+        if site.is_live() && site.manager.is_none() {
+            self.notes.push(
+                "systemd does not run here, so no unit applies the run-time part at the next boot".to_owned(),
+            );
+            return match self.options.confirm_within {
+                Some(_) => Err(refused("--confirm-within takes systemd, which does not run here")),
+                None => Ok(()),
+            };
+        }
+        let lowlat = match persist::lowlat(site) {
+            Ok(lowlat) => lowlat,
+            Err(why) if site.is_live() && (self.options.persist || self.options.confirm_within.is_some()) => {
+                return Err(refused(&why));
+            }
+            Err(why) => {
+                self.notes.push(format!("no unit keeps the plan in force: {why}"));
+                return Ok(());
+            }
+        };
+        if let Some(within) = self.options.confirm_within {
+            if !(CONFIRM_MIN..=CONFIRM_MAX).contains(&within) {
+                return Err(refused(
+                    "--confirm-within takes between 30s and 168h: time for a boot and for a person",
+                ));
+            }
+            self.confirm_within_s = Some(within.as_secs());
+            self.confirm_units = units::confirm(&lowlat, within);
+        }
+        if self.options.persist && !self.options.only_run_time {
+            let has_tuned = ["/usr/lib", "/lib", "/etc"]
+                .iter()
+                .any(|folder| site.root.exists(&format!("{folder}/systemd/system/tuned.service")));
+            self.units = units::of(units::Wanted { lowlat: &lowlat, has_tuned, watch: self.options.watch });
+        }
+        Ok(())
+    }
+
+    /// The changes that a part's steps are made of, as a plan, and where each of them stands in the whole.
+    pub(super) fn possible(&self, part: Part) -> (Plan, Vec<usize>) {
+        let is_left = |at: &usize| self.left.iter().any(|(left, _)| left == at);
+        let is_here = |at: &usize| {
+            let target = self.plan.changes.get(*at).map(|change| &change.target);
+            target.is_some_and(is_of_tuned) == (part == Part::Tuned)
+        };
+        let places: Vec<usize> =
+            (0..self.plan.changes.len()).filter(|at| !is_left(at) && is_here(at)).collect();
+        let changes = places.iter().filter_map(|at| self.plan.changes.get(*at).cloned()).collect();
+        (Plan { changes, ..self.plan.clone() }, places)
+    }
+}
+
+/// Whether a change is of TuneD's profile: the switch, or a profile's file.
+fn is_of_tuned(target: &Target) -> bool {
+    match target {
+        Target::TunedProfile => true,
+        Target::OwnedFile { path } => path.starts_with("/etc/tuned/"),
+        _ => false,
+    }
+}
+
+fn knows(site: &Site, kind: &str) -> bool {
+    (site.targets)().iter().any(|target| target.kind() == kind)
+}
+
+/// Refuses a plan that was made for another host, or before somebody changed this one.
+fn fits(plan: &Plan, host: &HostSnapshot) -> Result<(), FlowError> {
+    let marks = differing_marks(&plan.host, &HostMark::of(host));
+    if !marks.is_empty() {
+        return Err(FlowError::OtherHost(marks));
+    }
+    let drift = plan.drift(host);
+    if drift.is_empty() {
+        return Ok(());
+    }
+    let mut lines: Vec<String> = drift
+        .iter()
+        .take(DRIFT_LINES_MAX)
+        .map(|drift| {
+            let change = plan.changes.get(drift.change);
+            let name = change.map_or_else(String::new, |change| change.settings.join(", "));
+            let wanted = match change.map(|change| (&change.target, &change.after)) {
+                Some((Target::CommandLine { .. }, _)) | None => String::new(),
+                Some((_, after)) => format!(", wanted {after}"),
+            };
+            format!("{name}: {} when it was made, {} now{wanted}", drift.before, drift.now)
+        })
+        .collect();
+    if let Some(more) = drift.len().checked_sub(DRIFT_LINES_MAX).filter(|more| *more > 0) {
+        lines.push(format!("and {more} more"));
+    }
+    Err(FlowError::Drift(lines))
+}
+
+/// Refuses while the log has steps of another plan under way.
+fn unfinished(site: &Site, in_force: Option<&(InForce, Plan)>) -> Result<(), FlowError> {
+    let Ok(inspection) = UndoLog::inspect(&site.state.undo_log()) else { return Ok(()) };
+    let history = &inspection.history;
+    let other = history.plans.iter().find(|plan| {
+        plan.is_open
+            && history.entries.iter().any(|entry| entry.plan == plan.id)
+            && in_force.is_none_or(|(now, _)| now.plan_id != plan_of(&plan.id))
+            && !plan_of(&plan.id).is_empty()
+            && !super::part::is_again(&plan.id)
+    });
+    match other {
+        Some(plan) => Err(unfinished_plan(site, plan_of(&plan.id).to_owned())),
+        None => Ok(()),
+    }
+}
+
+fn unfinished_plan(site: &Site, plan: String) -> FlowError {
+    let path = site.state.plan_path(&plan).display().to_string();
+    FlowError::Unfinished { plan, path }
+}
+
+/// Takes off what later boots would be changed by.
+fn run_time_only(mut plan: Plan) -> Plan {
+    plan.changes.retain(|change| {
+        !matches!(
+            change.target,
+            Target::CommandLine { .. }
+                | Target::OwnedFile { .. }
+                | Target::FileKey { .. }
+                | Target::TunedProfile
+        )
+    });
+    for change in &mut plan.changes {
+        // "inactive, disabled": the second word is for later boots.
+        if let (Target::Service { .. }, Some((run, _))) = (&change.target, change.after.split_once(',')) {
+            change.after = run.to_owned();
+        }
+    }
+    plan
+}
+
+/// The parts in the order in which they are carried out.
+pub(super) const ORDER: [Part; 8] = [
+    Part::Confirm,
+    Part::Tuned,
+    Part::Queues,
+    Part::Run,
+    Part::Files,
+    Part::Boot,
+    Part::Loader,
+    Part::Persist,
+];

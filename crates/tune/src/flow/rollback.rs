@@ -1,0 +1,358 @@
+//! Taking plans back.
+
+use super::apply::{file_steps, put_back};
+use super::part::{Part, is_run_time, plan_of};
+use super::three_way::three_ways;
+use super::{FlowError, Site, at_boot, persist};
+use crate::units;
+use lowlat_model::tune::outcome::{NotRestored, Restored, RollbackOutcome};
+use lowlat_sys::undo::{Conflict, Entry, Left, OnFailure, RollbackReport, State, UndoError, UndoLog};
+use std::collections::BTreeSet;
+
+/// How much is taken back.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Scope {
+    /// Everything that the log knows.
+    #[default]
+    All,
+    /// What came after this plan, which is then in force again.
+    To(String),
+    /// What the kernel alone remembers, of the running boot. Files, services and the boot line stay, and the next boot
+    /// applies the run-time part again.
+    RunTime,
+}
+
+/// What is asked of a rollback.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RollbackRequest {
+    /// How much.
+    pub scope: Scope,
+    /// Whether it only looks.
+    pub is_preview: bool,
+    /// Paths whose old state is brought back though somebody else has changed them.
+    pub forced: Vec<String>,
+    /// Whether damage of the log is taken note of afterwards, so that plans can be applied again.
+    pub accept_damage: bool,
+}
+
+/// The undo log's plan for boot files that are generated again.
+const AGAIN: &str = "generated-again";
+
+/// A step, by its plan of the log and its id.
+type StepKey = (String, String);
+
+fn key(entry: &Entry) -> StepKey {
+    (entry.plan.clone(), entry.step.clone())
+}
+
+/// Takes plans back, the last change first. It needs the undo log only.
+pub fn rollback(site: &Site, request: &RollbackRequest) -> Result<RollbackOutcome, FlowError> {
+    let mut log = site.open_log()?;
+    let chosen = chosen(&log, &request.scope)?;
+    if request.is_preview {
+        return Ok(preview(site, &log, &chosen, request));
+    }
+    let unknown = log.take_for_ours(|entry| chosen.contains(&key(entry)), &request.forced)?;
+    if !unknown.is_empty() {
+        let line = |name: &String| format!("--force-path {name}: no step in force is on that path");
+        return Err(FlowError::Refused(unknown.iter().map(line).collect()));
+    }
+    let before: Vec<Entry> = log.history().entries.clone();
+    // The dead-man switch goes last: after a crash in between it finishes what was begun.
+    let is_confirm = |entry: &Entry| Part::Confirm.is_of(&entry.plan);
+    let report = log.rollback_where(|entry| chosen.contains(&key(entry)) && !is_confirm(entry));
+    let mut outcome = outcome_of(&report, &before, &log);
+    settle_conflicts(site, &mut log, &report, &mut outcome)?;
+    if request.scope != Scope::RunTime {
+        outcome.in_force = update_in_force(site, &request.scope, outcome.failures.is_empty())?;
+        if outcome.failures.is_empty() {
+            let of_confirm = log.rollback_where(|entry| chosen.contains(&key(entry)) && is_confirm(entry));
+            add(&mut outcome, &of_confirm, &before, &log);
+        }
+    }
+    if request.accept_damage {
+        log.accept_damage()?;
+    }
+    outcome.needs_reboot = outcome.restored.iter().any(|done| is_of_boot(&done.plan))
+        && before.iter().any(|entry| is_of_boot(&entry.plan) && entry.boot != log.boot());
+    drop(log);
+    tell_units(site, &mut outcome);
+    if matches!(request.scope, Scope::To(_)) && outcome.in_force.is_some() {
+        let again = at_boot::apply_again(site)?;
+        outcome.notes.extend(again.refused);
+    }
+    Ok(outcome)
+}
+
+/// At the end of the dead-man switch's time: takes back what nobody has confirmed, down to the plan before, and says
+/// whether the host is to be started again, since its kernel has the line that was taken back. None when nothing waits.
+pub fn rollback_unconfirmed(site: &Site) -> Result<Option<(RollbackOutcome, bool)>, FlowError> {
+    let waiting = match site.state.in_force() {
+        Ok(in_force) => in_force.map(|(now, _)| now).filter(|now| now.confirm_within_s.is_some()),
+        // Unreadable, and the switch was armed: the log is enough to go back.
+        Err(_) => return take_back(site, Scope::All).map(Some),
+    };
+    let Some(now) = waiting else {
+        // Confirmed, or taken back, and a crash left the switch: only that goes.
+        let mut log = site.open_log()?;
+        let is_confirm = |entry: &Entry| Part::Confirm.is_of(&entry.plan);
+        let before = log.history().entries.clone();
+        let report = log.rollback_where(is_confirm);
+        let mut outcome = outcome_of(&report, &before, &log);
+        drop(log);
+        tell_units(site, &mut outcome);
+        return Ok(None);
+    };
+    let scope = now.earlier.map_or(Scope::All, |earlier| Scope::To(earlier.plan_id));
+    take_back(site, scope).map(Some)
+}
+
+fn take_back(site: &Site, scope: Scope) -> Result<(RollbackOutcome, bool), FlowError> {
+    let outcome = rollback(site, &RollbackRequest { scope, ..RollbackRequest::default() })?;
+    let wants_reboot = outcome.needs_reboot;
+    Ok((outcome, wants_reboot))
+}
+
+fn is_of_boot(log_id: &str) -> bool {
+    Part::Boot.is_of(log_id) || Part::Loader.is_of(log_id)
+}
+
+/// The steps that a rollback is about.
+fn chosen(log: &UndoLog, scope: &Scope) -> Result<BTreeSet<StepKey>, FlowError> {
+    let history = log.history();
+    let later: Option<Vec<&str>> = match scope {
+        Scope::To(id) => {
+            let mut plans: Vec<&str> = Vec::new();
+            for plan in history.plans.iter().map(|plan| plan_of(&plan.id)) {
+                if !plans.contains(&plan) {
+                    plans.push(plan);
+                }
+            }
+            let at = plans.iter().position(|plan| plan == id);
+            let at = at.ok_or_else(|| UndoError::UnknownPlan { plan: id.clone() })?;
+            Some(plans.split_off(at + 1))
+        }
+        _ => None,
+    };
+    let is_chosen = |entry: &&Entry| match scope {
+        Scope::All => true,
+        Scope::To(_) => later.as_ref().is_some_and(|later| later.contains(&plan_of(&entry.plan))),
+        Scope::RunTime => is_run_time(&entry.plan) && log.goes_with_boot(entry),
+    };
+    Ok(history.entries.iter().filter(is_chosen).map(key).collect())
+}
+
+fn preview(
+    site: &Site,
+    log: &UndoLog,
+    chosen: &BTreeSet<StepKey>,
+    request: &RollbackRequest,
+) -> RollbackOutcome {
+    let preview = log.preview_where(|entry| chosen.contains(&key(entry)), &request.forced);
+    let mut outcome = empty();
+    outcome.is_preview = true;
+    outcome.unchanged_count = preview.unchanged.len();
+    outcome.expired_count = preview.expired.len();
+    outcome.damage = preview.damage.as_ref().map(ToString::to_string);
+    outcome.restored = preview
+        .restore
+        .into_iter()
+        .map(|restore| Restored { plan: restore.plan, kind: restore.kind, name: restore.name })
+        .collect();
+    let mut conflicts = Vec::new();
+    for left in preview.left {
+        match left {
+            Left::Conflict(conflict) => match excuse(site, log, &conflict) {
+                Excuse::None => conflicts.push(conflict),
+                Excuse::Generated => outcome.given_up.push(NotRestored {
+                    name: conflict.name.clone(),
+                    reason: "rewritten since, as by a kernel update; it is generated again".to_owned(),
+                }),
+                Excuse::Because(reason) => {
+                    outcome.given_up.push(NotRestored { name: conflict.name.clone(), reason });
+                }
+            },
+            Left::Failed { step, reason, .. } => outcome.failures.push(NotRestored { name: step, reason }),
+        }
+    }
+    outcome.conflicts = three_ways(conflicts.iter().map(AsRef::as_ref));
+    outcome
+}
+
+fn empty() -> RollbackOutcome {
+    RollbackOutcome {
+        document: RollbackOutcome::DOCUMENT.to_owned(),
+        schema_version: RollbackOutcome::SCHEMA_VERSION,
+        ..RollbackOutcome::default()
+    }
+}
+
+fn outcome_of(report: &RollbackReport, before: &[Entry], log: &UndoLog) -> RollbackOutcome {
+    let mut outcome = empty();
+    add(&mut outcome, report, before, log);
+    outcome
+}
+
+fn add(outcome: &mut RollbackOutcome, report: &RollbackReport, before: &[Entry], log: &UndoLog) {
+    let left: BTreeSet<StepKey> = log.history().entries.iter().map(key).collect();
+    // The report names steps by their id alone; which plan's it was shows by what is gone.
+    let gone = before.iter().rev().filter(|entry| !left.contains(&key(entry)));
+    for entry in gone.filter(|entry| report.restored.contains(&entry.step)) {
+        let restored = Restored {
+            plan: entry.plan.clone(),
+            kind: entry.target.kind.clone(),
+            name: entry.target.name.clone(),
+        };
+        if !outcome.restored.contains(&restored) {
+            outcome.restored.push(restored);
+        }
+    }
+    outcome.unchanged_count += report.unchanged.len();
+    outcome.expired_count += report.expired.len();
+    outcome.directories_left.extend(report.directories_left.iter().cloned());
+    outcome.damage = report.damage.as_ref().map(ToString::to_string);
+    outcome.notes.extend(report.not_recorded.as_ref().map(|why| format!("not recorded: {why}")));
+    for left in &report.left {
+        if let Left::Failed { plan, step, reason } = left {
+            let name = before.iter().find(|entry| entry.plan == *plan && entry.step == *step);
+            let name = name.map_or_else(|| step.clone(), |entry| entry.target.name.clone());
+            outcome.failures.push(NotRestored { name, reason: reason.clone() });
+        }
+    }
+}
+
+/// Why a conflict is none for the user.
+enum Excuse {
+    /// It is one.
+    None,
+    /// A generated boot file: it is generated again.
+    Generated,
+    /// There is nothing to restore.
+    Because(String),
+}
+
+fn excuse(site: &Site, log: &UndoLog, conflict: &Conflict) -> Excuse {
+    if Part::Loader.is_of(&conflict.plan) && site.programs.is_some() && conflict.present != State::Absent {
+        return Excuse::Generated;
+    }
+    let is_gone = conflict.present == State::Absent;
+    if is_gone && is_of_boot(&conflict.plan) && conflict.name.contains("/loader/entries/") {
+        return Excuse::Because("its kernel was removed since".to_owned());
+    }
+    let entry = log.history().entry(&conflict.plan, &conflict.step);
+    let is_of_kernel = entry.is_some_and(|entry| log.goes_with_boot(entry));
+    if is_gone && is_of_kernel {
+        return Excuse::Because("it is no longer there".to_owned());
+    }
+    if conflict.name.starts_with("/proc/irq/") && is_irqbalance_active(site) {
+        return Excuse::Because("irqbalance moves it".to_owned());
+    }
+    Excuse::None
+}
+
+fn is_irqbalance_active(site: &Site) -> bool {
+    let manager = site.manager.as_ref();
+    manager.is_some_and(|manager| matches!(manager.active_since_us("irqbalance.service"), Ok(Some(_))))
+}
+
+/// Sorts conflicts: generated boot files are generated again, what is gone is given up, the rest is the user's.
+fn settle_conflicts(
+    site: &Site,
+    log: &mut UndoLog,
+    report: &RollbackReport,
+    outcome: &mut RollbackOutcome,
+) -> Result<(), FlowError> {
+    let conflicts: Vec<&Conflict> = report
+        .left
+        .iter()
+        .filter_map(|left| if let Left::Conflict(conflict) = left { Some(conflict.as_ref()) } else { None })
+        .collect();
+    let (mut of_user, mut generated) = (Vec::new(), Vec::new());
+    for conflict in conflicts {
+        match excuse(site, log, conflict) {
+            Excuse::None => of_user.push(conflict),
+            Excuse::Generated => generated.push(conflict),
+            Excuse::Because(reason) => {
+                log.give_up_where(|entry| entry.plan == conflict.plan && entry.step == conflict.step)?;
+                outcome.given_up.push(NotRestored { name: conflict.name.clone(), reason });
+            }
+        }
+    }
+    if !generated.is_empty() {
+        match generate_again(site, log, &generated) {
+            Ok(names) => {
+                let reason = "rewritten since, as by a kernel update; generated again".to_owned();
+                outcome
+                    .given_up
+                    .extend(names.into_iter().map(|name| NotRestored { name, reason: reason.clone() }));
+            }
+            Err(error) => outcome.failures.extend(generated.iter().map(|conflict| NotRestored {
+                name: conflict.name.clone(),
+                reason: format!("it cannot be generated again: {error}"),
+            })),
+        }
+    }
+    outcome.conflicts = three_ways(of_user.into_iter());
+    Ok(())
+}
+
+/// Has the boot loader's program make its files anew, now that what they are made of is as before. Until the new ones are
+/// there, the log holds the way back of the old ones, so a crash in between changes nothing.
+fn generate_again(site: &Site, log: &mut UndoLog, stale: &[&Conflict]) -> Result<Vec<String>, FlowError> {
+    let refused = |error: crate::boot_loader::BootLoaderError| FlowError::Refused(vec![error.to_string()]);
+    let is_source_left = log.history().entries.iter().any(|entry| Part::Boot.is_of(&entry.plan));
+    let Some(programs) = site.programs.as_ref().filter(|_| !is_source_left) else {
+        return Err(FlowError::Refused(vec!["what it is made of is not as before".to_owned()]));
+    };
+    let loader = (site.detect)(&site.root).map_err(refused)?;
+    let files = loader.generated(&site.root, programs.as_ref()).map_err(refused)?;
+    let steps = file_steps(log, &files)?;
+    log.close_where(|id, _| id == AGAIN)?;
+    log.apply(AGAIN, &steps, OnFailure::RollBack)?;
+    let names: Vec<String> = stale.iter().map(|conflict| conflict.name.clone()).collect();
+    log.give_up_where(|entry| {
+        entry.plan == AGAIN || (Part::Loader.is_of(&entry.plan) && names.contains(&entry.target.name))
+    })?;
+    Ok(names)
+}
+
+/// Notes which plan is in force after the rollback; its id, if any.
+fn update_in_force(site: &Site, scope: &Scope, is_restored: bool) -> Result<Option<String>, FlowError> {
+    let now = site.state.in_force().ok().flatten().map(|(now, _)| now);
+    if !is_restored {
+        // Something could not be restored: what is in force is in force in part.
+        let Some(mut now) = now else { return Ok(None) };
+        now.is_complete = false;
+        let id = now.plan_id.clone();
+        put_back(site, &now)?;
+        return Ok(Some(id));
+    }
+    if let Scope::To(id) = scope {
+        let mut at = now.map(Box::new);
+        while let Some(in_force) = at {
+            if in_force.plan_id == *id {
+                put_back(site, &in_force)?;
+                return Ok(Some(id.clone()));
+            }
+            at = in_force.earlier;
+        }
+    }
+    site.state.take_out_of_force()?;
+    Ok(None)
+}
+
+/// The service manager reads its units again, those that are no longer there are stopped, and services whose drop-ins
+/// were restored are started anew.
+fn tell_units(site: &Site, outcome: &mut RollbackOutcome) {
+    let paths: Vec<String> = outcome.restored.iter().map(|restored| restored.name.clone()).collect();
+    outcome.notes.extend(persist::tell_manager(site, paths.iter().map(String::as_str)));
+    let Some(manager) = &site.manager else { return };
+    // Not the service of the dead-man switch: that may be who calls.
+    for name in [units::CONFIRM, units::WATCH, units::APPLY] {
+        if paths.contains(&units::path(name))
+            && let Err(error) = manager.stop(name)
+        {
+            outcome.notes.push(format!("{name} does not stop: {error}"));
+        }
+    }
+}

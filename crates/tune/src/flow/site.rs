@@ -1,0 +1,155 @@
+//! What the flows act on.
+
+use super::{FlowError, Manager, Systemctl};
+use crate::boot_loader::{self, BootLoader, BootLoaderError};
+use crate::steps::{self, Part, Preparation};
+use crate::{Programs, StateDir, SystemPrograms, targets};
+use lowlat_model::{HostSnapshot, Reading, tune::Plan};
+use lowlat_sys::undo::{Faults, HostError, Target, UndoError, UndoLog, Writer};
+use lowlat_sys::{Root, snapshot};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Makes steps of the changes of a plan.
+pub type Prepare = fn(&Plan, &HostSnapshot, &UndoLog, Part) -> Result<Preparation, UndoError>;
+/// Finds a boot loader.
+pub type Detect = fn(&Root) -> Result<Box<dyn BootLoader>, BootLoaderError>;
+
+/// Where lowlat is looked for in a tree.
+const IN_TREE: [&str; 5] = [
+    "/usr/local/sbin/lowlat",
+    "/usr/local/bin/lowlat",
+    "/usr/sbin/lowlat",
+    "/usr/bin/lowlat",
+    "/opt/lowlat/bin/lowlat",
+];
+/// How long the undo log may be another process's before that is an error.
+const LOCK_WAIT: Duration = Duration::from_secs(60);
+const LOCK_PAUSE: Duration = Duration::from_millis(200);
+
+/// A host to act on: the running one, or a directory that holds a host's tree.
+#[derive(Debug)]
+pub struct Site {
+    dir: PathBuf,
+    /// Where facts are read.
+    pub root: Root,
+    /// lowlat's own files on it.
+    pub state: StateDir,
+    /// Its service manager; none for a tree.
+    pub manager: Option<Box<dyn Manager>>,
+    /// Its programs; none for a tree, since the running host's would speak of the running host.
+    pub programs: Option<Box<dyn Programs>>,
+    /// Kinds of targets beyond files and values.
+    pub targets: fn() -> Vec<Box<dyn Target>>,
+    /// How changes become steps.
+    pub prepare: Prepare,
+    /// How its boot loader is found.
+    pub detect: Detect,
+    /// The path of lowlat's binary as units name it; none when it is not there.
+    pub lowlat: Option<PathBuf>,
+    /// How long to wait between two rounds at boot.
+    pub pause: Duration,
+    /// Faults for tests.
+    pub faults: Faults,
+}
+
+impl Site {
+    /// The running host.
+    pub fn live() -> Self {
+        let is_systemd = Path::new("/run/systemd/system").is_dir();
+        let manager: Option<Box<dyn Manager>> =
+            if is_systemd { Some(Box::new(Systemctl(SystemPrograms))) } else { None };
+        Self {
+            dir: PathBuf::from("/"),
+            root: Root::live(),
+            state: StateDir::below(Path::new("/")),
+            manager,
+            programs: Some(Box::new(SystemPrograms)),
+            targets: targets::all,
+            prepare: steps::prepare,
+            detect: boot_loader::detect,
+            lowlat: std::env::current_exe().and_then(|path| path.canonicalize()).ok(),
+            pause: Duration::from_secs(2),
+            faults: Faults::none(),
+        }
+    }
+
+    /// A directory that holds a host's tree. Files and values are written there; what takes the running host (services,
+    /// threads, interfaces, a boot loader's generator) is left, with the reason.
+    pub fn below(dir: &Path) -> Result<Self, FlowError> {
+        let root = Root::open(dir).map_err(|error| FlowError::Refused(vec![error.to_string()]))?;
+        if root.is_capture() {
+            return Err(FlowError::Refused(vec![format!(
+                "{} is a capture file and nothing can be written to it; name a directory, or unpack it",
+                dir.display()
+            )]));
+        }
+        let lowlat = IN_TREE.into_iter().find(|path| root.exists(path)).map(PathBuf::from);
+        let state = StateDir::below(dir);
+        let site = Self::live();
+        Ok(Self {
+            dir: dir.to_owned(),
+            root,
+            state,
+            manager: None,
+            programs: None,
+            targets: Vec::new,
+            lowlat,
+            pause: Duration::ZERO,
+            ..site
+        })
+    }
+
+    /// The host named by its root: "/" is the running one.
+    pub fn open(dir: &Path) -> Result<Self, FlowError> {
+        if dir == Path::new("/") { Ok(Self::live()) } else { Self::below(dir) }
+    }
+
+    /// Whether this is the running host.
+    pub fn is_live(&self) -> bool {
+        self.root.is_live()
+    }
+
+    /// Reads the host anew.
+    pub fn snapshot(&self) -> HostSnapshot {
+        snapshot::read(&self.root)
+    }
+
+    /// The running boot.
+    pub fn boot_id(&self) -> Reading<String> {
+        self.root.read("/proc/sys/kernel/random/boot_id")
+    }
+
+    /// A path of the host as the running system names it.
+    pub(super) fn real(&self, path: &str) -> PathBuf {
+        self.dir.join(path.trim_start_matches('/'))
+    }
+
+    /// The undo log, for changes. Waits for another process that has it, up to a minute: two services of one boot may
+    /// come at once.
+    pub(super) fn open_log(&self) -> Result<UndoLog, FlowError> {
+        let start = Instant::now();
+        loop {
+            match UndoLog::open(&self.state.undo_log(), self.writer()?) {
+                Err(UndoError::Locked { .. }) if self.is_live() && start.elapsed() < LOCK_WAIT => {
+                    std::thread::sleep(LOCK_PAUSE);
+                }
+                opened => {
+                    let log = opened?;
+                    return Ok((self.targets)().into_iter().fold(log, UndoLog::with_target));
+                }
+            }
+        }
+    }
+
+    fn writer(&self) -> Result<Writer, HostError> {
+        let writer = if self.is_live() { Writer::live() } else { Writer::below(&self.dir) };
+        Ok(writer?.with_faults(self.faults.clone()))
+    }
+
+    /// Milliseconds since 1970, for people to read.
+    pub(super) fn now_unix_ms() -> u64 {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+    }
+}

@@ -1,0 +1,129 @@
+//! What is in force.
+
+use super::{FlowError, Site};
+use crate::{InForce, StateError, units};
+use lowlat_model::cmdline::CommandLine;
+use lowlat_model::tune::outcome::{
+    Confirmation, PlanInForce, RebootStatus, StepCount, TuneStatus, UnitStatus, reboot_status,
+};
+use lowlat_model::{Reading, tune::Plan};
+use lowlat_sys::undo::{History, HostError, UndoError, UndoLog};
+use rustix::time::{ClockId, clock_gettime};
+use std::collections::BTreeMap;
+use std::io;
+
+/// Earlier plans that are told at most.
+const EARLIER_MAX: usize = 64;
+
+/// Reads what is in force. Changes nothing, and takes no lock. What only root may read is told as denied.
+pub fn status(site: &Site) -> Result<TuneStatus, FlowError> {
+    let in_force = match site.state.in_force() {
+        Ok(Some(found)) => Reading::Known(found),
+        Ok(None) => Reading::Absent,
+        Err(StateError::Io { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
+            Reading::Denied
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let log = match UndoLog::inspect(&site.state.undo_log()) {
+        Ok(log) => Reading::Known(log),
+        Err(UndoError::Host(HostError::Io { source, .. }))
+            if source.kind() == io::ErrorKind::PermissionDenied =>
+        {
+            Reading::Denied
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let reboot = match &in_force {
+        Reading::Known((now, plan)) => reboot(site, now, plan),
+        Reading::Absent => RebootStatus::NotNeeded,
+        _ => RebootStatus::Unknown,
+    };
+    let known_log = log.known();
+    Ok(TuneStatus {
+        document: TuneStatus::DOCUMENT.to_owned(),
+        schema_version: TuneStatus::SCHEMA_VERSION,
+        units: units::ALL.into_iter().map(|name| unit(site, name)).collect(),
+        unfinished: known_log.map_or_else(Vec::new, |log| unfinished(&log.history)),
+        torn: known_log.and_then(|log| log.torn.as_ref().map(ToString::to_string)),
+        damage: known_log.and_then(|log| log.damage.as_ref().map(ToString::to_string)),
+        steps: log.as_ref().map(|log| steps(&log.history)),
+        in_force: in_force.map(|(now, plan)| facts(site, &now, &plan)),
+        reboot,
+    })
+}
+
+fn reboot(site: &Site, now: &InForce, plan: &Plan) -> RebootStatus {
+    match site.root.read("/proc/cmdline") {
+        Reading::Known(line) => {
+            let is_of_this_boot = site.boot_id().text() == now.applied_boot_id;
+            reboot_status(plan, &CommandLine::parse(&line), is_of_this_boot)
+        }
+        _ => RebootStatus::Unknown,
+    }
+}
+
+fn facts(site: &Site, now: &InForce, plan: &Plan) -> PlanInForce {
+    let mut earlier = Vec::new();
+    let mut below = now.earlier.as_deref();
+    while let Some(plan) = below.filter(|_| earlier.len() < EARLIER_MAX) {
+        earlier.push(plan.plan_id.clone());
+        below = plan.earlier.as_deref();
+    }
+    PlanInForce {
+        plan_id: now.plan_id.clone(),
+        profile: plan.profile.to_string(),
+        change_count: plan.changes.len(),
+        applied_unix_ms: now.applied_unix_ms,
+        age_s: Site::now_unix_ms().checked_sub(now.applied_unix_ms).map(|ms| ms / 1000),
+        is_of_this_boot: site.boot_id().text() == now.applied_boot_id,
+        is_complete: now.is_complete,
+        confirmation: confirmation(site, now),
+        earlier,
+    }
+}
+
+fn confirmation(site: &Site, now: &InForce) -> Confirmation {
+    let Some(within_s) = now.confirm_within_s else { return Confirmation::NotNeeded };
+    let since_us = site.manager.as_ref().and_then(|manager| manager.active_since_us(units::CONFIRM).ok()?);
+    let left_s = since_us.map(|since_us| {
+        let now = clock_gettime(ClockId::Monotonic);
+        let passed_s = u64::try_from(now.tv_sec).unwrap_or(0).saturating_sub(since_us / 1_000_000);
+        within_s.saturating_sub(passed_s)
+    });
+    Confirmation::Waiting { within_s, left_s }
+}
+
+fn unit(site: &Site, name: &str) -> UnitStatus {
+    let is_there = site.root.read_bytes(&units::path(name)).map(|_| true);
+    // A service that a timer starts has no link of its own.
+    let starter = match name {
+        units::WATCH_SERVICE => units::WATCH,
+        units::CONFIRM_SERVICE => units::CONFIRM,
+        other => other,
+    };
+    let by = ["multi-user.target", "timers.target", "tuned.service"];
+    let is_enabled = by.iter().any(|by| site.root.read_link(&units::link_path(starter, by)).is_known());
+    UnitStatus { name: name.to_owned(), is_there, is_enabled }
+}
+
+fn unfinished(history: &History) -> Vec<String> {
+    let has_steps = |id: &str| history.entries.iter().any(|entry| entry.plan == id);
+    let open = history.plans.iter().filter(|plan| plan.is_open && has_steps(&plan.id));
+    open.map(|plan| plan.id.clone()).collect()
+}
+
+fn steps(history: &History) -> Vec<StepCount> {
+    let mut counts: BTreeMap<(usize, &str), usize> = BTreeMap::new();
+    let place = |id: &str| history.plans.iter().position(|plan| plan.id == id).unwrap_or(usize::MAX);
+    for entry in &history.entries {
+        *counts.entry((place(&entry.plan), entry.target.kind.as_str())).or_default() += 1;
+    }
+    counts
+        .into_iter()
+        .filter_map(|((at, kind), count)| {
+            let plan = history.plans.get(at)?.id.clone();
+            Some(StepCount { plan, kind: kind.to_owned(), count })
+        })
+        .collect()
+}

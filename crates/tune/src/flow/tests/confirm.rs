@@ -1,0 +1,132 @@
+//! The dead-man switch.
+
+use super::super::*;
+use super::bench::{Bench, differences, is_root};
+use lowlat_model::Reading;
+use lowlat_model::tune::outcome::Confirmation;
+use lowlat_sys::undo::Faults;
+use std::time::Duration;
+
+fn within() -> ApplyOptions {
+    ApplyOptions { confirm_within: Some(Duration::from_secs(600)), ..ApplyOptions::default() }
+}
+
+fn ours(line: &str) -> bool {
+    !line.starts_with("proc/cmdline") && !line.contains("boot_id")
+}
+
+#[test]
+fn a_confirmed_plan_stays_and_the_switch_is_gone() {
+    if !is_root() {
+        return;
+    }
+    let bench = Bench::new();
+    let site = bench.site(Faults::none());
+    let start = bench.files();
+    assert_eq!(confirm(&site).unwrap(), Confirmed::NothingInForce);
+    bench.apply(&site, within()).unwrap();
+    let calls = bench.calls();
+    assert_eq!(calls.iter().position(|call| call == "start lowlat-confirm.timer"), Some(2), "{calls:?}");
+    let Reading::Known(facts) = status(&site).unwrap().in_force else { panic!("nothing in force") };
+    assert!(matches!(facts.confirmation, Confirmation::Waiting { within_s: 600, left_s: Some(_) }));
+
+    // Before the reboot it only rests: the new line is what it is for.
+    assert_eq!(confirm(&site).unwrap(), Confirmed::UntilReboot);
+    assert!(bench.files().contains_key("etc/systemd/system/lowlat-confirm.timer"));
+    bench.reboot(&start);
+    apply_again(&site).unwrap();
+    bench.calls();
+    assert_eq!(confirm(&site).unwrap(), Confirmed::Now);
+    assert_eq!(bench.calls(), ["stop lowlat-confirm.timer", "daemon-reload"]);
+    assert_eq!(confirm(&site).unwrap(), Confirmed::Already);
+    assert!(!bench.files().keys().any(|path| path.contains("lowlat-confirm")));
+    // The timer fires all the same, as it can when both come at once: nothing happens.
+    let confirmed = bench.files();
+    assert!(rollback_unconfirmed(&site).unwrap().is_none());
+    assert_eq!(differences(&confirmed, &bench.files()), Vec::<String>::new());
+    assert!(rollback(&site, &RollbackRequest::default()).unwrap().is_complete());
+    assert!(!differences(&start, &bench.files()).iter().any(|line| ours(line)));
+}
+
+#[test]
+fn without_a_confirmation_all_is_taken_back_and_the_host_started_again_if_it_runs_the_line() {
+    if !is_root() {
+        return;
+    }
+    for reboots in 0..3 {
+        let bench = Bench::new();
+        let site = bench.site(Faults::none());
+        let start = bench.files();
+        bench.apply(&site, within()).unwrap();
+        for _ in 0..reboots {
+            bench.reboot(&start);
+            apply_again(&site).unwrap();
+        }
+        let (report, wants_reboot) = rollback_unconfirmed(&site).unwrap().unwrap();
+        assert!(report.is_complete(), "{report:#?}");
+        assert_eq!(wants_reboot, reboots > 0);
+        assert!(
+            !differences(&start, &bench.files()).iter().any(|line| ours(line)),
+            "{:#?}",
+            differences(&start, &bench.files())
+        );
+        assert!(rollback_unconfirmed(&site).unwrap().is_none());
+    }
+}
+
+#[test]
+fn a_rollback_of_the_switch_that_is_cut_off_goes_on_in_the_next_boot() {
+    if !is_root() {
+        return;
+    }
+    let (mut cut, mut at) = (0, 0);
+    loop {
+        let bench = Bench::new();
+        let site = bench.site(Faults::none());
+        let start = bench.files();
+        bench.apply(&site, within()).unwrap();
+        bench.reboot(&start);
+        let faults = Faults::crash_at(at);
+        let crashed = rollback_unconfirmed(&bench.site(faults.clone()));
+        let is_over = faults.count() <= at;
+        cut += u32::from(
+            crashed.is_err() || crashed.is_ok_and(|done| !done.is_some_and(|(r, _)| r.is_complete())),
+        );
+        bench.reboot(&start);
+        let files = bench.files();
+        let is_begun = site.state.in_force().unwrap().is_none();
+        // As long as there is something to take back, the timer that does it starts at boot.
+        let is_armed = files.contains_key("etc/systemd/system/timers.target.wants/lowlat-confirm.timer");
+        assert!(is_armed || is_begun, "operation {at}");
+        rollback_unconfirmed(&site).unwrap();
+        let left = differences(&start, &bench.files());
+        assert!(!left.iter().any(|line| ours(line)), "operation {at}: {left:#?}");
+        if is_over {
+            break;
+        }
+        // A prime stride: other tests of the log visit each operation.
+        at += 7;
+    }
+    assert!(cut > 3, "{cut}");
+}
+
+#[test]
+fn what_an_unconfirmed_plan_was_laid_over_is_what_is_gone_back_to() {
+    if !is_root() {
+        return;
+    }
+    let mut bench = Bench::new();
+    let site = bench.site(Faults::none());
+    let first = bench.apply(&site, ApplyOptions::default()).unwrap().plan_id;
+    let with_first = bench.files();
+    for change in &mut bench.plan.changes {
+        if matches!(change.target, lowlat_model::tune::Target::Sysctl { .. }) {
+            change.after = "9".into();
+        }
+    }
+    bench.apply(&site, within()).unwrap();
+    let (report, _) = rollback_unconfirmed(&site).unwrap().unwrap();
+    assert_eq!(report.in_force.as_deref(), Some(first.as_str()));
+    assert_eq!(differences(&with_first, &bench.files()), Vec::<String>::new());
+    assert_eq!(confirm(&site).unwrap(), Confirmed::Already);
+}

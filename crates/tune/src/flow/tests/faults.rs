@@ -1,0 +1,80 @@
+//! Crashes and full disks at the operations of an apply.
+
+use super::super::*;
+use super::bench::{Bench, differences, is_root};
+use lowlat_sys::undo::Faults;
+
+/// Every so many operations: the log's own tests visit each of them, these the seams between its plans.
+const STRIDE: usize = 11;
+
+fn within() -> ApplyOptions {
+    let confirm_within = Some(std::time::Duration::from_secs(600));
+    ApplyOptions { confirm_within, ..ApplyOptions::default() }
+}
+
+#[test]
+fn after_a_crash_anywhere_both_ways_are_open() {
+    if !is_root() {
+        return;
+    }
+    let bench = Bench::new();
+    let start = bench.files();
+    let mut is_over = false;
+    for at in (0..).step_by(STRIDE).take_while(|_| true) {
+        for is_finished in [false, true] {
+            let faults = Faults::crash_at(at);
+            let crashed = bench.apply(&bench.site(faults.clone()), within());
+            is_over = faults.count() <= at;
+            assert_eq!(crashed.is_ok(), is_over, "operation {at}: {crashed:?}");
+            let site = bench.site(Faults::none());
+            if is_finished {
+                let outcome = bench.apply(&site, within());
+                outcome.unwrap_or_else(|error| panic!("operation {at}: {error}"));
+                assert!(site.state.in_force().unwrap().unwrap().0.is_complete, "operation {at}");
+                assert!(bench.text("boot/grub/grub.cfg").contains("nohz_full="), "operation {at}");
+            }
+            let report = rollback(&site, &RollbackRequest::default()).unwrap();
+            assert!(report.is_complete(), "operation {at}: {report:#?}");
+            assert_eq!(differences(&start, &bench.files()), Vec::<String>::new(), "operation {at}");
+            assert!(site.state.in_force().unwrap().is_none(), "operation {at}");
+        }
+        if is_over {
+            break;
+        }
+    }
+    assert!(is_over);
+}
+
+#[test]
+fn a_disk_that_fills_up_anywhere_leaves_nothing_half_done() {
+    if !is_root() {
+        return;
+    }
+    let bench = Bench::new();
+    let start = bench.files();
+    let (mut failed, mut kept, mut is_over) = (0, 0, false);
+    for at in (0..).step_by(STRIDE) {
+        let faults = Faults::full_from(at);
+        let applied = bench.apply(&bench.site(faults.clone()), within());
+        is_over |= faults.count() <= at;
+        if let Err(error) = applied {
+            failed += 1;
+            let error = error.to_string();
+            assert!(error.contains("space"), "operation {at}: {error}");
+            // A disk that stays full may keep an old content from coming back: then it is said, and the log has it.
+            let is_back = differences(&start, &bench.files()).is_empty();
+            kept += u32::from(!is_back);
+            assert!(
+                is_back || error.contains("not everything could be taken back"),
+                "operation {at}: {error}"
+            );
+        }
+        let site = bench.site(Faults::none());
+        assert!(rollback(&site, &RollbackRequest::default()).unwrap().is_complete(), "operation {at}");
+        assert_eq!(differences(&start, &bench.files()), Vec::<String>::new(), "operation {at}");
+        if is_over {
+            break;
+        }
+    }
+    assert!(failed > 10 && kept < failed, "{failed} failed, {kept} of them kept something");
+}

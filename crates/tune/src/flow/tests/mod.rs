@@ -1,0 +1,11 @@
+//! The flows on a captured host, with crashes, full disks, other people's edits and reboots.
+
+mod basics;
+mod bench;
+mod confirm;
+mod faults;
+mod kill;
+mod layers;
+mod others;
+mod refused;
+mod whole;

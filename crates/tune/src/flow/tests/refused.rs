@@ -1,0 +1,96 @@
+//! What stands against applying: nothing is changed then.
+
+use super::super::*;
+use super::bench::{Bench, differences, is_root};
+use lowlat_model::Reading;
+use lowlat_sys::undo::{Faults, UndoError};
+use std::fs;
+
+fn from_file(bench: &Bench, site: &Site) -> Result<Ready, FlowError> {
+    Ready::new(site, &bench.host, bench.plan.clone(), PlanFrom::File, ApplyOptions::default())
+}
+
+#[test]
+fn a_plan_for_another_host_names_the_marks_that_differ() {
+    let mut bench = Bench::new();
+    let site = bench.site(Faults::none());
+    assert!(from_file(&bench, &site).is_ok());
+    bench.plan.host.kernel_release = Reading::Known("4.18.0-147.el8.x86_64".into());
+    bench.plan.host.topology_digest = "0123456789abcdef".into();
+    let Err(FlowError::OtherHost(lines)) = from_file(&bench, &site) else { panic!("not refused") };
+    assert_eq!(lines.len(), 2, "{lines:#?}");
+    assert!(lines[0].starts_with("kernel: 4.18.0-147.el8.x86_64 in the plan, "), "{lines:#?}");
+}
+
+#[test]
+fn a_host_that_was_changed_underneath_is_told_value_by_value() {
+    let mut bench = Bench::new();
+    bench.plan = bench.whole_plan();
+    let found = bench.text("proc/sys/vm/swappiness");
+    bench.put("proc/sys/vm/swappiness", "33\n");
+    let site = bench.site(Faults::none());
+    bench.host = site.snapshot();
+    let Err(FlowError::Drift(lines)) = from_file(&bench, &site) else { panic!("not refused") };
+    let line = format!("sysctl.vm.swappiness: {} when it was made, 33 now, wanted 10", found.trim());
+    assert_eq!(lines, [line]);
+    // As the plan wants it, or as it was found, it may be.
+    bench.put("proc/sys/vm/swappiness", "10\n");
+    bench.host = site.snapshot();
+    assert!(from_file(&bench, &site).is_ok());
+}
+
+#[test]
+fn a_damaged_log_stops_new_plans_until_it_is_accepted() {
+    if !is_root() {
+        return;
+    }
+    let bench = Bench::new();
+    let site = bench.site(Faults::none());
+    let start = bench.files();
+    bench.apply(&site, ApplyOptions::default()).unwrap();
+    let segment = bench.state().join("undo/segment-00000001");
+    let mut bytes = fs::read(&segment).unwrap();
+    let last = bytes.len() - 40;
+    bytes[last] ^= 0x10;
+    fs::write(&segment, bytes).unwrap();
+    assert!(status(&site).unwrap().damage.is_some());
+    let Err(FlowError::Refused(lines)) = bench.ready(&site, ApplyOptions::default()) else {
+        panic!("not refused")
+    };
+    assert!(lines.iter().any(|line| line.contains("--accept-damage")), "{lines:#?}");
+    assert!(matches!(apply_again(&site), Err(FlowError::Undo(UndoError::Damaged(_)))));
+    let request = RollbackRequest { accept_damage: true, ..RollbackRequest::default() };
+    let report = rollback(&site, &request).unwrap();
+    assert!(report.damage.is_some() && !report.is_complete());
+    // The damage was behind the last step's record, so all steps were known.
+    assert_eq!(differences(&start, &bench.files()), Vec::<String>::new());
+    assert!(bench.ready(&site, ApplyOptions::default()).is_ok());
+}
+
+#[test]
+fn a_container_s_capture_file_and_too_short_a_switch_are_refused() {
+    let bench = Bench::new();
+    let capture =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/hosts/one-cpu.tar.gz");
+    assert!(matches!(Site::below(&capture), Err(FlowError::Refused(_))));
+    let site = bench.site(Faults::none());
+    let options =
+        ApplyOptions { confirm_within: Some(std::time::Duration::from_secs(1)), ..ApplyOptions::default() };
+    assert!(matches!(bench.ready(&site, options), Err(FlowError::Refused(_))));
+}
+
+#[test]
+fn lowlat_s_own_files_that_are_damaged_leave_the_way_back_open() {
+    if !is_root() {
+        return;
+    }
+    let bench = Bench::new();
+    let site = bench.site(Faults::none());
+    let start = bench.files();
+    bench.apply(&site, ApplyOptions::default()).unwrap();
+    fs::write(bench.state().join("in-force.json"), "{\"plan_id\": tru").unwrap();
+    let error = bench.ready(&site, ApplyOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("in-force.json") && error.contains("lowlat tune rollback"), "{error}");
+    assert!(rollback(&site, &RollbackRequest::default()).unwrap().is_complete());
+    assert_eq!(differences(&start, &bench.files()), Vec::<String>::new());
+}
