@@ -1,0 +1,86 @@
+# shellcheck shell=bash
+# Sourced by lab/image and lab/disk: Debian 12 in a folder. `out` is where both keep what they make.
+
+say() { printf '%s: %s\n' "lab/$(basename "$0")" "$*" >&2; }
+
+# The package source this machine already uses for its own Debian release.
+mirror() {
+    apt-get indextargets --format "\$(SITE) \$(RELEASE)" 'Created-By: Packages' |
+        awk '$2 == "bookworm" { print $1; exit }'
+}
+
+# What the host needs: debootstrap, mke2fs, qemu-img and QEMU 10 (7.2 knows neither modules nor smp-cache).
+host_packages() {
+    local major
+    major=$(qemu-system-x86_64 --version 2>/dev/null | sed -n 's/^QEMU emulator version \([0-9]*\).*/\1/p' || true)
+    if [[ ${major:-0} -ge 10 ]] && command -v debootstrap mke2fs >/dev/null && command -v qemu-img >/dev/null; then
+        return
+    fi
+    say 'installing debootstrap, e2fsprogs and QEMU 10'
+    apt-get update -qq >&2
+    if [[ -z $(apt-get indextargets --format "\$(RELEASE)" 'Created-By: Packages' |
+        grep -x bookworm-backports || true) ]]; then
+        printf 'Types: deb\nURIs: %s\nSuites: bookworm-backports\nComponents: main\nSigned-By: %s\n' \
+            "$(mirror)" /usr/share/keyrings/debian-archive-keyring.gpg \
+            >/etc/apt/sources.list.d/lowlat-lab.sources
+        apt-get update -qq >&2
+    fi
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get install -qq -y --no-install-recommends debootstrap e2fsprogs >&2
+    apt-get install -qq -y --no-install-recommends -t bookworm-backports \
+        qemu-system-x86 qemu-utils seabios ipxe-qemu >&2
+}
+
+in_guest() { chroot "$tree" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C DEBIAN_FRONTEND=noninteractive "$@"; }
+
+# base_tree: Debian in `tree`, without a kernel.
+base_tree() {
+    say "debootstrap into $tree"
+    debootstrap --variant=minbase \
+        --include=systemd,systemd-sysv,libpam-systemd,dbus,udev,kmod,procps,iproute2,ethtool,pciutils \
+        bookworm "$tree" "$(mirror)" >"$out/debootstrap.log" 2>&1 ||
+        { tail -n 20 "$out/debootstrap.log" >&2; return 1; }
+    patience
+}
+
+# Emulated CPUs on a busy host overrun systemd's limits of 90 s and 3 min. NICs get addresses.
+patience() {
+    echo lowlat-lab >"$tree/etc/hostname"
+    printf '127.0.0.1 localhost lowlat-lab\n' >"$tree/etc/hosts"
+    printf 'LABEL=lowlat-lab / ext4 errors=remount-ro 0 1\n' >"$tree/etc/fstab"
+    printf '[Match]\nName=en*\n[Network]\nDHCP=ipv4\n' \
+        >"$tree/etc/systemd/network/lab.network"
+    mkdir -p "$tree/etc/systemd/system.conf.d" "$tree/etc/systemd/system/systemd-.service.d"
+    printf '[Manager]\nDefaultTimeoutStartSec=900\nDefaultDeviceTimeoutSec=900\n' \
+        >"$tree/etc/systemd/system.conf.d/lab.conf"
+    printf '[Service]\nWatchdogSec=0\n' >"$tree/etc/systemd/system/systemd-.service.d/lab.conf"
+    printf 'event_timeout=900\n' >>"$tree/etc/udev/udev.conf"
+}
+
+# guest_packages [APT_OPTION...] PACKAGE...
+guest_packages() { in_guest apt-get install -qq -y --no-install-recommends "$@" >>"$out/debootstrap.log" 2>&1; }
+
+# kernel_packages [APT_OPTION...]: tuned, irqbalance and the kernel, with an initial ramdisk that holds only what
+# finds the root disk, since a guest without KVM unpacks it slowly.
+kernel_packages() {
+    mkdir -p "$tree/etc/initramfs-tools/conf.d"
+    printf 'MODULES=list\n' >"$tree/etc/initramfs-tools/conf.d/lab"
+    guest_packages initramfs-tools
+    printf '%s\n' virtio_pci virtio_blk nvme ext4 crc32c_generic >>"$tree/etc/initramfs-tools/modules"
+    guest_packages tuned irqbalance numactl
+    guest_packages "$@" linux-image-amd64
+    in_guest systemctl -q enable systemd-networkd tuned irqbalance
+    in_guest systemctl -q disable systemd-networkd-wait-online apt-daily.timer apt-daily-upgrade.timer
+}
+
+# The tree as it is before a first boot; prints the kernel's release.
+finish_tree() {
+    local kernel
+    in_guest apt-get clean
+    rm -rf "$tree"/var/lib/apt/lists/* "$tree"/etc/machine-id
+    echo uninitialized >"$tree/etc/machine-id"
+    kernel=$(basename "$(find "$tree/boot" -name 'vmlinuz-*')")
+    cp "$tree/boot/$kernel" "$prefix.vmlinuz"
+    cp "$tree/boot/initrd.img-${kernel#vmlinuz-}" "$prefix.initrd"
+    echo "${kernel#vmlinuz-}"
+}

@@ -1,0 +1,209 @@
+"""What a host is set to, as one JSON document on stdout: files, and values of the running system. Counters, times and
+what changes by itself are left out, each for a reason given here. Runs in a guest, as root; changes nothing."""
+
+import ctypes
+import hashlib
+import json
+import os
+import re
+import stat
+import subprocess
+import sys
+
+# Below these, every entry counts.
+TREES = ["/etc", "/boot", "/usr/lib/systemd", "/usr/local/lib", "/usr/lib/tuned", "/var/lib/tuned", "/root", "/opt"]
+# Not settings: systemd writes the time of each start.
+NOT_FILES = re.compile(r"^/etc/(adjtime|resolv\.conf|mtab)$")
+
+# Counters, random numbers, and limits that follow from the memory left at the boot.
+NOT_SYSCTL = re.compile(
+    r"^(fs/(dentry-state|file-nr|inode-nr|inode-state|aio-nr|quota/)|kernel/(ns_last_pid|pty/nr|random/|tainted|threads-max"
+    r"|core_modes|cad_pid|sched_domain)|net/netfilter/nf_conntrack_count|net/ipv4/tcp_fastopen_key|net/ipv4/(tcp|udp)_mem"
+    r"|net/.*/(stable_secret|base_reachable_time|retrans_time)$|fs/epoll|fs/file-max|user/|vm/(stat_refresh|lowmem)"
+    r"|dev/cdrom/info|net/ipv4/neigh/default/gc_)"
+)
+
+# Files of sysfs, procfs, debugfs and cgroupfs that hold a setting, as patterns of find(1)'s kind.
+VALUES = """
+/sys/devices/system/cpu/{isolated,nohz_full,online,smt/control,cpufreq/boost}
+/sys/devices/system/cpu/cpu*/cpufreq/{scaling_governor,scaling_min_freq,scaling_max_freq,energy_performance_preference}
+/sys/devices/system/cpu/cpu*/cpuidle/state*/disable
+/sys/devices/system/cpu/cpu*/online
+/sys/devices/system/machinecheck/machinecheck*/{check_interval,ignore_ce,cmci_disabled}
+/sys/devices/system/clocksource/clocksource0/current_clocksource
+/sys/devices/system/node/node*/hugepages/hugepages-*/nr_hugepages
+/sys/devices/virtual/workqueue/{cpumask,*/cpumask,*/nice,*/numa}
+/sys/kernel/mm/transparent_hugepage/{enabled,defrag,shmem_enabled,khugepaged/defrag,khugepaged/scan_sleep_millisecs}
+/sys/kernel/mm/ksm/run
+/sys/kernel/debug/sched/{features,latency_ns,min_granularity_ns,wakeup_granularity_ns,migration_cost_ns,nr_migrate}
+/sys/kernel/debug/sched/{base_slice_ns,tunable_scaling,latency_warn_ms}
+/sys/kernel/rcu_expedited /sys/kernel/rcu_normal
+/sys/module/*/parameters/*
+/sys/block/*/queue/{scheduler,nr_requests,read_ahead_kb,rq_affinity,nomerges}
+/sys/class/net/*/{mtu,queues/rx-*/rps_cpus,queues/rx-*/rps_flow_cnt,queues/tx-*/xps_cpus,queues/tx-*/xps_rxqs}
+/sys/class/net/*/{gro_flush_timeout,napi_defer_hard_irqs,threaded}
+/sys/fs/cgroup/{*,*/*}/cpuset.{cpus,cpus.partition,mems}
+/proc/irq/default_smp_affinity /proc/cmdline /proc/swaps
+"""
+NOT_VALUES = re.compile(r"parameters/(initstate|.*(_count|jiffies|seq|last_gp_seq|stat.*))$|/module/(9p|tcp_cubic/parameters/bic)")
+
+
+def read(path, bytes_max=1 << 16):
+    """The text of a kernel file; what reading said when it could not be read."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(bytes_max).decode(errors="replace").strip()
+    except OSError as error:
+        return f"({os.strerror(error.errno)})"
+
+
+def run(*command):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, "LC_ALL": "C"})
+    return done.stdout
+
+
+def braces(pattern):
+    """`a{b,c}d` as `abd`, `acd`."""
+    match = re.search(r"\{([^{}]*)\}", pattern)
+    if not match:
+        return [pattern]
+    return [one for part in match[1].split(",") for one in braces(pattern[: match.start()] + part + pattern[match.end() :])]
+
+
+def entry(path, status):
+    """One entry of a tree. Of directories no time counts: it changes with whatever is made and removed in them."""
+    who = f"{stat.filemode(status.st_mode)} {status.st_uid}:{status.st_gid}"
+    if stat.S_ISDIR(status.st_mode):
+        return who
+    if stat.S_ISLNK(status.st_mode):
+        return f"{who} -> {os.readlink(path)}"
+    with open(path, "rb") as file:
+        content = hashlib.sha256(file.read()).hexdigest()
+    return f"{who} {status.st_mtime_ns} {content}"
+
+
+def files():
+    found = {}
+    for tree in TREES:
+        for folder, folders, names in os.walk(tree):
+            for name in ["", *names, *(f for f in folders if os.path.islink(f"{folder}/{f}"))]:
+                path = f"{folder}/{name}".rstrip("/")
+                if not NOT_FILES.match(path):
+                    found[path] = entry(path, os.lstat(path))
+    return found
+
+
+def sysctls():
+    found = {}
+    for folder, _, names in os.walk("/proc/sys"):
+        for name in names:
+            path = f"{folder}/{name}"
+            key = path[len("/proc/sys/") :]
+            if not NOT_SYSCTL.match(key) and os.stat(path).st_mode & 0o444:
+                found[f"sysctl {key}"] = read(path)
+    return found
+
+
+def values():
+    import glob
+
+    found = {}
+    for pattern in (one for word in VALUES.split() for one in braces(word)):
+        for path in glob.glob(pattern):
+            if not NOT_VALUES.search(path):
+                found[path] = read(path)
+    return found
+
+
+def interrupts():
+    """Where each interrupt may go, by name: numbers differ from boot to boot."""
+    found = {}
+    for number in filter(str.isdigit, os.listdir("/proc/irq")):
+        names = sorted(n for n in os.listdir(f"/proc/irq/{number}") if os.path.isdir(f"/proc/irq/{number}/{n}"))
+        if names:
+            name = "+".join(names)
+            found[f"irq {name}"] = read(f"/proc/irq/{number}/smp_affinity_list")
+    return found
+
+
+def effective_affinity():
+    """Where each interrupt does go: the kernel chooses, so this is for a look, not for comparing."""
+    found = {}
+    for number in filter(str.isdigit, os.listdir("/proc/irq")):
+        names = sorted(n for n in os.listdir(f"/proc/irq/{number}") if os.path.isdir(f"/proc/irq/{number}/{n}"))
+        if names:
+            found["+".join(names)] = read(f"/proc/irq/{number}/effective_affinity_list")
+    return found
+
+
+def is_managed():
+    """Interrupts that the kernel places by itself, by number, as debugfs tells."""
+    found = {}
+    folder = "/sys/kernel/debug/irq/irqs"
+    for number in os.listdir(folder) if os.path.isdir(folder) else []:
+        found[number] = "IRQD_AFFINITY_MANAGED" in read(f"{folder}/{number}")
+    return found
+
+
+def threads():
+    """CPUs and scheduling of kernel threads, by name. Workers come and go, with names of no meaning."""
+    found = {}
+    policies = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "deadline"}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        text = read(f"/proc/{pid}/stat")
+        name, _, rest = text.partition("(")[2].rpartition(")")
+        fields = rest.split()
+        if len(fields) < 39 or not int(fields[6]) & 0x200000 or name.startswith(("kworker/", "scsi_")):
+            continue
+        allowed = re.search(r"^Cpus_allowed_list:\s*(\S+)", read(f"/proc/{pid}/status"), re.M)
+        policy = policies.get(int(fields[38]), fields[38])
+        value = f"CPUs {allowed[1] if allowed else '?'}, {policy} {fields[37]}, nice {fields[16]}"
+        found[f"thread {name}"] = value
+    return found
+
+
+def services():
+    found = {}
+    for line in run("systemctl", "list-unit-files", "--no-legend", "--plain").splitlines():
+        unit, state = line.split()[:2]
+        found[f"enablement {unit}"] = state
+    for line in run("systemctl", "list-units", "--all", "--no-legend", "--plain", "--type=service,timer,socket").splitlines():
+        unit, load, active = line.split()[:3]
+        # What a timer started once has no state of its own; sessions and instances come and go.
+        if "@" not in unit and (active in ("active", "failed")):
+            found[f"state {unit}"] = f"{load} {active}"
+    return found
+
+
+def others():
+    found = {"tuned profile": run("tuned-adm", "active").strip()}
+    for nic in sorted(os.listdir("/sys/class/net")):
+        if nic != "lo":
+            for letter in "lckg":
+                # Statistics and what the peer negotiates are no settings.
+                found[f"ethtool -{letter} {nic}"] = run("ethtool", f"-{letter}", nic).strip()
+    holders = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            for descriptor in os.listdir(f"/proc/{pid}/fd"):
+                if os.readlink(f"/proc/{pid}/fd/{descriptor}") == "/dev/cpu_dma_latency":
+                    holders.append(read(f"/proc/{pid}/comm"))
+        except OSError:
+            continue
+    found["holders of /dev/cpu_dma_latency"] = " ".join(sorted(holders))
+    return found
+
+
+def main():
+    ctypes.CDLL(None).sync()
+    document = {
+        "files": files(),
+        "values": {**sysctls(), **values(), **threads(), **services(), **others()},
+        "interrupts": interrupts(),
+        "effective_affinity": effective_affinity(),
+        "is_managed": is_managed(),
+    }
+    json.dump(document, sys.stdout, indent=1, sort_keys=True)
+
+
+main()

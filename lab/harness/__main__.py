@@ -1,0 +1,68 @@
+"""lab/run: chooses scenarios, runs them one after the other, sums up."""
+
+import argparse
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+from . import scenario, story
+from .machine import LAB
+
+TOP = LAB.parent
+
+
+def options():
+    parser = argparse.ArgumentParser(
+        prog="lab/run", description="Boots virtual servers through GRUB and proves `lowlat tune` in them, end to end."
+    )
+    parser.add_argument("--all", action="store_true", help="every scenario, not the quick set only")
+    parser.add_argument("--list", action="store_true", help="name the scenarios and end")
+    parser.add_argument("--scenario", metavar="NAME", action="append", help="only this one; repeat it for more")
+    parser.add_argument("--lowlat", metavar="BINARY", type=pathlib.Path, help="this binary; built when not given")
+    return parser.parse_args()
+
+
+def build():
+    """The release binary of this tree."""
+    print("lab/run: cargo build --release -p lowlat", flush=True)
+    environment = dict(os.environ)
+    environment["PATH"] += os.pathsep + str(pathlib.Path.home() / ".cargo/bin")
+    subprocess.run(["cargo", "build", "--release", "--locked", "-p", "lowlat"], cwd=TOP, env=environment, check=True)
+    return pathlib.Path(os.environ.get("CARGO_TARGET_DIR", TOP / "target")) / "release/lowlat"
+
+
+def disk():
+    print("lab/run: the disk (some minutes when it is not there yet)", flush=True)
+    return subprocess.run([LAB / "disk"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+
+def main():
+    chosen = options()
+    try:
+        stories = story.choose(scenario.load_all(), chosen.scenario, chosen.all)
+    except ValueError as error:
+        sys.exit(f"lab/run: {error}")
+    if chosen.list:
+        for one in scenario.load_all():
+            kind = f"with {one.rides}" if one.rides else one.machine
+            print(f"{one.name:16} {'quick' if one.is_quick else 'all':6} {kind:22} {one.title}")
+        return
+    binary = (chosen.lowlat or build()).resolve()
+    if not os.access(binary, os.X_OK):
+        sys.exit(f"lab/run: {binary}: no program; expected lowlat's binary")
+    runs = TOP / "target/lab/runs"
+    base = disk()
+    clock = story.Clock()
+    results = []
+    for one in stories:
+        for part in (one.carrier, *one.riders):
+            shutil.rmtree(runs / part.name, ignore_errors=True)
+        results += story.tell(one, base, binary, runs, clock)
+    print(story.table(results, clock))
+    sys.exit(1 if any(result.outcome == "failed" for result in results) else 0)
+
+
+if __name__ == "__main__":
+    main()

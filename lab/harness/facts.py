@@ -1,0 +1,58 @@
+"""Two looks at a guest compared: equal but for what may differ."""
+
+import hashlib
+import json
+
+
+class Facts:
+    """What lab/guest/facts.py said."""
+
+    def __init__(self, document):
+        self.files, self.values = document["files"], document["values"]
+        self.interrupts, self.effective_affinity = document["interrupts"], document["effective_affinity"]
+        self.is_managed = document["is_managed"]
+
+    def is_balanced(self):
+        """Whether irqbalance moves interrupts by itself."""
+        return self.values.get("state irqbalance.service") == "loaded active"
+
+    def hash(self):
+        """One hash of the files: names, owners, modes, times, contents, links."""
+        return hashlib.sha256(json.dumps(self.files, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def differences(before, after):
+    """Each name with its two values, where they are not the same."""
+    names = sorted(before.keys() | after.keys())
+    absent = "(absent)"
+    return [
+        f"{name}: {before.get(name, absent)} -> {after.get(name, absent)}"
+        for name in names
+        if before.get(name) != after.get(name)
+    ]
+
+
+def file_differences(before, after):
+    return differences(before.files, after.files)
+
+
+def value_differences(before, after):
+    """Values of the running system. Kernel threads count where both looks have them: some come with the first use
+    of what they are for. Interrupts count unless irqbalance moved them by itself, before or after."""
+    here, there = dict(before.values), dict(after.values)
+    for one, other in ((here, there), (there, here)):
+        for name in [name for name in one if name.startswith("thread ") and name not in other]:
+            del one[name]
+    found = differences(here, there)
+    if not before.is_balanced() and not after.is_balanced():
+        found += differences(before.interrupts, after.interrupts)
+    return found
+
+
+def cpus(text):
+    """A CPU list as a set."""
+    found = set()
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        found.update(range(int(first), int(last or first) + 1))
+    return found

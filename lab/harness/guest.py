@@ -1,0 +1,225 @@
+"""One virtual server over its boots: a disk that stays, and jobs that run in it as root."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+
+from . import machine as machines
+
+GUEST = machines.LAB / "guest"
+JOB_SECONDS = 1200
+BOOT_SECONDS = 1800
+
+# Emulated, udev still names the NICs long after systemd says "running".
+SETTLE = """
+state=$(timeout 1500 systemctl is-system-running --wait)
+udevadm settle --timeout=600
+/usr/lib/systemd/systemd-networkd-wait-online --timeout=300
+echo "$state"
+"""
+
+
+class GuestError(Exception):
+    """The guest did not do what every scenario needs of it."""
+
+
+class Done:
+    """What a job did."""
+
+    def __init__(self, name, status, text):
+        self.name, self.status, self.text = name, status, text
+
+    def json(self):
+        """Its output as a JSON document; none when it is not one."""
+        try:
+            return json.loads(self.text)
+        except ValueError:
+            return None
+
+    def __repr__(self):
+        lines = self.text.strip().splitlines()
+        return f"{self.name}: status {self.status}" + (f": {' / '.join(lines[-3:])[:400]}" if lines else "")
+
+
+class Qemu:
+    """A running QEMU, and how its guest ended: "guest-reset", "guest-shutdown", or none when it was killed."""
+
+    def __init__(self, arguments, log):
+        self.ended_by = None
+        self.process = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
+        self.process.stdin.write('{"execute":"qmp_capabilities"}\n')
+        self.process.stdin.flush()
+        self.reader = threading.Thread(target=self._events, daemon=True)
+        self.reader.start()
+
+    def _events(self):
+        for line in self.process.stdout:
+            try:
+                message = json.loads(line)
+            except ValueError:
+                continue
+            if message.get("event") == "SHUTDOWN":
+                self.ended_by = message["data"]["reason"]
+
+    def is_running(self):
+        return self.process.poll() is None
+
+    def wait(self, seconds):
+        """Whether it ended in time."""
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        self.reader.join(10)
+        return True
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.wait(60)
+
+
+class Guest:
+    """A machine with a disk of its own: an overlay on the disk of lab/disk, kept from boot to boot."""
+
+    def __init__(self, machine, disk, folder, binary, progress):
+        self.folder, self.progress = folder, progress
+        self.share = folder / "share"
+        self.share.mkdir(parents=True)
+        self.machine = machines.load(machine, folder / "tables")
+        self.overlay = folder / "disk.qcow2"
+        subprocess.run(
+            ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", disk, self.overlay], check=True
+        )
+        shutil.copy(binary, self.share / "lowlat")
+        shutil.copy(GUEST / "facts.py", self.share / "facts.py")
+        self.qemu, self.boots, self.jobs = None, 0, 0
+        self.boot_id = self.cmdline = ""
+        self.is_installed = False
+
+    def _arguments(self, console):
+        # cache=writeback: a power cut keeps what the guest flushed; of the rest what had reached a new cluster is
+        # lost, since QEMU holds the image's tables in memory until a flush.
+        return [
+            "qemu-system-x86_64", "-accel", "tcg,thread=multi", "-nodefaults", "-no-user-config", "-display", "none",
+            "-no-reboot", "-boot", "strict=on", "-serial", f"file:{console}", "-qmp", "stdio",
+            *self.machine.arguments,
+            "-drive", f"if=none,id=root,format=qcow2,cache=writeback,file={self.overlay}",
+            "-device", f"{self.machine.disk},bus={self.machine.bus},bootindex=0",
+            "-fsdev", f"local,id=lab,path={self.share},security_model=none",
+            "-device", f"virtio-9p-pci,fsdev=lab,mount_tag=lab,bus={self.machine.bus}",
+        ]  # fmt: skip
+
+    def power_on(self):
+        """Starts the machine and returns at once."""
+        self.boots += 1
+        (self.share / "go").unlink(missing_ok=True)
+        (self.share / "jobs").mkdir(exist_ok=True)
+        self.known = set(os.listdir(self.share / "boots")) if (self.share / "boots").exists() else set()
+        log = open(self.folder / f"qemu-{self.boots}.log", "w")
+        self.qemu = Qemu(self._arguments(self.folder / f"console-{self.boots}.log"), log)
+        self.started = time.monotonic()
+
+    def boot(self, settled=True):
+        """Starts the machine and waits until it takes jobs. QEMU 10 with several CPU threads now and then aborts in
+        the first seconds ("iotlb_to_section: Assertion"): nothing is lost by starting it again."""
+        for _ in range(3):
+            self.power_on()
+            if self._await_agent():
+                break
+            if self.qemu.is_running() or self.qemu.process.returncode != -signal.SIGABRT:
+                raise GuestError(f"boot {self.boots}: the guest takes no jobs; {self._console()}")
+        else:
+            raise GuestError("QEMU aborts again and again")
+        if settled:
+            self.settle()
+        self.progress(f"boot {self.boots} of {self.machine.name} took {time.monotonic() - self.started:.0f} s")
+
+    def settle(self):
+        """Waits until the system has nothing left to start; gives systemd's word for its state."""
+        self.state = self.run(SETTLE, 2400).text.strip().splitlines()[-1:]
+        if not self.is_installed:
+            self.must("install -m 755 /lab/lowlat /usr/local/sbin/lowlat && sync -f /usr/local/sbin/lowlat")
+            self.is_installed = True
+
+    def _await_agent(self):
+        while time.monotonic() < self.started + BOOT_SECONDS and self.qemu.is_running():
+            boots = self.share / "boots"
+            new = {name for name in os.listdir(boots) if "." not in name} - self.known if boots.exists() else ()
+            for self.boot_id in new:
+                self.cmdline = (boots / self.boot_id).read_text().strip()
+                return True
+            time.sleep(0.3)
+        return False
+
+    def _console(self):
+        path = self.folder / f"console-{self.boots}.log"
+        lines = path.read_text(errors="replace").splitlines() if path.exists() else []
+        return "the console's last lines: " + " / ".join(lines[-5:])
+
+    def start(self, script):
+        """Hands a job over and returns its name at once."""
+        self.jobs += 1
+        name = f"{self.jobs:03}"
+        (self.share / "jobs" / f"{name}.job").write_text(script)
+        part = self.share / "go.part"
+        part.write_text(name + "\n")
+        part.rename(self.share / "go")
+        return name
+
+    def is_done(self, name):
+        return (self.share / "jobs" / f"{name}.status").exists()
+
+    def finish(self, name, seconds=JOB_SECONDS):
+        """Waits for a job."""
+        end = time.monotonic() + seconds
+        while not self.is_done(name):
+            if not self.qemu.is_running():
+                raise GuestError(f"job {name}: the guest ended ({self.qemu.ended_by}); {self._console()}")
+            if time.monotonic() > end:
+                raise GuestError(f"job {name}: not done after {seconds} s: {self._text(name)[-400:]}")
+            time.sleep(0.1)
+        status = int((self.share / "jobs" / f"{name}.status").read_text())
+        return Done(name, status, self._text(name))
+
+    def _text(self, name):
+        path = self.share / "jobs" / f"{name}.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def run(self, script, seconds=JOB_SECONDS):
+        """Runs a job and waits for it."""
+        return self.finish(self.start(script), seconds)
+
+    def must(self, script, seconds=JOB_SECONDS):
+        """Runs a job that has to end with 0."""
+        done = self.run(script, seconds)
+        if done.status != 0:
+            raise GuestError(f"{script.strip().splitlines()[0]}: {done!r}")
+        return done
+
+    def await_end(self, reason, seconds=BOOT_SECONDS):
+        """Waits until the guest ends by itself, in this way."""
+        if not self.qemu.wait(seconds):
+            raise GuestError(f"no {reason} within {seconds} s; {self._console()}")
+        if self.qemu.ended_by != reason:
+            raise GuestError(f"the guest ended by {self.qemu.ended_by}, expected {reason}; {self._console()}")
+
+    def reboot(self, settled=True):
+        """Reboots as an administrator does."""
+        self.start("systemctl reboot")
+        self.await_end("guest-reset")
+        self.boot(settled)
+
+    def cut_power(self):
+        self.qemu.kill()
+        self.progress(f"power cut {time.monotonic() - self.started:.0f} s after the start of boot {self.boots}")
+
+    def off(self):
+        """Ends the machine, whatever it does."""
+        if self.qemu and self.qemu.is_running():
+            self.qemu.kill()
+        self.overlay.unlink(missing_ok=True)
+        (self.share / "lowlat").unlink(missing_ok=True)

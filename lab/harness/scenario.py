@@ -1,0 +1,141 @@
+"""Scenarios: the files of lab/scenarios/, and what each is given to work with.
+
+A scenario is a module:
+
+    \"\"\"What it proves, in one line. More below it.\"\"\"
+    MACHINE = "four-cpus"       # a file of lab/machines/, or
+    RIDES = "full-cycle"        # a scenario whose boots it shares: it runs where that one calls lab.ride()
+    IS_QUICK = True             # part of the quick set
+    def run(lab): ...           # a Lab
+"""
+
+import dataclasses
+import importlib.util
+import json
+import shlex
+
+from . import facts
+from .guest import GuestError
+from .machine import LAB
+
+
+@dataclasses.dataclass
+class Scenario:
+    """One file of lab/scenarios/."""
+
+    name: str
+    title: str
+    machine: str
+    rides: str
+    is_quick: bool
+    run: object
+
+
+class Skip(Exception):
+    """The scenario cannot be run here; says why."""
+
+
+class Stop(Exception):
+    """A check failed without which the rest means nothing."""
+
+
+def load_all():
+    """Every scenario, by name."""
+    return [load(path) for path in sorted((LAB / "scenarios").glob("*.py"))]
+
+
+def load(path):
+    name = path.stem
+    spec = importlib.util.spec_from_file_location(f"scenario_{name.replace('-', '_')}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    title = module.__doc__.strip().splitlines()[0]
+    return Scenario(
+        name, title, getattr(module, "MACHINE", None), getattr(module, "RIDES", None), module.IS_QUICK, module.run
+    )
+
+
+class Lab:
+    """What a scenario works with: a guest, checks, and looks at what the guest is set to."""
+
+    def __init__(self, name, guest, folder, ride=None):
+        self.name, self.guest, self.folder = name, guest, folder
+        self.failures, self.checks, self.looks = 0, 0, 0
+        self._ride = ride
+        folder.mkdir(parents=True, exist_ok=True)
+        self.log = open(folder / "checks.txt", "w")
+
+    def ride(self):
+        """Lets the scenarios that share this boot run."""
+        if self._ride:
+            self._ride(self.guest)
+
+    def check(self, what, holds, seen=""):
+        """Notes one check; `seen` tells what was found. Prints those that fail."""
+        self.checks += 1
+        self.failures += not holds
+        line = f"{'ok  ' if holds else 'FAIL'} {what}{f' ({seen})' if seen not in ('', None, [], {}) else ''}"
+        print(line, file=self.log, flush=True)
+        if not holds:
+            print(f"        {self.name}: {line[:1500]}", flush=True)
+        return bool(holds)
+
+    def need(self, what, holds, seen=""):
+        """A check without which the rest means nothing."""
+        if not self.check(what, holds, seen):
+            raise Stop(what)
+
+    def note(self, text):
+        print(f"     {text}", file=self.log, flush=True)
+
+    def lowlat(self, arguments, seconds=1800):
+        """Runs lowlat in the guest: a Done whose text is its stdout, with its stderr as `said`."""
+        guest = self.guest
+        where = f"/lab/out-{guest.jobs + 1:03}"
+        done = guest.run(f"lowlat {arguments} >{where} 2>{where}.err </dev/null", seconds)
+        done.command = f"lowlat {arguments}"
+        out = guest.share / where.removeprefix("/lab/")
+        done.text = out.read_text(errors="replace")
+        done.said = out.with_name(out.name + ".err").read_text(errors="replace")
+        self.note(f"$ {done.command}   status {done.status}")
+        return done
+
+    def expect(self, arguments, status, *words, seconds=1800):
+        """Runs lowlat, checks its exit status and what it says."""
+        done = self.lowlat(arguments, seconds)
+        said = f"{done.text}\n{done.said}"
+        tail = " / ".join(f"{done.text[-600:]}\n{done.said[-900:]}".strip().splitlines()[-12:])
+        self.check(f"{done.command} ends with {status}", done.status == status, f"{done.status}: {tail}" if done.status != status else "")
+        for word in words:
+            is_there = " ".join(word.lower().split()) in " ".join(said.lower().split())
+            self.check(f'{done.command} says "{word}"', is_there, "" if is_there else tail)
+        return done
+
+    def facts(self, name):
+        """Looks at the guest."""
+        self.looks += 1
+        path = f"facts-{name}.json"
+        self.guest.must(f"python3 -B /lab/facts.py >/lab/{path}")
+        text = (self.guest.share / path).read_text()
+        (self.folder / path).write_text(text)
+        return facts.Facts(json.loads(text))
+
+    def same_files(self, before, after, when):
+        found = facts.file_differences(before, after)
+        return self.check(f"{when}: the files' hash is {before.hash()}", not found, found[:20] or after.hash())
+
+    def same_values(self, before, after, when):
+        found = facts.value_differences(before, after)
+        compared = f"{len(before.values)} values" + ("" if before.is_balanced() or after.is_balanced() else f", {len(before.interrupts)} interrupts")
+        return self.check(f"{when}: {compared} are as before", not found, found[:20])
+
+    def same(self, before, after, when):
+        """Files and values as before."""
+        return all([self.same_files(before, after, when), self.same_values(before, after, when)])
+
+    def text(self, path):
+        """A file of the guest."""
+        return self.guest.run(f"cat {shlex.quote(path)}").text.strip()
+
+
+__all__ = ["GuestError", "Lab", "Scenario", "Skip", "Stop", "load_all"]

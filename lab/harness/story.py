@@ -1,0 +1,108 @@
+"""Runs scenarios: one guest per carrier, riders where the carrier lets them."""
+
+import dataclasses
+import time
+import traceback
+
+from .guest import Guest, GuestError
+from .scenario import Lab, Skip, Stop
+
+
+@dataclasses.dataclass
+class Story:
+    """A scenario with a guest of its own, and those that share its boots."""
+
+    carrier: object
+    riders: list
+
+
+@dataclasses.dataclass
+class Result:
+    """What became of a scenario."""
+
+    name: str
+    outcome: str
+    seconds: float
+    checks: int
+    detail: str
+
+
+class Clock:
+    """Progress lines with the time since the start."""
+
+    def __init__(self):
+        self.start = time.monotonic()
+
+    def elapsed(self):
+        return time.monotonic() - self.start
+
+    def say(self, name, text):
+        print(f"[{int(self.elapsed()) // 60:3}:{int(self.elapsed()) % 60:02}] {name}: {text}", flush=True)
+
+
+def choose(scenarios, names, is_all):
+    """The stories of the chosen scenarios. A rider brings its carrier."""
+    by_name = {one.name: one for one in scenarios}
+    for name in names or []:
+        if name not in by_name:
+            raise ValueError(f"no scenario {name}; there are: {' '.join(by_name)}")
+    chosen = names or [one.name for one in scenarios if one.is_quick or is_all]
+    carriers = {one.rides or name: None for name in chosen for one in [by_name[name]]}
+    return [
+        Story(by_name[carrier], [one for one in scenarios if one.rides == carrier and one.name in chosen])
+        for carrier in carriers
+    ]
+
+
+def tell(story, disk, binary, runs, clock):
+    """Runs a story and gives a result for each of its scenarios."""
+    carrier, results = story.carrier, []
+    clock.say(carrier.name, f"begins: {carrier.title}")
+    folder = runs / carrier.name
+    guest = Guest(carrier.machine, disk, folder, binary, lambda text: clock.say(carrier.name, text))
+
+    def ride(guest):
+        for rider in story.riders:
+            clock.say(rider.name, f"begins, in {carrier.name}: {rider.title}")
+            results.append(run(rider, Lab(rider.name, guest, runs / rider.name), clock))
+
+    try:
+        own = run(carrier, Lab(carrier.name, guest, folder, ride), clock)
+    finally:
+        guest.off()
+    reached = {result.name for result in results}
+    left = [rider for rider in story.riders if rider.name not in reached]
+    for rider in left:
+        clock.say(rider.name, f"skipped: {carrier.name} did not come so far")
+    return [own, *results, *(Result(r.name, "skipped", 0, 0, f"{carrier.name} did not come so far") for r in left)]
+
+
+def run(scenario, lab, clock):
+    """Runs one scenario; whatever goes wrong is its failure."""
+    start, detail = time.monotonic(), ""
+    try:
+        scenario.run(lab)
+        outcome = "failed" if lab.failures else "passed"
+        detail = f"{lab.failures} of {lab.checks} checks failed" if lab.failures else ""
+    except Skip as reason:
+        outcome, detail = "skipped", str(reason)
+    except (Stop, GuestError) as error:
+        outcome, detail = "failed", str(error)
+    except Exception as error:  # A defect of the scenario is a failure too.
+        outcome, detail = "failed", f"{type(error).__name__}: {error}"
+        traceback.print_exc(file=lab.log)
+    lab.note(f"{outcome} {detail}")
+    lab.log.flush()
+    seconds = time.monotonic() - start
+    clock.say(scenario.name, f"{outcome} after {seconds:.0f} s, {lab.checks} checks{f': {detail}' if detail else ''}")
+    return Result(scenario.name, outcome, seconds, lab.checks, detail)
+
+
+def table(results, clock):
+    """The summary; its last line is for .ci/run."""
+    rows = [f"{r.name:18} {r.outcome:8} {r.seconds:6.0f} s {r.checks:5} checks  {r.detail[:120]}" for r in results]
+    count = {word: sum(r.outcome == word for r in results) for word in ("passed", "failed", "skipped")}
+    rows += [f"skipped: lab/run: {r.name}: {r.detail}" for r in results if r.outcome == "skipped"]
+    rows.append(f"{clock.elapsed() / 60:.0f} minutes; logs are in target/lab/runs/")
+    rows.append(f"{count['passed']} passed, {count['failed']} failed, {count['skipped']} skipped")
+    return "\n".join(["", *rows])
