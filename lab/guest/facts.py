@@ -2,6 +2,7 @@
 what changes by itself are left out, each for a reason given here. Runs in a guest, as root; changes nothing."""
 
 import ctypes
+import glob
 import hashlib
 import json
 import os
@@ -12,14 +13,15 @@ import sys
 
 # Below these, every entry counts.
 TREES = ["/etc", "/boot", "/usr/lib/systemd", "/usr/local/lib", "/usr/lib/tuned", "/var/lib/tuned", "/root", "/opt"]
-# Not settings: systemd writes the time of each start.
 NOT_FILES = re.compile(r"^/etc/(adjtime|resolv\.conf|mtab)$")
+# TuneD writes these anew, with the same content, whenever it starts.
+NO_TIME = re.compile(r"^/etc/tuned/(active_profile|post_loaded_profile|profile_mode)$")
 
 # Counters, random numbers, and limits that follow from the memory left at the boot.
 NOT_SYSCTL = re.compile(
     r"^(fs/(dentry-state|file-nr|inode-nr|inode-state|aio-nr|quota/)|kernel/(ns_last_pid|pty/nr|random/|tainted|threads-max"
     r"|core_modes|cad_pid|sched_domain)|net/netfilter/nf_conntrack_count|net/ipv4/tcp_fastopen_key|net/ipv4/(tcp|udp)_mem"
-    r"|net/.*/(stable_secret|base_reachable_time|retrans_time)$|fs/epoll|fs/file-max|user/|vm/(stat_refresh|lowmem)"
+    r"|net/.*/(stable_secret|base_reachable_time|retrans_time)$|fs/epoll|fs/file-max|user/|vm/(stat_refresh|user_reserve_kbytes|admin_reserve_kbytes)"
     r"|dev/cdrom/info|net/ipv4/neigh/default/gc_)"
 )
 
@@ -79,7 +81,7 @@ def entry(path, status):
         return f"{who} -> {os.readlink(path)}"
     with open(path, "rb") as file:
         content = hashlib.sha256(file.read()).hexdigest()
-    return f"{who} {status.st_mtime_ns} {content}"
+    return f"{who} {'-' if NO_TIME.match(path) else status.st_mtime_ns} {content}"
 
 
 def files():
@@ -105,8 +107,6 @@ def sysctls():
 
 
 def values():
-    import glob
-
     found = {}
     for pattern in (one for word in VALUES.split() for one in braces(word)):
         for path in glob.glob(pattern):
@@ -116,44 +116,34 @@ def values():
 
 
 def interrupts():
-    """Where each interrupt may go, by name: numbers differ from boot to boot."""
+    """Each interrupt that has a handler, by name, since numbers differ from boot to boot: where it may go, where it
+    does go (the kernel's choice: for a look, not for comparing), and whether it can be moved at all."""
     found = {}
     for number in filter(str.isdigit, os.listdir("/proc/irq")):
-        names = sorted(n for n in os.listdir(f"/proc/irq/{number}") if os.path.isdir(f"/proc/irq/{number}/{n}"))
+        folder = f"/proc/irq/{number}"
+        names = sorted(name for name in os.listdir(folder) if os.path.isdir(f"{folder}/{name}"))
         if names:
-            name = "+".join(names)
-            found[f"irq {name}"] = read(f"/proc/irq/{number}/smp_affinity_list")
-    return found
-
-
-def effective_affinity():
-    """Where each interrupt does go: the kernel chooses, so this is for a look, not for comparing."""
-    found = {}
-    for number in filter(str.isdigit, os.listdir("/proc/irq")):
-        names = sorted(n for n in os.listdir(f"/proc/irq/{number}") if os.path.isdir(f"/proc/irq/{number}/{n}"))
-        if names:
-            found["+".join(names)] = read(f"/proc/irq/{number}/effective_affinity_list")
-    return found
-
-
-def is_managed():
-    """Interrupts that the kernel places by itself, by number, as debugfs tells."""
-    found = {}
-    folder = "/sys/kernel/debug/irq/irqs"
-    for number in os.listdir(folder) if os.path.isdir(folder) else []:
-        found[number] = "IRQD_AFFINITY_MANAGED" in read(f"{folder}/{number}")
+            flags = read(f"/sys/kernel/debug/irq/irqs/{number}")
+            found["+".join(names)] = {
+                "number": number,
+                "affinity": read(f"{folder}/smp_affinity_list"),
+                "effective": read(f"{folder}/effective_affinity_list"),
+                "is_managed": "IRQD_AFFINITY_MANAGED" in flags,
+                "is_fixed": any(flag in flags for flag in ("IRQD_NO_BALANCING", "IRQD_PER_CPU")),
+            }
     return found
 
 
 def threads():
-    """CPUs and scheduling of kernel threads, by name. Workers come and go, with names of no meaning."""
+    """CPUs and scheduling of kernel threads, by name. Left out are workers, which come and go, and the rescuers of
+    workqueues, which go where they last helped: both carry the flag PF_WQ_WORKER."""
     found = {}
     policies = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "deadline"}
     for pid in filter(str.isdigit, os.listdir("/proc")):
         text = read(f"/proc/{pid}/stat")
         name, _, rest = text.partition("(")[2].rpartition(")")
         fields = rest.split()
-        if len(fields) < 39 or not int(fields[6]) & 0x200000 or name.startswith(("kworker/", "scsi_")):
+        if len(fields) < 39 or not int(fields[6]) & 0x200000 or int(fields[6]) & 0x20:
             continue
         allowed = re.search(r"^Cpus_allowed_list:\s*(\S+)", read(f"/proc/{pid}/status"), re.M)
         policy = policies.get(int(fields[38]), fields[38])
@@ -200,8 +190,6 @@ def main():
         "files": files(),
         "values": {**sysctls(), **values(), **threads(), **services(), **others()},
         "interrupts": interrupts(),
-        "effective_affinity": effective_affinity(),
-        "is_managed": is_managed(),
     }
     json.dump(document, sys.stdout, indent=1, sort_keys=True)
 

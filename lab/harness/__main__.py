@@ -59,7 +59,7 @@ def main():
     for one in stories:
         for part in (one.carrier, *one.riders):
             shutil.rmtree(runs / part.name, ignore_errors=True)
-        results += story.tell(one, base, binary, runs, clock)
+        results += story.tell(one, base, binary, runs, chosen.all, clock)
     print(story.table(results, clock))
     sys.exit(1 if any(result.outcome == "failed" for result in results) else 0)
 

@@ -9,12 +9,19 @@ class Facts:
 
     def __init__(self, document):
         self.files, self.values = document["files"], document["values"]
-        self.interrupts, self.effective_affinity = document["interrupts"], document["effective_affinity"]
-        self.is_managed = document["is_managed"]
+        self.interrupts = document["interrupts"]
 
     def is_balanced(self):
         """Whether irqbalance moves interrupts by itself."""
         return self.values.get("state irqbalance.service") == "loaded active"
+
+    def outside(self, housekeeping):
+        """Movable interrupts that go to other CPUs than these."""
+        return {
+            name: irq["effective"]
+            for name, irq in self.interrupts.items()
+            if not (irq["is_managed"] or irq["is_fixed"]) and not cpus(irq["effective"]) <= housekeeping
+        }
 
     def hash(self):
         """One hash of the files: names, owners, modes, times, contents, links."""
@@ -45,7 +52,8 @@ def value_differences(before, after):
             del one[name]
     found = differences(here, there)
     if not before.is_balanced() and not after.is_balanced():
-        found += differences(before.interrupts, after.interrupts)
+        here, there = ({name: irq["affinity"] for name, irq in one.interrupts.items()} for one in (before, after))
+        found += differences(here, there)
     return found
 
 

@@ -213,6 +213,10 @@ class Guest:
         self.await_end("guest-reset")
         self.boot(settled)
 
+    def give(self, path, name):
+        """Puts a file into the shared folder."""
+        shutil.copy(path, self.share / name)
+
     def cut_power(self):
         self.qemu.kill()
         self.progress(f"power cut {time.monotonic() - self.started:.0f} s after the start of boot {self.boots}")

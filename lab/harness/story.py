@@ -54,7 +54,7 @@ def choose(scenarios, names, is_all):
     ]
 
 
-def tell(story, disk, binary, runs, clock):
+def tell(story, disk, binary, runs, is_all, clock):
     """Runs a story and gives a result for each of its scenarios."""
     carrier, results = story.carrier, []
     clock.say(carrier.name, f"begins: {carrier.title}")
@@ -64,10 +64,10 @@ def tell(story, disk, binary, runs, clock):
     def ride(guest):
         for rider in story.riders:
             clock.say(rider.name, f"begins, in {carrier.name}: {rider.title}")
-            results.append(run(rider, Lab(rider.name, guest, runs / rider.name), clock))
+            results.append(run(rider, Lab(rider.name, guest, runs / rider.name, is_all), clock))
 
     try:
-        own = run(carrier, Lab(carrier.name, guest, folder, ride), clock)
+        own = run(carrier, Lab(carrier.name, guest, folder, is_all, ride), clock)
     finally:
         guest.off()
     reached = {result.name for result in results}

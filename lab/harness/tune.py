@@ -1,0 +1,105 @@
+"""What scenarios say to `lowlat tune`, and what they expect of its answers."""
+
+FAULTS = ("overridden", "lost", "ineffective", "unreadable")
+
+
+def known(reading):
+    """The value of a reading; none when it is not known."""
+    return reading.get("known") if isinstance(reading, dict) else None
+
+
+def standing(row):
+    """One row of a verification in words."""
+    by = row.get("by") or {}
+    who = f" by {by['kind']} {by['name']}" if by else ""
+    return f"{row['what']}: {row['standing']}{who}, planned {row['planned']}, observed {known(row['observed'])}"
+
+
+def faults(document):
+    """Rows of a verification that are not held."""
+    return [standing(row) for row in document["rows"] if row["standing"] in FAULTS]
+
+
+def plan(lab, arguments="", path="/lab/plan.json"):
+    """Plans, and keeps the plan in the shared folder, where no look at the guest sees it."""
+    done = lab.expect(f"tune plan --json --out {path} {arguments}", 1)
+    lab.need("the plan is a document", done.json() is not None, done.text[:200])
+    return done.json()
+
+
+def apply(lab, arguments="--yes", status=0):
+    """Carries the plan out."""
+    done = lab.expect(f"tune apply {arguments}", status)
+    lab.need("apply did what was asked", done.status == status, done.said[-600:])
+    return done
+
+
+def verify(lab, when, arguments=""):
+    """Verifies, and expects every row to be held."""
+    done = lab.lowlat(f"tune verify --json {arguments}")
+    document = done.json()
+    lab.need(f"{when}: verify gives a document", document is not None, f"status {done.status}: {done.said[-600:]}")
+    found = faults(document)
+    lab.check(f"{when}: every row is held, {document['counts']}", not found, found[:20])
+    lab.check(f"{when}: verify ends with 0", done.status == 0, f"{done.status}; pending: {[standing(r) for r in document['rows'] if r['standing'] == 'pending'][:5]}" if done.status else "")
+    return document
+
+
+def rollback(lab, status=0):
+    """Takes everything back."""
+    done = lab.expect("tune rollback --yes", status)
+    return done
+
+
+def in_force(lab):
+    """Whether `status` says that a plan is in force."""
+    done = lab.lowlat("tune status --json")
+    return done, done.json()
+
+
+def cycle(lab, judge, midway=None):
+    """Stock, plan, apply, reboot, verify, `midway`, rollback, reboot: as it was. `judge` is given the plan."""
+    guest = lab.guest
+    guest.boot()
+    before = lab.facts("before")
+    planned = plan(lab)
+    judge(lab, planned)
+    isolated, housekeeping = planned["isolated"], planned["housekeeping"]
+    lab.same(before, lab.facts("planned"), "after plan")
+    apply(lab)
+    applied = lab.facts("applied")
+    apply(lab)
+    lab.same(applied, lab.facts("applied-twice"), "after a second apply in the same boot")
+    guest.reboot()
+    document = verify(lab, "after the reboot")
+    if isolated:
+        effective(lab, document, isolated, housekeeping)
+    if midway:
+        midway(lab)
+    again = lab.facts("again-before")
+    apply(lab)
+    lab.same(again, lab.facts("again-after"), "after an apply of what is in force")
+    rollback(lab)
+    rolled_back = lab.facts("rolled-back")
+    lab.same_files(before, rolled_back, "after the rollback")
+    guest.reboot()
+    lab.same(before, lab.facts("after"), "after the rollback and a reboot")
+    lab.check("the command line is the first boot's", guest.cmdline == before.values["/proc/cmdline"], guest.cmdline)
+
+
+def effective(lab, document, isolated, housekeeping):
+    """What verify says of the kernel, and what the kernel itself says."""
+    from . import facts
+
+    headline = document["headline"]
+    for name in ("isolated", "nohz_full"):
+        lab.check(f"verify reports {name} = {isolated}", known(headline[name]) == isolated, headline[name])
+        kernel = lab.text(f"/sys/devices/system/cpu/{name}")
+        lab.check(f"the kernel reports {name} = {isolated}", kernel == isolated, kernel)
+    lab.check("verify counts every movable interrupt inside", headline["irqs_movable"] == headline["irqs_inside"] + headline["irqs_moving"], headline)
+    look = lab.facts("effective")
+    outside = look.outside(facts.cpus(housekeeping))
+    lab.check(f"every movable interrupt's effective affinity is inside {housekeeping}", not outside, outside)
+    movable = [name for name, irq in look.interrupts.items() if not (irq["is_managed"] or irq["is_fixed"])]
+    lab.check("there are interrupts that can be moved", bool(movable), movable)
+    lab.note(f"managed: {[name for name, irq in look.interrupts.items() if irq['is_managed']]}")

@@ -1,0 +1,117 @@
+"""Hosts that cannot or must not be changed: a clear error, nothing half done, a rollback that is exact."""
+
+from harness import tune
+
+MACHINE = "four-cpus"
+IS_QUICK = True
+
+STATE = "/var/lib/lowlat"
+LOG = f"{STATE}/undo"
+KILL_MIDWAY = (
+    "strace -qq -o /dev/null -e trace=fsync -e inject=fsync:signal=KILL:when=25 "
+    "lowlat tune apply --yes >/dev/null 2>&1 </dev/null"
+)
+
+
+def refused(lab, before, name, prefix, arguments, *words):
+    """Expects lowlat to refuse with 2, to say why, and to have changed nothing. `prefix` runs before it."""
+    done = lab.guest.run(f"{prefix} lowlat tune {arguments} </dev/null")
+    lab.check(f"{name}: ends with 2", done.status == 2, repr(done))
+    for word in words:
+        lab.check(f'{name}: says "{word}"', word.lower() in done.text.lower(), done.text[-600:])
+    lab.same(before, lab.facts(name.replace(" ", "-")), name)
+
+
+def not_permitted(lab, before):
+    user = "setpriv --reuid 65534 --regid 65534 --clear-groups"
+    refused(lab, before, "an ordinary user", user, "apply --yes", "root")
+    refused(lab, before, "root without capabilities", "setpriv --bounding-set -all --inh-caps -all", "apply --yes")
+    container = "unshare --mount --pid --fork --mount-proc env container=systemd-nspawn bash -c"
+    done = lab.guest.run(f"{container} 'lowlat tune apply --yes; exit $?' </dev/null")
+    lab.check("in a container: ends with 2", done.status == 2, repr(done))
+    lab.check('in a container: says "container"', "container" in done.text.lower(), done.text[-600:])
+    lab.same(before, lab.facts("container"), "in a container")
+
+
+def read_only(lab, before):
+    for tree, mounts in {"/etc": ["/etc"], "/sys": ["/sys", "/proc/sys"], "/boot": ["/boot"]}.items():
+        command = "; ".join(f"mount --bind {one} {one}; mount -o remount,bind,ro {one}" for one in mounts)
+        done = lab.guest.run(f"unshare --mount bash -euc '{command}; lowlat tune apply --yes </dev/null'")
+        lab.check(f"read-only {tree}: ends with 2", done.status == 2, repr(done))
+        lab.check(f'read-only {tree}: says "read-only"', "read-only" in done.text.lower(), done.text[-600:])
+        tune.rollback(lab)
+        lab.same(before, lab.facts(f"read-only-{tree[1:]}"), f"read-only {tree}, rollback")
+
+
+def other_plans(lab, before):
+    lab.guest.must("lowlat tune plan --root /lab/other.tar.gz --out /lab/other.json >/dev/null; test -s /lab/other.json")
+    refused(lab, before, "a plan for another host", "", "apply --yes --plan /lab/other.json", "host")
+    refused(lab, before, "a plan that is none", "", "apply --yes --plan /etc/hostname", "/etc/hostname")
+    refused(lab, before, "a plan that is not there", "", "apply --yes --plan /nowhere.json", "/nowhere.json")
+    tune.plan(lab)
+    lab.guest.must("cp -p /proc/sys/vm/swappiness /run/swappiness; echo 33 >/proc/sys/vm/swappiness")
+    done = lab.expect("tune apply --yes --plan /lab/plan.json", 2, "swappiness")
+    lab.check("a plan from before a change: refused", done.status == 2)
+    lab.guest.must("cat /run/swappiness >/proc/sys/vm/swappiness")
+    lab.same(before, lab.facts("stale-plan"), "a plan from before a change")
+
+
+def disk_full(lab, before):
+    """A small file system below the undo log, full at another step each time; then the disk itself."""
+    for kib in (16, 48, 128):
+        lab.guest.must(f"mkdir -p {STATE}; mount -t tmpfs -o size={kib}k,mode=700 lab {STATE}")
+        done = lab.guest.run("lowlat tune apply --yes </dev/null")
+        lab.check(f"undo log on {kib} KiB: ends with 2", done.status == 2, repr(done))
+        lab.check(f'undo log on {kib} KiB: says "space"', "space" in done.text.lower(), done.text[-600:])
+        done = lab.guest.run("lowlat tune rollback --yes </dev/null")
+        lab.note(f"rollback on the full file system: {done!r}")
+        lab.same(before, lab.facts(f"full-{kib}"), f"undo log on {kib} KiB, rollback")
+        lab.guest.must(f"umount {STATE}")
+    lab.guest.must("dd if=/dev/zero of=/var/filler bs=1M status=none 2>/dev/null; dd if=/dev/zero of=/var/filler2 bs=4k status=none 2>/dev/null; sync; true")
+    done = lab.guest.run("lowlat tune apply --yes </dev/null")
+    lab.check("disk full: ends with 2", done.status == 2, repr(done))
+    lab.check('disk full: says "space"', "space" in done.text.lower(), done.text[-600:])
+    done = lab.guest.run("lowlat tune rollback --yes </dev/null")
+    lab.check("disk full: rollback ends with 0", done.status == 0, repr(done))
+    lab.guest.must("rm -f /var/filler /var/filler2")
+    lab.same(before, lab.facts("disk-full"), "disk full, rollback")
+
+
+def damaged_log(lab, before):
+    lab.guest.run(KILL_MIDWAY)
+    lab.guest.must(f"f=$(ls {LOG}/segment-* | tail -n 1); truncate -s -7 $f")
+    tune.rollback(lab)
+    lab.same(before, lab.facts("torn-tail"), "a torn tail, rollback")
+
+    tune.apply(lab)
+    # One bit in the last record but a few; the whole log is kept aside.
+    lab.guest.must(
+        f"cp -a {LOG} /var/lab-undo; f=$(ls {LOG}/segment-* | tail -n 1); n=$(($(stat -c %s $f) * 9 / 10)); "
+        "byte=$(od -An -tu1 -j $n -N 1 $f); printf \"\\\\x$(printf %02x $((byte ^ 4)))\" | dd of=$f bs=1 seek=$n conv=notrunc status=none"
+    )
+    done = lab.lowlat("tune apply --yes")
+    lab.check("a flipped bit: apply refuses with 2", done.status == 2, f"{done.status}: {done.said[-300:]}")
+    lab.check('a flipped bit: it says "damage" and names the file', "damage" in done.said.lower() and "segment-" in done.said, done.said[-600:])
+    done = lab.lowlat("tune status")
+    lab.check("a flipped bit: status tells of it", "damage" in f"{done.text}{done.said}".lower(), (done.text + done.said)[-400:])
+    lab.guest.must(f"rm -r {LOG}; mv /var/lab-undo {LOG}")
+    tune.rollback(lab)
+    lab.same(before, lab.facts("flipped-bit"), "the log whole again, rollback")
+
+
+def half_finished(lab, before):
+    done = lab.guest.run(KILL_MIDWAY)
+    lab.check("apply was killed midway", done.status == 137, repr(done))
+    tune.apply(lab)
+    tune.rollback(lab)
+    lab.same(before, lab.facts("half-finished"), "a half-finished apply, finished, rollback")
+
+
+def run(lab):
+    guest = lab.guest
+    guest.give(lab.fixture("epyc-7f32-stock"), "other.tar.gz")
+    guest.boot()
+    before = lab.facts("before")
+    for step in (not_permitted, other_plans, half_finished, damaged_log, read_only, disk_full):
+        lab.note(step.__name__)
+        step(lab, before)

@@ -1,0 +1,61 @@
+"""Whoever overrides a plan is named: a package's sysctl.d file, a TuneD profile, irqbalance, a hand, a disabled unit."""
+
+from harness import tune
+
+RIDES = "full-cycle"
+IS_QUICK = True
+
+PACKAGE = "/etc/sysctl.d/zzz-package.conf"
+DROP_IN = "/run/systemd/system/irqbalance.service.d/99-package.conf"
+
+
+def overridden(lab, what, kind, name, *anywhere):
+    """Expects verify to fail, and a row that names the culprit."""
+    done = lab.lowlat("tune verify --json")
+    lab.check(f"{what}: verify ends with 1", done.status == 1, f"{done.status}: {done.said[-300:]}")
+    document = done.json() or {"rows": []}
+    rows = [row for row in document["rows"] if row["standing"] in tune.FAULTS]
+    hits = [row for row in rows if (row.get("by") or {}).get("kind") in kind and name in row["by"]["name"]]
+    lab.check(f"{what}: verify names {name or kind}", bool(hits), [tune.standing(row) for row in (hits or rows)][:6])
+    for word in anywhere:
+        lab.check(f"{what}: verify tells of {word}", any(word in tune.standing(row) for row in rows), [tune.standing(row) for row in rows][:6])
+
+
+def run(lab):
+    guest = lab.guest
+    guest.must(f"printf 'vm.swappiness = 42\\n' >{PACKAGE}; sysctl -q --system")
+    overridden(lab, "a package's sysctl.d file", ["sysctl_file"], PACKAGE, "vm.swappiness")
+    guest.must(f"rm {PACKAGE}; sysctl -q --system")
+    tune.verify(lab, "the package is gone")
+
+    guest.must("systemctl restart tuned; tuned-adm active")
+    tune.verify(lab, "TuneD restarted")
+    own = guest.must("cat /etc/tuned/active_profile").text.strip()
+    guest.must("tuned-adm profile throughput-performance")
+    overridden(lab, "another TuneD profile", ["tuned"], "throughput-performance")
+    guest.must(f"tuned-adm profile {own}; lowlat tune apply --yes")
+    tune.verify(lab, "lowlat's TuneD profile is back")
+
+    guest.must("systemctl stop irqbalance")
+    tune.verify(lab, "irqbalance stopped")
+    guest.must(
+        f"mkdir -p {DROP_IN.rsplit('/', 1)[0]}; printf '[Service]\\nEnvironment=IRQBALANCE_BANNED_CPULIST=\\n' >{DROP_IN}; "
+        "systemctl daemon-reload; systemctl start irqbalance"
+    )
+    overridden(lab, "irqbalance started without its list of banned CPUs", ["drop_in", "daemon"], "")
+    guest.must(f"rm -r {DROP_IN.rsplit('/', 1)[0]}; systemctl daemon-reload; systemctl restart irqbalance; lowlat tune apply --yes")
+    tune.verify(lab, "irqbalance has its list again")
+
+    guest.must("irq=$(awk -F: '/virtio[0-9]+-requests/ { print $1 + 0 }' /proc/interrupts); echo 3 >/proc/irq/$irq/smp_affinity_list")
+    done = lab.lowlat("tune verify --json")
+    found = tune.faults(done.json() or {"rows": []})
+    lab.check("an interrupt moved by hand: verify ends with 1", done.status == 1, done.status)
+    lab.check("an interrupt moved by hand: verify shows it", any("requests" in row for row in found), found[:6])
+    guest.must("lowlat tune apply --yes")
+
+    guest.must("systemctl -q disable lowlat.service")
+    done = lab.lowlat("tune verify --json")
+    found = tune.faults(done.json() or {"rows": []})
+    lab.check("lowlat.service disabled: verify ends with 1", done.status == 1, done.status)
+    lab.check("lowlat.service disabled: verify shows it", any("lowlat.service" in row for row in found), found[:6])
+    guest.must("systemctl -q enable lowlat.service")

@@ -1,0 +1,59 @@
+"""lowlat killed with SIGKILL at its fsync(2) calls, during apply and during rollback; a rollback is exact each time.
+
+Each step of the undo log is kept, recorded, done and recorded again, and each of these ends in an fsync or a rename:
+killed there, the log holds every state that a crash can leave. strace sends the signal when the n-th call begins."""
+
+import random
+
+from harness import tune
+
+MACHINE = "four-cpus"
+IS_QUICK = True
+# In the quick set some of the calls, drawn with this seed; all of them otherwise.
+SEED, QUICK_COUNT = 20260101, 5
+CALLS = "fsync,fdatasync,rename,renameat,renameat2"
+
+COUNT = f"strace -qq -o /lab/calls -e trace={CALLS} lowlat tune %s --yes >/dev/null 2>/lab/calls.err </dev/null"
+
+
+def kill_at(command, call, n):
+    return (
+        f"strace -qq -o /dev/null -e trace={call} -e inject={call}:signal=KILL:when={n} "
+        f"lowlat tune {command} --yes >/dev/null 2>/lab/killed.err </dev/null"
+    )
+
+
+def calls_of(lab, command):
+    """The calls that a whole run makes: name and number, in their order."""
+    lab.guest.must(COUNT % command)
+    found, numbers = [], {}
+    for line in (lab.guest.share / "calls").read_text().splitlines():
+        name = line.split("(")[0]
+        if name in CALLS.split(","):
+            numbers[name] = numbers.get(name, 0) + 1
+            found.append((name, numbers[name]))
+    return found
+
+
+def run(lab):
+    guest = lab.guest
+    guest.boot()
+    before = lab.facts("before")
+    applying = calls_of(lab, "apply")
+    rolling_back = calls_of(lab, "rollback")
+    lab.same(before, lab.facts("whole"), "after a whole apply and rollback in one boot")
+    lab.need("apply makes its steps durable", len(applying) > 20, len(applying))
+    lab.note(f"{len(applying)} calls in apply, {len(rolling_back)} in rollback")
+    chosen = [("apply", *call) for call in applying] + [("rollback", *call) for call in rolling_back]
+    if not lab.is_all:
+        draw = random.Random(SEED)
+        chosen = [("apply", *call) for call in draw.sample(applying, QUICK_COUNT - 1)]
+        chosen += [("rollback", *call) for call in draw.sample(rolling_back, 1)]
+    for command, call, n in chosen:
+        when = f"{command} killed at {call} {n}"
+        if command == "rollback":
+            guest.must("lowlat tune apply --yes >/dev/null 2>&1")
+        done = guest.run(kill_at(command, call, n))
+        lab.check(f"{when}: it was killed", done.status == 137, repr(done))
+        tune.rollback(lab)
+        lab.same(before, lab.facts("killed"), when)
