@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154 # whoever sources this sets out, tree and prefix
 # Sourced by lab/image and lab/disk: Debian 12 in a folder. `out` is where both keep what they make.
 
 say() { printf '%s: %s\n' "lab/$(basename "$0")" "$*" >&2; }

@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034,SC2154 # read by, and set by, whoever sources this
 # Sourced by lab/boot and lab/harness/machine.py: turns the file of `machine` into QEMU's arguments. They set `lab`
 # (its folder), `machine` and `tables` (a folder for SMBIOS records, which QEMU reads at its start).
 
@@ -36,7 +36,6 @@ qemu=() cmdline='quiet' root=nvme bus=pcie.0 seconds=600
 # shellcheck source=/dev/null
 source "$lab/machines/$machine"
 
-# shellcheck disable=SC2034  # read by whoever sources this
 case $root in
     nvme) disk="nvme,drive=root,serial=lab0" ;;
     virtio) disk="virtio-blk-pci,drive=root" ;;

@@ -152,6 +152,10 @@ def threads():
     return found
 
 
+# Started by what needs them, ended when nobody does.
+ON_DEMAND = re.compile(r"^systemd-(fsckd|hostnamed|timedated|localed|initctl|tmpfiles-clean)\.")
+
+
 def services():
     found = {}
     for line in run("systemctl", "list-unit-files", "--no-legend", "--plain").splitlines():
@@ -160,7 +164,7 @@ def services():
     for line in run("systemctl", "list-units", "--all", "--no-legend", "--plain", "--type=service,timer,socket").splitlines():
         unit, load, active = line.split()[:3]
         # What a timer started once has no state of its own; sessions and instances come and go.
-        if "@" not in unit and (active in ("active", "failed")):
+        if "@" not in unit and not ON_DEMAND.match(unit) and active in ("active", "failed"):
             found[f"state {unit}"] = f"{load} {active}"
     return found
 

@@ -2,6 +2,8 @@
 
 Without it "rolled back exactly" could mean that the comparison is blind, or that it cries wolf."""
 
+from harness import facts
+
 MACHINE = "four-cpus"
 IS_QUICK = True
 
@@ -30,11 +32,9 @@ def run(lab):
     lab.same(first, second, "after a reboot")
     lab.guest.must(CHANGES)
     changed = lab.facts("changed")
-    from harness import facts
-
     values = "\n".join(facts.value_differences(second, changed))
     for name in SEEN:
-        lab.check(f"sees a change of {name}", name in values, values[:2000])
+        lab.check(f"sees a change of {name}", name in values, "" if name in values else values[:2000])
     paths = [line.split(":")[0] for line in facts.file_differences(second, changed)]
     wanted = ["/etc/empty-directory", "/etc/hostname", "/etc/systemd/system/timers.target.wants/e2scrub_all.timer"]
     lab.check("sees a changed time, a new directory, a removed link, and nothing else", sorted(paths) == wanted, paths)
