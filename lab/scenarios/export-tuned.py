@@ -1,0 +1,56 @@
+"""The TuneD profile exported for guide-57037, with the distribution's own TuneD: the guide's command line comes out."""
+
+from harness import facts
+
+MACHINE = "epyc-7f32-26g"
+IS_QUICK = False
+
+# What the guide's kernel said of itself (its section 4.4.1), less what belongs to its disk and its loader.
+GUIDE = (
+    "selinux=0 mce=ignore_ce ipv6.disable=1 audit=0 nmi_watchdog=0 hugepagesz=2MB hugepages=6000 default_hugepagesz=2MB "
+    "transparent_hugepage=never tsc=reliable pcie_aspm=off cpuidle.off=1 rcu_nocb_poll idle=poll processor.max_cstate=0 "
+    "nohz=on nohz_full=1,2,3,4,5,6,7,9,10,11,12,13,14,15 rcu_nocbs=1,2,3,4,5,6,7,9,10,11,12,13,14,15 "
+    "tuned.non_isolcpus=00000101 intel_pstate=disable nosoftlockup"
+)
+LISTS = ("nohz_full", "rcu_nocbs")
+
+
+def tokens(line):
+    """Parameters of a command line; CPU lists as sets, for 1,2,3 and 1-3 are the same, and 2MB as 2M."""
+    found = []
+    for token in line.split():
+        name, _, value = token.partition("=")
+        if name in LISTS:
+            value = str(sorted(facts.cpus(value)))
+        elif name.endswith("hugepagesz"):
+            value = value.removesuffix("B")
+        found.append(f"{name}={value}")
+    return found
+
+
+def run(lab):
+    guest = lab.guest
+    guest.boot()
+    risks = [row["setting"] for row in (lab.lowlat("tune plan --json --profile guide-57037").json() or {})["left_out"] if row["setting"].startswith("boot.") and "not_accepted" in row["why"]]
+    lab.note(risks)
+    accepted = " ".join(f"--accept-risk {one}" for one in risks)
+    lab.expect(f"tune export --profile guide-57037 --format tuned --out /lab/tuned {accepted}", 0)
+    guest.must("cp -r /lab/tuned/HPELowLatency /etc/tuned/ && tuned-adm profile HPELowLatency && update-grub", 1800)
+    active = guest.must("tuned-adm active").text
+    lab.check("TuneD has the profile", "HPELowLatency" in active, active)
+    before = guest.cmdline
+    guest.reboot()
+    lab.note(guest.cmdline)
+    have, wanted = tokens(guest.cmdline), tokens(GUIDE)
+    missing = [token for token in wanted if token not in have]
+    lab.check("every parameter of the guide is on the command line", not missing, missing)
+    stock = tokens(before)
+    more = [token for token in have if token not in wanted and token not in stock]
+    lab.check("no other parameter is", not more, more)
+    expected = (guest.share / "tuned/expected-cmdline").read_text()
+    absent = [token for token in tokens(expected) if token not in have and not token.startswith("BOOT_IMAGE")]
+    lab.check("it is the line that the export foretold", not absent, absent)
+    nohz_full = lab.text("/sys/devices/system/cpu/nohz_full")
+    lab.check("the kernel reports nohz_full = 1-7,9-15", nohz_full == "1-7,9-15", nohz_full)
+    pages = lab.text("/proc/sys/vm/nr_hugepages")
+    lab.check("6000 huge pages are reserved", pages == "6000", pages)
