@@ -51,10 +51,16 @@ def rollback(lab, status=0):
     return done
 
 
-def in_force(lab):
-    """Whether `status` says that a plan is in force."""
+def status(lab):
+    """What `status` says, as a document."""
     done = lab.lowlat("tune status --json")
-    return done, done.json()
+    lab.need("status gives a document", done.json() is not None, f"{done.status}: {done.said[-300:]}")
+    return done.json()
+
+
+def nothing_in_force(lab):
+    document = status(lab)
+    lab.check("status says that nothing is in force", document["in_force"] == "absent" and not document["unfinished"], {k: document[k] for k in ("in_force", "unfinished")})
 
 
 def cycle(lab, judge, midway=None):
@@ -84,6 +90,7 @@ def cycle(lab, judge, midway=None):
     lab.same_files(before, rolled_back, "after the rollback")
     guest.reboot()
     lab.same(before, lab.facts("after"), "after the rollback and a reboot")
+    nothing_in_force(lab)
     lab.check("the command line is the first boot's", guest.cmdline == before.values["/proc/cmdline"], guest.cmdline)
 
 
