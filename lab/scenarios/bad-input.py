@@ -107,11 +107,23 @@ def half_finished(lab, before):
     lab.same(before, lab.facts("half-finished"), "a half-finished apply, finished, rollback")
 
 
+def locked_down(lab, _before):
+    """As under Secure Boot: debugfs is closed, to root too, until the next boot. Last, for it cannot be undone."""
+    lab.guest.must("mountpoint -q /sys/kernel/security || mount -t securityfs securityfs /sys/kernel/security; echo integrity >/sys/kernel/security/lockdown")
+    lab.need("the kernel is locked down", "[integrity]" in lab.text("/sys/kernel/security/lockdown"))
+    before = lab.facts("locked-before")
+    done = lab.lowlat("tune apply --yes")
+    lab.check("locked down: apply ends with 0, 1 or 2", done.status in (0, 1, 2), f"{done.status}: {done.said[-400:]}")
+    lab.check("locked down: nothing panics", "panicked" not in done.said, done.said[-400:])
+    tune.rollback(lab)
+    lab.same(before, lab.facts("locked-after"), "locked down, rollback")
+
+
 def run(lab):
     guest = lab.guest
     guest.give(lab.fixture("epyc-7f32-stock"), "other.tar.gz")
     guest.boot()
     before = lab.facts("before")
-    for step in (not_permitted, other_plans, half_finished, damaged_log, read_only, disk_full):
+    for step in (not_permitted, other_plans, half_finished, damaged_log, read_only, disk_full, locked_down):
         lab.note(step.__name__)
         step(lab, before)

@@ -6,6 +6,7 @@ from harness import tune
 
 MACHINE = "epyc-7f32-stock"
 IS_QUICK = False
+MENU = "/boot/grub/grub.cfg"
 
 
 def script(lab, verb):
@@ -38,4 +39,9 @@ def run(lab):
     lab.check(f"verify holds every row, {document['counts']}", not found, found[:20])
     script(lab, "undo")
     guest.reboot()
-    lab.same(before, lab.facts("after"), "after undo and a reboot")
+    # The script undoes the boot menu as it made it, by update-grub: the same menu, at another time.
+    after = lab.facts("after")
+    for look in (before, after):
+        kind, owner, _time, content = look.files[MENU].split()
+        look.files[MENU] = f"{kind} {owner} - {content}"
+    lab.same(before, after, "after undo and a reboot")
