@@ -4,6 +4,7 @@ import argparse
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -40,6 +41,8 @@ def disk():
 
 def main():
     chosen = options()
+    # So that whoever ends this ends the guest too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         stories = story.choose(scenario.load_all(), chosen.scenario, chosen.all)
     except ValueError as error:
