@@ -180,10 +180,19 @@ class Guest:
             if not self.qemu.is_running():
                 raise GuestError(f"job {name}: the guest ended ({self.qemu.ended_by}); {self._console()}")
             if time.monotonic() > end:
+                self._look_around()
                 raise GuestError(f"job {name}: not done after {seconds} s: {self._text(name)[-400:]}")
             time.sleep(0.1)
         status = int((self.share / "jobs" / f"{name}.status").read_text())
         return Done(name, status, self._text(name))
+
+    def _look_around(self):
+        """Leaves in looked-around.txt what the guest is doing, for whoever finds out why a job does not end."""
+        name = self.start("ps -eo pid,ppid,stat,wchan:24,etimes,args --forest; systemctl list-jobs; journalctl -b -n 200 --no-pager")
+        end = time.monotonic() + 120
+        while not self.is_done(name) and self.qemu.is_running() and time.monotonic() < end:
+            time.sleep(0.3)
+        (self.folder / "looked-around.txt").write_text(self._text(name))
 
     def _text(self, name):
         path = self.share / "jobs" / f"{name}.log"
