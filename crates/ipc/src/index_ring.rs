@@ -247,15 +247,14 @@ mod tests {
                 let mut taker = open(heap).unwrap();
                 let mut model = VecDeque::new();
                 for step in steps {
-                    match step {
-                        Some(entry) => {
-                            let has_room = model.len() < 8;
-                            proptest::prop_assert_eq!(pusher.push(entry), has_room);
-                            if has_room {
-                                model.push_back(entry);
-                            }
-                        }
-                        None => proptest::prop_assert_eq!(taker.take(), model.pop_front()),
+                    let Some(entry) = step else {
+                        proptest::prop_assert_eq!(taker.take(), model.pop_front());
+                        continue;
+                    };
+                    let has_room = model.len() < 8;
+                    proptest::prop_assert_eq!(pusher.push(entry), has_room);
+                    if has_room {
+                        model.push_back(entry);
                     }
                 }
             }
@@ -269,7 +268,9 @@ mod tests {
                 let taken = std::iter::from_fn(|| taker.take()).take(100).count();
                 proptest::prop_assert!(taken <= 8);
                 heap.words()[HEAD].store(head, Ordering::Relaxed);
-                (0..20).for_each(|entry| { pusher.push(entry); });
+                for entry in 0..20 {
+                    pusher.push(entry);
+                }
             }
         }
     }

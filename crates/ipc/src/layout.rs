@@ -120,8 +120,12 @@ const _: () = {
     assert!(HEADER_BYTES.is_multiple_of(LINE_BYTES) && CAPACITY_BYTES_MIN.is_power_of_two());
     assert!(record::WORDS as u64 * WORD_BYTES == LINE_BYTES);
     // Written words stand 128 bytes apart: processors fetch lines in pairs.
-    assert!(header::CLAIM * 8 % 128 == 0 && header::TAIL * 8 % 128 == 0 && header::FENCE * 8 % 128 == 0);
-    assert!(header::WRITER_START < header::CLAIM && header::FENCE * 8 < HEADER_BYTES as usize);
+    assert!(
+        header::CLAIM.is_multiple_of(16)
+            && header::TAIL.is_multiple_of(16)
+            && header::FENCE.is_multiple_of(16)
+    );
+    assert!(header::WRITER_START < header::CLAIM && (header::FENCE as u64) * WORD_BYTES < HEADER_BYTES);
 };
 
 /// Bytes that a record with a payload takes in the ring.
@@ -159,7 +163,6 @@ pub const fn kind_of(shape: u64) -> u16 {
 }
 
 /// The schema of [`pack_shape`].
-#[expect(clippy::cast_possible_truncation, reason = "16 bits are meant")]
 pub const fn schema_of(shape: u64) -> u16 {
     (shape >> 48) as u16
 }

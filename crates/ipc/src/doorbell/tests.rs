@@ -106,6 +106,8 @@ mod std_tests {
             assert_ne!(waited, Waited::TimedOut);
             seen = shared.1.load(Ordering::Acquire);
         }
-        publishers.into_iter().for_each(|publisher| publisher.join().unwrap());
+        for publisher in publishers {
+            publisher.join().unwrap();
+        }
     }
 }

@@ -1,10 +1,7 @@
 //! The states that a stream can be in, one test each; then many at random, and every order of few.
 
 use super::*;
-use crate::{
-    layout::{self, header},
-    region::{Heap, Region},
-};
+use crate::{layout, region::Heap};
 use std::sync::Arc;
 
 fn segment(capacity_bytes: u64) -> Arc<Heap> {
@@ -61,7 +58,7 @@ mod loom_tests {
 #[cfg(not(lowlat_loom))]
 mod std_tests {
     use super::*;
-    use crate::atomics::Ordering;
+    use crate::{atomics::Ordering, layout::header, region::Region};
     use proptest::prelude::*;
     use std::thread;
 
