@@ -12,11 +12,16 @@
 //! * Readers trust nothing: every length and position is checked, and what was overwritten while it was copied is
 //!   told apart from what was read.
 //!
-//! [`layout`] has the bytes.
+//! [`layout`] has the bytes of segments, [`interest`], [`inbox`] and [`index_ring`] those of the rest.
 
 mod atomics;
 pub mod doorbell;
+#[cfg(not(lowlat_loom))]
+pub mod inbox;
 pub mod index_ring;
+pub mod interest;
 pub mod layout;
 pub mod region;
+#[cfg(not(lowlat_loom))]
+pub mod router;
 pub mod stream;

@@ -20,7 +20,7 @@ mod tests;
 pub use park::{Futex, Park};
 
 use crate::atomics::{AtomicU32, AtomicU64, Ordering, fence};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The subscriber runs, or looks by itself.
 pub const RUNNING: u32 = 0;
@@ -68,6 +68,23 @@ pub enum Waited {
     TimedOut,
 }
 
+/// Words of a region that a bell takes.
+pub const BELL_WORDS: usize = size_of::<Bell>() / size_of::<u64>();
+
+#[cfg(not(lowlat_loom))]
+impl Bell {
+    /// The bell in zeroed memory from word `at` on; none when that is not on a line of its own, or outside.
+    pub fn in_region<R: crate::region::Region + ?Sized>(region: &R, at: usize) -> Option<&Self> {
+        let words = region.words().get(at..)?.get(..BELL_WORDS)?;
+        #[expect(clippy::cast_ptr_alignment, reason = "looked at below")]
+        let bell = words.as_ptr().cast::<Self>();
+        // SAFETY: the words are `BELL_WORDS` of a live region, so the memory is there as long as the reference; its
+        // alignment is checked here; any bytes are a valid bell, which is atomics alone; and no word of it is reached
+        // otherwise than as a bell, so that no access is of another size.
+        bell.is_aligned().then(|| unsafe { &*bell })
+    }
+}
+
 impl Bell {
     /// Publisher: wakes the subscriber if it sleeps, after the record was put where it looks. Gives back whether it did:
     /// a wake is a system call, and the publisher pays it.
@@ -93,11 +110,11 @@ impl Bell {
             self.state.store(RUNNING, Ordering::Relaxed);
             return Waited::Ready;
         }
-        park.sleep(&self.state, PARKED, longest);
+        self.sleep(park, longest);
         let is_ready = self.state.load(Ordering::Relaxed) == PARKED && is_ready();
         if is_ready {
             // The time was over just when a publisher was between its record and its bell, or it died there.
-            park.sleep(&self.state, PARKED, GRACE);
+            self.sleep(park, GRACE);
         }
         // Pairs with the swap in `ring`.
         if self.state.swap(RUNNING, Ordering::AcqRel) == RUNNING {
@@ -108,6 +125,18 @@ impl Bell {
             return Waited::Ready;
         }
         Waited::TimedOut
+    }
+
+    /// Sleeps until a publisher changes the state or `longest` is over. A sleep can end without either: by a signal, or
+    /// by the late wake of a bell that was already heard.
+    fn sleep(&self, park: &impl Park, longest: Duration) {
+        let start = Instant::now();
+        let mut rest = longest;
+        // The state's content is looked at by `wait`; here only whether it changed.
+        while !rest.is_zero() && self.state.load(Ordering::Relaxed) == PARKED {
+            park.sleep(&self.state, PARKED, rest);
+            rest = longest.saturating_sub(start.elapsed());
+        }
     }
 
     /// How often a publisher woke the subscriber.
