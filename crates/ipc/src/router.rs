@@ -97,7 +97,8 @@ mod tests {
     };
     use std::{sync::Arc, thread, time::Duration};
 
-    const CAPACITY: u64 = 1 << 16;
+    /// More than all that a test publishes, so that a thread that gets no CPU for long is not lapped.
+    const CAPACITY: u64 = 1 << 18;
     const LONG: Duration = Duration::from_secs(30);
 
     fn memory(bytes: u64) -> Arc<Memfd> {
@@ -194,7 +195,7 @@ mod tests {
                 let delivered = router.deliver(instrument, published.position, &Futex);
                 assert_eq!((delivered.subscribers, delivered.refused), (1, 0));
             }
-            // The ring holds eighty rounds or so: nobody falls that far behind a yield each round and a nap now and then.
+            // So that most of them sleep again.
             if round % 16 == 0 { thread::sleep(Duration::from_millis(5)) } else { thread::yield_now() }
         }
         for subscriber in subscribers {

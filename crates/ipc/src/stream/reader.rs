@@ -44,6 +44,10 @@ pub enum Read {
     },
 }
 
+/// How many places a reader looks at before it gives the caller its turn. Padding, and being lapped right behind it,
+/// take three; more only come from a writer that goes on lapping, or from a damaged ring.
+const LOOKS_MAX: usize = 8;
+
 /// What stands at a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Found {
@@ -93,8 +97,7 @@ impl<R: Region> Reader<R> {
 
     /// The next record, its payload in `payload`, which is not made larger once it holds the longest one.
     pub fn next(&mut self, payload: &mut Vec<u8>) -> Read {
-        // A lap has at most one padding; more in a row are a damaged ring.
-        for _ in 0..2 {
+        for _ in 0..LOOKS_MAX {
             match self.look(self.position, payload) {
                 Found::Nothing => return self.end_or_nothing(payload),
                 Found::Padding { bytes } => self.position = self.position.wrapping_add(bytes),
