@@ -25,7 +25,8 @@ pub enum Read {
     Nothing,
     /// A record.
     Record(Record),
-    /// Records were overwritten before they were read: those from `from` up to, not including, `to`.
+    /// Records were overwritten before they were read: those from `from` up to, not including, `to`, which comes next.
+    /// It is told when `to` is there.
     Gap {
         /// The first that is lost.
         from: u64,

@@ -282,7 +282,8 @@ mod std_tests {
                         other => prop_assert!(false, "{other:?}"),
                     }
                 }
-                prop_assert_eq!(next, lengths.len() as u64);
+                // A gap is told with the record behind it, so what was lost last is not told yet.
+                prop_assert_eq!(reader.lag_bytes(), 0);
             }
         }
 
