@@ -21,6 +21,10 @@ pub mod inbox;
 pub mod index_ring;
 pub mod interest;
 pub mod layout;
+#[cfg(not(lowlat_loom))]
+pub mod liveness;
+#[cfg(not(lowlat_loom))]
+pub mod passing;
 pub mod region;
 #[cfg(not(lowlat_loom))]
 pub mod router;
