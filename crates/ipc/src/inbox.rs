@@ -1,0 +1,97 @@
+//! A subscriber's own small piece of memory: its bell, and which streams have something for it.
+//!
+//! ```text
+//! words
+//!   0  bell (16 words, see crate::doorbell)
+//!  16  ready: 16 words, one bit a stream; set by its publisher, taken by the subscriber
+//! ```
+//!
+//! So a subscriber of a thousand streams looks at two cache lines to learn which of them to read.
+
+use crate::{
+    atomics::{AtomicU64, Ordering},
+    doorbell::{BELL_WORDS, Bell, Park, Waited},
+    region::Region,
+};
+use std::time::Duration;
+
+/// Streams that one subscriber reads at most.
+pub const STREAMS_MAX: u32 = 1024;
+/// Bytes of memory that an inbox takes.
+pub const BYTES: u64 = 256;
+const READY: usize = BELL_WORDS;
+const READY_WORDS: usize = 16;
+const _: () = assert!((READY + READY_WORDS) as u64 * 8 == BYTES && READY_WORDS * 64 == STREAMS_MAX as usize);
+
+/// An inbox, as its subscriber and its publishers see it.
+#[derive(Debug)]
+pub struct Inbox<R> {
+    region: R,
+}
+
+impl<R: Region> Inbox<R> {
+    /// The inbox in zeroed memory, or in memory that the subscriber made; none when that is too small, or not aligned.
+    pub fn new(region: R) -> Option<Self> {
+        let inbox = Self { region };
+        inbox.bell()?;
+        inbox.ready().map(|_| ())?;
+        Some(inbox)
+    }
+
+    fn bell(&self) -> Option<&Bell> {
+        Bell::in_region(&self.region, 0)
+    }
+
+    fn ready(&self) -> Option<&[AtomicU64]> {
+        self.region.words().get(READY..READY + READY_WORDS)
+    }
+
+    /// Publisher of stream number `stream` of this subscriber: something is there for it. Gives back whether it slept
+    /// and was woken.
+    #[inline]
+    pub fn notify(&self, stream: u32, park: &impl Park) -> bool {
+        let word = usize::try_from(stream / 64).unwrap_or(usize::MAX);
+        if let Some(word) = self.ready().and_then(|ready| ready.get(word)) {
+            // Pairs with the swap in `take_ready`: who takes the bit sees what was put there for it.
+            word.fetch_or(1 << (stream % 64), Ordering::Release);
+        }
+        self.bell().is_some_and(|bell| bell.ring(park))
+    }
+
+    /// Subscriber: calls `ready` with the number of each stream that has something, and clears its bit before, so that
+    /// what comes during the call sets it again. Gives back how many there were.
+    #[inline]
+    pub fn take_ready(&self, mut ready: impl FnMut(u32)) -> u32 {
+        let mut count = 0;
+        for (number, word) in (0_u32..).zip(self.ready().unwrap_or_default()) {
+            if word.load(Ordering::Relaxed) == 0 {
+                continue;
+            }
+            // Pairs with the change in `notify`.
+            let mut bits = word.swap(0, Ordering::Acquire);
+            while bits != 0 {
+                ready(number * 64 + bits.trailing_zeros());
+                bits &= bits - 1;
+                count += 1;
+            }
+        }
+        count
+    }
+
+    /// Whether a stream has something.
+    #[inline]
+    pub fn is_ready(&self) -> bool {
+        let ready = self.ready().unwrap_or_default();
+        ready.iter().any(|word| word.load(Ordering::Relaxed) != 0)
+    }
+
+    /// Subscriber: sleeps until a stream has something, or `longest` is over.
+    pub fn wait(&self, park: &impl Park, longest: Duration) -> Waited {
+        self.bell().map_or(Waited::TimedOut, |bell| bell.wait(park, longest, || self.is_ready()))
+    }
+
+    /// How often a publisher woke the subscriber, and how often the safety net had to.
+    pub fn woken_and_missed(&self) -> (u64, u64) {
+        self.bell().map_or((0, 0), |bell| (bell.woken(), bell.missed()))
+    }
+}

@@ -1,0 +1,165 @@
+//! Which subscribers want which instruments.
+//!
+//! ```text
+//! words
+//!   0  instruments: how many rows
+//!  16  row of instrument 0: 16 words, one bit a subscriber
+//!  32  row of instrument 1
+//!   …
+//!      the last row: who wants everything
+//! ```
+//!
+//! A row is one read of two cache lines for a publisher, however many subscribers there are. It is changed while
+//! publishers run: a subscriber gets what is published after its bit is seen.
+
+use crate::{
+    atomics::{AtomicU64, Ordering},
+    region::Region,
+};
+
+/// Subscribers at most.
+pub const SUBSCRIBERS_MAX: u32 = 1024;
+/// Words of a row.
+const ROW_WORDS: usize = 16;
+const _: () = assert!(ROW_WORDS * 64 == SUBSCRIBERS_MAX as usize);
+
+/// Bytes of memory that a table for so many instruments takes.
+pub const fn bytes(instruments: u32) -> u64 {
+    (instruments as u64 + 2) * (ROW_WORDS as u64) * 8
+}
+
+/// The table, in memory that master writes and publishers read.
+#[derive(Debug)]
+pub struct Interest<R> {
+    region: R,
+    instruments: u32,
+}
+
+impl<R: Region> Interest<R> {
+    /// Makes a table of zeroed memory; none when that is too small.
+    pub fn create(region: R, instruments: u32) -> Option<Self> {
+        let table = Self { region, instruments };
+        table.row(instruments)?;
+        // Pairs with the load in `open`.
+        table.region.words().first()?.store(u64::from(instruments), Ordering::Release);
+        Some(table)
+    }
+
+    /// Opens a table that another process made; none when its first word does not fit the memory.
+    pub fn open(region: R) -> Option<Self> {
+        // Pairs with the store in `create`.
+        let instruments = u32::try_from(region.words().first()?.load(Ordering::Acquire)).ok()?;
+        let table = Self { region, instruments };
+        table.row(instruments)?;
+        Some(table)
+    }
+
+    /// How many instruments it has.
+    pub fn instruments(&self) -> u32 {
+        self.instruments
+    }
+
+    /// Adds or removes the interest of a subscriber in an instrument; in all of them when there is none. False when
+    /// there is no such subscriber or instrument.
+    pub fn set(&self, subscriber: u32, instrument: Option<u32>, is_wanted: bool) -> bool {
+        let row = match instrument {
+            Some(instrument) if instrument >= self.instruments => return false,
+            Some(instrument) => instrument,
+            None => self.instruments,
+        };
+        let word = usize::try_from(subscriber / 64).unwrap_or(usize::MAX);
+        let Some(word) = self.row(row).and_then(|row| row.get(word)) else { return false };
+        let bit = 1 << (subscriber % 64);
+        // Pairs with the load in `each`: what the subscriber prepared before it asked is seen by who sees its bit.
+        if is_wanted {
+            word.fetch_or(bit, Ordering::Release)
+        } else {
+            word.fetch_and(!bit, Ordering::Release)
+        };
+        true
+    }
+
+    /// Takes a subscriber out of every row: it is gone.
+    pub fn forget(&self, subscriber: u32) {
+        for instrument in 0..self.instruments {
+            self.set(subscriber, Some(instrument), false);
+        }
+        self.set(subscriber, None, false);
+    }
+
+    /// Calls `wanted` with each subscriber that wants the instrument, lowest first.
+    #[inline]
+    pub fn each(&self, instrument: u32, mut wanted: impl FnMut(u32)) {
+        let everything = self.row(self.instruments).unwrap_or_default();
+        let own = if instrument < self.instruments { self.row(instrument) } else { None }.unwrap_or_default();
+        for (number, all) in (0..).zip(everything) {
+            // Pairs with the change in `set`.
+            let mut bits = all.load(Ordering::Acquire);
+            bits |= own.get(number).map_or(0, |word| word.load(Ordering::Acquire));
+            while bits != 0 {
+                wanted(u32::try_from(number).unwrap_or(u32::MAX) * 64 + bits.trailing_zeros());
+                bits &= bits - 1;
+            }
+        }
+    }
+
+    fn row(&self, row: u32) -> Option<&[AtomicU64]> {
+        let start = (usize::try_from(row).ok()?.checked_add(1)?).checked_mul(ROW_WORDS)?;
+        self.region.words().get(start..start.checked_add(ROW_WORDS)?)
+    }
+}
+
+#[cfg(all(test, not(lowlat_loom)))]
+mod tests {
+    use super::*;
+    use crate::region::Heap;
+    use std::collections::BTreeSet;
+
+    fn wanted<R: Region>(table: &Interest<R>, instrument: u32) -> Vec<u32> {
+        let mut found = Vec::new();
+        table.each(instrument, |subscriber| found.push(subscriber));
+        found
+    }
+
+    #[test]
+    fn rows_are_sets_of_subscribers() {
+        let table = Interest::create(Heap::zeroed(bytes(3)), 3).unwrap();
+        for subscriber in [0, 63, 64, SUBSCRIBERS_MAX - 1] {
+            assert!(table.set(subscriber, Some(2), true));
+        }
+        assert!(table.set(5, None, true), "one that wants everything");
+        assert_eq!(wanted(&table, 2), [0, 5, 63, 64, 1023]);
+        assert_eq!(wanted(&table, 0), [5]);
+        assert_eq!(wanted(&table, 99), [5], "an instrument that nobody knows");
+        table.set(64, Some(2), false);
+        table.forget(5);
+        assert_eq!(wanted(&table, 2), [0, 63, 1023]);
+    }
+
+    #[test]
+    fn what_does_not_exist_is_refused() {
+        let table = Interest::create(Heap::zeroed(bytes(3)), 3).unwrap();
+        assert!(!table.set(SUBSCRIBERS_MAX, Some(0), true) && !table.set(0, Some(3), true));
+        assert!(Interest::create(Heap::zeroed(bytes(2)), 3).is_none());
+        let small = Heap::zeroed(bytes(3));
+        small.words()[0].store(u64::MAX, Ordering::Relaxed);
+        assert!(Interest::open(small).is_none());
+        assert!(Interest::open(Heap::zeroed(0)).is_none());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn it_is_a_table_of_sets(steps in proptest::collection::vec((0_u32..1024, 0_u32..4, proptest::bool::ANY), 0..100)) {
+            let table = Interest::create(Heap::zeroed(bytes(4)), 4).unwrap();
+            let mut model = vec![BTreeSet::new(); 4];
+            for (subscriber, instrument, is_wanted) in steps {
+                table.set(subscriber, Some(instrument), is_wanted);
+                let row = &mut model[usize::try_from(instrument).unwrap()];
+                if is_wanted { row.insert(subscriber) } else { row.remove(&subscriber) };
+            }
+            for (instrument, row) in (0..).zip(&model) {
+                proptest::prop_assert_eq!(wanted(&table, instrument), row.iter().copied().collect::<Vec<_>>());
+            }
+        }
+    }
+}

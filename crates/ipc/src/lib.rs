@@ -1,0 +1,31 @@
+//! Streams of records in shared memory. One process writes a stream; any number read it, each at its own pace; whoever
+//! waits for a record is woken for it, and nobody else is.
+//!
+//! ```text
+//! writer --copies a record into--> segment (memfd) <--reads at its own position-- any reader
+//!    \--puts its position into--> the interested subscribers' rings, and rings the bells of those that sleep
+//! ```
+//!
+//! * A *segment* is one piece of memory with one writer, for as long as that writer lives. A writer that comes after
+//!   it makes a segment of its own: a process that was thought dead and goes on writes where nobody reads any more.
+//! * A *record* is at least 64 bytes, begins on a cache line and becomes visible with one store.
+//! * Readers trust nothing: every length and position is checked, and what was overwritten while it was copied is
+//!   told apart from what was read.
+//!
+//! [`layout`] has the bytes of segments, [`interest`], [`inbox`] and [`index_ring`] those of the rest.
+
+mod atomics;
+pub mod doorbell;
+#[cfg(not(lowlat_loom))]
+pub mod inbox;
+pub mod index_ring;
+pub mod interest;
+pub mod layout;
+#[cfg(not(lowlat_loom))]
+pub mod liveness;
+#[cfg(not(lowlat_loom))]
+pub mod passing;
+pub mod region;
+#[cfg(not(lowlat_loom))]
+pub mod router;
+pub mod stream;

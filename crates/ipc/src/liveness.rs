@@ -1,0 +1,117 @@
+//! Whether a process still lives. A process id alone comes again; with its start time it names one process.
+
+use crate::stream::Owner;
+use rustix::{
+    io::Errno,
+    process::{self, Pid, PidfdFlags},
+};
+use std::{fs, io};
+
+/// What is known of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Life {
+    /// It is there.
+    Alive,
+    /// It is there and stopped (SIGSTOP, a debugger): it does nothing, and may go on at any moment.
+    Stopped,
+    /// It is gone, or has ended and waits for its parent.
+    Dead,
+    /// /proc does not tell: it is not mounted, or hides others' processes.
+    Unknown,
+}
+
+impl Owner {
+    /// This process.
+    pub fn current() -> io::Result<Self> {
+        let pid = std::process::id();
+        let stat = fs::read_to_string("/proc/self/stat")?;
+        let (_, start_ticks) = parse(&stat).ok_or_else(|| {
+            io::Error::other(format!("/proc/self/stat: found {stat:?}, expected the fields of proc(5)"))
+        })?;
+        Ok(Self { pid, start_ticks })
+    }
+
+    /// Whether this very process, and not one that got its id later, still lives.
+    pub fn life(&self) -> Life {
+        let stat = match fs::read_to_string(format!("/proc/{}/stat", self.pid)) {
+            Ok(stat) => stat,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return self.without_proc(),
+            // The process ended between opening and reading.
+            Err(error) if error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => return Life::Dead,
+            Err(_) => return Life::Unknown,
+        };
+        match parse(&stat) {
+            Some((_, start_ticks)) if start_ticks != self.start_ticks => Life::Dead,
+            Some(('Z' | 'X' | 'x', _)) => Life::Dead,
+            Some(('T' | 't', _)) => Life::Stopped,
+            Some(_) => Life::Alive,
+            None => Life::Unknown,
+        }
+    }
+
+    /// No entry in /proc: gone, or hidden from us (hidepid=).
+    fn without_proc(&self) -> Life {
+        let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
+        match pid.map(|pid| process::pidfd_open(pid, PidfdFlags::empty())) {
+            Some(Err(Errno::SRCH)) | None => Life::Dead,
+            _ => Life::Unknown,
+        }
+    }
+}
+
+/// State and start time out of /proc/PID/stat: fields 3 and 22 (proc(5)). The name before them, in parentheses, may
+/// itself hold parentheses and spaces.
+fn parse(stat: &str) -> Option<(char, u64)> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    let mut fields = rest.split_ascii_whitespace();
+    let state = fields.next()?.chars().next()?;
+    let start_ticks = fields.nth(18)?.parse().ok()?;
+    Some((state, start_ticks))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn this_process_lives_and_one_of_another_time_is_dead() {
+        let me = Owner::current().unwrap();
+        assert_eq!(me.life(), Life::Alive);
+        assert_eq!(Owner { start_ticks: me.start_ticks + 1, ..me }.life(), Life::Dead, "the id came again");
+        assert_eq!(Owner { pid: u32::MAX, start_ticks: 0 }.life(), Life::Dead);
+    }
+
+    #[test]
+    fn stopped_and_ended_are_told_apart() {
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let pid = child.id();
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        let owner = Owner { pid, start_ticks: parse(&stat).unwrap().1 };
+        let signal = |signal| process::kill_process(Pid::from_child(&child), signal).unwrap();
+        signal(process::Signal::STOP);
+        let stopped = (0..5000).find(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            owner.life() == Life::Stopped
+        });
+        assert!(stopped.is_some());
+        signal(process::Signal::KILL);
+        // Dead as soon as it has ended, though nobody has waited for it yet.
+        let dead = (0..5000).find(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            owner.life() == Life::Dead
+        });
+        assert!(dead.is_some());
+        child.wait().unwrap();
+        assert_eq!(owner.life(), Life::Dead);
+    }
+
+    #[test]
+    fn a_name_with_parentheses_does_not_shift_the_fields() {
+        let fields = (5..=21).map(|field| field.to_string()).collect::<Vec<_>>().join(" ");
+        let stat = format!("12 (a) b) (c) R 4 {fields} 777 23");
+        assert_eq!(parse(&stat), Some(('R', 777)));
+        assert_eq!(parse("12 (a) R 1 2"), None);
+        assert_eq!(parse(""), None);
+    }
+}

@@ -1,0 +1,107 @@
+//! Handing segments to other processes: file descriptors with a few bytes about them, over a unix socket.
+
+use rustix::{
+    io::{self, Errno, IoSlice, IoSliceMut},
+    net::{
+        self, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+        SendAncillaryMessage, SendFlags,
+    },
+};
+use std::{
+    mem::MaybeUninit,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+};
+
+/// Bytes of one message at most.
+pub const MESSAGE_BYTES_MAX: usize = 4096;
+/// Descriptors of one message at most.
+pub const DESCRIPTORS_MAX: usize = 8;
+
+/// A message as it came.
+#[derive(Debug, Default)]
+pub struct Received {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// Its descriptors, in their order. They are closed when dropped, and not inherited by programs that are started.
+    pub descriptors: Vec<OwnedFd>,
+}
+
+/// Sends a message over a socket that keeps messages apart (SOCK_SEQPACKET). Refuses what `receive` would cut.
+pub fn send(socket: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> Result<(), Errno> {
+    if bytes.is_empty() || bytes.len() > MESSAGE_BYTES_MAX || descriptors.len() > DESCRIPTORS_MAX {
+        return Err(Errno::MSGSIZE);
+    }
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
+        return Err(Errno::MSGSIZE);
+    }
+    let message = [IoSlice::new(bytes)];
+    // NOSIGNAL: a peer that is gone is an answer, not the end of this process.
+    io::retry_on_intr(|| net::sendmsg(socket.as_fd(), &message, &mut control, SendFlags::NOSIGNAL))?;
+    Ok(())
+}
+
+/// Receives one message; none when the other side has closed. One that was cut is refused: half of it means nothing.
+pub fn receive(socket: impl AsFd) -> Result<Option<Received>, Errno> {
+    let mut bytes = vec![0; MESSAGE_BYTES_MAX];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let message = io::retry_on_intr(|| {
+        net::recvmsg(
+            socket.as_fd(),
+            &mut [IoSliceMut::new(&mut bytes)],
+            &mut control,
+            RecvFlags::CMSG_CLOEXEC,
+        )
+    })?;
+    let mut descriptors = Vec::new();
+    for part in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = part {
+            descriptors.extend(rights);
+        }
+    }
+    if message.flags.intersects(net::ReturnFlags::TRUNC | net::ReturnFlags::CTRUNC) {
+        return Err(Errno::MSGSIZE);
+    }
+    bytes.truncate(message.bytes);
+    Ok((message.bytes > 0).then_some(Received { bytes, descriptors }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        atomics::Ordering,
+        region::{Access, Memfd, Region},
+    };
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+    fn pair() -> (OwnedFd, OwnedFd) {
+        socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap()
+    }
+
+    #[test]
+    fn memory_goes_from_process_to_process() {
+        let (ours, theirs) = pair();
+        let memory = Memfd::create("lowlat-test", 8192).unwrap();
+        send(&ours, b"stream 1", &[memory.fd()]).unwrap();
+        let mut received = receive(&theirs).unwrap().unwrap();
+        assert_eq!(received.bytes, b"stream 1");
+        let mapped = Memfd::open(received.descriptors.remove(0), Access::Write).unwrap();
+        mapped.words()[9].store(4, Ordering::Release);
+        assert_eq!(memory.words()[9].load(Ordering::Acquire), 4);
+    }
+
+    #[test]
+    fn a_closed_peer_and_wrong_sizes_are_answers() {
+        let (ours, theirs) = pair();
+        assert_eq!(send(&ours, b"", &[]), Err(Errno::MSGSIZE));
+        assert_eq!(send(&ours, &[0; MESSAGE_BYTES_MAX + 1], &[]), Err(Errno::MSGSIZE));
+        send(&ours, b"without a descriptor", &[]).unwrap();
+        assert!(receive(&theirs).unwrap().unwrap().descriptors.is_empty());
+        drop(ours);
+        assert!(receive(&theirs).unwrap().is_none());
+        assert_eq!(send(&theirs, b"x", &[]), Err(Errno::PIPE));
+    }
+}

@@ -1,0 +1,219 @@
+//! Memory without a file on any disk (memfd_create(2)), passed from process to process as a file descriptor.
+
+use super::{Backing, Region};
+use crate::atomics::AtomicU64;
+use rustix::{
+    fs::{self, MemfdFlags, SealFlags},
+    io::Errno,
+    mm::{self, Advice, MapFlags, MlockFlags, ProtFlags},
+};
+use std::{
+    ffi::c_void,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    ptr::NonNull,
+};
+use thiserror::Error;
+
+/// Page size of the reserved pool that is asked first.
+const HUGE_PAGE_BYTES: u64 = 2 << 20;
+
+/// Why memory cannot be had.
+#[derive(Debug, Error)]
+pub enum RegionError {
+    /// The system refused.
+    #[error("segment of {bytes} bytes: cannot {doing}: {source}{}", advice(*.source))]
+    Refused {
+        /// What was attempted.
+        doing: &'static str,
+        /// Size asked for.
+        bytes: u64,
+        /// What the system said.
+        source: Errno,
+    },
+    /// The descriptor is of something else, or too small to hold anything.
+    #[error("found {found}, expected sealed memory of a segment; ask its owner for the right descriptor")]
+    NotASegment {
+        /// What it is.
+        found: String,
+    },
+}
+
+fn advice(errno: Errno) -> &'static str {
+    match errno {
+        Errno::NOMEM => "; make the segment smaller, or free memory",
+        Errno::AGAIN | Errno::PERM => "; raise the limit of locked memory (ulimit -l, LimitMEMLOCK=)",
+        Errno::MFILE | Errno::NFILE => "; raise the limit of open files (ulimit -n)",
+        _ => "",
+    }
+}
+
+/// What a process may do with a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Read and write.
+    Write,
+    /// Read only: a store into it ends the process that tried.
+    Read,
+}
+
+/// Mapped memory of a memfd.
+#[derive(Debug)]
+pub struct Memfd {
+    fd: OwnedFd,
+    address: NonNull<c_void>,
+    bytes: usize,
+}
+
+// SAFETY: the mapping belongs to the process, not to a thread, and is only reached as atomics.
+unsafe impl Send for Memfd {}
+// SAFETY: as above: every access through a shared reference is atomic.
+unsafe impl Sync for Memfd {}
+
+// SAFETY: the mapping stays at its address until drop, and its size is sealed, so that no word of it can vanish.
+unsafe impl Region for Memfd {
+    fn words(&self) -> &[AtomicU64] {
+        // SAFETY: the address is that of a mapping of `bytes` bytes, page aligned, made in `map` and unmapped in drop
+        // only; any bytes are a valid AtomicU64; all accesses, also those of other processes, are atomic.
+        unsafe {
+            std::slice::from_raw_parts(self.address.as_ptr().cast(), self.bytes / size_of::<AtomicU64>())
+        }
+    }
+}
+
+impl Memfd {
+    /// New memory of at least `bytes` bytes, zeroed, every page there and locked before it is returned: a page fault
+    /// later would be paid by whoever is fast. Huge pages of the reserved pool are taken where it has enough, else
+    /// transparent ones are asked for. `name` shows in /proc/PID/maps.
+    pub fn create(name: &str, bytes: u64) -> Result<Self, RegionError> {
+        match Self::create_with(name, bytes.next_multiple_of(HUGE_PAGE_BYTES), MemfdFlags::HUGETLB) {
+            Ok(memory) => Ok(memory),
+            // No pool, not enough in it, or a kernel without: the usual pages then.
+            Err(_) => Self::create_with(name, bytes, MemfdFlags::empty()),
+        }
+    }
+
+    fn create_with(name: &str, bytes: u64, pages: MemfdFlags) -> Result<Self, RegionError> {
+        let refused = |doing| move |source| RegionError::Refused { doing, bytes, source };
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING | pages;
+        let fd = fs::memfd_create(name, flags).map_err(refused("make it"))?;
+        fs::ftruncate(&fd, bytes).map_err(refused("give it its size"))?;
+        // Nobody may take pages away under a reader: that would end it with SIGBUS.
+        fs::fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW).map_err(refused("seal its size"))?;
+        let memory = Self::map(fd, bytes, Access::Write)?;
+        if pages.is_empty() {
+            // Only advice; the kernel says in smaps whether it followed.
+            memory.advise(Advice::LinuxHugepage).ok();
+        }
+        memory.advise(Advice::LinuxPopulateWrite).map_err(refused("fill it with pages"))?;
+        memory.lock().map_err(refused("lock it in memory"))?;
+        Ok(memory)
+    }
+
+    /// Maps memory that another process made. Its size must be sealed.
+    pub fn open(fd: OwnedFd, access: Access) -> Result<Self, RegionError> {
+        let not = |found: String| RegionError::NotASegment { found };
+        let seals =
+            fs::fcntl_get_seals(&fd).map_err(|errno| not(format!("a descriptor without seals ({errno})")))?;
+        if !seals.contains(SealFlags::SHRINK) {
+            return Err(not("memory that its owner can still shrink".to_owned()));
+        }
+        let stat = fs::fstat(&fd).map_err(|source| RegionError::Refused {
+            doing: "look at it",
+            bytes: 0,
+            source,
+        })?;
+        let bytes = u64::try_from(stat.st_size).unwrap_or(0);
+        if bytes < crate::layout::HEADER_BYTES {
+            return Err(not(format!("{bytes} bytes")));
+        }
+        let memory = Self::map(fd, bytes, access)?;
+        let populate =
+            if access == Access::Write { Advice::LinuxPopulateWrite } else { Advice::LinuxPopulateRead };
+        // Pages are there already; this fills the page tables of this process. Older kernels fault them in one by one.
+        memory.advise(populate).ok();
+        Ok(memory)
+    }
+
+    fn map(fd: OwnedFd, bytes: u64, access: Access) -> Result<Self, RegionError> {
+        let refused = |source| RegionError::Refused { doing: "map it", bytes, source };
+        let length = usize::try_from(bytes).map_err(|_| refused(Errno::NOMEM))?;
+        let protection = match access {
+            Access::Write => ProtFlags::READ | ProtFlags::WRITE,
+            Access::Read => ProtFlags::READ,
+        };
+        // SAFETY: a new mapping at an address of the kernel's choice replaces none; it is unmapped in drop, and no
+        // reference into it outlives the value.
+        let address = unsafe { mm::mmap(std::ptr::null_mut(), length, protection, MapFlags::SHARED, &fd, 0) }
+            .map_err(refused)?;
+        let address = NonNull::new(address).ok_or_else(|| refused(Errno::NOMEM))?;
+        Ok(Self { fd, address, bytes: length })
+    }
+
+    fn advise(&self, advice: Advice) -> Result<(), Errno> {
+        // SAFETY: the range is that of this value's own mapping; none of the advices used here drops pages.
+        unsafe { mm::madvise(self.address.as_ptr(), self.bytes, advice) }
+    }
+
+    fn lock(&self) -> Result<(), Errno> {
+        // SAFETY: the range is that of this value's own mapping. Pages are there already, so locking on a fault does
+        // no less than locking at once, and needs no second walk.
+        unsafe { mm::mlock_with(self.address.as_ptr(), self.bytes, MlockFlags::ONFAULT) }
+    }
+
+    /// The descriptor, for another process (SCM_RIGHTS).
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// Bytes mapped.
+    pub fn bytes(&self) -> u64 {
+        u64::try_from(self.bytes).unwrap_or(u64::MAX)
+    }
+
+    /// Which pages the kernel really gave; none when /proc/self/smaps cannot be read.
+    pub fn backing(&self) -> Option<Backing> {
+        let smaps = std::fs::read_to_string("/proc/self/smaps").ok()?;
+        Backing::from_smaps(&smaps, u64::try_from(self.address.as_ptr().addr()).ok()?)
+    }
+}
+
+impl Drop for Memfd {
+    fn drop(&mut self) {
+        // SAFETY: the range is that of the mapping made in `map`; every reference into it borrows from this value and
+        // has ended.
+        let unmapped = unsafe { mm::munmap(self.address.as_ptr(), self.bytes) };
+        debug_assert!(unmapped.is_ok(), "munmap of one's own mapping");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::atomics::Ordering;
+
+    #[test]
+    fn memory_is_shared_filled_and_of_a_fixed_size() {
+        let ours = Memfd::create("lowlat-test", 64 << 10).unwrap();
+        let theirs = Memfd::open(ours.fd().try_clone_to_owned().unwrap(), Access::Read).unwrap();
+        ours.words()[5].store(7, Ordering::Release);
+        assert_eq!(theirs.words()[5].load(Ordering::Acquire), 7);
+        assert!(ours.bytes() >= 64 << 10 && theirs.bytes() == ours.bytes());
+        assert!(fs::ftruncate(ours.fd(), 4096).is_err(), "sealed");
+        assert!(ours.backing().is_some());
+    }
+
+    #[test]
+    fn what_is_no_segment_is_refused() {
+        let file = tempfile();
+        assert!(matches!(Memfd::open(file, Access::Read), Err(RegionError::NotASegment { .. })));
+        let unsealed = fs::memfd_create("x", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
+        fs::ftruncate(&unsealed, 8192).unwrap();
+        let error = Memfd::open(unsealed, Access::Read).unwrap_err().to_string();
+        assert!(error.contains("still shrink"), "{error}");
+        assert!(Memfd::create("x", 1 << 60).is_err());
+    }
+
+    fn tempfile() -> OwnedFd {
+        std::fs::File::open("/proc/self/cmdline").unwrap().into()
+    }
+}

@@ -1,0 +1,221 @@
+//! Following a stream.
+
+use super::{Segment, Stamp};
+use crate::{
+    atomics::{AtomicU64, Ordering, fence},
+    layout::{self, LINE_BYTES, header, record},
+    region::Region,
+};
+
+/// A record as it was read; its payload is in the caller's buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record {
+    /// Where it stands.
+    pub position: u64,
+    /// Its number in the stream.
+    pub sequence: u64,
+    /// What stands beside the payload.
+    pub stamp: Stamp,
+}
+
+/// What a look at a stream gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Read {
+    /// No record is there yet.
+    Nothing,
+    /// A record.
+    Record(Record),
+    /// Records were overwritten before they were read: those from `from` up to, not including, `to`, which comes next.
+    /// It is told when `to` is there.
+    Gap {
+        /// The first that is lost.
+        from: u64,
+        /// The next one that can be read.
+        to: u64,
+    },
+    /// Nothing comes any more: the stream goes on in the segment of this epoch.
+    Ended {
+        /// That epoch.
+        successor: u64,
+    },
+    /// What stands there is no record. The reader goes on behind it, and reports what it passed over as a gap.
+    Damaged {
+        /// Where.
+        position: u64,
+    },
+}
+
+/// How many places a reader looks at before it gives the caller its turn. Padding, and being lapped right behind it,
+/// take three; more only come from a writer that goes on lapping, or from a damaged ring.
+const LOOKS_MAX: usize = 8;
+
+/// What stands at a position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Found {
+    Nothing,
+    Record { record: Record, bytes: u64 },
+    Padding { bytes: u64 },
+    Overrun,
+    Damaged,
+}
+
+/// Reads a segment at a position of its own. It writes nothing, so any number of them disturb nobody.
+#[derive(Debug)]
+pub struct Reader<R> {
+    segment: Segment<R>,
+    position: u64,
+    /// The number of the next record; none before the first one was seen.
+    expected: Option<u64>,
+}
+
+impl<R: Region> Reader<R> {
+    /// A reader that begins with the oldest record that is still there.
+    pub fn from_start(segment: Segment<R>) -> Self {
+        let expected = Some(segment.first_sequence());
+        Self { segment, position: 0, expected }
+    }
+
+    /// A reader that begins with the next record.
+    pub fn from_now(segment: Segment<R>) -> Self {
+        let position = segment.tail();
+        Self { segment, position, expected: None }
+    }
+
+    /// The segment.
+    pub fn segment(&self) -> &Segment<R> {
+        &self.segment
+    }
+
+    /// Where the next record is looked for.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Bytes between this reader and the newest record.
+    pub fn lag_bytes(&self) -> u64 {
+        self.segment.tail().saturating_sub(self.position)
+    }
+
+    /// The next record, its payload in `payload`, which is not made larger once it holds the longest one.
+    pub fn next(&mut self, payload: &mut Vec<u8>) -> Read {
+        for _ in 0..LOOKS_MAX {
+            match self.look(self.position, payload) {
+                Found::Nothing => return self.end_or_nothing(payload),
+                Found::Padding { bytes } => self.position = self.position.wrapping_add(bytes),
+                Found::Record { record, bytes } => {
+                    if let Some(expected) = self.expected
+                        && record.sequence != expected
+                    {
+                        self.expected = Some(record.sequence);
+                        return Read::Gap { from: expected, to: record.sequence };
+                    }
+                    self.expected = Some(record.sequence.wrapping_add(1));
+                    self.position = self.position.wrapping_add(bytes);
+                    return Read::Record(record);
+                }
+                Found::Overrun => self.catch_up(),
+                Found::Damaged => {
+                    let position = self.position;
+                    self.catch_up();
+                    return Read::Damaged { position };
+                }
+            }
+        }
+        Read::Nothing
+    }
+
+    /// The record at a position that the writer gave: none when it was overwritten since, is not there yet, or the
+    /// position is none of a record.
+    pub fn read_at(&self, position: u64, payload: &mut Vec<u8>) -> Option<Record> {
+        match self.look(position, payload) {
+            Found::Record { record, .. } => Some(record),
+            _ => None,
+        }
+    }
+
+    fn end_or_nothing(&mut self, payload: &mut Vec<u8>) -> Read {
+        let Some(successor) = self.segment.successor() else { return Read::Nothing };
+        // What was committed before the fence counts: look once more behind it.
+        match self.look(self.position, payload) {
+            Found::Nothing => Read::Ended { successor },
+            _ => Read::Nothing,
+        }
+    }
+
+    /// To where the present lap began: always a record, and the oldest place that is surely not written soon.
+    fn catch_up(&mut self) {
+        let tail = self.segment.tail();
+        let lap = tail & !(self.segment.capacity_bytes() - 1);
+        self.position = if lap > self.position { lap } else { tail.max(self.position) };
+    }
+
+    fn is_overrun(&self, position: u64) -> bool {
+        let claim = self.segment.word(header::CLAIM).map_or(0, |word| word.load(Ordering::Relaxed));
+        claim > position.saturating_add(self.segment.capacity_bytes())
+    }
+
+    fn look(&self, position: u64, payload: &mut Vec<u8>) -> Found {
+        if !position.is_multiple_of(LINE_BYTES) {
+            return Found::Damaged;
+        }
+        let ring = self.segment.ring_from(position);
+        let Some((head, rest)) = ring.split_at_checked(record::WORDS) else { return Found::Damaged };
+        // Pairs with the store in `Writer::commit`.
+        let commit = head.first().map_or(0, |word| word.load(Ordering::Acquire));
+        if commit != layout::commit_of(position) {
+            // An older or cleared commit: not written yet, unless the writer is a lap ahead.
+            return if self.is_overrun(position) { Found::Overrun } else { Found::Nothing };
+        }
+        let mut words = [0; record::WORDS];
+        words.iter_mut().zip(head).for_each(|(to, from)| *to = from.load(Ordering::Relaxed));
+        let [_, shape, sequence, who, generated, trigger, cause, check] = words;
+        let length = u64::from(layout::length_of(shape));
+        let bytes = layout::record_bytes(length);
+        let fits = bytes <= self.segment.room(position);
+        let is_padding = layout::kind_of(shape) == layout::KIND_PADDING;
+        if fits && !is_padding {
+            copy_out(rest, usize::try_from(length).unwrap_or(0), payload);
+        }
+        // Pairs with the fence in `Writer::claim`: if any word above was written after a later claim, that claim is
+        // seen now.
+        fence(Ordering::Acquire);
+        if self.is_overrun(position) {
+            return Found::Overrun;
+        }
+        if !fits {
+            return Found::Damaged;
+        }
+        if is_padding {
+            return Found::Padding { bytes };
+        }
+        let (crc, flags) = layout::unpack(check);
+        if flags & layout::FLAG_CRC != 0 && crc != crc_of(&words, payload) {
+            return Found::Damaged;
+        }
+        let (instrument, source) = layout::unpack(who);
+        let stamp = Stamp {
+            kind: layout::kind_of(shape),
+            schema: layout::schema_of(shape),
+            instrument,
+            source,
+            generated,
+            trigger,
+            cause,
+        };
+        Found::Record { record: Record { position, sequence, stamp }, bytes }
+    }
+}
+
+fn copy_out(words: &[AtomicU64], length: usize, payload: &mut Vec<u8>) {
+    payload.clear();
+    for word in words.iter().take(length.div_ceil(8)) {
+        payload.extend_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes());
+    }
+    payload.truncate(length);
+}
+
+fn crc_of(words: &[u64; record::WORDS], payload: &[u8]) -> u32 {
+    let words = words.get(record::SHAPE..record::CHECK).unwrap_or_default();
+    let crc = words.iter().fold(0, |crc, word| crc32c::crc32c_append(crc, &word.to_le_bytes()));
+    crc32c::crc32c_append(crc, payload)
+}

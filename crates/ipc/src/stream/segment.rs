@@ -1,0 +1,221 @@
+//! A segment as its header says it is.
+
+use crate::{
+    atomics::{AtomicU64, Ordering},
+    layout::{self, HEADER_BYTES, header},
+    region::Region,
+};
+use thiserror::Error;
+
+/// Who writes a segment. A process id alone comes again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Owner {
+    /// Process id.
+    pub pid: u32,
+    /// Start time in clock ticks since boot (field 22 of /proc/PID/stat).
+    pub start_ticks: u64,
+}
+
+/// Why memory is not taken for a segment.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum SegmentError {
+    /// A word of the header is not what it must be.
+    #[error(
+        "{what}: found {found:#x}, expected {expected}; the memory is no segment, or damaged: ask for a new one"
+    )]
+    Header {
+        /// Which word.
+        what: &'static str,
+        /// What was there.
+        found: u64,
+        /// What would be right, in words.
+        expected: String,
+    },
+    /// Another layout.
+    #[error("layout version {found}, and this program knows {}; use one of its time", layout::VERSION)]
+    Version {
+        /// The version.
+        found: u64,
+    },
+    /// The memory is too small for what it says, or for any segment.
+    #[error("{bytes} bytes of memory, and the segment needs {needed}; ask for a new one")]
+    TooSmall {
+        /// What is there.
+        bytes: u64,
+        /// What is needed.
+        needed: u64,
+    },
+    /// A capacity that no ring can have.
+    #[error(
+        "a ring of {bytes} bytes; expected a power of two from {} to {}",
+        layout::CAPACITY_BYTES_MIN,
+        layout::CAPACITY_BYTES_MAX
+    )]
+    Capacity {
+        /// The capacity.
+        bytes: u64,
+    },
+}
+
+/// A segment in some memory. Its header was checked; its records are checked as they are read.
+#[derive(Debug)]
+pub struct Segment<R> {
+    region: R,
+    capacity_bytes: u64,
+    stream: u32,
+    epoch: u64,
+    first_sequence: u64,
+    owner: Owner,
+}
+
+impl<R: Region> Segment<R> {
+    /// Bytes of memory that a segment takes whose ring has `capacity_bytes`.
+    pub const fn bytes(capacity_bytes: u64) -> u64 {
+        HEADER_BYTES + capacity_bytes
+    }
+
+    /// Makes a segment of zeroed memory. Others may map it before: without its magic it is none.
+    pub fn create(
+        region: R,
+        capacity_bytes: u64,
+        stream: u32,
+        epoch: u64,
+        first_sequence: u64,
+        owner: Owner,
+    ) -> Result<Self, SegmentError> {
+        check_capacity(capacity_bytes)?;
+        check_size(&region, capacity_bytes)?;
+        let words = region.words();
+        let put = |at: usize, value: u64| {
+            if let Some(word) = words.get(at) {
+                word.store(value, Ordering::Relaxed);
+            }
+        };
+        put(header::VERSION, layout::VERSION);
+        put(header::BYTE_ORDER, layout::BYTE_ORDER);
+        put(header::CAPACITY, capacity_bytes);
+        put(header::STREAM, u64::from(stream));
+        put(header::EPOCH, epoch);
+        put(header::FIRST_SEQUENCE, first_sequence);
+        put(header::WRITER_PID, u64::from(owner.pid));
+        put(header::WRITER_START, owner.start_ticks);
+        // Pairs with the load in `open`: who sees the magic sees the rest.
+        if let Some(word) = words.get(header::MAGIC) {
+            word.store(layout::MAGIC, Ordering::Release);
+        }
+        Ok(Self { region, capacity_bytes, stream, epoch, first_sequence, owner })
+    }
+
+    /// Takes memory that somebody else filled for a segment, after a look at every word of its header.
+    pub fn open(region: R) -> Result<Self, SegmentError> {
+        let words = region.words();
+        if words.len() < usize::try_from(HEADER_BYTES / layout::WORD_BYTES).unwrap_or(usize::MAX) {
+            return Err(SegmentError::TooSmall { bytes: bytes_of(&region), needed: HEADER_BYTES });
+        }
+        let get = |at: usize| words.get(at).map_or(0, |word| word.load(Ordering::Relaxed));
+        // Pairs with the store at the end of `create`.
+        let magic = words.get(header::MAGIC).map_or(0, |word| word.load(Ordering::Acquire));
+        let wrong =
+            |what, found, expected: &str| SegmentError::Header { what, found, expected: expected.to_owned() };
+        if magic != layout::MAGIC {
+            return Err(wrong("magic", magic, "\"LLSTREAM\""));
+        }
+        if get(header::BYTE_ORDER) != layout::BYTE_ORDER {
+            return Err(wrong("byte order", get(header::BYTE_ORDER), "that of this machine"));
+        }
+        if get(header::VERSION) != layout::VERSION {
+            return Err(SegmentError::Version { found: get(header::VERSION) });
+        }
+        let capacity_bytes = get(header::CAPACITY);
+        check_capacity(capacity_bytes)?;
+        check_size(&region, capacity_bytes)?;
+        let stream = u32::try_from(get(header::STREAM))
+            .map_err(|_| wrong("stream", get(header::STREAM), "a number of 32 bits"))?;
+        let pid = u32::try_from(get(header::WRITER_PID))
+            .map_err(|_| wrong("writer", get(header::WRITER_PID), "a process id"))?;
+        let epoch = get(header::EPOCH);
+        if epoch == 0 {
+            return Err(wrong("epoch", 0, "1 or more"));
+        }
+        let first_sequence = get(header::FIRST_SEQUENCE);
+        let owner = Owner { pid, start_ticks: get(header::WRITER_START) };
+        Ok(Self { region, capacity_bytes, stream, epoch, first_sequence, owner })
+    }
+
+    /// Bytes of the ring.
+    pub fn capacity_bytes(&self) -> u64 {
+        self.capacity_bytes
+    }
+
+    /// The stream.
+    pub fn stream(&self) -> u32 {
+        self.stream
+    }
+
+    /// The segment's number among those of the stream, from 1.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Sequence of the first record.
+    pub fn first_sequence(&self) -> u64 {
+        self.first_sequence
+    }
+
+    /// Who writes it.
+    pub fn owner(&self) -> Owner {
+        self.owner
+    }
+
+    /// Up to which position records are whole.
+    pub fn tail(&self) -> u64 {
+        // Pairs with the store in `Writer::publish`: records below it are seen whole.
+        self.word(header::TAIL).map_or(0, |word| word.load(Ordering::Acquire))
+    }
+
+    /// The epoch of the segment that takes this one's place; none while this one is the last.
+    pub fn successor(&self) -> Option<u64> {
+        // Pairs with the store in `fence`: who sees it sees everything that was done before the writer was given up.
+        let epoch = self.word(header::FENCE).map_or(0, |word| word.load(Ordering::Acquire));
+        (epoch > self.epoch).then_some(epoch)
+    }
+
+    /// Fences the writer off: what it publishes from its next look on is refused, and readers are told where to go on.
+    pub fn fence(&self, successor: u64) {
+        if let Some(word) = self.word(header::FENCE) {
+            word.store(successor, Ordering::Release);
+        }
+    }
+
+    pub(super) fn word(&self, at: usize) -> Option<&AtomicU64> {
+        self.region.words().get(at)
+    }
+
+    /// The words of the ring from the place of `position` on, up to the ring's end.
+    pub(super) fn ring_from(&self, position: u64) -> &[AtomicU64] {
+        let start = (HEADER_BYTES + (position & (self.capacity_bytes - 1))) / layout::WORD_BYTES;
+        let end = (HEADER_BYTES + self.capacity_bytes) / layout::WORD_BYTES;
+        let range = usize::try_from(start).unwrap_or(usize::MAX)..usize::try_from(end).unwrap_or(0);
+        self.region.words().get(range).unwrap_or_default()
+    }
+
+    /// Bytes from the place of `position` to the ring's end.
+    pub(super) fn room(&self, position: u64) -> u64 {
+        self.capacity_bytes - (position & (self.capacity_bytes - 1))
+    }
+}
+
+fn bytes_of(region: &impl Region) -> u64 {
+    u64::try_from(region.words().len()).unwrap_or(u64::MAX).saturating_mul(layout::WORD_BYTES)
+}
+
+fn check_capacity(bytes: u64) -> Result<(), SegmentError> {
+    let is_right =
+        bytes.is_power_of_two() && (layout::CAPACITY_BYTES_MIN..=layout::CAPACITY_BYTES_MAX).contains(&bytes);
+    if is_right { Ok(()) } else { Err(SegmentError::Capacity { bytes }) }
+}
+
+fn check_size(region: &impl Region, capacity_bytes: u64) -> Result<(), SegmentError> {
+    let (bytes, needed) = (bytes_of(region), Segment::<&dyn Region>::bytes(capacity_bytes));
+    if bytes < needed { Err(SegmentError::TooSmall { bytes, needed }) } else { Ok(()) }
+}

@@ -1,0 +1,189 @@
+//! Appending records.
+
+use super::{Segment, Stamp};
+use crate::{
+    atomics::{AtomicU64, Ordering, fence},
+    layout::{self, LINE_BYTES, header, record},
+    region::Region,
+};
+use thiserror::Error;
+
+/// Why a record is not published. The stream is as before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum PublishError {
+    /// Another writer has taken the stream over: this process was thought dead.
+    #[error("this writer was fenced off: segment {successor} of the stream has another writer; start anew")]
+    Fenced {
+        /// The epoch of the segment that took over.
+        successor: u64,
+    },
+    /// More bytes than a record of this stream holds.
+    #[error("a payload of {bytes} bytes, and this stream takes {bytes_max} at most; give it a larger ring")]
+    TooLong {
+        /// Bytes asked for.
+        bytes: u64,
+        /// What fits.
+        bytes_max: u64,
+    },
+    /// A kind that is lowlat's own.
+    #[error("record kind {kind:#x} is reserved; take one below {:#x}", layout::KIND_RESERVED_MIN)]
+    Kind {
+        /// The kind.
+        kind: u16,
+    },
+}
+
+/// A published record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Published {
+    /// Where it stands: what subscribers are given.
+    pub position: u64,
+    /// Its number in the stream.
+    pub sequence: u64,
+}
+
+/// The one writer of a segment. It never waits, calls the kernel or allocates.
+#[derive(Debug)]
+pub struct Writer<R> {
+    segment: Segment<R>,
+    /// Where the next record goes.
+    position: u64,
+    /// Its number.
+    sequence: u64,
+    payload_bytes_max: u64,
+    has_crc: bool,
+}
+
+impl<R: Region> Writer<R> {
+    /// The writer of a segment that nobody has written yet. A segment has one writer in its life: there is no second
+    /// one after a crash, but a new segment.
+    pub fn new(segment: Segment<R>) -> Self {
+        let payload_bytes_max = layout::payload_bytes_max(segment.capacity_bytes());
+        let sequence = segment.first_sequence();
+        Self { segment, position: 0, sequence, payload_bytes_max, has_crc: false }
+    }
+
+    /// The same writer, with a CRC-32C in each record: for streams whose readers must tell damage from data.
+    #[must_use]
+    pub fn with_crc(self) -> Self {
+        Self { has_crc: true, ..self }
+    }
+
+    /// The segment.
+    pub fn segment(&self) -> &Segment<R> {
+        &self.segment
+    }
+
+    /// The number of the next record.
+    pub fn next_sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// Appends one record. Readers see all of it or nothing.
+    pub fn publish(&mut self, stamp: &Stamp, payload: &[u8]) -> Result<Published, PublishError> {
+        if stamp.kind >= layout::KIND_RESERVED_MIN {
+            return Err(PublishError::Kind { kind: stamp.kind });
+        }
+        self.append(stamp, payload)
+    }
+
+    /// Appends the record that says: what the writer before this one had begun and not finished is abandoned.
+    pub fn publish_abandoned(&mut self, stamp: &Stamp) -> Result<Published, PublishError> {
+        self.append(&Stamp { kind: layout::KIND_ABANDONED, ..*stamp }, &[])
+    }
+
+    fn append(&mut self, stamp: &Stamp, payload: &[u8]) -> Result<Published, PublishError> {
+        if let Some(successor) = self.segment.successor() {
+            return Err(PublishError::Fenced { successor });
+        }
+        let length = u32::try_from(payload.len()).unwrap_or(u32::MAX);
+        if u64::from(length) > self.payload_bytes_max {
+            let bytes = u64::try_from(payload.len()).unwrap_or(u64::MAX);
+            return Err(PublishError::TooLong { bytes, bytes_max: self.payload_bytes_max });
+        }
+        let bytes = layout::record_bytes(u64::from(length));
+        let room = self.segment.room(self.position);
+        if bytes > room {
+            self.pad(room);
+        }
+        let (position, sequence) = (self.position, self.sequence);
+        self.claim(position + bytes);
+        let ring = self.segment.ring_from(position);
+        let (head, rest) = ring.split_at(record::WORDS.min(ring.len()));
+        put(head, record::SHAPE, layout::pack_shape(length, stamp.kind, stamp.schema));
+        put(head, record::SEQUENCE, sequence);
+        put(head, record::WHO, layout::pack(stamp.instrument, stamp.source));
+        put(head, record::GENERATED, stamp.generated);
+        put(head, record::TRIGGER, stamp.trigger);
+        put(head, record::CAUSE, stamp.cause);
+        let check = if self.has_crc { layout::pack(crc_of(head, payload), layout::FLAG_CRC) } else { 0 };
+        put(head, record::CHECK, check);
+        copy_in(rest, payload);
+        self.commit(position, bytes);
+        self.sequence += 1;
+        Ok(Published { position, sequence })
+    }
+
+    /// Fills the rest of the lap.
+    fn pad(&mut self, room: u64) {
+        let position = self.position;
+        self.claim(position + room);
+        let length = u32::try_from(room - LINE_BYTES).unwrap_or(u32::MAX);
+        let shape = layout::pack_shape(length, layout::KIND_PADDING, 0);
+        put(self.segment.ring_from(position), record::SHAPE, shape);
+        self.commit(position, room);
+    }
+
+    /// Says that everything up to `end` may be written from now on, and the commit word behind it, and clears that: a
+    /// reader that comes there must not take what an earlier lap left for a record.
+    fn claim(&self, end: u64) {
+        if let Some(word) = self.segment.word(header::CLAIM) {
+            word.store(end + LINE_BYTES, Ordering::Relaxed);
+        }
+        // Pairs with the fence in `Reader::read_at`: a reader that copied a word written from here on also sees the
+        // claim when it looks at it afterwards, and drops what it copied.
+        fence(Ordering::Release);
+        put(self.segment.ring_from(end), record::COMMIT, 0);
+    }
+
+    fn commit(&mut self, position: u64, bytes: u64) {
+        if let Some(word) = self.segment.ring_from(position).first() {
+            // Pairs with the load in `Reader::read_at`: who sees the commit sees the record, and the cleared commit
+            // word behind it.
+            word.store(layout::commit_of(position), Ordering::Release);
+        }
+        self.position = position + bytes;
+        if let Some(word) = self.segment.word(header::TAIL) {
+            // Pairs with the load in `Segment::tail`.
+            word.store(self.position, Ordering::Release);
+        }
+    }
+}
+
+fn put(words: &[AtomicU64], at: usize, value: u64) {
+    if let Some(word) = words.get(at) {
+        word.store(value, Ordering::Relaxed);
+    }
+}
+
+fn copy_in(words: &[AtomicU64], payload: &[u8]) {
+    let (whole, rest) = payload.as_chunks::<8>();
+    for (word, bytes) in words.iter().zip(whole) {
+        word.store(u64::from_ne_bytes(*bytes), Ordering::Relaxed);
+    }
+    if !rest.is_empty()
+        && let Some(word) = words.get(whole.len())
+    {
+        let mut bytes = [0; 8];
+        bytes.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+        word.store(u64::from_ne_bytes(bytes), Ordering::Relaxed);
+    }
+}
+
+fn crc_of(head: &[AtomicU64], payload: &[u8]) -> u32 {
+    let words = head.get(record::SHAPE..record::CHECK).unwrap_or_default();
+    let crc = words
+        .iter()
+        .fold(0, |crc, word| crc32c::crc32c_append(crc, &word.load(Ordering::Relaxed).to_le_bytes()));
+    crc32c::crc32c_append(crc, payload)
+}
