@@ -4,7 +4,7 @@ use crate::{
     Reading,
     catalogue::{
         Context, Judgement, Setting, Verdict,
-        judge::{command_line, missing, satisfies},
+        judge::{command_line, is_virtual, missing, satisfies},
     },
     cmdline::CommandLine,
     kernel_version::KernelVersion,
@@ -36,8 +36,7 @@ impl Seen {
 
 /// Unknown, and why; in a virtual machine because it is one.
 pub(super) fn unseen(context: &Context<'_>, why: &str) -> Judgement {
-    let is_virtual = context.host.virtualization.is_virtual == Reading::Known(true);
-    Judgement::unknown(if is_virtual {
+    Judgement::unknown(if is_virtual(context) {
         "not visible from inside a virtual machine; ask whoever runs its host"
     } else {
         why

@@ -22,6 +22,11 @@ use crate::{HostSnapshot, Reading, kernel_version::KernelVersion};
 pub(super) const CONFIG_OPTIONS: &[&str] =
     &["HZ", "NO_HZ_FULL", "PREEMPT", "PREEMPT_DYNAMIC", "PREEMPT_RT", "RCU_NOCB_CPU", "RT_GROUP_SCHED"];
 
+/// Whether the host is known to be a virtual machine.
+pub(super) fn is_virtual(context: &Context<'_>) -> bool {
+    context.host.virtualization.is_virtual == Reading::Known(true)
+}
+
 /// Why a setting does not apply here, if it does not: the profile has no opinion, the kernel is too old or too
 /// new, or was built without an option.
 pub(super) fn inapplicable(

@@ -3,7 +3,7 @@
 use crate::catalogue::{
     Context, Impact, Judgement, Layer, Profile, Risk, Setting, Verdict, Want,
     judge::each::{isolated, list},
-    judge::missing,
+    judge::{is_virtual, missing},
 };
 use crate::tune;
 use crate::tune::{Proposal, WhyLeftOut};
@@ -225,6 +225,11 @@ fn aspm_policy(context: &Context<'_>, setting: &Setting) -> Judgement {
             "pcie_aspm=off: the kernel leaves every link as the firmware set it and ignores the policy; see nic.pcie_aspm",
         )
         .at("/proc/cmdline");
+    }
+    if is_virtual(context) {
+        return Judgement::not_applicable(
+            "a virtual machine has no links that sleep; those of devices passed through are the host's",
+        );
     }
     crate::catalogue::judge::files(context, setting)
 }

@@ -3,7 +3,7 @@
 use crate::catalogue::{
     Context, Impact, Judgement, Layer, Risk, Setting, Verdict, Want,
     judge::each::{One, isolated, judge_each},
-    judge::missing,
+    judge::{is_virtual, missing},
 };
 use crate::tune;
 use crate::tune::{Proposal, WhyLeftOut};
@@ -190,10 +190,6 @@ fn dma_latency(context: &Context<'_>, _: &Setting) -> Judgement {
     }
     Judgement::unknown("a request lives in the process that made it and shows in no file that lowlat reads")
         .at("/dev/cpu_dma_latency")
-}
-
-fn is_virtual(context: &Context<'_>) -> bool {
-    context.host.virtualization.is_virtual == Reading::Known(true)
 }
 
 fn frequency_driver(context: &Context<'_>, _: &Setting) -> Judgement {

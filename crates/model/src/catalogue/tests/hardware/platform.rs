@@ -47,6 +47,7 @@ fn aspm_microcode_and_machine_checks() {
             ("performance", |_| {}, Good),
             ("default", |f| f.file(POLICY, known("[default] performance powersave powersupersave")), Wrong),
             ("pcie_aspm=off", |f| f.command_line("pcie_aspm=off"), NotApplicable),
+            ("in a guest", |f| f.host.virtualization.is_virtual = known(true), NotApplicable),
             ("denied", |f| f.file(POLICY, Reading::Denied), Unknown),
             ("absent", |f| f.file(POLICY, Reading::Absent), NotApplicable),
         ],
