@@ -11,6 +11,10 @@ pub(crate) const BOOTCMDLINE: &str = "/etc/tuned/bootcmdline";
 
 const VARIABLES: &str = "/etc/tuned/cpu-partitioning-variables.conf";
 const PROFILES: &[&str] = &["/etc/tuned/*/tuned.conf", "/etc/tuned/profiles/*/tuned.conf"];
+/// Where TuneD's program says which version it is.
+const VERSION: &str = "/usr/lib/python3*/*-packages/tuned/version.py";
+/// The first TuneD that knows `rollback`; an older one says so in its log and goes on.
+const ROLLBACK_SINCE: (u32, u32) = (2, 21);
 const GUIDE_PROFILE: &str = "HPELowLatency";
 const SECTION_1_2: &str = "guide 57037 section 4.3.2.1.1";
 const SECTION_1_4: &str = "guide 57037 section 4.3.2.1.3";
@@ -86,6 +90,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         guide: Want::Derived(rollback),
         hazard: "The guide stops TuneD with its default: IRQ, scheduler and workqueue settings are undone, and the next \
                  boot can come up without nohz_full= and rcu_nocbs=.",
+        reads: &[VERSION],
         sources: &[HAZARDS, "TuneD tuned-main.conf rollback", "TuneD issue 416 and pull request 533"],
         judge: judge_rollback,
         ..TUNED
@@ -173,6 +178,13 @@ fn rollback(context: &Context<'_>) -> Option<String> {
 }
 
 fn judge_rollback(context: &Context<'_>, _: &Setting) -> Judgement {
+    if let Some(((major, minor), path)) = version(context).filter(|(version, _)| *version < ROLLBACK_SINCE) {
+        let (since_major, since_minor) = ROLLBACK_SINCE;
+        return Judgement::not_applicable(format!(
+            "TuneD {major}.{minor} does not know it (new in {since_major}.{since_minor}) and rolls back whenever it stops"
+        ))
+        .at(path);
+    }
     let path = "/etc/tuned/tuned-main.conf";
     let judgement = match &context.host.services.tuned.rollback {
         Reading::Known(value) if value == "not_on_exit" => Judgement::good(value.as_str()),
@@ -181,6 +193,15 @@ fn judge_rollback(context: &Context<'_>, _: &Setting) -> Judgement {
         other => return judge::missing(other, path),
     };
     judgement.at(path)
+}
+
+/// The version of the TuneD that is installed, and the file that says so.
+fn version<'a>(context: &Context<'a>) -> Option<((u32, u32), &'a str)> {
+    context.host.files_matching(VERSION).find_map(|(path, reading)| {
+        let text = reading.known()?;
+        let number = |key| value_of(text, key)?.parse().ok();
+        Some(((number("TUNED_VERSION_MAJOR")?, number("TUNED_VERSION_MINOR")?), path))
+    })
 }
 
 /// The value of `key=` in the text of one of TuneD's files, outside comments.

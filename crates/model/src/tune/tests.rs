@@ -50,6 +50,23 @@ fn tuned_is_never_stopped_and_told_not_to_roll_back() {
 }
 
 #[test]
+fn a_tuned_that_knows_no_rollback_is_not_told_of_it() {
+    let with = |minor: u32| {
+        let path = "/usr/lib/python3/dist-packages/tuned/version.py";
+        let text =
+            format!("TUNED_VERSION_MAJOR = 2\nTUNED_VERSION_MINOR = {minor}\nTUNED_VERSION_PATCH = 0\n");
+        let bench = Bench::trading().unit("tuned.service", "active").knob(path, &text);
+        plan(&bench.with(|bench| bench.host.services.tuned.profile = Reading::Known("balanced".into())))
+    };
+    let old = with(20);
+    assert!(of(&old, "service.tuned.rollback").next().is_none());
+    let (why, text) = left(&old, "service.tuned.rollback");
+    assert_eq!(why, WhyLeftOut::NotApplicable);
+    assert!(text.contains("TuneD 2.20 does not know it"), "{text}");
+    assert!(of(&with(21), "service.tuned.rollback").next().is_some());
+}
+
+#[test]
 fn tuned_gets_a_profile_of_lowlat_s_own_on_top_of_the_present_one() {
     let bench = |units: &str| {
         Bench::trading().unit("tuned.service", units).sysctl("vm.swappiness", "30").with(|bench| {

@@ -46,7 +46,18 @@ pub(super) fn prepare(
     let mut found = found.into_iter();
     for wanted in renumbered {
         let Some(irq) = found.next() else {
-            gathering.leave(wanted.change, format!("interrupt {} {name} is no longer there", wanted.number));
+            match nic_of(plan, actions) {
+                Some(nic) => gathering.note(
+                    wanted.change,
+                    format!(
+                        "interrupt {} {name} went with queues of {nic}; those that came in its place began with the \
+                         default affinity",
+                        wanted.number
+                    ),
+                ),
+                None => gathering
+                    .leave(wanted.change, format!("interrupt {} {name} is no longer there", wanted.number)),
+            }
             continue;
         };
         if is_ambiguous {
@@ -62,6 +73,15 @@ pub(super) fn prepare(
         one(gathering, wanted, irq)?;
     }
     Ok(())
+}
+
+/// The interface whose number of queues the plan changes, when the handlers are its own: drivers name them after it.
+fn nic_of<'a>(plan: &'a Plan, actions: &[String]) -> Option<&'a str> {
+    let mut nics = plan.changes.iter().filter_map(|change| match &change.target {
+        Target::NicChannels { nic, .. } => Some(nic.as_str()),
+        _ => None,
+    });
+    nics.find(|nic| actions.iter().any(|action| action.split(['-', '.', ':', '@']).any(|part| part == *nic)))
 }
 
 fn wanted_of<'a>(plan: &'a Plan, actions: &[String]) -> Vec<Wanted<'a>> {

@@ -37,8 +37,9 @@ pub enum Part {
     /// The profile that TuneD runs. It comes behind [`Part::Files`], which has the profile's own file, and before
     /// everything that is read from the kernel: TuneD takes its old profile back before it applies the new one.
     Tuned,
-    /// The number of queues of interfaces. It comes before [`Part::RunTime`], and the host is read again between: a
-    /// driver that changes it takes interrupts away and brings others, with other numbers.
+    /// Where new interrupts go, then the number of queues of interfaces. It comes before [`Part::RunTime`], and the
+    /// host is read again between: a driver that changes it takes interrupts away and brings others, with other
+    /// numbers.
     Queues,
     /// What takes effect at once: values of the kernel, threads, interrupts, interfaces, services. A service's
     /// enablement goes along with its run state, since both are one thing to the log; [`Part::Files`] has none.
@@ -110,7 +111,7 @@ pub fn prepare(
             && (part == Part::Files || planned.moment != Moment::AtBoot);
         if is_here {
             one(&mut gathering, plan, change)?;
-        } else if part == Part::RunTime && part_of(&planned.target) == Some(Part::Queues) {
+        } else if part == Part::RunTime && matches!(planned.target, Target::NicChannels { .. }) {
             nic::queues_must_be_set(&mut gathering, change, planned);
         }
     }
@@ -122,7 +123,7 @@ fn part_of(target: &Target) -> Option<Part> {
     match target {
         Target::CommandLine { .. } => None,
         Target::TunedProfile => Some(Part::Tuned),
-        Target::NicChannels { .. } => Some(Part::Queues),
+        Target::NicChannels { .. } | Target::DefaultIrqAffinity => Some(Part::Queues),
         Target::FileKey { .. } | Target::OwnedFile { .. } => Some(Part::Files),
         _ => Some(Part::RunTime),
     }
