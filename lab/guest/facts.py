@@ -116,20 +116,16 @@ def values():
 
 
 def interrupts():
-    """Each interrupt that has a handler, by name, since numbers differ from boot to boot: where it may go, where it
-    does go (the kernel's choice: for a look, not for comparing), and whether it can be moved at all."""
+    """Each interrupt that has a handler, by name, since numbers differ from boot to boot: where it may go, and where it
+    does go (the kernel's choice: for a look, not for comparing)."""
     found = {}
     for number in filter(str.isdigit, os.listdir("/proc/irq")):
         folder = f"/proc/irq/{number}"
         names = sorted(name for name in os.listdir(folder) if os.path.isdir(f"{folder}/{name}"))
         if names:
-            flags = read(f"/sys/kernel/debug/irq/irqs/{number}")
             found["+".join(names)] = {
-                "number": number,
                 "affinity": read(f"{folder}/smp_affinity_list"),
                 "effective": read(f"{folder}/effective_affinity_list"),
-                "is_managed": "IRQD_AFFINITY_MANAGED" in flags,
-                "is_fixed": any(flag in flags for flag in ("IRQD_NO_BALANCING", "IRQD_PER_CPU")),
             }
     return found
 
@@ -170,7 +166,9 @@ def services():
 
 
 def others():
-    found = {"tuned profile": run("tuned-adm", "active").strip()}
+    active = run("tuned-adm", "active")
+    # Its log lines carry the time.
+    found = {"tuned profile": " ".join(line for line in active.splitlines() if not re.match(r"\d{4}-", line))}
     for nic in sorted(os.listdir("/sys/class/net")):
         if nic != "lo":
             for letter in "lckg":

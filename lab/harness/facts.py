@@ -15,14 +15,6 @@ class Facts:
         """Whether irqbalance moves interrupts by itself."""
         return self.values.get("state irqbalance.service") == "loaded active"
 
-    def outside(self, housekeeping):
-        """Movable interrupts that go to other CPUs than these."""
-        return {
-            name: irq["effective"]
-            for name, irq in self.interrupts.items()
-            if not (irq["is_managed"] or irq["is_fixed"]) and not cpus(irq["effective"]) <= housekeeping
-        }
-
     def hash(self):
         """One hash of the files: names, owners, modes, times, contents, links."""
         return hashlib.sha256(json.dumps(self.files, sort_keys=True).encode()).hexdigest()[:16]

@@ -61,6 +61,8 @@ class Lab:
     def __init__(self, name, guest, folder, is_all, ride=None):
         self.name, self.guest, self.folder, self.is_all = name, guest, folder, is_all
         self.failures, self.checks, self.looks = 0, 0, 0
+        self.refused = ()
+        """Words of what this machine's kernel refuses, whoever asks."""
         self._ride = ride
         folder.mkdir(parents=True, exist_ok=True)
         self.log = open(folder / "checks.txt", "w")

@@ -11,7 +11,7 @@ IS_QUICK = False
 def run(lab):
     guest = lab.guest
     guest.boot()
-    tune.apply(lab, "--yes --confirm-within 10m")
+    tune.apply(lab, "--confirm-within 10m")
     guest.reboot()
     up = time.monotonic()
     tune.verify(lab, "before the confirmation")

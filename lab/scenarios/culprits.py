@@ -15,7 +15,7 @@ def overridden(lab, what, kind, name, *anywhere):
     lab.check(f"{what}: verify ends with 1", done.status == 1, f"{done.status}: {done.said[-300:]}")
     document = done.json() or {"rows": []}
     rows = [row for row in document["rows"] if row["standing"] in tune.FAULTS]
-    hits = [row for row in rows if (row.get("by") or {}).get("kind") in kind and name in row["by"]["name"]]
+    hits = [row for row in rows if (row.get("by") or {}).get("kind") in kind and name in tune.standing(row)]
     lab.check(f"{what}: verify names {name or kind}", bool(hits), [tune.standing(row) for row in (hits or rows)][:6])
     for word in anywhere:
         lab.check(f"{what}: verify tells of {word}", any(word in tune.standing(row) for row in rows), [tune.standing(row) for row in rows][:6])
@@ -33,7 +33,8 @@ def run(lab):
     own = guest.must("cat /etc/tuned/active_profile").text.strip()
     guest.must("tuned-adm profile throughput-performance")
     overridden(lab, "another TuneD profile", ["tuned"], "throughput-performance")
-    guest.must(f"tuned-adm profile {own}; lowlat tune apply --yes")
+    guest.must(f"tuned-adm profile {own}")
+    tune.apply(lab)
     tune.verify(lab, "lowlat's TuneD profile is back")
 
     guest.must("systemctl stop irqbalance")
@@ -43,7 +44,8 @@ def run(lab):
         "systemctl daemon-reload; systemctl start irqbalance"
     )
     overridden(lab, "irqbalance started without its list of banned CPUs", ["drop_in", "daemon"], "")
-    guest.must(f"rm -r {DROP_IN.rsplit('/', 1)[0]}; systemctl daemon-reload; systemctl restart irqbalance; lowlat tune apply --yes")
+    guest.must(f"rm -r {DROP_IN.rsplit('/', 1)[0]}; systemctl daemon-reload; systemctl restart irqbalance")
+    tune.apply(lab)
     tune.verify(lab, "irqbalance has its list again")
 
     guest.must("irq=$(awk -F: '/virtio[0-9]+-requests/ { print $1 + 0 }' /proc/interrupts); echo 3 >/proc/irq/$irq/smp_affinity_list")
@@ -51,7 +53,7 @@ def run(lab):
     found = tune.faults(done.json() or {"rows": []})
     lab.check("an interrupt moved by hand: verify ends with 1", done.status == 1, done.status)
     lab.check("an interrupt moved by hand: verify shows it", any("requests" in row for row in found), found[:6])
-    guest.must("lowlat tune apply --yes")
+    tune.apply(lab)
 
     guest.must("systemctl -q disable lowlat.service")
     done = lab.lowlat("tune verify --json")

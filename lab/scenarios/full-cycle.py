@@ -14,8 +14,8 @@ def midway(lab):
     lab.check("assess ends with 0 or 1", done.status in (0, 1), f"{done.status}: {done.said[-400:]}")
     page = lab.guest.share / "report.html"
     lab.check("assess writes its page", page.exists() and page.stat().st_size > 10_000)
-    managed = [name for name, irq in lab.facts("managed").interrupts.items() if irq["is_managed"]]
-    lab.check("the disk has interrupts that the kernel manages", any("nvme" in name for name in managed), managed)
+    _, fixed = tune.interrupts(lab)
+    lab.check("the disk has interrupts that the kernel manages", any("nvme" in name for name in fixed), fixed)
     lab.ride()
     tune.verify(lab, "after those that shared this boot")
 
