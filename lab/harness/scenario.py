@@ -90,11 +90,12 @@ class Lab:
     def note(self, text):
         print(f"     {text}", file=self.log, flush=True)
 
-    def lowlat(self, arguments, seconds=1800):
-        """Runs lowlat in the guest: a Done whose text is its stdout, with its stderr as `said`."""
+    def lowlat(self, arguments, seconds=1800, under=""):
+        """Runs lowlat in the guest, `under` a program that runs it: a Done whose text is its stdout, with its stderr
+        as `said`."""
         guest = self.guest
         where = f"/lab/out-{guest.jobs + 1:03}"
-        done = guest.run(f"lowlat {arguments} >{where} 2>{where}.err </dev/null", seconds)
+        done = guest.run(f"{under} lowlat {arguments} >{where} 2>{where}.err </dev/null", seconds)
         done.command = f"lowlat {arguments}"
         out = guest.share / where.removeprefix("/lab/")
         done.text = out.read_text(errors="replace")
@@ -102,9 +103,9 @@ class Lab:
         self.note(f"$ {done.command}   status {done.status}")
         return done
 
-    def expect(self, arguments, status, *words, seconds=1800):
+    def expect(self, arguments, status, *words, seconds=1800, under=""):
         """Runs lowlat, checks its exit status and what it says."""
-        done = self.lowlat(arguments, seconds)
+        done = self.lowlat(arguments, seconds, under)
         said = f"{done.text}\n{done.said}"
         tail = " / ".join(f"{done.text[-600:]}\n{done.said[-900:]}".strip().splitlines()[-12:])
         self.check(f"{done.command} ends with {status}", done.status == status, f"{done.status}: {tail}" if done.status != status else "")

@@ -27,9 +27,10 @@ def plan(lab, arguments="", path="/lab/plan.json"):
     return done.json()
 
 
-def apply(lab, arguments=""):
-    """Carries the plan out, all of it but for what this machine's kernel refuses (`lab.refused`)."""
-    done = lab.lowlat(f"tune apply --yes --json {arguments}")
+def apply(lab, arguments="", under=""):
+    """Carries the plan out, all of it but for what this machine's kernel refuses (`lab.refused`); `under` a program
+    that runs it."""
+    done = lab.lowlat(f"tune apply --yes --json {arguments}", under=under)
     document = done.json()
     lab.need("apply gives a document", document is not None, f"status {done.status}: {done.said[-900:]}")
     refused = [why for change in document["changes"] if change["fate"] == "refused" for why in change["reasons"]]
@@ -55,10 +56,9 @@ def verify(lab, when, arguments=""):
     return document
 
 
-def rollback(lab, status=0):
+def rollback(lab, under=""):
     """Takes everything back."""
-    done = lab.expect("tune rollback --yes", status)
-    return done
+    return lab.expect("tune rollback --yes", 0, under=under)
 
 
 def status(lab):
