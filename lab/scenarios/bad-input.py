@@ -7,10 +7,17 @@ IS_QUICK = True
 
 STATE = "/var/lib/lowlat"
 LOG = f"{STATE}/undo"
-KILL_MIDWAY = (
-    "strace -qq -o /dev/null -e trace=fsync -e inject=fsync:signal=KILL:when=25 "
-    "lowlat tune apply --yes >/dev/null 2>&1 </dev/null"
-)
+NEWEST = f"$(ls {LOG}/segment-* | tail -n 1)"
+
+
+def killed_midway(lab, n):
+    """Kills apply when it makes its n-th record durable: it stands in the log, and a crash may tear it."""
+    lab.guest.must(f"mkdir -p {LOG}; test -e {LOG}/segment-00000001 || (lowlat tune apply --yes; lowlat tune rollback --yes) >/dev/null 2>&1")
+    done = lab.guest.run(
+        f"strace -qq -o /dev/null -P {NEWEST} -e trace=fsync,fdatasync -e inject=fsync,fdatasync:signal=KILL:when={n} "
+        "lowlat tune apply --yes >/dev/null 2>&1 </dev/null"
+    )
+    lab.check(f"apply was killed at record {n}", done.status == 137, repr(done))
 
 
 def refused(lab, before, name, prefix, arguments, *words):
@@ -19,6 +26,8 @@ def refused(lab, before, name, prefix, arguments, *words):
     lab.check(f"{name}: ends with 2", done.status == 2, repr(done))
     for word in words:
         lab.check(f'{name}: says "{word}"', word.lower() in done.text.lower(), done.text[-600:])
+    if done.status != 2:
+        tune.rollback(lab)
     lab.same(before, lab.facts(name.replace(" ", "-")), name)
 
 
@@ -30,6 +39,8 @@ def not_permitted(lab, before):
     done = lab.guest.run(f"{container} 'lowlat tune apply --yes; exit $?' </dev/null")
     lab.check("in a container: ends with 2", done.status == 2, repr(done))
     lab.check('in a container: says "container"', "container" in done.text.lower(), done.text[-600:])
+    if done.status != 2:
+        tune.rollback(lab)
     lab.same(before, lab.facts("container"), "in a container")
 
 
@@ -51,25 +62,42 @@ def other_plans(lab, before):
     tune.plan(lab)
     lab.guest.must("cp -p /proc/sys/vm/swappiness /run/swappiness; echo 33 >/proc/sys/vm/swappiness")
     done = lab.expect("tune apply --yes --plan /lab/plan.json", 2, "swappiness")
-    lab.check("a plan from before a change: refused", done.status == 2)
+    if done.status != 2:
+        tune.rollback(lab)
     lab.guest.must("cat /run/swappiness >/proc/sys/vm/swappiness")
     lab.same(before, lab.facts("stale-plan"), "a plan from before a change")
 
 
+# Fills a file system once the newest segment of the log in it has grown beyond so many bytes.
+FILL = """
+while [ "$(cat /var/lib/lowlat/undo/segment-* 2>/dev/null | wc -c)" -lt %d ]; do read -rt 0.02 -u 9; done 9<> <(:)
+dd if=/dev/zero of=/var/lib/lowlat/filler bs=64k status=none 2>/dev/null
+dd if=/dev/zero of=/var/lib/lowlat/filler2 bs=1 status=none 2>/dev/null
+"""
+
+
 def disk_full(lab, before):
-    """A small file system below the undo log, full at another step each time; then the disk itself."""
-    for kib in (16, 48, 128):
-        lab.guest.must(f"mkdir -p {STATE}; mount -t tmpfs -o size={kib}k,mode=700 lab {STATE}")
+    """The undo log's file system full at the start, and at other steps of apply; then the disk itself."""
+    for log_bytes in (None, 2000, 8000, 20000):
+        when = f"undo log's disk full from {log_bytes} bytes on" if log_bytes else "undo log's disk too small"
+        size = "20m" if log_bytes else "64k"
+        lab.guest.must(f"mv {STATE} {STATE}-aside; mkdir {STATE}; mount -t tmpfs -o size={size},mode=700 lab {STATE}")
+        fill = lab.guest.start(FILL % log_bytes) if log_bytes else None
         done = lab.guest.run("lowlat tune apply --yes </dev/null")
-        lab.check(f"undo log on {kib} KiB: ends with 2", done.status == 2, repr(done))
-        lab.check(f'undo log on {kib} KiB: says "space"', "space" in done.text.lower(), done.text[-600:])
+        if fill:
+            lab.guest.finish(fill)
+        lab.check(f"{when}: apply ends with 2", done.status == 2, repr(done))
+        lab.check(f'{when}: says "space"', "space" in done.text.lower(), done.text[-600:])
         done = lab.guest.run("lowlat tune rollback --yes </dev/null")
         lab.note(f"rollback on the full file system: {done!r}")
-        lab.same(before, lab.facts(f"full-{kib}"), f"undo log on {kib} KiB, rollback")
-        lab.guest.must(f"umount {STATE}")
+        if done.status != 0:
+            lab.guest.must(f"rm -f {STATE}/filler*")
+            tune.rollback(lab)
+        lab.same(before, lab.facts(f"full-{log_bytes}"), f"{when}, rollback")
+        lab.guest.must(f"umount {STATE}; rmdir {STATE}; mv {STATE}-aside {STATE}")
     lab.guest.must("dd if=/dev/zero of=/var/filler bs=1M status=none 2>/dev/null; dd if=/dev/zero of=/var/filler2 bs=4k status=none 2>/dev/null; sync; true")
     done = lab.guest.run("lowlat tune apply --yes </dev/null")
-    lab.check("disk full: ends with 2", done.status == 2, repr(done))
+    lab.check("disk full: apply ends with 2", done.status == 2, repr(done))
     lab.check('disk full: says "space"', "space" in done.text.lower(), done.text[-600:])
     done = lab.guest.run("lowlat tune rollback --yes </dev/null")
     lab.check("disk full: rollback ends with 0", done.status == 0, repr(done))
@@ -78,15 +106,15 @@ def disk_full(lab, before):
 
 
 def damaged_log(lab, before):
-    lab.guest.run(KILL_MIDWAY)
-    lab.guest.must(f"f=$(ls {LOG}/segment-* | tail -n 1); truncate -s -7 $f")
+    killed_midway(lab, 30)
+    lab.guest.must(f"truncate -s -7 {NEWEST}")
     tune.rollback(lab)
     lab.same(before, lab.facts("torn-tail"), "a torn tail, rollback")
 
     tune.apply(lab)
     # One bit in the last record but a few; the whole log is kept aside.
     lab.guest.must(
-        f"cp -a {LOG} /var/lab-undo; f=$(ls {LOG}/segment-* | tail -n 1); n=$(($(stat -c %s $f) * 9 / 10)); "
+        f"cp -a {LOG} /var/lab-undo; f={NEWEST}; n=$(($(stat -c %s $f) * 9 / 10)); "
         "byte=$(od -An -tu1 -j $n -N 1 $f); printf \"\\\\x$(printf %02x $((byte ^ 4)))\" | dd of=$f bs=1 seek=$n conv=notrunc status=none"
     )
     done = lab.lowlat("tune apply --yes")
@@ -100,8 +128,7 @@ def damaged_log(lab, before):
 
 
 def half_finished(lab, before):
-    done = lab.guest.run(KILL_MIDWAY)
-    lab.check("apply was killed midway", done.status == 137, repr(done))
+    killed_midway(lab, 40)
     tune.apply(lab)
     tune.rollback(lab)
     lab.same(before, lab.facts("half-finished"), "a half-finished apply, finished, rollback")

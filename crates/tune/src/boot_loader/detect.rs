@@ -67,7 +67,8 @@ fn grub(root: &Root, menu: MenuFile) -> Result<Box<dyn BootLoader>, BootLoaderEr
     Ok(Box::new(GrubDefaults { menu }))
 }
 
-fn container(root: &Root) -> Option<String> {
+/// By what the host shows that it is a container.
+pub(crate) fn container(root: &Root) -> Option<String> {
     let file = CONTAINER_FILES.into_iter().find(|path| root.exists(path)).map(str::to_owned);
     file.or_else(|| {
         let environment = root.read_bytes("/proc/1/environ").into_known()?;

@@ -25,6 +25,7 @@ use crate::Programs;
 use lowlat_model::{Reading, tune::BootToken};
 use lowlat_sys::{Root, undo::State};
 
+pub(crate) use detect::container;
 pub use detect::detect;
 pub use error::BootLoaderError;
 

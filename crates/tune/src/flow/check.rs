@@ -1,6 +1,7 @@
 //! Whether a plan can be applied here at all, looked at before anything is written.
 
 use super::Site;
+use crate::boot_loader;
 use lowlat_model::HostSnapshot;
 use lowlat_model::tune::{Change, Plan, Target};
 use lowlat_sys::undo::UndoLog;
@@ -11,8 +12,6 @@ use std::path::Path;
 const SYS_ADMIN: u32 = 21;
 /// What the undo log needs besides the contents that it keeps: its segments and the plan.
 const SPACE_BYTES_MIN: u64 = 16 << 20;
-/// Files by which a container is known: of systemd, Docker, Podman.
-const CONTAINER_MARKS: [&str; 3] = ["/run/systemd/container", "/.dockerenv", "/run/.containerenv"];
 
 /// What stands against applying a plan; empty when nothing does.
 pub(super) fn obstacles(site: &Site, plan: &Plan) -> Vec<String> {
@@ -37,8 +36,8 @@ fn privilege(site: &Site) -> Option<String> {
 
 /// The kernel of a container is its host's, and so are interrupts, threads and the boot loader.
 fn container(site: &Site) -> Option<String> {
-    let mark = CONTAINER_MARKS.into_iter().find(|path| site.root.exists(path))?;
-    Some(format!("this is a container ({mark} is there); run lowlat on the host that carries it"))
+    let found = boot_loader::container(&site.root)?;
+    Some(format!("this is a container ({found}); run lowlat on the host that carries it"))
 }
 
 fn read_only(site: &Site, plan: &Plan) -> Vec<String> {
