@@ -107,8 +107,8 @@ pub fn prepare(
     let mut gathering = Gathering::new(host, log);
     for (change, planned) in plan.changes.iter().enumerate() {
         // Interrupts, threads and lines of files of one name are dealt with together, where the first of them stands.
-        let is_here = part_of(&planned.target) == Some(part)
-            && (part == Part::Files || planned.moment != Moment::AtBoot);
+        let is_here =
+            is_in(&planned.target, part, plan) && (part == Part::Files || planned.moment != Moment::AtBoot);
         if is_here {
             one(&mut gathering, plan, change)?;
         } else if part == Part::RunTime && matches!(planned.target, Target::NicChannels { .. }) {
@@ -118,12 +118,22 @@ pub fn prepare(
     Ok(gathering.finish())
 }
 
+/// Whether a change is one of the part. Where queues change, the mask for new interrupts is set before them as well as
+/// with the rest, which then finds it as wanted.
+fn is_in(target: &Target, part: Part, plan: &Plan) -> bool {
+    let is_queue = |target: &Target| part_of(target) == Some(Part::Queues);
+    part_of(target) == Some(part)
+        || part == Part::Queues
+            && *target == Target::DefaultIrqAffinity
+            && plan.changes.iter().any(|change| is_queue(&change.target))
+}
+
 /// Where a change belongs; the command line is the boot loader's.
 fn part_of(target: &Target) -> Option<Part> {
     match target {
         Target::CommandLine { .. } => None,
         Target::TunedProfile => Some(Part::Tuned),
-        Target::NicChannels { .. } | Target::DefaultIrqAffinity => Some(Part::Queues),
+        Target::NicChannels { .. } => Some(Part::Queues),
         Target::FileKey { .. } | Target::OwnedFile { .. } => Some(Part::Files),
         _ => Some(Part::RunTime),
     }

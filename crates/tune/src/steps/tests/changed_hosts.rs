@@ -28,7 +28,9 @@ fn queues_come_first_or_are_told() {
     assert!(left.reason.contains("still has 8 queues (combined) and not 2"), "{}", left.reason);
     assert!(host.log().rollback(&RollbackTo::Start).unwrap().is_complete());
     let first = apply(&host, &plan, Part::Queues);
-    assert_eq!(first.steps.iter().map(|prepared| prepared.change).collect::<Vec<_>>(), [queues]);
+    let default = plan.changes.iter().position(|change| change.target == Target::DefaultIrqAffinity);
+    let changes: Vec<usize> = first.steps.iter().map(|prepared| prepared.change).collect();
+    assert_eq!(changes, [default.unwrap(), queues], "interrupts that come with queues take the mask");
     assert_eq!(apply(&host, &plan, Part::RunTime).left, []);
     assert!(host.log().rollback(&RollbackTo::Start).unwrap().is_complete());
     assert_eq!(host.tree(), start);
