@@ -87,7 +87,7 @@ fn has_keys(path: &str) -> bool {
     path.starts_with("/etc/sysctl.d/") || path.starts_with("/etc/tuned/")
 }
 
-/// The headings of a text: "[main]".
+/// The headings of a text: "\[main\]".
 fn sections(text: &str) -> impl Iterator<Item = &str> {
     text.lines().map(str::trim).filter(|line| line.starts_with('['))
 }

@@ -15,7 +15,7 @@ use std::{path::PathBuf, time::Duration};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Redfish service")]
 pub struct Connection {
-    /// Address of the management controller, as https://HOST[:PORT] or only HOST
+    /// Address of the management controller, as https://HOST, https://HOST:PORT or only HOST
     #[arg(long, value_name = "URL")]
     redfish: Option<String>,
     /// Id of the system, needed where the service has several

@@ -51,7 +51,7 @@ pub fn taken_off(tokens: &[BootToken]) -> Vec<BootToken> {
     tokens.iter().map(|token| BootToken { value: None, ..token.clone() }).collect()
 }
 
-/// A part of a file that is a command line, with the parameters merged in ([`crate::tune::merge`]). White space around
+/// A part of a file that is a command line, with the parameters merged in ([`crate::tune::merge()`]). White space around
 /// it stays, and a text on which every word stands already is given back as it is.
 pub fn edited(text: &str, tokens: &[BootToken]) -> String {
     let merged = boot_line::merge(&CommandLine::parse(text), tokens);

@@ -74,6 +74,7 @@ impl Verification {
         let (headline, mut rows) = headline::of(&scene, &changes);
         let is_pending = rows.iter().any(|row| row.standing == Standing::Pending);
         rows.extend(changes);
+        rows.extend(service::keeper_row(&scene));
         if let Some(proof) = input.ticks {
             rows.extend(ticks::rows(&scene, proof, is_pending));
         }

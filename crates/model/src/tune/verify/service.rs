@@ -3,8 +3,9 @@
 use super::judge::{Claim, Look, Scene};
 use super::{Culprit, CulpritKind, Row, Standing};
 use crate::Reading;
+use crate::catalogue::Layer;
 use crate::snapshot::Service;
-use crate::tune::Change;
+use crate::tune::{Change, Moment};
 
 pub(super) fn row(scene: &Scene<'_>, at: usize, change: &Change, unit: &str) -> Row {
     let services = &scene.host.services;
@@ -69,8 +70,45 @@ pub(super) fn tuned_row(scene: &Scene<'_>, at: usize, change: &Change) -> Row {
         },
         value: None,
     };
-    let claims = if tuned.mode.text().trim() == "auto" { vec![by_itself] } else { Vec::new() };
+    let claims = match (tuned.mode.text().trim(), tuned.profile.text()) {
+        ("auto", _) => vec![by_itself],
+        (_, "") => Vec::new(),
+        (_, profile) => vec![chosen(profile)],
+    };
     Look { at, change, what: "TuneD's profile".to_owned(), observed, is_planned, claims }.judge(scene)
+}
+
+/// A profile that somebody chose.
+fn chosen(profile: &str) -> Claim {
+    let by = Culprit {
+        kind: CulpritKind::Tuned,
+        name: profile.to_owned(),
+        line: None,
+        does: "was chosen with `tuned-adm profile`; `journalctl -u tuned` shows when".to_owned(),
+    };
+    Claim { by, value: None }
+}
+
+/// Whether the service that brings the run-time part back starts at the next boot; none where it was never installed.
+pub(super) fn keeper_row(scene: &Scene<'_>) -> Option<Row> {
+    const SERVICE: &str = "lowlat.service";
+    let is_needed = scene.plan.changes.iter().any(|change| change.moment == Moment::NowAndAtBoot);
+    let enablement = &scene.host.services.units.get(SERVICE).filter(|_| is_needed)?.enablement;
+    let state = enablement.known()?;
+    let is_enabled = state.starts_with("enabled");
+    let note =
+        "the next boot goes without the run-time part of the plan; `lowlat tune apply` enables it again";
+    Some(Row {
+        change: None,
+        settings: Vec::new(),
+        layer: Layer::Service.word().to_owned(),
+        what: format!("{SERVICE} at boot"),
+        planned: "enabled".to_owned(),
+        observed: enablement.clone(),
+        standing: if is_enabled { Standing::Held } else { Standing::Lost },
+        by: None,
+        note: if is_enabled { String::new() } else { note.to_owned() },
+    })
 }
 
 /// "active, enabled" in its two parts.

@@ -27,7 +27,7 @@ const PATHS: &[(&str, &str, &str)] = &[
     ("disk", "readahead", "/sys/block/*/queue/read_ahead_kb"),
 ];
 
-/// Options of [vm] that are sysctls (TuneD 2.19 and later).
+/// Options of \[vm\] that are sysctls (TuneD 2.19 and later).
 const VM_SYSCTLS: &[&str] =
     &["dirty_ratio", "dirty_background_ratio", "dirty_bytes", "dirty_background_bytes"];
 

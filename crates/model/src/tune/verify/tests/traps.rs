@@ -251,3 +251,17 @@ fn the_state_of_lowlat_service_is_said_where_a_value_is_lost() {
     assert!(lost(unit("active", "enabled")).contains("ran, and something set it back later"));
     assert!(lost(unit("inactive", "masked")).contains("is masked"));
 }
+
+#[test]
+fn a_service_that_does_not_start_at_the_next_boot_is_told_while_all_is_held() {
+    let case = |enablement: &str| {
+        let bench =
+            Bench::trading().unit_reading("lowlat.service", Reading::Known("active".into()), enablement);
+        Case::new(bench.sysctl("vm.swappiness", "10")).sysctl("vm.swappiness", "60", "10")
+    };
+    let what = "lowlat.service at boot";
+    case("enabled").says(what, Standing::Held, &[]);
+    case("disabled").says(what, Standing::Lost, &["next boot goes without"]);
+    case("masked").says(what, Standing::Lost, &[]);
+    case("disabled").says("vm.swappiness", Standing::Held, &[]);
+}
