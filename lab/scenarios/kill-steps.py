@@ -1,7 +1,7 @@
 """lowlat killed with SIGKILL at its fsync(2) calls, during apply and during rollback; a rollback is exact each time.
 
 Each step of the undo log is kept, recorded, done and recorded again, and each of these ends in an fsync or a rename:
-killed there, the log holds every state that a crash can leave. strace sends the signal when the n-th call begins."""
+killed there, the log holds every state that a crash can leave. strace holds the n-th call at its entry."""
 
 import random
 
@@ -15,12 +15,27 @@ CALLS = "fsync,fdatasync,rename,renameat,renameat2"
 # With a filter in the kernel, so that other calls are as quick as ever; it takes -f, and a child has its own count.
 STRACE = "strace -f --seccomp-bpf -qq"
 
+# Under such a filter strace can hold a call at its entry, but send no signal. So it holds it, and whoever sees that
+# lowlat has been held for a while kills it.
+KILL = """
+%(strace)s -o /dev/null -e trace=%(call)s -e inject=%(call)s:delay_enter=600s:when=%(n)d \
+    lowlat tune %(command)s --yes >/dev/null 2>/lab/killed.err </dev/null &
+strace=$!
+exec {silence}<> <(:)
+until pid=$(pgrep -P $strace -x lowlat); do kill -0 $strace || exit 99; done
+held=0
+while kill -0 $pid 2>/dev/null && [ $held -lt 5 ]; do
+    read -rt 0.2 -u $silence
+    read -r _ _ state _ </proc/$pid/stat || break
+    if [ "$state" = t ]; then held=$((held + 1)); else held=0; fi
+done
+[ $held -lt 5 ] || kill -KILL $pid
+wait $strace
+"""
+
 
 def kill_at(command, call, n):
-    return (
-        f"{STRACE} -o /dev/null -e trace={call} -e inject={call}:signal=KILL:when={n} "
-        f"lowlat tune {command} --yes >/dev/null 2>/lab/killed.err </dev/null"
-    )
+    return KILL % {"strace": STRACE, "command": command, "call": call, "n": n}
 
 
 def calls_of(lab, carry_out):

@@ -60,16 +60,21 @@ pub(super) fn tuned_row(scene: &Scene<'_>, at: usize, change: &Change) -> Row {
         _ => &change.after,
     };
     let is_planned = observed.known().is_some_and(|observed| observed == planned);
-    let by_itself = Claim {
-        by: Culprit {
-            kind: CulpritKind::Tuned,
-            name: "/etc/tuned/profile_mode".to_owned(),
-            line: Some(1),
-            does: "says auto, so that TuneD chooses its profile by itself".to_owned(),
-        },
+    let claim = |name: &str, does: String| Claim {
+        by: Culprit { kind: CulpritKind::Tuned, name: name.to_owned(), line: Some(1), does },
         value: None,
     };
-    let claims = if tuned.mode.text().trim() == "auto" { vec![by_itself] } else { Vec::new() };
+    let claims = match (tuned.profile.text(), tuned.mode.text().trim()) {
+        (_, "auto") => {
+            let does = "says auto, so that TuneD chooses its profile by itself".to_owned();
+            vec![claim("/etc/tuned/profile_mode", does)]
+        }
+        (profile, "manual") if !profile.is_empty() => {
+            let does = format!("names {profile}, which somebody has chosen with `tuned-adm profile`");
+            vec![claim("/etc/tuned/active_profile", does)]
+        }
+        _ => Vec::new(),
+    };
     Look { at, change, what: "TuneD's profile".to_owned(), observed, is_planned, claims }.judge(scene)
 }
 

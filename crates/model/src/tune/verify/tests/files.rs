@@ -160,6 +160,7 @@ fn tuned_s_profile_is_the_planned_one_or_somebody_s() {
     case("lowlat", mode("manual")).says(what, Standing::Held, &[]);
     case("lowlat", Reading::Absent).says(what, Standing::Held, &[]);
     case("virtual-guest", mode("auto")).says(what, Standing::Overridden, &["by itself"]);
+    case("balanced", mode("manual")).says(what, Standing::Overridden, &["/etc/tuned/active_profile", "tuned-adm"]);
     case("virtual-guest", Reading::Absent).says(what, Standing::Overridden, &["journalctl -u tuned"]);
     case("", mode("manual")).says(what, Standing::Overridden, &["no profile"]);
 }
