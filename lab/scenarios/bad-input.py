@@ -3,7 +3,7 @@
 from harness import tune
 
 MACHINE = "four-cpus"
-IS_QUICK = True
+IS_QUICK = False
 
 STATE = "/var/lib/lowlat"
 LOG = f"{STATE}/undo"
