@@ -115,7 +115,8 @@ fn stop_keeps_what_was_measured() {
     let record = run(&Root::live(), &options, &stop, &raise).unwrap();
     for cpu in &record.cpus {
         check(&record, cpu);
-        assert!(cpu.runtime_ns >= 200_000_000 && cpu.runtime_ns < record.duration_ns);
+        // A starved machine may start a sampler late, so that it has less than the time waited for.
+        assert!(cpu.runtime_ns > 0 && cpu.runtime_ns < record.duration_ns);
         assert!(cpu.seconds.len() < 3_600);
     }
     // Raised from the start, it is still a record.

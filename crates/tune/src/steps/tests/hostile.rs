@@ -65,8 +65,9 @@ proptest! {
             let Ok(preparation) = prepare(&plan, &snapshot, &log, part) else { continue };
             for (place, change) in plan.changes.iter().enumerate() {
                 let is_told = preparation.left.iter().any(|left| left.change == place)
+                    || preparation.notes.iter().any(|note| note.change == place)
                     || preparation.steps.iter().any(|step| step.change == place || step.also.contains(&place));
-                prop_assert_eq!(is_told, part_of(&change.target) == Some(part)
+                prop_assert_eq!(is_told, is_in(&change.target, part, &plan)
                     || (part == Part::RunTime && is_told), "{:?} in {:?}", change, part);
             }
             let mut ids: Vec<&str> = preparation.steps.iter().map(|prepared| prepared.step.id.as_str()).collect();
