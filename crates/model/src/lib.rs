@@ -12,6 +12,7 @@ pub mod histogram;
 pub mod hlog;
 pub mod jitter;
 pub mod kernel_version;
+pub mod pipeline;
 mod reading;
 pub mod result;
 mod role;

@@ -1,0 +1,122 @@
+//! What a run was asked to do, and what came of it.
+
+use super::Stages;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// How processes wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// Every process spins.
+    Fast,
+    /// Every process sleeps until it is woken.
+    #[default]
+    Parked,
+    /// Every process spins for as long as that pays, then sleeps.
+    Adaptive,
+    /// The platform (md, td) spins, strategies sleep.
+    Mixed,
+}
+
+/// What one run is asked to do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PipelineParameters {
+    /// How many strategies, each with an instrument of its own.
+    pub strategies: u32,
+    /// Quotes per second over all instruments.
+    pub rate_per_s: f64,
+    /// How processes wait.
+    pub mode: Mode,
+    /// How long md publishes, in seconds.
+    pub duration_s: f64,
+    /// CPU of each pinned role by its name: `master`, `cached`, `md`, `td`, `strategies` (a list of CPUs in turn). Roles
+    /// that are not named go where the kernel puts them.
+    #[serde(default)]
+    pub pins: BTreeMap<String, Vec<u32>>,
+    /// The CPU of the strategy host that runs all strategies in one process; `None`: a process each.
+    #[serde(default)]
+    pub host_core: Option<u32>,
+    /// Whether memory may come from the reserved pool of huge pages.
+    #[serde(default)]
+    pub may_use_huge_pages: bool,
+}
+
+/// What one process, or all processes of a role, used.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ProcessUse {
+    /// `master`, `cached`, `md`, `td`, `strategies`, `host`.
+    pub role: String,
+    /// How many processes that are.
+    pub processes: u32,
+    /// CPU time in user and kernel mode, seconds.
+    pub cpu_s: f64,
+    /// Switches away because it waited (/proc/PID/status).
+    pub voluntary_switches: u64,
+    /// Switches away because something else ran.
+    pub involuntary_switches: u64,
+    /// Page faults without a disk, while quotes were published.
+    pub minor_faults: u64,
+    /// Page faults that read a disk.
+    pub major_faults: u64,
+}
+
+/// What came of one run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PipelineRecord {
+    /// What was asked.
+    pub parameters: PipelineParameters,
+    /// How long quotes were published, seconds.
+    pub measured_s: f64,
+    /// Quotes that the schedule held.
+    pub ticks_scheduled: u64,
+    /// Quotes that md published.
+    pub ticks_published: u64,
+    /// Orders that td read.
+    pub orders: u64,
+    /// Orders that td answered with accepted or rejected. Equal to `orders` when nothing went wrong.
+    pub answers: u64,
+    /// Orders that td rejected.
+    pub rejected: u64,
+    /// Quotes or orders that a reader lost because it was too slow.
+    pub lost: u64,
+    /// Wakes: a publisher found a sleeping reader and woke it.
+    pub wakes: u64,
+    /// Times that the safety net had to wake a reader. Must be 0.
+    pub missed_wakes: u64,
+    /// Processes that died and were started again.
+    pub restarts: u64,
+    /// Latencies.
+    pub stages: Stages,
+    /// What processes used, a row per role.
+    pub uses: Vec<ProcessUse>,
+    /// The memory that was really given, by kind of page (`2 MiB pages of the pool`, …), bytes.
+    pub backing_bytes: BTreeMap<String, u64>,
+    /// What makes the run doubtful. One sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// One run as a document: the record's fields stand at its top, so that other programs find `stages.t2o.p50_ns`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PipelineDocument {
+    /// Always "lowlat-pipeline".
+    pub document: String,
+    /// Version of this shape. Fields are only ever added; a change of meaning raises it.
+    pub schema_version: u32,
+    /// The lowlat that wrote it.
+    pub lowlat_version: String,
+    /// When the run began, RFC 3339, UTC.
+    pub started_at: String,
+    /// Whether it was cut short by the user.
+    pub is_interrupted: bool,
+    /// The run.
+    #[serde(flatten)]
+    pub record: PipelineRecord,
+}
+
+impl PipelineDocument {
+    /// The present [`PipelineDocument::schema_version`].
+    pub const SCHEMA_VERSION: u32 = 1;
+    /// What [`PipelineDocument::document`] holds.
+    pub const DOCUMENT: &'static str = "lowlat-pipeline";
+}

@@ -1,0 +1,10 @@
+//! The trading pipeline as processes over `lowlat-ipc`, and as a library.
+//!
+//! ```text
+//! md --quotes, by instrument--> strategies --orders, one stream each--> td --answers, by strategy--> strategies
+//! ```
+//!
+//! *master* starts and watches the others, makes their memory and hands it to them; *cached* keeps the latest state in
+//! SQLite; *md* publishes quotes, *td* answers orders.
+
+pub mod records;

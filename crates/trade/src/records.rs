@@ -1,0 +1,368 @@
+//! The payloads of the pipeline's records: little-endian, of fixed size, each a cache line, so that a record takes two.
+//!
+//! What stands in the record's stamp is not repeated here: a quote's instrument is `stamp.instrument`, when it was
+//! written is `stamp.generated`; an order's `stamp.trigger` is the time its quote was written, `stamp.cause` that
+//! quote's sequence, `stamp.source` the strategy. An answer's `stamp.instrument` is the number of the strategy that it
+//! is for: answers are routed by strategy as quotes are by instrument.
+
+use thiserror::Error;
+
+/// Bytes of every payload here.
+pub const PAYLOAD_BYTES: usize = 64;
+/// Version of these shapes, in `stamp.schema`.
+pub const SCHEMA: u16 = 1;
+
+/// Record kinds in `stamp.kind`.
+pub mod kind {
+    /// [`super::Quote`].
+    pub const QUOTE: u16 = 1;
+    /// [`super::Order`].
+    pub const ORDER: u16 = 2;
+    /// [`super::Answer`].
+    pub const ANSWER: u16 = 3;
+}
+
+/// Why a payload is not what its record's kind says.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum DecodeError {
+    /// Of another size.
+    #[error(
+        "payload of {found} bytes, expected {PAYLOAD_BYTES}: written by another version; use one lowlat for all processes"
+    )]
+    Size {
+        /// Bytes found.
+        found: usize,
+    },
+    /// A number that stands for nothing.
+    #[error("{field}: found {found}, expected {expected}: written by another version, or damaged")]
+    Value {
+        /// Which field.
+        field: &'static str,
+        /// What it holds.
+        found: u64,
+        /// What it may hold.
+        expected: &'static str,
+    },
+}
+
+/// A price in ten-thousandths of the instrument's currency.
+pub type Price = i64;
+
+/// Best bid and offer of an instrument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Quote {
+    /// When the quote was due by its schedule, in the pipeline's clock, ns. Equal to the stamp's time for a live feed.
+    pub scheduled_ns: u64,
+    /// Best bid.
+    pub bid: Price,
+    /// Best offer.
+    pub ask: Price,
+    /// Last trade.
+    pub last: Price,
+    /// Size at the bid.
+    pub bid_size: u32,
+    /// Size at the offer.
+    pub ask_size: u32,
+}
+
+/// Which way an order goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Side {
+    /// Buy.
+    #[default]
+    Buy,
+    /// Sell.
+    Sell,
+}
+
+/// An order of a strategy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Order {
+    /// The strategy's number for it, from 1, never used twice, also over restarts.
+    pub number: u64,
+    /// The due time of the quote that caused it ([`Quote::scheduled_ns`]).
+    pub scheduled_ns: u64,
+    /// When the strategy had read that quote, in the pipeline's clock, ns.
+    pub received_ns: u64,
+    /// Limit price.
+    pub price: Price,
+    /// How many.
+    pub quantity: u32,
+    /// Buy or sell.
+    pub side: Side,
+}
+
+/// Why an order is rejected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reject {
+    /// Not above 0, or too far from the market.
+    BadPrice,
+    /// Nobody knows the instrument.
+    UnknownInstrument,
+    /// 0, or above the limit of one order.
+    BadQuantity,
+    /// The strategy's position, or the number of its open orders, would go over its limit.
+    OverLimit,
+    /// The number was used before.
+    DuplicateNumber,
+}
+
+/// What became of an order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Taken; fills may follow.
+    Accepted,
+    /// Refused; nothing follows.
+    Rejected(Reject),
+    /// Traded; `quantity` and `price` of the answer say how much at what price.
+    Filled,
+}
+
+/// td's word on an order. Each order gets exactly one that is [`Outcome::Accepted`] or [`Outcome::Rejected`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Answer {
+    /// [`Order::number`].
+    pub order_number: u64,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// When td had read the order, in the pipeline's clock, ns.
+    pub received_ns: u64,
+    /// Price of the fill; of other answers that of the order.
+    pub price: Price,
+    /// Quantity of the fill; of other answers that of the order.
+    pub quantity: u32,
+    /// The order's instrument.
+    pub instrument: u32,
+    /// The order's side.
+    pub side: Side,
+}
+
+impl Side {
+    fn code(self) -> u64 {
+        match self {
+            Self::Buy => 0,
+            Self::Sell => 1,
+        }
+    }
+
+    fn of(code: u64) -> Result<Self, DecodeError> {
+        match code {
+            0 => Ok(Self::Buy),
+            1 => Ok(Self::Sell),
+            found => Err(DecodeError::Value { field: "side", found, expected: "0 (buy) or 1 (sell)" }),
+        }
+    }
+}
+
+impl Outcome {
+    const EXPECTED: &str = "0 (accepted), 1 (filled) or 16 to 20 (rejected)";
+
+    fn code(self) -> u64 {
+        match self {
+            Self::Accepted => 0,
+            Self::Filled => 1,
+            Self::Rejected(Reject::BadPrice) => 16,
+            Self::Rejected(Reject::UnknownInstrument) => 17,
+            Self::Rejected(Reject::BadQuantity) => 18,
+            Self::Rejected(Reject::OverLimit) => 19,
+            Self::Rejected(Reject::DuplicateNumber) => 20,
+        }
+    }
+
+    fn of(code: u64) -> Result<Self, DecodeError> {
+        Ok(match code {
+            0 => Self::Accepted,
+            1 => Self::Filled,
+            16 => Self::Rejected(Reject::BadPrice),
+            17 => Self::Rejected(Reject::UnknownInstrument),
+            18 => Self::Rejected(Reject::BadQuantity),
+            19 => Self::Rejected(Reject::OverLimit),
+            20 => Self::Rejected(Reject::DuplicateNumber),
+            found => return Err(DecodeError::Value { field: "outcome", found, expected: Self::EXPECTED }),
+        })
+    }
+}
+
+type Words = [u64; PAYLOAD_BYTES / 8];
+
+fn bytes_of(words: Words) -> [u8; PAYLOAD_BYTES] {
+    let mut bytes = [0; PAYLOAD_BYTES];
+    for (to, word) in bytes.chunks_exact_mut(8).zip(words) {
+        to.copy_from_slice(&word.to_le_bytes());
+    }
+    bytes
+}
+
+fn words_of(payload: &[u8]) -> Result<Words, DecodeError> {
+    if payload.len() != PAYLOAD_BYTES {
+        return Err(DecodeError::Size { found: payload.len() });
+    }
+    let mut words = Words::default();
+    for (to, from) in words.iter_mut().zip(payload.chunks_exact(8)) {
+        *to = from.try_into().map(u64::from_le_bytes).unwrap_or_default();
+    }
+    Ok(words)
+}
+
+fn pack(low: u32, high: u32) -> u64 {
+    u64::from(low) | u64::from(high) << 32
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "halves are meant")]
+fn unpack(word: u64) -> (u32, u32) {
+    (word as u32, (word >> 32) as u32)
+}
+
+impl Quote {
+    /// As the bytes of a record's payload.
+    #[inline]
+    pub fn encode(&self) -> [u8; PAYLOAD_BYTES] {
+        let sizes = pack(self.bid_size, self.ask_size);
+        let [bid, ask, last] = [self.bid, self.ask, self.last].map(i64::cast_unsigned);
+        bytes_of([self.scheduled_ns, bid, ask, last, sizes, 0, 0, 0])
+    }
+
+    /// Out of a record's payload.
+    #[inline]
+    pub fn decode(payload: &[u8]) -> Result<Self, DecodeError> {
+        let [scheduled_ns, bid, ask, last, sizes, ..] = words_of(payload)?;
+        let (bid_size, ask_size) = unpack(sizes);
+        let [bid, ask, last] = [bid, ask, last].map(u64::cast_signed);
+        Ok(Self { scheduled_ns, bid, ask, last, bid_size, ask_size })
+    }
+}
+
+impl Order {
+    /// As the bytes of a record's payload.
+    #[inline]
+    pub fn encode(&self) -> [u8; PAYLOAD_BYTES] {
+        bytes_of([
+            self.number,
+            self.scheduled_ns,
+            self.received_ns,
+            self.price.cast_unsigned(),
+            u64::from(self.quantity),
+            self.side.code(),
+            0,
+            0,
+        ])
+    }
+
+    /// Out of a record's payload.
+    #[inline]
+    pub fn decode(payload: &[u8]) -> Result<Self, DecodeError> {
+        let [number, scheduled_ns, received_ns, price, quantity, side, ..] = words_of(payload)?;
+        Ok(Self {
+            number,
+            scheduled_ns,
+            received_ns,
+            price: price.cast_signed(),
+            quantity: quantity_of(quantity)?,
+            side: Side::of(side)?,
+        })
+    }
+}
+
+impl Answer {
+    /// As the bytes of a record's payload.
+    #[inline]
+    pub fn encode(&self) -> [u8; PAYLOAD_BYTES] {
+        bytes_of([
+            self.order_number,
+            self.outcome.code(),
+            self.received_ns,
+            self.price.cast_unsigned(),
+            u64::from(self.quantity),
+            self.side.code(),
+            u64::from(self.instrument),
+            0,
+        ])
+    }
+
+    /// Out of a record's payload.
+    #[inline]
+    pub fn decode(payload: &[u8]) -> Result<Self, DecodeError> {
+        let [order_number, outcome, received_ns, price, quantity, side, instrument, _] = words_of(payload)?;
+        let instrument = u32::try_from(instrument).map_err(|_| DecodeError::Value {
+            field: "instrument",
+            found: instrument,
+            expected: "a number of 32 bits",
+        })?;
+        Ok(Self {
+            order_number,
+            outcome: Outcome::of(outcome)?,
+            received_ns,
+            price: price.cast_signed(),
+            quantity: quantity_of(quantity)?,
+            instrument,
+            side: Side::of(side)?,
+        })
+    }
+}
+
+fn quantity_of(word: u64) -> Result<u32, DecodeError> {
+    u32::try_from(word).map_err(|_| DecodeError::Value {
+        field: "quantity",
+        found: word,
+        expected: "a number of 32 bits",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn outcomes() -> impl Strategy<Value = Outcome> {
+        prop_oneof![
+            Just(Outcome::Accepted),
+            Just(Outcome::Filled),
+            Just(Outcome::Rejected(Reject::BadPrice)),
+            Just(Outcome::Rejected(Reject::UnknownInstrument)),
+            Just(Outcome::Rejected(Reject::BadQuantity)),
+            Just(Outcome::Rejected(Reject::OverLimit)),
+            Just(Outcome::Rejected(Reject::DuplicateNumber)),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(
+            numbers in any::<[u64; 3]>(), prices in any::<[i64; 3]>(), sizes in any::<[u32; 2]>(),
+            is_sell in any::<bool>(), outcome in outcomes(),
+        ) {
+            let side = if is_sell { Side::Sell } else { Side::Buy };
+            let quote = Quote {
+                scheduled_ns: numbers[0], bid: prices[0], ask: prices[1], last: prices[2],
+                bid_size: sizes[0], ask_size: sizes[1],
+            };
+            prop_assert_eq!(Quote::decode(&quote.encode()), Ok(quote));
+            let order = Order {
+                number: numbers[0], scheduled_ns: numbers[1], received_ns: numbers[2],
+                price: prices[0], quantity: sizes[0], side,
+            };
+            prop_assert_eq!(Order::decode(&order.encode()), Ok(order));
+            let answer = Answer {
+                order_number: numbers[0], outcome, received_ns: numbers[1], price: prices[0],
+                quantity: sizes[0], instrument: sizes[1], side,
+            };
+            prop_assert_eq!(Answer::decode(&answer.encode()), Ok(answer));
+        }
+
+        #[test]
+        fn hostile_bytes_are_refused_or_read(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
+            let sized = bytes.len() == PAYLOAD_BYTES;
+            prop_assert_eq!(Quote::decode(&bytes).is_ok(), sized);
+            prop_assert!(sized || Order::decode(&bytes).is_err());
+            prop_assert!(sized || Answer::decode(&bytes).is_err());
+        }
+    }
+
+    #[test]
+    fn a_number_that_means_nothing_is_named() {
+        let mut order = Order::default().encode();
+        order[40] = 9;
+        let error = Order::decode(&order).unwrap_err().to_string();
+        assert!(error.contains("side: found 9"), "{error}");
+    }
+}
