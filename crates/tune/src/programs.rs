@@ -1,8 +1,12 @@
 //! Other people's programs that lowlat calls: boot loaders' generators, mostly.
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use std::{
-    io::{self, Write},
-    process::{Command, Output, Stdio},
+    io::{self, Read, Write},
+    os::unix::process::CommandExt,
+    process::{Child, Command, ExitStatus, Stdio},
+    thread,
+    time::{Duration, Instant},
 };
 
 /// What a program did.
@@ -18,7 +22,8 @@ pub struct Outcome {
 
 /// Runs programs; a test has its own.
 pub trait Programs: std::fmt::Debug {
-    /// Runs a program found by its name in the usual directories, with the C locale and no input, and waits for it.
+    /// Runs a program found by its name in the usual directories, with the C locale and no input, and waits for it. One
+    /// that hangs is ended, and the error is `TimedOut`.
     fn run(&self, program: &str, arguments: &[&str]) -> io::Result<Outcome>;
 
     /// As [`Programs::run`], with something to read on stdin. Who runs no such programs says so with `Unsupported`.
@@ -36,35 +41,71 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 impl Programs for SystemPrograms {
     fn run(&self, program: &str, arguments: &[&str]) -> io::Result<Outcome> {
-        command(program, arguments).stdin(Stdio::null()).output().map(outcome)
+        finish(command(program, arguments).stdin(Stdio::null()), &[], LONGEST)
     }
 
     fn run_with_input(&self, program: &str, arguments: &[&str], input: &[u8]) -> io::Result<Outcome> {
-        let mut command = command(program, arguments);
-        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn()?;
-        let stdin = child.stdin.take();
-        std::thread::scope(|scope| {
-            // A program that answers before it has read everything must not wait for who writes, nor the reverse. One
-            // that reads no further closes the pipe; its status tells what it made of it.
-            scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(input)));
-            child.wait_with_output().map(outcome)
-        })
+        finish(command(program, arguments).stdin(Stdio::piped()), input, LONGEST)
     }
+}
+
+/// How long a program may take. The slowest known, a new initial RAM disk for each kernel, takes minutes.
+const LONGEST: Duration = Duration::from_secs(20 * 60);
+/// How often is looked whether it has ended.
+const TURN: Duration = Duration::from_millis(10);
+
+/// Runs it to its end, or ends it and what it started when `longest` is over.
+fn finish(command: &mut Command, input: &[u8], longest: Duration) -> io::Result<Outcome> {
+    // A process group of its own, so that children of a shell script are ended with it.
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn()?;
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    thread::scope(|scope| {
+        // A program that answers before it has read everything must not wait for who writes, nor the reverse. One that
+        // reads no further closes the pipe; its status tells what it made of it.
+        scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(input)));
+        let stdout = scope.spawn(move || read_all(stdout));
+        let stderr = scope.spawn(move || read_all(stderr));
+        let ended = wait(&mut child, longest);
+        if ended.is_err() {
+            let group = Pid::from_child(&child);
+            let _ = kill_process_group(group, Signal::KILL);
+            child.wait()?;
+        }
+        let (stdout, stderr) = (joined(stdout)?, joined(stderr)?);
+        let status = ended?;
+        let stderr = String::from_utf8_lossy(&stderr).into_owned();
+        Ok(Outcome { is_success: status.success(), stdout, stderr })
+    })
+}
+
+fn wait(child: &mut Child, longest: Duration) -> io::Result<ExitStatus> {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if start.elapsed() >= longest {
+            let text = format!("it had not ended after {} s, and was ended", longest.as_secs_f64());
+            return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+        }
+        thread::sleep(TURN);
+    }
+}
+
+fn read_all(from: Option<impl Read>) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.map_or(Ok(0), |mut from| from.read_to_end(&mut bytes))?;
+    Ok(bytes)
+}
+
+fn joined(reader: thread::ScopedJoinHandle<'_, io::Result<Vec<u8>>>) -> io::Result<Vec<u8>> {
+    reader.join().unwrap_or_else(|_| Err(io::Error::other("a thread that read its output panicked")))
 }
 
 fn command(program: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(program);
     command.args(arguments).env("PATH", PATH).env("LC_ALL", "C");
     command
-}
-
-fn outcome(output: Output) -> Outcome {
-    Outcome {
-        is_success: output.status.success(),
-        stdout: output.stdout,
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-    }
 }
 
 #[cfg(test)]
@@ -79,5 +120,14 @@ mod tests {
         assert!(!SystemPrograms.run_with_input("false", &[], input.as_bytes()).unwrap().is_success);
         let error = SystemPrograms.run_with_input("no-such-program", &[], b"").unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_program_that_hangs_is_ended_with_what_it_started() {
+        let mut command = command("sh", &["-c", "echo began; sleep 3600 & sleep 3600"]);
+        let error = finish(command.stdin(Stdio::null()), &[], Duration::from_millis(200)).unwrap_err();
+        // Reading came to an end, so nobody holds its output any more.
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!(error.to_string().contains("after 0.2 s"), "{error}");
     }
 }

@@ -12,6 +12,9 @@ pub const COMMAND: Subcommand = Subcommand { name: "confirm", declare, run };
 struct Arguments {
     #[command(flatten)]
     site: SiteArgs,
+    /// Print what was done as JSON
+    #[arg(long)]
+    json: bool,
 }
 
 fn declare(command: Command) -> Command {
@@ -27,13 +30,21 @@ fn declare(command: Command) -> Command {
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = Arguments::from_arg_matches(matches)?;
     let confirmed = flow::confirm(&arguments.site.open()?)?;
-    output::print(match confirmed {
-        Confirmed::NothingInForce => "No plan of lowlat is in force; there is nothing to confirm.",
-        Confirmed::Already => "The plan in force needs no confirmation.",
-        Confirmed::Now => "Confirmed: the plan stays in force.",
-        Confirmed::UntilReboot => {
-            "Confirmed until the reboot. After it the switch is armed again: run `lowlat tune confirm` then."
+    let (word, sentence) = match confirmed {
+        Confirmed::NothingInForce => {
+            ("nothing-in-force", "No plan of lowlat is in force; there is nothing to confirm.")
         }
-    })?;
+        Confirmed::Already => ("already", "The plan in force needs no confirmation."),
+        Confirmed::Now => ("now", "Confirmed: the plan stays in force."),
+        Confirmed::UntilReboot => (
+            "until-reboot",
+            "Confirmed until the reboot. After it the switch is armed again: run `lowlat tune confirm` then.",
+        ),
+    };
+    if arguments.json {
+        output::print(&serde_json::json!({ "confirmed": word }).to_string())?;
+    } else {
+        output::print(sentence)?;
+    }
     Ok(if confirmed == Confirmed::NothingInForce { Exit::Findings } else { Exit::Clean })
 }
