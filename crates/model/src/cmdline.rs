@@ -86,7 +86,7 @@ pub(crate) fn same_name(a: &str, b: &str) -> bool {
 }
 
 /// The words of a command line as the kernel parts them: white space within double quotes does not part.
-pub(crate) fn split(raw: &str) -> Vec<&str> {
+pub fn split(raw: &str) -> Vec<&str> {
     let mut tokens = Vec::new();
     let (mut start, mut in_quotes) = (0, false);
     for (at, c) in raw.char_indices() {

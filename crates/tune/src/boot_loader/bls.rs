@@ -2,7 +2,7 @@
 //! variable kernelopts where they refer to it, and the files from which future kernels get their line.
 
 use super::{
-    BootLoader, BootLoaderError, FileChange, files, grub_defaults,
+    BootLoader, BootLoaderError, EntryLine, FileChange, files, grub_defaults,
     grub_menu_file::{MenuFile, tuned_note},
 };
 use crate::Programs;
@@ -127,6 +127,16 @@ impl BootLoader for GrubBls {
             Ok(of_grub(&entries, wanted).map(|file| line(&menu, &file.text)))
         };
         files::as_reading(next())
+    }
+
+    fn entry_lines(&self, root: &Root) -> Vec<EntryLine> {
+        let entries = files::entries(root, ENTRIES).unwrap_or_default();
+        let line = |file: EntryFile| {
+            let path = format!("{ENTRIES}/{}.conf", file.id);
+            let path = root.real_path(&path).into_known().unwrap_or(path);
+            EntryLine { path, options: entry::options(&file.text) }
+        };
+        entries.into_iter().map(line).collect()
     }
 
     fn notes(&self, root: &Root, tokens: &[BootToken]) -> Vec<String> {

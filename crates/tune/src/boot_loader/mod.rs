@@ -38,6 +38,15 @@ pub struct FileChange {
     pub new: State,
 }
 
+/// The line of one entry of a boot menu.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntryLine {
+    /// The entry's file.
+    pub path: String,
+    /// Its parameters of the kernel, variables as they stand.
+    pub options: String,
+}
+
 /// A boot loader, found on a host.
 pub trait BootLoader: std::fmt::Debug {
     /// Its name for people: "GRUB (Debian)".
@@ -54,6 +63,12 @@ pub trait BootLoader: std::fmt::Debug {
     /// show, but for what a boot loader adds by itself. Absent where no entry was found.
     fn next_boot_line(&self, _root: &Root) -> Reading<String> {
         Reading::Absent
+    }
+
+    /// The lines that entries have in files of their own, as far as they can be read; none where a program generates
+    /// one menu of all.
+    fn entry_lines(&self, _root: &Root) -> Vec<EntryLine> {
+        Vec::new()
     }
 
     /// What the user should know of the change, one sentence each: entries that are left alone, a name chosen,

@@ -1,7 +1,9 @@
 //! systemd-boot, and others that read the same entries: the files of loader/entries, and /etc/kernel/cmdline for
 //! kernels that are installed later. Images that hold their line themselves (type 2) are told, and not changed.
 
-use super::{BootLoader, BootLoaderError, FileChange, bls::KERNEL_COMMAND_LINE, efi, error, files};
+use super::{
+    BootLoader, BootLoaderError, EntryLine, FileChange, bls::KERNEL_COMMAND_LINE, efi, error, files,
+};
 use crate::Programs;
 use lowlat_model::{
     Reading,
@@ -155,6 +157,12 @@ impl BootLoader for SystemdBoot {
 
     fn generated(&self, _root: &Root, _programs: &dyn Programs) -> Result<Vec<FileChange>, BootLoaderError> {
         Ok(Vec::new())
+    }
+
+    fn entry_lines(&self, root: &Root) -> Vec<EntryLine> {
+        let line =
+            |placed: Placed| EntryLine { options: entry::options(&placed.file.text), path: placed.path };
+        entries(root).unwrap_or_default().into_iter().map(line).collect()
     }
 
     fn next_boot_line(&self, root: &Root) -> Reading<String> {

@@ -21,6 +21,7 @@ mod at_boot;
 mod check;
 mod confirm;
 mod error;
+mod later_kernels;
 mod manager;
 mod part;
 mod persist;

@@ -3,7 +3,7 @@
 use super::apply::{file_steps, put_back};
 use super::part::{Part, is_run_time, plan_of};
 use super::three_way::three_ways;
-use super::{FlowError, Site, at_boot, persist};
+use super::{FlowError, Site, at_boot, later_kernels, persist};
 use crate::units;
 use lowlat_model::tune::outcome::{NotRestored, Restored, RollbackOutcome};
 use lowlat_sys::undo::{Conflict, Entry, Left, OnFailure, RollbackReport, State, UndoError, UndoLog};
@@ -58,6 +58,7 @@ pub fn rollback(site: &Site, request: &RollbackRequest) -> Result<RollbackOutcom
         return Err(FlowError::Refused(unknown.iter().map(line).collect()));
     }
     let before: Vec<Entry> = log.history().entries.clone();
+    let taken_back = site.state.in_force().ok().flatten().filter(|_| request.scope == Scope::All);
     // The dead-man switch goes last: after a crash in between it finishes what was begun.
     let is_confirm = |entry: &Entry| Part::Confirm.is_of(&entry.plan);
     let report = log.rollback_where(|entry| chosen.contains(&key(entry)) && !is_confirm(entry));
@@ -76,6 +77,10 @@ pub fn rollback(site: &Site, request: &RollbackRequest) -> Result<RollbackOutcom
     outcome.needs_reboot = outcome.restored.iter().any(|done| is_of_boot(&done.plan))
         && before.iter().any(|entry| is_of_boot(&entry.plan) && entry.boot != log.boot());
     drop(log);
+    if let Some((_, plan)) = taken_back {
+        let is_known = |path: &str| before.iter().any(|entry| entry.target.name == path);
+        outcome.notes.extend(later_kernels::notes(site, &plan, is_known));
+    }
     tell_units(site, &mut outcome);
     if matches!(request.scope, Scope::To(_)) && outcome.in_force.is_some() {
         let again = at_boot::apply_again(site)?;

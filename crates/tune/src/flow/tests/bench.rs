@@ -1,7 +1,7 @@
 //! A captured host unpacked, with a service manager, a boot loader and programs of the test's own.
 
 use super::super::*;
-use crate::boot_loader::{BootLoader, BootLoaderError, FileChange};
+use crate::boot_loader::{BootLoader, BootLoaderError, EntryLine, FileChange};
 use crate::steps::{NotPrepared, Part, Preparation, Prepared};
 use crate::{Outcome, Programs, StateDir};
 use lowlat_model::catalogue::Context;
@@ -100,6 +100,11 @@ impl BootLoader for FakeLoader {
             .collect();
         let new = State::File(FileState::of_root(words.join(" "), 0o644));
         Ok(vec![FileChange { path: DROP_IN.into(), new }])
+    }
+    fn entry_lines(&self, root: &Root) -> Vec<EntryLine> {
+        let path = "/boot/loader/entries/later.conf";
+        let options = root.read(path).text().trim().to_owned();
+        if options.is_empty() { Vec::new() } else { vec![EntryLine { path: path.into(), options }] }
     }
     fn generated(&self, _: &Root, programs: &dyn Programs) -> Result<Vec<FileChange>, BootLoaderError> {
         let text = programs.run("grub-mkconfig", &[]).unwrap().stdout;

@@ -109,3 +109,30 @@ fn values_that_are_gone_or_moved_on_by_irqbalance_are_no_conflicts() {
     assert_eq!(report.given_up.len(), 2, "{report:#?}");
     assert_eq!(bench.text(&path(irqs[1])), "5\n");
 }
+
+#[test]
+fn an_entry_of_a_kernel_that_came_later_keeps_the_parameters_and_is_told() {
+    if !is_root() {
+        return;
+    }
+    let bench = Bench::new();
+    let site = bench.site(Faults::none());
+    bench.apply(&site, ApplyOptions::default()).unwrap();
+    let (_, plan) = site.state.in_force().unwrap().unwrap();
+    let brought = plan.changes.iter().find_map(|change| match &change.target {
+        lowlat_model::tune::Target::CommandLine { tokens } => {
+            tokens.iter().find_map(lowlat_model::tune::spell)
+        }
+        _ => None,
+    });
+    let brought = brought.unwrap();
+    bench.put("boot/loader/entries/later.conf", &format!("root=/dev/sda1 ro {brought} mine=1\n"));
+    let report = rollback(&site, &RollbackRequest::default()).unwrap();
+    let note = report.notes.iter().find(|note| note.starts_with("/boot/loader/entries/later.conf"));
+    let note = note.unwrap_or_else(|| panic!("{report:#?}"));
+    assert!(note.contains(&format!("take {brought} off")) && !note.contains("mine=1"), "{note}");
+    // Without any of them there is nothing to tell.
+    bench.apply(&site, ApplyOptions::default()).unwrap();
+    bench.put("boot/loader/entries/later.conf", "root=/dev/sda1 ro mine=1\n");
+    assert_eq!(rollback(&site, &RollbackRequest::default()).unwrap().notes, Vec::<String>::new());
+}

@@ -1,0 +1,40 @@
+//! Boot entries of kernels that were installed while a plan was in force. They took its parameters with them, and the
+//! undo log does not know them: they are told, not changed.
+
+use super::Site;
+use lowlat_model::{
+    cmdline,
+    tune::{BootToken, Plan, Target, spell},
+};
+
+/// What a rollback of everything leaves in entries that `is_known` (by their path) does not hold, a sentence for each.
+pub(super) fn notes(site: &Site, plan: &Plan, is_known: impl Fn(&str) -> bool) -> Vec<String> {
+    let tokens = plan.changes.iter().find_map(|change| match &change.target {
+        Target::CommandLine { tokens } => Some(tokens.as_slice()),
+        _ => None,
+    });
+    let words: Vec<String> = tokens.unwrap_or_default().iter().filter_map(brought).collect();
+    let Ok(loader) = (site.detect)(&site.root) else { return Vec::new() };
+    let of_later = loader.entry_lines(&site.root).into_iter().filter(|line| !is_known(&line.path));
+    of_later
+        .filter_map(|line| {
+            let kept: Vec<&str> =
+                cmdline::split(&line.options).into_iter().filter(|word| words.iter().any(|w| w == word)).collect();
+            (!kept.is_empty()).then(|| {
+                format!(
+                    "{} came with a kernel that was installed after the plan, and keeps its parameters: take {} off, \
+                     with an editor or with `grubby --update-kernel=IMAGE --remove-args=…`.",
+                    line.path,
+                    kept.join(" ")
+                )
+            })
+        })
+        .collect()
+}
+
+/// The word that the plan put on the line; none when it stood there before, or was taken off.
+fn brought(token: &BootToken) -> Option<String> {
+    let word = spell(token)?;
+    let stood = token.before.as_deref().is_some_and(|before| cmdline::split(before).contains(&word.as_str()));
+    (!stood).then_some(word)
+}
