@@ -50,12 +50,24 @@ impl<R: Region> Inbox<R> {
     /// and was woken.
     #[inline]
     pub fn notify(&self, stream: u32, park: &impl Park) -> bool {
+        self.mark(stream);
+        self.bell().is_some_and(|bell| bell.ring(park))
+    }
+
+    /// Publisher: the first half of [`Inbox::notify`], which those that run see.
+    #[inline]
+    pub fn mark(&self, stream: u32) {
         let word = usize::try_from(stream / 64).unwrap_or(usize::MAX);
         if let Some(word) = self.ready().and_then(|ready| ready.get(word)) {
             // Pairs with the swap in `take_ready`: who takes the bit sees what was put there for it.
             word.fetch_or(1 << (stream % 64), Ordering::Release);
         }
-        self.bell().is_some_and(|bell| bell.ring(park))
+    }
+
+    /// Publisher: the second half of [`Inbox::notify`], after one sequentially consistent fence that serves several.
+    #[inline]
+    pub fn ring_after_fence(&self, park: &impl Park) -> bool {
+        self.bell().is_some_and(|bell| bell.ring_after_fence(park))
     }
 
     /// Subscriber: calls `ready` with the number of each stream that has something, and clears its bit before, so that

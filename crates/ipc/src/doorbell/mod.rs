@@ -91,6 +91,13 @@ impl Bell {
     pub fn ring(&self, park: &impl Park) -> bool {
         // Pairs with the fence in `wait`.
         fence(Ordering::SeqCst);
+        self.ring_after_fence(park)
+    }
+
+    /// [`Bell::ring`] by a publisher that rings several: it has put the record where all of them look, and made one
+    /// sequentially consistent fence since.
+    #[inline]
+    pub fn ring_after_fence(&self, park: &impl Park) -> bool {
         // The swap makes one of several publishers the one that wakes.
         let is_parked = self.state.load(Ordering::Relaxed) == PARKED
             && self.state.swap(RUNNING, Ordering::AcqRel) == PARKED;
