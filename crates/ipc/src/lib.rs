@@ -30,3 +30,5 @@ pub mod region;
 #[cfg(not(lowlat_loom))]
 pub mod router;
 pub mod stream;
+#[cfg(not(lowlat_loom))]
+pub mod waiter;

@@ -203,7 +203,9 @@ impl<R: Region> Router<R> {
         fence(Ordering::SeqCst);
         for subscriber in wanting.iter() {
             let Some(link) = link(&mut self.links, subscriber) else { continue };
-            delivered.woken += u32::from(link.inbox.ring_after_fence(park));
+            let Some(claimed) = link.inbox.claim(false) else { continue };
+            link.inbox.wake_claimed(claimed, park, None);
+            delivered.woken += 1;
         }
         delivered
     }
