@@ -3,12 +3,14 @@
 mod overrun;
 #[cfg(test)]
 mod tests;
+mod wake_helper;
 
 pub use overrun::Overrun;
+pub use wake_helper::{HandOver, HelperMode, WakeHelper};
 
 use crate::{
     atomics::{Ordering, fence},
-    doorbell::Park,
+    doorbell::{Claimed, EventFd, IN_EPOLL, PARKED, Park},
     inbox::Inbox,
     index_ring::Pusher,
     interest::{Interest, SUBSCRIBERS_MAX, Subscribers},
@@ -16,6 +18,7 @@ use crate::{
     stream::{PublishError, Published, Stamp, Writer},
 };
 use overrun::Handed;
+use std::sync::Arc;
 
 /// How a publisher reaches one subscriber that is told what it is too slow for ([`Overrun::Gap`]).
 #[derive(Debug)]
@@ -37,6 +40,8 @@ pub struct Delivered {
     pub conflated: u32,
     /// How many slept and were woken: one system call each.
     pub woken: u32,
+    /// Of those, how many calls were left to the wake helper.
+    pub handed_over: u32,
     /// Subscribers that had no room, or whose table does not have the instrument. They are told, and it is counted there.
     pub refused: u32,
     /// Subscribers that were too far behind and were given up.
@@ -46,8 +51,27 @@ pub struct Delivered {
 #[derive(Debug)]
 struct Connected<R> {
     overrun: Overrun<R>,
-    inbox: Inbox<R>,
+    door: Arc<Door<R>>,
     stream: u32,
+}
+
+/// Where a subscriber is told that something came.
+#[derive(Debug)]
+struct Door<R> {
+    inbox: Inbox<R>,
+    /// The way to wake it in an epoll loop.
+    event: Option<EventFd>,
+}
+
+impl<R: Region> Door<R> {
+    #[inline]
+    fn claim(&self) -> Option<Claimed> {
+        self.inbox.claim(self.event.is_some())
+    }
+
+    fn wake_claimed(&self, claimed: Claimed, park: &impl Park) {
+        self.inbox.wake_claimed(claimed, park, self.event.as_ref());
+    }
 }
 
 /// The subscribers of one publisher.
@@ -62,6 +86,7 @@ pub struct Router<R> {
     evicted: Subscribers,
     /// Up to which claim nothing is written over that a subscriber of `credit` still has to read.
     claim_max: u64,
+    helper: Option<WakeHelper<R>>,
 }
 
 impl<R: Region> Router<R> {
@@ -69,7 +94,15 @@ impl<R: Region> Router<R> {
     pub fn new(interest: Interest<R>) -> Self {
         let links = (0..SUBSCRIBERS_MAX).map(|_| None).collect();
         let nobody = Subscribers::default();
-        Self { interest, links, connected: nobody, credit: nobody, evicted: nobody, claim_max: 0 }
+        Self {
+            interest,
+            links,
+            connected: nobody,
+            credit: nobody,
+            evicted: nobody,
+            claim_max: 0,
+            helper: None,
+        }
     }
 
     /// Connects a subscriber with a ring and [`Overrun::Gap`], in place of one of the same number; false when no
@@ -81,11 +114,36 @@ impl<R: Region> Router<R> {
     /// Connects a subscriber, in place of one of the same number; this publisher's is its stream number `stream`. False
     /// when no subscriber can have that number.
     pub fn connect_as(&mut self, subscriber: u32, overrun: Overrun<R>, inbox: Inbox<R>, stream: u32) -> bool {
+        self.add(subscriber, overrun, Door { inbox, event: None }, stream)
+    }
+
+    /// [`Router::connect_as`] for a subscriber that may sleep in an epoll loop ([`Inbox::arm`]), with its event descriptor.
+    pub fn connect_in_epoll(
+        &mut self,
+        subscriber: u32,
+        overrun: Overrun<R>,
+        inbox: Inbox<R>,
+        stream: u32,
+        event: EventFd,
+    ) -> bool {
+        self.add(subscriber, overrun, Door { inbox, event: Some(event) }, stream)
+    }
+
+    fn add(&mut self, subscriber: u32, overrun: Overrun<R>, door: Door<R>, stream: u32) -> bool {
         let may_lose_nothing = matches!(overrun, Overrun::Credit(_));
-        let is_set = self.set(subscriber, Some(Connected { overrun, inbox, stream }));
+        let is_set = self.set(subscriber, Some(Connected { overrun, door: Arc::new(door), stream }));
         self.connected.set(subscriber, is_set);
         self.credit.set(subscriber, is_set && may_lose_nothing);
         is_set
+    }
+
+    /// Has another thread make the wakes, where one record wakes many; none: no more.
+    pub fn set_wake_helper(&mut self, helper: Option<WakeHelper<R>>) {
+        self.helper = helper;
+        let Some(helper) = &self.helper else { return };
+        for (subscriber, link) in (0..).zip(&self.links) {
+            helper.set(subscriber, link.as_ref().map(|link| Arc::clone(&link.door)));
+        }
     }
 
     /// Forgets a subscriber.
@@ -99,6 +157,9 @@ impl<R: Region> Router<R> {
         self.evicted.set(subscriber, false);
         // What it has to read is looked up with the next record.
         self.claim_max = 0;
+        if let Some(helper) = &self.helper {
+            helper.set(subscriber, link.as_ref().map(|link| Arc::clone(&link.door)));
+        }
         let place = usize::try_from(subscriber).ok().and_then(|at| self.links.get_mut(at));
         place.map(|place| *place = link).is_some()
     }
@@ -197,18 +258,35 @@ impl<R: Region> Router<R> {
                     self.evicted.set(subscriber, true);
                 }
             }
-            link.inbox.mark(link.stream);
+            link.door.inbox.mark(link.stream);
         }
         // Pairs with the fence in `Bell::wait`: one for all of them.
         fence(Ordering::SeqCst);
+        let mut helper = self.helper.as_mut().filter(|helper| {
+            let sleeping = wanting.iter().filter(|subscriber| is_asleep(&self.links, *subscriber));
+            let most = usize::try_from(helper.parked_max).unwrap_or(usize::MAX);
+            sleeping.take(most.saturating_add(1)).count() > most
+        });
         for subscriber in wanting.iter() {
             let Some(link) = link(&mut self.links, subscriber) else { continue };
-            let Some(claimed) = link.inbox.claim(false) else { continue };
-            link.inbox.wake_claimed(claimed, park, None);
+            let Some(claimed) = link.door.claim() else { continue };
             delivered.woken += 1;
+            if helper.as_mut().is_some_and(|helper| helper.hand(subscriber, claimed)) {
+                delivered.handed_over += 1;
+            } else {
+                link.door.wake_claimed(claimed, park);
+            }
+        }
+        if let Some(helper) = helper.filter(|_| delivered.handed_over > 0) {
+            helper.ring();
         }
         delivered
     }
+}
+
+fn is_asleep<R: Region>(links: &[Option<Connected<R>>], subscriber: u32) -> bool {
+    let link = usize::try_from(subscriber).ok().and_then(|at| links.get(at)).and_then(Option::as_ref);
+    link.is_some_and(|link| matches!(link.door.inbox.state(), PARKED | IN_EPOLL))
 }
 
 fn link<R>(links: &mut [Option<Connected<R>>], subscriber: u32) -> Option<&mut Connected<R>> {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    doorbell::{Futex, Waited},
+    doorbell::{EventFd, Futex, Waited},
     inbox, index_ring,
     index_ring::Taken,
     interest, latest, layout,
@@ -154,7 +154,10 @@ fn each_policy_at_its_limit() {
         sum.refused += delivered.refused;
         sum.evicted += delivered.evicted;
     }
-    assert_eq!(sum, Delivered { subscribers: 4 + 6 + 10, conflated: 8, refused: 6, evicted: 1, woken: 0 });
+    assert_eq!(
+        sum,
+        Delivered { subscribers: 4 + 6 + 10, conflated: 8, refused: 6, evicted: 1, ..Delivered::default() }
+    );
     assert!(inbox.is_ready());
     assert_eq!((0..4).map_while(|_| gap.take()).collect::<Vec<_>>(), positions[..4]);
     let lost = index_ring::Gap { count: 6, first: positions[4], last: positions[9] };
@@ -225,4 +228,85 @@ fn nothing_is_written_over_what_is_not_read() {
         }
     }
     assert!(given > 100 && refused > 100, "{given} given, {refused} refused");
+}
+
+/// One record for twelve that sleep, by turns with and without a helper, which sleeps or spins: all are woken.
+#[test]
+fn a_helper_wakes_all_that_the_publisher_left_to_it() {
+    const SUBSCRIBERS: u32 = 12;
+    const ROUNDS: u64 = 60;
+    let (_, mut writer, table, mut router) = publisher(1);
+    let table = Interest::open(table).unwrap();
+    let subscribers: Vec<_> = (0..SUBSCRIBERS)
+        .map(|number| {
+            let (inbox, mut ring) = connect_as(&mut router, number, &table, 1024, Overrun::Gap);
+            thread::spawn(move || {
+                let mut seen = 0;
+                while seen < ROUNDS {
+                    assert_ne!(inbox.wait(&Futex, LONG), Waited::TimedOut);
+                    inbox.take_ready(|_| ());
+                    seen += std::iter::from_fn(|| ring.take()).map(|_| 1).sum::<u64>();
+                }
+                inbox.woken_and_missed()
+            })
+        })
+        .collect();
+    let (mut woken, mut handed_over) = (0, 0);
+    for round in 0..ROUNDS {
+        let helper = match round % 15 {
+            0 => Some(None),
+            5 => Some(WakeHelper::start(2, HelperMode::Park, || ()).ok()),
+            10 => Some(WakeHelper::start(2, HelperMode::Spin, || ()).ok()),
+            _ => None,
+        };
+        helper.into_iter().for_each(|helper| router.set_wake_helper(helper));
+        thread::sleep(Duration::from_millis(3));
+        let (_, delivered) = router.publish(&mut writer, &Stamp::default(), b"", &Futex).unwrap();
+        assert!(delivered.handed_over == 0 || delivered.woken > 2);
+        woken += u64::from(delivered.woken);
+        handed_over += delivered.handed_over;
+    }
+    let counts: Vec<_> = subscribers.into_iter().map(|subscriber| subscriber.join().unwrap()).collect();
+    assert_eq!(counts.iter().map(|(_, missed)| missed).sum::<u64>(), 0);
+    assert_eq!(counts.iter().map(|(woken, _)| woken).sum::<u64>(), woken);
+    assert!(handed_over > 0, "most slept, most of the time");
+}
+
+#[test]
+fn a_subscriber_in_an_epoll_loop_is_woken_through_its_descriptor() {
+    const COUNT: u64 = 2_000;
+    let (_, mut writer, table, mut router) = publisher(1);
+    let (inbox, ring) = (memory(inbox::BYTES), memory(index_ring::bytes(4096)));
+    let pusher = index_ring::create(Arc::clone(&ring), 4096).unwrap();
+    let (event, ours) = (EventFd::new().unwrap(), Inbox::new(Arc::clone(&inbox)).unwrap());
+    let copy = event.try_clone().unwrap();
+    assert!(router.connect_in_epoll(0, Overrun::Gap(pusher), ours, 0, copy));
+    assert!(Interest::open(table).unwrap().set(0, Some(0), true));
+    let (inbox, mut ring) = (Inbox::new(inbox).unwrap(), index_ring::open(ring).unwrap());
+    let subscriber = thread::spawn(move || {
+        let (mut seen, mut woken) = (0, 0);
+        let word = crate::atomics::AtomicU32::new(0);
+        while seen < COUNT {
+            // Now in the loop, now on the word.
+            if seen % 3 == 0 {
+                assert_ne!(inbox.wait(&Futex, LONG), Waited::TimedOut);
+            } else if inbox.arm() {
+                event.sleep(&word, 0, LONG);
+                woken += u64::from(inbox.disarm(&event));
+            }
+            inbox.take_ready(|_| ());
+            seen += std::iter::from_fn(|| ring.take()).map(|_| 1).sum::<u64>();
+        }
+        (woken, inbox.woken_and_missed())
+    });
+    let mut woken = 0;
+    for number in 0..COUNT {
+        woken += router.publish(&mut writer, &Stamp::default(), b"", &Futex).unwrap().1.woken;
+        if number % 64 == 0 {
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+    let (in_loop, (counted, missed)) = subscriber.join().unwrap();
+    assert_eq!((u64::from(woken), missed), (counted, 0));
+    assert!(in_loop > 0);
 }
