@@ -8,7 +8,7 @@ mod writer;
 
 pub use reader::{Read, Reader};
 pub use segment::{Owner, Segment, SegmentError};
-pub use writer::{PublishError, Writer};
+pub use writer::{PublishError, Published, Writer};
 
 /// What stands beside a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
