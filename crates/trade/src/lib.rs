@@ -13,3 +13,4 @@ pub mod control;
 pub mod master;
 pub mod node;
 pub mod records;
+pub mod stages;
