@@ -79,6 +79,7 @@ impl Member {
             role: self.role.clone(),
             epoch: self.epoch,
             owner: self.owner,
+            wait: self.wait,
             standing: self.standing,
             figures: self.figures(),
         }

@@ -15,7 +15,7 @@ use lowlat_ipc::{
     passing::Received,
     region::{Access, Memfd},
     router::Router,
-    stream::{Owner, Segment, Writer},
+    stream::{Owner, Segment, Stamp, Writer},
 };
 use rustix::{
     io::Errno,
@@ -233,7 +233,14 @@ impl Talk<'_> {
                 let segment = Segment::open(map(Access::Write)?).map_err(|error| error.to_string())?;
                 let interest = Interest::open(map(Access::Read)?).ok_or("an interest table that is none")?;
                 let name = StreamName::new(writes.stream.clone(), number);
-                Some(Box::new(Own { name, writer: Writer::new(segment), router: Router::new(interest) }))
+                let mut writer = Writer::new(segment);
+                if epoch > 1 {
+                    // What the process before had begun and not finished is no record.
+                    let generated = now_ns();
+                    let stamp = Stamp { source: number, generated, trigger: generated, ..Stamp::default() };
+                    writer.publish_abandoned(&stamp).map_err(|error| error.to_string())?;
+                }
+                Some(Box::new(Own { name, writer, router: Router::new(interest) }))
             }
         };
         Ok(Node {
