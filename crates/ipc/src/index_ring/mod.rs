@@ -11,7 +11,7 @@
 //!  33  gaps taken: how many gaps were told
 //!  48  refused: how many found the ring full    (publisher's)
 //!  64  16 gaps of 4 words; gap number N is in place N modulo 16
-//!        state: how many entries it lacks * 4 + 0 taken, 1 there, 2 being changed
+//!        state: how many entries it lacks * 4 + 0 taken, 1 there, 2 being made longer by one
 //!        at: how many entries were pushed before it
 //!        first, last: the entries it begins and ends with
 //! 128  entries
@@ -139,6 +139,13 @@ pub fn open<R: Region>(region: R) -> Option<Taker<R>> {
     let is_right = entries.is_power_of_two() && has_room(&region, entries);
     let ring = Ring { region, mask: entries.wrapping_sub(1) };
     is_right.then(|| Taker::new(ring))
+}
+
+/// The publisher's side of a ring that was made before, where the one before it stopped: for who finishes the work of a
+/// publisher that died. None when the ring's words do not fit each other.
+pub fn resume<R: Region>(region: R) -> Option<Pusher<R>> {
+    let ring = open(region)?.into_ring();
+    Pusher::resumed(ring)
 }
 
 fn has_room(region: &impl Region, entries: u64) -> bool {

@@ -21,6 +21,47 @@ impl<R: Region> Pusher<R> {
         Self { ring, tail: 0, head: 0, gaps: 0, open: None }
     }
 
+    /// The side of a publisher that is no more. A gap that it was just making longer is one longer; one that it had not
+    /// yet counted stays untold.
+    pub(super) fn resumed(ring: Ring<R>) -> Option<Self> {
+        // Pair with the stores in `push`, `refuse` and `Taker::release`.
+        let (tail, head) = (ring.load(TAIL, Ordering::Acquire), ring.load(HEAD, Ordering::Acquire));
+        let gaps = ring.load(GAPS, Ordering::Acquire);
+        if tail.wrapping_sub(head) > ring.capacity() {
+            return None;
+        }
+        let mut side = Self { ring, tail, head, gaps, open: None };
+        side.open = gaps.checked_sub(1).and_then(|last| side.still_open(last));
+        Some(side)
+    }
+
+    /// The gap of that number, when it is there and no entry was pushed behind it.
+    fn still_open(&self, number: u64) -> Option<Gap> {
+        let at = place(number);
+        let word = self.ring.word(at + gap::STATE)?;
+        // Pairs with the stores in `refuse` and `lengthen`.
+        let found = word.load(Ordering::Acquire);
+        if found & gap::MASK == gap::CHANGING {
+            // Only its publisher leaves that state, and that one is no more. Pairs with the load in `Taker::take_gap`.
+            word.store(state((found >> 2).wrapping_add(1)), Ordering::Release);
+        }
+        // Pairs with the stores in `refuse` and `lengthen`.
+        let found = word.load(Ordering::Acquire);
+        let is_there = found & gap::MASK == gap::THERE;
+        let load = |word| self.ring.load(at + word, Ordering::Relaxed);
+        (is_there && load(gap::AT) == self.tail).then(|| Gap {
+            count: found >> 2,
+            first: load(gap::FIRST),
+            last: load(gap::LAST),
+        })
+    }
+
+    /// The entry that was pushed last, also when it was taken since; none before the first.
+    pub fn last(&self) -> Option<u64> {
+        let number = self.tail.checked_sub(1)?;
+        Some(self.ring.load(self.ring.entry(number), Ordering::Relaxed))
+    }
+
     /// Puts an entry in; false when there is no room, which is counted and told to the subscriber as part of a gap.
     #[inline]
     pub fn push(&mut self, entry: u64) -> bool {
@@ -116,7 +157,8 @@ impl<R: Region> Pusher<R> {
         let word = self.ring.word(at + gap::STATE)?;
         let longer = Gap { count: open.count + 1, last: entry, ..open };
         // Only one side gets past this for one state. Acquire pairs with the subscriber's exchange: it has read the words.
-        word.compare_exchange(state(open.count), gap::CHANGING, Ordering::Acquire, Ordering::Acquire).ok()?;
+        let changing = open.count << 2 | gap::CHANGING;
+        word.compare_exchange(state(open.count), changing, Ordering::Acquire, Ordering::Acquire).ok()?;
         self.ring.store(at + gap::LAST, entry, Ordering::Relaxed);
         // Pairs with the load in `Taker::take_gap`.
         word.store(state(longer.count), Ordering::Release);

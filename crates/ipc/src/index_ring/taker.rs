@@ -1,6 +1,8 @@
 //! The subscriber's side.
 
-use super::{EVICTED, EVICTED_FROM, GAP_PLACES, GAPS, GAPS_TAKEN, Gap, HEAD, Ring, TAIL, gap, place};
+use super::{
+    EVICTED, EVICTED_FROM, GAP_PLACES, GAPS, GAPS_TAKEN, Gap, HEAD, REFUSED, Ring, TAIL, gap, place,
+};
 use crate::{atomics::Ordering, region::Region};
 
 /// What a subscriber takes out of its ring.
@@ -45,6 +47,15 @@ impl<R: Region> Taker<R> {
         let head = ring.load(HEAD, Ordering::Relaxed);
         let gaps_taken = ring.load(GAPS_TAKEN, Ordering::Relaxed);
         Self { ring, head, tail: head, gaps_taken, gaps: gaps_taken }
+    }
+
+    pub(super) fn into_ring(self) -> Ring<R> {
+        self.ring
+    }
+
+    /// How many entries found the ring full: what this subscriber lost, told or not yet.
+    pub fn refused(&self) -> u64 {
+        self.ring.load(REFUSED, Ordering::Relaxed)
     }
 
     /// The next entry. Gaps are passed over, and an eviction is not told: see [`Taker::next`].

@@ -121,6 +121,27 @@ fn the_oldest_entry_is_the_one_not_given_back() {
 }
 
 #[test]
+fn another_goes_on_where_a_publisher_stopped() {
+    let heap = Arc::new(Heap::zeroed(bytes(4)));
+    let mut pusher = create(Arc::clone(&heap), 4).unwrap();
+    let mut taker = open(Arc::clone(&heap)).unwrap();
+    assert_eq!(resume(Arc::clone(&heap)).unwrap().last(), None);
+    (0..6).for_each(|entry| _ = pusher.push(entry));
+    assert_eq!((taker.take(), taker.refused()), (Some(0), 2));
+    // It ended while it made the gap of 4 and 5 longer: 6 is lost too, and its subscriber waits for nobody.
+    let state = GAP + gap::STATE;
+    heap.words()[state].store(2 << 2 | gap::CHANGING, Ordering::Relaxed);
+    let mut second = resume(Arc::clone(&heap)).unwrap();
+    assert_eq!(second.last(), Some(3));
+    assert!(second.push(7) && !second.push(8));
+    let gap = |count, first, last| Taken::Gap(Gap { count, first, last });
+    let entries = [1, 2, 3].map(Taken::Entry);
+    assert_eq!(taken(&mut taker), [&entries[..], &[gap(3, 4, 5), Taken::Entry(7), gap(1, 8, 8)]].concat());
+    heap.words()[TAIL].store(99, Ordering::Relaxed);
+    assert!(resume(heap).is_none(), "nonsense");
+}
+
+#[test]
 fn memory_that_does_not_fit_is_refused() {
     assert!(create(Heap::zeroed(bytes(4)), 8).is_none());
     assert!(create(Heap::zeroed(bytes(4)), 3).is_none());

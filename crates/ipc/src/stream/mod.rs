@@ -6,7 +6,7 @@ mod segment;
 mod tests;
 mod writer;
 
-pub use reader::{Read, Reader};
+pub use reader::{Read, Reader, Record};
 pub use segment::{Owner, Segment, SegmentError};
 pub use writer::{PublishError, Published, Writer};
 

@@ -1,0 +1,10 @@
+//! Nodes and their master, in threads and in processes.
+
+mod child;
+mod crowd;
+mod hostile;
+mod in_process;
+mod kills;
+mod master_thread;
+mod masters;
+mod zombie;
