@@ -7,5 +7,8 @@
 //! *master* starts and watches the others, makes their memory and hands it to them; *cached* keeps the latest state in
 //! SQLite; *md* publishes quotes, *td* answers orders.
 
+pub mod md;
 pub mod records;
 pub mod scenario;
+pub mod strategy;
+pub mod td;
