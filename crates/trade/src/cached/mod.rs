@@ -30,6 +30,12 @@ impl Cached {
         Ok((Self { state, store }, opened))
     }
 
+    /// Begins a run: to be called once for each new master, before its records. Streams and order numbers start again;
+    /// quotes and positions stay.
+    pub fn begin_run(&mut self) {
+        self.state.begin_run();
+    }
+
     /// Applies a record to the state in memory.
     pub fn apply(&mut self, seen: &Seen<'_>) -> bool {
         self.state.apply(seen)

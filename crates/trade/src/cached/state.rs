@@ -99,6 +99,8 @@ pub struct State {
     pub(super) quotes: BTreeMap<u32, QuoteState>,
     pub(super) orders: BTreeMap<OrderKey, OrderState>,
     pub(super) positions: BTreeMap<(u32, u32), Position>,
+    /// Number of the run that orders and streams are of: both begin again with a new master.
+    pub(super) run: i64,
     /// The last record of each stream.
     pub(super) streams: BTreeMap<String, u64>,
     pub(super) changed: Changed,
@@ -114,6 +116,14 @@ pub(super) struct Changed {
 }
 
 impl State {
+    /// Begins a run: streams and order numbers start again, quotes and positions stay.
+    pub fn begin_run(&mut self) {
+        self.run += 1;
+        self.streams.clear();
+        self.orders.clear();
+        self.changed.orders.clear();
+    }
+
     /// Applies a record; false when that one, or a later one of its stream, was applied before.
     pub fn apply(&mut self, seen: &Seen<'_>) -> bool {
         match self.streams.get_mut(seen.stream) {

@@ -23,11 +23,12 @@ const TABLES: &str = "
 create table quotes (instrument integer primary key, sequence integer not null, generated_ns integer not null,
     scheduled_ns integer not null, bid integer not null, ask integer not null, last integer not null,
     bid_size integer not null, ask_size integer not null) strict;
-create table orders (strategy integer not null, number integer not null, instrument integer not null,
+create table orders (run integer not null, strategy integer not null, number integer not null, instrument integer not null,
     side text not null, price integer not null, quantity integer not null, filled integer not null,
-    progress text not null, primary key (strategy, number)) strict, without rowid;
+    progress text not null, primary key (run, strategy, number)) strict, without rowid;
 create table positions (strategy integer not null, instrument integer not null, quantity integer not null,
     cost text not null, primary key (strategy, instrument)) strict, without rowid;
+create table runs (run integer primary key) strict;
 create table streams (name text primary key, sequence integer not null) strict, without rowid;
 ";
 
@@ -180,10 +181,11 @@ impl Store {
                 ])?;
             }
             let mut orders =
-                batch.prepare_cached("insert or replace into orders values (?, ?, ?, ?, ?, ?, ?, ?)")?;
+                batch.prepare_cached("insert or replace into orders values (?, ?, ?, ?, ?, ?, ?, ?, ?)")?;
             for ((strategy, number), order) in changed(&state.changed.orders, &state.orders) {
                 let OrderState { instrument, side, price, quantity, filled, progress } = order;
                 orders.execute(params![
+                    state.run,
                     strategy,
                     number.cast_signed(),
                     instrument,
@@ -199,6 +201,8 @@ impl Store {
                 let Position { quantity, cost } = position;
                 positions.execute(params![strategy, instrument, quantity, cost.to_string()])?;
             }
+            batch.prepare_cached("insert or ignore into runs values (?)")?.execute([state.run])?;
+            batch.prepare_cached("delete from streams")?.execute([])?;
             let mut streams = batch.prepare_cached("insert or replace into streams values (?, ?)")?;
             for (name, sequence) in &state.streams {
                 streams.execute(params![name, sequence.cast_signed()])?;
@@ -207,12 +211,12 @@ impl Store {
         batch.commit()
     }
 
-    /// The state that was saved last. Of orders those that are open.
+    /// The state that was saved last. Of orders those of the last run that are open.
     pub fn load(&mut self) -> Result<State, StoreError> {
-        self.read("where progress = 'sent' or (progress = 'accepted' and filled < quantity)")
+        self.read("and (progress = 'sent' or (progress = 'accepted' and filled < quantity))")
     }
 
-    /// The same with all orders.
+    /// The same with all orders of the last run.
     pub fn load_all(&mut self) -> Result<State, StoreError> {
         self.read("")
     }
@@ -246,8 +250,12 @@ fn read(connection: &mut Connection, which_orders: &str) -> rusqlite::Result<Sta
         Ok((row.get(0)?, QuoteState { sequence: unsigned(1)?, generated_ns: unsigned(2)?, quote }))
     })?;
     state.quotes = quotes.collect::<rusqlite::Result<_>>()?;
-    let mut statement = moment.prepare(&format!("select * from orders {which_orders}"))?;
-    let orders = statement.query_map([], |row| {
+    let run = moment.query_row("select max(run) from runs", [], |row| row.get::<_, Option<i64>>(0))?;
+    state.run = run.unwrap_or(0);
+    let columns = "strategy, number, instrument, side, price, quantity, filled, progress";
+    let mut statement =
+        moment.prepare(&format!("select {columns} from orders where run = ? {which_orders}"))?;
+    let orders = statement.query_map([state.run], |row| {
         let (side, progress): (String, String) = (row.get(3)?, row.get(7)?);
         let order = OrderState {
             instrument: row.get(2)?,

@@ -94,6 +94,20 @@ fn what_is_saved_is_there_after_a_restart() {
 }
 
 #[test]
+fn a_new_run_begins_with_the_positions_of_the_one_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cached.sqlite");
+    for run in 1..4 {
+        let (mut cached, _) = Cached::open(&path).unwrap();
+        cached.begin_run();
+        assert!(some_records().iter().all(|record| cached.apply(record)), "sequences start again");
+        cached.flush().unwrap();
+        assert_eq!(cached.positions(2).next().unwrap().1.quantity, 3 * run);
+        assert_eq!(Store::open_read_only(&path).unwrap().load_all().unwrap().orders(2).count(), 2);
+    }
+}
+
+#[test]
 fn a_damaged_file_is_set_aside_and_told() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("cached.sqlite");
