@@ -1,9 +1,6 @@
 //! The state in SQLite.
 
-use super::{
-    OrderState, Position, Progress, QuoteState,
-    state::State,
-};
+use super::{OrderState, Position, Progress, QuoteState, state::State};
 use crate::records::{Quote, Side};
 use rusqlite::{Connection, ErrorCode, OpenFlags, params};
 use std::{
@@ -177,7 +174,15 @@ impl Store {
                 let [sequence, generated_ns, scheduled_ns] =
                     [sequence, generated_ns, scheduled_ns].map(|value| value.cast_signed());
                 quotes.execute(params![
-                    instrument, sequence, generated_ns, scheduled_ns, bid, ask, last, bid_size, ask_size
+                    instrument,
+                    sequence,
+                    generated_ns,
+                    scheduled_ns,
+                    bid,
+                    ask,
+                    last,
+                    bid_size,
+                    ask_size
                 ])?;
             }
             let mut orders =
@@ -196,7 +201,8 @@ impl Store {
                     progress_word(*progress)
                 ])?;
             }
-            let mut positions = batch.prepare_cached("insert or replace into positions values (?, ?, ?, ?)")?;
+            let mut positions =
+                batch.prepare_cached("insert or replace into positions values (?, ?, ?, ?)")?;
             for ((strategy, instrument), position) in changed(&state.changed.positions, &state.positions) {
                 let Position { quantity, cost } = position;
                 positions.execute(params![strategy, instrument, quantity, cost.to_string()])?;

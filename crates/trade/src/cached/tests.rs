@@ -48,7 +48,8 @@ fn state_is_the_latest_of_everything() {
     let mut state = State::default();
     assert!(some_records().iter().all(|record| state.apply(record)));
     assert_eq!(state.quote(4).unwrap().quote.bid, 101);
-    let orders: Vec<_> = state.orders(2).map(|(number, order)| (number, order.progress, order.filled)).collect();
+    let orders: Vec<_> =
+        state.orders(2).map(|(number, order)| (number, order.progress, order.filled)).collect();
     assert_eq!(orders, [(1, Progress::Accepted, 3), (2, Progress::Rejected, 0)]);
     assert_eq!(state.positions(2).collect::<Vec<_>>(), [(4, &Position { quantity: 3, cost: 30 })]);
     let before = state.clone();

@@ -37,6 +37,13 @@ pub struct Cause {
     pub sequence: u64,
 }
 
+impl Cause {
+    /// Nothing but the time.
+    pub fn at(now_ns: u64) -> Self {
+        Self { generated_ns: now_ns, scheduled_ns: now_ns, received_ns: now_ns, sequence: 0 }
+    }
+}
+
 impl From<&QuoteSeen> for Cause {
     fn from(seen: &QuoteSeen) -> Self {
         let QuoteSeen { sequence, generated_ns, received_ns, .. } = *seen;

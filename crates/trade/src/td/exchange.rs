@@ -176,6 +176,8 @@ impl<R: Region> Exchange<R> {
             }
         };
         let number_after = last_number.max(order.number);
+        let [answered, rejected] = self.ledger.answered_and_rejected();
+        let totals_after = [answered + 1, rejected + u64::from(outcome != Outcome::Accepted)];
         let order = InHand {
             first_answer: next_sequence,
             answers,
@@ -188,6 +190,7 @@ impl<R: Region> Exchange<R> {
             number_after,
             open_after,
             position_after,
+            totals_after,
         };
         self.ledger.take_in_hand(&order);
         Begun::Answers(Pending { order, next: 0, td })

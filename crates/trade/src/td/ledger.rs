@@ -3,7 +3,8 @@
 //! ```text
 //! word
 //!      0  magic "LLLEDGER"            2  epoch of the td that writes it
-//!      8  the order in hand: 1 while its answers are not all published and entered, then words 9 to 27 hold it
+//!      8  the order in hand: 1 while its answers are not all published and entered, then words 9 to 29 hold it
+//!     40  orders answered              41  of them rejected
 //!     64  of each orders stream, by its writer's number: the sequence of the last order answered, + 1
 //!   1088  of each strategy: the last order number answered; how many of its orders are open
 //!   3136  positions: (strategy << 32 | instrument) + 1, and the position; a table with open addressing
@@ -21,14 +22,16 @@ use thiserror::Error;
 const MAGIC: u64 = u64::from_le_bytes(*b"LLLEDGER");
 const EPOCH: usize = 2;
 const IN_HAND: usize = 8;
-const IN_HAND_WORDS: usize = 19;
+const IN_HAND_WORDS: usize = 21;
+const ANSWERED: usize = 40;
+const REJECTED: usize = 41;
 const STREAMS: usize = 64;
 const STRATEGIES: usize = STREAMS + SUBSCRIBERS_MAX as usize;
 const POSITIONS: usize = STRATEGIES + 2 * SUBSCRIBERS_MAX as usize;
 /// Positions that the ledger can hold: of a strategy in an instrument.
 pub const POSITIONS_MAX: usize = 1 << 14;
 const WORDS: usize = POSITIONS + 2 * POSITIONS_MAX;
-const _: () = assert!(IN_HAND + 1 + IN_HAND_WORDS <= STREAMS);
+const _: () = assert!(IN_HAND + 1 + IN_HAND_WORDS <= ANSWERED);
 /// Bytes of memory that a ledger takes.
 pub const BYTES: u64 = WORDS as u64 * 8;
 /// The name of the area.
@@ -82,6 +85,8 @@ pub struct InHand {
     pub open_after: u64,
     /// Row of the position and what it becomes.
     pub position_after: Option<(usize, i64)>,
+    /// All orders answered, and those rejected, with this one.
+    pub totals_after: [u64; 2],
 }
 
 /// A ledger in some memory.
@@ -106,6 +111,23 @@ impl<R: Region> Ledger<R> {
         }
         ledger.put(EPOCH, epoch);
         Ok(ledger)
+    }
+
+    /// Looks at a ledger that td writes, without becoming its writer.
+    pub fn look(region: R) -> Result<Self, LedgerError> {
+        let ledger = Self { region, epoch: 0 };
+        match (ledger.region.words().len(), ledger.get(0)) {
+            (words, _) if words < WORDS => {
+                Err(LedgerError::TooSmall { found: u64::try_from(words).unwrap_or(u64::MAX) * 8 })
+            }
+            (_, 0 | MAGIC) => Ok(ledger),
+            (_, found) => Err(LedgerError::NoLedger { found }),
+        }
+    }
+
+    /// How many orders were answered, and how many of them rejected.
+    pub fn answered_and_rejected(&self) -> [u64; 2] {
+        [ANSWERED, REJECTED].map(|at| self.get(at))
     }
 
     /// Whether no later td has taken the ledger over.
@@ -153,6 +175,7 @@ impl<R: Region> Ledger<R> {
         let [price, quantity] = [order.order.price.cast_unsigned(), u64::from(order.order.quantity)];
         let (row, position) = order.position_after.map_or((0, 0), |(row, position)| (row + 1, position));
         let outcome = word_of(order.outcome);
+        let [answered, rejected] = order.totals_after;
         let words: [u64; IN_HAND_WORDS] = [
             order.first_answer,
             u64::from(order.answers),
@@ -173,6 +196,8 @@ impl<R: Region> Ledger<R> {
             order.open_after,
             u64::try_from(row).unwrap_or(0),
             position.cast_unsigned(),
+            answered,
+            rejected,
         ];
         for (at, word) in (IN_HAND + 1..).zip(words) {
             self.put(at, word);
@@ -189,9 +214,15 @@ impl<R: Region> Ledger<R> {
         for (at, word) in (IN_HAND + 1..).zip(&mut words) {
             *word = self.get(at);
         }
-        let [first_answer, answers, writer, sequence, who, generated, trigger, cause, ..] = words;
         let [
-            ..,
+            first_answer,
+            answers,
+            writer,
+            sequence,
+            who,
+            generated,
+            trigger,
+            cause,
             number,
             scheduled_ns,
             received_ns,
@@ -199,10 +230,12 @@ impl<R: Region> Ledger<R> {
             size,
             read_ns,
             outcome,
-            after,
-            open,
+            number_after,
+            open_after,
             row,
             position,
+            answered,
+            rejected,
         ] = words;
         let short = |what: &str, word: u64| {
             u32::try_from(word).map_err(|_| LedgerError::Damaged { reason: format!("{what}: {word:#x}") })
@@ -236,9 +269,10 @@ impl<R: Region> Ledger<R> {
             read_ns,
             outcome: outcome_of(outcome)
                 .ok_or_else(|| LedgerError::Damaged { reason: format!("outcome {outcome:#x}") })?,
-            number_after: after,
-            open_after: open,
+            number_after,
+            open_after,
             position_after: row.checked_sub(1).map(|row| (row, position.cast_signed())),
+            totals_after: [answered, rejected],
         }))
     }
 
@@ -254,6 +288,9 @@ impl<R: Region> Ledger<R> {
         }
         if let Some(at) = place(order.writer) {
             self.put(STREAMS + at, order.sequence.saturating_add(1));
+        }
+        for (at, total) in [ANSWERED, REJECTED].into_iter().zip(order.totals_after) {
+            self.put(at, total);
         }
         self.put(IN_HAND, 0);
     }

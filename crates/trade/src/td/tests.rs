@@ -263,6 +263,9 @@ proptest! {
             prop_assert_eq!(exchange.ledger().position(strategy, instrument), position);
         }
         prop_assert_eq!(exchange.recover(TD, 0).unwrap(), None);
+        let rejected = stream.iter().filter(|(_, answer)| matches!(answer.outcome, Outcome::Rejected(_))).count();
+        let totals = [orders.len(), rejected].map(|count| u64::try_from(count).unwrap());
+        prop_assert_eq!(exchange.ledger().answered_and_rejected(), totals);
     }
 
     #[test]

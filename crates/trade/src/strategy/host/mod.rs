@@ -177,12 +177,7 @@ impl Host {
         let cause = match &waiting {
             Waiting::Quote(seen) => Cause::from(seen),
             Waiting::Answer(seen) => Cause::from(seen),
-            Waiting::Gap(_) => Cause {
-                generated_ns: before_ns,
-                scheduled_ns: before_ns,
-                received_ns: before_ns,
-                sequence: 0,
-            },
+            Waiting::Gap(_) => Cause::at(before_ns),
         };
         sink_of.with(member.number, &mut |sink| {
             let mut orders = Orders::new(sink, member.number, cause);
