@@ -2,26 +2,17 @@
 
 /// The 64-bit number at `at`; 0 where there are no bytes, which callers rule out by the length.
 pub fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    bytes
-        .get(at..at.saturating_add(8))
-        .and_then(|bytes| bytes.try_into().ok())
-        .map_or(0, u64::from_le_bytes)
+    bytes.get(at..at.saturating_add(8)).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes)
 }
 
 /// The 32-bit number at `at`, as [`u64_at`].
 pub fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    bytes
-        .get(at..at.saturating_add(4))
-        .and_then(|bytes| bytes.try_into().ok())
-        .map_or(0, u32::from_le_bytes)
+    bytes.get(at..at.saturating_add(4)).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_le_bytes)
 }
 
 /// The 16-bit number at `at`, as [`u64_at`].
 pub fn u16_at(bytes: &[u8], at: usize) -> u16 {
-    bytes
-        .get(at..at.saturating_add(2))
-        .and_then(|bytes| bytes.try_into().ok())
-        .map_or(0, u16::from_le_bytes)
+    bytes.get(at..at.saturating_add(2)).and_then(|bytes| bytes.try_into().ok()).map_or(0, u16::from_le_bytes)
 }
 
 /// Puts bytes at `at`; what does not fit is not written.

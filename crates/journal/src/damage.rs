@@ -88,7 +88,9 @@ impl fmt::Display for Problem {
                 write!(f, "belongs to {found:#x}, expected {expected:#x}: a file of another recording")
             }
             Self::NoBlock => write!(f, "no block begins here; reading goes on with the next one that does"),
-            Self::BlockHead => write!(f, "the head of a block is damaged; its records were read by the index"),
+            Self::BlockHead => {
+                write!(f, "the head of a block is damaged; its records were read by the index")
+            }
             Self::Record { stream, sequence } => write!(
                 f,
                 "record {sequence} of stream {stream} is damaged; those before it in its block are good, those behind it are lost"

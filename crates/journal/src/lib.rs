@@ -18,3 +18,5 @@ pub mod layout;
 pub mod read;
 pub mod record;
 pub mod replay;
+#[cfg(test)]
+mod testing;

@@ -36,13 +36,8 @@ pub enum GapReason {
 }
 
 impl GapReason {
-    const ALL: [Self; 5] = [
-        Self::Overwritten,
-        Self::DamagedInMemory,
-        Self::BetweenSegments,
-        Self::NotRecording,
-        Self::TooLong,
-    ];
+    const ALL: [Self; 5] =
+        [Self::Overwritten, Self::DamagedInMemory, Self::BetweenSegments, Self::NotRecording, Self::TooLong];
 
     /// As the detail of a block.
     pub fn code(self) -> u64 {
@@ -153,13 +148,8 @@ impl BlockHead {
         }
         put(&mut bytes, 40, &self.kind.code().to_le_bytes());
         put(&mut bytes, 44, &self.stream.to_le_bytes());
-        let words = [
-            self.epoch,
-            self.first_sequence,
-            self.last_sequence,
-            self.generated_min,
-            self.generated_max,
-        ];
+        let words =
+            [self.epoch, self.first_sequence, self.last_sequence, self.generated_min, self.generated_max];
         for (at, word) in (48..).step_by(8).zip(words) {
             put(&mut bytes, at, &word.to_le_bytes());
         }

@@ -103,8 +103,7 @@ impl FileHead {
         if version != VERSION {
             return Err(HeadProblem::Version { found: version });
         }
-        let field =
-            |field, found: u64, expected| Err(HeadProblem::Field { field, found, expected });
+        let field = |field, found: u64, expected| Err(HeadProblem::Field { field, found, expected });
         if u32_at(bytes, 12) as usize != FILE_HEAD_BYTES {
             return field("bytes of the head", u32_at(bytes, 12).into(), "4096");
         }

@@ -4,12 +4,14 @@
 //!  0  streams (32), zeros (32)
 //!  8  of each stream, in the order of their numbers from 0:
 //!      0  stream id in shared memory (32)    4  bytes of the name (16), of the schema's name (16)
-//!      8  sequence that comes next          16  latest generated time so far
+//!      8  sequence that comes next; all ones before the first record of a stream that was joined late
+//!     16  latest generated time so far
 //!     24  name, schema's name, zeros up to a multiple of 8
 //! ```
 //!
 //! Each file begins with one, so that a file can be read alone, and a search for a sequence or a time needs only the
-//! first block of each file to know which one to look into.
+//! first block of each file to know which one to look into. One more stands before the end of a recording, so that what is
+//! lost at its end is known as well.
 
 use super::{NAME_BYTES_MAX, STREAMS_MAX};
 use crate::bytes::{is_zero, u16_at, u32_at, u64_at};
@@ -17,6 +19,9 @@ use serde::Serialize;
 
 /// Bytes of a manifest at most.
 pub const BYTES_MAX: usize = 8 + STREAMS_MAX * (24 + (2 * NAME_BYTES_MAX).next_multiple_of(8));
+
+/// The next sequence of a stream of which none is known.
+pub const UNKNOWN: u64 = u64::MAX;
 
 /// One stream of a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -27,10 +32,17 @@ pub struct StreamEntry {
     pub schema: String,
     /// Its id in shared memory.
     pub id: u32,
-    /// The sequence that comes next.
+    /// The sequence that comes next; [`UNKNOWN`] before the first record of a stream that was joined late.
     pub next_sequence: u64,
     /// The latest generated time so far; 0 before the first record.
     pub generated_max: u64,
+}
+
+impl StreamEntry {
+    /// The sequence that comes next, when it is known.
+    pub fn next(&self) -> Option<u64> {
+        Some(self.next_sequence).filter(|next| *next != UNKNOWN)
+    }
 }
 
 /// The body of a manifest.
@@ -67,7 +79,8 @@ pub fn decode(bytes: &[u8]) -> Option<Vec<StreamEntry>> {
             return None;
         }
         let (texts, next) = texts.split_at_checked((name + schema).next_multiple_of(8))?;
-        let text = |range| texts.get(range).and_then(|text| std::str::from_utf8(text).ok()).map(str::to_owned);
+        let text =
+            |range| texts.get(range).and_then(|text| std::str::from_utf8(text).ok()).map(str::to_owned);
         if !is_zero(texts.get(name + schema..)?) {
             return None;
         }

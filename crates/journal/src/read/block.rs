@@ -87,7 +87,10 @@ impl Block {
         let is_whole = wide(self.bytes.len()) == head.bytes() && is_zero(fill);
         let is_right = match head.kind {
             BlockKind::Records => self.at == body_end && self.check == head.body_crc,
-            _ => crc32c::crc32c(self.bytes.get(BLOCK_HEAD_BYTES..body_end).unwrap_or_default()) == head.body_crc,
+            _ => {
+                crc32c::crc32c(self.bytes.get(BLOCK_HEAD_BYTES..body_end).unwrap_or_default())
+                    == head.body_crc
+            }
         };
         if is_whole && is_right {
             return None;

@@ -3,7 +3,9 @@
 use crate::{
     bytes::{is_zero, narrow, wide},
     damage::{Damage, Problem},
-    layout::{self, BLOCK_ALIGN, BLOCK_HEAD_BYTES, BlockHead, BlockKind, FILE_HEAD_BYTES, FileHead, HeadProblem},
+    layout::{
+        self, BLOCK_ALIGN, BLOCK_HEAD_BYTES, BlockHead, BlockKind, FILE_HEAD_BYTES, FileHead, HeadProblem,
+    },
 };
 use std::{
     fs::File,
@@ -98,8 +100,10 @@ impl DataFile {
         loop {
             let read = self.read(&mut buffer, at)?;
             let chunk = buffer.get(..read).unwrap_or_default();
-            for (place, line) in
-                (at..).step_by(BLOCK_ALIGN as usize).zip(chunk.chunks(BLOCK_ALIGN as usize)).take(SEARCH_BYTES / 64)
+            for (place, line) in (at..)
+                .step_by(BLOCK_ALIGN as usize)
+                .zip(chunk.chunks(BLOCK_ALIGN as usize))
+                .take(SEARCH_BYTES / 64)
             {
                 if is_zero(line) {
                     continue;

@@ -1,11 +1,9 @@
 //! What is known of a file without reading its records.
 
 use super::file::{DataFile, FileEnd, Scan, scan};
-use crate::{
-    layout::{
-        self, BlockHead, BlockKind, FileHead,
-        index::{self, IndexProblem},
-    },
+use crate::layout::{
+    self, BlockHead, BlockKind, FileHead,
+    index::{self, IndexProblem},
 };
 use std::{collections::BTreeMap, fs::File, io::Read};
 

@@ -10,9 +10,9 @@ mod refill;
 mod resume;
 mod stream;
 mod tail;
-mod verify;
 #[cfg(test)]
 mod tests;
+mod verify;
 
 pub use block::Block;
 pub use merge::Merge;

@@ -1,13 +1,13 @@
 //! A folder of data files as one recording.
 
-use super::{
-    file::DataFile,
-    index::FileIndex,
-};
+use super::{file::DataFile, index::FileIndex};
 use crate::{
     bytes::wide,
     damage::{Damage, Problem},
-    layout::{self, BlockHead, BlockKind, FILE_HEAD_BYTES, FileHead, manifest::{self, StreamEntry}},
+    layout::{
+        self, BlockHead, BlockKind, FILE_HEAD_BYTES, FileHead,
+        manifest::{self, StreamEntry},
+    },
     record::FolderLock,
 };
 use std::{
@@ -92,7 +92,8 @@ impl Recording {
             indexes: Mutex::default(),
         };
         let mut first_damage = None;
-        let numbers = numbers(folder).map_err(|source| OpenError::Refused { path: folder.to_owned(), source })?;
+        let numbers =
+            numbers(folder).map_err(|source| OpenError::Refused { path: folder.to_owned(), source })?;
         for number in &numbers {
             match DataFile::open(folder, *number) {
                 Ok(file) => {
@@ -126,14 +127,16 @@ impl Recording {
     fn find_streams(&mut self) {
         let mut streams: Vec<StreamEntry> = Vec::new();
         let mut add = |more: &[StreamEntry]| {
-            // Numbers never change their meaning, so a longer list only adds.
-            if more.len() > streams.len() {
+            // Numbers never change their meaning, so a longer list only adds, and a later one knows more.
+            if more.len() >= streams.len() {
                 streams = more.to_vec();
             }
         };
         self.files.iter().filter_map(|file| file.streams.as_deref()).for_each(&mut add);
         let mut known = 0;
-        if let Some((at, file)) = self.files.len().checked_sub(1).and_then(|at| Some((at, self.open_file(at).ok()?))) {
+        if let Some((at, file)) =
+            self.files.len().checked_sub(1).and_then(|at| Some((at, self.open_file(at).ok()?)))
+        {
             let index = self.index(at, &file);
             for head in &index.scan.blocks {
                 match head.kind {
@@ -149,7 +152,7 @@ impl Recording {
                 name: format!("stream-{}", streams.len()),
                 schema: String::new(),
                 id: 0,
-                next_sequence: 0,
+                next_sequence: manifest::UNKNOWN,
                 generated_max: 0,
             });
         }

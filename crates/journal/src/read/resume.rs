@@ -13,7 +13,8 @@ use std::path::Path;
 /// Where the recording in a folder goes on: in a new file, behind the last record that is proved good. None when the
 /// folder holds no recording.
 pub fn resume(folder: &Path) -> Result<Option<(Identity, Place)>, RecordError> {
-    let numbers = numbers(folder).map_err(|source| RecordError::refused(folder, "read the folder", source))?;
+    let numbers =
+        numbers(folder).map_err(|source| RecordError::refused(folder, "read the folder", source))?;
     let Some(last_file) = numbers.last() else { return Ok(None) };
     let other = |why: String| RecordError::Other { path: folder.to_owned(), why };
     let recording = Recording::open(folder).map_err(|error| other(error.to_string()))?;

@@ -1,9 +1,10 @@
 //! One stream of a recording, in its order.
 
-use super::{Block, Gap, Read, Record, Recording, file::DataFile, index::FileIndex};
+use super::{Block, Gap, Read, Record, Recording, file::DataFile, index::FileIndex, recording::streams_of};
 use crate::{
+    bytes::narrow,
     damage::Problem,
-    layout::{BlockHead, BlockKind},
+    layout::{BlockHead, BlockKind, manifest::StreamEntry},
 };
 use std::sync::Arc;
 
@@ -114,6 +115,31 @@ impl<'r> StreamReader<'r> {
         self.open.as_ref()
     }
 
+    /// The sequence that a stream begins with, by the first list that names it, when that stands before its records.
+    fn find_beginning(&mut self) {
+        let Some(open) = self.open.as_ref().filter(|_| self.expected.is_none() && self.from_time == 0) else {
+            return;
+        };
+        let first = open.index.block_of(self.stream, 0).map_or(u64::MAX, |head| head.offset);
+        let manifests = open.index.scan.blocks.iter().filter(|head| head.kind == BlockKind::Manifest);
+        self.expected = manifests
+            .take_while(|head| head.offset < first)
+            .filter_map(|head| streams_of(&open.data, head))
+            .find_map(|streams| streams.get(narrow(self.stream.into()))?.next());
+    }
+
+    /// What was recorded last and is gone.
+    fn lost_at_the_end(&mut self) -> Read {
+        let last = self.recording.streams().get(narrow(self.stream.into())).and_then(StreamEntry::next);
+        match (self.expected, last) {
+            (Some(from), Some(to)) if from < to && self.from_time == 0 => {
+                self.expected = Some(to);
+                Read::Gap(Gap { stream: self.stream, from, to, reason: None })
+            }
+            _ => Read::Ended,
+        }
+    }
+
     /// The next record, its payload in `payload`; or what stands in its place.
     pub fn next(&mut self, payload: &mut Vec<u8>) -> Read {
         loop {
@@ -122,12 +148,13 @@ impl<'r> StreamReader<'r> {
             }
             if self.open.is_none() {
                 if self.at >= self.recording.files().len() {
-                    return Read::Ended;
+                    return self.lost_at_the_end();
                 }
                 match self.recording.open_file(self.at) {
                     Ok(data) => {
                         let index = self.recording.index(self.at, &data);
                         self.open = Some(OpenFile { data, index });
+                        self.find_beginning();
                     }
                     Err(damage) => {
                         self.go_to(self.at + 1);
@@ -165,7 +192,9 @@ impl<'r> StreamReader<'r> {
     fn take_up(&mut self, head: &BlockHead) -> Option<Read> {
         let open = self.open.as_ref()?;
         if let Some(expected) = self.expected {
-            if head.last_sequence < expected || (head.kind == BlockKind::Gap && head.first_sequence < expected) {
+            if head.last_sequence < expected
+                || (head.kind == BlockKind::Gap && head.first_sequence < expected)
+            {
                 self.nth += 1;
                 let problem = Problem::Order { stream: self.stream, found: head.first_sequence, expected };
                 // The rest of a gap that was sought into is still one.

@@ -196,7 +196,8 @@ impl Tail {
             return None;
         };
         let next = found.head.map_or(found.used, |head| head.offset);
-        let damage = (next > self.offset).then(|| file.damage(self.offset, next - self.offset, Problem::NoBlock));
+        let damage =
+            (next > self.offset).then(|| file.damage(self.offset, next - self.offset, Problem::NoBlock));
         match found.head {
             Some(head) => self.offset = head.offset,
             None => self.go_to_next(),

@@ -4,6 +4,7 @@ use super::{
     Block, Gap, Recording,
     file::{DataFile, FileEnd},
     index::{FileIndex, IndexOrigin},
+    recording::streams_of,
 };
 use crate::{
     damage::{Damage, Problem},
@@ -152,7 +153,11 @@ pub fn verify(recording: &Recording, is_whole: bool, progress: &mut dyn FnMut(u6
     let mut done = 0;
     for (at, start) in recording.files().iter().enumerate() {
         let before = at.checked_sub(1).and_then(|at| recording.files().get(at));
-        verifier.missing_files(recording, before.map_or(start.number, |before| before.number + 1), start.number);
+        verifier.missing_files(
+            recording,
+            before.map_or(start.number, |before| before.number + 1),
+            start.number,
+        );
         match recording.open_file(at) {
             Ok(file) => {
                 let is_last = at + 1 == recording.files().len();
@@ -183,8 +188,7 @@ impl Verifier {
 
     fn file(&mut self, recording: &Recording, file: &DataFile, is_last: bool, progress: &mut dyn FnMut(u64)) {
         let stored = FileIndex::load(file, recording.number());
-        let index =
-            if self.out.is_whole { Some(FileIndex::of_data(file, recording.number())) } else { None };
+        let index = if self.out.is_whole { Some(FileIndex::of_data(file, recording.number())) } else { None };
         let index = index.as_ref().unwrap_or(&stored);
         let has_end = matches!(index.scan.end, FileEnd::Ended { .. });
         let index_problem = match stored.origin {
@@ -221,7 +225,8 @@ impl Verifier {
         if let Some(expected) = self.next_block
             && head.number != expected
         {
-            let problem = Problem::BlocksMissing { from: expected.min(head.number), to: expected.max(head.number) };
+            let problem =
+                Problem::BlocksMissing { from: expected.min(head.number), to: expected.max(head.number) };
             self.out.damaged(file.damage(head.offset, 0, problem));
         }
         self.next_block = Some(head.number + 1);
@@ -242,15 +247,28 @@ impl Verifier {
     fn block(&mut self, file: &DataFile, head: &BlockHead) {
         match head.kind {
             BlockKind::Records | BlockKind::Gap => self.of_stream(file, head),
-            BlockKind::Manifest | BlockKind::End if self.out.is_whole => {
-                self.block.load(file, head);
+            BlockKind::Manifest | BlockKind::End => {
+                self.begin_streams(file, head);
+                if !self.out.is_whole {
+                    return;
+                }
+                if let Some(damage) = self.block.load(file, head) {
+                    self.out.damaged(damage);
+                }
                 while let Some(read) = self.block.next(file) {
                     if let Err(damage) = read {
                         self.out.damaged(damage);
                     }
                 }
             }
-            _ => {}
+        }
+    }
+
+    /// A list of streams says what each begins with.
+    fn begin_streams(&mut self, file: &DataFile, head: &BlockHead) {
+        for (stream, entry) in (0_u32..).zip(streams_of(file, head).unwrap_or_default()) {
+            let seen = self.seen.entry(stream).or_default();
+            seen.expected = seen.expected.or(entry.next());
         }
     }
 
@@ -334,6 +352,12 @@ impl Verifier {
 
     fn finish(mut self, recording: &Recording) -> Verification {
         for (number, stream) in (0_u32..).zip(recording.streams()) {
+            let expected = self.seen.get(&number).and_then(|seen| seen.expected);
+            if let (Some(from), Some(to)) = (expected, stream.next())
+                && from < to
+            {
+                self.lost(Gap { stream: number, from, to, reason: None });
+            }
             let mut report = self.seen.remove(&number).unwrap_or_default().report;
             report.stream = number;
             report.name.clone_from(&stream.name);

@@ -2,9 +2,7 @@
 
 use crate::{
     bytes::wide,
-    layout::{
-        BLOCK_HEAD_BYTES, BlockHead, BlockKind, block_bytes, encode_record, record_bytes,
-    },
+    layout::{BLOCK_HEAD_BYTES, BlockHead, BlockKind, block_bytes, encode_record, record_bytes},
 };
 use lowlat_ipc::stream::Record;
 

@@ -37,7 +37,10 @@ pub enum RecordError {
         path: PathBuf,
     },
     /// More streams than a recording has.
-    #[error("stream {name:?}: a recording has {} streams at most; begin a second one", crate::layout::STREAMS_MAX)]
+    #[error(
+        "stream {name:?}: a recording has {} streams at most; begin a second one",
+        crate::layout::STREAMS_MAX
+    )]
     TooManyStreams {
         /// The stream that did not fit.
         name: String,

@@ -1,6 +1,8 @@
 //! The files of a recording as they are written: one writer, whole blocks, one after the other.
 
-use super::{Buffer, Options, RecordError, Storage, StoredFile, SyncPolicy, buffer::EMPTY, identity::Identity};
+use super::{
+    Buffer, Options, RecordError, Storage, StoredFile, SyncPolicy, buffer::EMPTY, identity::Identity,
+};
 use crate::{
     bytes::wide,
     layout::{
@@ -119,12 +121,8 @@ impl<S: Storage> Files<S> {
     pub fn append_gap(&mut self, head: &BlockHead) -> Result<(), RecordError> {
         let stream = usize::try_from(head.stream).ok().and_then(|at| self.place.streams.get(at));
         let generated = stream.map_or(0, |stream| stream.generated_max);
-        let head = BlockHead {
-            kind: BlockKind::Gap,
-            generated_min: generated,
-            generated_max: generated,
-            ..*head
-        };
+        let head =
+            BlockHead { kind: BlockKind::Gap, generated_min: generated, generated_max: generated, ..*head };
         self.append_plain(head, &[])?;
         self.note(&head);
         Ok(())
@@ -142,6 +140,8 @@ impl<S: Storage> Files<S> {
 
     /// Ends the recording: the end block, the true length, the index.
     pub fn finish(mut self) -> Result<Written, RecordError> {
+        // What was recorded last, so that it is missed when it is gone.
+        self.write_manifest()?;
         self.end_file(0)?;
         Ok(self.written)
     }
@@ -217,14 +217,14 @@ impl<S: Storage> Files<S> {
             return Err(self.ended());
         }
         self.append_plain(BlockHead { kind: BlockKind::End, detail, ..PLAIN }, &[])?;
-        let synced = if self.options.sync == SyncPolicy::None { Ok(()) } else { self.sync() };
+        if self.options.sync != SyncPolicy::None {
+            self.sync()?;
+        }
         let Some(mut open) = self.open.take() else { return Err(self.ended()) };
-        synced?;
         open.out
             .truncate(open.offset)
             .map_err(|source| RecordError::refused(&open.path, "give it its length", source))?;
-        let index =
-            layout::index::encode(self.identity.recording, self.place.file, open.offset, &open.heads);
+        let index = layout::index::encode(self.identity.recording, self.place.file, open.offset, &open.heads);
         let path = self.folder.join(layout::index_name(self.place.file));
         // An index only saves time, so a failure to write it is none of the recording.
         self.storage.write_whole(&path, &index).ok();

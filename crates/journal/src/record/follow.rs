@@ -62,12 +62,7 @@ impl<R: Region> Follower<R> {
             let is_whole = segment.epoch() == 1 && source.reader.position() == 0;
             let first = is_whole.then(|| segment.first_sequence());
             let number = recorder.add_stream(&source.name, segment.stream(), &source.schema, first)?;
-            followed.push(Followed {
-                reader: source.reader,
-                number,
-                name: source.name,
-                waits_for: None,
-            });
+            followed.push(Followed { reader: source.reader, number, name: source.name, waits_for: None });
         }
         Ok(Self { recorder, followed, successor, payload: Vec::new() })
     }

@@ -24,7 +24,7 @@ pub use buffer::Buffer;
 pub use error::RecordError;
 pub use files::{Files, Place, Written};
 pub use follow::{Follower, Source};
-pub use recorder::{Recorder, Recorded};
+pub use recorder::{Recorded, Recorder};
 pub use storage::{Disk, FolderLock, Storage, StoredFile};
 
 use std::time::Duration;

@@ -7,7 +7,10 @@ use super::{
     identity::Identity,
 };
 use crate::{
-    layout::{BlockHead, GapReason, NAME_BYTES_MAX, PAYLOAD_BYTES_MAX, STREAMS_MAX, manifest::StreamEntry},
+    layout::{
+        BlockHead, GapReason, NAME_BYTES_MAX, PAYLOAD_BYTES_MAX, STREAMS_MAX,
+        manifest::{StreamEntry, UNKNOWN},
+    },
     read,
 };
 use lowlat_ipc::stream::Record;
@@ -152,11 +155,10 @@ impl Recorder {
             name: name.to_owned(),
             schema: schema.to_owned(),
             id,
-            next_sequence: first_sequence.unwrap_or(0),
+            next_sequence: first_sequence.unwrap_or(UNKNOWN),
             generated_max: 0,
         };
         self.streams.push(Stream {
-            expected: first_sequence,
             is_resumed: false,
             reason: GapReason::Overwritten,
             ..Stream::resumed(&entry)
@@ -265,7 +267,10 @@ impl Recorder {
         self.flushed = Instant::now();
         self.flushes += 1;
         for at in 0..self.streams.len() {
-            if self.streams.get(at).is_some_and(|stream| stream.block.is_some() && stream.begun < self.flushes)
+            if self
+                .streams
+                .get(at)
+                .is_some_and(|stream| stream.block.is_some() && stream.begun < self.flushes)
             {
                 self.hand_over(at)?;
             }
@@ -345,7 +350,7 @@ impl Stream {
     fn resumed(entry: &StreamEntry) -> Self {
         Self {
             name: entry.name.clone(),
-            expected: Some(entry.next_sequence),
+            expected: entry.next(),
             is_resumed: true,
             generated_max: entry.generated_max,
             reason: GapReason::NotRecording,
