@@ -44,7 +44,8 @@ fn write(folder: &Path) {
         boot_id: *b"golden boot id 1",
         clock: Clock::Fixed { monotonic_ns: 123_456_789, realtime_ns: 1_700_000_000_123_456_789 },
     };
-    let options = Options { block_bytes: 4096, file_bytes_max: 64 << 10, sync: SyncPolicy::None, ..Options::default() };
+    let options =
+        Options { block_bytes: 4096, file_bytes_max: 64 << 10, sync: SyncPolicy::None, ..Options::default() };
     let place = Place { streams: vec![entry("md", 1, 0), entry("orders.a", 2, 40)], ..Place::start() };
     let mut files = Files::new(Disk, folder, identity, options, place).unwrap();
     let mut buffer = Buffer::new(4096);
@@ -108,6 +109,10 @@ fn layout_1_is_written_byte_for_byte() {
         }
         let (found, wanted) = (fs::read(folder.path().join(&name)).unwrap(), fs::read(&stored).unwrap());
         let first = found.iter().zip(&wanted).position(|(found, wanted)| found != wanted);
-        assert_eq!((first, found.len()), (None, wanted.len()), "{name}: the first byte that differs, and its length");
+        assert_eq!(
+            (first, found.len()),
+            (None, wanted.len()),
+            "{name}: the first byte that differs, and its length"
+        );
     }
 }

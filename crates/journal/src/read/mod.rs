@@ -4,6 +4,7 @@
 mod block;
 pub mod file;
 pub mod index;
+mod last;
 mod merge;
 mod recording;
 mod refill;
@@ -15,8 +16,9 @@ mod tests;
 mod verify;
 
 pub use block::Block;
+pub use last::last_records;
 pub use merge::Merge;
-pub use recording::{FileStart, OpenError, Recording};
+pub use recording::{FileStart, OpenError, Recording, write_missing_indexes};
 pub use refill::{Refill, refill};
 pub(crate) use resume::resume;
 pub use stream::StreamReader;
