@@ -29,6 +29,10 @@ pub use terminal::host::host_text;
 pub use terminal::jitter::{
     JitterTextOptions, LiveCpu, LiveView, comparison_text, explain_text, gate_text, jitter_text, live_lines,
 };
+pub use terminal::journal::{
+    JournalDifference, JournalLine, JournalStream, JournalTimes, JournalView, journal_diff_text,
+    journal_line, journal_notice, journal_text,
+};
 pub use terminal::plan::plan_text;
 pub use terminal::summary::summary;
 pub use terminal::tune::{apply_text, not_here_text, rollback_text, status_text};

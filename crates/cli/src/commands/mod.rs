@@ -7,6 +7,7 @@ mod completions;
 mod cpus;
 mod host;
 mod jitter;
+mod journal;
 mod man;
 mod tune;
 
@@ -31,6 +32,7 @@ pub const COMMANDS: &[Subcommand] = &[
     cpus::COMMAND,
     bios::COMMAND,
     jitter::COMMAND,
+    journal::COMMAND,
     tune::COMMAND,
     completions::COMMAND,
     man::COMMAND,

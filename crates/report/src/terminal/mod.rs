@@ -10,6 +10,7 @@ pub mod host_devices;
 pub mod host_kernel;
 pub mod host_tree;
 pub mod jitter;
+pub mod journal;
 pub mod page;
 pub mod plan;
 pub mod summary;

@@ -1,0 +1,158 @@
+//! `lowlat journal diff`.
+
+use super::{payload, select, show};
+use crate::output::{self, Exit};
+use clap::Args;
+use lowlat_journal::{
+    diff::{Difference, Distribution, Item, Key, diff},
+    export::decimal,
+    read::{Merge, Read, Recording},
+};
+use lowlat_report::{JournalDifference, JournalTimes};
+use lowlat_trade::records::{Order, SCHEMA, kind};
+use serde::Serialize;
+use std::{cell::RefCell, path::PathBuf};
+
+#[derive(Debug, Args)]
+pub struct Diff {
+    /// Folder of the first recording
+    #[arg(value_name = "LEFT")]
+    left: PathBuf,
+    /// Folder of the second recording
+    #[arg(value_name = "RIGHT")]
+    right: PathBuf,
+    /// Streams with orders: a name, or how names begin
+    #[arg(long, value_name = "NAME", default_value = "orders.*")]
+    stream: String,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a side lacks.
+#[derive(Debug, Clone, Default, Serialize)]
+struct Side {
+    lost: u64,
+    damages: u64,
+    undecoded: u64,
+}
+
+pub fn run(arguments: &Diff) -> anyhow::Result<Exit> {
+    let (left, right) = (Recording::open(&arguments.left)?, Recording::open(&arguments.right)?);
+    let sides = [RefCell::new(Side::default()), RefCell::new(Side::default())];
+    let difference =
+        diff(orders(&left, &arguments.stream, &sides[0])?, orders(&right, &arguments.stream, &sides[1])?);
+    let sides = sides.map(RefCell::into_inner);
+    if arguments.json {
+        output::print_json(
+            &serde_json::json!({ "difference": difference, "left": sides[0], "right": sides[1] }),
+        )?;
+    } else {
+        let view = view(arguments, &difference, &sides);
+        output::print(&lowlat_report::journal_diff_text(&view, output::width()))?;
+    }
+    let is_clean = difference.is_empty() && sides.iter().all(|side| side.damages == 0);
+    Ok(if is_clean { Exit::Clean } else { Exit::Findings })
+}
+
+/// The orders of a run, by time.
+fn orders<'r>(
+    recording: &'r Recording,
+    pattern: &str,
+    side: &'r RefCell<Side>,
+) -> anyhow::Result<impl Iterator<Item = Item> + use<'r>> {
+    let numbered = (0_u32..).zip(recording.streams());
+    let streams: Vec<u32> = numbered
+        .filter(|(_, stream)| select::fits(pattern, &stream.name))
+        .map(|(number, _)| number)
+        .collect();
+    if streams.is_empty() {
+        recording.stream(pattern)?;
+    }
+    let mut merge = Merge::new(recording, &streams);
+    let mut bytes = Vec::new();
+    Ok(std::iter::from_fn(move || {
+        loop {
+            let mut side = side.borrow_mut();
+            match merge.next(&mut bytes) {
+                Read::Record(record) => {
+                    let stamp = &record.record.stamp;
+                    if stamp.kind != kind::ORDER {
+                        continue;
+                    }
+                    let order = Some(stamp.schema).filter(|schema| *schema == SCHEMA);
+                    let Some(order) = order.and_then(|_| Order::decode(&bytes).ok()) else {
+                        side.undecoded += 1;
+                        continue;
+                    };
+                    return Some(Item {
+                        key: Key {
+                            source: show::name(recording.streams(), record.stream),
+                            number: order.number,
+                            instrument: stamp.instrument,
+                        },
+                        fields: vec![
+                            ("side", payload::side(order.side).to_owned()),
+                            ("price", decimal(order.price)),
+                            ("quantity", order.quantity.to_string()),
+                            ("cause_sequence", stamp.cause.to_string()),
+                        ],
+                        latency_ns: stamp.generated.checked_sub(stamp.trigger),
+                    });
+                }
+                Read::Gap(gap) => side.lost += gap.to - gap.from,
+                Read::Damaged(_) => side.damages += 1,
+                Read::Nothing | Read::Ended => return None,
+            }
+        }
+    }))
+}
+
+fn view(arguments: &Diff, difference: &Difference, sides: &[Side; 2]) -> JournalDifference {
+    let key = |key: &Key| format!("{} order {}, instrument {}", key.source, key.number, key.instrument);
+    let times = |name: &str, of: &Distribution| JournalTimes {
+        name: name.to_owned(),
+        count: of.count,
+        values_ns: [of.ns_min, of.ns_p50, of.ns_p90, of.ns_p99, of.ns_p999, of.ns_max],
+    };
+    let mut notes = Vec::new();
+    for (name, side) in ["left", "right"].into_iter().zip(sides) {
+        if side.lost > 0 || side.damages > 0 || side.undecoded > 0 {
+            notes.push(format!(
+                "{name}: {} records are not in the recording, {} places are damaged, {} orders could not be decoded",
+                side.lost, side.damages, side.undecoded
+            ));
+        }
+    }
+    if difference.twice_count > 0 {
+        notes.push(format!("{} orders are there twice; only the first is compared", difference.twice_count));
+    }
+    JournalDifference {
+        what: "orders".to_owned(),
+        names: [&arguments.left, &arguments.right].map(|folder| folder.display().to_string()),
+        counts: [difference.left_count, difference.right_count, difference.both_count],
+        differing: [difference.missing_count, difference.extra_count, difference.changed_count],
+        missing: difference.missing.iter().map(key).collect(),
+        extra: difference.extra.iter().map(key).collect(),
+        changed: difference
+            .changed
+            .iter()
+            .map(|change| {
+                let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
+                format!(
+                    "{}: {} {} -> {}",
+                    key(&change.key),
+                    change.field,
+                    shown(&change.left),
+                    shown(&change.right)
+                )
+            })
+            .collect(),
+        times: vec![
+            times("left", &difference.left_latency),
+            times("right", &difference.right_latency),
+            times("right less left", &difference.latency_change),
+        ],
+        notes,
+    }
+}

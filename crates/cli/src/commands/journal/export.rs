@@ -1,0 +1,136 @@
+//! `lowlat journal export`.
+
+use super::{payload::TradeDecoder, select::Select, show};
+use crate::{
+    output::{self, Exit},
+    progress::Progress,
+    signals,
+};
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use lowlat_journal::{
+    export::{ExportError, Table, columns, export},
+    read::Read,
+};
+use std::{
+    fs::File,
+    io::{self, BufWriter, Write},
+    path::{Path, PathBuf},
+    sync::atomic::Ordering,
+};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Comma-separated values with a head line
+    #[cfg(feature = "csv")]
+    Csv,
+    /// Apache Parquet, compressed with Snappy
+    #[cfg(feature = "parquet")]
+    Parquet,
+}
+
+#[derive(Debug, Args)]
+pub struct Export {
+    #[command(flatten)]
+    select: Select,
+    /// File to write; - is stdout
+    #[arg(long, value_name = "FILE", default_value = "-")]
+    out: PathBuf,
+    /// Format [default: by the file's ending, else csv]
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+    /// Print what was exported as JSON (needs --out)
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(arguments: &Export) -> anyhow::Result<Exit> {
+    let is_stdout = arguments.out == Path::new("-");
+    if arguments.json && is_stdout {
+        bail!("--json prints the sum on stdout, where the table goes: name a file with --out");
+    }
+    let format = format(arguments)?;
+    let recording = arguments.select.open()?;
+    let mut merge = arguments.select.merge(&recording)?;
+    let stop = signals::stop_flag()?;
+    let unfinished = arguments.out.with_added_extension("tmp");
+    let sink: Box<dyn Write + Send> = if is_stdout {
+        Box::new(BufWriter::new(io::stdout()))
+    } else {
+        let file = File::create(&unfinished).with_context(|| {
+            format!("cannot write {}; name another place with --out", arguments.out.display())
+        })?;
+        Box::new(BufWriter::new(file))
+    };
+    let progress = Progress::new();
+    let (mut rows, mut is_stopped) = (0_u64, false);
+    let exported = table(format, sink).and_then(|table| {
+        export(&recording, |payload| merge.next(payload), &TradeDecoder, table, &mut |read| {
+            rows += 1;
+            if rows.is_multiple_of(100_000) {
+                progress.say(format!("{rows} records"));
+            }
+            // Relaxed: a lone flag.
+            is_stopped = stop.load(Ordering::Relaxed);
+            let is_behind = matches!(read, Read::Record(record) if arguments.select.is_behind(record.record.stamp.generated));
+            !is_behind && !is_stopped
+        })
+    });
+    progress.finish();
+    let exported = match exported {
+        Err(ExportError::Io(error)) if is_stdout && error.kind() == io::ErrorKind::BrokenPipe => {
+            return Ok(Exit::Clean);
+        }
+        Err(error) => {
+            if !is_stdout {
+                std::fs::remove_file(&unfinished).ok();
+            }
+            return Err(error).with_context(|| arguments.out.display().to_string());
+        }
+        Ok(exported) => exported,
+    };
+    if !is_stdout {
+        std::fs::rename(&unfinished, &arguments.out)
+            .with_context(|| format!("cannot write {}", arguments.out.display()))?;
+    }
+    if arguments.json {
+        output::print_json(&exported)?;
+    } else {
+        for gap in exported.gaps.iter().take(10) {
+            output::talk(&format!("missing: {}", show::gap(recording.streams(), gap)));
+        }
+        output::talk(&format!(
+            "exported {} records, {} of them decoded; missing {}, damaged places {}",
+            exported.rows, exported.decoded, exported.lost, exported.damages
+        ));
+    }
+    Ok(match exported {
+        _ if is_stopped => Exit::Interrupted,
+        exported if exported.damages > 0 => Exit::Findings,
+        _ => Exit::Clean,
+    })
+}
+
+/// What was asked for, or what the file's ending says.
+fn format(arguments: &Export) -> anyhow::Result<Format> {
+    if let Some(format) = arguments.format {
+        return Ok(format);
+    }
+    let ending = arguments.out.extension().and_then(|ending| ending.to_str()).unwrap_or("csv");
+    Format::from_str(ending, true).map_err(|_| {
+        anyhow::anyhow!(
+            "{}: this ending tells no format of this lowlat; name one with --format",
+            arguments.out.display()
+        )
+    })
+}
+
+fn table(format: Format, sink: Box<dyn Write + Send>) -> Result<Box<dyn Table>, ExportError> {
+    let columns = columns(&TradeDecoder);
+    match format {
+        #[cfg(feature = "csv")]
+        Format::Csv => Ok(Box::new(lowlat_journal::export::CsvTable::new(sink, &columns)?)),
+        #[cfg(feature = "parquet")]
+        Format::Parquet => Ok(Box::new(lowlat_journal::export::ParquetTable::new(sink, &columns)?)),
+    }
+}

@@ -1,0 +1,32 @@
+//! `lowlat journal ls`.
+
+use super::show;
+use crate::output::{self, Exit};
+use clap::Args;
+use lowlat_journal::read::{Recording, verify};
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub struct Ls {
+    /// Folder of the recording
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(arguments: &Ls) -> anyhow::Result<Exit> {
+    let recording = Recording::open(&arguments.folder)?;
+    let known = verify(&recording, false, &mut |_, _| ());
+    if arguments.json {
+        output::print_json(&known)?;
+    } else {
+        output::print(&lowlat_report::journal_text(&show::view(&recording, &known), output::width()))?;
+        if known.damage_count > 0 {
+            let more = "`lowlat journal verify` names each";
+            output::talk(&format!("damaged places: {}; {more}", known.damage_count));
+        }
+    }
+    Ok(if known.damage_count == 0 { Exit::Clean } else { Exit::Findings })
+}

@@ -1,0 +1,59 @@
+//! `lowlat journal`: recordings of streams, listed, followed, checked, replayed, exported and compared.
+
+mod diff;
+mod export;
+mod ls;
+mod payload;
+mod replay;
+mod select;
+mod show;
+mod tail;
+mod verify;
+
+use super::{Subcommand, examples};
+use crate::output::Exit;
+use clap::{ArgMatches, Command, FromArgMatches, Subcommand as _};
+
+pub const COMMAND: Subcommand = Subcommand { name: "journal", declare, run };
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// List the streams of a recording: records, sequences, what is missing
+    Ls(ls::Ls),
+    /// Print the last records, and with --follow those that come
+    Tail(tail::Tail),
+    /// Check every byte, and name each damage with its offset and what can still be read
+    Verify(verify::Verify),
+    /// Print the records at the pace in which they were made, or another one
+    Replay(replay::Replay),
+    /// Write the records as a table, CSV or Parquet, with prices, quantities and times in columns
+    Export(export::Export),
+    /// Compare the orders of two runs: missing, extra, changed, later or earlier
+    Diff(diff::Diff),
+}
+
+fn declare(command: Command) -> Command {
+    Action::augment_subcommands(command)
+        .about("List, follow, check, replay, export and compare recordings of streams")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .after_help(examples(&[
+            ("lowlat journal ls monday", "the streams of the recording in the folder monday"),
+            ("lowlat journal tail monday --stream 'orders.*' --follow", "orders as they are recorded"),
+            ("lowlat journal verify monday && echo whole", "exit 0: every byte is as it was written"),
+            ("lowlat journal replay monday --speed 10", "ten times as fast as it was made"),
+            ("lowlat journal export monday --out monday.parquet", "for analysis tools"),
+            ("lowlat journal diff monday tuesday", "the orders of two runs; exit 1 when they differ"),
+        ]))
+}
+
+fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
+    match Action::from_arg_matches(matches)? {
+        Action::Ls(arguments) => ls::run(&arguments),
+        Action::Tail(arguments) => tail::run(&arguments),
+        Action::Verify(arguments) => verify::run(&arguments),
+        Action::Replay(arguments) => replay::run(&arguments),
+        Action::Export(arguments) => export::run(&arguments),
+        Action::Diff(arguments) => diff::run(&arguments),
+    }
+}

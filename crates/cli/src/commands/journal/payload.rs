@@ -1,0 +1,143 @@
+//! What the pipeline's payloads mean, as columns.
+
+use lowlat_journal::{
+    export::{Cell, Column, ColumnKind, Decoder, decimal, hex_of},
+    read::Record,
+};
+use lowlat_trade::records::{Answer, Order, Outcome, Quote, Reject, SCHEMA, Side, kind};
+
+/// Quotes, orders and answers of the pipeline, by their kind and schema.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TradeDecoder;
+
+/// Columns of quotes, orders and answers; what a kind does not have stays empty.
+const COLUMNS: [Column; 14] = [
+    column("record", ColumnKind::Text),
+    column("scheduled_ns", ColumnKind::Unsigned),
+    column("received_ns", ColumnKind::Unsigned),
+    column("bid", ColumnKind::TenThousandths),
+    column("ask", ColumnKind::TenThousandths),
+    column("last", ColumnKind::TenThousandths),
+    column("bid_size", ColumnKind::Unsigned),
+    column("ask_size", ColumnKind::Unsigned),
+    column("order_number", ColumnKind::Unsigned),
+    column("side", ColumnKind::Text),
+    column("price", ColumnKind::TenThousandths),
+    column("quantity", ColumnKind::Unsigned),
+    column("outcome", ColumnKind::Text),
+    column("order_instrument", ColumnKind::Unsigned),
+];
+
+const fn column(name: &'static str, kind: ColumnKind) -> Column {
+    Column { name, kind }
+}
+
+/// The schema that the pipeline's streams are recorded under. One without a name is looked at by kind and version too.
+const NAME: &str = "lowlat-trade";
+
+impl Decoder for TradeDecoder {
+    fn columns(&self) -> &'static [Column] {
+        &COLUMNS
+    }
+
+    fn decode(&self, stream_schema: &str, record: &Record, payload: &[u8], cells: &mut [Cell]) -> bool {
+        let stamp = &record.record.stamp;
+        if stamp.schema != SCHEMA || !(stream_schema.is_empty() || stream_schema == NAME) {
+            return false;
+        }
+        let fields = match stamp.kind {
+            kind::QUOTE => Quote::decode(payload).map(|quote| quote_fields(&quote)),
+            kind::ORDER => Order::decode(payload).map(|order| order_fields(&order)),
+            kind::ANSWER => Answer::decode(payload).map(|answer| answer_fields(&answer)),
+            _ => return false,
+        };
+        let Ok(fields) = fields else { return false };
+        for (name, value) in fields {
+            let at = COLUMNS.iter().position(|column| column.name == name);
+            if let Some(cell) = at.and_then(|at| cells.get_mut(at)) {
+                *cell = value;
+            }
+        }
+        true
+    }
+}
+
+type Fields = Vec<(&'static str, Cell)>;
+
+fn quote_fields(quote: &Quote) -> Fields {
+    vec![
+        ("record", word("quote")),
+        ("scheduled_ns", Cell::Unsigned(quote.scheduled_ns)),
+        ("bid", Cell::TenThousandths(quote.bid)),
+        ("ask", Cell::TenThousandths(quote.ask)),
+        ("last", Cell::TenThousandths(quote.last)),
+        ("bid_size", Cell::Unsigned(quote.bid_size.into())),
+        ("ask_size", Cell::Unsigned(quote.ask_size.into())),
+    ]
+}
+
+fn order_fields(order: &Order) -> Fields {
+    vec![
+        ("record", word("order")),
+        ("scheduled_ns", Cell::Unsigned(order.scheduled_ns)),
+        ("received_ns", Cell::Unsigned(order.received_ns)),
+        ("order_number", Cell::Unsigned(order.number)),
+        ("side", word(side(order.side))),
+        ("price", Cell::TenThousandths(order.price)),
+        ("quantity", Cell::Unsigned(order.quantity.into())),
+    ]
+}
+
+fn answer_fields(answer: &Answer) -> Fields {
+    vec![
+        ("record", word("answer")),
+        ("received_ns", Cell::Unsigned(answer.received_ns)),
+        ("order_number", Cell::Unsigned(answer.order_number)),
+        ("side", word(side(answer.side))),
+        ("price", Cell::TenThousandths(answer.price)),
+        ("quantity", Cell::Unsigned(answer.quantity.into())),
+        ("outcome", word(outcome(answer.outcome))),
+        ("order_instrument", Cell::Unsigned(answer.instrument.into())),
+    ]
+}
+
+fn word(text: &str) -> Cell {
+    Cell::Text(text.to_owned())
+}
+
+/// As in exports and lines.
+pub fn side(side: Side) -> &'static str {
+    match side {
+        Side::Buy => "buy",
+        Side::Sell => "sell",
+    }
+}
+
+fn outcome(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Accepted => "accepted",
+        Outcome::Filled => "filled",
+        Outcome::Rejected(Reject::BadPrice) => "rejected: bad price",
+        Outcome::Rejected(Reject::UnknownInstrument) => "rejected: unknown instrument",
+        Outcome::Rejected(Reject::BadQuantity) => "rejected: bad quantity",
+        Outcome::Rejected(Reject::OverLimit) => "rejected: over limit",
+        Outcome::Rejected(Reject::DuplicateNumber) => "rejected: duplicate number",
+    }
+}
+
+/// Name and value of what a payload holds; its bytes when nobody knows it.
+pub fn fields(stream_schema: &str, record: &Record, payload: &[u8]) -> Vec<(String, String)> {
+    let mut cells = vec![Cell::Empty; COLUMNS.len()];
+    if !TradeDecoder.decode(stream_schema, record, payload, &mut cells) {
+        return vec![("payload".to_owned(), hex_of(payload))];
+    }
+    let shown = |cell| match cell {
+        Cell::Empty => None,
+        Cell::Unsigned(value) => Some(value.to_string()),
+        Cell::TenThousandths(value) => Some(decimal(value)),
+        Cell::Text(text) => Some(text),
+    };
+    let named =
+        COLUMNS.iter().zip(cells).filter_map(|(column, cell)| Some((column.name.to_owned(), shown(cell)?)));
+    named.collect()
+}

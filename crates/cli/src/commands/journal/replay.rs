@@ -1,0 +1,102 @@
+//! `lowlat journal replay`.
+
+use super::{select::Select, show::Printer, tail::print};
+use crate::{
+    output::{self, Exit},
+    signals,
+};
+use clap::Args;
+use lowlat_journal::{
+    read::Read,
+    replay::{Speed, replay},
+};
+use std::ops::ControlFlow;
+
+#[derive(Debug, Args)]
+pub struct Replay {
+    #[command(flatten)]
+    select: Select,
+    /// How many times as fast as it was made: 1, 10, 0.5; or max: without waiting
+    #[arg(long, value_name = "TIMES", default_value = "1", value_parser = speed)]
+    speed: Speed,
+    /// Print each record as one line of JSON, and the sum at the end as another one
+    #[arg(long)]
+    json: bool,
+}
+
+fn speed(text: &str) -> Result<Speed, String> {
+    if text == "max" {
+        return Ok(Speed::Max);
+    }
+    let expected = || format!("found {text:?}, expected a number above 0, such as 1 or 10, or the word max");
+    text.parse()
+        .ok()
+        .filter(|times: &f64| times.is_finite() && *times > 0.0)
+        .map(Speed::Times)
+        .ok_or_else(expected)
+}
+
+pub fn run(arguments: &Replay) -> anyhow::Result<Exit> {
+    let recording = arguments.select.open()?;
+    let mut merge = arguments.select.merge(&recording)?;
+    let printer = Printer::new(&recording, arguments.json);
+    let stop = signals::stop_flag()?;
+    let mut out = anstream::stdout().lock();
+    let (mut failed, mut is_cut) = (None, false);
+    let replayed = replay(
+        |payload| match merge.next(payload) {
+            Read::Record(record) if arguments.select.is_behind(record.record.stamp.generated) => Read::Ended,
+            read => read,
+        },
+        arguments.speed,
+        &stop,
+        |read, payload| match print(&mut out, printer.line(recording.streams(), read, payload)) {
+            Ok(true) => ControlFlow::Continue(()),
+            Ok(false) => {
+                is_cut = true;
+                ControlFlow::Break(())
+            }
+            Err(error) => {
+                failed = Some(error);
+                ControlFlow::Break(())
+            }
+        },
+    );
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    if arguments.json {
+        print(&mut out, Some(serde_json::json!({ "replayed": replayed }).to_string()))?;
+    } else {
+        let late = match arguments.speed {
+            Speed::Max => String::new(),
+            Speed::Times(_) => format!(", {} us late at most", replayed.late_ns_max.div_ceil(1000)),
+        };
+        output::talk(&format!(
+            "replayed {} records of {:.3} s in {:.3} s{late}; missing {}, damaged places {}",
+            replayed.records,
+            replayed.recorded_ns as f64 / 1e9,
+            replayed.took_ns as f64 / 1e9,
+            replayed.lost,
+            replayed.damages
+        ));
+    }
+    Ok(match replayed {
+        replayed if replayed.is_stopped && !is_cut => Exit::Interrupted,
+        replayed if replayed.damages > 0 => Exit::Findings,
+        _ => Exit::Clean,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn speeds_are_above_nothing() {
+        assert_eq!((speed("max"), speed("2.5")), (Ok(Speed::Max), Ok(Speed::Times(2.5))));
+        for wrong in ["0", "-1", "inf", "nan", "fast", ""] {
+            assert!(speed(wrong).unwrap_err().contains("expected a number above 0"), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Which records of a recording.
+
+use anyhow::{Context, bail};
+use clap::Args;
+use lowlat_journal::read::{Merge, Recording};
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub struct Select {
+    /// Folder of the recording
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
+    /// Only this stream, or those that begin so: orders.*; may be given again [default: all]
+    #[arg(long, value_name = "NAME")]
+    pub stream: Vec<String>,
+    /// Begin with records that were generated at this time, in ns of the stream's clock
+    #[arg(long, value_name = "NS")]
+    pub from_ns: Option<u64>,
+    /// End before records that were generated at this time
+    #[arg(long, value_name = "NS")]
+    pub to_ns: Option<u64>,
+}
+
+impl Select {
+    pub fn open(&self) -> anyhow::Result<Recording> {
+        Ok(Recording::open(&self.folder)?)
+    }
+
+    /// The numbers of the chosen streams.
+    pub fn streams(&self, recording: &Recording) -> anyhow::Result<Vec<u32>> {
+        let all = (0_u32..).take(recording.streams().len());
+        if self.stream.is_empty() {
+            return Ok(all.collect());
+        }
+        for name in &self.stream {
+            if !recording.streams().iter().any(|stream| fits(name, &stream.name)) {
+                recording.stream(name).context("--stream")?;
+            }
+        }
+        let is_chosen = |number: &u32| {
+            let stream = usize::try_from(*number).ok().and_then(|at| recording.streams().get(at));
+            stream.is_some_and(|stream| self.stream.iter().any(|name| fits(name, &stream.name)))
+        };
+        Ok(all.filter(is_chosen).collect())
+    }
+
+    /// The chosen records by time.
+    pub fn merge<'r>(&self, recording: &'r Recording) -> anyhow::Result<Merge<'r>> {
+        if let (Some(from), Some(to)) = (self.from_ns, self.to_ns)
+            && from >= to
+        {
+            bail!("--from-ns {from} is not before --to-ns {to}; exchange them");
+        }
+        let mut merge = Merge::new(recording, &self.streams(recording)?);
+        if let Some(from) = self.from_ns {
+            merge.seek_time(from);
+        }
+        Ok(merge)
+    }
+
+    /// Whether a record of this time is behind the chosen ones.
+    pub fn is_behind(&self, generated: u64) -> bool {
+        self.to_ns.is_some_and(|to| generated >= to)
+    }
+}
+
+/// Whether a stream's name is the one that was given, or begins as one given with a star does.
+pub fn fits(pattern: &str, name: &str) -> bool {
+    pattern.strip_suffix('*').map_or(pattern == name, |begin| name.starts_with(begin))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_the_rest() {
+        assert!(fits("orders.*", "orders.a") && fits("*", "md") && fits("md", "md"));
+        assert!(!fits("orders.*", "md") && !fits("md", "md2"));
+    }
+}

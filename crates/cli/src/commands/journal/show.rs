@@ -1,0 +1,145 @@
+//! A recording's records and troubles in words and in JSON.
+
+use super::payload;
+use lowlat_journal::{
+    layout::manifest::StreamEntry,
+    read::{Gap, Read, Record, Recording, Verification},
+};
+use lowlat_report::{JournalLine, JournalStream, JournalView};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// The name of a stream; its number when it has none.
+pub fn name(streams: &[StreamEntry], stream: u32) -> String {
+    let entry = usize::try_from(stream).ok().and_then(|at| streams.get(at));
+    entry.map_or_else(|| format!("stream-{stream}"), |entry| entry.name.clone())
+}
+
+/// A gap in words.
+pub fn gap(streams: &[StreamEntry], gap: &Gap) -> String {
+    let count = gap.to - gap.from;
+    let (records, were) = if count == 1 { ("record", "it was") } else { ("records", "they were") };
+    let why =
+        gap.reason.map_or_else(|| format!("{were} recorded and cannot be read"), |reason| reason.to_string());
+    format!("{}: {count} {records}, {} to {}: {why}", name(streams, gap.stream), gap.from, gap.to - 1)
+}
+
+/// Prints records and what stands in their place, one line each.
+pub struct Printer {
+    is_json: bool,
+    realtime_offset_ns: Option<i128>,
+}
+
+impl Printer {
+    pub fn new(recording: &Recording, is_json: bool) -> Self {
+        Self { is_json, realtime_offset_ns: recording.realtime_offset_ns() }
+    }
+
+    /// The line of what was read; none when there is nothing to show.
+    pub fn line(&self, streams: &[StreamEntry], read: &Read, payload: &[u8]) -> Option<String> {
+        match read {
+            Read::Record(record) if self.is_json => Some(self.record_json(streams, record, payload).to_string()),
+            Read::Record(record) => Some(self.record(streams, record, payload)),
+            Read::Gap(found) if self.is_json => Some(
+                json!({"gap": {"stream": name(streams, found.stream), "from": found.from, "to": found.to, "reason": found.reason}})
+                    .to_string(),
+            ),
+            Read::Gap(found) => Some(lowlat_report::journal_notice(&gap(streams, found))),
+            Read::Damaged(damage) if self.is_json => Some(json!({"damage": damage}).to_string()),
+            Read::Damaged(damage) => Some(lowlat_report::journal_notice(&damage.to_string())),
+            Read::Nothing | Read::Ended => None,
+        }
+    }
+
+    fn record(&self, streams: &[StreamEntry], record: &Record, payload: &[u8]) -> String {
+        let stamp = &record.record.stamp;
+        let mut fields = vec![("instrument".to_owned(), stamp.instrument.to_string())];
+        let schema = schema(streams, record);
+        fields.extend(payload::fields(schema, record, payload));
+        lowlat_report::journal_line(&JournalLine {
+            time: self.time(stamp.generated),
+            stream: name(streams, record.stream),
+            sequence: record.record.sequence,
+            fields,
+        })
+    }
+
+    /// The time of day when the recording knows it, in UTC with nanoseconds.
+    fn time(&self, generated: u64) -> String {
+        let real = self.realtime_offset_ns.map(|offset| i128::from(generated) + offset);
+        let time = real.and_then(|ns| jiff::Timestamp::from_nanosecond(ns).ok());
+        time.map_or_else(|| format!("{generated} ns"), |time| format!("{time:.9}"))
+    }
+
+    fn record_json(&self, streams: &[StreamEntry], record: &Record, payload: &[u8]) -> Value {
+        let stamp = &record.record.stamp;
+        let fields: serde_json::Map<String, Value> =
+            payload::fields(schema(streams, record), record, payload)
+                .into_iter()
+                .map(|(name, value)| (name, Value::String(value)))
+                .collect();
+        json!({
+            "stream": name(streams, record.stream),
+            "epoch": record.epoch,
+            "sequence": record.record.sequence,
+            "position_bytes": record.record.position,
+            "time": self.time(stamp.generated),
+            "generated_ns": stamp.generated,
+            "trigger_ns": stamp.trigger,
+            "cause_sequence": stamp.cause,
+            "kind": stamp.kind,
+            "schema": stamp.schema,
+            "instrument": stamp.instrument,
+            "source": stamp.source,
+            "payload": fields,
+        })
+    }
+}
+
+fn schema<'a>(streams: &'a [StreamEntry], record: &Record) -> &'a str {
+    let entry = usize::try_from(record.stream).ok().and_then(|at| streams.get(at));
+    entry.map_or("", |entry| entry.schema.as_str())
+}
+
+/// A recording as its view shows it.
+pub fn view(recording: &Recording, known: &Verification) -> JournalView {
+    let file_name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    JournalView {
+        folder: known.folder.display().to_string(),
+        is_live: known.is_live,
+        is_checked: known.is_whole,
+        files: known.files.len(),
+        bytes: known.files.iter().map(|file| file.bytes).sum(),
+        streams: known
+            .streams
+            .iter()
+            .map(|stream| JournalStream {
+                name: stream.name.clone(),
+                records: stream.records,
+                sequences: stream.first_sequence.zip(stream.last_sequence),
+                gaps: stream.gaps.gaps,
+                lost: stream.gaps.records,
+                bytes: stream.bytes,
+                length_ns: stream.generated_min.zip(stream.generated_max).map(|(min, max)| max - min),
+            })
+            .collect(),
+        gaps: known.gaps.iter().map(|found| gap(recording.streams(), found)).collect(),
+        damages: known
+            .damages
+            .iter()
+            .map(|damage| {
+                let place = format!("{}, byte {}", file_name(&damage.file), damage.offset);
+                (place, damage.problem.to_string())
+            })
+            .collect(),
+        damage_count: known.damage_count,
+        index_problems: known
+            .files
+            .iter()
+            .filter_map(|file| {
+                let problem = file.index_problem.as_ref()?;
+                Some(format!("{}: {problem}; the file is looked through instead", file_name(&file.file)))
+            })
+            .collect(),
+    }
+}

@@ -1,0 +1,110 @@
+//! `lowlat journal tail`.
+
+use super::{select::Select, show::Printer};
+use crate::{
+    output::{self, Exit},
+    signals,
+};
+use anyhow::Context;
+use clap::Args;
+use lowlat_journal::read::{self, Read, Recording, last_records};
+use std::{
+    io::{self, Write},
+    sync::atomic::Ordering,
+    time::Duration,
+};
+
+/// How often a recording that says nothing is looked at.
+const LOOK: Duration = Duration::from_millis(100);
+/// Records that are asked for at most: they are held in memory.
+const LINES_MAX: u64 = 1_000_000;
+
+#[derive(Debug, Args)]
+pub struct Tail {
+    #[command(flatten)]
+    select: Select,
+    /// How many records
+    #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 10, value_parser = clap::value_parser!(u64).range(0..=LINES_MAX))]
+    lines: u64,
+    /// Go on with what is recorded from now on, until Ctrl-C or the recording ends
+    #[arg(long, short)]
+    follow: bool,
+    /// Print each record as one line of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(arguments: &Tail) -> anyhow::Result<Exit> {
+    let recording = arguments.select.open()?;
+    let streams = arguments.select.streams(&recording)?;
+    let printer = Printer::new(&recording, arguments.json);
+    let mut out = anstream::stdout().lock();
+    // Taken before the last records are looked for, so that none falls between.
+    let tail = read::Tail::from_now(&recording);
+    let lines = usize::try_from(arguments.lines).unwrap_or(usize::MAX);
+    let is_chosen = |generated: u64| {
+        arguments.select.from_ns.is_none_or(|from| generated >= from)
+            && !arguments.select.is_behind(generated)
+    };
+    let mut damages = 0;
+    for (read, payload) in last_records(&recording, &streams, lines, &is_chosen) {
+        damages += u64::from(matches!(read, Read::Damaged(_)));
+        if !print(&mut out, printer.line(recording.streams(), &read, &payload))? {
+            return Ok(Exit::Clean);
+        }
+    }
+    if arguments.follow {
+        damages += follow(arguments, &recording, tail, &printer, &mut out)?;
+    }
+    Ok(if damages == 0 { Exit::Clean } else { Exit::Findings })
+}
+
+fn follow(
+    arguments: &Tail,
+    recording: &Recording,
+    mut tail: read::Tail,
+    printer: &Printer,
+    out: &mut impl Write,
+) -> anyhow::Result<u64> {
+    let stop = signals::stop_flag()?;
+    let (mut payload, mut damages) = (Vec::new(), 0);
+    let chosen = &arguments.select.stream;
+    // Relaxed: a lone flag.
+    while !stop.load(Ordering::Relaxed) {
+        let read = tail.next(&mut payload);
+        let stream = match &read {
+            Read::Nothing => {
+                std::thread::sleep(LOOK);
+                continue;
+            }
+            Read::Ended => {
+                output::talk(&format!("{}: nobody records there any more", recording.folder().display()));
+                break;
+            }
+            Read::Record(record) if arguments.select.is_behind(record.record.stamp.generated) => break,
+            Read::Record(record) => Some(record.stream),
+            Read::Gap(gap) => Some(gap.stream),
+            Read::Damaged(_) => {
+                damages += 1;
+                None
+            }
+        };
+        let is_chosen = stream.is_none_or(|stream| {
+            let name = super::show::name(tail.streams(), stream);
+            chosen.is_empty() || chosen.iter().any(|pattern| super::select::fits(pattern, &name))
+        });
+        if is_chosen && !print(out, printer.line(tail.streams(), &read, &payload))? {
+            break;
+        }
+    }
+    Ok(damages)
+}
+
+/// False when the reader went away.
+pub fn print(out: &mut impl Write, line: Option<String>) -> anyhow::Result<bool> {
+    let Some(line) = line else { return Ok(true) };
+    match writeln!(out, "{line}").and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        result => result.map(|()| true).context("cannot write to stdout"),
+    }
+}

@@ -1,0 +1,52 @@
+//! `lowlat journal verify`.
+
+use super::show;
+use crate::{
+    output::{self, Exit},
+    progress::Progress,
+};
+use clap::Args;
+use lowlat_journal::read::{Recording, verify, write_missing_indexes};
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub struct Verify {
+    /// Folder of the recording
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// Take records that were never recorded for a finding as well
+    #[arg(long)]
+    no_gaps: bool,
+    /// Write index files that are missing or of no use anew
+    #[arg(long)]
+    write_indexes: bool,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(arguments: &Verify) -> anyhow::Result<Exit> {
+    let recording = Recording::open(&arguments.folder)?;
+    let progress = Progress::new();
+    let mut shown = 0;
+    let known = verify(&recording, true, &mut |done, total| {
+        // Once a per mille: a recording has many blocks.
+        let now = done.saturating_mul(1000) / total.max(1);
+        if now != shown {
+            shown = now;
+            progress.say(format!("{}.{} % checked", now / 10, now % 10));
+        }
+    });
+    progress.finish();
+    if arguments.write_indexes {
+        let written = write_missing_indexes(&recording)?;
+        output::talk(&format!("index files written: {written}"));
+    }
+    if arguments.json {
+        output::print_json(&known)?;
+    } else {
+        output::print(&lowlat_report::journal_text(&show::view(&recording, &known), output::width()))?;
+    }
+    let is_clean = known.damage_count == 0 && !(arguments.no_gaps && known.gap_total().gaps > 0);
+    Ok(if is_clean { Exit::Clean } else { Exit::Findings })
+}

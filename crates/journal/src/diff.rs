@@ -1,0 +1,226 @@
+//! What differs between two runs: what is in one alone, what is in both with other contents, and how much later or
+//! earlier things happened.
+//!
+//! A recording knows bytes. What to compare, and what to call it, is given by those who know what the bytes mean.
+
+use serde::Serialize;
+use std::collections::HashMap;
+
+/// By what the same thing is found in both runs. Times are no part of it: two runs have two clocks.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+pub struct Key {
+    /// The stream, or the strategy behind it.
+    pub source: String,
+    /// The source's number for it.
+    pub number: u64,
+    /// The instrument.
+    pub instrument: u32,
+}
+
+/// One thing of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item {
+    /// What it is.
+    pub key: Key,
+    /// What must be the same, by name.
+    pub fields: Vec<(&'static str, String)>,
+    /// How long it took to come, ns; none when that is not known.
+    pub latency_ns: Option<u64>,
+}
+
+/// A field that is not the same.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// What it belongs to.
+    pub key: Key,
+    /// Which field.
+    pub field: &'static str,
+    /// What it holds on the left; none when it is not there.
+    pub left: Option<String>,
+    /// And on the right.
+    pub right: Option<String>,
+}
+
+/// Signed nanoseconds, all of them, so that every rank is exact.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Distribution {
+    /// How many.
+    pub count: u64,
+    /// The smallest.
+    pub ns_min: Option<i64>,
+    /// Half are at most this.
+    pub ns_p50: Option<i64>,
+    /// A tenth is above this; none below 100 of them.
+    pub ns_p90: Option<i64>,
+    /// A hundredth is above this; none below 1,000 of them.
+    pub ns_p99: Option<i64>,
+    /// A thousandth is above this; none below 10,000 of them.
+    pub ns_p999: Option<i64>,
+    /// The largest.
+    pub ns_max: Option<i64>,
+}
+
+impl Distribution {
+    /// Of these values. A percentile is given when at least ten values lie above it.
+    pub fn of(mut values: Vec<i64>) -> Self {
+        values.sort_unstable();
+        let rank = |per_mille: usize, count_min: usize| {
+            let at = (values.len() * per_mille).div_ceil(1000).saturating_sub(1);
+            values.get(at).copied().filter(|_| values.len() >= count_min)
+        };
+        Self {
+            count: crate::bytes::wide(values.len()),
+            ns_min: values.first().copied(),
+            ns_p50: rank(500, 1),
+            ns_p90: rank(900, 100),
+            ns_p99: rank(990, 1_000),
+            ns_p999: rank(999, 10_000),
+            ns_max: values.last().copied(),
+        }
+    }
+}
+
+/// What differs.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Difference {
+    /// Things on the left.
+    pub left_count: u64,
+    /// Things on the right.
+    pub right_count: u64,
+    /// Things in both.
+    pub both_count: u64,
+    /// Things on the left alone, all of them counted.
+    pub missing_count: u64,
+    /// Things on the right alone.
+    pub extra_count: u64,
+    /// Things with a field that is not the same.
+    pub changed_count: u64,
+    /// Things that a run holds twice; only the first is compared.
+    pub twice_count: u64,
+    /// The first of those on the left alone, by key.
+    pub missing: Vec<Key>,
+    /// The first of those on the right alone.
+    pub extra: Vec<Key>,
+    /// The first changes, in the order of the right run.
+    pub changed: Vec<Change>,
+    /// Latencies on the left.
+    pub left_latency: Distribution,
+    /// Latencies on the right.
+    pub right_latency: Distribution,
+    /// Right less left, of what is in both: above 0 the right run was slower.
+    pub latency_change: Distribution,
+}
+
+impl Difference {
+    /// Whether both runs have the same things with the same contents; times are no matter.
+    pub fn is_empty(&self) -> bool {
+        self.missing_count == 0 && self.extra_count == 0 && self.changed_count == 0
+    }
+}
+
+/// Things named one by one of each sort.
+const NAMED_MAX: usize = 1_000;
+
+/// Compares two runs. Memory grows with the number of things on the left.
+pub fn diff(left: impl Iterator<Item = Item>, right: impl Iterator<Item = Item>) -> Difference {
+    let mut out = Difference::default();
+    // What is on the left, and whether the right had it.
+    let mut known: HashMap<Key, (Item, bool)> = HashMap::new();
+    let (mut lefts, mut rights, mut changes) = (Vec::new(), Vec::new(), Vec::new());
+    for item in left {
+        out.left_count += 1;
+        lefts.extend(item.latency_ns.map(signed));
+        if known.contains_key(&item.key) {
+            out.twice_count += 1;
+        } else {
+            known.insert(item.key.clone(), (item, false));
+        }
+    }
+    let mut extra: HashMap<Key, ()> = HashMap::new();
+    for item in right {
+        out.right_count += 1;
+        rights.extend(item.latency_ns.map(signed));
+        match known.get_mut(&item.key) {
+            Some((_, true)) => out.twice_count += 1,
+            Some((before, is_there)) => {
+                *is_there = true;
+                out.both_count += 1;
+                if let (Some(before), Some(now)) = (before.latency_ns, item.latency_ns) {
+                    changes.push(signed(now).saturating_sub(signed(before)));
+                }
+                compare(before, &item, &mut out);
+            }
+            None if extra.insert(item.key, ()).is_some() => out.twice_count += 1,
+            None => out.extra_count += 1,
+        }
+    }
+    let is_missing = |(item, is_there): (Item, bool)| (!is_there).then_some(item.key);
+    let missing: Vec<Key> = known.into_values().filter_map(is_missing).collect();
+    out.missing_count = crate::bytes::wide(missing.len());
+    out.missing = first_of(missing);
+    out.extra = first_of(extra.into_keys().collect());
+    out.left_latency = Distribution::of(lefts);
+    out.right_latency = Distribution::of(rights);
+    out.latency_change = Distribution::of(changes);
+    out
+}
+
+fn first_of(mut keys: Vec<Key>) -> Vec<Key> {
+    keys.sort();
+    keys.truncate(NAMED_MAX);
+    keys
+}
+
+fn signed(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+fn compare(left: &Item, right: &Item, out: &mut Difference) {
+    let value = |item: &Item, name: &&str| {
+        item.fields.iter().find(|(field, _)| field == name).map(|(_, value)| value.clone())
+    };
+    let only_right = right.fields.iter().filter(|(name, _)| value(left, name).is_none());
+    let mut is_changed = false;
+    for (field, _) in left.fields.iter().chain(only_right) {
+        let (before, now) = (value(left, field), value(right, field));
+        if before != now {
+            is_changed = true;
+            if out.changed.len() < NAMED_MAX {
+                out.changed.push(Change { key: left.key.clone(), field, left: before, right: now });
+            }
+        }
+    }
+    out.changed_count += u64::from(is_changed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn item(number: u64, price: u64, latency_ns: u64) -> Item {
+        let key = Key { source: "orders.a".to_owned(), number, instrument: 7 };
+        Item { key, fields: vec![("price", price.to_string())], latency_ns: Some(latency_ns) }
+    }
+
+    #[test]
+    fn missing_extra_and_changed_are_told_apart() {
+        let left = [item(1, 10, 100), item(2, 20, 100), item(3, 30, 100)];
+        let right = [item(2, 21, 150), item(3, 30, 90), item(4, 40, 100), item(4, 40, 100)];
+        let found = diff(left.clone().into_iter(), right.into_iter());
+        assert_eq!((found.missing_count, found.extra_count, found.changed_count), (1, 1, 1));
+        assert_eq!((found.missing[0].number, found.extra[0].number, found.twice_count), (1, 4, 1));
+        let change = &found.changed[0];
+        assert_eq!((change.left.as_deref(), change.right.as_deref()), (Some("20"), Some("21")));
+        assert_eq!((found.latency_change.ns_min, found.latency_change.ns_max), (Some(-10), Some(50)));
+        assert!(diff(left.clone().into_iter(), left.into_iter()).is_empty());
+    }
+
+    #[test]
+    fn percentiles_need_a_count_that_carries_them() {
+        let few = Distribution::of((0..999).collect());
+        assert_eq!((few.ns_p90, few.ns_p99), (Some(899), None));
+        let many = Distribution::of((0..10_000).rev().collect());
+        assert_eq!((many.ns_p50, many.ns_p99, many.ns_p999), (Some(4_999), Some(9_899), Some(9_989)));
+        assert_eq!(Distribution::of(vec![]).ns_p50, None);
+    }
+}

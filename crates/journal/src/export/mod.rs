@@ -1,0 +1,233 @@
+//! A recording as a table, row by row: memory stays the same however long it is.
+//!
+//! Columns that every record has come first: stream, epoch, position, sequence, and the stamp. Those behind them come
+//! from a [`Decoder`], who knows what payloads mean; payloads that it does not know are given as hexadecimal bytes.
+
+#[cfg(feature = "csv")]
+mod csv;
+#[cfg(feature = "parquet")]
+mod parquet;
+
+#[cfg(feature = "csv")]
+pub use csv::CsvTable;
+#[cfg(feature = "parquet")]
+pub use parquet::ParquetTable;
+
+use crate::read::{Gap, Read, Record, Recording};
+use serde::Serialize;
+use std::io;
+use thiserror::Error;
+
+/// What a column holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ColumnKind {
+    /// Numbers of 64 bits from 0.
+    Unsigned,
+    /// Signed ten-thousandths, shown with four decimals: prices.
+    TenThousandths,
+    /// Words.
+    Text,
+}
+
+/// One column. Its name ends in its unit where it has one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Column {
+    /// Its name.
+    pub name: &'static str,
+    /// What it holds.
+    pub kind: ColumnKind,
+}
+
+/// One cell. An empty one says that the record has no such thing, which is not 0.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Cell {
+    /// Nothing.
+    #[default]
+    Empty,
+    /// A number.
+    Unsigned(u64),
+    /// Ten-thousandths.
+    TenThousandths(i64),
+    /// A word.
+    Text(String),
+}
+
+/// Knows what payloads mean.
+pub trait Decoder {
+    /// The columns that it fills.
+    fn columns(&self) -> &'static [Column];
+
+    /// Fills the cells of a record, one for each column, all of them empty before. False when it does not know the
+    /// payload; what it filled is not used then.
+    fn decode(&self, stream_schema: &str, record: &Record, payload: &[u8], cells: &mut [Cell]) -> bool;
+}
+
+/// Knows no payload.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoDecoder;
+
+impl Decoder for NoDecoder {
+    fn columns(&self) -> &'static [Column] {
+        &[]
+    }
+
+    fn decode(&self, _: &str, _: &Record, _: &[u8], _: &mut [Cell]) -> bool {
+        false
+    }
+}
+
+const fn unsigned(name: &'static str) -> Column {
+    Column { name, kind: ColumnKind::Unsigned }
+}
+
+/// What every record has.
+pub const RECORD_COLUMNS: [Column; 13] = [
+    Column { name: "stream", kind: ColumnKind::Text },
+    unsigned("epoch"),
+    unsigned("position_bytes"),
+    unsigned("sequence"),
+    unsigned("kind"),
+    unsigned("schema"),
+    unsigned("instrument"),
+    unsigned("source"),
+    unsigned("generated_ns"),
+    unsigned("trigger_ns"),
+    unsigned("cause_sequence"),
+    unsigned("payload_bytes"),
+    Column { name: "payload_hex", kind: ColumnKind::Text },
+];
+
+/// Takes rows.
+pub trait Table {
+    /// One row; as many cells as the table has columns.
+    fn row(&mut self, cells: &[Cell]) -> Result<(), ExportError>;
+
+    /// Everything was given.
+    fn finish(self: Box<Self>) -> Result<(), ExportError>;
+}
+
+/// Why a table is not written.
+#[derive(Debug, Error)]
+pub enum ExportError {
+    /// The system refused.
+    #[error("cannot write the table: {0}; free space, or name another file")]
+    Io(#[from] io::Error),
+    /// The format's library refused.
+    #[error("cannot write the table: {0}")]
+    Format(String),
+}
+
+/// What was exported.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Default)]
+pub struct Exported {
+    /// Rows.
+    pub rows: u64,
+    /// Of those, how many payloads were decoded.
+    pub decoded: u64,
+    /// Records that are not in the recording.
+    pub lost: u64,
+    /// The first gaps.
+    pub gaps: Vec<Gap>,
+    /// Damaged places.
+    pub damages: u64,
+}
+
+/// Gaps that are named one by one.
+const GAPS_MAX: usize = 1_000;
+
+/// The columns of a table of this decoder.
+pub fn columns(decoder: &dyn Decoder) -> Vec<Column> {
+    RECORD_COLUMNS.into_iter().chain(decoder.columns().iter().copied()).collect()
+}
+
+/// Gives every record that `next` gives to a table. `seen` is told each read, and ends it by answering false.
+pub fn export(
+    recording: &Recording,
+    mut next: impl FnMut(&mut Vec<u8>) -> Read,
+    decoder: &dyn Decoder,
+    mut table: Box<dyn Table + '_>,
+    seen: &mut dyn FnMut(&Read) -> bool,
+) -> Result<Exported, ExportError> {
+    let (mut out, mut payload) = (Exported::default(), Vec::new());
+    let mut cells = vec![Cell::Empty; columns(decoder).len()];
+    loop {
+        let read = next(&mut payload);
+        if !seen(&read) {
+            break;
+        }
+        match &read {
+            Read::Record(record) => {
+                out.decoded += u64::from(fill(recording, decoder, record, &payload, &mut cells));
+                table.row(&cells)?;
+                out.rows += 1;
+            }
+            Read::Gap(gap) => {
+                out.lost += gap.to - gap.from;
+                if out.gaps.len() < GAPS_MAX {
+                    out.gaps.push(*gap);
+                }
+            }
+            Read::Damaged(_) => out.damages += 1,
+            Read::Nothing | Read::Ended => break,
+        }
+    }
+    table.finish()?;
+    Ok(out)
+}
+
+/// Fills the cells of one record, and says whether its payload was decoded.
+fn fill(
+    recording: &Recording,
+    decoder: &dyn Decoder,
+    record: &Record,
+    payload: &[u8],
+    cells: &mut [Cell],
+) -> bool {
+    let (first, rest) = cells.split_at_mut(RECORD_COLUMNS.len().min(cells.len()));
+    let at = crate::bytes::narrow(record.stream.into());
+    let entry = recording.streams().get(at);
+    let stamp = &record.record.stamp;
+    let numbers = [
+        record.epoch,
+        record.record.position,
+        record.record.sequence,
+        stamp.kind.into(),
+        stamp.schema.into(),
+        stamp.instrument.into(),
+        stamp.source.into(),
+        stamp.generated,
+        stamp.trigger,
+        stamp.cause,
+        crate::bytes::wide(payload.len()),
+    ];
+    if let [name, middle @ .., _] = first {
+        *name = Cell::Text(entry.map_or_else(String::new, |entry| entry.name.clone()));
+        middle.iter_mut().zip(numbers).for_each(|(cell, number)| *cell = Cell::Unsigned(number));
+    }
+    rest.fill(Cell::Empty);
+    let schema = entry.map_or("", |entry| entry.schema.as_str());
+    let is_decoded = decoder.decode(schema, record, payload, rest);
+    if !is_decoded {
+        rest.fill(Cell::Empty);
+    }
+    if let Some(hex) = first.last_mut() {
+        *hex = if is_decoded { Cell::Empty } else { Cell::Text(hex_of(payload)) };
+    }
+    is_decoded
+}
+
+/// Bytes as hexadecimal digits.
+pub fn hex_of(bytes: &[u8]) -> String {
+    let digit = |half: u8| char::from_digit(half.into(), 16).unwrap_or('?');
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}
+
+/// Ten-thousandths with their four decimals, exactly.
+pub fn decimal(value: i64) -> String {
+    let sign = if value < 0 { "-" } else { "" };
+    let value = value.unsigned_abs();
+    format!("{sign}{}.{:04}", value / 10_000, value % 10_000)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,271 @@
+//! The head of a block.
+
+use super::{BLOCK_HEAD_BYTES, BLOCK_MAGIC, BODY_BYTES_MAX, RECORD_HEAD_BYTES, block_bytes};
+use crate::bytes::{is_zero, put, u32_at, u64_at};
+use serde::Serialize;
+use std::fmt;
+
+/// What a block holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BlockKind {
+    /// Records of one stream, without a gap between them.
+    Records,
+    /// Nothing: the records between its sequences are not in the recording.
+    Gap,
+    /// The streams of the recording.
+    Manifest,
+    /// Nothing: the file ends here as its writer meant it to.
+    End,
+}
+
+/// Why records are not in the recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GapReason {
+    /// They were overwritten in shared memory before the recorder came to them.
+    Overwritten,
+    /// What stood in shared memory was no record.
+    DamagedInMemory,
+    /// Their writer died, and its successor's segment begins behind them.
+    BetweenSegments,
+    /// They were published while nobody recorded, and were overwritten before the recorder came back.
+    NotRecording,
+    /// Longer than a recording takes ([`super::PAYLOAD_BYTES_MAX`]).
+    TooLong,
+}
+
+impl GapReason {
+    const ALL: [Self; 5] =
+        [Self::Overwritten, Self::DamagedInMemory, Self::BetweenSegments, Self::NotRecording, Self::TooLong];
+
+    /// As the detail of a block.
+    pub fn code(self) -> u64 {
+        match self {
+            Self::Overwritten => 1,
+            Self::DamagedInMemory => 2,
+            Self::BetweenSegments => 3,
+            Self::NotRecording => 4,
+            Self::TooLong => 5,
+        }
+    }
+
+    /// By the detail of a block.
+    pub fn of(code: u64) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.code() == code)
+    }
+}
+
+impl fmt::Display for GapReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Overwritten => "overwritten before they were recorded",
+            Self::DamagedInMemory => "damaged in shared memory",
+            Self::BetweenSegments => "lost with their writer",
+            Self::NotRecording => "published while nobody recorded",
+            Self::TooLong => "longer than a recording takes",
+        })
+    }
+}
+
+impl BlockKind {
+    fn code(self) -> u32 {
+        match self {
+            Self::Records => 1,
+            Self::Gap => 2,
+            Self::Manifest => 3,
+            Self::End => 4,
+        }
+    }
+
+    fn of(code: u32) -> Option<Self> {
+        [Self::Records, Self::Gap, Self::Manifest, Self::End].into_iter().find(|kind| kind.code() == code)
+    }
+}
+
+/// The detail of an end behind which another file follows.
+pub const END_GOES_ON: u64 = 1;
+
+/// A block's head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct BlockHead {
+    /// The recording that it belongs to.
+    pub recording: u64,
+    /// Its file.
+    pub file: u64,
+    /// Where it stands there.
+    pub offset: u64,
+    /// Its number, from 1, over all files.
+    pub number: u64,
+    /// What it holds.
+    pub kind: BlockKind,
+    /// The stream's number in the recording; 0 of manifests and ends.
+    pub stream: u32,
+    /// Epoch of the stream's segment.
+    pub epoch: u64,
+    /// Sequence of the first record, or of the first that is missing.
+    pub first_sequence: u64,
+    /// Sequence of the last one.
+    pub last_sequence: u64,
+    /// The earliest generated time; of a gap that of the record before it.
+    pub generated_min: u64,
+    /// The latest one.
+    pub generated_max: u64,
+    /// How many records.
+    pub records: u32,
+    /// Bytes of the body.
+    pub body_bytes: u32,
+    /// Of a gap its reason, of an end whether the recording goes on in another file.
+    pub detail: u64,
+    /// CRC-32C of the body.
+    pub body_crc: u32,
+}
+
+const CHECK: usize = BLOCK_HEAD_BYTES - 4;
+
+impl BlockHead {
+    /// Bytes that the block takes in its file.
+    pub fn bytes(&self) -> u64 {
+        block_bytes(self.body_bytes)
+    }
+
+    /// Why records are missing, when it is a gap that says so.
+    pub fn gap_reason(&self) -> Option<GapReason> {
+        if self.kind == BlockKind::Gap { GapReason::of(self.detail) } else { None }
+    }
+
+    /// Whether it is the end of a file behind which another follows.
+    pub fn goes_on(&self) -> bool {
+        self.kind == BlockKind::End && self.detail == END_GOES_ON
+    }
+
+    /// As bytes.
+    pub fn encode(&self) -> [u8; BLOCK_HEAD_BYTES] {
+        let mut bytes = [0; BLOCK_HEAD_BYTES];
+        put(&mut bytes, 0, &BLOCK_MAGIC);
+        for (at, word) in (8..).step_by(8).zip([self.recording, self.file, self.offset, self.number]) {
+            put(&mut bytes, at, &word.to_le_bytes());
+        }
+        put(&mut bytes, 40, &self.kind.code().to_le_bytes());
+        put(&mut bytes, 44, &self.stream.to_le_bytes());
+        let words =
+            [self.epoch, self.first_sequence, self.last_sequence, self.generated_min, self.generated_max];
+        for (at, word) in (48..).step_by(8).zip(words) {
+            put(&mut bytes, at, &word.to_le_bytes());
+        }
+        put(&mut bytes, 88, &self.records.to_le_bytes());
+        put(&mut bytes, 92, &self.body_bytes.to_le_bytes());
+        put(&mut bytes, 96, &self.detail.to_le_bytes());
+        put(&mut bytes, 120, &self.body_crc.to_le_bytes());
+        let check = crc32c::crc32c(bytes.get(..CHECK).unwrap_or_default());
+        put(&mut bytes, CHECK, &check.to_le_bytes());
+        bytes
+    }
+
+    /// Whether bytes begin as a block does: a quick look before [`BlockHead::decode`].
+    pub fn is_begun(bytes: &[u8]) -> bool {
+        bytes.starts_with(&BLOCK_MAGIC)
+    }
+
+    /// Out of bytes; none when they are no head, or one that no writer writes.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let bytes = bytes.get(..BLOCK_HEAD_BYTES)?;
+        if !Self::is_begun(bytes) || u32_at(bytes, CHECK) != crc32c::crc32c(bytes.get(..CHECK)?) {
+            return None;
+        }
+        let head = Self {
+            recording: u64_at(bytes, 8),
+            file: u64_at(bytes, 16),
+            offset: u64_at(bytes, 24),
+            number: u64_at(bytes, 32),
+            kind: BlockKind::of(u32_at(bytes, 40))?,
+            stream: u32_at(bytes, 44),
+            epoch: u64_at(bytes, 48),
+            first_sequence: u64_at(bytes, 56),
+            last_sequence: u64_at(bytes, 64),
+            generated_min: u64_at(bytes, 72),
+            generated_max: u64_at(bytes, 80),
+            records: u32_at(bytes, 88),
+            body_bytes: u32_at(bytes, 92),
+            detail: u64_at(bytes, 96),
+            body_crc: u32_at(bytes, 120),
+        };
+        (is_zero(bytes.get(104..120)?) && head.is_possible()).then_some(head)
+    }
+
+    /// A checksum only proves that bytes are as they were written, not who wrote them.
+    fn is_possible(&self) -> bool {
+        let body_bytes = self.body_bytes as usize;
+        let sequences = self.last_sequence.checked_sub(self.first_sequence);
+        let is_of_kind = match self.kind {
+            BlockKind::Records => {
+                self.records > 0
+                    && sequences == Some(u64::from(self.records) - 1)
+                    && self.records as usize <= body_bytes / RECORD_HEAD_BYTES
+                    && self.generated_min <= self.generated_max
+            }
+            // One below the largest, so that "the next one" always is a number.
+            BlockKind::Gap => self.records == 0 && body_bytes == 0 && sequences.is_some(),
+            BlockKind::Manifest => self.records == 0,
+            BlockKind::End => self.records == 0 && body_bytes == 0,
+        };
+        is_of_kind && body_bytes <= BODY_BYTES_MAX && self.number > 0 && self.last_sequence < u64::MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const HEAD: BlockHead = BlockHead {
+        recording: 1,
+        file: 2,
+        offset: 4096,
+        number: 4,
+        kind: BlockKind::Records,
+        stream: 5,
+        epoch: 6,
+        first_sequence: 7,
+        last_sequence: 8,
+        generated_min: 9,
+        generated_max: 10,
+        records: 2,
+        body_bytes: 128,
+        detail: 0,
+        body_crc: 14,
+    };
+
+    #[test]
+    fn every_flipped_bit_is_found() {
+        let bytes = HEAD.encode();
+        assert_eq!(BlockHead::decode(&bytes), Some(HEAD));
+        for bit in 0..bytes.len() * 8 {
+            let mut flipped = bytes;
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(BlockHead::decode(&flipped), None, "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn heads_that_no_writer_writes_are_refused() {
+        for wrong in [
+            BlockHead { records: 3, ..HEAD },
+            BlockHead { last_sequence: 6, ..HEAD },
+            BlockHead { body_bytes: 127, ..HEAD },
+            BlockHead { body_bytes: u32::MAX, ..HEAD },
+            BlockHead { number: 0, ..HEAD },
+            BlockHead { kind: BlockKind::Gap, ..HEAD },
+            BlockHead { first_sequence: u64::MAX - 1, last_sequence: u64::MAX, ..HEAD },
+        ] {
+            assert_eq!(BlockHead::decode(&wrong.encode()), None, "{wrong:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn hostile_bytes_are_no_head(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            prop_assert_eq!(BlockHead::decode(&bytes), None);
+        }
+    }
+}

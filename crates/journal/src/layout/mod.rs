@@ -1,0 +1,154 @@
+//! The bytes of a recording. All numbers are little-endian, whatever machine writes them.
+//!
+//! ```text
+//! recording: a folder
+//!     00000001.journal   data file 1
+//!     00000001.index     its index: can be made anew from the data file at any time
+//!     00000002.journal   …
+//!
+//! data file
+//! offset
+//!      0  +--------------------------------------------+
+//!         | file head: 4,096 bytes                     |
+//!   4096  +--------------------------------------------+
+//!         | block: manifest (which streams there are)  |
+//!         | block: records of one stream, or a gap     |
+//!         | …                                          |
+//!         | block: end                                 |
+//!         +--------------------------------------------+
+//!         | zeros, preallocated, while it is written   |
+//!         +--------------------------------------------+
+//!
+//! file head
+//!      0  magic "LLJOURNL"
+//!      8  layout version (32)             12  bytes of this head (32)
+//!     16  recording: a random number that all files and blocks of a recording carry
+//!     24  file number, from 1
+//!     32  number of the file's first block
+//!     40  CLOCK_MONOTONIC in ns when the file was made
+//!     48  CLOCK_REALTIME in ns at the same moment
+//!     56  boot id (16 bytes; zeros when unknown)
+//!     72  zeros
+//!   4092  CRC-32C of the 4,092 bytes before
+//!
+//! block: 128 bytes of head, the body, zeros up to a multiple of 64
+//!      0  magic "LLBLOCK1"
+//!      8  recording
+//!     16  file number
+//!     24  offset of this block in its file
+//!     32  block number, from 1, over all files
+//!     40  kind (32): 1 records, 2 gap, 3 manifest, 4 end       44  stream number (32)
+//!     48  epoch of the stream's segment
+//!     56  first sequence                  64  last sequence; the block holds all between them
+//!     72  earliest generated time         80  latest generated time
+//!     88  records (32)                    92  bytes of the body (32)
+//!     96  detail: of a gap its reason, of an end whether another file follows
+//!    104  zeros
+//!    120  CRC-32C of the body (32)       124  CRC-32C of the 124 bytes before (32)
+//!
+//! record in a body: 64 bytes, the payload, zeros up to a multiple of 8
+//!      0  position in its segment          8  sequence
+//!     16  generated                       24  trigger
+//!     32  cause
+//!     40  instrument (32)                 44  source (32)
+//!     48  kind (16), schema (16)          52  payload bytes (32)
+//!     56  zeros (32)                      60  check (32)
+//! ```
+//!
+//! A record's check is the CRC-32C of the body so far, checks left out: of a body that is damaged all records in front
+//! of the damage are proved good, and the last check is the CRC of the body.
+//!
+//! A block says where it stands and to which recording it belongs, so that after damage the next one is found by
+//! looking at every 64th byte, and a payload that holds a piece of some recording is not taken for a block of this one.
+//! [`manifest`] has the body of manifests, [`index`] the index files.
+
+mod block;
+mod head;
+pub mod index;
+pub mod manifest;
+mod record;
+
+pub use block::{BlockHead, BlockKind, END_GOES_ON, GapReason};
+pub use head::{FileHead, HeadProblem};
+pub use record::{RecordProblem, check_of, decode_record, encode_record};
+
+/// "LLJOURNL".
+pub const FILE_MAGIC: [u8; 8] = *b"LLJOURNL";
+/// "LLBLOCK1".
+pub const BLOCK_MAGIC: [u8; 8] = *b"LLBLOCK1";
+/// The layout described here.
+pub const VERSION: u32 = 1;
+/// Bytes of a file's head: a page.
+pub const FILE_HEAD_BYTES: usize = 4096;
+/// Bytes of a block's head.
+pub const BLOCK_HEAD_BYTES: usize = 128;
+/// Bytes of a record's head.
+pub const RECORD_HEAD_BYTES: usize = 64;
+/// What blocks are multiples of, and where they begin.
+pub const BLOCK_ALIGN: u64 = 64;
+/// What records are multiples of.
+pub const RECORD_ALIGN: usize = 8;
+/// The longest payload that is recorded. A longer one is told as a gap.
+pub const PAYLOAD_BYTES_MAX: usize = 64 << 20;
+/// The longest body: one record of the longest payload.
+pub const BODY_BYTES_MAX: usize = PAYLOAD_BYTES_MAX + RECORD_HEAD_BYTES;
+/// Streams of a recording at most.
+pub const STREAMS_MAX: usize = 4096;
+/// Bytes of a stream's name, and of its schema's, at most.
+pub const NAME_BYTES_MAX: usize = 255;
+/// Ending of data files.
+pub const DATA_ENDING: &str = "journal";
+/// Ending of index files.
+pub const INDEX_ENDING: &str = "index";
+
+const _: () = {
+    assert!((FILE_HEAD_BYTES as u64).is_multiple_of(BLOCK_ALIGN));
+    assert!((BLOCK_HEAD_BYTES as u64).is_multiple_of(BLOCK_ALIGN));
+    assert!(RECORD_HEAD_BYTES.is_multiple_of(RECORD_ALIGN) && BODY_BYTES_MAX <= u32::MAX as usize);
+    assert!(size_of::<u64>() == 8 && BLOCK_HEAD_BYTES == 15 * 8 + 2 * 4);
+    assert!(RECORD_HEAD_BYTES == 5 * 8 + 2 * 4 + 2 * 2 + 3 * 4);
+    assert!(manifest::BYTES_MAX <= BODY_BYTES_MAX);
+};
+
+/// Bytes that a record with such a payload takes in a body.
+pub const fn record_bytes(payload_bytes: usize) -> usize {
+    RECORD_HEAD_BYTES + payload_bytes.next_multiple_of(RECORD_ALIGN)
+}
+
+/// Bytes that a block with such a body takes in its file.
+pub const fn block_bytes(body_bytes: u32) -> u64 {
+    (BLOCK_HEAD_BYTES as u64 + body_bytes as u64).next_multiple_of(BLOCK_ALIGN)
+}
+
+/// The name of a data file.
+pub fn data_name(number: u64) -> String {
+    format!("{number:08}.{DATA_ENDING}")
+}
+
+/// The name of an index file.
+pub fn index_name(number: u64) -> String {
+    format!("{number:08}.{INDEX_ENDING}")
+}
+
+/// The number of a data file by its name; none for other files.
+pub fn number_of(name: &str) -> Option<u64> {
+    let digits = name.strip_suffix(DATA_ENDING)?.strip_suffix('.')?;
+    let number = digits.parse().ok().filter(|number| *number > 0)?;
+    (data_name(number) == name).then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_sizes() {
+        assert_eq!(number_of(&data_name(17)), Some(17));
+        assert_eq!(number_of(&data_name(123_456_789)), Some(123_456_789));
+        for other in ["00000000.journal", "1.journal", "+0000001.journal", "00000001.index", "x"] {
+            assert_eq!(number_of(other), None, "{other}");
+        }
+        assert_eq!([0, 1, 8, 64].map(record_bytes), [64, 72, 72, 128]);
+        assert_eq!([0, 1, 64, 65].map(block_bytes), [128, 192, 192, 256]);
+    }
+}

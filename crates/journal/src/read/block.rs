@@ -1,0 +1,116 @@
+//! The records of one block.
+
+use super::file::DataFile;
+use crate::{
+    bytes::{is_zero, narrow, wide},
+    damage::{Damage, Problem},
+    layout::{BLOCK_HEAD_BYTES, BODY_BYTES_MAX, BlockHead, BlockKind, decode_record},
+};
+use lowlat_ipc::stream::Record;
+
+/// A block in memory, and how far it was read. One is filled again and again.
+#[derive(Debug, Default)]
+pub struct Block {
+    bytes: Vec<u8>,
+    head: Option<BlockHead>,
+    at: usize,
+    check: u32,
+    done: u32,
+}
+
+impl Block {
+    /// Reads the block of this head, which was checked. Damage of the head alone costs no record.
+    pub fn load(&mut self, file: &DataFile, head: &BlockHead) -> Option<Damage> {
+        self.head = None;
+        let room = file.bytes.saturating_sub(head.offset).min(head.bytes());
+        self.bytes.resize(narrow(room).min(BLOCK_HEAD_BYTES + BODY_BYTES_MAX + 64), 0);
+        let read = match file.read(&mut self.bytes, head.offset) {
+            Ok(read) => read,
+            Err(error) => {
+                let problem = Problem::Unreadable { error: error.to_string() };
+                return Some(file.damage(head.offset, head.bytes(), problem));
+            }
+        };
+        self.bytes.truncate(read);
+        (self.head, self.at, self.check, self.done) = (Some(*head), BLOCK_HEAD_BYTES, 0, 0);
+        let is_same = self.bytes.get(..BLOCK_HEAD_BYTES) == Some(&head.encode()[..]);
+        (!is_same).then(|| file.damage(head.offset, 0, Problem::BlockHead))
+    }
+
+    /// Whether there is nothing more in it.
+    pub fn is_done(&self) -> bool {
+        self.head.is_none()
+    }
+
+    /// Leaves what is not read yet.
+    pub fn clear(&mut self) {
+        self.head = None;
+    }
+
+    /// Its epoch.
+    pub fn epoch(&self) -> u64 {
+        self.head.map_or(0, |head| head.epoch)
+    }
+
+    /// The body as far as it is there: of manifests.
+    pub fn body(&self) -> &[u8] {
+        let bytes = self.head.map_or(0, |head| narrow(head.body_bytes.into()));
+        self.bytes.get(BLOCK_HEAD_BYTES..BLOCK_HEAD_BYTES + bytes).unwrap_or_default()
+    }
+
+    /// The next record and its payload; none behind the last one.
+    pub fn next(&mut self, file: &DataFile) -> Option<Result<(Record, &[u8]), Damage>> {
+        let head = self.head?;
+        let body_end = BLOCK_HEAD_BYTES + narrow(head.body_bytes.into());
+        if self.done == head.records {
+            self.head = None;
+            return self.end_damage(file, &head, body_end).map(Err);
+        }
+        let sequence = head.first_sequence + u64::from(self.done);
+        let here = self.bytes.get(self.at..body_end.min(self.bytes.len())).unwrap_or_default();
+        let decoded = decode_record(here, self.check).ok().filter(|(record, ..)| record.sequence == sequence);
+        let Some((record, payload, check, bytes)) = decoded else {
+            self.head = None;
+            let problem = Problem::Record { stream: head.stream, sequence };
+            let lost = head.bytes().saturating_sub(wide(self.at));
+            return Some(Err(file.damage(head.offset + wide(self.at), lost, problem)));
+        };
+        self.at += bytes;
+        self.check = check;
+        self.done += 1;
+        Some(Ok((record, payload)))
+    }
+
+    /// What is wrong behind the records of a block.
+    fn end_damage(&self, file: &DataFile, head: &BlockHead, body_end: usize) -> Option<Damage> {
+        let fill = self.bytes.get(body_end..).unwrap_or_default();
+        let is_whole = wide(self.bytes.len()) == head.bytes() && is_zero(fill);
+        let is_right = match head.kind {
+            BlockKind::Records => self.at == body_end && self.check == head.body_crc,
+            _ => {
+                crc32c::crc32c(self.bytes.get(BLOCK_HEAD_BYTES..body_end).unwrap_or_default())
+                    == head.body_crc
+            }
+        };
+        if is_whole && is_right {
+            return None;
+        }
+        let problem =
+            if head.kind == BlockKind::Manifest && !is_right { Problem::Manifest } else { Problem::BlockEnd };
+        Some(file.damage(head.offset + wide(self.at), 0, problem))
+    }
+
+    /// Whether every byte of it is as it was written; it is at its first record afterwards.
+    pub fn is_whole(&mut self, file: &DataFile) -> bool {
+        let Some(head) = self.head else { return false };
+        let is_whole = loop {
+            match self.next(file) {
+                None => break true,
+                Some(Err(_)) => break false,
+                Some(Ok(_)) => {}
+            }
+        };
+        (self.head, self.at, self.check, self.done) = (Some(head), BLOCK_HEAD_BYTES, 0, 0);
+        is_whole
+    }
+}

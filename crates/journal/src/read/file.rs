@@ -1,0 +1,232 @@
+//! One data file, and what stands in it where.
+
+use crate::{
+    bytes::{is_zero, narrow, wide},
+    damage::{Damage, Problem},
+    layout::{
+        self, BLOCK_ALIGN, BLOCK_HEAD_BYTES, BlockHead, BlockKind, FILE_HEAD_BYTES, FileHead, HeadProblem,
+    },
+};
+use std::{
+    fs::File,
+    io,
+    os::unix::fs::FileExt,
+    path::{Path, PathBuf},
+};
+
+/// Bytes that are looked through at once for the next block.
+const SEARCH_BYTES: usize = 256 << 10;
+
+/// A data file, open for reading.
+#[derive(Debug)]
+pub struct DataFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its number by its name.
+    pub number: u64,
+    /// Its length when it was opened or last looked at.
+    pub bytes: u64,
+    /// Its head, or what is wrong with it.
+    pub head: Result<FileHead, HeadProblem>,
+    file: File,
+}
+
+impl DataFile {
+    /// Opens the file of this number.
+    pub fn open(folder: &Path, number: u64) -> Result<Self, Damage> {
+        let path = folder.join(layout::data_name(number));
+        let unreadable = |error: io::Error| Damage {
+            file: path.clone(),
+            offset: 0,
+            bytes: 0,
+            problem: if error.kind() == io::ErrorKind::NotFound {
+                Problem::FileMissing
+            } else {
+                Problem::Unreadable { error: error.to_string() }
+            },
+        };
+        let file = File::open(&path).map_err(unreadable)?;
+        let metadata = file.metadata().map_err(unreadable)?;
+        if !metadata.is_file() {
+            return Err(unreadable(io::Error::other("no regular file")));
+        }
+        let mut head = vec![0; FILE_HEAD_BYTES];
+        let read = read_up_to(&file, &mut head, 0).map_err(unreadable)?;
+        head.truncate(read);
+        Ok(Self { head: FileHead::decode(&head), path, number, bytes: metadata.len(), file })
+    }
+
+    /// Damage of this file.
+    pub fn damage(&self, offset: u64, bytes: u64, problem: Problem) -> Damage {
+        Damage { file: self.path.clone(), offset, bytes, problem }
+    }
+
+    /// Looks how long it is now.
+    pub fn refresh(&mut self) {
+        self.bytes = self.file.metadata().map_or(self.bytes, |metadata| metadata.len());
+    }
+
+    /// Reads up to so many bytes; fewer only where the file ends.
+    pub fn read(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        read_up_to(&self.file, bytes, offset)
+    }
+
+    /// The head of the block at this offset, when there is one of this file and recording.
+    pub fn block_at(&self, offset: u64, recording: Option<u64>) -> io::Result<Option<BlockHead>> {
+        let mut bytes = [0; BLOCK_HEAD_BYTES];
+        let read = self.read(&mut bytes, offset)?;
+        Ok(self.accept(bytes.get(..read).unwrap_or_default(), offset, recording))
+    }
+
+    fn accept(&self, bytes: &[u8], offset: u64, recording: Option<u64>) -> Option<BlockHead> {
+        BlockHead::decode(bytes).filter(|head| {
+            head.file == self.number
+                && head.offset == offset
+                && recording.is_none_or(|recording| head.recording == recording)
+        })
+    }
+
+    /// The next block at or behind an offset, and up to where there is anything but zeros before it.
+    pub fn find_block(&self, from: u64, recording: Option<u64>) -> io::Result<Found> {
+        let mut buffer = vec![0; SEARCH_BYTES + BLOCK_HEAD_BYTES];
+        let (mut at, mut used) = (from.next_multiple_of(BLOCK_ALIGN), from);
+        // Up to the alignment nothing can begin.
+        let mut lead = [0; BLOCK_ALIGN as usize];
+        let lead_bytes = narrow(at - from).min(lead.len());
+        let read = self.read(lead.get_mut(..lead_bytes).unwrap_or_default(), from)?;
+        if !is_zero(lead.get(..read).unwrap_or_default()) {
+            used = at;
+        }
+        loop {
+            let read = self.read(&mut buffer, at)?;
+            let chunk = buffer.get(..read).unwrap_or_default();
+            for (place, line) in (at..)
+                .step_by(BLOCK_ALIGN as usize)
+                .zip(chunk.chunks(BLOCK_ALIGN as usize))
+                .take(SEARCH_BYTES / 64)
+            {
+                if is_zero(line) {
+                    continue;
+                }
+                if BlockHead::is_begun(line) {
+                    let rest = chunk.get(narrow(place - at)..).unwrap_or_default();
+                    if let Some(head) = self.accept(rest, place, recording) {
+                        return Ok(Found { head: Some(head), used });
+                    }
+                }
+                used = place + wide(line.len());
+            }
+            if read <= SEARCH_BYTES {
+                return Ok(Found { head: None, used });
+            }
+            at += wide(SEARCH_BYTES);
+        }
+    }
+}
+
+/// What a search came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// The next block.
+    pub head: Option<BlockHead>,
+    /// Behind the last byte that is not 0 before it; where the search began when all are.
+    pub used: u64,
+}
+
+fn read_up_to(file: &File, mut bytes: &mut [u8], mut offset: u64) -> io::Result<usize> {
+    let mut total = 0;
+    while !bytes.is_empty() {
+        match file.read_at(bytes, offset) {
+            Ok(0) => break,
+            Ok(read) => {
+                total += read;
+                offset += wide(read);
+                bytes = bytes.get_mut(read..).unwrap_or_default();
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(total)
+}
+
+/// How a file ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileEnd {
+    /// As its writer meant it to; `goes_on` says whether it began another one.
+    Ended {
+        /// Another file follows.
+        goes_on: bool,
+    },
+    /// Without an end: the next block would stand here.
+    Open {
+        /// Where.
+        at: u64,
+    },
+}
+
+/// Everything that the heads of a file tell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scan {
+    /// Its blocks in their order.
+    pub blocks: Vec<BlockHead>,
+    /// What is no block.
+    pub damages: Vec<Damage>,
+    /// How it ends.
+    pub end: FileEnd,
+}
+
+/// Goes from head to head through a file, and over what is none to the next one.
+pub fn scan(file: &DataFile, recording: Option<u64>) -> Scan {
+    let mut at = wide(FILE_HEAD_BYTES);
+    let mut scan = Scan { blocks: Vec::new(), damages: Vec::new(), end: FileEnd::Open { at } };
+    if let Err(why) = &file.head {
+        let bytes = at.min(file.bytes);
+        scan.damages.push(file.damage(0, bytes, Problem::FileHead { why: why.clone() }));
+        if matches!(why, HeadProblem::Version { .. }) {
+            return scan;
+        }
+    }
+    while at < file.bytes {
+        let found = match file.block_at(at, recording) {
+            Ok(Some(head)) => Ok(Found { head: Some(head), used: at }),
+            Ok(None) => file.find_block(at, recording),
+            Err(error) => Err(error),
+        };
+        let found = match found {
+            Ok(found) => found,
+            Err(error) => {
+                let problem = Problem::Unreadable { error: error.to_string() };
+                scan.damages.push(file.damage(at, file.bytes - at, problem));
+                break;
+            }
+        };
+        let next = found.head.map_or(found.used, |head| head.offset);
+        if next > at {
+            scan.damages.push(file.damage(at, next - at, Problem::NoBlock));
+        }
+        let Some(head) = found.head else {
+            scan.end = FileEnd::Open { at };
+            return scan;
+        };
+        at = head.offset.saturating_add(head.bytes());
+        scan.end = FileEnd::Open { at };
+        scan.blocks.push(head);
+        if head.kind == BlockKind::End {
+            scan.end = FileEnd::Ended { goes_on: head.goes_on() };
+            note_behind_end(file, at, recording, &mut scan);
+            return scan;
+        }
+    }
+    scan
+}
+
+/// Behind the end there may be room that was not given back, but nothing else.
+fn note_behind_end(file: &DataFile, at: u64, recording: Option<u64>, scan: &mut Scan) {
+    if let Ok(found) = file.find_block(at, recording)
+        && (found.head.is_some() || found.used > at)
+    {
+        let bytes = found.head.map_or(found.used, |head| head.offset + head.bytes()) - at;
+        scan.damages.push(file.damage(at, bytes, Problem::NoBlock));
+    }
+}

@@ -1,0 +1,119 @@
+//! What is known of a file without reading its records.
+
+use super::file::{DataFile, FileEnd, Scan, scan};
+use crate::layout::{
+    self, BlockHead, BlockKind, FileHead,
+    index::{self, IndexProblem},
+};
+use std::{collections::BTreeMap, fs::File, io::Read};
+
+/// Where an index came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IndexOrigin {
+    /// The index file.
+    Stored,
+    /// The data file was looked through, since there is no index file.
+    Missing,
+    /// The data file was looked through, since the index file is of no use.
+    Rebuilt(IndexProblem),
+}
+
+/// The blocks of a file.
+#[derive(Debug)]
+pub struct FileIndex {
+    /// Its blocks, damages and end.
+    pub scan: Scan,
+    /// Where that comes from.
+    pub origin: IndexOrigin,
+    /// Of each stream the places of its records and gaps in the list of blocks.
+    by_stream: BTreeMap<u32, Vec<Place>>,
+}
+
+/// One block of a stream.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    block: usize,
+    last_sequence: u64,
+    /// The latest generated time up to and with this block: it only goes up, so that it can be searched.
+    generated_max: u64,
+}
+
+impl FileIndex {
+    /// By the index file, or by looking through the data file where that is missing, damaged or of another state of it.
+    pub fn load(file: &DataFile, recording: Option<u64>) -> Self {
+        let (scan, origin) = match (&file.head, recording) {
+            (Ok(head), Some(recording)) if head.recording == recording => match stored(file, head) {
+                Ok(Some(scan)) => (scan, IndexOrigin::Stored),
+                Ok(None) => (scan(file, Some(recording)), IndexOrigin::Missing),
+                Err(problem) => (scan(file, Some(recording)), IndexOrigin::Rebuilt(problem)),
+            },
+            _ => (scan(file, recording), IndexOrigin::Missing),
+        };
+        Self::of(scan, origin)
+    }
+
+    /// By looking through the data file.
+    pub fn of_data(file: &DataFile, recording: Option<u64>) -> Self {
+        Self::of(scan(file, recording), IndexOrigin::Missing)
+    }
+
+    fn of(scan: Scan, origin: IndexOrigin) -> Self {
+        let mut by_stream: BTreeMap<u32, Vec<Place>> = BTreeMap::new();
+        for (block, head) in scan.blocks.iter().enumerate() {
+            if matches!(head.kind, BlockKind::Records | BlockKind::Gap) {
+                let places = by_stream.entry(head.stream).or_default();
+                let before = places.last().map_or(0, |last| last.generated_max);
+                let generated_max = before.max(head.generated_max);
+                places.push(Place { block, last_sequence: head.last_sequence, generated_max });
+            }
+        }
+        Self { scan, origin, by_stream }
+    }
+
+    /// The blocks of a stream from its `nth` on.
+    pub fn block_of(&self, stream: u32, nth: usize) -> Option<&BlockHead> {
+        let place = self.by_stream.get(&stream)?.get(nth)?;
+        self.scan.blocks.get(place.block)
+    }
+
+    /// How many blocks a stream has.
+    pub fn blocks_of(&self, stream: u32) -> usize {
+        self.by_stream.get(&stream).map_or(0, Vec::len)
+    }
+
+    /// Which of a stream's blocks is the first that holds this sequence or a later one.
+    pub fn find_sequence(&self, stream: u32, sequence: u64) -> usize {
+        self.by_stream
+            .get(&stream)
+            .map_or(0, |places| places.partition_point(|place| place.last_sequence < sequence))
+    }
+
+    /// Which of a stream's blocks is the first that holds a record of this time or a later one.
+    pub fn find_time(&self, stream: u32, generated: u64) -> usize {
+        self.by_stream
+            .get(&stream)
+            .map_or(0, |places| places.partition_point(|place| place.generated_max < generated))
+    }
+
+    /// The bytes of an index file for this; none of a file without an end, which may still grow.
+    pub fn encode(&self, file: &DataFile, recording: u64) -> Option<Vec<u8>> {
+        let is_whole = matches!(self.scan.end, FileEnd::Ended { .. }) && self.scan.damages.is_empty();
+        let heads: Vec<u8> = self.scan.blocks.iter().flat_map(BlockHead::encode).collect();
+        is_whole.then(|| index::encode(recording, file.number, file.bytes, &heads))
+    }
+}
+
+fn stored(file: &DataFile, head: &FileHead) -> Result<Option<Scan>, IndexProblem> {
+    let path = file.path.with_file_name(layout::index_name(file.number));
+    let Ok(stored) = File::open(path) else { return Ok(None) };
+    let mut bytes = Vec::new();
+    if stored.take(index::BYTES_MAX).read_to_end(&mut bytes).is_err() {
+        return Err(IndexProblem::Head);
+    }
+    let blocks = index::decode(&mut bytes, head.recording, file.number, file.bytes)?;
+    let Some(last) = blocks.last().filter(|last| last.kind == BlockKind::End) else {
+        return Err(IndexProblem::Other);
+    };
+    let end = FileEnd::Ended { goes_on: last.goes_on() };
+    Ok(Some(Scan { blocks, damages: Vec::new(), end }))
+}

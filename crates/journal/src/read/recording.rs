@@ -1,0 +1,310 @@
+//! A folder of data files as one recording.
+
+use super::{file::DataFile, index::FileIndex};
+use crate::{
+    bytes::wide,
+    damage::{Damage, Problem},
+    layout::{
+        self, BlockHead, BlockKind, FILE_HEAD_BYTES, FileHead,
+        manifest::{self, StreamEntry},
+    },
+    record::{Disk, FolderLock, Storage},
+};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError, Weak},
+};
+use thiserror::Error;
+
+/// Files of a recording at most: a petabyte of the usual size.
+const FILES_MAX: usize = 1 << 20;
+
+/// Why a folder is not read as a recording.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// The system refused.
+    #[error("{}: cannot read the folder: {source}; name the folder of a recording", path.display())]
+    Refused {
+        /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// An index file cannot be written.
+    #[error("{}: cannot write the index: {source}; everything is read without it too", path.display())]
+    Index {
+        /// The index file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// No data file is in it.
+    #[error(
+        "{}: holds no recording: found no file like {}; name the folder that a recorder was given",
+        path.display(),
+        layout::data_name(1)
+    )]
+    Nothing {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// None of its files can be read.
+    #[error("{damage}; none of the recording's files can be read: restore them from a copy")]
+    Damaged {
+        /// What is wrong with the first.
+        damage: Box<Damage>,
+    },
+    /// A stream that the recording does not have.
+    #[error("no stream {name:?} in the recording; it has {known}")]
+    NoStream {
+        /// What was asked for.
+        name: String,
+        /// Those that are there.
+        known: String,
+    },
+}
+
+/// What one file begins with.
+#[derive(Debug, Clone)]
+pub struct FileStart {
+    /// Its number.
+    pub number: u64,
+    /// Its length when the recording was opened.
+    pub bytes: u64,
+    /// Its head, when that is right.
+    pub head: Option<FileHead>,
+    /// The streams that its first block tells; none when that is damaged.
+    pub streams: Option<Vec<StreamEntry>>,
+}
+
+/// A recording, open for reading. Any number of processes may read it, also while it is written.
+#[derive(Debug)]
+pub struct Recording {
+    folder: PathBuf,
+    number: Option<u64>,
+    files: Vec<FileStart>,
+    streams: Vec<StreamEntry>,
+    indexes: Mutex<Vec<Weak<FileIndex>>>,
+}
+
+impl Recording {
+    /// Opens the recording in a folder. Damage is told by those who read; here it only matters when nothing can be
+    /// read at all.
+    pub fn open(folder: &Path) -> Result<Self, OpenError> {
+        let mut recording = Self {
+            folder: folder.to_owned(),
+            number: None,
+            files: Vec::new(),
+            streams: Vec::new(),
+            indexes: Mutex::default(),
+        };
+        let mut first_damage = None;
+        let numbers =
+            numbers(folder).map_err(|source| OpenError::Refused { path: folder.to_owned(), source })?;
+        for number in &numbers {
+            match DataFile::open(folder, *number) {
+                Ok(file) => {
+                    recording.number = recording.number.or_else(|| recording_of(&file));
+                    let start = recording.start_of(&file);
+                    recording.files.push(start);
+                }
+                Err(damage) => drop(first_damage.get_or_insert(damage)),
+            }
+        }
+        match first_damage {
+            _ if numbers.is_empty() => return Err(OpenError::Nothing { path: folder.to_owned() }),
+            Some(damage) if recording.files.is_empty() => {
+                return Err(OpenError::Damaged { damage: Box::new(damage) });
+            }
+            _ => {}
+        }
+        recording.indexes = Mutex::new(vec![Weak::new(); recording.files.len()]);
+        recording.find_streams();
+        Ok(recording)
+    }
+
+    fn start_of(&self, file: &DataFile) -> FileStart {
+        let head = file.head.clone().ok();
+        let first = file.block_at(wide(FILE_HEAD_BYTES), self.number).ok().flatten();
+        let streams = first.and_then(|head| streams_of(file, &head));
+        FileStart { number: file.number, bytes: file.bytes, head, streams }
+    }
+
+    /// Each file tells the streams that there were when it began; the last one also those that came later.
+    fn find_streams(&mut self) {
+        let mut streams: Vec<StreamEntry> = Vec::new();
+        let mut add = |more: &[StreamEntry]| {
+            // Numbers never change their meaning, so a longer list only adds, and a later one knows more.
+            if more.len() >= streams.len() {
+                streams = more.to_vec();
+            }
+        };
+        self.files.iter().filter_map(|file| file.streams.as_deref()).for_each(&mut add);
+        let mut known = 0;
+        if let Some((at, file)) =
+            self.files.len().checked_sub(1).and_then(|at| Some((at, self.open_file(at).ok()?)))
+        {
+            let index = self.index(at, &file);
+            for head in &index.scan.blocks {
+                match head.kind {
+                    BlockKind::Manifest => streams_of(&file, head).iter().for_each(|more| add(more)),
+                    BlockKind::End => {}
+                    _ => known = known.max(crate::bytes::narrow(head.stream.into()) + 1),
+                }
+            }
+        }
+        // Streams whose names are lost can still be read by their number.
+        while streams.len() < known.min(layout::STREAMS_MAX) {
+            streams.push(StreamEntry {
+                name: format!("stream-{}", streams.len()),
+                schema: String::new(),
+                id: 0,
+                next_sequence: manifest::UNKNOWN,
+                generated_max: 0,
+            });
+        }
+        self.streams = streams;
+    }
+
+    /// Its folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The number that all its files carry; none when none of them is readable.
+    pub fn number(&self) -> Option<u64> {
+        self.number
+    }
+
+    /// Its files, by their number.
+    pub fn files(&self) -> &[FileStart] {
+        &self.files
+    }
+
+    /// Its streams; a stream's number is its place here.
+    pub fn streams(&self) -> &[StreamEntry] {
+        &self.streams
+    }
+
+    /// The number of a stream by its name.
+    pub fn stream(&self, name: &str) -> Result<u32, OpenError> {
+        let at = self.streams.iter().position(|stream| stream.name == name);
+        at.and_then(|at| u32::try_from(at).ok()).ok_or_else(|| {
+            let known: Vec<_> = self.streams.iter().map(|stream| stream.name.as_str()).collect();
+            OpenError::NoStream { name: name.to_owned(), known: known.join(", ") }
+        })
+    }
+
+    /// Whether somebody records into it at this moment.
+    pub fn is_live(&self) -> bool {
+        FolderLock::is_taken(&self.folder)
+    }
+
+    /// What to add to a generated time for the time of day, ns; none when no head of a file is left, or the streams use
+    /// another clock than CLOCK_MONOTONIC, of which a recording knows nothing.
+    pub fn realtime_offset_ns(&self) -> Option<i128> {
+        let head = self.files.iter().find_map(|file| file.head)?;
+        Some(i128::from(head.realtime_ns) - i128::from(head.monotonic_ns))
+    }
+
+    /// Opens one of its files, by its place in [`Recording::files`].
+    pub fn open_file(&self, at: usize) -> Result<DataFile, Damage> {
+        let number = self.files.get(at).map_or(0, |file| file.number);
+        let file = DataFile::open(&self.folder, number)?;
+        match &file.head {
+            Ok(head) if Some(head.recording) != self.number || head.file != number => {
+                let (found, expected) = if head.file == number {
+                    (head.recording, self.number.unwrap_or(0))
+                } else {
+                    (head.file, number)
+                };
+                Err(file.damage(0, file.bytes, Problem::Foreign { found, expected }))
+            }
+            _ => Ok(file),
+        }
+    }
+
+    /// The index of one of its files. Readers of several streams share it.
+    pub fn index(&self, at: usize, file: &DataFile) -> Arc<FileIndex> {
+        // Another reader's panic leaves a list that is as right as before.
+        let mut indexes = self.indexes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(index) = indexes.get(at).and_then(Weak::upgrade) {
+            return index;
+        }
+        let index = Arc::new(FileIndex::load(file, self.number));
+        if let Some(place) = indexes.get_mut(at) {
+            *place = Arc::downgrade(&index);
+        }
+        index
+    }
+
+    /// The place of the last file whose streams had not come further than `is_before` allows when it began.
+    pub(crate) fn find_file(&self, stream: u32, is_before: impl Fn(&StreamEntry) -> bool) -> usize {
+        let stream = crate::bytes::narrow(stream.into());
+        // A file whose first block is damaged is taken for one that may hold it: that only costs a longer look.
+        let is_later = |file: &FileStart| {
+            let entry = file.streams.as_ref().and_then(|streams| streams.get(stream));
+            entry.is_some_and(|entry| !is_before(entry))
+        };
+        let first_later = self.files.iter().position(is_later).unwrap_or(self.files.len());
+        let known_before = |file: &FileStart| {
+            file.streams.as_ref().is_some_and(|streams| streams.get(stream).is_some_and(&is_before))
+        };
+        let files = self.files.get(..first_later).unwrap_or_default();
+        files.iter().rposition(known_before).unwrap_or(0)
+    }
+}
+
+/// The numbers of the data files in a folder, lowest first.
+pub fn numbers(folder: &Path) -> io::Result<Vec<u64>> {
+    let mut numbers = Vec::new();
+    for entry in fs::read_dir(folder)?.take(4 * FILES_MAX) {
+        if let Some(number) = entry?.file_name().to_str().and_then(layout::number_of) {
+            numbers.push(number);
+        }
+    }
+    numbers.sort_unstable();
+    numbers.truncate(FILES_MAX);
+    Ok(numbers)
+}
+
+/// The recording that a file belongs to, by its head or else by its first readable block.
+fn recording_of(file: &DataFile) -> Option<u64> {
+    if let Ok(head) = &file.head {
+        return Some(head.recording);
+    }
+    let found = file.find_block(wide(FILE_HEAD_BYTES), None).ok()?;
+    found.head.map(|head| head.recording)
+}
+
+/// The streams that a manifest tells.
+pub fn streams_of(file: &DataFile, head: &BlockHead) -> Option<Vec<StreamEntry>> {
+    if head.kind != BlockKind::Manifest || usize::try_from(head.body_bytes).ok()? > manifest::BYTES_MAX {
+        return None;
+    }
+    let mut block = super::Block::default();
+    block.load(file, head);
+    let streams = manifest::decode(block.body())?;
+    (crc32c::crc32c(block.body()) == head.body_crc).then_some(streams)
+}
+
+/// Writes the index files that are missing or of no use, and gives back how many. Files without an end, and damaged
+/// ones, have none: they are looked through.
+pub fn write_missing_indexes(recording: &Recording) -> Result<u64, OpenError> {
+    let mut written = 0;
+    for at in 0..recording.files.len() {
+        let Ok(file) = recording.open_file(at) else { continue };
+        let index = recording.index(at, &file);
+        let is_stored = index.origin == super::index::IndexOrigin::Stored;
+        let Some(bytes) =
+            recording.number.filter(|_| !is_stored).and_then(|number| index.encode(&file, number))
+        else {
+            continue;
+        };
+        let path = recording.folder.join(layout::index_name(file.number));
+        Disk.write_whole(&path, &bytes).map_err(|source| OpenError::Index { path, source })?;
+        written += 1;
+    }
+    Ok(written)
+}

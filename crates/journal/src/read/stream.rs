@@ -1,0 +1,248 @@
+//! One stream of a recording, in its order.
+
+use super::{Block, Gap, Read, Record, Recording, file::DataFile, index::FileIndex, recording::streams_of};
+use crate::{
+    bytes::narrow,
+    damage::Problem,
+    layout::{BlockHead, BlockKind, manifest::StreamEntry},
+};
+use std::sync::Arc;
+
+struct OpenFile {
+    data: DataFile,
+    index: Arc<FileIndex>,
+}
+
+/// Reads one stream.
+pub struct StreamReader<'r> {
+    recording: &'r Recording,
+    stream: u32,
+    /// Place of the file.
+    at: usize,
+    open: Option<OpenFile>,
+    /// Which block of the stream comes next in the file.
+    nth: usize,
+    block: Block,
+    /// Of the file's damages, how many were told.
+    told: usize,
+    tells_files: bool,
+    expected: Option<u64>,
+    /// Records before this sequence, or of an earlier time, are passed over: the rest of a block that was sought.
+    from_sequence: u64,
+    from_time: u64,
+}
+
+impl<'r> StreamReader<'r> {
+    /// A reader that begins with the first record of a stream.
+    pub fn new(recording: &'r Recording, stream: u32) -> Self {
+        Self {
+            recording,
+            stream,
+            at: 0,
+            open: None,
+            nth: 0,
+            block: Block::default(),
+            told: 0,
+            tells_files: true,
+            expected: None,
+            from_sequence: 0,
+            from_time: 0,
+        }
+    }
+
+    /// The same, but silent on damage that lies outside of its own blocks: one reader of several tells it.
+    #[must_use]
+    pub fn without_file_damages(self) -> Self {
+        Self { tells_files: false, ..self }
+    }
+
+    /// The stream's number.
+    pub fn stream(&self) -> u32 {
+        self.stream
+    }
+
+    /// Goes to the record of this sequence, or the first behind it that is there; the gap before that is told.
+    pub fn seek_sequence(&mut self, sequence: u64) {
+        self.go_to(self.recording.find_file(self.stream, |entry| entry.next_sequence <= sequence));
+        self.from_sequence = sequence;
+        let stream = self.stream;
+        while let Some(open) = self.opened() {
+            let nth = open.index.find_sequence(stream, sequence);
+            if nth < open.index.blocks_of(stream) {
+                self.nth = nth;
+                break;
+            }
+            self.go_to(self.at + 1);
+        }
+        self.expected = Some(sequence);
+        self.told = 0;
+    }
+
+    /// Goes to the first record that was generated at this time or later.
+    pub fn seek_time(&mut self, generated: u64) {
+        self.go_to(self.recording.find_file(self.stream, |entry| entry.generated_max < generated));
+        self.from_time = generated;
+        let stream = self.stream;
+        while let Some(open) = self.opened() {
+            let nth = open.index.find_time(stream, generated);
+            if nth < open.index.blocks_of(stream) {
+                self.nth = nth;
+                break;
+            }
+            self.go_to(self.at + 1);
+        }
+        self.expected = None;
+        self.told = 0;
+    }
+
+    fn go_to(&mut self, at: usize) {
+        (self.at, self.nth, self.told) = (at, 0, 0);
+        self.open = None;
+        self.block.clear();
+    }
+
+    /// The present file, when it can be opened.
+    fn opened(&mut self) -> Option<&OpenFile> {
+        while self.open.is_none() && self.at < self.recording.files().len() {
+            match self.recording.open_file(self.at) {
+                Ok(data) => {
+                    let index = self.recording.index(self.at, &data);
+                    self.open = Some(OpenFile { data, index });
+                }
+                Err(_) => self.at += 1,
+            }
+        }
+        self.open.as_ref()
+    }
+
+    /// The sequence that a stream begins with, by the first list that names it, when that stands before its records.
+    fn find_beginning(&mut self) {
+        let Some(open) = self.open.as_ref().filter(|_| self.expected.is_none() && self.from_time == 0) else {
+            return;
+        };
+        let first = open.index.block_of(self.stream, 0).map_or(u64::MAX, |head| head.offset);
+        let manifests = open.index.scan.blocks.iter().filter(|head| head.kind == BlockKind::Manifest);
+        self.expected = manifests
+            .take_while(|head| head.offset < first)
+            .filter_map(|head| streams_of(&open.data, head))
+            .find_map(|streams| streams.get(narrow(self.stream.into()))?.next());
+    }
+
+    /// What was recorded last and is gone.
+    fn lost_at_the_end(&mut self) -> Read {
+        let last = self.recording.streams().get(narrow(self.stream.into())).and_then(StreamEntry::next);
+        match (self.expected, last) {
+            (Some(from), Some(to)) if from < to && self.from_time == 0 => {
+                self.expected = Some(to);
+                Read::Gap(Gap { stream: self.stream, from, to, reason: None })
+            }
+            _ => Read::Ended,
+        }
+    }
+
+    /// The next record, its payload in `payload`; or what stands in its place.
+    pub fn next(&mut self, payload: &mut Vec<u8>) -> Read {
+        loop {
+            if let Some(read) = self.next_of_block(payload) {
+                return read;
+            }
+            if self.open.is_none() {
+                if self.at >= self.recording.files().len() {
+                    return self.lost_at_the_end();
+                }
+                match self.recording.open_file(self.at) {
+                    Ok(data) => {
+                        let index = self.recording.index(self.at, &data);
+                        self.open = Some(OpenFile { data, index });
+                        self.find_beginning();
+                    }
+                    Err(damage) => {
+                        self.go_to(self.at + 1);
+                        if self.tells_files {
+                            return Read::Damaged(Box::new(damage));
+                        }
+                    }
+                }
+                continue;
+            }
+            if let Some(read) = self.next_block() {
+                return read;
+            }
+        }
+    }
+
+    /// Takes up the next block; something to tell before it, or in its place.
+    fn next_block(&mut self) -> Option<Read> {
+        let open = self.open.as_ref()?;
+        let next = open.index.block_of(self.stream, self.nth).copied();
+        if self.tells_files
+            && let Some(damage) = open.index.scan.damages.get(self.told)
+            && next.is_none_or(|head| damage.offset < head.offset)
+        {
+            self.told += 1;
+            return Some(Read::Damaged(Box::new(damage.clone())));
+        }
+        let Some(head) = next else {
+            self.go_to(self.at + 1);
+            return None;
+        };
+        self.take_up(&head)
+    }
+
+    fn take_up(&mut self, head: &BlockHead) -> Option<Read> {
+        let open = self.open.as_ref()?;
+        if let Some(expected) = self.expected {
+            if head.last_sequence < expected
+                || (head.kind == BlockKind::Gap && head.first_sequence < expected)
+            {
+                self.nth += 1;
+                let problem = Problem::Order { stream: self.stream, found: head.first_sequence, expected };
+                // The rest of a gap that was sought into is still one.
+                if head.kind == BlockKind::Gap && head.last_sequence >= expected {
+                    return Some(self.gap(expected, head.last_sequence + 1, head));
+                }
+                return Some(Read::Damaged(Box::new(open.data.damage(head.offset, head.bytes(), problem))));
+            }
+            if head.first_sequence > expected {
+                self.expected = Some(head.first_sequence);
+                let (stream, to) = (self.stream, head.first_sequence);
+                return Some(Read::Gap(Gap { stream, from: expected, to, reason: None }));
+            }
+            if head.first_sequence < expected && self.from_sequence < expected {
+                self.nth += 1;
+                let problem = Problem::Order { stream: self.stream, found: head.first_sequence, expected };
+                return Some(Read::Damaged(Box::new(open.data.damage(head.offset, head.bytes(), problem))));
+            }
+        }
+        self.nth += 1;
+        if head.kind == BlockKind::Gap {
+            return Some(self.gap(head.first_sequence, head.last_sequence + 1, head));
+        }
+        self.block.load(&open.data, head).map(|damage| Read::Damaged(Box::new(damage)))
+    }
+
+    fn gap(&mut self, from: u64, to: u64, head: &BlockHead) -> Read {
+        self.expected = Some(to);
+        Read::Gap(Gap { stream: self.stream, from, to, reason: head.gap_reason() })
+    }
+
+    fn next_of_block(&mut self, payload: &mut Vec<u8>) -> Option<Read> {
+        let open = self.open.as_ref()?;
+        let epoch = self.block.epoch();
+        loop {
+            match self.block.next(&open.data)? {
+                Ok((record, bytes)) => {
+                    if record.sequence < self.from_sequence || record.stamp.generated < self.from_time {
+                        continue;
+                    }
+                    (self.from_sequence, self.from_time) = (0, 0);
+                    self.expected = Some(record.sequence + 1);
+                    payload.clear();
+                    payload.extend_from_slice(bytes);
+                    return Some(Read::Record(Record { stream: self.stream, epoch, record }));
+                }
+                Err(damage) => return Some(Read::Damaged(Box::new(damage))),
+            }
+        }
+    }
+}

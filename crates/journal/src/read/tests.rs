@@ -1,0 +1,356 @@
+//! What is read of recordings that are whole, growing, cut, flipped and made up.
+
+use super::*;
+use crate::{
+    damage::Problem,
+    layout::{data_name, index_name},
+    record::{Options, Recorder},
+    testing::{Maker, options, payload, read_all, record, sequences},
+};
+use proptest::prelude::*;
+use std::{fs, path::Path};
+use tempfile::TempDir;
+
+/// Two streams in four blocks and a gap, in one file: (stream, sequences) of its blocks.
+const BLOCKS: [(u32, std::ops::Range<u64>); 4] = [(0, 0..5), (1, 0..3), (0, 5..9), (1, 6..8)];
+
+fn small(folder: &Path) {
+    let mut maker = Maker::new(folder, options(), &["one", "two"]);
+    for (at, (stream, range)) in BLOCKS.into_iter().enumerate() {
+        if at == 3 {
+            maker.gap(1, 3, 6);
+        }
+        maker.records(stream, range);
+    }
+    maker.files.finish().unwrap();
+}
+
+fn all(folder: &Path) -> Vec<Read> {
+    read_all(&Recording::open(folder).unwrap())
+}
+
+fn check(folder: &Path) -> Verification {
+    verify(&Recording::open(folder).unwrap(), true, &mut |_, _| ())
+}
+
+#[test]
+fn streams_are_merged_by_time_with_their_gaps() {
+    let folder = TempDir::new().unwrap();
+    small(folder.path());
+    let reads = all(folder.path());
+    let wanted = [
+        (0, 0),
+        (1, 0),
+        (0, 1),
+        (1, 1),
+        (0, 2),
+        (1, 2),
+        (0, 3),
+        (0, 4),
+        (0, 5),
+        (0, 6),
+        (1, 6),
+        (0, 7),
+        (1, 7),
+        (0, 8),
+    ];
+    assert_eq!(sequences(&reads), wanted);
+    let gaps: Vec<_> = reads.iter().filter(|read| !matches!(read, Read::Record(_))).collect();
+    let reason = Some(GapReason::Overwritten);
+    assert_eq!(gaps, [&Read::Gap(Gap { stream: 1, from: 3, to: 6, reason })]);
+    let report = check(folder.path());
+    assert_eq!((report.records(), &report.damages), (14, &vec![]));
+    assert_eq!(report.streams[1].gaps, GapTotal { gaps: 1, records: 3 });
+    assert_eq!(report.files[0].index_problem, None);
+    assert_eq!(fs::metadata(folder.path().join(data_name(1))).unwrap().len() % 64, 0);
+}
+
+#[test]
+fn a_file_cut_at_any_byte_gives_a_prefix_and_says_where_it_is_cut() {
+    let whole = TempDir::new().unwrap();
+    small(whole.path());
+    let bytes = fs::read(whole.path().join(data_name(1))).unwrap();
+    let cut = TempDir::new().unwrap();
+    let file = cut.path().join(data_name(1));
+    let order: Vec<(u32, u64)> =
+        BLOCKS.into_iter().flat_map(|(stream, range)| range.map(move |at| (stream, at))).collect();
+    let mut longest = 0;
+    for length in 0..bytes.len() {
+        fs::write(&file, &bytes[..length]).unwrap();
+        let recording = Recording::open(cut.path()).unwrap();
+        let mut read = sequences(&read_all(&recording));
+        let report = verify(&recording, true, &mut |_, _| ());
+        assert!(!report.damages.is_empty(), "cut at {length}");
+        assert!(report.damages.iter().any(|damage| damage.offset <= length as u64 && damage.file == file));
+        assert_eq!(report.records(), read.len() as u64);
+        // In the order in which they were written it is a prefix.
+        read.sort_by_key(|at| order.iter().position(|known| known == at));
+        assert_eq!(read, order[..read.len()], "cut at {length}");
+        assert!(read.len() >= longest, "cut at {length}");
+        longest = read.len();
+    }
+    assert_eq!(longest, order.len(), "without the end alone all records are there");
+}
+
+/// `stored` says whether the index file is kept beside the damaged data file.
+fn every_flipped_bit_is_told(stored: bool) {
+    let whole = TempDir::new().unwrap();
+    small(whole.path());
+    let mut bytes = fs::read(whole.path().join(data_name(1))).unwrap();
+    let recording = Recording::open(whole.path()).unwrap();
+    let index = recording.index(0, &recording.open_file(0).unwrap());
+    let blocks = index.scan.blocks.clone();
+    let flipped = TempDir::new().unwrap();
+    let file = flipped.path().join(data_name(1));
+    if stored {
+        let name = index_name(1);
+        fs::copy(whole.path().join(&name), flipped.path().join(&name)).unwrap();
+    }
+    for bit in 0..bytes.len() * 8 {
+        // One bit of each byte, another one each time; all bits would take long unoptimised, and heads have theirs.
+        let is_of_file_head = bit / 8 < crate::layout::FILE_HEAD_BYTES;
+        if bit % 8 != (bit / 8) % 8 || (is_of_file_head && bit % 61 != 0) {
+            continue;
+        }
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        fs::write(&file, &bytes).unwrap();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        let at = bit as u64 / 8;
+        let recording = Recording::open(flipped.path()).unwrap();
+        let reads = read_all(&recording);
+        let read = sequences(&reads);
+        let report = verify(&recording, true, &mut |_, _| ());
+        let touched = blocks.iter().find(|head| (head.offset..head.offset + head.bytes()).contains(&at));
+        let from = touched.map_or(0, |head| head.offset);
+        let is_told = |damage: &Damage| damage.file == file && (from..=at).contains(&damage.offset);
+        assert!(report.damages.iter().any(is_told), "bit {bit}: {:?}", report.damages);
+        // Every record of another block is read, and of the touched one those before the damage at most.
+        for head in blocks.iter().filter(|head| head.kind == crate::layout::BlockKind::Records) {
+            let wanted = head.first_sequence..=head.last_sequence;
+            let found: Vec<u64> = read
+                .iter()
+                .filter(|(stream, at)| *stream == head.stream && wanted.contains(at))
+                .map(|(_, at)| *at)
+                .collect();
+            let all: Vec<u64> = wanted.collect();
+            if touched.is_some_and(|touched| touched.number == head.number) {
+                assert!(all.starts_with(&found), "bit {bit}");
+                let missing = all.len() - found.len();
+                let told: u64 = reads
+                    .iter()
+                    .filter_map(|read| match read {
+                        Read::Gap(gap) if gap.stream == head.stream && gap.reason.is_none() => {
+                            Some(gap.to - gap.from)
+                        }
+                        _ => None,
+                    })
+                    .sum();
+                assert_eq!(told, missing as u64, "bit {bit}");
+            } else {
+                assert_eq!(found, all, "bit {bit}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_flipped_bit_is_told_and_costs_its_block_at_most() {
+    every_flipped_bit_is_told(false);
+}
+
+#[test]
+fn with_an_index_a_damaged_head_costs_nothing() {
+    every_flipped_bit_is_told(true);
+}
+
+#[test]
+fn a_damaged_index_is_not_used() {
+    let folder = TempDir::new().unwrap();
+    small(folder.path());
+    let path = folder.path().join(index_name(1));
+    let mut bytes = fs::read(&path).unwrap();
+    let wanted = all(folder.path());
+    for at in 0..bytes.len() {
+        bytes[at] ^= 0x10;
+        fs::write(&path, &bytes).unwrap();
+        bytes[at] ^= 0x10;
+        let recording = Recording::open(folder.path()).unwrap();
+        assert_eq!(read_all(&recording), wanted, "byte {at}");
+    }
+    bytes[70] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    let report = check(folder.path());
+    assert_eq!(report.files[0].index_problem.as_deref(), Some("its CRC-32C does not fit"));
+    assert_eq!(report.damage_count, 0);
+}
+
+/// Streams over several files, with an index and without.
+fn long(folder: &Path) {
+    let options = Options { file_bytes_max: 16 << 10, ..options() };
+    let mut maker = Maker::new(folder, options, &["one", "two"]);
+    for step in 0..60 {
+        maker.records(0, step * 20..step * 20 + 20);
+        maker.records(1, step * 3..step * 3 + 3);
+    }
+    maker.files.finish().unwrap();
+}
+
+#[test]
+fn sequences_and_times_are_found_in_any_file() {
+    let folder = TempDir::new().unwrap();
+    long(folder.path());
+    let recording = Recording::open(folder.path()).unwrap();
+    assert!(recording.files().len() > 3);
+    let mut bytes = Vec::new();
+    for sequence in [0, 1, 19, 20, 599, 600, 1198, 1199] {
+        let mut reader = StreamReader::new(&recording, 0);
+        reader.seek_sequence(sequence);
+        let Read::Record(found) = reader.next(&mut bytes) else { panic!("{sequence}") };
+        assert_eq!(found.record, record(0, sequence));
+        let mut merge = Merge::of_all(&recording);
+        merge.seek_time(10 * sequence);
+        let Read::Record(found) = merge.next(&mut bytes) else { panic!("{sequence}") };
+        assert_eq!(found.record.stamp.generated, 10 * sequence);
+    }
+    let mut reader = StreamReader::new(&recording, 0);
+    reader.seek_sequence(1200);
+    assert_eq!(reader.next(&mut bytes), Read::Ended);
+    reader.seek_sequence(3);
+    assert!(matches!(reader.next(&mut bytes), Read::Record(found) if found.record.sequence == 3));
+    reader.seek_time(1_000_000);
+    assert_eq!(reader.next(&mut bytes), Read::Ended);
+}
+
+#[test]
+fn what_a_reader_lost_is_found_again() {
+    let folder = TempDir::new().unwrap();
+    long(folder.path());
+    let recording = Recording::open(folder.path()).unwrap();
+    let mut got = Vec::new();
+    let found =
+        refill(&recording, 0, 595, 645, |record, bytes| got.push((record.record.sequence, bytes.to_vec())));
+    assert_eq!((found.records, found.missing), (50, vec![]));
+    assert!(got.into_iter().eq((595..645).map(|at| (at, payload(0, at)))));
+    let found = refill(&recording, 1, 178, 190, |_, _| ());
+    assert_eq!(found.records, 2);
+    assert_eq!(found.missing, [Gap { stream: 1, from: 180, to: 190, reason: None }]);
+    let small_folder = TempDir::new().unwrap();
+    small(small_folder.path());
+    let recording = Recording::open(small_folder.path()).unwrap();
+    let found = refill(&recording, 1, 4, 7, |_, _| ());
+    let reason = Some(GapReason::Overwritten);
+    assert_eq!((found.records, found.missing), (1, vec![Gap { stream: 1, from: 4, to: 6, reason }]));
+}
+
+#[test]
+fn missing_and_foreign_files_are_told() {
+    let folder = TempDir::new().unwrap();
+    long(folder.path());
+    let before = check(folder.path());
+    assert_eq!(before.damages, []);
+    fs::remove_file(folder.path().join(data_name(2))).unwrap();
+    let report = check(folder.path());
+    assert!(report.damages.iter().any(|damage| damage.problem == Problem::FileMissing));
+    assert!(report.damages.iter().any(|damage| matches!(damage.problem, Problem::BlocksMissing { .. })));
+    assert_eq!(report.records() + report.gap_total().records, before.records());
+    let last =
+        *Recording::open(folder.path()).unwrap().files().iter().map(|file| &file.number).max().unwrap();
+    fs::remove_file(folder.path().join(data_name(last))).unwrap();
+    assert!(check(folder.path()).damages.iter().any(|damage| damage.file.ends_with(data_name(last))));
+    fs::copy(folder.path().join(data_name(1)), folder.path().join(data_name(2))).unwrap();
+    let report = check(folder.path());
+    assert!(
+        report
+            .damages
+            .iter()
+            .any(|damage| matches!(damage.problem, Problem::Foreign { found: 1, expected: 2 }))
+    );
+}
+
+#[test]
+fn nothing_is_an_answer_of_its_own() {
+    let folder = TempDir::new().unwrap();
+    assert!(matches!(Recording::open(folder.path()), Err(OpenError::Nothing { .. })));
+    assert!(matches!(Recording::open(&folder.path().join("x")), Err(OpenError::Refused { .. })));
+    small(folder.path());
+    let recording = Recording::open(folder.path()).unwrap();
+    let error = recording.stream("three").unwrap_err().to_string();
+    assert_eq!(error, "no stream \"three\" in the recording; it has one, two");
+}
+
+#[test]
+fn a_tail_follows_while_somebody_records() {
+    let folder = TempDir::new().unwrap();
+    let options = Options { file_bytes_max: 16 << 10, block_age_max: std::time::Duration::ZERO, ..options() };
+    let mut recorder = Recorder::open(folder.path(), options).unwrap();
+    let stream = recorder.add_stream("one", 1, "", Some(0)).unwrap();
+    recorder.record(stream, 1, &record(0, 0), &payload(0, 0)).unwrap();
+    recorder.flush_old().unwrap();
+    while !folder.path().join(data_name(1)).exists() {
+        std::thread::yield_now();
+    }
+    let mut tail = Tail::from_start(&Recording::open(folder.path()).unwrap());
+    let (mut bytes, mut next) = (Vec::new(), 0);
+    for sequence in 0..500 {
+        if sequence > 0 {
+            recorder.record(stream, 1, &record(0, sequence), &payload(0, sequence)).unwrap();
+        }
+        recorder.flush_old().unwrap();
+        while next <= sequence {
+            match tail.next(&mut bytes) {
+                Read::Record(found) => {
+                    assert_eq!((found.record, &bytes), (record(0, next), &payload(0, next)));
+                    next += 1;
+                }
+                Read::Nothing => {
+                    std::thread::yield_now();
+                    recorder.flush_old().unwrap();
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    assert_eq!(tail.next(&mut bytes), Read::Nothing);
+    recorder.stop().unwrap();
+    assert_eq!(tail.next(&mut bytes), Read::Ended);
+    let mut late = Tail::from_now(&Recording::open(folder.path()).unwrap());
+    assert_eq!(late.next(&mut bytes), Read::Ended);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever stands in a file: no panic, no endless loop, and nothing is read that was not written.
+    #[test]
+    fn arbitrary_bytes_are_survived(
+        pieces in proptest::collection::vec((any::<prop::sample::Index>(), proptest::collection::vec(any::<u8>(), 1..80)), 1..6),
+        moved in any::<[prop::sample::Index; 3]>(),
+    ) {
+        let folder = TempDir::new().unwrap();
+        small(folder.path());
+        let path = folder.path().join(data_name(1));
+        let mut bytes = fs::read(&path).unwrap();
+        for (at, piece) in pieces {
+            let at = at.index(bytes.len());
+            let end = (at + piece.len()).min(bytes.len());
+            bytes[at..end].copy_from_slice(&piece[..end - at]);
+        }
+        // A block, or a piece of one, at a place of another.
+        let [from, to, length] = moved.map(|index| index.index(bytes.len() / 64) * 64);
+        let length = length.min(bytes.len() - from).min(bytes.len() - to);
+        bytes.copy_within(from..from + length, to);
+        fs::write(&path, &bytes).unwrap();
+        let recording = Recording::open(folder.path()).unwrap();
+        let reads = read_all(&recording);
+        prop_assert!(sequences(&reads).len() <= 14);
+        prop_assert_eq!(verify(&recording, true, &mut |_, _| ()).records() as usize, sequences(&reads).len());
+        let mut tail = Tail::from_start(&recording);
+        let mut payload = Vec::new();
+        for _ in 0..1000 {
+            if tail.next(&mut payload) == Read::Ended {
+                return Ok(());
+            }
+        }
+        prop_assert!(false, "endless");
+    }
+}

@@ -1,0 +1,373 @@
+//! Looking at every byte of a recording.
+
+use super::{
+    Block, Gap, Recording,
+    file::{DataFile, FileEnd},
+    index::{FileIndex, IndexOrigin},
+    recording::streams_of,
+};
+use crate::{
+    damage::{Damage, Problem},
+    layout::{self, BlockHead, BlockKind},
+};
+use serde::Serialize;
+use std::{collections::BTreeMap, path::PathBuf};
+
+/// Damages and gaps that are kept one by one; more are counted.
+const KEPT_MAX: usize = 10_000;
+/// Missing files in a row that are named.
+const FILES_NAMED_MAX: u64 = 16;
+
+/// One data file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FileReport {
+    /// Its path.
+    pub file: PathBuf,
+    /// Its length.
+    pub bytes: u64,
+    /// Blocks of all kinds.
+    pub blocks: u64,
+    /// Records that can be read.
+    pub records: u64,
+    /// Whether it ends as its writer meant it to.
+    pub has_end: bool,
+    /// What is wrong with its index file, which costs time and no record; none when it is right, or not needed.
+    pub index_problem: Option<String>,
+}
+
+/// One stream.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Default)]
+pub struct StreamReport {
+    /// Its number in the recording.
+    pub stream: u32,
+    /// Its name.
+    pub name: String,
+    /// Who knows what its payloads mean; empty when nobody said.
+    pub schema: String,
+    /// Records that can be read.
+    pub records: u64,
+    /// Sequence of the first; none without a record.
+    pub first_sequence: Option<u64>,
+    /// Sequence of the last.
+    pub last_sequence: Option<u64>,
+    /// Earliest generated time.
+    pub generated_min: Option<u64>,
+    /// Latest generated time.
+    pub generated_max: Option<u64>,
+    /// Bytes of its blocks.
+    pub bytes: u64,
+    /// How often its writer was replaced.
+    pub epochs: u64,
+    /// What is missing.
+    pub gaps: GapTotal,
+}
+
+/// Gaps and the records in them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Default)]
+pub struct GapTotal {
+    /// Gaps.
+    pub gaps: u64,
+    /// Records in them.
+    pub records: u64,
+}
+
+/// What is known of a recording.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Verification {
+    /// Its folder.
+    pub folder: PathBuf,
+    /// Its number in hexadecimal; none when none of it is readable.
+    pub recording: Option<String>,
+    /// Whether somebody records into it.
+    pub is_live: bool,
+    /// Whether records were read, or only the heads of blocks.
+    pub is_whole: bool,
+    /// Its files.
+    pub files: Vec<FileReport>,
+    /// Its streams.
+    pub streams: Vec<StreamReport>,
+    /// What is missing, the first of it.
+    pub gaps: Vec<Gap>,
+    /// What is damaged, the first of it.
+    pub damages: Vec<Damage>,
+    /// All damages.
+    pub damage_count: u64,
+}
+
+impl Verification {
+    /// Records that can be read.
+    pub fn records(&self) -> u64 {
+        self.streams.iter().map(|stream| stream.records).sum()
+    }
+
+    /// Gaps of all streams.
+    pub fn gap_total(&self) -> GapTotal {
+        self.streams.iter().fold(GapTotal::default(), |total, stream| GapTotal {
+            gaps: total.gaps + stream.gaps.gaps,
+            records: total.records + stream.gaps.records,
+        })
+    }
+
+    fn damaged(&mut self, damage: Damage) {
+        self.damage_count += 1;
+        if self.damages.len() < KEPT_MAX {
+            self.damages.push(damage);
+        }
+    }
+
+    fn missing(&mut self, gap: Gap) {
+        if self.gaps.len() < KEPT_MAX {
+            self.gaps.push(gap);
+        }
+    }
+}
+
+/// What of a stream was seen so far.
+#[derive(Debug, Default)]
+struct Seen {
+    report: StreamReport,
+    expected: Option<u64>,
+    epoch: Option<u64>,
+}
+
+/// Goes through a recording: with `is_whole` every record of every block is checked, without it the heads alone.
+/// `progress` is told bytes done and bytes in all.
+pub fn verify(recording: &Recording, is_whole: bool, progress: &mut dyn FnMut(u64, u64)) -> Verification {
+    let mut verifier = Verifier {
+        out: Verification {
+            folder: recording.folder().to_owned(),
+            recording: recording.number().map(|number| format!("{number:016x}")),
+            is_live: recording.is_live(),
+            is_whole,
+            files: Vec::new(),
+            streams: Vec::new(),
+            gaps: Vec::new(),
+            damages: Vec::new(),
+            damage_count: 0,
+        },
+        seen: BTreeMap::new(),
+        next_block: None,
+        block: Block::default(),
+    };
+    let total = recording.files().iter().map(|file| file.bytes).sum();
+    let mut done = 0;
+    for (at, start) in recording.files().iter().enumerate() {
+        let before = at.checked_sub(1).and_then(|at| recording.files().get(at));
+        verifier.missing_files(
+            recording,
+            before.map_or(start.number, |before| before.number + 1),
+            start.number,
+        );
+        match recording.open_file(at) {
+            Ok(file) => {
+                let is_last = at + 1 == recording.files().len();
+                verifier.file(recording, &file, is_last, &mut |bytes| progress(done + bytes, total));
+            }
+            Err(damage) => verifier.out.damaged(damage),
+        }
+        done += start.bytes;
+        progress(done, total);
+    }
+    verifier.finish(recording)
+}
+
+struct Verifier {
+    out: Verification,
+    seen: BTreeMap<u32, Seen>,
+    next_block: Option<u64>,
+    block: Block,
+}
+
+impl Verifier {
+    fn missing_files(&mut self, recording: &Recording, from: u64, to: u64) {
+        for number in (from..to).take(crate::bytes::narrow(FILES_NAMED_MAX)) {
+            let file = recording.folder().join(layout::data_name(number));
+            self.out.damaged(Damage { file, offset: 0, bytes: 0, problem: Problem::FileMissing });
+        }
+    }
+
+    fn file(&mut self, recording: &Recording, file: &DataFile, is_last: bool, progress: &mut dyn FnMut(u64)) {
+        let stored = FileIndex::load(file, recording.number());
+        let index = if self.out.is_whole { Some(FileIndex::of_data(file, recording.number())) } else { None };
+        let index = index.as_ref().unwrap_or(&stored);
+        let has_end = matches!(index.scan.end, FileEnd::Ended { .. });
+        let index_problem = match stored.origin {
+            IndexOrigin::Rebuilt(problem) => Some(problem.to_string()),
+            IndexOrigin::Missing if has_end => Some("it is missing".to_owned()),
+            IndexOrigin::Stored if self.out.is_whole && stored.scan.blocks != index.scan.blocks => {
+                Some("it names other blocks than the file has".to_owned())
+            }
+            _ => None,
+        };
+        self.out.files.push(FileReport {
+            file: file.path.clone(),
+            bytes: file.bytes,
+            blocks: crate::bytes::wide(index.scan.blocks.len()),
+            records: 0,
+            has_end,
+            index_problem,
+        });
+        let mut damages = index.scan.damages.iter().peekable();
+        for head in &index.scan.blocks {
+            while let Some(damage) = damages.next_if(|damage| damage.offset < head.offset) {
+                self.out.damaged(damage.clone());
+            }
+            self.number(file, head);
+            self.block(file, head);
+            progress(head.offset);
+        }
+        damages.for_each(|damage| self.out.damaged(damage.clone()));
+        self.end(recording, file, index.scan.end, is_last);
+    }
+
+    /// A block whose number is not the next one.
+    fn number(&mut self, file: &DataFile, head: &BlockHead) {
+        if let Some(expected) = self.next_block
+            && head.number != expected
+        {
+            let problem =
+                Problem::BlocksMissing { from: expected.min(head.number), to: expected.max(head.number) };
+            self.out.damaged(file.damage(head.offset, 0, problem));
+        }
+        self.next_block = Some(head.number + 1);
+    }
+
+    fn end(&mut self, recording: &Recording, file: &DataFile, end: FileEnd, is_last: bool) {
+        match end {
+            FileEnd::Open { at } if is_last && !self.out.is_live => {
+                self.out.damaged(file.damage(at, 0, Problem::Unfinished));
+            }
+            FileEnd::Ended { goes_on: true } if is_last && !self.out.is_live => {
+                self.missing_files(recording, file.number + 1, file.number + 2);
+            }
+            _ => {}
+        }
+    }
+
+    fn block(&mut self, file: &DataFile, head: &BlockHead) {
+        match head.kind {
+            BlockKind::Records | BlockKind::Gap => self.of_stream(file, head),
+            BlockKind::Manifest | BlockKind::End => {
+                self.begin_streams(file, head);
+                if !self.out.is_whole {
+                    return;
+                }
+                if let Some(damage) = self.block.load(file, head) {
+                    self.out.damaged(damage);
+                }
+                while let Some(read) = self.block.next(file) {
+                    if let Err(damage) = read {
+                        self.out.damaged(damage);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A list of streams says what each begins with.
+    fn begin_streams(&mut self, file: &DataFile, head: &BlockHead) {
+        for (stream, entry) in (0_u32..).zip(streams_of(file, head).unwrap_or_default()) {
+            let seen = self.seen.entry(stream).or_default();
+            seen.expected = seen.expected.or(entry.next());
+        }
+    }
+
+    fn of_stream(&mut self, file: &DataFile, head: &BlockHead) {
+        let stream = head.stream;
+        let expected = self.seen.entry(stream).or_default().expected;
+        if let Some(expected) = expected.filter(|expected| head.first_sequence < *expected) {
+            let problem = Problem::Order { stream, found: head.first_sequence, expected };
+            self.out.damaged(file.damage(head.offset, head.bytes(), problem));
+            return;
+        }
+        if let Some(from) = expected.filter(|expected| head.first_sequence > *expected) {
+            self.lost(Gap { stream, from, to: head.first_sequence, reason: None });
+        }
+        let behind = head.last_sequence + 1;
+        if head.kind == BlockKind::Gap {
+            self.lost(Gap { stream, from: head.first_sequence, to: behind, reason: head.gap_reason() });
+        } else {
+            let records = if self.out.is_whole { self.records(file, head) } else { head.records };
+            self.count(head, records);
+        }
+        // What a damaged block lost is told with the next one.
+        let lost = if head.kind == BlockKind::Gap { 0 } else { self.block_lost(head) };
+        if let Some(seen) = self.seen.get_mut(&stream) {
+            seen.expected = Some(behind - lost);
+        }
+    }
+
+    /// Records of the present block that could not be read.
+    fn block_lost(&self, head: &BlockHead) -> u64 {
+        self.seen
+            .get(&head.stream)
+            .and_then(|seen| seen.report.last_sequence)
+            .filter(|last| *last >= head.first_sequence)
+            .map_or_else(|| u64::from(head.records), |last| head.last_sequence - last)
+    }
+
+    /// Reads all records of a block, and gives back how many are good.
+    fn records(&mut self, file: &DataFile, head: &BlockHead) -> u32 {
+        let mut records = 0;
+        if let Some(damage) = self.block.load(file, head) {
+            self.out.damaged(damage);
+        }
+        while let Some(read) = self.block.next(file) {
+            match read {
+                Ok(_) => records += 1,
+                Err(damage) => self.out.damaged(damage),
+            }
+        }
+        records
+    }
+
+    fn count(&mut self, head: &BlockHead, records: u32) {
+        if let Some(file) = self.out.files.last_mut() {
+            file.records += u64::from(records);
+        }
+        let seen = self.seen.entry(head.stream).or_default();
+        if seen.epoch != Some(head.epoch) {
+            seen.epoch = Some(head.epoch);
+            seen.report.epochs += 1;
+        }
+        let report = &mut seen.report;
+        report.bytes += head.bytes();
+        if records == 0 {
+            return;
+        }
+        report.records += u64::from(records);
+        report.first_sequence.get_or_insert(head.first_sequence);
+        report.last_sequence = Some(head.first_sequence + u64::from(records) - 1);
+        let min = report.generated_min.unwrap_or(u64::MAX).min(head.generated_min);
+        report.generated_min = Some(min);
+        report.generated_max = Some(report.generated_max.unwrap_or(0).max(head.generated_max));
+    }
+
+    fn lost(&mut self, gap: Gap) {
+        let total = &mut self.seen.entry(gap.stream).or_default().report.gaps;
+        total.gaps += 1;
+        total.records += gap.to - gap.from;
+        self.out.missing(gap);
+    }
+
+    fn finish(mut self, recording: &Recording) -> Verification {
+        for (number, stream) in (0_u32..).zip(recording.streams()) {
+            let expected = self.seen.get(&number).and_then(|seen| seen.expected);
+            if let (Some(from), Some(to)) = (expected, stream.next())
+                && from < to
+            {
+                self.lost(Gap { stream: number, from, to, reason: None });
+            }
+            let mut report = self.seen.remove(&number).unwrap_or_default().report;
+            report.stream = number;
+            report.name.clone_from(&stream.name);
+            report.schema.clone_from(&stream.schema);
+            self.out.streams.push(report);
+        }
+        for (number, seen) in self.seen {
+            let name = format!("stream-{number}");
+            self.out.streams.push(StreamReport { stream: number, name, ..seen.report });
+        }
+        self.out
+    }
+}

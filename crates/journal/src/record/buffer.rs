@@ -1,0 +1,102 @@
+//! A block that is being filled.
+
+use crate::{
+    bytes::wide,
+    layout::{BLOCK_HEAD_BYTES, BlockHead, BlockKind, block_bytes, encode_record, record_bytes},
+};
+use lowlat_ipc::stream::Record;
+
+/// Records of one stream, as they will stand in the file. Made once and filled many times.
+#[derive(Debug)]
+pub struct Buffer {
+    /// Head and body; as long as the longest block, whatever is in it.
+    bytes: Vec<u8>,
+    /// Up to where it is filled.
+    filled: usize,
+    head: BlockHead,
+}
+
+/// The head of a block with nothing in it; the writer of the file puts in where it stands.
+pub const EMPTY: BlockHead = BlockHead {
+    recording: 0,
+    file: 0,
+    offset: 0,
+    number: 0,
+    kind: BlockKind::Records,
+    stream: 0,
+    epoch: 0,
+    first_sequence: 0,
+    last_sequence: 0,
+    generated_min: u64::MAX,
+    generated_max: 0,
+    records: 0,
+    body_bytes: 0,
+    detail: 0,
+    body_crc: 0,
+};
+
+impl Buffer {
+    /// Room for blocks of so many bytes. All of it is written once, so that no page is missing later.
+    pub fn new(block_bytes: usize) -> Self {
+        Self { bytes: vec![0; block_bytes], filled: BLOCK_HEAD_BYTES, head: EMPTY }
+    }
+
+    /// Empties it, for records of this stream and epoch.
+    pub fn begin(&mut self, stream: u32, epoch: u64) {
+        self.head = BlockHead { stream, epoch, ..EMPTY };
+        self.filled = BLOCK_HEAD_BYTES;
+    }
+
+    /// What it holds.
+    pub fn head(&self) -> &BlockHead {
+        &self.head
+    }
+
+    /// Whether it holds nothing.
+    pub fn is_empty(&self) -> bool {
+        self.head.records == 0
+    }
+
+    /// Adds a record; false when it does not fit. A record longer than the buffer fits into an empty one, which grows.
+    #[inline]
+    pub fn push(&mut self, record: &Record, payload: &[u8]) -> bool {
+        let end = self.filled + record_bytes(payload.len());
+        if end > self.bytes.len() {
+            if !self.is_empty() {
+                return false;
+            }
+            self.bytes.resize(end.next_multiple_of(64), 0);
+        }
+        let Some(place) = self.bytes.get_mut(self.filled..end) else { return false };
+        let head = &mut self.head;
+        head.body_crc = encode_record(place, record, payload, head.body_crc);
+        if head.records == 0 {
+            head.first_sequence = record.sequence;
+        }
+        head.last_sequence = record.sequence;
+        head.records += 1;
+        head.generated_min = head.generated_min.min(record.stamp.generated);
+        head.generated_max = head.generated_max.max(record.stamp.generated);
+        self.filled = end;
+        true
+    }
+
+    /// The whole block, as it is written, with this head.
+    pub fn seal(&mut self, head: &BlockHead) -> &[u8] {
+        let bytes = crate::bytes::narrow(block_bytes(head.body_bytes));
+        if self.bytes.len() < bytes {
+            self.bytes.resize(bytes, 0);
+        }
+        if let Some(fill) = self.bytes.get_mut(self.filled..bytes) {
+            fill.fill(0);
+        }
+        crate::bytes::put(&mut self.bytes, 0, &head.encode());
+        self.bytes.get(..bytes).unwrap_or_default()
+    }
+
+    /// Its head with the length of the body.
+    pub fn finished_head(&self) -> BlockHead {
+        let body = wide(self.filled - BLOCK_HEAD_BYTES);
+        BlockHead { body_bytes: u32::try_from(body).unwrap_or(u32::MAX), ..self.head }
+    }
+}

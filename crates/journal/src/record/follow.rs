@@ -1,0 +1,146 @@
+//! Following streams in shared memory, and their successors.
+
+use super::{RecordError, Recorded, Recorder};
+use crate::layout::GapReason;
+use lowlat_ipc::{
+    region::Region,
+    stream::{Read, Reader, Segment},
+};
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::Duration,
+};
+
+/// Records of one stream that are taken before the next one has its turn.
+const TURN: usize = 512;
+/// Looks without a record before the follower sleeps.
+const LOOKS: u32 = 200;
+/// How long it sleeps: at most so much of a ring must hold what is published meanwhile.
+const SLEEP: Duration = Duration::from_micros(200);
+
+/// One stream that is followed.
+pub struct Source<R> {
+    /// Its name in the recording.
+    pub name: String,
+    /// Who knows what the payloads mean; empty when nobody does.
+    pub schema: String,
+    /// From where it is read. Use [`Reader::from_start`] to take what is still there.
+    pub reader: Reader<R>,
+}
+
+struct Followed<R> {
+    reader: Reader<R>,
+    number: u32,
+    name: String,
+    /// The segment that the stream goes on in, while it is not there yet.
+    waits_for: Option<u64>,
+}
+
+/// Finds the segment of a stream (by name) that has this epoch; none while it is not there.
+pub type Successor<R> = Box<dyn FnMut(&str, u64) -> Option<Segment<R>> + Send>;
+
+/// Takes every record of some streams into a recording.
+pub struct Follower<R> {
+    recorder: Recorder,
+    followed: Vec<Followed<R>>,
+    successor: Successor<R>,
+    payload: Vec<u8>,
+}
+
+impl<R: Region> Follower<R> {
+    /// A follower of these streams. `successor` is asked for the next segment when a writer was replaced.
+    pub fn new(
+        mut recorder: Recorder,
+        sources: Vec<Source<R>>,
+        successor: Successor<R>,
+    ) -> Result<Self, RecordError> {
+        let mut followed = Vec::new();
+        for source in sources {
+            let segment = source.reader.segment();
+            // From the start of its first segment a stream is taken whole: what is gone already is a gap.
+            let is_whole = segment.epoch() == 1 && source.reader.position() == 0;
+            let first = is_whole.then(|| segment.first_sequence());
+            let number = recorder.add_stream(&source.name, segment.stream(), &source.schema, first)?;
+            followed.push(Followed { reader: source.reader, number, name: source.name, waits_for: None });
+        }
+        Ok(Self { recorder, followed, successor, payload: Vec::new() })
+    }
+
+    /// Takes what is there, up to a bound, and gives back how many records that were. It does not wait for records; for
+    /// the disk only when all blocks are full.
+    pub fn poll(&mut self) -> Result<usize, RecordError> {
+        let mut taken = 0;
+        for followed in &mut self.followed {
+            taken += followed.take(&mut self.recorder, &mut self.payload, &mut self.successor)?;
+        }
+        self.recorder.flush_old()?;
+        Ok(taken)
+    }
+
+    /// Follows until `stop`, then takes what was published up to then, and ends the recording.
+    pub fn run(mut self, stop: &AtomicBool) -> Result<Recorded, RecordError> {
+        let mut looks = 0;
+        // Relaxed: a lone flag; what was published before it was raised is found by the tails below.
+        while !stop.load(Ordering::Relaxed) {
+            if self.poll()? > 0 {
+                looks = 0;
+            } else if looks < LOOKS {
+                looks += 1;
+                std::hint::spin_loop();
+            } else {
+                thread::sleep(SLEEP);
+            }
+        }
+        self.finish()
+    }
+
+    /// Takes what was published up to now, and ends the recording.
+    pub fn finish(mut self) -> Result<Recorded, RecordError> {
+        let tails: Vec<_> = self
+            .followed
+            .iter()
+            .map(|followed| (followed.reader.segment().epoch(), followed.reader.segment().tail()))
+            .collect();
+        loop {
+            let is_behind = self.followed.iter().zip(&tails).any(|(followed, (epoch, tail))| {
+                followed.reader.segment().epoch() == *epoch && followed.reader.position() < *tail
+            });
+            let taken = self.poll()?;
+            if !is_behind || taken == 0 {
+                return self.recorder.stop();
+            }
+        }
+    }
+}
+
+impl<R: Region> Followed<R> {
+    fn take(
+        &mut self,
+        recorder: &mut Recorder,
+        payload: &mut Vec<u8>,
+        successor: &mut Successor<R>,
+    ) -> Result<usize, RecordError> {
+        if let Some(epoch) = self.waits_for {
+            let Some(segment) = successor(&self.name, epoch) else { return Ok(0) };
+            self.reader = Reader::from_start(segment);
+            self.waits_for = None;
+            recorder.expect_gap(self.number, GapReason::BetweenSegments);
+        }
+        let epoch = self.reader.segment().epoch();
+        for taken in 0..TURN {
+            match self.reader.next(payload) {
+                Read::Record(record) => recorder.record(self.number, epoch, &record, payload)?,
+                Read::Nothing => return Ok(taken),
+                // The recorder sees the jump by itself; here it learns why.
+                Read::Gap { .. } => {}
+                Read::Damaged { .. } => recorder.expect_gap(self.number, GapReason::DamagedInMemory),
+                Read::Ended { successor } => {
+                    self.waits_for = Some(successor);
+                    return Ok(taken);
+                }
+            }
+        }
+        Ok(TURN)
+    }
+}

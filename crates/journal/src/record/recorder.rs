@@ -1,0 +1,361 @@
+//! Records in, blocks out.
+
+use super::{
+    Buffer, Disk, Files, FolderLock, Options, Place, RecordError, Storage, Written,
+    buffer::EMPTY,
+    disk::{self, Job},
+    identity::Identity,
+};
+use crate::{
+    layout::{
+        BlockHead, GapReason, NAME_BYTES_MAX, PAYLOAD_BYTES_MAX, STREAMS_MAX,
+        manifest::{StreamEntry, UNKNOWN},
+    },
+    read,
+};
+use lowlat_ipc::stream::Record;
+use std::{
+    path::{Path, PathBuf},
+    sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel},
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+/// What a recording came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Recorded {
+    /// What was written.
+    pub written: Written,
+    /// Gaps written down.
+    pub gaps: u64,
+    /// Records in them.
+    pub lost: u64,
+    /// Records that were in the recording already, when it was gone on with.
+    pub skipped: u64,
+    /// How often all blocks were full, so that the follower waited for the disk.
+    pub waits: u64,
+    /// How long it waited.
+    pub waited: Duration,
+}
+
+struct Stream {
+    name: String,
+    /// The sequence that comes next; none before the first record of a stream that is new.
+    expected: Option<u64>,
+    /// Whether that was read from an earlier recording, so that records before it may come again.
+    is_resumed: bool,
+    /// The latest generated time of the earlier recording.
+    generated_max: u64,
+    /// Why the next jump in the sequence is one, when that is known.
+    reason: GapReason,
+    block: Option<Buffer>,
+    /// When its block was begun, as a count of [`Recorder::flush_old`].
+    begun: u64,
+}
+
+/// Takes records of streams and has them written. One thread uses it; another writes.
+pub struct Recorder {
+    folder: PathBuf,
+    options: Options,
+    /// None once the writing thread has ended.
+    jobs: Option<SyncSender<Job>>,
+    empty: Receiver<Buffer>,
+    give_back: SyncSender<Buffer>,
+    thread: Option<JoinHandle<Result<Written, RecordError>>>,
+    streams: Vec<Stream>,
+    recorded: Recorded,
+    flushes: u64,
+    flushed: Instant,
+    _lock: FolderLock,
+}
+
+impl Recorder {
+    /// Begins a recording in a folder, which is made when it is missing, or goes on with the one that is there, in a
+    /// new file.
+    pub fn open(folder: &Path, options: Options) -> Result<Self, RecordError> {
+        Self::open_on(Disk, folder, options)
+    }
+
+    /// As [`Recorder::open`], on some other storage.
+    pub fn open_on<S: Storage + 'static>(
+        storage: S,
+        folder: &Path,
+        options: Options,
+    ) -> Result<Self, RecordError> {
+        let refused = |doing| move |source| RecordError::refused(folder, doing, source);
+        std::fs::create_dir_all(folder).map_err(refused("make the folder"))?;
+        let lock = FolderLock::take(folder)
+            .map_err(refused("lock the folder"))?
+            .ok_or_else(|| RecordError::Busy { path: folder.to_owned() })?;
+        let (identity, place) = match read::resume(folder)? {
+            Some(resumed) => resumed,
+            None => (Identity::new().map_err(refused("find a number for it"))?, Place::start()),
+        };
+        Self::start(storage, folder, options, lock, identity, place)
+    }
+
+    fn start<S: Storage + 'static>(
+        storage: S,
+        folder: &Path,
+        options: Options,
+        lock: FolderLock,
+        identity: Identity,
+        place: Place,
+    ) -> Result<Self, RecordError> {
+        let options = options.bounded();
+        let streams: Vec<_> = place.streams.iter().map(Stream::resumed).collect();
+        let files = Files::new(storage, folder, identity, options, place)?;
+        // Room for every block that there can ever be, so that a send never waits for room but for a block.
+        let room = options.spare_blocks + STREAMS_MAX;
+        let (jobs, taken) = sync_channel(room);
+        let (give_back, empty) = sync_channel(room);
+        for _ in 0..options.spare_blocks + streams.len() {
+            give_back.try_send(Buffer::new(options.block_bytes)).ok();
+        }
+        let emptied = give_back.clone();
+        let thread = std::thread::Builder::new()
+            .name("lowlat-journal".to_owned())
+            .spawn(move || disk::run(files, &taken, &emptied))
+            .map_err(|source| RecordError::refused(folder, "start the writing thread", source))?;
+        Ok(Self {
+            folder: folder.to_owned(),
+            options,
+            jobs: Some(jobs),
+            empty,
+            give_back,
+            thread: Some(thread),
+            streams,
+            recorded: Recorded::default(),
+            flushes: 0,
+            flushed: Instant::now(),
+            _lock: lock,
+        })
+    }
+
+    /// The number of the stream of this name, which is added when it is new. `first_sequence` is what its first record
+    /// should have, when that is known; `schema` names who knows what the payloads mean.
+    pub fn add_stream(
+        &mut self,
+        name: &str,
+        id: u32,
+        schema: &str,
+        first_sequence: Option<u64>,
+    ) -> Result<u32, RecordError> {
+        let number = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+        if let Some(at) = self.streams.iter().position(|stream| stream.name == name) {
+            return Ok(number(at));
+        }
+        if name.is_empty() || name.len() > NAME_BYTES_MAX || schema.len() > NAME_BYTES_MAX {
+            return Err(RecordError::Name { name: name.to_owned() });
+        }
+        if self.streams.len() >= STREAMS_MAX {
+            return Err(RecordError::TooManyStreams { name: name.to_owned() });
+        }
+        let entry = StreamEntry {
+            name: name.to_owned(),
+            schema: schema.to_owned(),
+            id,
+            next_sequence: first_sequence.unwrap_or(UNKNOWN),
+            generated_max: 0,
+        };
+        self.streams.push(Stream {
+            is_resumed: false,
+            reason: GapReason::Overwritten,
+            ..Stream::resumed(&entry)
+        });
+        self.give_back.try_send(Buffer::new(self.options.block_bytes)).ok();
+        self.send(Job::Stream(entry))?;
+        Ok(number(self.streams.len() - 1))
+    }
+
+    /// Takes one record. Those that are missing before it are written down as a gap.
+    #[inline]
+    pub fn record(
+        &mut self,
+        stream: u32,
+        epoch: u64,
+        record: &Record,
+        payload: &[u8],
+    ) -> Result<(), RecordError> {
+        let at = crate::bytes::narrow(stream.into());
+        let Some(state) = self.streams.get_mut(at) else { return Ok(()) };
+        if state.expected != Some(record.sequence) && !self.jump(stream, epoch, record)? {
+            return Ok(());
+        }
+        if payload.len() > PAYLOAD_BYTES_MAX {
+            return self.gap(stream, epoch, record.sequence, record.sequence + 1, GapReason::TooLong);
+        }
+        let Some(state) = self.streams.get_mut(at) else { return Ok(()) };
+        if let Some(block) = &mut state.block
+            && block.head().epoch == epoch
+            && block.push(record, payload)
+        {
+            state.expected = Some(record.sequence + 1);
+            return Ok(());
+        }
+        self.hand_over(at)?;
+        let mut block = self.take_empty()?;
+        block.begin(stream, epoch);
+        block.push(record, payload);
+        let begun = self.flushes;
+        if let Some(state) = self.streams.get_mut(at) {
+            state.block = Some(block);
+            state.begun = begun;
+            state.expected = Some(record.sequence + 1);
+        }
+        Ok(())
+    }
+
+    /// Says why the records before the next one of a stream will be missing.
+    pub fn expect_gap(&mut self, stream: u32, reason: GapReason) {
+        if let Some(stream) = self.streams.get_mut(crate::bytes::narrow(stream.into())) {
+            stream.reason = reason;
+        }
+    }
+
+    /// A record that is not the next one. Gives back whether it is to be recorded.
+    #[cold]
+    fn jump(&mut self, stream: u32, epoch: u64, record: &Record) -> Result<bool, RecordError> {
+        let Some(state) = self.streams.get(crate::bytes::narrow(stream.into())) else { return Ok(false) };
+        let Some(expected) = state.expected else { return Ok(true) };
+        if record.sequence < expected {
+            if state.is_resumed && record.stamp.generated <= state.generated_max {
+                self.recorded.skipped += 1;
+                return Ok(false);
+            }
+            let name = state.name.clone();
+            return Err(RecordError::WentBack { name, found: record.sequence, expected });
+        }
+        let reason = state.reason;
+        self.gap(stream, epoch, expected, record.sequence, reason)?;
+        Ok(true)
+    }
+
+    /// Writes down that the records from `from` up to, not including, `to` are missing.
+    fn gap(
+        &mut self,
+        stream: u32,
+        epoch: u64,
+        from: u64,
+        to: u64,
+        reason: GapReason,
+    ) -> Result<(), RecordError> {
+        let at = crate::bytes::narrow(stream.into());
+        self.hand_over(at)?;
+        let head = BlockHead {
+            stream,
+            epoch,
+            first_sequence: from,
+            last_sequence: to - 1,
+            detail: reason.code(),
+            ..EMPTY
+        };
+        self.recorded.gaps += 1;
+        self.recorded.lost += to - from;
+        if let Some(state) = self.streams.get_mut(at) {
+            state.expected = Some(to);
+            state.reason = GapReason::Overwritten;
+        }
+        self.send(Job::Gap(head))
+    }
+
+    /// Hands over blocks that are old. To be called now and then, also when nothing comes; it looks at the clock.
+    pub fn flush_old(&mut self) -> Result<(), RecordError> {
+        if self.flushed.elapsed() < self.options.block_age_max {
+            return Ok(());
+        }
+        self.flushed = Instant::now();
+        self.flushes += 1;
+        for at in 0..self.streams.len() {
+            if self
+                .streams
+                .get(at)
+                .is_some_and(|stream| stream.block.is_some() && stream.begun < self.flushes)
+            {
+                self.hand_over(at)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands over all that is there, waits until it is written, and ends the recording.
+    pub fn stop(mut self) -> Result<Recorded, RecordError> {
+        for at in 0..self.streams.len() {
+            self.hand_over(at)?;
+        }
+        self.jobs = None;
+        self.recorded.written = self.join()?;
+        Ok(self.recorded)
+    }
+
+    fn hand_over(&mut self, stream: usize) -> Result<(), RecordError> {
+        let block = self.streams.get_mut(stream).and_then(|stream| stream.block.take());
+        block.map_or(Ok(()), |block| self.send(Job::Block(block)))
+    }
+
+    fn take_empty(&mut self) -> Result<Buffer, RecordError> {
+        loop {
+            match self.empty.try_recv() {
+                Ok(block) => return Ok(block),
+                Err(TryRecvError::Disconnected) => return Err(self.failed()),
+                Err(TryRecvError::Empty) => {}
+            }
+            self.recorded.waits += 1;
+            let begun = Instant::now();
+            // The recorder holds a sender itself, so a thread that has ended is looked for.
+            let taken = self.empty.recv_timeout(Duration::from_millis(100));
+            self.recorded.waited += begun.elapsed();
+            if let Ok(block) = taken {
+                return Ok(block);
+            }
+            if self.thread.as_ref().is_none_or(JoinHandle::is_finished) {
+                return Err(self.failed());
+            }
+        }
+    }
+
+    fn send(&mut self, job: Job) -> Result<(), RecordError> {
+        let sent = self.jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok());
+        if sent { Ok(()) } else { Err(self.failed()) }
+    }
+
+    /// Why the writing thread has ended.
+    fn failed(&mut self) -> RecordError {
+        self.jobs = None;
+        let ended = RecordError::Ended { path: self.folder.clone() };
+        self.join().err().unwrap_or(ended)
+    }
+
+    fn join(&mut self) -> Result<Written, RecordError> {
+        let ended = || RecordError::Ended { path: self.folder.clone() };
+        let thread = self.thread.take().ok_or_else(ended)?;
+        thread.join().unwrap_or_else(|_| Err(ended()))
+    }
+}
+
+impl Drop for Recorder {
+    /// One that is dropped without [`Recorder::stop`] still ends its recording; errors have nobody to go to.
+    fn drop(&mut self) {
+        if self.thread.is_some() {
+            for at in 0..self.streams.len() {
+                self.hand_over(at).ok();
+            }
+            self.jobs = None;
+            self.join().ok();
+        }
+    }
+}
+
+impl Stream {
+    fn resumed(entry: &StreamEntry) -> Self {
+        Self {
+            name: entry.name.clone(),
+            expected: entry.next(),
+            is_resumed: true,
+            generated_max: entry.generated_max,
+            reason: GapReason::NotRecording,
+            block: None,
+            begun: 0,
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Where data files go: a disk, or in tests something that fails as disks do.
+
+use rustix::{
+    fs::{self, FallocateFlags, FlockOperation},
+    io::Errno,
+};
+use std::{
+    fs::{File, OpenOptions},
+    io,
+    os::unix::fs::FileExt,
+    path::Path,
+};
+
+/// Makes files.
+pub trait Storage: Send {
+    /// What it makes.
+    type File: StoredFile;
+
+    /// A new file; it is an error when one of that name is there.
+    fn create(&self, path: &Path) -> io::Result<Self::File>;
+
+    /// Writes a small file whole or not at all, in place of one that may be there.
+    fn write_whole(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
+
+    /// Makes sure that the folder's files are found after a power cut.
+    fn sync_folder(&self, folder: &Path) -> io::Result<()>;
+}
+
+/// A file being written.
+pub trait StoredFile: Send {
+    /// Reserves room, which reads as zeros. Storage that cannot is no error.
+    fn allocate(&mut self, bytes: u64) -> io::Result<()>;
+
+    /// Writes all bytes at an offset.
+    fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()>;
+
+    /// Gives the file its length.
+    fn truncate(&mut self, bytes: u64) -> io::Result<()>;
+
+    /// Waits until all of it is on the disk.
+    fn sync(&mut self) -> io::Result<()>;
+}
+
+/// Files of the system.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Disk;
+
+impl Storage for Disk {
+    type File = File;
+
+    fn create(&self, path: &Path) -> io::Result<File> {
+        OpenOptions::new().write(true).create_new(true).open(path)
+    }
+
+    fn write_whole(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let unfinished = path.with_extension("tmp");
+        let written = std::fs::write(&unfinished, bytes).and_then(|()| std::fs::rename(&unfinished, path));
+        if written.is_err() {
+            std::fs::remove_file(&unfinished).ok();
+        }
+        written
+    }
+
+    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        File::open(folder)?.sync_all()
+    }
+}
+
+impl StoredFile for File {
+    fn allocate(&mut self, bytes: u64) -> io::Result<()> {
+        match fs::fallocate(&*self, FallocateFlags::empty(), 0, bytes) {
+            // A file system without it: the file grows as it is written.
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+            result => Ok(result?),
+        }
+    }
+
+    fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        FileExt::write_all_at(self, bytes, offset)
+    }
+
+    fn truncate(&mut self, bytes: u64) -> io::Result<()> {
+        self.set_len(bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_data()
+    }
+}
+
+/// Holds a recording's folder, so that it has one writer and readers know that there is one.
+#[derive(Debug)]
+pub struct FolderLock {
+    _folder: File,
+}
+
+/// How often a taken lock is tried: a reader that looks whether there is a writer holds it for a moment.
+const TRIES: u32 = 20;
+
+impl FolderLock {
+    /// Takes it; none when somebody else records there.
+    pub fn take(folder: &Path) -> io::Result<Option<Self>> {
+        let folder = File::open(folder)?;
+        for _ in 0..TRIES {
+            match fs::flock(&folder, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(Some(Self { _folder: folder })),
+                Err(Errno::WOULDBLOCK | Errno::INTR) => {
+                    std::thread::sleep(std::time::Duration::from_millis(10));
+                }
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether somebody records there at this moment.
+    pub fn is_taken(folder: &Path) -> bool {
+        let Ok(folder) = File::open(folder) else { return false };
+        matches!(fs::flock(&folder, FlockOperation::NonBlockingLockShared), Err(Errno::WOULDBLOCK))
+    }
+}

@@ -1,0 +1,299 @@
+//! What a recorder does with streams that gap, end and come again, and with disks that fail.
+
+use super::*;
+use crate::{
+    layout::{GapReason, data_name},
+    read::{Gap, Read, Recording, verify},
+    testing::{options, payload, read_all, record, sequences},
+};
+use lowlat_ipc::{
+    region::Heap,
+    stream::{Owner, Reader, Segment, Stamp, Writer},
+};
+use std::{
+    fs::File,
+    io,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+use tempfile::TempDir;
+
+const CAPACITY: u64 = 1 << 16;
+
+fn segment(epoch: u64, first_sequence: u64) -> Arc<Heap> {
+    let heap = Arc::new(Heap::zeroed(Segment::<Heap>::bytes(CAPACITY)));
+    Segment::create(Arc::clone(&heap), CAPACITY, 1, epoch, first_sequence, Owner::default()).unwrap();
+    heap
+}
+
+fn open(heap: &Arc<Heap>) -> Segment<Arc<Heap>> {
+    Segment::open(Arc::clone(heap)).unwrap()
+}
+
+/// Publishes so many records, as [`record`] and [`payload`] have them but for the position.
+fn publish(writer: &mut Writer<Arc<Heap>>, count: u64) {
+    for _ in 0..count {
+        let sequence = writer.next_sequence();
+        writer.publish(&record(0, sequence).stamp, &payload(0, sequence)).unwrap();
+    }
+}
+
+type Segments = Arc<Mutex<Vec<Arc<Heap>>>>;
+
+fn follower(folder: &Path, first: &Arc<Heap>) -> (Follower<Arc<Heap>>, Segments) {
+    let recorder = Recorder::open(folder, options()).unwrap();
+    let source =
+        Source { name: "one".to_owned(), schema: "test".to_owned(), reader: Reader::from_start(open(first)) };
+    let later = Segments::default();
+    let known = Arc::clone(&later);
+    let successor = Box::new(move |name: &str, epoch: u64| {
+        assert_eq!(name, "one");
+        let known = known.lock().unwrap();
+        known.iter().map(open).find(|segment| segment.epoch() == epoch)
+    });
+    (Follower::new(recorder, vec![source], successor).unwrap(), later)
+}
+
+/// Sequences, gaps, and whether anything is damaged.
+fn contents(folder: &Path) -> (Vec<u64>, Vec<(u64, u64, Option<GapReason>)>, u64) {
+    let recording = Recording::open(folder).unwrap();
+    let mut merge = crate::read::Merge::of_all(&recording);
+    let (mut records, mut gaps, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
+    loop {
+        match merge.next(&mut bytes) {
+            Read::Record(found) => {
+                let sequence = found.record.sequence;
+                assert_eq!((found.record.stamp, &bytes), (record(0, sequence).stamp, &payload(0, sequence)));
+                records.push(sequence);
+            }
+            Read::Gap(Gap { from, to, reason, .. }) => gaps.push((from, to, reason)),
+            Read::Ended => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    (records, gaps, verify(&recording, true, &mut |_, _| ()).damage_count)
+}
+
+#[test]
+fn a_stream_is_recorded_whole_with_its_gaps_and_over_its_segments() {
+    let folder = TempDir::new().unwrap();
+    let first = segment(1, 0);
+    let (mut follower, later) = follower(folder.path(), &first);
+    let mut writer = Writer::new(open(&first));
+    publish(&mut writer, 200);
+    assert_eq!(follower.poll().unwrap(), 200);
+    // More than the ring holds: what was overwritten is a gap, told by its exact sequences.
+    publish(&mut writer, 3000);
+    while follower.poll().unwrap() > 0 {}
+    writer.segment().fence(2);
+    assert_eq!(follower.poll().unwrap(), 0);
+    // The writer died with two records that nobody saw.
+    let second = segment(2, 3202);
+    publish(&mut Writer::new(open(&second)), 10);
+    assert_eq!(follower.poll().unwrap(), 0, "the next segment is not there yet");
+    later.lock().unwrap().push(Arc::clone(&second));
+    assert_eq!(follower.poll().unwrap(), 10);
+    let recorded = follower.finish().unwrap();
+    let (records, gaps, damages) = contents(folder.path());
+    assert_eq!(damages, 0);
+    let [(200, to, Some(GapReason::Overwritten)), between] = gaps[..] else { panic!("{gaps:?}") };
+    assert_eq!(between, (3200, 3202, Some(GapReason::BetweenSegments)));
+    assert!(records.into_iter().eq((0..200).chain(to..3200).chain(3202..3212)));
+    assert_eq!((recorded.gaps, recorded.lost), (2, to - 200 + 2));
+    assert_eq!(recorded.written.records, 200 + 3200 - to + 10);
+}
+
+#[test]
+fn a_recording_is_gone_on_with_where_it_was_cut_off() {
+    let folder = TempDir::new().unwrap();
+    let first = segment(1, 0);
+    let mut writer = Writer::new(open(&first));
+    publish(&mut writer, 300);
+    let (mut one, _) = follower(folder.path(), &first);
+    one.poll().unwrap();
+    one.finish().unwrap();
+    // As a kill in the middle of a write leaves it: torn, with its room still reserved.
+    let path = folder.path().join(data_name(1));
+    let length = std::fs::metadata(&path).unwrap().len();
+    let file = File::options().write(true).open(&path).unwrap();
+    file.set_len(length - 2000).unwrap();
+    file.set_len(length + 5000).unwrap();
+    let before = sequences(&read_all(&Recording::open(folder.path()).unwrap()));
+    assert!(!before.is_empty() && before.len() < 300);
+    publish(&mut writer, 50);
+    let (mut two, _) = follower(folder.path(), &first);
+    two.poll().unwrap();
+    let recorded = two.finish().unwrap();
+    assert_eq!(recorded.skipped, before.len() as u64, "what is there already is not recorded twice");
+    assert_eq!(recorded.written.records, 350 - before.len() as u64);
+    let reads = read_all(&Recording::open(folder.path()).unwrap());
+    assert!(sequences(&reads).into_iter().map(|(_, sequence)| sequence).eq(0..350), "nothing was lost");
+    let report = verify(&Recording::open(folder.path()).unwrap(), true, &mut |_, _| ());
+    assert!(report.damages.iter().all(|damage| damage.file == path), "{:?}", report.damages);
+    assert!(report.damage_count > 0);
+    // Another run under the same name counts from 0 again.
+    let other = segment(1, 0);
+    let stamp = Stamp { generated: u64::MAX, ..record(0, 0).stamp };
+    Writer::new(open(&other)).publish(&stamp, b"").unwrap();
+    let (mut three, _) = follower(folder.path(), &other);
+    assert!(matches!(three.poll(), Err(RecordError::WentBack { found: 0, expected: 350, .. })));
+}
+
+#[test]
+fn one_folder_has_one_recorder() {
+    let folder = TempDir::new().unwrap();
+    let one = Recorder::open(folder.path(), options()).unwrap();
+    assert!(matches!(Recorder::open(folder.path(), options()), Err(RecordError::Busy { .. })));
+    assert!(Recording::open(folder.path()).unwrap().is_live());
+    one.stop().unwrap();
+    assert!(!Recording::open(folder.path()).unwrap().is_live());
+    Recorder::open(folder.path(), options()).unwrap();
+}
+
+#[test]
+fn a_record_longer_than_a_block_has_one_of_its_own() {
+    let folder = TempDir::new().unwrap();
+    let mut recorder = Recorder::open(folder.path(), options()).unwrap();
+    let stream = recorder.add_stream("one", 1, "", None).unwrap();
+    let long = vec![7; 300 << 10];
+    for sequence in 5..9 {
+        let bytes = if sequence == 7 { &long[..] } else { b"short" };
+        recorder.record(stream, 1, &record(0, sequence), bytes).unwrap();
+    }
+    recorder.stop().unwrap();
+    let recording = Recording::open(folder.path()).unwrap();
+    let mut reader = crate::read::StreamReader::new(&recording, stream);
+    let mut bytes = Vec::new();
+    for sequence in 5..9 {
+        assert!(matches!(reader.next(&mut bytes), Read::Record(found) if found.record.sequence == sequence));
+        assert_eq!(bytes.len(), if sequence == 7 { long.len() } else { 5 });
+    }
+    assert_eq!(reader.next(&mut bytes), Read::Ended);
+    assert_eq!(verify(&recording, true, &mut |_, _| ()).damage_count, 0);
+}
+
+/// A disk that fails from some write on, the failing one after half of its bytes.
+#[derive(Clone)]
+struct Failing {
+    left: Arc<AtomicU64>,
+    error: i32,
+}
+
+struct FailingFile {
+    file: File,
+    disk: Failing,
+}
+
+impl Failing {
+    fn step(&self) -> io::Result<()> {
+        // Relaxed: one thread writes.
+        let left = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        left.map(drop).map_err(|_| io::Error::from_raw_os_error(self.error))
+    }
+}
+
+impl Storage for Failing {
+    type File = FailingFile;
+
+    fn create(&self, path: &Path) -> io::Result<FailingFile> {
+        self.step()?;
+        Ok(FailingFile { file: Disk.create(path)?, disk: self.clone() })
+    }
+
+    fn write_whole(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        Disk.write_whole(path, bytes)
+    }
+
+    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        Disk.sync_folder(folder)
+    }
+}
+
+impl StoredFile for FailingFile {
+    fn allocate(&mut self, bytes: u64) -> io::Result<()> {
+        self.disk.step()?;
+        self.file.allocate(bytes)
+    }
+
+    fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        if let Err(error) = self.disk.step() {
+            self.file.write_at(&bytes[..bytes.len() / 2], offset)?;
+            return Err(error);
+        }
+        self.file.write_at(bytes, offset)
+    }
+
+    fn truncate(&mut self, bytes: u64) -> io::Result<()> {
+        self.file.truncate(bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.disk.step()?;
+        StoredFile::sync(&mut self.file)
+    }
+}
+
+#[test]
+fn whenever_a_disk_fails_what_was_written_is_whole_and_the_reason_is_told() {
+    const ENOSPC: i32 = 28;
+    const EIO: i32 = 5;
+    for (steps, error) in (0..40).flat_map(|steps| [(steps, ENOSPC), (steps, EIO)]) {
+        let folder = TempDir::new().unwrap();
+        let disk = Failing { left: Arc::new(AtomicU64::new(steps)), error };
+        let options = Options { file_bytes_max: 16 << 10, sync: SyncPolicy::Each, ..options() };
+        let mut given = 0;
+        let mut run = || -> Result<(), RecordError> {
+            let mut recorder = Recorder::open_on(disk.clone(), folder.path(), options)?;
+            let stream = recorder.add_stream("one", 1, "test", Some(0))?;
+            for sequence in 0..1000 {
+                recorder.record(stream, 1, &record(0, sequence), &payload(0, sequence))?;
+                given = sequence;
+            }
+            recorder.stop().map(drop)
+        };
+        let told = run().expect_err("it fails").to_string();
+        let wanted = if error == ENOSPC { "free space" } else { "kernel's log" };
+        assert!(told.contains(wanted) && told.contains(&folder.path().display().to_string()), "{told}");
+        let Ok(recording) = Recording::open(folder.path()) else { continue };
+        let read = sequences(&read_all(&recording));
+        assert!(read.iter().map(|(_, sequence)| *sequence).eq(0..read.len() as u64), "a prefix");
+        // No torn block stays: what is told is only that the end is missing.
+        let report = verify(&recording, true, &mut |_, _| ());
+        let is_end = |damage: &crate::damage::Damage| damage.problem == crate::damage::Problem::Unfinished;
+        assert!(report.damages.iter().all(is_end), "step {steps}: {:?}", report.damages);
+    }
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_named_at_once() {
+    let error = Recorder::open(Path::new("/proc/lowlat"), options()).map(drop).unwrap_err().to_string();
+    assert!(error.starts_with("/proc/lowlat: cannot make the folder"), "{error}");
+    let file: PathBuf = TempDir::new().unwrap().path().join("x/y");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, b"").unwrap();
+    assert!(Recorder::open(&file, options()).is_err());
+    std::fs::remove_dir_all(file.parent().unwrap().parent().unwrap()).unwrap();
+}
+
+#[test]
+fn a_publisher_in_another_thread_is_recorded_without_a_false_record() {
+    let folder = TempDir::new().unwrap();
+    let heap = segment(1, 0);
+    let (follower, _) = follower(folder.path(), &heap);
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
+    let recording = std::thread::spawn(move || follower.run(&stopped).unwrap());
+    let mut writer = Writer::new(open(&heap));
+    for _ in 0..200 {
+        publish(&mut writer, 100);
+        std::thread::yield_now();
+    }
+    stop.store(true, Ordering::Relaxed);
+    let recorded = recording.join().unwrap();
+    let (records, gaps, damages) = contents(folder.path());
+    let lost: u64 = gaps.iter().map(|(from, to, _)| to - from).sum();
+    assert_eq!((records.len() as u64 + lost, damages, recorded.lost), (20_000, 0, lost));
+}

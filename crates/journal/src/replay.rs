@@ -1,0 +1,223 @@
+//! A recording once more, at the pace in which it was made, or another one.
+
+use crate::read::{Read, Record};
+use lowlat_ipc::{
+    layout,
+    region::Region,
+    stream::{PublishError, Writer},
+};
+use serde::Serialize;
+use std::{
+    ops::ControlFlow,
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// How fast.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Speed {
+    /// So many times as fast as it was made; above 0.
+    Times(f64),
+    /// Without waiting.
+    Max,
+}
+
+/// How it went.
+#[derive(Debug, Clone, PartialEq, Serialize, Default)]
+pub struct Replayed {
+    /// Records given.
+    pub records: u64,
+    /// Records that were missing.
+    pub lost: u64,
+    /// Damaged places.
+    pub damages: u64,
+    /// From the first to the last generated time, ns.
+    pub recorded_ns: u64,
+    /// How long it took, ns.
+    pub took_ns: u64,
+    /// How late a record was given at most, against its schedule, ns; 0 at full speed, which has none.
+    pub late_ns_max: u64,
+    /// Whether it was stopped before its end.
+    pub is_stopped: bool,
+}
+
+/// The longest sleep before the stop flag is looked at.
+const SLEEP_MAX: Duration = Duration::from_millis(50);
+/// What is not slept but spun: a sleep ends late by as much.
+const SPIN: Duration = Duration::from_micros(80);
+
+/// Gives every record of `next` (a merge's or a reader's) to `take` when it is due. Gaps and damage are given at once,
+/// where they stand. `take` may end it.
+pub fn replay(
+    mut next: impl FnMut(&mut Vec<u8>) -> Read,
+    speed: Speed,
+    stop: &AtomicBool,
+    mut take: impl FnMut(&Read, &[u8]) -> ControlFlow<()>,
+) -> Replayed {
+    let (mut replayed, mut payload) = (Replayed::default(), Vec::new());
+    let started = Instant::now();
+    let mut first = None;
+    loop {
+        // Relaxed: a lone flag.
+        if stop.load(Ordering::Relaxed) {
+            replayed.is_stopped = true;
+            break;
+        }
+        let read = next(&mut payload);
+        match &read {
+            Read::Ended | Read::Nothing => break,
+            Read::Gap(gap) => replayed.lost += gap.to - gap.from,
+            Read::Damaged(_) => replayed.damages += 1,
+            Read::Record(record) => {
+                let generated = record.record.stamp.generated;
+                let since = generated.saturating_sub(*first.get_or_insert(generated));
+                replayed.recorded_ns = replayed.recorded_ns.max(since);
+                if let Some(due) = due(since, speed) {
+                    if !wait_until(started, due, stop) {
+                        replayed.is_stopped = true;
+                        break;
+                    }
+                    let late = nanoseconds(started.elapsed().saturating_sub(due));
+                    replayed.late_ns_max = replayed.late_ns_max.max(late);
+                }
+                replayed.records += 1;
+            }
+        }
+        if take(&read, &payload).is_break() {
+            replayed.is_stopped = true;
+            break;
+        }
+    }
+    replayed.took_ns = nanoseconds(started.elapsed());
+    replayed
+}
+
+/// Publishes one record into a stream, its stamp as it was; times in it are those of the recording.
+pub fn publish<R: Region>(
+    writer: &mut Writer<R>,
+    record: &Record,
+    payload: &[u8],
+) -> Result<(), PublishError> {
+    let stamp = &record.record.stamp;
+    if stamp.kind == layout::KIND_ABANDONED {
+        writer.publish_abandoned(stamp).map(drop)
+    } else {
+        writer.publish(stamp, payload).map(drop)
+    }
+}
+
+/// When a record is due, after the start; none at full speed.
+fn due(since_ns: u64, speed: Speed) -> Option<Duration> {
+    match speed {
+        Speed::Max => None,
+        Speed::Times(times) => {
+            let seconds = since_ns as f64 / 1e9 / times;
+            // A speed that makes it endless is as good as the longest wait there is.
+            Some(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
+        }
+    }
+}
+
+/// False when it was stopped meanwhile.
+fn wait_until(started: Instant, due: Duration, stop: &AtomicBool) -> bool {
+    loop {
+        let left = due.saturating_sub(started.elapsed());
+        if left.is_zero() {
+            return true;
+        }
+        // Relaxed: a lone flag.
+        if stop.load(Ordering::Relaxed) {
+            return false;
+        }
+        if left > SPIN {
+            thread::sleep((left - SPIN).min(SLEEP_MAX));
+        } else {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        read::{Merge, Recording},
+        testing::{Maker, options, payload, record},
+    };
+    use lowlat_ipc::{
+        region::Heap,
+        stream::{self, Owner, Reader, Segment},
+    };
+    use std::sync::Arc;
+
+    fn recording(folder: &std::path::Path) -> Recording {
+        let mut maker = Maker::new(folder, options(), &["one"]);
+        maker.records(0, 0..20);
+        maker.gap(0, 20, 30);
+        maker.records(0, 30..40);
+        maker.files.finish().unwrap();
+        Recording::open(folder).unwrap()
+    }
+
+    #[test]
+    fn a_replay_into_memory_is_what_was_recorded() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let recording = recording(folder.path());
+        let heap = Arc::new(Heap::zeroed(Segment::<Heap>::bytes(1 << 16)));
+        let owner = Owner::default();
+        let mut writer = Writer::new(Segment::create(Arc::clone(&heap), 1 << 16, 1, 1, 0, owner).unwrap());
+        let mut merge = Merge::of_all(&recording);
+        let stop = AtomicBool::new(false);
+        let replayed = replay(
+            |payload| merge.next(payload),
+            Speed::Max,
+            &stop,
+            |read, payload| {
+                if let Read::Record(record) = read {
+                    publish(&mut writer, record, payload).unwrap();
+                }
+                ControlFlow::Continue(())
+            },
+        );
+        assert_eq!((replayed.records, replayed.lost, replayed.recorded_ns), (30, 10, 390));
+        let mut reader = Reader::from_start(Segment::open(heap).unwrap());
+        let mut bytes = Vec::new();
+        for sequence in (0..20).chain(30..40) {
+            let stream::Read::Record(found) = reader.next(&mut bytes) else { panic!("{sequence}") };
+            assert_eq!((found.stamp, &bytes), (record(0, sequence).stamp, &payload(0, sequence)));
+        }
+    }
+
+    #[test]
+    fn records_are_given_no_earlier_than_they_are_due() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let recording = recording(folder.path());
+        let mut merge = Merge::of_all(&recording);
+        // 390 ns at a 50,000th of the pace are 19.5 ms.
+        let started = Instant::now();
+        let mut early = 0;
+        let replayed = replay(
+            |payload| merge.next(payload),
+            Speed::Times(1.0 / 50_000.0),
+            &AtomicBool::new(false),
+            |read, _| {
+                if let Read::Record(record) = read {
+                    let due = Duration::from_nanos(record.record.stamp.generated * 50_000);
+                    // Less a microsecond, since the replay began a little later than this test.
+                    early += u32::from(started.elapsed() + Duration::from_micros(1) < due);
+                }
+                ControlFlow::Continue(())
+            },
+        );
+        assert_eq!((early, replayed.records, replayed.is_stopped), (0, 30, false));
+        assert!(replayed.took_ns >= 19_500_000);
+        let stopped =
+            replay(|_| Read::Ended, Speed::Max, &AtomicBool::new(true), |_, _| ControlFlow::Break(()));
+        assert!(stopped.is_stopped);
+    }
+}

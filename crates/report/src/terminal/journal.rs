@@ -1,0 +1,322 @@
+//! A recording, its damages, its records and the difference of two, as text.
+
+use super::{BOLD, DIM, GREEN, RED, YELLOW, add_heading, add_wrapped, columns, paint, usable};
+use crate::units::{clean, count, duration, size, span};
+
+/// One stream of a recording.
+#[derive(Debug, Clone, Default)]
+pub struct JournalStream {
+    /// Its name.
+    pub name: String,
+    /// Records that can be read.
+    pub records: u64,
+    /// Sequences of the first and the last; none without a record.
+    pub sequences: Option<(u64, u64)>,
+    /// Gaps.
+    pub gaps: u64,
+    /// Records in them.
+    pub lost: u64,
+    /// Bytes of its blocks.
+    pub bytes: u64,
+    /// From the first to the last generated time, ns; none without a record.
+    pub length_ns: Option<u64>,
+}
+
+/// What is known of a recording.
+#[derive(Debug, Clone, Default)]
+pub struct JournalView {
+    /// Its folder.
+    pub folder: String,
+    /// Whether somebody records into it.
+    pub is_live: bool,
+    /// Whether every record was checked.
+    pub is_checked: bool,
+    /// Data files.
+    pub files: usize,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Its streams.
+    pub streams: Vec<JournalStream>,
+    /// Gaps in words, one each.
+    pub gaps: Vec<String>,
+    /// Damages in words: file and offset, what is wrong.
+    pub damages: Vec<(String, String)>,
+    /// All damages.
+    pub damage_count: u64,
+    /// What is wrong with index files, which costs no record.
+    pub index_problems: Vec<String>,
+}
+
+/// Gaps and damages that are shown one by one.
+const SHOWN_MAX: usize = 20;
+/// Characters of a stream's name.
+const NAME_CHARS_MAX: usize = 24;
+
+/// A recording and its streams; with what is missing and what is damaged.
+pub fn journal_text(view: &JournalView, width: usize) -> String {
+    let width = usable(width);
+    let mut out = paint(BOLD, &clean(&view.folder));
+    let state = if view.is_live { ", being written" } else { "" };
+    let records = view.streams.iter().map(|stream| stream.records).sum();
+    out.push_str(&format!(
+        "\n{} records of {} in {}, {}{state}\n",
+        count(records),
+        crate::units::plural(view.streams.len(), "stream"),
+        crate::units::plural(view.files, "file"),
+        size(view.bytes)
+    ));
+    if !view.streams.is_empty() {
+        add_heading(&mut out, "Streams");
+        out.push_str(&columns(&stream_rows(view), &[1, 2, 3, 4, 5, 6], 2));
+    }
+    if !view.gaps.is_empty() {
+        let gaps: u64 = view.streams.iter().map(|stream| stream.gaps).sum();
+        add_heading(&mut out, "Missing");
+        add_list(&mut out, &view.gaps, gaps, width);
+    }
+    if view.is_checked {
+        add_damages(&mut out, view, width);
+    }
+    out
+}
+
+fn stream_rows(view: &JournalView) -> Vec<Vec<String>> {
+    let head = ["stream", "records", "first", "last", "lost", "bytes", "time"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    rows.extend(view.streams.iter().map(|stream| {
+        let sequence = |at: fn((u64, u64)) -> u64| {
+            stream.sequences.map_or_else(|| "-".to_owned(), |both| at(both).to_string())
+        };
+        vec![
+            super::cut(&clean(&stream.name), NAME_CHARS_MAX),
+            count(stream.records),
+            sequence(|both| both.0),
+            sequence(|both| both.1),
+            count(stream.lost),
+            size(stream.bytes),
+            stream.length_ns.map_or_else(|| "-".to_owned(), span),
+        ]
+    }));
+    rows
+}
+
+fn add_list(out: &mut String, lines: &[String], all: u64, width: usize) {
+    for line in lines.iter().take(SHOWN_MAX) {
+        add_wrapped(out, &clean(line), 2, width);
+    }
+    let more = all.saturating_sub(lines.len().min(SHOWN_MAX) as u64);
+    if more > 0 {
+        out.push_str(&format!("  {}\n", paint(DIM, &format!("and {} more; --json has them", count(more)))));
+    }
+}
+
+fn add_damages(out: &mut String, view: &JournalView, width: usize) {
+    if view.damage_count == 0 {
+        out.push_str(&format!("\n{}\n", paint(GREEN, "Every byte is as it was written.")));
+    } else {
+        add_heading(out, "Damaged");
+        for (place, what) in view.damages.iter().take(SHOWN_MAX) {
+            out.push_str(&format!("  {}\n", paint(RED, &clean(place))));
+            add_wrapped(out, &clean(what), 4, width);
+        }
+        let more = view.damage_count.saturating_sub(view.damages.len().min(SHOWN_MAX) as u64);
+        if more > 0 {
+            out.push_str(&format!("  and {} more; --json has them\n", count(more)));
+        }
+        let records = view.streams.iter().map(|stream| stream.records).sum();
+        let text = format!(
+            "What can still be read: {} records. Every command reads them and passes over the rest.",
+            count(records)
+        );
+        out.push('\n');
+        add_wrapped(out, &text, 0, width);
+    }
+    for problem in &view.index_problems {
+        out.push_str(&paint(YELLOW, "index: "));
+        add_wrapped(out, &clean(problem), 0, width);
+    }
+}
+
+/// One record of a recording.
+#[derive(Debug, Clone, Default)]
+pub struct JournalLine {
+    /// When it was generated: a time of day, or nanoseconds.
+    pub time: String,
+    /// Its stream.
+    pub stream: String,
+    /// Its sequence.
+    pub sequence: u64,
+    /// What it holds: name and value; or its bytes.
+    pub fields: Vec<(String, String)>,
+}
+
+/// One line for one record. It is not cut: lines are read by programs as well.
+pub fn journal_line(line: &JournalLine) -> String {
+    let mut out = format!("{} {} {}", clean(&line.time), paint(BOLD, &clean(&line.stream)), line.sequence);
+    for (name, value) in &line.fields {
+        out.push_str(&format!(" {}{}", paint(DIM, &format!("{}=", clean(name))), clean(value)));
+    }
+    out
+}
+
+/// A line in place of records that are missing or damaged.
+pub fn journal_notice(text: &str) -> String {
+    paint(YELLOW, &format!("-- {}", clean(text)))
+}
+
+/// Latencies of one side, or their change.
+#[derive(Debug, Clone, Default)]
+pub struct JournalTimes {
+    /// What it is.
+    pub name: String,
+    /// How many.
+    pub count: u64,
+    /// Smallest, p50, p90, p99, p99.9, largest, ns; those that the count does not carry are none.
+    pub values_ns: [Option<i64>; 6],
+}
+
+/// What differs between two recordings.
+#[derive(Debug, Clone, Default)]
+pub struct JournalDifference {
+    /// What is compared, such as "orders".
+    pub what: String,
+    /// The sides.
+    pub names: [String; 2],
+    /// How many each side has, and both.
+    pub counts: [u64; 3],
+    /// How many are missing, extra and changed.
+    pub differing: [u64; 3],
+    /// The first of those.
+    pub missing: Vec<String>,
+    /// The first on the right alone.
+    pub extra: Vec<String>,
+    /// The first changes.
+    pub changed: Vec<String>,
+    /// Distributions of times.
+    pub times: Vec<JournalTimes>,
+    /// What limits the comparison.
+    pub notes: Vec<String>,
+}
+
+/// The difference of two recordings.
+pub fn journal_diff_text(difference: &JournalDifference, width: usize) -> String {
+    let width = usable(width);
+    let [left, right, both] = difference.counts;
+    let what = &difference.what;
+    let mut out = String::new();
+    add_wrapped(
+        &mut out,
+        &format!("left:  {}: {} {what}", clean(&difference.names[0]), count(left)),
+        0,
+        width,
+    );
+    add_wrapped(
+        &mut out,
+        &format!("right: {}: {} {what}", clean(&difference.names[1]), count(right)),
+        0,
+        width,
+    );
+    out.push_str(&format!("in both: {}\n", count(both)));
+    let lists = [
+        ("On the left alone", &difference.missing),
+        ("On the right alone", &difference.extra),
+        ("Changed", &difference.changed),
+    ];
+    for ((title, lines), all) in lists.into_iter().zip(difference.differing) {
+        if all > 0 {
+            add_heading(&mut out, &format!("{title}: {}", count(all)));
+            let all = if title == "Changed" { lines.len() as u64 } else { all };
+            add_list(&mut out, lines, all, width);
+        }
+    }
+    if difference.differing == [0; 3] {
+        out.push_str(&paint(GREEN, &format!("Both have the same {what} with the same contents.")));
+        out.push('\n');
+    }
+    let mut rows =
+        vec![["", "count", "min", "p50", "p90", "p99", "p99.9", "max"].map(str::to_owned).to_vec()];
+    for times in difference.times.iter().filter(|times| times.count > 0) {
+        let mut row = vec![times.name.clone(), count(times.count)];
+        row.extend(times.values_ns.map(|value| value.map_or_else(|| "-".to_owned(), signed)));
+        rows.push(row);
+    }
+    if rows.len() > 1 {
+        add_heading(&mut out, "From cause to order");
+        out.push_str(&columns(&rows, &[1, 2, 3, 4, 5, 6, 7], 2));
+    }
+    for note in &difference.notes {
+        add_wrapped(&mut out, &clean(note), 0, width);
+    }
+    out
+}
+
+fn signed(ns: i64) -> String {
+    let sign = if ns < 0 { "-" } else { "" };
+    format!("{sign}{}", duration(ns.unsigned_abs()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain(text: &str) -> String {
+        anstream::adapter::strip_str(text).to_string()
+    }
+
+    fn view() -> JournalView {
+        JournalView {
+            folder: "/recordings/monday".to_owned(),
+            is_checked: true,
+            files: 2,
+            bytes: 3 << 20,
+            streams: vec![JournalStream {
+                name: "md\u{1b}[2J".to_owned(),
+                records: 1_234_567,
+                sequences: Some((0, 1_300_000)),
+                gaps: 30,
+                lost: 65_434,
+                bytes: 2 << 20,
+                length_ns: Some(61_000_000_000),
+            }],
+            gaps: (0..25).map(|at| format!("md: {at} to {at}")).collect(),
+            damages: vec![("00000001.journal, byte 4096".to_owned(), "no block begins here; ".repeat(6))],
+            damage_count: 1,
+            index_problems: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_recording_fits_a_narrow_terminal_and_hides_no_number() {
+        let text = plain(&journal_text(&view(), 80));
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(text.contains("1,234,567") && text.contains("byte 4096") && text.contains("and 10 more"));
+        assert!(!text.contains('\u{1b}'));
+        let whole = JournalView { damages: vec![], damage_count: 0, ..view() };
+        assert!(plain(&journal_text(&whole, 80)).contains("Every byte is as it was written."));
+        let quick = JournalView { is_checked: false, ..whole };
+        assert!(!plain(&journal_text(&quick, 80)).contains("Every byte"));
+    }
+
+    #[test]
+    fn a_difference_names_what_differs_and_no_percentile_without_a_count() {
+        let times = JournalTimes {
+            name: "change".to_owned(),
+            count: 12,
+            values_ns: [Some(-1_500), Some(20), None, None, None, Some(3_000)],
+        };
+        let difference = JournalDifference {
+            what: "orders".to_owned(),
+            names: ["a".to_owned(), "b".to_owned()],
+            counts: [12, 12, 11],
+            differing: [1, 1, 0],
+            missing: vec!["orders.a 7".to_owned()],
+            extra: vec!["orders.a 8".to_owned()],
+            times: vec![times],
+            ..JournalDifference::default()
+        };
+        let text = plain(&journal_diff_text(&difference, 80));
+        assert!(text.contains("On the left alone: 1\n  orders.a 7"), "{text}");
+        assert!(text.contains("-1.50 us") && !text.contains("same orders"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80));
+    }
+}
