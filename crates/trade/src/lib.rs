@@ -8,3 +8,4 @@
 //! SQLite; *md* publishes quotes, *td* answers orders.
 
 pub mod records;
+pub mod stages;

@@ -1,0 +1,299 @@
+//! The latencies of a run as histograms in shared memory: td counts, everybody else looks while it does.
+//!
+//! ```text
+//! words, for each stage
+//!   0  shortest latency, counted from 1 so that 0 means none
+//!   1  longest latency, likewise
+//!   2  sum of all latencies, wrapping
+//!   8  cells: how often
+//! ```
+//!
+//! A cell's width grows with its values, so that every latency up to [`LATENCY_NS_MAX`] keeps three significant digits:
+//! below 2,048 ns a cell each, then 1,024 cells for each doubling. HdrHistogram lays its cells out in the same way, so a
+//! [`Histogram`] made of them is the one that would have come of recording into it.
+
+use hdrhistogram::Histogram;
+use lowlat_ipc::region::Region;
+use lowlat_model::pipeline::{StageFigures, Stages};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The longest latency that has a cell, 18 minutes; longer ones are counted in the last.
+pub const LATENCY_NS_MAX: u64 = 1 << 40;
+/// Cells of the first, exact part; each doubling beyond it takes half as many.
+const EXACT: u32 = 2048;
+const HALF: u32 = EXACT / 2;
+const EXACT_BITS: u32 = EXACT.ilog2();
+const DOUBLINGS: u32 = LATENCY_NS_MAX.ilog2() - EXACT_BITS + 1;
+const CELLS: u32 = EXACT + DOUBLINGS * HALF;
+const SHORTEST: usize = 0;
+const LONGEST: usize = 1;
+const SUM: usize = 2;
+/// The cells begin on a cache line of their own.
+const FIRST_CELL: usize = 8;
+const STAGE_WORDS: usize = FIRST_CELL + CELLS as usize;
+/// What is believed of a cell: no run counts further, and the sum over all cells still fits.
+const COUNT_MAX: u64 = 1 << 47;
+const _: () = assert!(COUNT_MAX.checked_mul(CELLS as u64).is_some() && FIRST_CELL * 8 == 64);
+
+/// A part of the way from a quote to its order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// [`Stages::md`].
+    Md,
+    /// [`Stages::order`].
+    Order,
+    /// [`Stages::t2o`].
+    T2o,
+    /// [`Stages::t2o_scheduled`].
+    T2oScheduled,
+}
+
+impl Stage {
+    /// All of them, in the order of their words.
+    pub const ALL: [Self; 4] = [Self::Md, Self::Order, Self::T2o, Self::T2oScheduled];
+}
+
+/// The histograms in memory that one process writes. Readers may see a latency in one word and not yet in another.
+#[derive(Debug)]
+pub struct StageRecorder<R> {
+    region: R,
+}
+
+impl<R: Region> StageRecorder<R> {
+    /// Bytes of memory that they take.
+    pub const BYTES: u64 = (Stage::ALL.len() * STAGE_WORDS * 8) as u64;
+
+    /// The histograms in zeroed memory, or in memory that another process writes; none when that is too small.
+    pub fn new(region: R) -> Option<Self> {
+        (region.words().len() >= Stage::ALL.len() * STAGE_WORDS).then_some(Self { region })
+    }
+
+    fn words(&self, stage: Stage) -> &[AtomicU64] {
+        let start = stage as usize * STAGE_WORDS;
+        self.region.words().get(start..start + STAGE_WORDS).unwrap_or_default()
+    }
+
+    /// Counts a latency. Only one process, and in it one thread, may do so.
+    #[inline]
+    pub fn record(&self, stage: Stage, latency_ns: u64) {
+        let words = self.words(stage);
+        let latency_ns = latency_ns.min(LATENCY_NS_MAX);
+        add(words.get(FIRST_CELL + cell_of(latency_ns)), 1);
+        add(words.get(SUM), latency_ns);
+        let counted = latency_ns + 1;
+        if let Some(longest) = words.get(LONGEST)
+            && longest.load(Ordering::Relaxed) < counted
+        {
+            // Pairs with the load in `word`, as do the stores below. Relaxed: one writer, and each word stands for itself.
+            longest.store(counted, Ordering::Relaxed);
+        }
+        if let Some(shortest) = words.get(SHORTEST)
+            && shortest.load(Ordering::Relaxed).wrapping_sub(1) > latency_ns
+        {
+            shortest.store(counted, Ordering::Relaxed);
+        }
+    }
+
+    /// Forgets everything: what was measured before the run began does not count. For the writer.
+    pub fn clear(&self) {
+        for stage in Stage::ALL {
+            // Pairs with the load in `word`.
+            self.words(stage).iter().for_each(|word| word.store(0, Ordering::Relaxed));
+        }
+    }
+
+    /// How many latencies were counted.
+    pub fn count(&self, stage: Stage) -> u64 {
+        self.cells(stage).map(|(_, count)| count).sum()
+    }
+
+    fn cells(&self, stage: Stage) -> impl Iterator<Item = (u64, u64)> {
+        let cells = self.words(stage).get(FIRST_CELL..).unwrap_or_default();
+        (0..).zip(cells).map(|(cell, word)| (value_of(cell), load(word).min(COUNT_MAX)))
+    }
+
+    /// What was counted so far as a histogram of nanoseconds.
+    pub fn histogram(&self, stage: Stage) -> Histogram<u64> {
+        let mut histogram = empty();
+        for (value, count) in self.cells(stage).filter(|(_, count)| *count > 0) {
+            histogram.saturating_record_n(value, count);
+        }
+        histogram
+    }
+
+    /// The figures of a stage so far; mean and maximum are exact, percentiles good to three digits.
+    pub fn figures(&self, stage: Stage) -> StageFigures {
+        let histogram = self.histogram(stage);
+        let figures = StageFigures::of(&histogram);
+        let word = |at| self.words(stage).get(at).map_or(0, load);
+        let count = figures.count;
+        let (sum, longest) = (word(SUM), word(LONGEST).checked_sub(1));
+        // A reader can be between two stores of the writer, or the memory can be damaged: then the histogram tells.
+        let near = |ns: &u64| histogram.equivalent(*ns, histogram.max());
+        let mean = sum as f64 / count.max(1) as f64;
+        let is_near = figures.mean_ns.is_some_and(|of| (of - mean).abs() <= of / 1e3 + 1.0);
+        StageFigures {
+            mean_ns: if is_near { Some(mean) } else { figures.mean_ns },
+            max_ns: longest.filter(near).or(figures.max_ns),
+            ..figures
+        }
+    }
+
+    /// The figures of all stages so far.
+    pub fn stages(&self) -> Stages {
+        Stages {
+            md: self.figures(Stage::Md),
+            order: self.figures(Stage::Order),
+            t2o: self.figures(Stage::T2o),
+            t2o_scheduled: self.figures(Stage::T2oScheduled),
+        }
+    }
+}
+
+fn empty() -> Histogram<u64> {
+    // Bounds and digits are constants that the crate takes; the fallback is one that it takes too.
+    Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3)
+        .or_else(|_| Histogram::new(3))
+        .unwrap_or_else(|_| unreachable!("three digits are few enough"))
+}
+
+#[inline]
+fn load(word: &AtomicU64) -> u64 {
+    // Pairs with the stores in `record` and `clear`.
+    word.load(Ordering::Relaxed)
+}
+
+/// One writer: a load and a store are enough, and cost less than a locked addition.
+#[inline]
+fn add(word: Option<&AtomicU64>, by: u64) {
+    if let Some(word) = word {
+        // Pairs with the load in `load`.
+        word.store(word.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
+    }
+}
+
+/// The cell of a latency of at most [`LATENCY_NS_MAX`].
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "cells are few")]
+fn cell_of(latency_ns: u64) -> usize {
+    let doubling = (u64::BITS - (latency_ns | u64::from(EXACT - 1)).leading_zeros()) - EXACT_BITS;
+    (doubling * HALF + (latency_ns >> doubling) as u32) as usize
+}
+
+/// The lowest latency of a cell.
+fn value_of(cell: u32) -> u64 {
+    let doubling = (cell / HALF).saturating_sub(1);
+    u64::from(cell - doubling * HALF) << doubling
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lowlat_ipc::region::Heap;
+    use proptest::prelude::*;
+
+    fn recorder() -> StageRecorder<Heap> {
+        StageRecorder::new(Heap::zeroed(StageRecorder::<Heap>::BYTES)).unwrap()
+    }
+
+    #[test]
+    fn cells_lie_side_by_side() {
+        for cell in 0..CELLS {
+            assert_eq!(cell_of(value_of(cell)), cell as usize, "the first of cell {cell}");
+            if let Some(before) = value_of(cell).checked_sub(1) {
+                assert_eq!(cell_of(before), cell as usize - 1, "the last before cell {cell}");
+            }
+        }
+        assert!(cell_of(LATENCY_NS_MAX) < CELLS as usize);
+    }
+
+    #[test]
+    fn stages_do_not_mix_and_can_be_forgotten() {
+        let recorder = recorder();
+        for (stage, latency_ns) in Stage::ALL.into_iter().zip([0, 5_000, 70_003, u64::MAX]) {
+            recorder.record(stage, latency_ns);
+        }
+        let stages = recorder.stages();
+        let of = |figures: &StageFigures| (figures.count, figures.mean_ns, figures.max_ns);
+        assert_eq!(of(&stages.md), (1, Some(0.0), Some(0)));
+        assert_eq!(of(&stages.order), (1, Some(5_000.0), Some(5_000)));
+        assert_eq!(of(&stages.t2o), (1, Some(70_003.0), Some(70_003)), "exact, not the end of a cell");
+        assert_eq!(stages.t2o_scheduled.max_ns, Some(LATENCY_NS_MAX), "counted in the last cell");
+        recorder.clear();
+        assert_eq!(recorder.stages(), self::recorder().stages());
+    }
+
+    #[test]
+    fn memory_that_is_too_small_is_refused() {
+        assert!(StageRecorder::new(Heap::zeroed(StageRecorder::<Heap>::BYTES - 8)).is_none());
+        assert!(StageRecorder::new(Heap::zeroed(0)).is_none());
+    }
+
+    #[test]
+    fn readers_look_while_it_is_written() {
+        let recorder = recorder();
+        std::thread::scope(|scope| {
+            let writing = scope.spawn(|| (0..20_000).for_each(|ns| recorder.record(Stage::T2o, ns)));
+            let mut seen = 0;
+            while !writing.is_finished() {
+                let now = recorder.histogram(Stage::T2o).len();
+                assert!(now >= seen, "counts only grow: {now} after {seen}");
+                seen = now;
+            }
+        });
+        assert_eq!(recorder.count(Stage::T2o), 20_000);
+    }
+
+    proptest! {
+        // Each case builds histograms of 32,768 cells.
+        #![proptest_config(ProptestConfig::with_cases(32))]
+
+        #[test]
+        fn it_is_the_histogram_of_what_was_recorded(
+            latencies in proptest::collection::vec((any::<u64>(), 0_u32..64), 0..300),
+        ) {
+            let (recorder, mut expected) = (recorder(), empty());
+            let (mut sum, mut longest) = (0_u64, None);
+            for (bits, shift) in latencies {
+                let latency_ns = bits >> shift;
+                recorder.record(Stage::Order, latency_ns);
+                expected.record(latency_ns.min(LATENCY_NS_MAX)).unwrap();
+                sum = sum.wrapping_add(latency_ns.min(LATENCY_NS_MAX));
+                longest = longest.max(Some(latency_ns.min(LATENCY_NS_MAX)));
+            }
+            let found = recorder.histogram(Stage::Order);
+            for percentile in [0.0, 1.0, 50.0, 90.0, 99.0, 99.9, 100.0] {
+                prop_assert_eq!(found.value_at_percentile(percentile), expected.value_at_percentile(percentile));
+            }
+            prop_assert_eq!(&found, &expected);
+            let figures = recorder.figures(Stage::Order);
+            prop_assert_eq!(figures.count, expected.len());
+            prop_assert_eq!(figures.max_ns, longest);
+            if let Some(mean) = figures.mean_ns {
+                let exact = sum as f64 / figures.count as f64;
+                prop_assert!((mean - exact).abs() <= exact / 1e9, "{} {}", mean, exact);
+            }
+        }
+
+        #[test]
+        fn hostile_words_are_read_without_harm(
+            words in proptest::collection::vec((0..Stage::ALL.len() * STAGE_WORDS, any::<u64>()), 0..64),
+            all in proptest::option::of(any::<u64>()), latency_ns: u64,
+        ) {
+            let heap = Heap::zeroed(StageRecorder::<Heap>::BYTES);
+            if let Some(all) = all {
+                heap.words().iter().for_each(|word| word.store(all, Ordering::Relaxed));
+            }
+            for (at, word) in words {
+                heap.words()[at].store(word, Ordering::Relaxed);
+            }
+            let recorder = StageRecorder::new(heap).unwrap();
+            for stage in Stage::ALL {
+                recorder.record(stage, latency_ns);
+                let figures = recorder.figures(stage);
+                prop_assert!(figures.mean_ns.is_none_or(f64::is_finite));
+                prop_assert!(lowlat_model::histogram::decode(&figures.histogram).is_ok());
+            }
+        }
+    }
+}
