@@ -15,11 +15,12 @@ mod figures;
 mod grouping;
 mod host_line;
 mod html;
+mod pipeline;
 mod shape;
 mod terminal;
 mod units;
 
-pub use html::{comparison_html, html};
+pub use html::{comparison_html, html, matrix_html};
 pub use terminal::audit::{AuditTableOptions, audit_table, catalogue_table};
 pub use terminal::bios::{BiosTextOptions, bios_text};
 pub use terminal::bios_change::bios_change_text;
@@ -29,6 +30,7 @@ pub use terminal::host::host_text;
 pub use terminal::jitter::{
     JitterTextOptions, LiveCpu, LiveView, comparison_text, explain_text, gate_text, jitter_text, live_lines,
 };
+pub use terminal::pipeline::{PipelineLive, matrix_text, pipeline_live_lines, pipeline_text, size_text};
 pub use terminal::plan::plan_text;
 pub use terminal::summary::summary;
 pub use terminal::tune::{apply_text, not_here_text, rollback_text, status_text};

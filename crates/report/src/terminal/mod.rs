@@ -11,6 +11,7 @@ pub mod host_kernel;
 pub mod host_tree;
 pub mod jitter;
 pub mod page;
+pub mod pipeline;
 pub mod plan;
 pub mod summary;
 pub mod three_way;
