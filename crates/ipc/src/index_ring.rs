@@ -93,6 +93,15 @@ pub fn open<R: Region>(region: R) -> Option<Taker<R>> {
     is_right.then_some(Taker { ring, head, tail: head })
 }
 
+/// The publisher's side of a ring that was made before, where the one before it stopped: for who finishes the work of a
+/// publisher that died. None when the ring's words do not fit each other.
+pub fn resume<R: Region>(region: R) -> Option<Pusher<R>> {
+    let ring = open(region)?.ring;
+    // Pair with the stores in `Pusher::push` and `Taker::take`.
+    let (tail, head) = (ring.load(TAIL, Ordering::Acquire), ring.load(HEAD, Ordering::Acquire));
+    (tail.wrapping_sub(head) <= ring.mask + 1).then_some(Pusher { ring, tail, head })
+}
+
 fn has_room(region: &impl Region, entries: u64) -> bool {
     usize::try_from(entries).is_ok_and(|entries| region.words().len().saturating_sub(ENTRIES) >= entries)
 }
@@ -122,9 +131,20 @@ impl<R: Region> Pusher<R> {
     pub fn refused(&self) -> u64 {
         self.ring.load(REFUSED, Ordering::Relaxed)
     }
+
+    /// The entry that was pushed last, also when it was taken since; none before the first.
+    pub fn last(&self) -> Option<u64> {
+        let number = self.tail.checked_sub(1)?;
+        Some(self.ring.load(self.ring.entry(number), Ordering::Relaxed))
+    }
 }
 
 impl<R: Region> Taker<R> {
+    /// How many entries found the ring full: what this subscriber lost.
+    pub fn refused(&self) -> u64 {
+        self.ring.load(REFUSED, Ordering::Relaxed)
+    }
+
     /// The next entry.
     pub fn take(&mut self) -> Option<u64> {
         if self.head == self.tail && !self.has_more() {
@@ -204,6 +224,22 @@ mod tests {
             let mut taker = open(heap).unwrap();
             assert!(pusher.push(9));
             assert_eq!(std::iter::from_fn(|| taker.take()).collect::<Vec<_>>(), [2, 3, 9]);
+        }
+
+        #[test]
+        fn another_goes_on_where_a_publisher_stopped() {
+            let heap = Arc::new(Heap::zeroed(bytes(4)));
+            let mut pusher = create(Arc::clone(&heap), 4).unwrap();
+            let mut taker = open(Arc::clone(&heap)).unwrap();
+            assert_eq!(resume(Arc::clone(&heap)).unwrap().last(), None);
+            (0..6).for_each(|entry| _ = pusher.push(entry));
+            assert_eq!((taker.take(), taker.refused()), (Some(0), 2));
+            let mut second = resume(Arc::clone(&heap)).unwrap();
+            assert_eq!(second.last(), Some(3));
+            assert!(second.push(7) && !second.push(8));
+            assert_eq!(std::iter::from_fn(|| taker.take()).collect::<Vec<_>>(), [1, 2, 3, 7]);
+            heap.words()[TAIL].store(99, Ordering::Relaxed);
+            assert!(resume(heap).is_none(), "nonsense");
         }
 
         #[test]

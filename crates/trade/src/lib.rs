@@ -7,5 +7,10 @@
 //! *master* starts and watches the others, makes their memory and hands it to them; *cached* keeps the latest state in
 //! SQLite; *md* publishes quotes, *td* answers orders.
 
+pub mod address;
+pub mod clock;
+pub mod control;
+pub mod master;
+pub mod node;
 pub mod records;
 pub mod stages;

@@ -85,11 +85,20 @@ impl Memfd {
     /// later would be paid by whoever is fast. Huge pages of the reserved pool are taken where it has enough, else
     /// transparent ones are asked for. `name` shows in /proc/PID/maps.
     pub fn create(name: &str, bytes: u64) -> Result<Self, RegionError> {
+        // A page of the pool for a few lines would leave none for the segments.
+        if bytes < HUGE_PAGE_BYTES / 2 {
+            return Self::create_usual(name, bytes);
+        }
         match Self::create_with(name, bytes.next_multiple_of(HUGE_PAGE_BYTES), MemfdFlags::HUGETLB) {
             Ok(memory) => Ok(memory),
             // No pool, not enough in it, or a kernel without: the usual pages then.
-            Err(_) => Self::create_with(name, bytes, MemfdFlags::empty()),
+            Err(_) => Self::create_usual(name, bytes),
         }
+    }
+
+    /// The same without the reserved pool.
+    pub fn create_usual(name: &str, bytes: u64) -> Result<Self, RegionError> {
+        Self::create_with(name, bytes, MemfdFlags::empty())
     }
 
     fn create_with(name: &str, bytes: u64, pages: MemfdFlags) -> Result<Self, RegionError> {

@@ -6,9 +6,9 @@ mod segment;
 mod tests;
 mod writer;
 
-pub use reader::{Read, Reader};
+pub use reader::{Read, Reader, Record};
 pub use segment::{Owner, Segment, SegmentError};
-pub use writer::{PublishError, Writer};
+pub use writer::{PublishError, Published, Writer};
 
 /// What stands beside a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

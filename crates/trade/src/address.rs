@@ -1,0 +1,117 @@
+//! Where a master is found: its run folder, and the files in it.
+//!
+//! ```text
+//! FOLDER/            one per master; /run/user/UID/lowlat/NAME, /run/lowlat/NAME, or /tmp/lowlat-UID/NAME
+//!   lock             held by the master as long as it lives; holds its process id
+//!   master.sock      where nodes join
+//!   log/ROLE.log     what the processes wrote that the master started
+//! ```
+
+use rustix::process::geteuid;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// Bytes that the path of a unix socket may have (unix(7): sun_path, its end included).
+const SOCKET_PATH_BYTES_MAX: usize = 107;
+/// Bytes of a name.
+const NAME_BYTES_MAX: usize = 64;
+
+/// Why there is no such place.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum AddressError {
+    /// No name.
+    #[error(
+        "name {name:?}: expected 1 to {NAME_BYTES_MAX} of the characters a-z, A-Z, 0-9, '.', '_' and '-', and no '.' first"
+    )]
+    Name {
+        /// What was given.
+        name: String,
+    },
+    /// Too long for a socket.
+    #[error(
+        "{path}: {bytes} bytes, and the path of a unix socket has {SOCKET_PATH_BYTES_MAX} at most; take a shorter folder or name"
+    )]
+    TooLong {
+        /// The socket's path.
+        path: String,
+        /// Its length.
+        bytes: usize,
+    },
+}
+
+/// Whether something can be the name of a master, a node or a stream.
+pub fn is_name(name: &str) -> bool {
+    let is_right = |character: char| character.is_ascii_alphanumeric() || "._-".contains(character);
+    (1..=NAME_BYTES_MAX).contains(&name.len()) && name.chars().all(is_right) && !name.starts_with('.')
+}
+
+/// The run folder of one master.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunFolder {
+    path: PathBuf,
+}
+
+impl RunFolder {
+    /// The folder of the master of that name: below $XDG_RUNTIME_DIR/lowlat where that is set, else below /run/lowlat
+    /// for root, else below /tmp/lowlat-UID.
+    pub fn named(name: &str) -> Result<Self, AddressError> {
+        let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty());
+        let base = match runtime {
+            Some(folder) => PathBuf::from(folder).join("lowlat"),
+            None if geteuid().is_root() => PathBuf::from("/run/lowlat"),
+            None => PathBuf::from(format!("/tmp/lowlat-{}", geteuid().as_raw())),
+        };
+        if !is_name(name) {
+            return Err(AddressError::Name { name: name.to_owned() });
+        }
+        Self::at(&base.join(name))
+    }
+
+    /// This folder.
+    pub fn at(path: &Path) -> Result<Self, AddressError> {
+        let folder = Self { path: path.to_owned() };
+        let socket = folder.socket();
+        let bytes = socket.as_os_str().len();
+        if bytes > SOCKET_PATH_BYTES_MAX {
+            return Err(AddressError::TooLong { path: socket.display().to_string(), bytes });
+        }
+        Ok(folder)
+    }
+
+    /// The folder itself.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where nodes join.
+    pub fn socket(&self) -> PathBuf {
+        self.path.join("master.sock")
+    }
+
+    /// What the master holds.
+    pub fn lock(&self) -> PathBuf {
+        self.path.join("lock")
+    }
+
+    /// What a started process wrote.
+    pub fn log(&self, role: &str) -> PathBuf {
+        self.path.join("log").join(format!("{role}.log"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_checked_and_sockets_fit() {
+        for name in ["", "a b", "../x", ".x", "a/b", &"x".repeat(65)] {
+            assert!(!is_name(name), "{name:?}");
+            assert!(matches!(RunFolder::named(name), Err(AddressError::Name { .. })), "{name:?}");
+        }
+        assert!(RunFolder::named("orders.s-1").unwrap().socket().ends_with("orders.s-1/master.sock"));
+        let long = format!("/tmp/{}", "x".repeat(100));
+        let error = RunFolder::at(Path::new(&long)).unwrap_err().to_string();
+        assert!(error.contains("107 at most") && error.contains(&long), "{error}");
+    }
+}

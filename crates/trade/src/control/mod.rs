@@ -1,0 +1,149 @@
+//! What nodes and their master say to each other: JSON of at most 4 KiB a message over a SOCK_SEQPACKET unix socket, with
+//! memory as file descriptors beside it.
+//!
+//! ```text
+//! node                              master
+//!   Hello, Reads*, Ready        ->
+//!                               <-   Welcome [inbox, counters, master's page, own segment, own interest table]
+//!                               <-   Area* [memory], In* [segment, ring], Out* [ring, inbox]
+//!                               <-   Joined   (publishers that ran already have connected it)
+//!                               <-   Begin, In, Out, Gone, Command, Stop: each announced by bit 1023 of the inbox
+//!   Linked (after an Out)       ->
+//!   Leave                       ->
+//! ```
+
+mod wire;
+
+pub(crate) use wire::timespec;
+pub use wire::{Incoming, Socket, WireError, parse};
+
+use crate::node::{Keys, Wait, Writes};
+use serde::{Deserialize, Serialize};
+
+/// The messages described here.
+pub const VERSION: u32 = 1;
+/// The bit of an inbox that says: read the socket.
+pub const CONTROL_STREAM: u32 = lowlat_ipc::inbox::STREAMS_MAX - 1;
+/// Keys of one [`ToMaster::Reads`]: so many fit a message whatever their size.
+pub const KEYS_MAX: usize = 300;
+/// Bytes of a command's text, so that it fits a message whatever its characters.
+pub const COMMAND_BYTES_MAX: usize = 600;
+
+/// What a node does when its master is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum WithoutMaster {
+    /// It is asked to stop.
+    Stop,
+    /// It goes on: publishing and reading need no master.
+    #[default]
+    GoOn,
+}
+
+/// From a node.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "message", rename_all = "kebab-case")]
+pub enum ToMaster {
+    /// Who it is. Must be the first message.
+    Hello {
+        /// [`VERSION`] of the node.
+        version: u32,
+        /// Its process id; held against what the kernel says of the socket.
+        pid: u32,
+        /// Its start time in clock ticks since boot.
+        start_ticks: u64,
+        /// Its name, which keeps its number over restarts.
+        name: String,
+        /// Its role.
+        role: String,
+        /// What it writes.
+        writes: Option<Writes>,
+        /// How it waits.
+        wait: Wait,
+    },
+    /// What it reads; several of the same streams add up.
+    Reads {
+        /// A stream's name, or `orders.*`.
+        streams: String,
+        /// Which of its records.
+        keys: Keys,
+    },
+    /// All is said.
+    Ready,
+    /// The link of [`ToNode::Out`] is connected: from now on records go to it.
+    Linked {
+        /// Whose.
+        subscriber: u32,
+        /// Which one.
+        generation: u64,
+        /// From which position of the stream's segment on.
+        position: u64,
+    },
+    /// It ends by its own will.
+    Leave,
+}
+
+/// To a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "message", rename_all = "kebab-case")]
+pub enum ToNode {
+    /// It is taken. With inbox, counters, master's page; when it writes, its segment and interest table as well.
+    Welcome {
+        /// [`VERSION`] of the master.
+        version: u32,
+        /// Its number.
+        number: u32,
+        /// How many processes of its name there were, this one counted.
+        epoch: u64,
+        /// What to do without the master.
+        without_master: WithoutMaster,
+    },
+    /// A named area. With its memory.
+    Area {
+        /// Its name.
+        name: String,
+    },
+    /// A stream to read, after those of the same place that came before. With segment and ring.
+    In {
+        /// Its bit in the inbox.
+        place: u32,
+        /// Its name.
+        stream: String,
+        /// The number of who writes it.
+        writer: u32,
+        /// How many entries its ring had refused when the reader before this one ended.
+        refused: u64,
+    },
+    /// A subscriber to serve. With ring and its inbox.
+    Out {
+        /// Its number.
+        subscriber: u32,
+        /// This stream's bit in its inbox.
+        place: u32,
+        /// Entries of the ring.
+        entries: u64,
+        /// To be given back in [`ToMaster::Linked`].
+        generation: u64,
+    },
+    /// A subscriber is gone.
+    Gone {
+        /// Its number.
+        subscriber: u32,
+    },
+    /// The node has all that it needs.
+    Joined,
+    /// All are there: publishing may begin.
+    Begin,
+    /// The node should end.
+    Stop,
+    /// A word to the role.
+    Command {
+        /// Its text.
+        text: String,
+    },
+    /// The node is not taken.
+    Refused {
+        /// Why, and what to do.
+        reason: String,
+    },
+}

@@ -1,0 +1,86 @@
+//! When a node is gone.
+
+use super::{DeadReaders, Happened, Master, Standing};
+use crate::control::ToNode;
+use lowlat_ipc::{doorbell::Futex, inbox::Inbox, index_ring, stream::Segment};
+
+impl Master {
+    /// A node ended by its own will.
+    pub(super) fn leave(&mut self, number: u32) {
+        self.bury(number, "it left", Standing::Left);
+    }
+
+    /// A node is gone, or is given up: its stream is fenced, the delivery of its last record finished, its place kept
+    /// for the process that comes after it.
+    pub(super) fn bury(&mut self, number: u32, reason: &str, standing: Standing) {
+        let Some(member) = self.member_mut(number).filter(|member| member.is_there()) else { return };
+        member.standing = standing;
+        member.waits.clear();
+        member.pidfd = None;
+        // One that comes back finds itself given up.
+        member.counters.fence();
+        let (name, epoch, connection) = (member.name.clone(), member.epoch, member.connection.take());
+        if let Some(segment) = member.stream.as_ref().and_then(|stream| Segment::open(&*stream.segment).ok())
+        {
+            segment.fence(epoch + 1);
+        }
+        if let Some(connection) = connection {
+            self.connections.remove(&connection);
+        }
+        self.finish_last_record(number);
+        self.forget_reader(number, standing);
+        // Nobody waits for it any more.
+        let waiting: Vec<u32> = self
+            .members
+            .iter_mut()
+            .filter_map(|member| member.waits.remove(&number).then_some(member.number))
+            .collect();
+        for reader in waiting {
+            self.finish_join(reader);
+        }
+        self.happened.push(if standing == Standing::Left {
+            Happened::Left { name }
+        } else {
+            Happened::Died { name, reason: reason.to_owned() }
+        });
+    }
+
+    /// A writer that died between its record and its deliveries: who wants the record is given it all the same.
+    fn finish_last_record(&self, number: u32) {
+        let Some(stream) = self.member(number).and_then(|member| member.stream.as_ref()) else { return };
+        let (Some(last), Some(interest)) = (stream.last(), stream.interest()) else { return };
+        interest.each(last.instrument, |reader| {
+            let Some(way) = self.links.get(number, reader).and_then(|link| link.active()) else { return };
+            let is_owed = way.from.is_some_and(|from| from <= last.position)
+                && std::sync::Arc::ptr_eq(&way.segment, &stream.segment);
+            let Some(mut pusher) = index_ring::resume(&*way.ring).filter(|_| is_owed) else { return };
+            // A process that is only stopped would put the same into the same place.
+            if pusher.last() != Some(last.position) {
+                pusher.push(last.position);
+            }
+            let Some(member) = self.member(reader) else { return };
+            if let (Some(inbox), Some(place)) = (Inbox::new(&*member.inbox), member.places.get(&number)) {
+                inbox.notify(*place, &Futex);
+            }
+        });
+    }
+
+    /// Takes a reader out of the tables and away from its publishers, unless records are kept for it.
+    fn forget_reader(&mut self, number: u32, standing: Standing) {
+        let keeps = standing == Standing::Dead && self.options.dead_readers == DeadReaders::Keep;
+        for publisher in self.links.publishers(number) {
+            if keeps {
+                if let Some(link) = self.links.get_mut(publisher, number) {
+                    link.reader_ended();
+                }
+                continue;
+            }
+            let stream = self.member(publisher).and_then(|member| member.stream.as_ref());
+            if let Some(interest) = stream.and_then(|stream| stream.interest()) {
+                interest.forget(number);
+            }
+            self.links.remove(publisher, number);
+            self.tell(publisher, &ToNode::Gone { subscriber: number }, Vec::new());
+        }
+    }
+}

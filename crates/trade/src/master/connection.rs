@@ -1,0 +1,243 @@
+//! Who is at the other end of a connection, and what it says.
+
+use super::{Happened, Master, MasterError};
+use crate::{
+    clock::now_ns,
+    control::{self, Incoming, Socket, ToMaster, ToNode, parse},
+    node::{Join, Reads},
+};
+use lowlat_ipc::{liveness::Life, stream::Owner};
+use rustix::{
+    io::Errno,
+    net::{SocketFlags, UCred, accept_with, sockopt::socket_peercred},
+    process::geteuid,
+};
+use serde::Deserialize;
+
+/// Connections of which nothing is known yet.
+const GREETING_MAX: usize = 1100;
+/// How long a process may take to say who it is.
+const GREETING_NS_MAX: u64 = 10_000_000_000;
+/// Messages of one connection in one turn.
+const MESSAGES_MAX: usize = 64;
+/// `Reads` messages of one node.
+const READS_MAX: usize = 2048;
+
+/// How far a connection is.
+#[derive(Debug)]
+pub(super) enum Phase {
+    /// It says who it is.
+    Greeting { since_ns: u64, hello: Option<(Owner, Join)> },
+    /// It is that member's.
+    Member(u32),
+    /// It was refused; its last word is on its way.
+    Refused,
+}
+
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) socket: Socket,
+    pub(super) phase: Phase,
+    peer: UCred,
+}
+
+/// What every version's first message has.
+#[derive(Debug, Deserialize)]
+struct Head {
+    message: String,
+    version: Option<u64>,
+    #[serde(default)]
+    name: String,
+}
+
+impl Master {
+    /// Takes all who wait.
+    pub(super) fn accept(&mut self) -> Result<(), MasterError> {
+        loop {
+            let fd = match accept_with(&self.listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+                Ok(fd) => fd,
+                Err(Errno::AGAIN) => return Ok(()),
+                // It has gone again.
+                Err(Errno::CONNABORTED | Errno::INTR) => continue,
+                Err(source) => return Err(self.socket_error("accept a node", source)),
+            };
+            let Ok(peer) = socket_peercred(&fd) else { continue };
+            let since_ns = now_ns();
+            let phase = Phase::Greeting { since_ns, hello: None };
+            self.next_connection += 1;
+            let connection = Connection { socket: Socket::new(fd), phase, peer };
+            self.connections.insert(self.next_connection, connection);
+            let is_greeting = |connection: &&Connection| matches!(connection.phase, Phase::Greeting { .. });
+            if self.connections.values().filter(is_greeting).count() > GREETING_MAX {
+                self.refuse(self.next_connection, "", "too many processes join at once; join again later");
+            }
+        }
+    }
+
+    /// Reads what a connection says.
+    pub(super) fn listen(&mut self, id: u64) {
+        for _ in 0..MESSAGES_MAX {
+            let Some(connection) = self.connections.get(&id) else { return };
+            match connection.socket.receive() {
+                Ok(Incoming::Nothing) => return,
+                Ok(Incoming::Message(received)) => self.hear(id, &received.bytes),
+                Ok(Incoming::Closed) => return self.closed(id, "it closed its connection"),
+                Err(error) => {
+                    self.refuse(id, "", &error.to_string());
+                    return self.closed(id, &error.to_string());
+                }
+            }
+        }
+    }
+
+    fn hear(&mut self, id: u64, bytes: &[u8]) {
+        let Some(connection) = self.connections.get(&id) else { return };
+        let result = match connection.phase {
+            Phase::Greeting { .. } => self.greeted(id, bytes),
+            Phase::Member(number) => self.told(number, bytes),
+            Phase::Refused => Ok(()),
+        };
+        if let Err(reason) = result {
+            let name = self.name_of(id);
+            self.refuse(id, &name, &reason);
+        }
+    }
+
+    /// A member's message. The error is a sentence.
+    fn told(&mut self, number: u32, bytes: &[u8]) -> Result<(), String> {
+        match parse(bytes).map_err(|error| error.to_string())? {
+            ToMaster::Linked { subscriber, generation, position } => {
+                self.linked(number, subscriber, generation, position);
+            }
+            ToMaster::Leave => self.leave(number),
+            other => return Err(format!("{other:?} from a node that has joined; join once")),
+        }
+        Ok(())
+    }
+
+    /// A message of one who is not yet a member. The error is a sentence.
+    fn greeted(&mut self, id: u64, bytes: &[u8]) -> Result<(), String> {
+        let connection = self.connections.get_mut(&id).ok_or("gone")?;
+        let Phase::Greeting { hello, .. } = &mut connection.phase else { return Ok(()) };
+        let Some((_, join)) = hello else {
+            check_version(bytes)?;
+            let ToMaster::Hello { pid, start_ticks, name, role, writes, wait, .. } =
+                parse(bytes).map_err(|error| error.to_string())?
+            else {
+                return Err("the first message must be hello; use one lowlat for all processes".to_owned());
+            };
+            let owner = Owner { pid, start_ticks };
+            check_owner(owner, &connection.peer)?;
+            *hello = Some((owner, Join { name, role, writes, wait, reads: Vec::new() }));
+            return Ok(());
+        };
+        match parse(bytes).map_err(|error| error.to_string())? {
+            ToMaster::Reads { .. } if join.reads.len() >= READS_MAX => {
+                Err(format!("more than {READS_MAX} lists of streams; name fewer, or use a star"))
+            }
+            ToMaster::Reads { streams, keys } => {
+                join.reads.push(Reads { streams, keys });
+                Ok(())
+            }
+            ToMaster::Ready => match hello.take() {
+                Some((owner, join)) => self.admit(id, owner, &join),
+                None => Ok(()),
+            },
+            other => Err(format!("{other:?} before ready; use one lowlat for all processes")),
+        }
+    }
+
+    /// Says no, and closes once that is said.
+    pub(super) fn refuse(&mut self, id: u64, name: &str, reason: &str) {
+        let (name, reason) = (name.to_owned(), reason.to_owned());
+        if let Some(connection) = self.connections.get_mut(&id) {
+            let number = if let Phase::Member(number) = connection.phase { Some(number) } else { None };
+            connection.phase = Phase::Refused;
+            let reason: String = reason.chars().take(600).collect();
+            // One that does not listen hears the close.
+            let is_sent = connection.socket.send(&ToNode::Refused { reason }, Vec::new());
+            if is_sent != Ok(false) {
+                self.connections.remove(&id);
+            }
+            if let Some(number) = number {
+                self.bury(number, &format!("it was refused: {name}"), super::Standing::Dead);
+            }
+        }
+        self.happened.push(Happened::Refused { name, reason });
+    }
+
+    /// Those who say nothing, and those whose last word is said.
+    pub(super) fn tidy_connections(&mut self, now_ns: u64) {
+        let late: Vec<u64> = self
+            .connections
+            .iter()
+            .filter(|(_, connection)| match connection.phase {
+                Phase::Greeting { since_ns, .. } => now_ns.saturating_sub(since_ns) > GREETING_NS_MAX,
+                Phase::Refused => !connection.socket.is_waiting(),
+                Phase::Member(_) => false,
+            })
+            .map(|(id, _)| *id)
+            .collect();
+        for id in late {
+            self.connections.remove(&id);
+        }
+    }
+
+    fn name_of(&self, id: u64) -> String {
+        match self.connections.get(&id).map(|connection| &connection.phase) {
+            Some(Phase::Greeting { hello: Some((_, join)), .. }) => join.name.clone(),
+            Some(Phase::Member(number)) => {
+                self.member(*number).map_or_else(String::new, |member| member.name.clone())
+            }
+            _ => String::new(),
+        }
+    }
+
+    /// A connection's other side is gone.
+    pub(super) fn closed(&mut self, id: u64, reason: &str) {
+        if let Some(Connection { phase: Phase::Member(number), .. }) = self.connections.remove(&id) {
+            self.bury(number, reason, super::Standing::Dead);
+        }
+    }
+}
+
+fn check_version(bytes: &[u8]) -> Result<(), String> {
+    let head: Head = parse(bytes).map_err(|error| error.to_string())?;
+    if head.message != "hello" {
+        return Err(format!("the first message is {:?}, and must be hello", head.message));
+    }
+    match head.version {
+        Some(version) if version == u64::from(control::VERSION) => Ok(()),
+        version => Err(format!(
+            "node {} speaks version {} of the control messages, and this master {}; use one lowlat for all processes",
+            head.name,
+            version.map_or_else(|| "none".to_owned(), |version| version.to_string()),
+            control::VERSION
+        )),
+    }
+}
+
+/// Holds what a process says of itself against what the kernel says of it.
+fn check_owner(owner: Owner, peer: &UCred) -> Result<(), String> {
+    let pid = u32::try_from(peer.pid.as_raw_nonzero().get()).unwrap_or(0);
+    if owner.pid != pid {
+        return Err(format!(
+            "it says that it is process {}, and the kernel says {pid}; run master and nodes in one pid namespace",
+            owner.pid
+        ));
+    }
+    if peer.uid != geteuid() && !peer.uid.is_root() {
+        return Err(format!(
+            "its user {} is not the master's {}; start it as the same user",
+            peer.uid.as_raw(),
+            geteuid().as_raw()
+        ));
+    }
+    if owner.life() == Life::Dead {
+        return Err(format!(
+            "process {pid} did not start at tick {}; it must say its own start time",
+            owner.start_ticks
+        ));
+    }
+    Ok(())
+}

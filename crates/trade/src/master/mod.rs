@@ -1,0 +1,337 @@
+//! The process that makes all memory, hands it to the nodes, and watches over them.
+//!
+//! ```text
+//! let mut master = Master::open(Options::new(RunFolder::named("main")?))?;
+//! loop { for happened in master.turn(Duration::from_millis(100))? { .. } }
+//! ```
+//!
+//! A master does one turn after the other in one thread. It is on no hot path: nodes publish and read without it, and go
+//! on when it dies.
+
+mod admit;
+mod bury;
+mod connection;
+mod links;
+mod lock;
+mod member;
+mod memory;
+mod options;
+
+pub use options::{DeadReaders, Happened, Options, Standing, Status};
+
+use crate::{
+    address::RunFolder,
+    clock::now_ns,
+    control::{COMMAND_BYTES_MAX, CONTROL_STREAM, ToNode, timespec},
+    node::{Counters, MASTER_HEARTBEAT, Memory},
+};
+use connection::{Connection, Phase};
+use links::Links;
+use lowlat_ipc::region::{Memfd, Region, RegionError};
+use member::Member;
+use memory::Maker;
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    io::Errno,
+    net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType},
+};
+use std::{
+    collections::BTreeMap,
+    io,
+    os::fd::{AsFd, OwnedFd},
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+use thiserror::Error;
+
+/// Longest time between two signs of life.
+const HEARTBEAT: Duration = Duration::from_millis(100);
+/// Connections that may wait to be taken.
+const BACKLOG: i32 = 1024;
+
+/// Why a master cannot start, or go on.
+#[derive(Debug, Error)]
+pub enum MasterError {
+    /// Another one has the folder.
+    #[error("{path}: process {pid} is the master of this run folder; end it, or take another name")]
+    Taken {
+        /// The folder.
+        path: String,
+        /// Its process id, as the lock says.
+        pid: String,
+    },
+    /// The run folder does not work.
+    #[error("{path}: cannot {doing}: {source}; take a folder that this user can write, on a disk with room")]
+    Folder {
+        /// Which path.
+        path: String,
+        /// What was attempted.
+        doing: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The socket does not work.
+    #[error("{path}: cannot {doing}: {source}")]
+    Socket {
+        /// Its path.
+        path: String,
+        /// What was attempted.
+        doing: &'static str,
+        /// What the system said.
+        source: Errno,
+    },
+    /// No memory.
+    #[error(transparent)]
+    Memory(#[from] RegionError),
+    /// No such node.
+    #[error("no node {name} has joined; those that have: {known}")]
+    NoNode {
+        /// The name.
+        name: String,
+        /// The names that there are.
+        known: String,
+    },
+    /// A command that does not fit a message.
+    #[error("a command of {bytes} bytes, {COMMAND_BYTES_MAX} are the most; make it shorter")]
+    Command {
+        /// Its length.
+        bytes: usize,
+    },
+}
+
+/// A master.
+#[derive(Debug)]
+pub struct Master {
+    options: Options,
+    listener: OwnedFd,
+    connections: BTreeMap<u64, Connection>,
+    next_connection: u64,
+    /// By their number.
+    members: Vec<Member>,
+    links: Links,
+    areas: Vec<(String, Memory)>,
+    page: Memory,
+    maker: Maker,
+    generation: u64,
+    has_begun: bool,
+    happened: Vec<Happened>,
+    // Last: the folder is free when everything else is gone.
+    _held: lock::Held,
+}
+
+impl Master {
+    /// Takes the run folder, makes the named areas and listens.
+    pub fn open(options: Options) -> Result<Self, MasterError> {
+        let held = lock::hold(&options.folder)?;
+        crate::node::raise_open_files();
+        let mut maker = Maker::new(options.may_use_huge_pages);
+        let page = maker.make("master", 4096)?;
+        let mut areas = Vec::new();
+        for (name, bytes) in &options.areas {
+            areas.push((name.clone(), maker.make(name, *bytes)?));
+        }
+        let listener = listen(&options.folder)?;
+        let master = Self {
+            options,
+            listener,
+            connections: BTreeMap::new(),
+            next_connection: 0,
+            members: Vec::new(),
+            links: Links::default(),
+            areas,
+            page,
+            maker,
+            generation: 0,
+            has_begun: false,
+            happened: Vec::new(),
+            _held: held,
+        };
+        master.beat();
+        Ok(master)
+    }
+
+    /// Where it is found.
+    pub fn folder(&self) -> &RunFolder {
+        &self.options.folder
+    }
+
+    /// All nodes that ever joined, by their number.
+    pub fn nodes(&self) -> Vec<Status> {
+        self.members.iter().map(Member::status).collect()
+    }
+
+    /// The counters of a node's present process; none when there is no such node.
+    pub fn counters(&self, name: &str) -> Option<&Counters> {
+        self.members.iter().find(|member| member.name == name).map(|member| &member.counters)
+    }
+
+    /// A named area; none when there is none of that name.
+    pub fn area(&self, name: &str) -> Option<&Arc<Memfd>> {
+        self.areas.iter().find(|(other, _)| other == name).map(|(_, memory)| memory)
+    }
+
+    /// The memory that was made, by kind of page, in bytes.
+    pub fn backing_bytes(&self) -> &BTreeMap<String, u64> {
+        self.maker.backing_bytes()
+    }
+
+    /// All are there: says so to every node, and from now on to each that joins.
+    pub fn begin(&mut self) {
+        self.has_begun = true;
+        self.tell_all(&ToNode::Begin);
+    }
+
+    /// Asks every node to end.
+    pub fn stop(&mut self) {
+        self.tell_all(&ToNode::Stop);
+    }
+
+    /// Asks one node to end.
+    pub fn stop_node(&mut self, name: &str) -> Result<(), MasterError> {
+        let number = self.find(name)?;
+        self.tell(number, &ToNode::Stop, Vec::new());
+        Ok(())
+    }
+
+    /// Sends a word to the role of a node.
+    pub fn command(&mut self, name: &str, text: &str) -> Result<(), MasterError> {
+        if text.len() > COMMAND_BYTES_MAX {
+            return Err(MasterError::Command { bytes: text.len() });
+        }
+        let number = self.find(name)?;
+        self.tell(number, &ToNode::Command { text: text.to_owned() }, Vec::new());
+        Ok(())
+    }
+
+    /// Waits, `longest` at most, until something happens, and deals with it. Gives back what happened.
+    pub fn turn(&mut self, longest: Duration) -> Result<Vec<Happened>, MasterError> {
+        let (connections, dead) = self.wait(longest.min(HEARTBEAT))?;
+        self.beat();
+        // Those who are there before those who come: a process that goes and comes again is one after the other.
+        for id in connections {
+            self.flush(id);
+            self.listen(id);
+        }
+        for number in dead {
+            // What it said before it died counts.
+            if let Some(id) = self.member(number).and_then(|member| member.connection) {
+                self.listen(id);
+            }
+            self.bury(number, "its process ended", Standing::Dead);
+        }
+        self.accept()?;
+        self.tidy_connections(now_ns());
+        Ok(std::mem::take(&mut self.happened))
+    }
+
+    /// Connections that have something to say, and nodes whose process has ended.
+    fn wait(&self, longest: Duration) -> Result<(Vec<u64>, Vec<u32>), MasterError> {
+        let longest_ns = u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX);
+        let ids: Vec<u64> = self.connections.keys().copied().collect();
+        let processes: Vec<_> =
+            self.members.iter().filter_map(|member| Some((member.number, member.pidfd.as_ref()?))).collect();
+        let flags = |connection: &Connection| {
+            if connection.socket.is_waiting() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN }
+        };
+        let mut fds = vec![PollFd::new(&self.listener, PollFlags::IN)];
+        fds.extend(
+            self.connections
+                .values()
+                .map(|connection| PollFd::from_borrowed_fd(connection.socket.fd(), flags(connection))),
+        );
+        fds.extend(processes.iter().map(|(_, fd)| PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)));
+        match poll(&mut fds, Some(&timespec(longest_ns))) {
+            Ok(_) => {}
+            Err(Errno::INTR) => return Ok((Vec::new(), Vec::new())),
+            Err(source) => return Err(self.socket_error("wait for nodes", source)),
+        }
+        let mut is_ready = fds.iter().map(|fd| !fd.revents().is_empty()).skip(1);
+        let connections = ids.into_iter().filter(|_| is_ready.next() == Some(true)).collect();
+        let dead = processes.iter().filter(|_| is_ready.next() == Some(true)).map(|(number, _)| *number);
+        Ok((connections, dead.collect()))
+    }
+
+    fn beat(&self) {
+        if let Some(word) = self.page.words().get(MASTER_HEARTBEAT) {
+            // Relaxed: the word says nothing of other memory. Read by `Node::look_for_master`.
+            word.store(now_ns(), Ordering::Relaxed);
+        }
+    }
+
+    fn find(&self, name: &str) -> Result<u32, MasterError> {
+        let found = self.members.iter().find(|member| member.name == name && member.is_there());
+        found.map(|member| member.number).ok_or_else(|| {
+            let known = self.members.iter().filter(|member| member.is_there());
+            let known: Vec<_> = known.map(|member| member.name.as_str()).collect();
+            MasterError::NoNode { name: name.to_owned(), known: known.join(", ") }
+        })
+    }
+
+    fn member(&self, number: u32) -> Option<&Member> {
+        self.members.get(usize::try_from(number).ok()?)
+    }
+
+    fn member_mut(&mut self, number: u32) -> Option<&mut Member> {
+        self.members.get_mut(usize::try_from(number).ok()?)
+    }
+
+    fn tell_all(&mut self, message: &ToNode) {
+        let numbers: Vec<u32> = self
+            .members
+            .iter()
+            .filter(|member| matches!(member.standing, Standing::Running | Standing::Silent))
+            .map(|member| member.number)
+            .collect();
+        for number in numbers {
+            self.tell(number, message, Vec::new());
+        }
+    }
+
+    /// Sends a message to a node and has its inbox say so. One that is gone is noticed elsewhere.
+    fn tell(&mut self, number: u32, message: &ToNode, memory: Vec<Memory>) {
+        let Some(id) = self.member(number).and_then(|member| member.connection) else { return };
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        connection.socket.send(message, memory).ok();
+        if let Some(member) = self.member(number) {
+            member.notify(CONTROL_STREAM);
+        }
+    }
+
+    /// Sends what waited.
+    fn flush(&mut self, id: u64) {
+        let Some(connection) = self.connections.get_mut(&id).filter(|other| other.socket.is_waiting()) else {
+            return;
+        };
+        connection.socket.flush().ok();
+        if let Phase::Member(number) = connection.phase
+            && let Some(member) = self.member(number)
+        {
+            member.notify(CONTROL_STREAM);
+        }
+    }
+
+    fn socket_error(&self, doing: &'static str, source: Errno) -> MasterError {
+        MasterError::Socket { path: self.options.folder.socket().display().to_string(), doing, source }
+    }
+}
+
+impl Drop for Master {
+    fn drop(&mut self) {
+        std::fs::remove_file(self.options.folder.socket()).ok();
+    }
+}
+
+fn listen(folder: &RunFolder) -> Result<OwnedFd, MasterError> {
+    let path = folder.socket();
+    let failed = |doing| {
+        let path = path.display().to_string();
+        move |source| MasterError::Socket { path, doing, source }
+    };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let fd = net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
+        .map_err(failed("make a socket"))?;
+    let address = SocketAddrUnix::new(&path).map_err(failed("name the socket"))?;
+    net::bind(&fd, &address).map_err(failed("make the socket's file"))?;
+    net::listen(&fd, BACKLOG).map_err(failed("listen"))?;
+    Ok(fd)
+}

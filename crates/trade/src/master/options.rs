@@ -1,0 +1,139 @@
+//! What a master is asked for, and what it tells.
+
+use crate::{address::RunFolder, control::WithoutMaster, node::Figures};
+use lowlat_ipc::stream::Owner;
+
+/// What becomes of the records for a reader that died.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DeadReaders {
+    /// They are kept for the process that comes after it, as many as its ring and the stream's segment hold.
+    #[default]
+    Keep,
+    /// They are not: the one after it begins with the next record.
+    Forget,
+}
+
+/// What a master is asked for.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Where it is found.
+    pub folder: RunFolder,
+    /// Named areas that every node is given: name and bytes.
+    pub areas: Vec<(String, u64)>,
+    /// Whether memory may come from the reserved pool of huge pages.
+    pub may_use_huge_pages: bool,
+    /// What becomes of the records for a reader that died.
+    pub dead_readers: DeadReaders,
+    /// What nodes do when the master dies.
+    pub without_master: WithoutMaster,
+    /// A node that runs, does not sleep and shows no sign of life for so long is told of; `None`: never.
+    pub silence_ns_max: Option<u64>,
+    /// Whether a node that was silent for so long is given up: fenced, and ended when the master started it.
+    pub gives_up_silent: bool,
+}
+
+impl Options {
+    /// The usual, in this folder.
+    pub fn new(folder: RunFolder) -> Self {
+        Self {
+            folder,
+            areas: Vec::new(),
+            may_use_huge_pages: true,
+            dead_readers: DeadReaders::default(),
+            without_master: WithoutMaster::default(),
+            silence_ns_max: Some(5_000_000_000),
+            gives_up_silent: false,
+        }
+    }
+}
+
+/// How a node stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It waits for the publishers that it reads.
+    Joining,
+    /// It runs.
+    Running,
+    /// It shows no sign of life; its process is stopped (SIGSTOP, a debugger) or busy with something else.
+    Silent,
+    /// It died, or was given up.
+    Dead,
+    /// It ended by its own will.
+    Left,
+}
+
+/// A node as its master sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Status {
+    /// Its number.
+    pub number: u32,
+    /// Its name.
+    pub name: String,
+    /// Its role.
+    pub role: String,
+    /// How many processes of that name there were.
+    pub epoch: u64,
+    /// The process.
+    pub owner: Owner,
+    /// How it stands.
+    pub standing: Standing,
+    /// What it counted, with those before it of the same name.
+    pub figures: Figures,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Happened {
+    /// A node joined.
+    Joined {
+        /// Its name.
+        name: String,
+        /// How many processes of that name there were.
+        epoch: u64,
+    },
+    /// A process was not taken.
+    Refused {
+        /// Its name, as far as it said one.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+    /// A node ended by its own will.
+    Left {
+        /// Its name.
+        name: String,
+    },
+    /// A node died, or was given up.
+    Died {
+        /// Its name.
+        name: String,
+        /// How it is known.
+        reason: String,
+    },
+    /// A node shows no sign of life.
+    Silent {
+        /// Its name.
+        name: String,
+        /// What is known of it.
+        reason: String,
+    },
+    /// A node that was silent lives.
+    Back {
+        /// Its name.
+        name: String,
+    },
+    /// A process was started.
+    Started {
+        /// Its name.
+        name: String,
+        /// Its process id.
+        pid: u32,
+    },
+    /// A started process ended.
+    Ended {
+        /// Its name.
+        name: String,
+        /// How, and where its words are.
+        reason: String,
+    },
+}

@@ -1,0 +1,117 @@
+//! A node hears its master.
+
+use super::{Ended, Event, MASTER_HEARTBEAT, Memory, Node, Publisher, Source, Sources, StreamName, mark};
+use crate::control::{Incoming, Socket, ToMaster, ToNode, WithoutMaster, parse};
+use lowlat_ipc::{
+    inbox::Inbox,
+    index_ring,
+    passing::Received,
+    region::{Access, Memfd, Region},
+    router::Link,
+};
+use std::{
+    os::fd::OwnedFd,
+    sync::{Arc, atomic::Ordering},
+};
+
+/// A master that was not seen for so long is looked for at its socket.
+const SILENCE_NS: u64 = 1_000_000_000;
+/// Payloads up to this are read without allocating.
+const PAYLOAD_BYTES_KEPT: usize = 1 << 20;
+
+impl Node {
+    /// Reads the socket. Gives back how many events there were.
+    pub(super) fn control(&mut self, take: &mut impl FnMut(&mut Publisher, Event<'_>)) -> usize {
+        let mut events = 0;
+        loop {
+            match self.socket.receive() {
+                Ok(Incoming::Message(received)) => events += self.hear(received, take),
+                Ok(Incoming::Nothing) => break,
+                Ok(Incoming::Closed) | Err(_) => {
+                    self.lose_master();
+                    break;
+                }
+            }
+        }
+        self.socket.flush().ok();
+        events
+    }
+
+    fn hear(&mut self, received: Received, take: &mut impl FnMut(&mut Publisher, Event<'_>)) -> usize {
+        let Ok(message) = parse::<ToNode>(&received.bytes) else { return 0 };
+        let event = match &message {
+            ToNode::Begin => Event::Begin,
+            ToNode::Stop => Event::Stop,
+            ToNode::Command { text } => Event::Command(text),
+            _ => {
+                // What cannot be mapped is as good as not there; the link stays unconnected, and master shows it.
+                self.link(message, received.descriptors).ok();
+                return 0;
+            }
+        };
+        take(&mut self.publisher, event);
+        1
+    }
+
+    /// Connects and disconnects. The error is a sentence.
+    pub(super) fn link(&mut self, message: ToNode, descriptors: Vec<OwnedFd>) -> Result<(), String> {
+        let mut descriptors = descriptors.into_iter();
+        let mut next = || descriptors.next().ok_or("a message without its memory");
+        match message {
+            ToNode::In { place, stream, writer, refused } => {
+                let source = Source::open(next()?, next()?, refused)?;
+                let bytes = source.payload_bytes_max().min(PAYLOAD_BYTES_KEPT);
+                self.payload.reserve(bytes.saturating_sub(self.payload.len()));
+                let entry = usize::try_from(place).ok().and_then(|at| self.incoming.get_mut(at));
+                let entry = entry.ok_or("a place outside the inbox")?;
+                entry.get_or_insert_with(|| Sources::new(StreamName::new(stream, writer))).push(source);
+                // Records may have come before this message.
+                mark(&mut self.pending, place);
+            }
+            ToNode::Out { subscriber, place, entries, generation } => {
+                let (ring, inbox) = (map(next()?)?, map(next()?)?);
+                let ring = index_ring::create(ring, entries).ok_or("a ring that is too small")?;
+                let inbox = Inbox::new(inbox).ok_or("an inbox that is too small")?;
+                let position = self
+                    .publisher
+                    .connect(subscriber, Link { ring, inbox, stream: place })
+                    .ok_or("a subscriber for a stream that is not written")?;
+                self.socket.send(&ToMaster::Linked { subscriber, generation, position }, Vec::new()).ok();
+            }
+            ToNode::Gone { subscriber } => self.publisher.disconnect(subscriber),
+            ToNode::Area { name } => _ = self.areas.insert(name, map(next()?)?),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    pub(super) fn look_for_master(&mut self, now_ns: u64) {
+        if !self.has_master {
+            return;
+        }
+        let word = self.master.words().get(MASTER_HEARTBEAT);
+        // Relaxed: the word says nothing of other memory.
+        let seen = word.map_or(0, |word| word.load(Ordering::Relaxed));
+        if now_ns.saturating_sub(seen) < SILENCE_NS && !self.socket.is_waiting() {
+            return;
+        }
+        // Whatever is there is read at the next poll, and so is the end.
+        mark(&mut self.pending, crate::control::CONTROL_STREAM);
+    }
+
+    fn lose_master(&mut self) {
+        self.has_master = false;
+        if self.without_master == WithoutMaster::Stop && self.ended.is_none() {
+            self.ended = Some(Ended::MasterGone);
+        }
+    }
+}
+
+fn map(fd: OwnedFd) -> Result<Memory, String> {
+    Memfd::open(fd, Access::Write).map(Arc::new).map_err(|error| error.to_string())
+}
+
+/// Says so when the socket can't.
+pub(super) fn say(socket: &mut Socket, message: &ToMaster) -> Result<(), super::JoinError> {
+    socket.send(message, Vec::new()).map(|_| ()).map_err(super::JoinError::from)
+}

@@ -1,0 +1,196 @@
+//! What a node counts, in memory that its master reads.
+//!
+//! ```text
+//! words, written by the node
+//!   0  published     1  read         2  lost       3  refused     4  woken others
+//!   5  was woken     6  missed wakes 7  heartbeat (ns of the pipeline's clock)    8  parked: 1 while it sleeps
+//! written by the master
+//!  32  fenced: 1 when it gave this process up
+//! ```
+
+use super::Memory;
+use lowlat_ipc::region::Region;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes of memory that they take.
+pub(crate) const COUNTERS_BYTES: u64 = 4096;
+
+const PUBLISHED: usize = 0;
+const READ: usize = 1;
+const LOST: usize = 2;
+const REFUSED: usize = 3;
+const WAKES: usize = 4;
+const WOKEN: usize = 5;
+const MISSED: usize = 6;
+const HEARTBEAT: usize = 7;
+const PARKED: usize = 8;
+const FENCED: usize = 32;
+
+/// A node's counters: each only goes up, and is written by the node alone.
+#[derive(Debug, Clone)]
+pub struct Counters {
+    memory: Memory,
+}
+
+/// All of them at one moment, each for itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Figures {
+    /// Records published.
+    pub published: u64,
+    /// Records read.
+    pub read: u64,
+    /// Records lost to this node.
+    pub lost: u64,
+    /// Deliveries of its records that found a subscriber's ring full.
+    pub refused: u64,
+    /// Subscribers that its records found asleep and woke.
+    pub wakes: u64,
+    /// How often it was woken.
+    pub woken: u64,
+    /// How often the safety net woke it. Must be 0.
+    pub missed: u64,
+}
+
+impl Figures {
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            published: self.published + other.published,
+            read: self.read + other.read,
+            lost: self.lost + other.lost,
+            refused: self.refused + other.refused,
+            wakes: self.wakes + other.wakes,
+            woken: self.woken + other.woken,
+            missed: self.missed + other.missed,
+        }
+    }
+}
+
+impl Counters {
+    pub(crate) fn new(memory: Memory) -> Self {
+        Self { memory }
+    }
+
+    /// Records published.
+    pub fn published(&self) -> u64 {
+        self.get(PUBLISHED)
+    }
+
+    /// Records read.
+    pub fn read(&self) -> u64 {
+        self.get(READ)
+    }
+
+    /// Records lost to this node.
+    pub fn lost(&self) -> u64 {
+        self.get(LOST)
+    }
+
+    /// Deliveries of its records that found a subscriber's ring full.
+    pub fn refused(&self) -> u64 {
+        self.get(REFUSED)
+    }
+
+    /// Subscribers that its records found asleep and woke.
+    pub fn wakes(&self) -> u64 {
+        self.get(WAKES)
+    }
+
+    /// How often it was woken, as of its last heartbeat.
+    pub fn woken(&self) -> u64 {
+        self.get(WOKEN)
+    }
+
+    /// How often the safety net woke it, as of its last heartbeat. Must be 0.
+    pub fn missed(&self) -> u64 {
+        self.get(MISSED)
+    }
+
+    /// When it last polled or waited, in the pipeline's clock, give or take 100 ms of polling.
+    pub fn heartbeat_ns(&self) -> u64 {
+        self.get(HEARTBEAT)
+    }
+
+    /// Whether it sleeps until it is woken: no heartbeat is due then.
+    pub fn is_parked(&self) -> bool {
+        self.get(PARKED) != 0
+    }
+
+    /// All of them.
+    pub fn figures(&self) -> Figures {
+        Figures {
+            published: self.published(),
+            read: self.read(),
+            lost: self.lost(),
+            refused: self.refused(),
+            wakes: self.wakes(),
+            woken: self.woken(),
+            missed: self.missed(),
+        }
+    }
+
+    /// Whether the master gave this process up.
+    pub(crate) fn is_fenced(&self) -> bool {
+        // Pairs with the store in `fence`.
+        self.word(FENCED).is_some_and(|word| word.load(Ordering::Acquire) != 0)
+    }
+
+    /// Master: gives the process up.
+    pub(crate) fn fence(&self) {
+        if let Some(word) = self.word(FENCED) {
+            // Pairs with the load in `is_fenced`.
+            word.store(1, Ordering::Release);
+        }
+    }
+
+    pub(crate) fn add_read(&self, count: u64) {
+        self.add(READ, count);
+    }
+
+    pub(crate) fn add_lost(&self, count: u64) {
+        self.add(LOST, count);
+    }
+
+    pub(crate) fn add_published(&self, wakes: u32, refused: u32) {
+        self.add(PUBLISHED, 1);
+        if wakes > 0 {
+            self.add(WAKES, u64::from(wakes));
+        }
+        if refused > 0 {
+            self.add(REFUSED, u64::from(refused));
+        }
+    }
+
+    pub(crate) fn set_woken_and_missed(&self, (woken, missed): (u64, u64)) {
+        self.set(WOKEN, woken);
+        self.set(MISSED, missed);
+    }
+
+    pub(crate) fn set_heartbeat(&self, now_ns: u64) {
+        self.set(HEARTBEAT, now_ns);
+    }
+
+    pub(crate) fn set_parked(&self, is_parked: bool) {
+        self.set(PARKED, u64::from(is_parked));
+    }
+
+    fn word(&self, at: usize) -> Option<&AtomicU64> {
+        self.memory.words().get(at)
+    }
+
+    // Relaxed: a counter says nothing of other memory, and each has one writer.
+    fn get(&self, at: usize) -> u64 {
+        self.word(at).map_or(0, |word| word.load(Ordering::Relaxed))
+    }
+
+    fn set(&self, at: usize, value: u64) {
+        if let Some(word) = self.word(at) {
+            word.store(value, Ordering::Relaxed);
+        }
+    }
+
+    fn add(&self, at: usize, count: u64) {
+        self.set(at, self.get(at).wrapping_add(count));
+    }
+}

@@ -1,0 +1,130 @@
+//! What a node reads of one stream: one ring and segment after the other.
+//!
+//! Whenever a writer or a reader starts again, there is a new ring. The old one is complete before the new one is told,
+//! so it is emptied first and then left: nothing that was delivered is lost, and what a process that was given up still
+//! writes into its old ring is never looked at again.
+
+use super::Memory;
+use lowlat_ipc::{
+    index_ring::{self, Taker},
+    layout,
+    region::{Access, Memfd},
+    stream::{Reader, Record, Segment},
+};
+use std::{collections::VecDeque, fmt, os::fd::OwnedFd, sync::Arc};
+
+/// A stream as its readers know it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StreamName {
+    name: String,
+    writer: u32,
+}
+
+impl StreamName {
+    pub(crate) fn new(name: String, writer: u32) -> Self {
+        Self { name, writer }
+    }
+
+    /// Its name.
+    pub fn as_str(&self) -> &str {
+        &self.name
+    }
+
+    /// The number of the node that writes it.
+    pub fn writer(&self) -> u32 {
+        self.writer
+    }
+}
+
+impl fmt::Display for StreamName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+/// One ring with the segment that its positions are of.
+#[derive(Debug)]
+pub(super) struct Source {
+    ring: Taker<Memory>,
+    reader: Reader<Memory>,
+    /// Refused entries that were reported.
+    refused: u64,
+}
+
+impl Source {
+    /// Maps what the master sent; the error is a sentence.
+    pub(super) fn open(segment: OwnedFd, ring: OwnedFd, refused: u64) -> Result<Self, String> {
+        let map = |fd, access| Memfd::open(fd, access).map(Arc::new).map_err(|error| error.to_string());
+        let segment = Segment::open(map(segment, Access::Read)?).map_err(|error| error.to_string())?;
+        let ring =
+            index_ring::open(map(ring, Access::Write)?).ok_or("a ring whose first word does not fit")?;
+        Ok(Self { ring, reader: Reader::from_now(segment), refused })
+    }
+
+    /// The longest payload that it can bring.
+    pub(super) fn payload_bytes_max(&self) -> usize {
+        usize::try_from(layout::payload_bytes_max(self.reader.segment().capacity_bytes())).unwrap_or(0)
+    }
+}
+
+/// A look at a stream.
+#[derive(Debug)]
+pub(super) enum Next {
+    Record(Record),
+    Lost(u64),
+    Nothing,
+}
+
+/// All that is to be read of a stream, in its order.
+#[derive(Debug)]
+pub(super) struct Sources {
+    name: StreamName,
+    sources: VecDeque<Source>,
+    /// A position that was taken behind lost ones and comes next.
+    held: Option<u64>,
+}
+
+impl Sources {
+    pub(super) fn new(name: StreamName) -> Self {
+        Self { name, sources: VecDeque::with_capacity(4), held: None }
+    }
+
+    pub(super) fn name(&self) -> &StreamName {
+        &self.name
+    }
+
+    pub(super) fn push(&mut self, source: Source) {
+        self.sources.push_back(source);
+    }
+
+    #[inline]
+    pub(super) fn next(&mut self, payload: &mut Vec<u8>) -> Next {
+        let mut lost = 0;
+        while let Some(source) = self.sources.front_mut() {
+            while let Some(position) = self.held.take().or_else(|| source.ring.take()) {
+                let record = source.reader.read_at(position, payload);
+                match record {
+                    Some(record) if lost == 0 => return Next::Record(record),
+                    Some(_) => {
+                        self.held = Some(position);
+                        return Next::Lost(lost);
+                    }
+                    // Overwritten since.
+                    None => lost += 1,
+                }
+            }
+            let refused = source.ring.refused();
+            lost += refused.saturating_sub(source.refused);
+            source.refused = refused;
+            if lost > 0 {
+                return Next::Lost(lost);
+            }
+            if self.sources.len() == 1 {
+                break;
+            }
+            // It was complete before its successor was told.
+            self.sources.pop_front();
+        }
+        Next::Nothing
+    }
+}

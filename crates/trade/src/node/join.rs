@@ -1,0 +1,260 @@
+//! Joining a master.
+
+use super::{
+    Counters, Join, Keys, Memory, Node, Publisher, control::say, incoming::StreamName, publisher::Own,
+    waiting::Waiting,
+};
+use crate::{
+    address::is_name,
+    clock::now_ns,
+    control::{self, Incoming, KEYS_MAX, Socket, ToMaster, ToNode, WireError, WithoutMaster, parse},
+};
+use lowlat_ipc::{
+    inbox::{Inbox, STREAMS_MAX},
+    interest::Interest,
+    passing::Received,
+    region::{Access, Memfd},
+    router::Router,
+    stream::{Owner, Segment, Writer},
+};
+use rustix::{
+    io::Errno,
+    net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType},
+    process::{Resource, getrlimit, setrlimit},
+};
+use std::{collections::BTreeMap, io, os::fd::OwnedFd, path::Path, sync::Arc};
+use thiserror::Error;
+
+/// How long the master may take for all of it.
+const ANSWER_NS_MAX: u64 = 30_000_000_000;
+
+/// Why a node could not join.
+#[derive(Debug, Error)]
+pub enum JoinError {
+    /// A name that is none.
+    #[error(
+        "{what} {name:?}: expected 1 to 64 of the characters a-z, A-Z, 0-9, '.', '_' and '-', and no '.' first"
+    )]
+    Name {
+        /// What it names.
+        what: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// Nobody listens there.
+    #[error("{path}: cannot reach a master there: {source}; start one, or name the socket of one that runs")]
+    Unreachable {
+        /// The socket.
+        path: String,
+        /// What the system said.
+        source: Errno,
+    },
+    /// The master said no.
+    #[error("{path}: the master refuses node {name}: {reason}")]
+    Refused {
+        /// The socket.
+        path: String,
+        /// The node's name.
+        name: String,
+        /// Its words.
+        reason: String,
+    },
+    /// The master did not answer.
+    #[error(
+        "{path}: the master did not {what} within {} s; look at what it is doing, or whether a publisher hangs",
+        ANSWER_NS_MAX / 1_000_000_000
+    )]
+    Silent {
+        /// The socket.
+        path: String,
+        /// What was missing.
+        what: &'static str,
+    },
+    /// The master closed the connection.
+    #[error("{path}: the master closed the connection; look into its log")]
+    Closed {
+        /// The socket.
+        path: String,
+    },
+    /// What came is of no use.
+    #[error(
+        "{path}: the master sent what this program cannot use: {reason}; use one lowlat for all processes"
+    )]
+    Unusable {
+        /// The socket.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+    /// The socket does not work.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    /// This process cannot be looked up.
+    #[error("cannot read who this process is: {0}; mount /proc")]
+    Who(io::Error),
+}
+
+pub(super) fn join(path: &Path, join: &Join) -> Result<Node, JoinError> {
+    check(join)?;
+    raise_open_files();
+    let owner = Owner::current().map_err(JoinError::Who)?;
+    let mut socket = connect(path)?;
+    let hello = ToMaster::Hello {
+        version: control::VERSION,
+        pid: owner.pid,
+        start_ticks: owner.start_ticks,
+        name: join.name.clone(),
+        role: join.role.clone(),
+        writes: join.writes.clone(),
+        wait: join.wait,
+    };
+    say(&mut socket, &hello)?;
+    for reads in &join.reads {
+        let tell = |keys| ToMaster::Reads { streams: reads.streams.clone(), keys };
+        match &reads.keys {
+            Keys::All => say(&mut socket, &tell(Keys::All))?,
+            Keys::Only(keys) if keys.is_empty() => say(&mut socket, &tell(Keys::Only(Vec::new())))?,
+            Keys::Only(keys) => {
+                for part in keys.chunks(KEYS_MAX) {
+                    say(&mut socket, &tell(Keys::Only(part.to_vec())))?;
+                }
+            }
+        }
+    }
+    say(&mut socket, &ToMaster::Ready)?;
+    let until_ns = now_ns().saturating_add(ANSWER_NS_MAX);
+    let mut talk = Talk { path, name: &join.name, until_ns };
+    let (message, memory) = talk.next(&mut socket, "answer")?;
+    let ToNode::Welcome { number, epoch, without_master, .. } = message else {
+        return Err(talk.unusable(format!("{message:?} before a welcome")));
+    };
+    let mut node = talk
+        .welcome(socket, join, memory, (number, epoch), without_master)
+        .map_err(|reason| talk.unusable(reason))?;
+    loop {
+        let (message, memory) = talk.next(&mut node.socket, "connect the publishers")?;
+        if message == ToNode::Joined {
+            node.beat(now_ns());
+            return Ok(node);
+        }
+        node.link(message, memory).map_err(|reason| talk.unusable(reason))?;
+    }
+}
+
+fn check(join: &Join) -> Result<(), JoinError> {
+    let stream = join.writes.iter().map(|writes| ("stream", writes.stream.as_str()));
+    let reads = join.reads.iter().map(|reads| {
+        let name = reads.streams.as_str();
+        // "*" alone is every stream.
+        ("streams", name.strip_suffix('*').map_or(name, |start| if start.is_empty() { "all" } else { start }))
+    });
+    let names = [("node", join.name.as_str()), ("role", join.role.as_str())];
+    let mut wrong = names.into_iter().chain(stream).chain(reads).filter(|(_, name)| !is_name(name));
+    let error = |(what, name): (&'static str, &str)| JoinError::Name { what, name: name.to_owned() };
+    wrong.next().map_or(Ok(()), |wrong| Err(error(wrong)))
+}
+
+/// A node keeps a descriptor for each piece of memory, and the usual limit is for programs of other times.
+pub(crate) fn raise_open_files() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // It may do with what it has; mapping says so when it does not.
+    setrlimit(Resource::Nofile, limit).ok();
+}
+
+fn connect(path: &Path) -> Result<Socket, JoinError> {
+    let unreachable = |source| JoinError::Unreachable { path: path.display().to_string(), source };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let fd =
+        net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).map_err(unreachable)?;
+    let address = SocketAddrUnix::new(path).map_err(unreachable)?;
+    let until_ns = now_ns().saturating_add(ANSWER_NS_MAX);
+    loop {
+        match net::connect(&fd, &address) {
+            Ok(()) => return Ok(Socket::new(fd)),
+            // Many join at once, and the master has not got to all.
+            Err(Errno::AGAIN | Errno::INTR) if now_ns() < until_ns => {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+            Err(errno) => return Err(unreachable(errno)),
+        }
+    }
+}
+
+/// What the answers are held against.
+#[derive(Debug)]
+struct Talk<'a> {
+    path: &'a Path,
+    name: &'a str,
+    until_ns: u64,
+}
+
+impl Talk<'_> {
+    fn path(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    fn unusable(&self, reason: String) -> JoinError {
+        JoinError::Unusable { path: self.path(), reason }
+    }
+
+    fn next(&mut self, socket: &mut Socket, what: &'static str) -> Result<(ToNode, Vec<OwnedFd>), JoinError> {
+        match socket.receive_until(self.until_ns)? {
+            Incoming::Nothing => Err(JoinError::Silent { path: self.path(), what }),
+            Incoming::Closed => Err(JoinError::Closed { path: self.path() }),
+            Incoming::Message(Received { bytes, descriptors }) => match parse(&bytes)? {
+                ToNode::Refused { reason } => {
+                    Err(JoinError::Refused { path: self.path(), name: self.name.to_owned(), reason })
+                }
+                message => Ok((message, descriptors)),
+            },
+        }
+    }
+
+    fn welcome(
+        &self,
+        socket: Socket,
+        join: &Join,
+        memory: Vec<OwnedFd>,
+        (number, epoch): (u32, u64),
+        without_master: WithoutMaster,
+    ) -> Result<Node, String> {
+        let mut memory = memory.into_iter();
+        let mut map = |access| -> Result<Memory, String> {
+            let fd = memory.next().ok_or("a welcome without its memory")?;
+            Memfd::open(fd, access).map(Arc::new).map_err(|error| error.to_string())
+        };
+        let inbox = Inbox::new(map(Access::Write)?).ok_or("an inbox that is too small")?;
+        let counters = Counters::new(map(Access::Write)?);
+        let master = map(Access::Read)?;
+        let own = match &join.writes {
+            None => None,
+            Some(writes) => {
+                let segment = Segment::open(map(Access::Write)?).map_err(|error| error.to_string())?;
+                let interest = Interest::open(map(Access::Read)?).ok_or("an interest table that is none")?;
+                let name = StreamName::new(writes.stream.clone(), number);
+                Some(Box::new(Own { name, writer: Writer::new(segment), router: Router::new(interest) }))
+            }
+        };
+        Ok(Node {
+            number,
+            epoch,
+            name: self.name.to_owned(),
+            socket,
+            inbox,
+            publisher: Publisher::new(own, counters.clone()),
+            counters,
+            incoming: (0..STREAMS_MAX).map(|_| None).collect(),
+            pending: [0; STREAMS_MAX as usize / 64],
+            payload: Vec::new(),
+            waiting: Waiting { wait: join.wait },
+            areas: BTreeMap::new(),
+            master,
+            without_master,
+            has_master: true,
+            ended: None,
+            is_told: false,
+            polls: 0,
+        })
+    }
+}

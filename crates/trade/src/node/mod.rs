@@ -1,0 +1,325 @@
+//! A process's side of the pipeline: it joins a master, publishes one stream at most, and reads any number.
+//!
+//! ```text
+//! let mut node = Node::join(&folder.socket(), &Join { name: "s1".into(), role: "strategy".into(), .. })?;
+//! while !is_over {
+//!     node.wait(None);
+//!     node.poll(&mut |publisher, event| match event { Event::Record { .. } => .., Event::Stop => is_over = true, .. });
+//! }
+//! ```
+//!
+//! Publishing may begin with [`Event::Begin`]: all readers are connected then. Neither publishing nor reading needs the
+//! master, allocates or makes a system call, but for waking who sleeps and sleeping itself.
+//!
+//! Differences from the first sketch of this interface: [`Publisher::publish`] has a [`PublishError`] of this crate,
+//! since a node may have no stream; [`Published`] also says who was given the record; [`Node::ended`] says why a node
+//! was stopped without its master's word.
+
+mod control;
+mod counters;
+mod incoming;
+mod join;
+mod publisher;
+mod waiting;
+
+pub use counters::{Counters, Figures};
+pub use incoming::StreamName;
+pub use join::JoinError;
+pub use publisher::{PublishError, Published, Publisher};
+
+pub(crate) use counters::COUNTERS_BYTES;
+pub(crate) use join::raise_open_files;
+
+use crate::{
+    clock::now_ns,
+    control::{CONTROL_STREAM, Socket, ToMaster, WithoutMaster},
+};
+use incoming::{Next, Source, Sources};
+use lowlat_ipc::{
+    inbox::{Inbox, STREAMS_MAX},
+    region::Memfd,
+    stream::Record,
+};
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
+use thiserror::Error;
+use waiting::Waiting;
+
+/// Memory that processes share.
+pub(crate) type Memory = Arc<Memfd>;
+/// What [`Memory`] points to.
+pub(crate) type MemoryBehind = Memfd;
+
+/// Records of one stream that a poll takes before it looks at the next one.
+const BATCH: usize = 256;
+/// Polls between two looks at the clock.
+const POLLS_PER_BEAT: u32 = 1 << 12;
+/// Longest time between two looks at what is not in shared memory.
+const BEAT_NS: u64 = 100_000_000;
+/// Word of the master's page that holds when it was last seen, in the pipeline's clock.
+pub(crate) const MASTER_HEARTBEAT: usize = 0;
+
+/// How a process waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Wait {
+    /// It spins, and never sleeps.
+    Fast,
+    /// It sleeps until it is woken.
+    #[default]
+    Parked,
+    /// It spins for as long as that pays, then sleeps.
+    Adaptive,
+}
+
+/// Which records of a stream a node wants, by `stamp.instrument`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Keys {
+    /// All of them.
+    All,
+    /// Those of these instruments; of answers: those for these strategies.
+    Only(Vec<u32>),
+}
+
+/// The stream that a node writes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Writes {
+    /// Its name.
+    pub stream: String,
+    /// Bytes of its ring: a power of two from 4 KiB.
+    pub capacity_bytes: u64,
+    /// Rows of its interest table: instruments are below it.
+    pub keys: u32,
+}
+
+/// Streams that a node reads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reads {
+    /// A stream's name, or the beginning of many and a star (`orders.*`). They need not be there yet.
+    pub streams: String,
+    /// Which of their records.
+    pub keys: Keys,
+}
+
+/// What a node says of itself when it joins.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Join {
+    /// Its name, which no other node of the master has. One that is started again under it keeps its number.
+    pub name: String,
+    /// Its role, for those who look at it.
+    pub role: String,
+    /// What it writes.
+    pub writes: Option<Writes>,
+    /// What it reads.
+    pub reads: Vec<Reads>,
+    /// How it waits.
+    pub wait: Wait,
+}
+
+/// What a poll gives.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// A record of a stream that this node reads.
+    Record {
+        /// The stream.
+        stream: &'a StreamName,
+        /// The record.
+        record: &'a Record,
+        /// Its payload.
+        payload: &'a [u8],
+    },
+    /// Records of that stream that are lost to this node: it was too slow, or its ring was full.
+    Lost {
+        /// The stream.
+        stream: &'a StreamName,
+        /// How many.
+        count: u64,
+    },
+    /// All nodes are there: publishing may begin.
+    Begin,
+    /// The node should end; [`Node::ended`] tells whether something else than the master's word is behind it.
+    Stop,
+    /// A word of the master's user for the role.
+    Command(&'a str),
+}
+
+/// Why a node ends without its master's word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Ended {
+    /// The master gave this process up and may have started another in its place.
+    #[error(
+        "this process was stopped for so long that the master gave it up; it publishes nothing any more: start it anew"
+    )]
+    Fenced,
+    /// The master is gone, and its nodes were to stop then.
+    #[error("the master is gone; start it again, then this process")]
+    MasterGone,
+}
+
+/// A node.
+#[derive(Debug)]
+pub struct Node {
+    number: u32,
+    epoch: u64,
+    name: String,
+    socket: Socket,
+    inbox: Inbox<Memory>,
+    counters: Counters,
+    /// By the bit in the inbox.
+    incoming: Vec<Option<Sources>>,
+    /// Bits that were taken from the inbox and not worked off, by the same number.
+    pending: [u64; STREAMS_MAX as usize / 64],
+    publisher: Publisher,
+    payload: Vec<u8>,
+    waiting: Waiting,
+    areas: BTreeMap<String, Memory>,
+    master: Memory,
+    without_master: WithoutMaster,
+    has_master: bool,
+    ended: Option<Ended>,
+    /// [`Event::Stop`] was given for it.
+    is_told: bool,
+    polls: u32,
+}
+
+impl Node {
+    /// Joins the master that listens at this socket. When it returns, all publishers that run know this node.
+    pub fn join(master: &Path, join: &Join) -> Result<Self, JoinError> {
+        join::join(master, join)
+    }
+
+    /// Its number, below 1,024: the same over restarts of the same name.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// How many processes of this name there were, this one counted: 1 for the first.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its outgoing stream.
+    pub fn publisher(&mut self) -> &mut Publisher {
+        &mut self.publisher
+    }
+
+    /// Its counters. Master reads them while the node runs.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// A named area that the master shares among all nodes; none when it has none of that name.
+    pub fn area(&self, name: &str) -> Option<&Arc<Memfd>> {
+        self.areas.get(name)
+    }
+
+    /// Why the node ends without its master's word; none while it may go on.
+    pub fn ended(&self) -> Option<Ended> {
+        self.ended
+    }
+
+    /// Takes what is there and never blocks. Gives back how many events there were.
+    #[inline]
+    pub fn poll(&mut self, take: &mut impl FnMut(&mut Publisher, Event<'_>)) -> usize {
+        self.polls = self.polls.wrapping_add(1);
+        if self.polls.is_multiple_of(POLLS_PER_BEAT) {
+            self.beat(now_ns());
+        }
+        let pending = &mut self.pending;
+        let taken = self.inbox.take_ready(|stream| mark(pending, stream));
+        let mut events = 0;
+        if self.ended.is_some() || self.counters.is_fenced() {
+            events = self.end(take);
+            if self.ended == Some(Ended::Fenced) {
+                return events;
+            }
+        }
+        if taken == 0 && self.pending.iter().all(|bits| *bits == 0) {
+            return events;
+        }
+        for number in 0..self.pending.len() {
+            let mut bits = self.pending.get_mut(number).map_or(0, std::mem::take);
+            while bits != 0 {
+                let stream = u32::try_from(number).unwrap_or(0) * 64 + bits.trailing_zeros();
+                bits &= bits - 1;
+                events += if stream == CONTROL_STREAM { self.control(take) } else { self.read(stream, take) };
+            }
+        }
+        events
+    }
+
+    /// Waits, as [`Join::wait`] says, until something is there or the pipeline's clock shows `until_ns`.
+    pub fn wait(&mut self, until_ns: Option<u64>) {
+        waiting::wait(self, until_ns);
+    }
+
+    /// Whether a poll would find something.
+    fn is_ready(&self) -> bool {
+        self.pending.iter().any(|bits| *bits != 0)
+            || self.inbox.is_ready()
+            || (!self.is_told && (self.ended.is_some() || self.counters.is_fenced()))
+    }
+
+    fn read(&mut self, stream: u32, take: &mut impl FnMut(&mut Publisher, Event<'_>)) -> usize {
+        let place = usize::try_from(stream).ok().and_then(|at| self.incoming.get_mut(at));
+        let Some(sources) = place.and_then(Option::as_mut) else { return 0 };
+        for count in 0..BATCH {
+            match sources.next(&mut self.payload) {
+                Next::Record(record) => {
+                    self.counters.add_read(1);
+                    let payload = &self.payload;
+                    let event = Event::Record { stream: sources.name(), record: &record, payload };
+                    take(&mut self.publisher, event);
+                }
+                Next::Lost(count) => {
+                    self.counters.add_lost(count);
+                    take(&mut self.publisher, Event::Lost { stream: sources.name(), count });
+                }
+                Next::Nothing => return count,
+            }
+        }
+        mark(&mut self.pending, stream);
+        BATCH
+    }
+
+    /// Says that it lives, and looks at what no bit announces: whether the master is still there. At most every 100 ms.
+    fn beat(&mut self, now_ns: u64) {
+        if now_ns.saturating_sub(self.counters.heartbeat_ns()) >= BEAT_NS {
+            self.counters.set_heartbeat(now_ns);
+            self.counters.set_woken_and_missed(self.inbox.woken_and_missed());
+            self.look_for_master(now_ns);
+        }
+    }
+
+    fn end(&mut self, take: &mut impl FnMut(&mut Publisher, Event<'_>)) -> usize {
+        if self.ended.is_none() {
+            self.ended = Some(Ended::Fenced);
+        }
+        if std::mem::replace(&mut self.is_told, true) {
+            return 0;
+        }
+        take(&mut self.publisher, Event::Stop);
+        1
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        if self.has_master && self.ended.is_none() {
+            // A master that does not hear it sees the socket closed.
+            self.socket.send(&ToMaster::Leave, Vec::new()).ok();
+        }
+    }
+}
+
+fn mark(pending: &mut [u64], stream: u32) {
+    if let Some(bits) = usize::try_from(stream / 64).ok().and_then(|at| pending.get_mut(at)) {
+        *bits |= 1 << (stream % 64);
+    }
+}

@@ -1,0 +1,88 @@
+//! A node's outgoing stream.
+
+use super::{Counters, Memory, StreamName};
+use lowlat_ipc::{
+    doorbell::Futex,
+    router::{Delivered, Link, Router},
+    stream::{self, Stamp, Writer},
+};
+use thiserror::Error;
+
+/// Why a record is not published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum PublishError {
+    /// The node joined without a stream of its own.
+    #[error("this node joined without a stream to write; name one in Join::writes")]
+    NoStream,
+    /// The stream refuses it. When the writer is fenced off only now, the record may or may not have reached readers.
+    #[error(transparent)]
+    Refused(#[from] stream::PublishError),
+}
+
+/// A published record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Published {
+    /// Where it stands in its segment.
+    pub position: u64,
+    /// Its number in the stream.
+    pub sequence: u64,
+    /// Who was given it.
+    pub delivered: Delivered,
+}
+
+#[derive(Debug)]
+pub(super) struct Own {
+    pub(super) name: StreamName,
+    pub(super) writer: Writer<Memory>,
+    pub(super) router: Router<Memory>,
+}
+
+/// The outgoing stream of a node with the subscribers that it serves.
+#[derive(Debug)]
+pub struct Publisher {
+    own: Option<Box<Own>>,
+    counters: Counters,
+}
+
+impl Publisher {
+    pub(super) fn new(own: Option<Box<Own>>, counters: Counters) -> Self {
+        Self { own, counters }
+    }
+
+    /// The stream; none when the node writes none.
+    pub fn stream(&self) -> Option<&StreamName> {
+        self.own.as_ref().map(|own| &own.name)
+    }
+
+    /// The number of the next record; none when the node writes none. Goes on over restarts of the writer.
+    pub fn next_sequence(&self) -> Option<u64> {
+        self.own.as_ref().map(|own| own.writer.next_sequence())
+    }
+
+    /// Appends a record and gives it to every subscriber that wants `stamp.instrument`. Wakes those that sleep, each
+    /// with one system call.
+    #[inline]
+    pub fn publish(&mut self, stamp: &Stamp, payload: &[u8]) -> Result<Published, PublishError> {
+        let own = self.own.as_mut().ok_or(PublishError::NoStream)?;
+        let stream::Published { position, sequence } = own.writer.publish(stamp, payload)?;
+        let delivered = own.router.deliver(stamp.instrument, position, &Futex);
+        self.counters.add_published(delivered.woken, delivered.refused);
+        // A process that was stopped between the look before the record and here may have been given up meanwhile.
+        if let Some(successor) = own.writer.segment().successor() {
+            return Err(stream::PublishError::Fenced { successor }.into());
+        }
+        Ok(Published { position, sequence, delivered })
+    }
+
+    /// Connects a subscriber, and gives back from which position on it is given records.
+    pub(super) fn connect(&mut self, subscriber: u32, link: Link<Memory>) -> Option<u64> {
+        let own = self.own.as_mut()?;
+        own.router.connect(subscriber, link).then(|| own.writer.segment().tail())
+    }
+
+    pub(super) fn disconnect(&mut self, subscriber: u32) {
+        if let Some(own) = &mut self.own {
+            own.router.disconnect(subscriber);
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! Nodes and their master, in threads and in processes.
+
+mod in_process;
+mod master_thread;
