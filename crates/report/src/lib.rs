@@ -30,13 +30,20 @@ pub use terminal::host::host_text;
 pub use terminal::jitter::{
     JitterTextOptions, LiveCpu, LiveView, comparison_text, explain_text, gate_text, jitter_text, live_lines,
 };
-pub use terminal::pipeline::{PipelineLive, matrix_text, pipeline_live_lines, pipeline_text, size_text};
+pub use terminal::pipeline::{
+    PipelineLive, load_words, matrix_text, pipeline_live_lines, pipeline_text, size_text,
+};
 pub use terminal::plan::plan_text;
 pub use terminal::summary::summary;
 pub use terminal::tune::{apply_text, not_here_text, rollback_text, status_text};
 pub use terminal::verification::{VerificationTextOptions, verification_lines, verification_text};
 
 use lowlat_model::result::ResultDocument;
+
+/// The host in two short lines: what it is, and its processors.
+pub fn host_line(host: &lowlat_model::HostSnapshot) -> (String, String) {
+    host_line::title_and_cpus(host)
+}
 
 /// Whether the document is that of `lowlat jitter`.
 fn is_of_jitter(document: &ResultDocument) -> bool {

@@ -1,10 +1,10 @@
 //! What the views of the matrix share.
 
+use crate::units::count;
 use lowlat_model::pipeline::{
     MatrixDocument, MatrixRow, RowFigures,
     reference::{MeanRange, reference},
 };
-use crate::units::count;
 
 /// A row with its figures.
 pub struct MeasuredRow<'a> {
@@ -32,7 +32,10 @@ impl<'a> MeasuredRow<'a> {
 pub fn groups<'r, 'a>(rows: &'r [MeasuredRow<'a>]) -> Vec<Vec<&'r MeasuredRow<'a>>> {
     let mut groups: Vec<Vec<&MeasuredRow<'a>>> = Vec::new();
     for row in rows {
-        match groups.iter_mut().find(|group| group.first().is_some_and(|first| first.row.group == row.row.group)) {
+        match groups
+            .iter_mut()
+            .find(|group| group.first().is_some_and(|first| first.row.group == row.row.group))
+        {
             Some(group) => group.push(row),
             None => groups.push(vec![row]),
         }
@@ -58,7 +61,11 @@ fn ids(rows: &[&MatrixRow]) -> String {
     let mut spans: Vec<(&MatrixRow, &MatrixRow)> = Vec::new();
     for row in rows {
         match spans.last_mut() {
-            Some((_, last)) if last.group == row.group && last.scenario.checked_add(1) == Some(row.scenario) => *last = row,
+            Some((_, last))
+                if last.group == row.group && last.scenario.checked_add(1) == Some(row.scenario) =>
+            {
+                *last = row;
+            }
             _ => spans.push((row, row)),
         }
     }
@@ -73,16 +80,22 @@ fn ids(rows: &[&MatrixRow]) -> String {
 /// A sentence on what must not happen, when it did.
 pub fn failures_text(rows: &[MeasuredRow<'_>]) -> Vec<String> {
     let mut said = Vec::new();
-    let failed: Vec<&str> = rows.iter().filter(|row| row.figures.failures > 0).map(|row| row.row.id.as_str()).collect();
+    let failed: Vec<&str> =
+        rows.iter().filter(|row| row.figures.failures > 0).map(|row| row.row.id.as_str()).collect();
     let total: u64 = rows.iter().map(|row| row.figures.failures).sum();
     if total > 0 {
         said.push(format!("{} records were lost or wakes missed, in {}.", count(total), failed.join(", ")));
     }
-    let late: Vec<&str> = rows.iter().filter(|row| row.figures.late_runs > 0).map(|row| row.row.id.as_str()).collect();
+    let late: Vec<&str> =
+        rows.iter().filter(|row| row.figures.late_runs > 0).map(|row| row.row.id.as_str()).collect();
     if !late.is_empty() {
-        said.push(format!("md did not keep to its schedule in {}: the rate is more than the host keeps up with.", late.join(", ")));
+        said.push(format!(
+            "md did not keep to its schedule in {}: the rate is more than the host keeps up with.",
+            late.join(", ")
+        ));
     }
-    let single: Vec<&str> = rows.iter().filter(|row| row.figures.runs == 1).map(|row| row.row.id.as_str()).collect();
+    let single: Vec<&str> =
+        rows.iter().filter(|row| row.figures.runs == 1).map(|row| row.row.id.as_str()).collect();
     if !single.is_empty() {
         said.push(format!("One run only of {}: no range of means.", single.join(", ")));
     }

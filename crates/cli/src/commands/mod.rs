@@ -8,6 +8,7 @@ mod cpus;
 mod host;
 mod jitter;
 mod man;
+pub mod pipeline;
 mod tune;
 
 use crate::output::Exit;
@@ -32,6 +33,7 @@ pub const COMMANDS: &[Subcommand] = &[
     bios::COMMAND,
     jitter::COMMAND,
     tune::COMMAND,
+    pipeline::COMMAND,
     completions::COMMAND,
     man::COMMAND,
 ];

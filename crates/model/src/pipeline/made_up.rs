@@ -10,7 +10,7 @@ pub fn run(ticks: u64, t2o_ns: u64) -> PipelineRecord {
         rate_per_s: 800.0,
         mode: Mode::Parked,
         duration_s: 10.0,
-        pins: Default::default(),
+        pins: std::collections::BTreeMap::new(),
         host_core: None,
         may_use_huge_pages: false,
     };

@@ -11,5 +11,5 @@ pub mod reference;
 pub mod size;
 
 pub use figures::{StageFigures, Stages};
-pub use matrix::{MatrixDocument, MatrixRow, RowFigures};
+pub use matrix::{MatrixDocument, MatrixRow, RowFigures, StageRange};
 pub use record::{Mode, PipelineDocument, PipelineParameters, PipelineRecord, ProcessUse};

@@ -1,11 +1,18 @@
 //! The judgements.
+#![allow(
+    clippy::unnecessary_wraps,
+    reason = "every judgement has the shape of one that may have nothing to say"
+)]
 
 use super::{Memory, Point, Room, RoomFacts, files_needed};
 use crate::{
     CpuId, CpuSet, Reading,
     pipeline::{Mode, PipelineParameters},
 };
-use std::collections::BTreeMap;
+use std::{cmp::Ordering, collections::BTreeMap};
+
+/// How the process of all strategies is called in sentences.
+const HOST: &str = "strategy host";
 
 type Judgement = fn(&PipelineParameters, &RoomFacts) -> Option<Point>;
 
@@ -72,14 +79,14 @@ fn swap(_: &PipelineParameters, facts: &RoomFacts) -> Option<Point> {
     })
 }
 
-/// Processes that never sleep.
+/// Processes that never sleep. A strategy host always spins: it has a CPU of its own for that.
 fn spinning(parameters: &PipelineParameters) -> u32 {
-    let strategies = if parameters.host_core.is_some() { 1 } else { parameters.strategies };
-    match parameters.mode {
-        Mode::Fast => 2 + strategies,
-        Mode::Mixed => 2,
-        Mode::Parked | Mode::Adaptive => 0,
-    }
+    let strategies = match (parameters.host_core, parameters.mode) {
+        (Some(_), _) => 1,
+        (None, Mode::Fast) => parameters.strategies,
+        (None, _) => 0,
+    };
+    strategies + if matches!(parameters.mode, Mode::Fast | Mode::Mixed) { 2 } else { 0 }
 }
 
 fn spinners(parameters: &PipelineParameters, facts: &RoomFacts) -> Option<Point> {
@@ -91,8 +98,8 @@ fn spinners(parameters: &PipelineParameters, facts: &RoomFacts) -> Option<Point>
     let Some(cpus) = facts.cpus.known() else { return Some(unknown(id, &facts.cpus)) };
     let count = u32::try_from(cpus.len()).unwrap_or(u32::MAX);
     let found = format!("{spinning} processes spin on {count} CPUs");
-    Some(if spinning > count {
-        Point {
+    Some(match spinning.cmp(&count) {
+        Ordering::Greater => Point {
             id,
             room: Room::Pointless,
             found: format!(
@@ -103,16 +110,14 @@ fn spinners(parameters: &PipelineParameters, facts: &RoomFacts) -> Option<Point>
                  with --force.",
                 count.saturating_sub(2)
             ),
-        }
-    } else if spinning == count {
-        Point {
+        },
+        Ordering::Equal => Point {
             id,
             room: Room::Doubtful,
             found: format!("{found}: none is left for the others, for the kernel and for interrupts"),
             action: "Leave a CPU free, or take the tail as that of a full host.".to_owned(),
-        }
-    } else {
-        Point::fine(id, found)
+        },
+        Ordering::Less => Point::fine(id, found),
     })
 }
 
@@ -125,7 +130,7 @@ fn shared_pins(parameters: &PipelineParameters, _: &RoomFacts) -> Option<Point> 
         }
     }
     if let Some(cpu) = parameters.host_core {
-        by_cpu.entry(cpu).or_default().push("strategy host");
+        by_cpu.entry(cpu).or_default().push(HOST);
     }
     // master and cached have no part in the way from a quote to its order.
     let on_the_way =
@@ -142,6 +147,7 @@ fn shared_pins(parameters: &PipelineParameters, _: &RoomFacts) -> Option<Point> 
         return Some(Point::fine(id, "no CPU is taken twice".to_owned()));
     }
     let spin = |role: &str| match parameters.mode {
+        _ if role == HOST => true,
         Mode::Fast => !matches!(role, "master" | "cached"),
         Mode::Mixed => matches!(role, "md" | "td"),
         Mode::Parked | Mode::Adaptive => false,

@@ -94,7 +94,7 @@ pub const GROUPS: &[Group] = &[
     Group { letter: 'S', name: "one strategy, parked, platform pinned", strategies: 1, ..BESIDE },
     Group { letter: 'F', name: "every process fast, platform pinned", mode: Mode::Fast, ..BESIDE },
     Group { letter: 'M', name: "platform fast, strategies parked", mode: Mode::Mixed, ..BESIDE },
-    Group { letter: 'H', name: "one strategy host, parked, pinned", has_host: true, ..BESIDE },
+    Group { letter: 'H', name: "platform parked, one strategy host that spins", has_host: true, ..BESIDE },
 ];
 
 /// A scenario in a group.
@@ -133,7 +133,7 @@ impl Row {
             rate_per_s: self.scenario.rate_per_s,
             mode: group.mode,
             duration_s,
-            pins: if group.is_pinned { pins.pins.clone() } else { Default::default() },
+            pins: if group.is_pinned { pins.pins.clone() } else { std::collections::BTreeMap::new() },
             host_core: group.has_host.then_some(pins.host_core),
             may_use_huge_pages: group.needs_huge_pages,
         }

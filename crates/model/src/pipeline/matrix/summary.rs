@@ -103,7 +103,7 @@ mod tests {
             rate_per_s: 100.0,
             mode: Mode::Parked,
             duration_s: 1.0,
-            pins: Default::default(),
+            pins: std::collections::BTreeMap::new(),
             host_core: None,
             may_use_huge_pages: false,
         };

@@ -223,6 +223,7 @@ fn nearness_words(nearness: u8) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Reading;
     use crate::topology::{Cache, CacheKind, Group, Node};
     use proptest::prelude::*;
 
@@ -235,8 +236,8 @@ mod tests {
         let llc = |list: &str| Cache {
             level: 3,
             kind: CacheKind::Unified,
-            size_bytes: Default::default(),
-            line_bytes: Default::default(),
+            size_bytes: Reading::Absent,
+            line_bytes: Reading::Absent,
             cpus: set(list),
         };
         let group = |id, cpus: CpuSet| Group { id, cpus };

@@ -12,9 +12,14 @@ const HEIGHT: f64 = 300.0;
 /// CPUs busy and switches, over the rate of ticks.
 pub fn cost(groups: &[Vec<&MeasuredRow<'_>>]) -> Markup {
     let lead = html! { "What all processes of a run take together. A process that spins keeps its CPU busy whether ticks come or not." };
-    let chart = |title: &str, caption: &str, y_title: &str, of: &dyn Fn(&MeasuredRow<'_>) -> Option<f64>, words: &dyn Fn(f64) -> String| {
+    let chart = |title: &str,
+                 caption: &str,
+                 y_title: &str,
+                 of: &dyn Fn(&MeasuredRow<'_>) -> Option<f64>,
+                 words: &dyn Fn(f64) -> String| {
         let all = series(groups, of, words);
-        let Some((low, high)) = decades(all.iter().flat_map(|series| &series.points).map(|point| point.at)) else {
+        let Some((low, high)) = decades(all.iter().flat_map(|series| &series.points).map(|point| point.at))
+        else {
             return html! { p class="empty" { "Nothing was measured." } };
         };
         html! {

@@ -17,7 +17,8 @@ type Group<'r, 'a> = Vec<&'r MeasuredRow<'a>>;
 /// One chart of all means, and one of percentiles for each group.
 pub fn section(groups: &[Group<'_, '_>]) -> Markup {
     let lead = html! { "From a quote written by md to its order read by td, over the rate of quotes. Both axes are logarithmic; lower is faster." };
-    let means: Vec<Series> = groups.iter().map(|group| of_means(group)).filter(|series| !series.points.is_empty()).collect();
+    let means: Vec<Series> =
+        groups.iter().map(|group| of_means(group)).filter(|series| !series.points.is_empty()).collect();
     let measured: Vec<&Group<'_, '_>> =
         groups.iter().filter(|group| group.iter().any(|row| row.figures.runs > 0)).collect();
     let body = html! {
@@ -50,7 +51,8 @@ fn percentiles(group: &Group<'_, '_>) -> Markup {
     let measured = of_percentiles(group);
     let reference = of_reference(group);
     let has_reference = !reference.points.is_empty();
-    let all: Vec<Series> = [reference, measured].into_iter().filter(|series| !series.points.is_empty()).collect();
+    let all: Vec<Series> =
+        [reference, measured].into_iter().filter(|series| !series.points.is_empty()).collect();
     let frame = frame(SMALL_WIDTH, SMALL_HEIGHT, &all);
     let label = format!("Group {}: tick to order over the rate, p50 to p99", first.row.group);
     html! {
@@ -83,7 +85,13 @@ fn of_means(group: &Group<'_, '_>) -> Series {
             low,
             at: (low * high).sqrt(),
             high,
-            title: format!("{}: mean {} in {} runs, {} ticks", row.row.id, micro(&range), row.figures.runs, count(row.figures.ticks)),
+            title: format!(
+                "{}: mean {} in {} runs, {} ticks",
+                row.row.id,
+                micro(&range),
+                row.figures.runs,
+                count(row.figures.ticks)
+            ),
         })
     });
     series(group, points.collect(), Look::Bars)
@@ -104,7 +112,11 @@ fn of_percentiles(group: &Group<'_, '_>) -> Series {
             high: p99,
             title: format!(
                 "{}: p50 {}, p99 {}, p99.9 {}, max {}",
-                row.row.id, said(pooled.p50_ns), said(pooled.p99_ns), said(pooled.p99_9_ns), said(pooled.max_ns)
+                row.row.id,
+                said(pooled.p50_ns),
+                said(pooled.p99_ns),
+                said(pooled.p99_9_ns),
+                said(pooled.max_ns)
             ),
         })
     });
@@ -120,7 +132,11 @@ fn of_reference(group: &Group<'_, '_>) -> Series {
             low,
             at: (low * high).sqrt(),
             high,
-            title: format!("{} in the report, on another machine: mean {}", row.row.id, micro(&crate::terminal::pipeline::range(Some((low, high))))),
+            title: format!(
+                "{} in the report, on another machine: mean {}",
+                row.row.id,
+                micro(&crate::terminal::pipeline::range(Some((low, high))))
+            ),
         })
     });
     series(group, points.collect(), Look::Reference)

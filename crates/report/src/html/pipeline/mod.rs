@@ -34,7 +34,8 @@ fn summary(document: &MatrixDocument, rows: &[MeasuredRow<'_>]) -> Markup {
     let best = rows.iter().filter(carried).min_by_key(by_p50);
     let worst = rows.iter().filter(carried).max_by_key(by_p50);
     let figure = |row: Option<&MeasuredRow<'_>>| {
-        row.and_then(|row| row.figures.t2o.pooled.p50_ns).map_or_else(|| "–".to_owned(), |ns| micro(&duration(ns)))
+        row.and_then(|row| row.figures.t2o.pooled.p50_ns)
+            .map_or_else(|| "–".to_owned(), |ns| micro(&duration(ns)))
     };
     let note = |row: Option<&MeasuredRow<'_>>| {
         row.map_or_else(

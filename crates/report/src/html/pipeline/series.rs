@@ -185,7 +185,8 @@ fn rate_name(power: i32) -> String {
 #[allow(clippy::cast_possible_truncation, reason = "logarithms of finite values are small")]
 pub fn decades(values: impl Iterator<Item = f64>) -> Option<(i32, i32)> {
     let all = values.filter(|value| value.is_finite() && *value > 0.0).map(f64::log10);
-    let (low, high) = all.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), of| (low.min(of), high.max(of)));
+    let (low, high) =
+        all.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), of| (low.min(of), high.max(of)));
     (low <= high).then(|| (low.floor() as i32, high.ceil() as i32))
 }
 

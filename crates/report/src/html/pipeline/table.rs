@@ -45,7 +45,9 @@ fn table_row(row: &MeasuredRow<'_>, has_reference: bool) -> Markup {
     let figures = &row.figures;
     let ns = |ns: Option<u64>| ns.map_or_else(|| NONE.to_owned(), |ns| micro(&duration(ns)));
     let per = |of: Option<f64>| of.map_or_else(|| NONE.to_owned(), rate);
-    let mean = |of: &StageRange| of.means_ns.map_or_else(|| NONE.to_owned(), |of| micro(&range(Some(of))).replace('-', "–"));
+    let mean = |of: &StageRange| {
+        of.means_ns.map_or_else(|| NONE.to_owned(), |of| micro(&range(Some(of))).replace('-', "–"))
+    };
     let reference = row.reference.map_or_else(
         || NONE.to_owned(),
         |of| micro(&range(Some((of.low_ns as f64, of.high_ns as f64)))).replace('-', "–"),

@@ -20,7 +20,10 @@ pub fn matrix_text(document: &MatrixDocument, width: usize) -> String {
     );
     add_dim(
         &mut out,
-        &format!("{}; {}; {:.0} s of a budget of {:.0} s", document.host, document.kernel, document.elapsed_s, document.budget_s),
+        &format!(
+            "{}; {}; {:.0} s of a budget of {:.0} s",
+            document.host, document.kernel, document.elapsed_s, document.budget_s
+        ),
         width,
     );
     add_dim(&mut out, &document.pinning, width);
@@ -62,7 +65,8 @@ pub fn matrix_text(document: &MatrixDocument, width: usize) -> String {
 }
 
 fn table(rows: &[&MeasuredRow<'_>]) -> Vec<Column> {
-    let cells = |of: &dyn Fn(&MeasuredRow<'_>) -> String| -> Vec<String> { rows.iter().map(|row| of(row)).collect() };
+    let cells =
+        |of: &dyn Fn(&MeasuredRow<'_>) -> String| -> Vec<String> { rows.iter().map(|row| of(row)).collect() };
     let ns = |ns: Option<u64>| ns.map_or_else(|| NONE.to_owned(), duration);
     let per = |of: Option<f64>| of.map_or_else(|| NONE.to_owned(), rate);
     vec![
@@ -75,7 +79,11 @@ fn table(rows: &[&MeasuredRow<'_>]) -> Vec<Column> {
         Column::figures("p99", 0, cells(&|row| ns(row.figures.t2o.pooled.p99_ns))),
         Column::figures("p99.9", 4, cells(&|row| ns(row.figures.t2o.pooled.p99_9_ns))),
         Column::figures("max", 2, cells(&|row| ns(row.figures.t2o.pooled.max_ns))),
-        Column::figures("CPUs", 5, cells(&|row| row.figures.cpus_busy.map_or_else(|| NONE.to_owned(), |of| format!("{of:.2}")))),
+        Column::figures(
+            "CPUs",
+            5,
+            cells(&|row| row.figures.cpus_busy.map_or_else(|| NONE.to_owned(), |of| format!("{of:.2}"))),
+        ),
         Column::figures("switches", 6, cells(&|row| per(row.figures.switches_per_tick))),
         Column::figures("wakes", 6, cells(&|row| per(row.figures.wakes_per_tick))),
         Column::figures("faults", 7, cells(&|row| count(row.figures.faults))),

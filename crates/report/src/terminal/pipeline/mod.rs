@@ -10,8 +10,8 @@ pub use matrix::matrix_text;
 pub use run::pipeline_text;
 pub use size::size_text;
 
-use super::{BOLD, DIM, add_heading, add_wrapped, paint, wrap};
 use super::jitter::columns::{Column, NONE};
+use super::{BOLD, DIM, add_heading, add_wrapped, paint, wrap};
 use crate::units::{clean, duration};
 use lowlat_model::pipeline::{Mode, PipelineParameters, StageFigures, Stages};
 
@@ -42,7 +42,11 @@ fn stage_columns(of: &Stages) -> Vec<Column> {
 }
 
 /// The nearest whole number of nanoseconds.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates, which is what is meant")]
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "`as` saturates, which is what is meant"
+)]
 pub fn whole(ns: f64) -> u64 {
     ns.round() as u64
 }
@@ -83,7 +87,11 @@ pub fn range(of: Option<(f64, f64)>) -> String {
     let (low, high) = (duration(whole(low)), duration(whole(high)));
     match (low.split_once(' '), high.split_once(' ')) {
         (Some((from, unit)), Some((to, same))) if unit == same => {
-            if from == to { low } else { format!("{from}-{to} {unit}") }
+            if from == to {
+                low
+            } else {
+                format!("{from}-{to} {unit}")
+            }
         }
         _ => format!("{low}-{high}"),
     }

@@ -3,8 +3,8 @@
 use super::super::{YELLOW, add_heading, jitter::columns, paint, usable};
 use super::{add_dim, add_headline, add_warnings, load_words, stage_columns};
 use crate::units::{count, duration, rate, size};
-use lowlat_model::pipeline::{PipelineDocument, PipelineRecord, ProcessUse};
 use columns::Column;
+use lowlat_model::pipeline::{PipelineDocument, PipelineRecord, ProcessUse};
 
 /// What a run measured: headline, latencies by stage, what processes used, what makes it doubtful.
 pub fn pipeline_text(document: &PipelineDocument, width: usize) -> String {
@@ -32,7 +32,9 @@ pub fn pipeline_text(document: &PipelineDocument, width: usize) -> String {
 fn headline(record: &PipelineRecord) -> String {
     let t2o = &record.stages.t2o;
     let said = match (t2o.p50_ns, t2o.p99_ns, t2o.mean_ns) {
-        (Some(p50), Some(p99), _) => format!("tick to order {} at p50, {} at p99", duration(p50), duration(p99)),
+        (Some(p50), Some(p99), _) => {
+            format!("tick to order {} at p50, {} at p99", duration(p50), duration(p99))
+        }
         (Some(p50), None, _) => format!("tick to order {} at p50", duration(p50)),
         (None, _, Some(mean)) => format!("tick to order {} on average", duration(super::whole(mean))),
         (None, _, None) => "no order was measured".to_owned(),
@@ -66,10 +68,13 @@ fn wakes(record: &PipelineRecord) -> String {
 }
 
 fn use_columns(record: &PipelineRecord) -> Vec<Column> {
-    let cells =
-        |of: &dyn Fn(&ProcessUse) -> String| -> Vec<String> { record.uses.iter().map(of).collect() };
+    let cells = |of: &dyn Fn(&ProcessUse) -> String| -> Vec<String> { record.uses.iter().map(of).collect() };
     let share = |of: &ProcessUse| {
-        if record.measured_s > 0.0 { format!("{:.1} %", of.cpu_s * 100.0 / record.measured_s) } else { "-".to_owned() }
+        if record.measured_s > 0.0 {
+            format!("{:.1} %", of.cpu_s * 100.0 / record.measured_s)
+        } else {
+            "-".to_owned()
+        }
     };
     vec![
         Column::words("role", 0, cells(&|of| crate::units::clean(&of.role))),
@@ -92,7 +97,10 @@ pub fn doubts(record: &PipelineRecord) -> Vec<String> {
     };
     let unanswered = record.orders.saturating_sub(record.answers);
     say(unanswered > 0, format!("{} orders got no answer.", count(unanswered)));
-    say(record.lost > 0, format!("{} records were lost: a reader was too slow for its stream.", count(record.lost)));
+    say(
+        record.lost > 0,
+        format!("{} records were lost: a reader was too slow for its stream.", count(record.lost)),
+    );
     say(
         record.missed_wakes > 0,
         format!("{} wakes were missed and made up for by the safety net, late.", count(record.missed_wakes)),

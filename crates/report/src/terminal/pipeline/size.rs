@@ -48,11 +48,19 @@ fn headline(document: &SizeDocument) -> String {
     let goal = &document.goal;
     let (rate, within) = (
         trimmed(document.rate_each_per_s),
-        format!("tick to order within {} at p99, CPUs at most {:.0} % busy", duration(whole(goal.p99_ns)), goal.utilisation * 100.0),
+        format!(
+            "tick to order within {} at p99, CPUs at most {:.0} % busy",
+            duration(whole(goal.p99_ns)),
+            goal.utilisation * 100.0
+        ),
     );
     match document.capacity.strategies {
         0 => format!("Not even one strategy of {rate} quotes/s stays within the goal: {within}"),
-        n => format!("{} strategies of {rate} quotes/s each, {}: {within}", count(u64::from(n)), mode_word(document.load.mode)),
+        n => format!(
+            "{} strategies of {rate} quotes/s each, {}: {within}",
+            count(u64::from(n)),
+            mode_word(document.load.mode)
+        ),
     }
 }
 
@@ -64,7 +72,9 @@ fn expected(document: &SizeDocument) -> String {
     };
     let cores = match document.load.cores {
         Cores::Shared { cpus } => format!("all processes on {cpus} CPUs"),
-        Cores::Own { strategy_cpus } => format!("md and td on CPUs of their own, strategies on {strategy_cpus}"),
+        Cores::Own { strategy_cpus } => {
+            format!("md and td on CPUs of their own, strategies on {strategy_cpus}")
+        }
     };
     let expected = document.capacity.expected.map_or_else(String::new, |of| {
         format!(
@@ -80,7 +90,11 @@ fn expected(document: &SizeDocument) -> String {
 fn costs(costs: &Costs, extra_ns: f64) -> Vec<(&'static str, String)> {
     let ns = |ns: f64| duration(whole(ns));
     let wake = if costs.transfer_ns > 0.0 {
-        format!("{} from process to process, {} more when the reader sleeps", ns(costs.transfer_ns), ns(costs.wake_ns))
+        format!(
+            "{} from process to process, {} more when the reader sleeps",
+            ns(costs.transfer_ns),
+            ns(costs.wake_ns)
+        )
     } else {
         format!("{} from process to sleeping process; the transfer alone was not measured", ns(costs.wake_ns))
     };
@@ -91,7 +105,12 @@ fn costs(costs: &Costs, extra_ns: f64) -> Vec<(&'static str, String)> {
         ("tail", format!("p99 lies {} above p50", ns(costs.tail_ns))),
         (
             "CPU a tick",
-            format!("md {}, strategy {}, td {}", ns(costs.md_cpu_ns), ns(costs.strategy_cpu_ns), ns(costs.td_cpu_ns)),
+            format!(
+                "md {}, strategy {}, td {}",
+                ns(costs.md_cpu_ns),
+                ns(costs.strategy_cpu_ns),
+                ns(costs.td_cpu_ns)
+            ),
         ),
     ]
 }
@@ -101,7 +120,8 @@ fn checked(points: &[CheckedPoint]) -> Vec<Column> {
         points.iter().map(|point| of(point).unwrap_or_else(|| NONE.to_owned())).collect()
     };
     let t2o = |point: &CheckedPoint| point.measured.stages.t2o.clone();
-    let factor = |which: usize| move |point: &CheckedPoint| point.ratios()[which].map(|of| format!("{of:.2}"));
+    let factor =
+        |which: usize| move |point: &CheckedPoint| point.ratios()[which].map(|of| format!("{of:.2}"));
     vec![
         Column::figures("strategies", 0, cells(&|point| Some(count(u64::from(point.load.strategies))))),
         Column::figures("rate/s", 0, cells(&|point| Some(trimmed(point.load.rate_per_s)))),
@@ -120,5 +140,10 @@ fn fit(document: &SizeDocument) -> String {
         || "with one point nothing tells how far others are off".to_owned(),
         |factor| format!("the farthest point is then still off by a factor of {factor:.2} at p99"),
     );
-    format!("The answer is corrected by {:.2} at p50 and {:.2} at p99; {off}. {}", fit.p50_factor, fit.p99_factor, clean(&document.host))
+    format!(
+        "The answer is corrected by {:.2} at p50 and {:.2} at p99; {off}. {}",
+        fit.p50_factor,
+        fit.p99_factor,
+        clean(&document.host)
+    )
 }
