@@ -7,7 +7,7 @@ use std::sync::{
 };
 
 /// A flag that SIGINT, SIGTERM and SIGHUP raise. A second signal ends the process at once; a trace of ours in the kernel
-/// is removed before.
+/// is removed before, and reserved huge pages are given back.
 pub fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let raised = Arc::clone(&stop);
@@ -17,6 +17,7 @@ pub fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
             for problem in lowlat_sys::tracefs::remove_own() {
                 crate::output::talk(&format!("lowlat: {problem}"));
             }
+            crate::commands::pipeline::huge_pages::give_back();
             std::process::exit(130);
         }
     };

@@ -15,11 +15,12 @@ mod figures;
 mod grouping;
 mod host_line;
 mod html;
+mod pipeline;
 mod shape;
 mod terminal;
 mod units;
 
-pub use html::{comparison_html, html};
+pub use html::{comparison_html, html, matrix_html};
 pub use terminal::audit::{AuditTableOptions, audit_table, catalogue_table};
 pub use terminal::bios::{BiosTextOptions, bios_text};
 pub use terminal::bios_change::bios_change_text;
@@ -33,12 +34,20 @@ pub use terminal::journal::{
     JournalDifference, JournalLine, JournalStream, JournalTimes, JournalView, journal_diff_text,
     journal_line, journal_notice, journal_text,
 };
+pub use terminal::pipeline::{
+    PipelineLive, load_words, matrix_text, pipeline_live_lines, pipeline_text, size_text,
+};
 pub use terminal::plan::plan_text;
 pub use terminal::summary::summary;
 pub use terminal::tune::{apply_text, not_here_text, rollback_text, status_text};
 pub use terminal::verification::{VerificationTextOptions, verification_lines, verification_text};
 
 use lowlat_model::result::ResultDocument;
+
+/// The host in two short lines: what it is, and its processors.
+pub fn host_line(host: &lowlat_model::HostSnapshot) -> (String, String) {
+    host_line::title_and_cpus(host)
+}
 
 /// Whether the document is that of `lowlat jitter`.
 fn is_of_jitter(document: &ResultDocument) -> bool {

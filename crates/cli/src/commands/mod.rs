@@ -9,6 +9,7 @@ mod host;
 mod jitter;
 mod journal;
 mod man;
+pub mod pipeline;
 mod tune;
 
 use crate::output::Exit;
@@ -34,6 +35,7 @@ pub const COMMANDS: &[Subcommand] = &[
     jitter::COMMAND,
     journal::COMMAND,
     tune::COMMAND,
+    pipeline::COMMAND,
     completions::COMMAND,
     man::COMMAND,
 ];

@@ -17,11 +17,13 @@ mod gate;
 mod header;
 mod jitter;
 mod picture;
+mod pipeline;
 mod svg;
 mod topology;
 mod warnings;
 
 pub use comparison::comparison_html;
+pub use pipeline::matrix_html;
 
 use crate::figures::Jitter;
 use crate::units::clean;
@@ -31,6 +33,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = include_str!("page.css");
 const CAUSES_STYLE: &str = include_str!("causes.css");
+const PIPELINE_STYLE: &str = include_str!("pipeline/pipeline.css");
 const SCRIPT: &str = include_str!("page.js");
 /// Even if some text escaped its escaping, the page could load nothing.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; \
@@ -57,7 +60,7 @@ fn page(title: &str, sections: &[Section], footer: &Markup) -> String {
                 meta name="color-scheme" content="light dark";
                 title { "lowlat: " (clean(title)) }
                 link rel="icon" href="data:,";
-                style { (PreEscaped(STYLE)) (PreEscaped(CAUSES_STYLE)) }
+                style { (PreEscaped(STYLE)) (PreEscaped(CAUSES_STYLE)) (PreEscaped(PIPELINE_STYLE)) }
             }
             body {
                 (bar(sections))

@@ -12,6 +12,7 @@ pub mod host_tree;
 pub mod jitter;
 pub mod journal;
 pub mod page;
+pub mod pipeline;
 pub mod plan;
 pub mod summary;
 pub mod three_way;

@@ -1,7 +1,7 @@
 //! A jitter run for people at a terminal.
 
 mod causes;
-mod columns;
+pub mod columns;
 mod compare;
 mod cpus;
 mod lengths;

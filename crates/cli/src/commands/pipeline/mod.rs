@@ -1,0 +1,80 @@
+//! `lowlat pipeline`: one file per subcommand.
+
+pub mod huge_pages;
+mod live;
+mod matrix;
+mod pins;
+mod role;
+mod room;
+mod run;
+mod runner;
+mod size;
+
+use super::Subcommand;
+use crate::output::Exit;
+use anyhow::bail;
+use clap::{ArgMatches, Command, ValueEnum};
+use lowlat_model::pipeline::Mode;
+
+pub const COMMAND: Subcommand = Subcommand { name: "pipeline", declare, run };
+
+/// Every subcommand of `lowlat pipeline` in the order of the help.
+const COMMANDS: &[Subcommand] = &[run::COMMAND, matrix::COMMAND, size::COMMAND, role::COMMAND];
+
+/// How processes wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ModeWord {
+    // Plain comments: with help of their own the values would stretch the whole help to two lines an option.
+    // Every process sleeps until it is woken.
+    Parked,
+    // Every process spins.
+    Fast,
+    // Every process spins for as long as that pays, then sleeps.
+    Adaptive,
+    // md and td spin, strategies sleep.
+    Mixed,
+}
+
+impl From<ModeWord> for Mode {
+    fn from(word: ModeWord) -> Self {
+        match word {
+            ModeWord::Parked => Self::Parked,
+            ModeWord::Fast => Self::Fast,
+            ModeWord::Adaptive => Self::Adaptive,
+            ModeWord::Mixed => Self::Mixed,
+        }
+    }
+}
+
+fn declare(command: Command) -> Command {
+    let subcommands = COMMANDS.iter().map(|command| (command.declare)(Command::new(command.name)));
+    command
+        .about("Run the trading pipeline as processes and measure tick to order, alone or as a matrix")
+        .after_help(super::examples(&[
+            (
+                "lowlat pipeline run --strategies 80 --rate 800 --pin md=0,td=1",
+                "one run: latency by stage, CPU, wakes",
+            ),
+            (
+                "lowlat pipeline matrix --budget 10m --html matrix.html",
+                "the Kungfu report's table of this host",
+            ),
+            ("lowlat pipeline size --rate 10 --goal 500us", "how many strategies this host carries"),
+        ]))
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommands(subcommands)
+}
+
+fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
+    let (name, arguments) = matches.subcommand().unwrap_or(("", matches));
+    match COMMANDS.iter().find(|command| command.name == name) {
+        Some(command) => (command.run)(arguments),
+        None => bail!("no such subcommand; `lowlat pipeline --help` lists them"),
+    }
+}
+
+/// A time with seconds, as documents carry it.
+fn now() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}

@@ -1,0 +1,102 @@
+//! Which CPUs roles get: from the command line, or from a file.
+
+use anyhow::{Context, bail};
+use lowlat_model::{CpuSet, pipeline::size::Placement};
+use std::{collections::BTreeMap, path::Path};
+
+/// Roles that can be pinned.
+const ROLES: [&str; 5] = ["master", "cached", "md", "td", "strategies"];
+
+/// CPUs by role.
+pub type Pins = BTreeMap<String, Vec<u32>>;
+
+/// Parses "md=0,td=1,strategies=2-5,7".
+pub fn parse(text: &str) -> Result<Pins, String> {
+    let mut lists: Vec<(&str, String)> = Vec::new();
+    for part in text.split(',') {
+        match (part.split_once('='), lists.last_mut()) {
+            (Some((role, list)), _) => lists.push((role.trim(), list.to_owned())),
+            (None, Some((_, list))) => *list = format!("{list},{part}"),
+            (None, None) => {
+                return Err(format!("\"{part}\" names no role; write one with its CPUs, such as md=0,td=1"));
+            }
+        }
+    }
+    let mut pins = Pins::new();
+    for (role, list) in lists {
+        if !ROLES.contains(&role) {
+            return Err(format!("\"{role}\" is no role; those that can be pinned are {}", ROLES.join(", ")));
+        }
+        let cpus = CpuSet::parse_list(&list).map_err(|error| format!("{role}: {error}"))?;
+        if cpus.is_empty() {
+            return Err(format!("{role}: no CPU is named; write one, such as {role}=0"));
+        }
+        if role != "strategies" && cpus.len() > 1 {
+            return Err(format!("{role}: one process takes one CPU, and {list} are {}", cpus.len()));
+        }
+        if pins.insert(role.to_owned(), cpus.iter().collect()).is_some() {
+            return Err(format!("{role} is pinned twice"));
+        }
+    }
+    Ok(pins)
+}
+
+/// Reads the pins of a placement: what `lowlat pipeline size --placement` wrote, or the whole document of it.
+pub fn read(path: &Path) -> anyhow::Result<Pins> {
+    #[derive(serde::Deserialize)]
+    struct Sized {
+        placement: Placement,
+    }
+    let shown = path.display();
+    let bytes = std::fs::read(path).with_context(|| {
+        format!("cannot read {shown}; name a file that lowlat pipeline size --placement wrote")
+    })?;
+    let placement = serde_json::from_slice::<Sized>(&bytes)
+        .map(|sized| sized.placement)
+        .or_else(|_| serde_json::from_slice::<Placement>(&bytes))
+        .with_context(|| {
+            format!("{shown} is no placement: expected JSON with \"pins\", a list of CPUs by role")
+        })?;
+    if let Some(role) = placement.pins.keys().find(|role| !ROLES.contains(&role.as_str())) {
+        bail!("{shown}: \"{role}\" is no role; those that can be pinned are {}", ROLES.join(", "));
+    }
+    Ok(placement.pins)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roles_and_lists_are_told_apart() {
+        let pins = parse("md=0,strategies=2-4,7,td=1").unwrap();
+        assert_eq!((pins["md"].as_slice(), pins["td"].as_slice()), ([0].as_slice(), [1].as_slice()));
+        assert_eq!(pins["strategies"], [2, 3, 4, 7]);
+        for (text, said) in [
+            ("0", "names no role"),
+            ("mdx=0", "is no role"),
+            ("md=", "no CPU"),
+            ("md=0-1", "takes one CPU"),
+            ("md=0,md=1", "pinned twice"),
+            ("md=a", "md: "),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(said), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_placement_and_the_document_around_it_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            read(&path)
+        };
+        assert_eq!(file("a", r#"{"pins": {"md": [1]}}"#).unwrap()["md"], [1]);
+        assert_eq!(file("b", r#"{"placement": {"pins": {"td": [2]}}, "goal": 1}"#).unwrap()["td"], [2]);
+        assert!(file("c", r#"{"pins": {"mdx": [1]}}"#).unwrap_err().to_string().contains("is no role"));
+        assert!(format!("{:#}", file("d", "[]").unwrap_err()).contains("no placement"));
+        assert!(read(&folder.path().join("none")).unwrap_err().to_string().contains("cannot read"));
+    }
+}

@@ -1,0 +1,131 @@
+//! What the host offers to a run, as read.
+
+use crate::output;
+use anyhow::bail;
+use lowlat_measure::affinity;
+use lowlat_model::{
+    Reading,
+    pipeline::{
+        PipelineParameters,
+        check::{RoomFacts, doubts, hindrances, judge},
+    },
+};
+use lowlat_sys::Root;
+use lowlat_trade::address::RunFolder;
+use rustix::{
+    fs::{FlockOperation, flock},
+    io::Errno,
+    process::{Resource, geteuid, getrlimit},
+};
+use std::{fs::File, io::ErrorKind, path::Path};
+
+const POOL: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages";
+const PAGE_BYTES: u64 = 2 << 20;
+
+/// Reads the facts.
+pub fn read(root: &Root, folder: Option<&RunFolder>) -> RoomFacts {
+    let meminfo = root.read("/proc/meminfo");
+    let swap = |name| bytes_of(&meminfo, name);
+    RoomFacts {
+        cpus: affinity::current().map_or(Reading::Absent, Reading::Known),
+        memory_available_bytes: bytes_of(&meminfo, "MemAvailable"),
+        swap_used_bytes: match (swap("SwapTotal"), swap("SwapFree")) {
+            (Reading::Known(total), Reading::Known(free)) => Reading::Known(total.saturating_sub(free)),
+            (Reading::Known(_), other) | (other, _) => other,
+        },
+        // Root may lock what it likes (CAP_IPC_LOCK).
+        locked_bytes_max: Reading::Known(if geteuid().is_root() {
+            None
+        } else {
+            getrlimit(Resource::Memlock).current
+        }),
+        open_files_max: Reading::Known(getrlimit(Resource::Nofile).maximum),
+        huge_bytes_free: root.read_as::<u64>(POOL, "a number of pages").map(|pages| pages * PAGE_BYTES),
+        running_master: folder.map_or(Reading::Absent, |folder| master_of(&folder.lock())),
+    }
+}
+
+/// A line of /proc/meminfo in bytes.
+fn bytes_of(meminfo: &Reading<String>, name: &str) -> Reading<u64> {
+    meminfo.as_ref().and_then(|text| {
+        let Some(line) = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')) else {
+            return Reading::Absent;
+        };
+        let kib = line.trim().strip_suffix("kB").and_then(|kib| kib.trim().parse::<u64>().ok());
+        kib.map_or_else(
+            || Reading::unparsable("/proc/meminfo", line, format!("a number of kB behind {name}")),
+            |kib| Reading::Known(kib << 10),
+        )
+    })
+}
+
+/// Who holds the lock of a run folder.
+fn master_of(lock: &Path) -> Reading<String> {
+    let file = match File::open(lock) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Reading::Absent,
+        Err(_) => return Reading::Denied,
+    };
+    match flock(&file, FlockOperation::NonBlockingLockShared) {
+        Ok(()) => Reading::Absent,
+        Err(Errno::WOULDBLOCK) => {
+            let pid = std::fs::read_to_string(lock).unwrap_or_default();
+            Reading::Known(format!("process {}", pid.trim()))
+        }
+        Err(_) => Reading::Denied,
+    }
+}
+
+/// Refuses a run for which there is no room, and gives back what its warnings should say.
+pub fn check(
+    parameters: &PipelineParameters,
+    facts: &RoomFacts,
+    is_forced: bool,
+) -> anyhow::Result<Vec<String>> {
+    let points = judge(parameters, facts);
+    let against = hindrances(&points, is_forced);
+    if !against.is_empty() {
+        let rows: Vec<String> = against.iter().map(|point| format!("  {}", point.sentence())).collect();
+        bail!("the host has no room for this run\n{}", rows.join("\n"));
+    }
+    Ok(doubts(&points))
+}
+
+/// Says on stderr what makes a run doubtful, before it is made.
+pub fn talk(command: &str, doubts: &[String]) {
+    for doubt in doubts {
+        output::talk(&format!("lowlat pipeline {command}: {doubt}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn root(meminfo: &str) -> Root {
+        Root::in_memory("test", [("/proc/meminfo".to_owned(), meminfo.as_bytes().to_vec())])
+    }
+
+    #[test]
+    fn absent_and_unparsable_are_told_apart() {
+        let facts = read(&root("MemAvailable:   2048 kB\nSwapTotal: 100 kB\nSwapFree: 40 kB\n"), None);
+        assert_eq!(facts.memory_available_bytes, Reading::Known(2 << 20));
+        assert_eq!(facts.swap_used_bytes, Reading::Known(60 << 10));
+        assert!(facts.huge_bytes_free.is_absent() && facts.running_master.is_absent());
+        let facts = read(&root("MemAvailable: much\n"), None);
+        assert!(matches!(facts.memory_available_bytes, Reading::Unparsable(_)));
+        assert!(facts.swap_used_bytes.is_absent());
+    }
+
+    #[test]
+    fn a_master_holds_its_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let lock = folder.path().join("lock");
+        assert!(master_of(&lock).is_absent());
+        std::fs::write(&lock, "4711\n").unwrap();
+        assert!(master_of(&lock).is_absent(), "a lock that nobody holds is of a master that is gone");
+        let held = File::open(&lock).unwrap();
+        flock(&held, FlockOperation::NonBlockingLockExclusive).unwrap();
+        assert_eq!(master_of(&lock), Reading::Known("process 4711".to_owned()));
+    }
+}

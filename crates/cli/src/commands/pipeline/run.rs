@@ -1,0 +1,238 @@
+//! `lowlat pipeline run`: one run.
+
+use super::{
+    ModeWord,
+    live::Live,
+    now,
+    pins::{self, Pins},
+    room,
+    runner::Runner,
+};
+use crate::{
+    arguments::duration,
+    commands::{Subcommand, examples},
+    output::{self, Exit},
+    results::OutputFile,
+    signals,
+};
+use anyhow::ensure;
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use lowlat_model::pipeline::{PipelineDocument, PipelineParameters, PipelineRecord, check::RoomFacts};
+use lowlat_report::pipeline_text;
+use std::{
+    path::PathBuf,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+pub const COMMAND: Subcommand = Subcommand { name: "run", declare, run };
+
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// How many strategies, each with an instrument of its own
+    #[arg(long, value_name = "N", default_value_t = 80, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    strategies: u32,
+    /// Quotes per second over all instruments
+    #[arg(long, value_name = "RATE", default_value = "800", value_parser = rate)]
+    rate: f64,
+    /// How processes wait
+    #[arg(long, value_enum, default_value_t = ModeWord::Parked)]
+    mode: ModeWord,
+    /// How long quotes are published: 10s, 5m
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration, allow_hyphen_values = true)]
+    duration: Duration,
+    /// CPUs of roles: md=0,td=1,strategies=2-5
+    #[arg(long, value_name = "ROLE=CPU", value_parser = pins::parse)]
+    pin: Option<Pins>,
+    /// CPUs of roles from a file that lowlat pipeline size --placement wrote
+    #[arg(long, value_name = "FILE", conflicts_with = "pin")]
+    pins: Option<PathBuf>,
+    /// Run all strategies in one process on this CPU
+    #[arg(long, value_name = "CPU")]
+    host_core: Option<u32>,
+    /// Take memory from the reserved pool of huge pages
+    #[arg(long)]
+    huge_pages: bool,
+    /// Run even though the figures would say nothing
+    #[arg(long)]
+    force: bool,
+    /// Print the document on stdout instead of the tables
+    #[arg(long)]
+    json: bool,
+    /// Write the document for programs
+    #[arg(long, value_name = "FILE")]
+    result: Option<PathBuf>,
+}
+
+/// A rate of quotes, per second.
+pub fn rate(text: &str) -> Result<f64, String> {
+    let number: f64 =
+        text.parse().map_err(|_| format!("\"{text}\" is no number of quotes per second, such as 800"))?;
+    if number.is_finite() && (0.001..=1e7).contains(&number) {
+        Ok(number)
+    } else {
+        Err(format!("\"{text}\": rates go from 0.001 to 10000000 quotes per second"))
+    }
+}
+
+fn declare(command: Command) -> Command {
+    Arguments::augment_args(command)
+        .about("Run market data, strategies and order gateway as processes; measure tick to order")
+        .after_help(format!(
+            "Exit codes: 0 clean, 1 records were lost, wakes missed or orders not answered, 2 error, 130 interrupted.\n\n{}",
+            examples(&[
+                ("lowlat pipeline run", "80 strategies that sleep, 800 quotes a second, 10 s"),
+                ("lowlat pipeline run --pin md=0,td=1 --mode mixed --json", "the platform spins on CPUs of its own"),
+                ("lowlat pipeline run --host-core 3 --rate 8000", "all strategies in one process"),
+                ("lowlat pipeline run --pins placement.json", "on the CPUs that lowlat pipeline size proposed"),
+            ])
+        ))
+}
+
+fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
+    let arguments = Arguments::from_arg_matches(matches)?;
+    let parameters = parameters(&arguments)?;
+    let result = arguments.result.as_deref().map(|path| OutputFile::prepare(path, "--result")).transpose()?;
+    let stop = signals::stop_flag()?;
+    let (mut runner, facts) = super::runner::real(&stop)?;
+    let document = measure(&parameters, &facts, arguments.force, &mut runner, &stop)?;
+    if let Some(file) = &result {
+        file.write_json(&document)?;
+    }
+    if arguments.json {
+        output::print_json(&document)?;
+    } else {
+        output::print(&pipeline_text(&document, output::width()))?;
+    }
+    if let Some(file) = &result {
+        output::talk(&format!("written: {}", file.path().display()));
+    }
+    Ok(exit(&document))
+}
+
+fn parameters(arguments: &Arguments) -> anyhow::Result<PipelineParameters> {
+    ensure!(!arguments.duration.is_zero(), "--duration is 0; a second is the least that says something");
+    let from_file = arguments.pins.as_deref().map(pins::read).transpose()?;
+    Ok(PipelineParameters {
+        strategies: arguments.strategies,
+        rate_per_s: arguments.rate,
+        mode: arguments.mode.into(),
+        duration_s: arguments.duration.as_secs_f64(),
+        pins: arguments.pin.clone().or(from_file).unwrap_or_default(),
+        host_core: arguments.host_core,
+        may_use_huge_pages: arguments.huge_pages,
+    })
+}
+
+/// Checks for room, runs, and puts the document together.
+fn measure(
+    parameters: &PipelineParameters,
+    facts: &RoomFacts,
+    is_forced: bool,
+    runner: &mut dyn Runner,
+    stop: &AtomicBool,
+) -> anyhow::Result<PipelineDocument> {
+    let doubts = room::check(parameters, facts, is_forced)?;
+    room::talk("run", &doubts);
+    let started_at = now();
+    let live = Live::new();
+    let title = lowlat_report::load_words(parameters);
+    let record = runner.run(parameters, &mut |now| live.show(&title, parameters.duration_s, now));
+    live.finish();
+    let mut record = record?;
+    record.warnings.extend(doubts);
+    Ok(PipelineDocument {
+        document: PipelineDocument::DOCUMENT.into(),
+        schema_version: PipelineDocument::SCHEMA_VERSION,
+        lowlat_version: env!("CARGO_PKG_VERSION").into(),
+        started_at,
+        // Relaxed: a lone flag.
+        is_interrupted: stop.load(Ordering::Relaxed),
+        record,
+    })
+}
+
+fn exit(document: &PipelineDocument) -> Exit {
+    match &document.record {
+        _ if document.is_interrupted => Exit::Interrupted,
+        record if is_sound(record) => Exit::Clean,
+        _ => Exit::Findings,
+    }
+}
+
+/// Whether nothing happened that must not.
+pub fn is_sound(record: &PipelineRecord) -> bool {
+    record.lost == 0 && record.missed_wakes == 0 && record.orders == record.answers && record.restarts == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::runner::fake::Fake;
+    use super::*;
+    use lowlat_model::{CpuSet, Reading};
+
+    fn arguments(words: &[&str]) -> Result<Arguments, clap::Error> {
+        let command = declare(Command::new("run"));
+        let matches = command.try_get_matches_from([&["run"], words].concat())?;
+        Arguments::from_arg_matches(&matches)
+    }
+
+    fn facts() -> RoomFacts {
+        RoomFacts { cpus: Reading::Known(CpuSet::first(2)), ..RoomFacts::default() }
+    }
+
+    #[test]
+    fn words_become_parameters() {
+        let words = [
+            "--strategies",
+            "8",
+            "--rate",
+            "0.5",
+            "--mode",
+            "mixed",
+            "--pin",
+            "md=0,td=1",
+            "--host-core",
+            "3",
+        ];
+        let of = parameters(&arguments(&words).unwrap()).unwrap();
+        assert_eq!((of.strategies, of.rate_per_s, of.host_core), (8, 0.5, Some(3)));
+        assert_eq!((of.pins["md"].as_slice(), of.duration_s), ([0].as_slice(), 10.0));
+        for words in
+            [["--rate", "0"], ["--rate", "many"], ["--strategies", "0"], ["--pin", "0"], ["--mode", "quick"]]
+        {
+            assert!(arguments(&words).is_err(), "{words:?}");
+        }
+        assert!(parameters(&arguments(&["--duration", "0s"]).unwrap()).is_err());
+    }
+
+    #[test]
+    fn a_run_becomes_a_document_whose_stages_stand_at_its_top() {
+        let parameters = parameters(&arguments(&["--duration", "2s"]).unwrap()).unwrap();
+        let mut runner = Fake::default();
+        let document = measure(&parameters, &facts(), false, &mut runner, &AtomicBool::new(false)).unwrap();
+        assert_eq!(runner.asked, [parameters]);
+        let json = serde_json::to_value(&document).unwrap();
+        assert!(
+            json["stages"]["t2o"]["p99_ns"].is_u64() && json["stages"]["md"]["count"] == 1600,
+            "{json:.400}"
+        );
+        assert_eq!(exit(&document), Exit::Clean);
+        let mut lossy = document.clone();
+        lossy.record.lost = 1;
+        assert_eq!(exit(&lossy), Exit::Findings);
+        lossy.is_interrupted = true;
+        assert_eq!(exit(&lossy), Exit::Interrupted);
+    }
+
+    #[test]
+    fn too_many_spinners_are_refused_unless_forced() {
+        let parameters = parameters(&arguments(&["--mode", "fast"]).unwrap()).unwrap();
+        let mut runner = Fake::default();
+        let stop = AtomicBool::new(false);
+        let error = measure(&parameters, &facts(), false, &mut runner, &stop).unwrap_err().to_string();
+        assert!(error.contains("82 processes spin on 2 CPUs") && runner.asked.is_empty(), "{error}");
+        let document = measure(&parameters, &facts(), true, &mut runner, &stop).unwrap();
+        assert!(document.record.warnings.iter().any(|warning| warning.starts_with("spinners")));
+    }
+}

@@ -1,0 +1,353 @@
+//! `lowlat pipeline size`: how many strategies this host carries, and on which CPUs.
+
+use super::{ModeWord, live::Live, now, room, run::rate, runner::Runner};
+use crate::{
+    arguments::{duration, time_ns},
+    commands::{Subcommand, examples},
+    host::HostArgs,
+    output::{self, Exit},
+    results::OutputFile,
+    signals,
+};
+use anyhow::Context;
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use lowlat_model::{
+    Allocation, Topology,
+    pipeline::{
+        Mode, PipelineParameters, PipelineRecord,
+        check::RoomFacts,
+        size::{
+            CheckedPoint, Costs, Fit, Goal, Load, Placement, SizeDocument, StrategyGroup, capacity, place,
+            predict,
+        },
+    },
+};
+use lowlat_report::size_text;
+use std::{
+    path::PathBuf,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+pub const COMMAND: Subcommand = Subcommand { name: "size", declare, run };
+
+/// Quotes a second at which costs are measured: seldom enough that none waits for another.
+const COST_RATE: f64 = 500.0;
+/// CPUs below which spinning processes would take time from each other: md, td, a strategy.
+const SPINNING_CPUS: usize = 4;
+
+#[derive(Debug, Args)]
+struct Arguments {
+    /// Quotes per second of each strategy
+    #[arg(long, value_name = "RATE", default_value = "10", value_parser = rate)]
+    rate: f64,
+    /// Tick to order at the 99th percentile, at most
+    #[arg(long, value_name = "TIME", default_value = "500us", value_parser = time_ns)]
+    goal: u64,
+    /// How busy a CPU may be, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=95))]
+    utilisation: u32,
+    /// How processes wait
+    #[arg(long, value_enum, default_value_t = ModeWord::Parked)]
+    mode: ModeWord,
+    /// What a real strategy computes for a quote beyond the measured one
+    #[arg(long, value_name = "TIME", default_value = "0us", value_parser = time_ns)]
+    strategy_cost: u64,
+    /// Strategies of different rates to place, as COUNTxRATE: 60x10,20x100 [default: as many as fit, at --rate]
+    #[arg(long, value_name = "GROUPS", value_delimiter = ',', value_parser = group)]
+    strategies: Vec<StrategyGroup>,
+    /// Numbers of strategies at which the prediction is held against a run
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', default_values_t = [10, 40, 80], value_parser = clap::value_parser!(u32).range(1..=1000))]
+    check: Vec<u32>,
+    /// How long each run takes
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration, allow_hyphen_values = true)]
+    duration: Duration,
+    /// Make runs even though their figures would say nothing
+    #[arg(long)]
+    force: bool,
+    /// Write the placement for lowlat pipeline run --pins
+    #[arg(long, value_name = "FILE")]
+    placement: Option<PathBuf>,
+    /// Print the document on stdout instead of the tables
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    host: HostArgs,
+}
+
+/// "60x10".
+fn group(text: &str) -> Result<StrategyGroup, String> {
+    let parts =
+        text.split_once('x').and_then(|(count, each)| Some((count.parse::<u32>().ok()?, rate(each).ok()?)));
+    match parts {
+        Some((strategies @ 1..=1000, rate_per_s)) => Ok(StrategyGroup { strategies, rate_per_s }),
+        _ => Err(format!(
+            "\"{text}\" is no group of strategies; write how many and the quotes a second of each, such as 60x10"
+        )),
+    }
+}
+
+fn declare(command: Command) -> Command {
+    Arguments::augment_args(command)
+        .about("Find out how many strategies this host carries, and propose CPUs for them")
+        .after_help(examples(&[
+            ("lowlat pipeline size --rate 10 --goal 500us", "strategies of 10 quotes a second each"),
+            (
+                "lowlat pipeline size --strategy-cost 20us --utilisation 50",
+                "that compute 20 us for each quote",
+            ),
+            (
+                "lowlat pipeline size --strategies 60x10,20x100 --placement placement.json",
+                "CPUs for two groups; lowlat pipeline run --pins placement.json takes them",
+            ),
+        ]))
+}
+
+fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
+    let arguments = Arguments::from_arg_matches(matches)?;
+    let file =
+        arguments.placement.as_deref().map(|path| OutputFile::prepare(path, "--placement")).transpose()?;
+    let host = arguments.host.read()?;
+    let stop = signals::stop_flag()?;
+    let (mut runner, facts) = super::runner::real(&stop)?;
+    let (title, cpus) = lowlat_report::host_line(&host.snapshot);
+    let sizing = Sizing {
+        arguments: &arguments,
+        topology: &host.snapshot.topology,
+        allocation: &host.allocation,
+        facts: &facts,
+        stop: &stop,
+    };
+    let document = sizing.find(&format!("{title}: {cpus}"), &mut runner)?;
+    if let Some(file) = &file {
+        file.write_json_lines(&document.placement)?;
+    }
+    if arguments.json {
+        output::print_json(&document)?;
+    } else {
+        output::print(&size_text(&document, output::width()))?;
+    }
+    if let Some(file) = &file {
+        output::talk(&format!("written: {}", file.path().display()));
+    }
+    Ok(match document.capacity.strategies {
+        _ if document.is_interrupted => Exit::Interrupted,
+        0 => Exit::Findings,
+        _ => Exit::Clean,
+    })
+}
+
+/// What a sizing looks at.
+struct Sizing<'a> {
+    arguments: &'a Arguments,
+    topology: &'a Topology,
+    allocation: &'a Allocation,
+    facts: &'a RoomFacts,
+    stop: &'a AtomicBool,
+}
+
+impl Sizing<'_> {
+    fn find(&self, host: &str, runner: &mut dyn Runner) -> anyhow::Result<SizeDocument> {
+        let arguments = self.arguments;
+        let started_at = now();
+        let mut warnings = Vec::new();
+        let live = Live::new();
+        let costs = self.costs(runner, &live, &mut warnings);
+        let mut checked = Vec::new();
+        if let Ok(costs) = &costs {
+            for number in &arguments.check {
+                // Relaxed: a lone flag.
+                if self.stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                match self.check(*number, costs, runner, &live) {
+                    Ok(point) => checked.push(point),
+                    Err(error) => {
+                        warnings.push(format!("{number} strategies could not be checked: {error:#}."))
+                    }
+                }
+            }
+        }
+        live.finish();
+        let costs = costs?;
+        let fit = Fit::of(&checked);
+        let goal =
+            Goal { p99_ns: arguments.goal as f64, utilisation: f64::from(arguments.utilisation) / 100.0 };
+        let load = self.load(&self.parameters(1, arguments.rate, arguments.mode.into()));
+        let capacity = capacity(&costs, &fit, &load, arguments.rate, &goal);
+        let groups = match arguments.strategies.as_slice() {
+            [] => vec![StrategyGroup { strategies: capacity.strategies.max(1), rate_per_s: arguments.rate }],
+            groups => groups.to_vec(),
+        };
+        Ok(SizeDocument {
+            document: SizeDocument::DOCUMENT.into(),
+            schema_version: SizeDocument::SCHEMA_VERSION,
+            lowlat_version: env!("CARGO_PKG_VERSION").into(),
+            started_at,
+            is_interrupted: self.stop.load(Ordering::Relaxed),
+            host: host.to_owned(),
+            costs,
+            strategy_extra_ns: arguments.strategy_cost as f64,
+            checked,
+            fit,
+            rate_each_per_s: arguments.rate,
+            load,
+            goal,
+            capacity,
+            placement: self.place(&groups),
+            warnings,
+        })
+    }
+
+    fn place(&self, groups: &[StrategyGroup]) -> Placement {
+        place(self.topology, self.allocation, groups)
+    }
+
+    /// Runs one strategy, asleep and, where there are the CPUs for it, spinning.
+    fn costs(
+        &self,
+        runner: &mut dyn Runner,
+        live: &Live,
+        warnings: &mut Vec<String>,
+    ) -> anyhow::Result<Costs> {
+        let parked = self.made(&self.parameters(1, COST_RATE, Mode::Parked), "costs", runner, live)?;
+        let cpus = self.facts.cpus.known().map_or(0, lowlat_model::CpuSet::len);
+        let fast = if cpus >= SPINNING_CPUS {
+            let parameters = self.parameters(1, COST_RATE, Mode::Fast);
+            Some(self.made(&parameters, "costs, spinning", runner, live)?)
+        } else {
+            warnings.push(format!(
+                "{cpus} CPUs are too few for processes that spin, so the cost of a wake is not told from that of a transfer."
+            ));
+            None
+        };
+        Costs::of(&parked, fast.as_ref(), self.arguments.strategy_cost as f64).map_err(anyhow::Error::msg)
+    }
+
+    /// Holds the prediction of so many strategies against a run. The run's strategies compute nothing, so neither do
+    /// those of the prediction.
+    fn check(
+        &self,
+        number: u32,
+        costs: &Costs,
+        runner: &mut dyn Runner,
+        live: &Live,
+    ) -> anyhow::Result<CheckedPoint> {
+        let extra_ns = self.arguments.strategy_cost as f64;
+        let bare = Costs {
+            decide_ns: costs.decide_ns - extra_ns,
+            strategy_cpu_ns: costs.strategy_cpu_ns - extra_ns,
+            ..*costs
+        };
+        let rate = self.arguments.rate * f64::from(number);
+        let parameters = self.parameters(number, rate, self.arguments.mode.into());
+        let load = self.load(&parameters);
+        let measured = self.made(&parameters, &format!("check of {number}"), runner, live)?;
+        Ok(CheckedPoint { load, predicted: predict(&bare, &load), measured })
+    }
+
+    fn load(&self, parameters: &PipelineParameters) -> Load {
+        let cpus = self.facts.cpus.known().map_or(1, lowlat_model::CpuSet::len);
+        Load::of(parameters, u32::try_from(cpus).unwrap_or(u32::MAX))
+    }
+
+    /// A run as it would be placed.
+    fn parameters(&self, strategies: u32, rate_per_s: f64, mode: Mode) -> PipelineParameters {
+        let group = StrategyGroup { strategies, rate_per_s: rate_per_s / f64::from(strategies) };
+        PipelineParameters {
+            strategies,
+            rate_per_s,
+            mode,
+            duration_s: self.arguments.duration.as_secs_f64(),
+            pins: self.place(&[group]).pins,
+            host_core: None,
+            may_use_huge_pages: false,
+        }
+    }
+
+    fn made(
+        &self,
+        parameters: &PipelineParameters,
+        title: &str,
+        runner: &mut dyn Runner,
+        live: &Live,
+    ) -> anyhow::Result<PipelineRecord> {
+        room::check(parameters, self.facts, self.arguments.force)?;
+        let title = format!("{title}: {}", lowlat_report::load_words(parameters));
+        runner
+            .run(parameters, &mut |now| live.show(&title, parameters.duration_s, now))
+            .with_context(|| format!("the run failed ({title})"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::runner::fake::Fake;
+    use super::*;
+    use lowlat_model::{CpuSet, Reading};
+
+    fn arguments(words: &[&str]) -> Result<Arguments, clap::Error> {
+        let command = declare(Command::new("size"));
+        Arguments::from_arg_matches(&command.try_get_matches_from([&["size"], words].concat())?)
+    }
+
+    fn find(words: &[&str], cpus: u32, runner: &mut Fake) -> SizeDocument {
+        let arguments = arguments(words).unwrap();
+        let topology = Topology { online: CpuSet::first(cpus), ..Topology::default() };
+        let allocation = Allocation {
+            housekeeping: CpuSet::of(0),
+            isolated: CpuSet::first(cpus).difference(&CpuSet::of(0)),
+            ..Allocation::default()
+        };
+        let facts = RoomFacts { cpus: Reading::Known(CpuSet::first(cpus)), ..RoomFacts::default() };
+        let sizing = Sizing {
+            arguments: &arguments,
+            topology: &topology,
+            allocation: &allocation,
+            facts: &facts,
+            stop: &AtomicBool::new(false),
+        };
+        sizing.find("made up", runner).unwrap()
+    }
+
+    #[test]
+    fn costs_are_measured_points_checked_and_cpus_proposed() {
+        let mut runner = Fake::default();
+        let document = find(&["--rate", "10", "--goal", "5ms"], 8, &mut runner);
+        let asked: Vec<(u32, Mode)> = runner.asked.iter().map(|of| (of.strategies, of.mode)).collect();
+        let parked = |number| (number, Mode::Parked);
+        assert_eq!(asked, [parked(1), (1, Mode::Fast), parked(10), parked(40), parked(80)]);
+        assert_eq!(document.checked.len(), 3);
+        assert!(document.capacity.strategies > 0 && document.fit.points == 3, "{:?}", document.capacity);
+        assert_eq!(document.placement.pins["strategies"].len(), document.capacity.strategies as usize);
+        let read: SizeDocument = serde_json::from_value(serde_json::to_value(&document).unwrap()).unwrap();
+        assert_eq!(read.placement, document.placement);
+    }
+
+    #[test]
+    fn a_small_host_says_what_it_could_not_tell_apart() {
+        let document = find(&["--check", "10", "--strategies", "6x10,2x100"], 2, &mut Fake::default());
+        assert!(document.warnings[0].contains("too few for processes that spin"));
+        assert_eq!(document.placement.groups.len(), 2);
+        assert!(document.costs.transfer_ns == 0.0);
+    }
+
+    #[test]
+    fn a_point_that_fails_leaves_the_others() {
+        let mut runner = Fake { fails_at: Some(3), ..Fake::default() };
+        let document = find(&[], 8, &mut runner);
+        assert_eq!(document.checked.len(), 2);
+        assert!(
+            document.warnings.iter().any(|warning| warning.starts_with("10 strategies could not be checked"))
+        );
+    }
+
+    #[test]
+    fn groups_have_a_number_and_a_rate() {
+        assert_eq!(group("60x10"), Ok(StrategyGroup { strategies: 60, rate_per_s: 10.0 }));
+        for text in ["60", "0x10", "60x", "x", "60x-1"] {
+            assert!(group(text).unwrap_err().contains("such as 60x10"), "{text}");
+        }
+        assert!(arguments(&["--utilisation", "100"]).is_err() && arguments(&["--goal", "5"]).is_err());
+    }
+}

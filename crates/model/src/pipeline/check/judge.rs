@@ -1,0 +1,376 @@
+//! The judgements.
+#![allow(
+    clippy::unnecessary_wraps,
+    reason = "every judgement has the shape of one that may have nothing to say"
+)]
+
+use super::{Memory, Point, Room, RoomFacts, files_needed};
+use crate::{
+    CpuId, CpuSet, Reading,
+    pipeline::{Mode, PipelineParameters},
+};
+use std::{cmp::Ordering, collections::BTreeMap};
+
+/// How the process of all strategies is called in sentences.
+const HOST: &str = "strategy host";
+
+type Judgement = fn(&PipelineParameters, &RoomFacts) -> Option<Point>;
+
+/// Every point in the order of the report. A new one is a function and a line here.
+const POINTS: &[Judgement] =
+    &[memory, swap, spinners, shared_pins, absent_pins, locked_memory, open_files, huge_pages, master];
+
+/// Judges whether there is room for a run. Points of which nothing is to be said are left out.
+pub fn judge(parameters: &PipelineParameters, facts: &RoomFacts) -> Vec<Point> {
+    POINTS.iter().filter_map(|point| point(parameters, facts)).collect()
+}
+
+fn unknown<T>(id: &'static str, reading: &Reading<T>) -> Point {
+    let why = match reading {
+        Reading::Denied => "it may not be read by this user".to_owned(),
+        Reading::Unparsable(why) => why.to_string(),
+        _ => "the host does not tell".to_owned(),
+    };
+    Point { id, room: Room::Unknown, found: format!("not known, {why}"), action: String::new() }
+}
+
+fn mib(bytes: u64) -> String {
+    format!("{} MiB", bytes.div_ceil(1 << 20))
+}
+
+fn memory(parameters: &PipelineParameters, facts: &RoomFacts) -> Option<Point> {
+    let id = "memory";
+    let needed = Memory::of(parameters);
+    // Pages of the pool are not part of what is available.
+    let bytes = if parameters.may_use_huge_pages { needed.private_bytes } else { needed.total_bytes() };
+    let Some(available) = facts.memory_available_bytes.known() else {
+        return Some(unknown(id, &facts.memory_available_bytes));
+    };
+    let found = format!(
+        "{} are needed for {} strategies, {} are available",
+        mib(bytes),
+        parameters.strategies,
+        mib(*available)
+    );
+    Some(if bytes > *available {
+        let action = "Run fewer strategies: with more the host swaps or kills, and measures that.".to_owned();
+        Point { id, room: Room::Impossible, found, action }
+    } else if bytes > available / 10 * 9 {
+        let action = "Free memory, or run fewer strategies: others on the host may have to swap.".to_owned();
+        Point { id, room: Room::Doubtful, found, action }
+    } else {
+        Point::fine(id, found)
+    })
+}
+
+fn swap(_: &PipelineParameters, facts: &RoomFacts) -> Option<Point> {
+    let id = "swap";
+    Some(match facts.swap_used_bytes.known() {
+        None => return Some(unknown(id, &facts.swap_used_bytes)),
+        Some(0) => Point::fine(id, "none in use".to_owned()),
+        Some(used) => Point {
+            id,
+            room: Room::Doubtful,
+            found: format!("{} in use: pages that come back from a disk take milliseconds", mib(*used)),
+            action:
+                "Free memory and turn swap off and on again (swapoff -a; swapon -a), or run fewer strategies."
+                    .to_owned(),
+        },
+    })
+}
+
+/// Processes that never sleep. A strategy host always spins: it has a CPU of its own for that.
+fn spinning(parameters: &PipelineParameters) -> u32 {
+    let strategies = match (parameters.host_core, parameters.mode) {
+        (Some(_), _) => 1,
+        (None, Mode::Fast) => parameters.strategies,
+        (None, _) => 0,
+    };
+    strategies + if matches!(parameters.mode, Mode::Fast | Mode::Mixed) { 2 } else { 0 }
+}
+
+fn spinners(parameters: &PipelineParameters, facts: &RoomFacts) -> Option<Point> {
+    let id = "spinners";
+    let spinning = spinning(parameters);
+    if spinning == 0 {
+        return None;
+    }
+    let Some(cpus) = facts.cpus.known() else { return Some(unknown(id, &facts.cpus)) };
+    let count = u32::try_from(cpus.len()).unwrap_or(u32::MAX);
+    let found = format!("{spinning} processes spin on {count} CPUs");
+    Some(match spinning.cmp(&count) {
+        Ordering::Greater => Point {
+            id,
+            room: Room::Pointless,
+            found: format!(
+                "{found}: they would take whole time slices from each other, and that would be measured"
+            ),
+            action: format!(
+                "Run {} strategies at most, let them sleep (--mode parked, --mode adaptive), or measure it all the same \
+                 with --force.",
+                count.saturating_sub(2)
+            ),
+        },
+        Ordering::Equal => Point {
+            id,
+            room: Room::Doubtful,
+            found: format!("{found}: none is left for the others, for the kernel and for interrupts"),
+            action: "Leave a CPU free, or take the tail as that of a full host.".to_owned(),
+        },
+        Ordering::Less => Point::fine(id, found),
+    })
+}
+
+fn shared_pins(parameters: &PipelineParameters, _: &RoomFacts) -> Option<Point> {
+    let id = "pins";
+    let mut by_cpu: BTreeMap<CpuId, Vec<&str>> = BTreeMap::new();
+    for (role, cpus) in &parameters.pins {
+        for cpu in cpus.iter().copied().collect::<CpuSet>().iter() {
+            by_cpu.entry(cpu).or_default().push(role);
+        }
+    }
+    if let Some(cpu) = parameters.host_core {
+        by_cpu.entry(cpu).or_default().push(HOST);
+    }
+    // master and cached have no part in the way from a quote to its order.
+    let on_the_way =
+        |roles: &[&str]| roles.iter().filter(|role| !matches!(**role, "master" | "cached")).count();
+    let shared: Vec<String> = by_cpu
+        .iter()
+        .filter(|(_, roles)| roles.len() > 1 && on_the_way(roles) > 0)
+        .map(|(cpu, roles)| format!("{} share CPU {cpu}", roles.join(" and ")))
+        .collect();
+    if by_cpu.is_empty() {
+        return None;
+    }
+    if shared.is_empty() {
+        return Some(Point::fine(id, "no CPU is taken twice".to_owned()));
+    }
+    let spin = |role: &str| match parameters.mode {
+        _ if role == HOST => true,
+        Mode::Fast => !matches!(role, "master" | "cached"),
+        Mode::Mixed => matches!(role, "md" | "td"),
+        Mode::Parked | Mode::Adaptive => false,
+    };
+    let is_stuck = by_cpu.values().any(|roles| roles.len() > 1 && roles.iter().any(|role| spin(role)));
+    Some(Point {
+        id,
+        room: if is_stuck { Room::Pointless } else { Room::Doubtful },
+        found: shared.join("; ")
+            + if is_stuck {
+                ", and one that spins leaves the other only what the kernel takes from it"
+            } else {
+                ""
+            },
+        action: "Give each a CPU of its own (--pin).".to_owned(),
+    })
+}
+
+fn absent_pins(parameters: &PipelineParameters, facts: &RoomFacts) -> Option<Point> {
+    let id = "pinned CPUs";
+    let named: CpuSet = parameters.pins.values().flatten().copied().chain(parameters.host_core).collect();
+    if named.is_empty() {
+        return None;
+    }
+    let Some(cpus) = facts.cpus.known() else { return Some(unknown(id, &facts.cpus)) };
+    let absent = named.difference(cpus);
+    (!absent.is_empty()).then(|| Point {
+        id,
+        room: Room::Impossible,
+        found: format!("CPU {absent} may not be used by this process, which may use {cpus}"),
+        action: "Pin to CPUs of that list, or widen it (taskset, cpuset).".to_owned(),
+    })
+}
+
+fn locked_memory(parameters: &PipelineParameters, facts: &RoomFacts) -> Option<Point> {
+    let id = "locked memory";
+    let bytes = Memory::of(parameters).shared_bytes;
+    Some(match facts.locked_bytes_max.known() {
+        None => unknown(id, &facts.locked_bytes_max),
+        Some(Some(limit)) if *limit < bytes => Point {
+            id,
+            room: Room::Impossible,
+            found: format!("{} are locked, the limit is {}", mib(bytes), mib(*limit)),
+            action: "Raise it (ulimit -l unlimited, LimitMEMLOCK=infinity), or run fewer strategies."
+                .to_owned(),
+        },
+        Some(_) => Point::fine(id, format!("{} are within the limit", mib(bytes))),
+    })
+}
+
+fn open_files(parameters: &PipelineParameters, facts: &RoomFacts) -> Option<Point> {
+    let id = "open files";
+    let needed = files_needed(parameters);
+    Some(match facts.open_files_max.known() {
+        None => unknown(id, &facts.open_files_max),
+        Some(Some(limit)) if *limit < needed => Point {
+            id,
+            room: Room::Impossible,
+            found: format!("{needed} files are open at once, the limit is {limit}"),
+            action: "Raise it (ulimit -Hn, LimitNOFILE=), or run fewer strategies.".to_owned(),
+        },
+        Some(_) => Point::fine(id, format!("{needed} are within the limit")),
+    })
+}
+
+fn huge_pages(parameters: &PipelineParameters, facts: &RoomFacts) -> Option<Point> {
+    let id = "huge pages";
+    if !parameters.may_use_huge_pages {
+        return None;
+    }
+    let needed = Memory::of(parameters).huge_pages() * (2 << 20);
+    Some(match facts.huge_bytes_free.known() {
+        None => unknown(id, &facts.huge_bytes_free),
+        Some(free) if *free < needed => Point {
+            id,
+            room: Room::Doubtful,
+            found: format!(
+                "{} of 2 MiB pages are needed, {} are free: the rest comes in usual pages",
+                mib(needed),
+                mib(*free)
+            ),
+            action: format!(
+                "Reserve them before (sysctl vm.nr_hugepages={}, where nothing else uses the pool).",
+                Memory::of(parameters).huge_pages()
+            ),
+        },
+        Some(free) => Point::fine(id, format!("{} of {} free are taken", mib(needed), mib(*free))),
+    })
+}
+
+fn master(_: &PipelineParameters, facts: &RoomFacts) -> Option<Point> {
+    let id = "master";
+    match &facts.running_master {
+        Reading::Known(who) => Some(Point {
+            id,
+            room: Room::Impossible,
+            found: format!("one of this name runs already ({who})"),
+            action: "End it, or give this run another --name.".to_owned(),
+        }),
+        Reading::Absent => None,
+        other => Some(unknown(id, other)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pipeline::check::{doubts, hindrances};
+
+    fn parameters(mode: Mode) -> PipelineParameters {
+        PipelineParameters {
+            strategies: 80,
+            rate_per_s: 800.0,
+            mode,
+            duration_s: 10.0,
+            pins: BTreeMap::new(),
+            host_core: None,
+            may_use_huge_pages: false,
+        }
+    }
+
+    fn facts(cpus: u32) -> RoomFacts {
+        RoomFacts {
+            cpus: Reading::Known(CpuSet::first(cpus)),
+            memory_available_bytes: Reading::Known(8 << 30),
+            swap_used_bytes: Reading::Known(0),
+            locked_bytes_max: Reading::Known(None),
+            open_files_max: Reading::Known(Some(524_288)),
+            huge_bytes_free: Reading::Known(0),
+            running_master: Reading::Absent,
+        }
+    }
+
+    fn of(parameters: &PipelineParameters, facts: &RoomFacts, id: &str) -> Point {
+        judge(parameters, facts).into_iter().find(|point| point.id == id).unwrap_or_else(|| panic!("{id}"))
+    }
+
+    #[test]
+    fn a_host_with_room_has_nothing_against_it() {
+        let points = judge(&parameters(Mode::Parked), &facts(12));
+        assert!(hindrances(&points, false).is_empty() && doubts(&points).is_empty(), "{points:?}");
+    }
+
+    #[test]
+    fn eighty_spinners_on_two_cpus_are_refused_unless_forced() {
+        let points = judge(&parameters(Mode::Fast), &facts(2));
+        let [point] = hindrances(&points, false)[..] else { panic!("{points:?}") };
+        assert!(
+            point.sentence().starts_with("spinners: 82 processes spin on 2 CPUs"),
+            "{}",
+            point.sentence()
+        );
+        assert!(point.action.contains("--force"));
+        assert!(hindrances(&points, true).is_empty());
+        assert_eq!(doubts(&points).len(), 1, "a forced run says so");
+        assert_eq!(of(&parameters(Mode::Mixed), &facts(2), "spinners").room, Room::Doubtful);
+        assert_eq!(of(&parameters(Mode::Mixed), &facts(3), "spinners").room, Room::Fine);
+        let host = PipelineParameters { host_core: Some(1), ..parameters(Mode::Fast) };
+        assert_eq!(of(&host, &facts(4), "spinners").room, Room::Fine, "a host is one process");
+    }
+
+    #[test]
+    fn memory_limits_and_a_running_master_cannot_be_forced() {
+        let small = RoomFacts {
+            memory_available_bytes: Reading::Known(64 << 20),
+            locked_bytes_max: Reading::Known(Some(8 << 20)),
+            open_files_max: Reading::Known(Some(256)),
+            running_master: Reading::Known("process 4711".into()),
+            ..facts(12)
+        };
+        let points = judge(&parameters(Mode::Parked), &small);
+        let ids: Vec<&str> = hindrances(&points, true).iter().map(|point| point.id).collect();
+        assert_eq!(ids, ["memory", "locked memory", "open files", "master"]);
+    }
+
+    #[test]
+    fn pins_that_meet_are_named() {
+        let pinned = |mode, pins: &[(&str, u32)]| PipelineParameters {
+            pins: pins.iter().map(|(role, cpu)| ((*role).to_owned(), vec![*cpu])).collect(),
+            ..parameters(mode)
+        };
+        let both = pinned(Mode::Mixed, &[("md", 1), ("td", 1)]);
+        let point = of(&both, &facts(4), "pins");
+        assert_eq!(point.room, Room::Pointless);
+        assert!(point.found.starts_with("md and td share CPU 1"), "{}", point.found);
+        assert_eq!(
+            of(&pinned(Mode::Parked, &[("md", 1), ("td", 1)]), &facts(4), "pins").room,
+            Room::Doubtful
+        );
+        assert_eq!(
+            of(&pinned(Mode::Fast, &[("master", 0), ("cached", 0)]), &facts(4), "pins").room,
+            Room::Fine
+        );
+        let absent = of(&pinned(Mode::Parked, &[("md", 9)]), &facts(4), "pinned CPUs");
+        assert!(absent.room == Room::Impossible && absent.found.contains("CPU 9"), "{absent:?}");
+    }
+
+    #[test]
+    fn what_is_not_known_is_not_taken_for_fine() {
+        let points =
+            judge(&parameters(Mode::Fast), &RoomFacts { cpus: Reading::Denied, ..RoomFacts::default() });
+        assert!(points.iter().all(|point| point.room == Room::Unknown), "{points:?}");
+        assert!(points.iter().any(|point| point.found.contains("may not be read by this user")));
+        assert!(hindrances(&points, false).is_empty());
+    }
+
+    #[test]
+    fn swap_and_missing_huge_pages_make_figures_doubtful() {
+        let swapping = RoomFacts { swap_used_bytes: Reading::Known(300 << 20), ..facts(12) };
+        let huge = PipelineParameters { may_use_huge_pages: true, ..parameters(Mode::Parked) };
+        let points = judge(&huge, &swapping);
+        let doubtful: Vec<&str> =
+            points.iter().filter(|point| point.room == Room::Doubtful).map(|point| point.id).collect();
+        assert_eq!(doubtful, ["swap", "huge pages"]);
+        let needed = Memory::of(&huge);
+        assert!(needed.shared_bytes > Memory::of(&parameters(Mode::Parked)).shared_bytes, "whole pages");
+        assert!(of(&huge, &swapping, "huge pages").action.contains(&needed.huge_pages().to_string()));
+    }
+
+    #[test]
+    fn a_host_of_strategies_takes_less() {
+        let host = PipelineParameters { host_core: Some(3), ..parameters(Mode::Parked) };
+        assert!(Memory::of(&host).total_bytes() < Memory::of(&parameters(Mode::Parked)).total_bytes());
+        assert!(files_needed(&host) < files_needed(&parameters(Mode::Parked)));
+    }
+}

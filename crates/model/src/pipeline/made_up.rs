@@ -1,0 +1,83 @@
+//! Made-up runs that look like measured ones, for tests and golden files. No figure here was measured.
+
+use super::{Mode, PipelineParameters, PipelineRecord, ProcessUse, StageFigures, Stages};
+use hdrhistogram::Histogram;
+
+/// A run of so many ticks whose tick to order is about `t2o_ns`.
+pub fn run(ticks: u64, t2o_ns: u64) -> PipelineRecord {
+    let parameters = PipelineParameters {
+        strategies: 80,
+        rate_per_s: 800.0,
+        mode: Mode::Parked,
+        duration_s: 10.0,
+        pins: std::collections::BTreeMap::new(),
+        host_core: None,
+        may_use_huge_pages: false,
+    };
+    run_of(parameters, ticks, t2o_ns)
+}
+
+/// The same of given parameters.
+pub fn run_of(parameters: PipelineParameters, ticks: u64, t2o_ns: u64) -> PipelineRecord {
+    let strategies = parameters.strategies;
+    let measured_s = parameters.duration_s;
+    let has_host = parameters.host_core.is_some();
+    let of = |role: &str, processes: u32, wakes: u64| ProcessUse {
+        role: role.to_owned(),
+        processes,
+        cpu_s: wakes as f64 * 6e-6,
+        voluntary_switches: wakes,
+        involuntary_switches: wakes / 50,
+        minor_faults: 0,
+        major_faults: 0,
+    };
+    let (role, processes) = if has_host { ("host", 1) } else { ("strategies", strategies) };
+    PipelineRecord {
+        parameters,
+        measured_s,
+        ticks_scheduled: ticks,
+        ticks_published: ticks,
+        orders: ticks,
+        answers: ticks,
+        rejected: 0,
+        lost: 0,
+        wakes: ticks * 3,
+        missed_wakes: 0,
+        restarts: 0,
+        stages: Stages {
+            md: spread(ticks, t2o_ns * 11 / 20),
+            order: spread(ticks, t2o_ns * 2 / 5),
+            t2o: spread(ticks, t2o_ns),
+            t2o_scheduled: spread(ticks, t2o_ns * 21 / 20),
+        },
+        uses: vec![
+            of("master", 1, 40),
+            of("cached", 1, ticks / 10),
+            of("md", 1, ticks),
+            of("td", 1, ticks),
+            of(role, processes, ticks * 2),
+        ],
+        backing_bytes: [("pages of the usual size".to_owned(), 96 << 20)].into(),
+        warnings: Vec::new(),
+    }
+}
+
+/// Latencies around a middle, with a tail to fifteen times of it.
+fn spread(count: u64, middle_ns: u64) -> StageFigures {
+    let Ok(mut histogram) = Histogram::<u64>::new_with_bounds(1, 1 << 40, 3) else {
+        return StageFigures::default();
+    };
+    for at in 0..count {
+        // The golden ratio's multiples fill the unit interval evenly.
+        let part = (at as f64 * 0.618_033_988_75).fract();
+        let tail = (0.004 / (1.004 - part)).powf(0.55);
+        let ns = middle_ns as f64 * (0.7 + 0.55 * part + 13.0 * tail * part.powi(40));
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a made-up latency above 0"
+        )]
+        histogram.saturating_record(ns as u64);
+    }
+    StageFigures::of(&histogram)
+}

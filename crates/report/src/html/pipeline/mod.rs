@@ -1,0 +1,111 @@
+//! The page of a matrix of the trading pipeline.
+
+mod charts;
+mod latency;
+mod series;
+mod table;
+
+use super::{Section, facts, micro, page, section as page_section, tile};
+use crate::pipeline::{MeasuredRow, failures_text, groups, not_run};
+use crate::units::{clean, count, duration};
+use lowlat_model::pipeline::{MatrixDocument, reference::REFERENCE_MACHINE};
+use maud::{Markup, html};
+
+/// The page of a matrix: latency over rate by group, CPUs, tables with the report's figures beside.
+pub fn matrix_html(document: &MatrixDocument) -> String {
+    let rows = MeasuredRow::all(document);
+    let groups = groups(&rows);
+    let sections: Vec<Section> = vec![
+        ("summary", "Summary", summary(document, &rows)),
+        ("latency", "Latency", latency::section(&groups)),
+        ("cost", "Cost", charts::cost(&groups)),
+        ("tables", "Tables", table::section(&groups)),
+        ("doubts", "Doubts", doubts(document, &rows)),
+    ];
+    page("the pipeline's matrix", &sections, &footer(document))
+}
+
+fn summary(document: &MatrixDocument, rows: &[MeasuredRow<'_>]) -> Markup {
+    let run = rows.iter().filter(|row| row.figures.runs > 0).count();
+    let ticks: u64 = rows.iter().map(|row| row.figures.ticks).sum();
+    let failures: u64 = rows.iter().map(|row| row.figures.failures).sum();
+    let carried = |row: &&MeasuredRow<'_>| row.figures.t2o.pooled.p99_ns.is_some();
+    let by_p50 = |row: &&MeasuredRow<'_>| row.figures.t2o.pooled.p50_ns;
+    let best = rows.iter().filter(carried).min_by_key(by_p50);
+    let worst = rows.iter().filter(carried).max_by_key(by_p50);
+    let figure = |row: Option<&MeasuredRow<'_>>| {
+        row.and_then(|row| row.figures.t2o.pooled.p50_ns)
+            .map_or_else(|| "–".to_owned(), |ns| micro(&duration(ns)))
+    };
+    let note = |row: Option<&MeasuredRow<'_>>| {
+        row.map_or_else(
+            || "no row carries percentiles".to_owned(),
+            |row| {
+                let p99 = row.figures.t2o.pooled.p99_ns.map_or_else(|| "–".to_owned(), duration);
+                format!("{}, p99 {p99}", row.row.id)
+            },
+        )
+    };
+    html! {
+        section id="summary" class="hero" aria-labelledby="summary-title" {
+            p class="eyebrow" { "Tick to order through the trading pipeline: 12 rates, in the groups of the Kungfu report and beside them" }
+            h1 id="summary-title" { (clean(&document.host)) }
+            p class="sub" { (clean(&document.kernel)) }
+            (facts([
+                ("Begun", document.started_at.clone()),
+                ("Took", micro(&format!("{:.0} s of a budget of {:.0} s", document.elapsed_s, document.budget_s))),
+                ("Runs of each row", format!("{} by the plan, all rows in turn", document.repeats)),
+            ]))
+            @if document.is_interrupted { p class="note" { "It was cut short; what was measured until then is shown." } }
+            div class="tiles" {
+                (tile("Rows measured", &run.to_string(), &format!("of {}", rows.len())))
+                (tile("Ticks", &count(ticks), "in all runs"))
+                (tile("Lowest p50", &figure(best), &note(best)))
+                (tile("Highest p50", &figure(worst), &note(worst)))
+                (tile("Lost or missed", &count(failures), "records and wakes; must be 0"))
+            }
+        }
+    }
+}
+
+fn doubts(document: &MatrixDocument, rows: &[MeasuredRow<'_>]) -> Markup {
+    let lead = html! { "What was not run, and what makes figures doubtful." };
+    let not_run = not_run(rows);
+    let warnings: Vec<String> = document.warnings.iter().cloned().chain(failures_text(rows)).collect();
+    let body = html! {
+        @if !not_run.is_empty() {
+            div class="card" {
+                h3 { "Not run" }
+                dl class="hit-notes" { @for (ids, why) in &not_run { dt { (ids) } dd { (micro(&clean(why))) "." } } }
+            }
+        }
+        @if warnings.is_empty() {
+            @if not_run.is_empty() { p class="empty" { "None." } }
+        } @else {
+            div class="card" {
+                h3 { "Doubtful" }
+                ul class="warnings" { @for warning in &warnings { li { (micro(&clean(warning))) } } }
+            }
+        }
+    };
+    page_section("doubts", "Doubts", &lead, &body)
+}
+
+fn footer(document: &MatrixDocument) -> Markup {
+    html! {
+        footer {
+            h2 { "How to read it" }
+            p {
+                "A tick is written by md, read by the strategy that wants its instrument, answered with an order, and read by td: tick to order ends there. "
+                "The range of means is the lowest and the highest mean of a run, the report's own figure; percentiles are of all runs together, and left out "
+                "where fewer than ten latencies lie beyond them."
+            }
+            p {
+                "The report's figures are of another machine (" (REFERENCE_MACHINE) "). They show where to look, not what to reach."
+            }
+            p class="small" {
+                "lowlat " (clean(&document.lowlat_version)) ", lowlat pipeline matrix, begun " (clean(&document.started_at)) ". This page loads nothing from anywhere."
+            }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! A run while it goes on.
+
+use super::super::{cut, jitter::columns};
+use super::stage_columns;
+use crate::units::count;
+use lowlat_model::pipeline::Stages;
+
+const WIDTH_MIN: usize = 40;
+const BAR: usize = 16;
+
+/// The run so far, and the room there is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PipelineLive<'a> {
+    /// What is going on: "80 strategies, 800 quotes/s, parked", with the row's name in a matrix.
+    pub title: &'a str,
+    /// How long quotes have been published, seconds; none before the first.
+    pub elapsed_s: Option<f64>,
+    /// How long they will be.
+    pub duration_s: f64,
+    /// Quotes published.
+    pub ticks: u64,
+    /// Orders that td read.
+    pub orders: u64,
+    /// Records lost.
+    pub lost: u64,
+    /// Latencies so far.
+    pub stages: Option<&'a Stages>,
+    /// Columns of the terminal.
+    pub width: usize,
+    /// Lines of the terminal.
+    pub height: usize,
+}
+
+/// Plain lines without colours, fewer than the terminal has.
+pub fn pipeline_live_lines(view: &PipelineLive<'_>) -> Vec<String> {
+    let width = view.width.max(WIDTH_MIN);
+    let mut lines = vec![view.title.to_owned()];
+    match view.elapsed_s {
+        None => lines.push("starting processes".to_owned()),
+        Some(elapsed_s) => lines.push(format!(
+            "{elapsed_s:.0} s of {} s [{}] {} ticks, {} orders, {} lost",
+            super::trimmed(view.duration_s),
+            progress(elapsed_s / view.duration_s.max(1e-9)),
+            count(view.ticks),
+            count(view.orders),
+            count(view.lost)
+        )),
+    }
+    if let Some(stages) = view.stages {
+        lines.extend(columns::lines(stage_columns(stages), width));
+    }
+    // The cursor stands on a line of its own below the text.
+    lines.truncate(view.height.saturating_sub(1).max(1));
+    lines.iter().map(|line| cut(line, width)).collect()
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share between 0 and 1")]
+fn progress(done: f64) -> String {
+    let signs = ((done.clamp(0.0, 1.0) * BAR as f64).floor() as usize).min(BAR);
+    format!("{:BAR$}", "#".repeat(signs))
+}

@@ -1,0 +1,98 @@
+//! The matrix.
+
+use super::super::{YELLOW, add_heading, jitter::columns, paint, usable};
+use super::{add_dim, add_headline, add_warnings, range, trimmed};
+use crate::pipeline::{MeasuredRow, failures_text, not_run};
+use crate::units::{clean, count, duration, rate};
+use columns::{Column, NONE};
+use lowlat_model::pipeline::{MatrixDocument, reference::REFERENCE_MACHINE};
+
+/// The report's table for every group, with what it does not have beside it. Columns that do not fit are left out.
+pub fn matrix_text(document: &MatrixDocument, width: usize) -> String {
+    let width = usable(width);
+    let rows = MeasuredRow::all(document);
+    let mut out = String::new();
+    let run = rows.iter().filter(|row| row.figures.runs > 0).count();
+    add_headline(
+        &mut out,
+        &format!("Tick to order in {run} of {} rows, {} runs each by the plan", rows.len(), document.repeats),
+        width,
+    );
+    add_dim(
+        &mut out,
+        &format!(
+            "{}; {}; {:.0} s of a budget of {:.0} s",
+            document.host, document.kernel, document.elapsed_s, document.budget_s
+        ),
+        width,
+    );
+    add_dim(&mut out, &document.pinning, width);
+    if document.is_interrupted {
+        out.push_str(&paint(YELLOW, "It was cut short; what was measured until then is shown."));
+        out.push('\n');
+    }
+    let mut has_reference = false;
+    for group in crate::pipeline::groups(&rows) {
+        let measured: Vec<&MeasuredRow<'_>> =
+            group.iter().copied().filter(|row| row.figures.runs > 0).collect();
+        let Some(first) = measured.first() else { continue };
+        add_heading(&mut out, &format!("{}: {}", first.row.group, clean(&first.row.group_name)));
+        has_reference |= measured.iter().any(|row| row.reference.is_some());
+        out.push_str(&columns::table(table(&measured), width));
+    }
+    if has_reference {
+        out.push('\n');
+        add_dim(
+            &mut out,
+            &format!(
+                "mean: lowest and highest mean of a run. report: the same in the Kungfu report, on another machine \
+                 ({REFERENCE_MACHINE}): it shows where to look, not what to reach."
+            ),
+            width,
+        );
+    }
+    let reasons = not_run(&rows);
+    if !reasons.is_empty() {
+        add_heading(&mut out, "Not run");
+        for (ids, why) in reasons {
+            super::super::add_wrapped(&mut out, &format!("{ids}: {}.", clean(&why)), 2, width);
+        }
+    }
+    let mut warnings = document.warnings.clone();
+    warnings.extend(failures_text(&rows));
+    add_warnings(&mut out, &warnings, width);
+    out
+}
+
+fn table(rows: &[&MeasuredRow<'_>]) -> Vec<Column> {
+    let cells =
+        |of: &dyn Fn(&MeasuredRow<'_>) -> String| -> Vec<String> { rows.iter().map(|row| of(row)).collect() };
+    let ns = |ns: Option<u64>| ns.map_or_else(|| NONE.to_owned(), duration);
+    let per = |of: Option<f64>| of.map_or_else(|| NONE.to_owned(), rate);
+    vec![
+        Column::words("row", 0, cells(&|row| row.row.id.clone())),
+        Column::figures("rate/s", 1, cells(&|row| trimmed(row.row.parameters.rate_per_s))),
+        Column::figures("runs", 8, cells(&|row| row.figures.runs.to_string())),
+        Column::figures("ticks", 3, cells(&|row| count(row.figures.ticks))),
+        Column::figures("mean", 0, cells(&|row| range(row.figures.t2o.means_ns))),
+        Column::figures("p50", 1, cells(&|row| ns(row.figures.t2o.pooled.p50_ns))),
+        Column::figures("p99", 0, cells(&|row| ns(row.figures.t2o.pooled.p99_ns))),
+        Column::figures("p99.9", 4, cells(&|row| ns(row.figures.t2o.pooled.p99_9_ns))),
+        Column::figures("max", 2, cells(&|row| ns(row.figures.t2o.pooled.max_ns))),
+        Column::figures(
+            "CPUs",
+            5,
+            cells(&|row| row.figures.cpus_busy.map_or_else(|| NONE.to_owned(), |of| format!("{of:.2}"))),
+        ),
+        Column::figures("switches", 6, cells(&|row| per(row.figures.switches_per_tick))),
+        Column::figures("wakes", 6, cells(&|row| per(row.figures.wakes_per_tick))),
+        Column::figures("faults", 7, cells(&|row| count(row.figures.faults))),
+        Column::figures("market data", 9, cells(&|row| range(row.figures.md.means_ns))),
+        Column::figures("order", 9, cells(&|row| range(row.figures.order.means_ns))),
+        Column::figures(
+            "report",
+            1,
+            cells(&|row| range(row.reference.map(|of| (of.low_ns as f64, of.high_ns as f64)))),
+        ),
+    ]
+}

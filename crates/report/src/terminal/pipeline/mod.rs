@@ -1,0 +1,136 @@
+//! Runs of the trading pipeline for people at a terminal.
+
+mod live;
+mod matrix;
+mod run;
+mod size;
+
+pub use live::{PipelineLive, pipeline_live_lines};
+pub use matrix::matrix_text;
+pub use run::pipeline_text;
+pub use size::size_text;
+
+use super::jitter::columns::{Column, NONE};
+use super::{BOLD, DIM, add_heading, add_wrapped, paint, wrap};
+use crate::units::{clean, duration};
+use lowlat_model::pipeline::{Mode, PipelineParameters, StageFigures, Stages};
+
+/// The stages with their names, in the order in which they are read.
+fn stages(stages: &Stages) -> [(&'static str, &StageFigures); 4] {
+    [
+        ("market data: written to read", &stages.md),
+        ("order: written to read", &stages.order),
+        ("tick to order, from the write", &stages.t2o),
+        ("tick to order, from when it was due", &stages.t2o_scheduled),
+    ]
+}
+
+/// The table of the stages.
+fn stage_columns(of: &Stages) -> Vec<Column> {
+    let all = stages(of);
+    let cells = |ns: &dyn Fn(&StageFigures) -> Option<u64>| -> Vec<String> {
+        all.iter().map(|(_, figures)| ns(figures).map_or_else(|| NONE.to_owned(), duration)).collect()
+    };
+    vec![
+        Column::words("stage", 0, all.iter().map(|(name, _)| (*name).to_owned()).collect()),
+        Column::figures("mean", 1, cells(&|figures| figures.mean_ns.map(whole))),
+        Column::figures("p50", 0, cells(&|figures| figures.p50_ns)),
+        Column::figures("p99", 0, cells(&|figures| figures.p99_ns)),
+        Column::figures("p99.9", 0, cells(&|figures| figures.p99_9_ns)),
+        Column::figures("max", 0, cells(&|figures| figures.max_ns)),
+    ]
+}
+
+/// The nearest whole number of nanoseconds.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "`as` saturates, which is what is meant"
+)]
+pub fn whole(ns: f64) -> u64 {
+    ns.round() as u64
+}
+
+/// "parked", as users type it.
+pub fn mode_word(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Fast => "fast",
+        Mode::Parked => "parked",
+        Mode::Adaptive => "adaptive",
+        Mode::Mixed => "mixed",
+    }
+}
+
+/// "80 strategies, 800 quotes/s, parked".
+pub fn load_words(parameters: &PipelineParameters) -> String {
+    let strategies = usize::try_from(parameters.strategies).unwrap_or(usize::MAX);
+    let strategies = match strategies {
+        1 => "1 strategy".to_owned(),
+        more => format!("{} strategies", crate::units::count(more as u64)),
+    };
+    let host = if parameters.host_core.is_some() { " in one host" } else { "" };
+    format!("{strategies}{host}, {} quotes/s, {}", trimmed(parameters.rate_per_s), mode_word(parameters.mode))
+}
+
+/// A rate without digits that say nothing: "0.333", "80", "8,000".
+pub fn trimmed(rate: f64) -> String {
+    if rate >= 1.0 && (rate - rate.round()).abs() < 1e-9 {
+        return crate::units::count(whole(rate));
+    }
+    let text = format!("{rate:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// "38.1-44.0 us", or "-".
+pub fn range(of: Option<(f64, f64)>) -> String {
+    let Some((low, high)) = of else { return NONE.to_owned() };
+    let (low, high) = (duration(whole(low)), duration(whole(high)));
+    match (low.split_once(' '), high.split_once(' ')) {
+        (Some((from, unit)), Some((to, same))) if unit == same => {
+            if from == to {
+                low
+            } else {
+                format!("{from}-{to} {unit}")
+            }
+        }
+        _ => format!("{low}-{high}"),
+    }
+}
+
+fn add_headline(out: &mut String, text: &str, width: usize) {
+    for line in wrap(text, width) {
+        out.push_str(&paint(BOLD, &line));
+        out.push('\n');
+    }
+}
+
+fn add_dim(out: &mut String, text: &str, width: usize) {
+    for line in wrap(&clean(text), width.saturating_sub(2)) {
+        out.push_str(&format!("  {}\n", paint(DIM, &line)));
+    }
+}
+
+/// What makes figures doubtful; nothing when nothing does.
+fn add_warnings(out: &mut String, warnings: &[String], width: usize) {
+    if warnings.is_empty() {
+        return;
+    }
+    add_heading(out, "Doubtful");
+    for warning in warnings {
+        add_wrapped(out, &clean(warning), 2, width);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_and_rates_read_well() {
+        assert_eq!(range(Some((38_120.0, 43_990.0))), "38.1-44.0 us");
+        assert_eq!(range(Some((938_000.0, 1_200_000.0))), "938 us-1.20 ms");
+        assert_eq!(range(Some((5_000.0, 5_001.0))), "5.00 us");
+        assert_eq!(range(None), "-");
+        assert_eq!([0.2, 1.0 / 3.0, 80.0, 8000.0].map(trimmed), ["0.2", "0.333", "80", "8,000"]);
+    }
+}

@@ -1,0 +1,119 @@
+//! One run.
+
+use super::super::{YELLOW, add_heading, jitter::columns, paint, usable};
+use super::{add_dim, add_headline, add_warnings, load_words, stage_columns};
+use crate::units::{count, duration, rate, size};
+use columns::Column;
+use lowlat_model::pipeline::{PipelineDocument, PipelineRecord, ProcessUse};
+
+/// What a run measured: headline, latencies by stage, what processes used, what makes it doubtful.
+pub fn pipeline_text(document: &PipelineDocument, width: usize) -> String {
+    let width = usable(width);
+    let record = &document.record;
+    let mut out = String::new();
+    add_headline(&mut out, &headline(record), width);
+    add_dim(&mut out, &counts(record), width);
+    if document.is_interrupted {
+        out.push_str(&paint(YELLOW, "The run was cut short; what was measured until then is shown."));
+        out.push('\n');
+    }
+    add_heading(&mut out, "Latency");
+    out.push_str(&columns::table(stage_columns(&record.stages), width));
+    if !record.uses.is_empty() {
+        add_heading(&mut out, "Processes");
+        out.push_str(&columns::table(use_columns(record), width));
+    }
+    add_dim(&mut out, &wakes(record), width);
+    add_warnings(&mut out, &doubts(record), width);
+    out
+}
+
+/// "80 strategies, 800 quotes/s, parked: tick to order 41.2 us at p50, 118 us at p99".
+fn headline(record: &PipelineRecord) -> String {
+    let t2o = &record.stages.t2o;
+    let said = match (t2o.p50_ns, t2o.p99_ns, t2o.mean_ns) {
+        (Some(p50), Some(p99), _) => {
+            format!("tick to order {} at p50, {} at p99", duration(p50), duration(p99))
+        }
+        (Some(p50), None, _) => format!("tick to order {} at p50", duration(p50)),
+        (None, _, Some(mean)) => format!("tick to order {} on average", duration(super::whole(mean))),
+        (None, _, None) => "no order was measured".to_owned(),
+    };
+    format!("{}: {said}", load_words(&record.parameters))
+}
+
+fn counts(record: &PipelineRecord) -> String {
+    let late = record.ticks_scheduled.saturating_sub(record.ticks_published);
+    let late = if late > 0 { format!(" of {} due", count(record.ticks_scheduled)) } else { String::new() };
+    format!(
+        "{} ticks{late} in {:.1} s, {} orders, {} answers; {} rejected, {} lost",
+        count(record.ticks_published),
+        record.measured_s,
+        count(record.orders),
+        count(record.answers),
+        count(record.rejected),
+        count(record.lost)
+    )
+}
+
+fn wakes(record: &PipelineRecord) -> String {
+    let per_tick = match record.ticks_published {
+        0 => String::new(),
+        ticks => format!(" ({} a tick)", rate(record.wakes as f64 / ticks as f64)),
+    };
+    let backing: Vec<String> =
+        record.backing_bytes.iter().map(|(kind, bytes)| format!("{} in {kind}", size(*bytes))).collect();
+    let memory = if backing.is_empty() { String::new() } else { format!("; memory: {}", backing.join(", ")) };
+    format!("{} wakes{per_tick}, {} missed{memory}", count(record.wakes), count(record.missed_wakes))
+}
+
+fn use_columns(record: &PipelineRecord) -> Vec<Column> {
+    let cells = |of: &dyn Fn(&ProcessUse) -> String| -> Vec<String> { record.uses.iter().map(of).collect() };
+    let share = |of: &ProcessUse| {
+        if record.measured_s > 0.0 {
+            format!("{:.1} %", of.cpu_s * 100.0 / record.measured_s)
+        } else {
+            "-".to_owned()
+        }
+    };
+    vec![
+        Column::words("role", 0, cells(&|of| crate::units::clean(&of.role))),
+        Column::figures("processes", 2, cells(&|of| count(u64::from(of.processes)))),
+        Column::figures("CPU", 0, cells(&share)),
+        Column::figures("waited", 1, cells(&|of| count(of.voluntary_switches))),
+        Column::figures("displaced", 1, cells(&|of| count(of.involuntary_switches))),
+        Column::figures("faults", 0, cells(&|of| count(of.minor_faults))),
+        Column::figures("from disk", 3, cells(&|of| count(of.major_faults))),
+    ]
+}
+
+/// The record's own warnings, and what its counts say.
+pub fn doubts(record: &PipelineRecord) -> Vec<String> {
+    let mut doubts = record.warnings.clone();
+    let mut say = |is: bool, text: String| {
+        if is && !doubts.contains(&text) {
+            doubts.push(text);
+        }
+    };
+    let unanswered = record.orders.saturating_sub(record.answers);
+    say(unanswered > 0, format!("{} orders got no answer.", count(unanswered)));
+    say(
+        record.lost > 0,
+        format!("{} records were lost: a reader was too slow for its stream.", count(record.lost)),
+    );
+    say(
+        record.missed_wakes > 0,
+        format!("{} wakes were missed and made up for by the safety net, late.", count(record.missed_wakes)),
+    );
+    say(record.restarts > 0, format!("{} processes died and were started again.", count(record.restarts)));
+    let late = record.ticks_scheduled.saturating_sub(record.ticks_published);
+    say(
+        late > 0,
+        format!(
+            "md published {} ticks fewer than were due: the rate is more than this host keeps up with, so trust the figures \
+             from when ticks were due.",
+            count(late)
+        ),
+    );
+    doubts
+}

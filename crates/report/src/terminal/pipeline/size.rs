@@ -1,0 +1,149 @@
+//! How many strategies a host carries.
+
+use super::super::{YELLOW, add_field, add_heading, jitter::columns, paint, usable};
+use super::{add_dim, add_headline, add_warnings, mode_word, trimmed, whole};
+use crate::units::{clean, count, duration, percent};
+use columns::{Column, NONE};
+use lowlat_model::CpuSet;
+use lowlat_model::pipeline::size::{CheckedPoint, Cores, Costs, Limit, SizeDocument};
+
+const LABEL_WIDTH: usize = 12;
+
+/// The answer, what it rests on, how far the model was off, and which CPUs to give to whom.
+pub fn size_text(document: &SizeDocument, width: usize) -> String {
+    let width = usable(width);
+    let mut out = String::new();
+    add_headline(&mut out, &headline(document), width);
+    add_dim(&mut out, &expected(document), width);
+    if document.is_interrupted {
+        out.push_str(&paint(YELLOW, "It was cut short; what was measured until then is used."));
+        out.push('\n');
+    }
+    add_heading(&mut out, "Costs of one strategy");
+    for (label, text) in costs(&document.costs, document.strategy_extra_ns) {
+        add_field(&mut out, label, &text, LABEL_WIDTH, width);
+    }
+    add_heading(&mut out, "Prediction held against runs");
+    if document.checked.is_empty() {
+        add_dim(&mut out, "no point was checked, so the prediction stands alone", width);
+    } else {
+        out.push_str(&columns::table(checked(&document.checked), width));
+        add_dim(&mut out, &fit(document), width);
+    }
+    add_heading(&mut out, "Placement");
+    for (role, cpus) in &document.placement.pins {
+        let set: CpuSet = cpus.iter().copied().collect();
+        add_field(&mut out, role, &format!("{set:#}"), LABEL_WIDTH, width);
+    }
+    for step in &document.placement.steps {
+        add_dim(&mut out, step, width);
+    }
+    let mut warnings = document.placement.warnings.clone();
+    warnings.extend(document.warnings.iter().cloned());
+    add_warnings(&mut out, &warnings, width);
+    out
+}
+
+fn headline(document: &SizeDocument) -> String {
+    let goal = &document.goal;
+    let (rate, within) = (
+        trimmed(document.rate_each_per_s),
+        format!(
+            "tick to order within {} at p99, CPUs at most {:.0} % busy",
+            duration(whole(goal.p99_ns)),
+            goal.utilisation * 100.0
+        ),
+    );
+    match document.capacity.strategies {
+        0 => format!("Not even one strategy of {rate} quotes/s stays within the goal: {within}"),
+        n => format!(
+            "{} strategies of {rate} quotes/s each, {}: {within}",
+            count(u64::from(n)),
+            mode_word(document.load.mode)
+        ),
+    }
+}
+
+fn expected(document: &SizeDocument) -> String {
+    let limit = match document.capacity.limit {
+        Limit::P99 => "one more breaks the limit of p99",
+        Limit::Utilisation => "one more keeps a CPU busier than that",
+        Limit::Numbers => "more have no numbers in one run",
+    };
+    let cores = match document.load.cores {
+        Cores::Shared { cpus } => format!("all processes on {cpus} CPUs"),
+        Cores::Own { strategy_cpus } => {
+            format!("md and td on CPUs of their own, strategies on {strategy_cpus}")
+        }
+    };
+    let expected = document.capacity.expected.map_or_else(String::new, |of| {
+        format!(
+            "expected {} at p50, {} at p99, the busiest CPU {}; ",
+            duration(whole(of.p50_ns)),
+            duration(whole(of.p99_ns)),
+            percent(of.utilisation * 100.0)
+        )
+    });
+    format!("{expected}{limit}; {cores}")
+}
+
+fn costs(costs: &Costs, extra_ns: f64) -> Vec<(&'static str, String)> {
+    let ns = |ns: f64| duration(whole(ns));
+    let wake = if costs.transfer_ns > 0.0 {
+        format!(
+            "{} from process to process, {} more when the reader sleeps",
+            ns(costs.transfer_ns),
+            ns(costs.wake_ns)
+        )
+    } else {
+        format!("{} from process to sleeping process; the transfer alone was not measured", ns(costs.wake_ns))
+    };
+    let extra = if extra_ns > 0.0 { format!(", {} of it as said", ns(extra_ns)) } else { String::new() };
+    vec![
+        ("hop", wake),
+        ("decision", format!("{}{extra}", ns(costs.decide_ns))),
+        ("tail", format!("p99 lies {} above p50", ns(costs.tail_ns))),
+        (
+            "CPU a tick",
+            format!(
+                "md {}, strategy {}, td {}",
+                ns(costs.md_cpu_ns),
+                ns(costs.strategy_cpu_ns),
+                ns(costs.td_cpu_ns)
+            ),
+        ),
+    ]
+}
+
+fn checked(points: &[CheckedPoint]) -> Vec<Column> {
+    let cells = |of: &dyn Fn(&CheckedPoint) -> Option<String>| -> Vec<String> {
+        points.iter().map(|point| of(point).unwrap_or_else(|| NONE.to_owned())).collect()
+    };
+    let t2o = |point: &CheckedPoint| point.measured.stages.t2o.clone();
+    let factor =
+        |which: usize| move |point: &CheckedPoint| point.ratios()[which].map(|of| format!("{of:.2}"));
+    vec![
+        Column::figures("strategies", 0, cells(&|point| Some(count(u64::from(point.load.strategies))))),
+        Column::figures("rate/s", 0, cells(&|point| Some(trimmed(point.load.rate_per_s)))),
+        Column::figures("p50", 1, cells(&|point| point.predicted.map(|of| duration(whole(of.p50_ns))))),
+        Column::figures("seen", 1, cells(&|point| t2o(point).p50_ns.map(duration))),
+        Column::figures("by", 2, cells(&factor(0))),
+        Column::figures("p99", 0, cells(&|point| point.predicted.map(|of| duration(whole(of.p99_ns))))),
+        Column::figures("seen", 0, cells(&|point| t2o(point).p99_ns.map(duration))),
+        Column::figures("by", 0, cells(&factor(1))),
+    ]
+}
+
+fn fit(document: &SizeDocument) -> String {
+    let fit = &document.fit;
+    let off = fit.error_factor.map_or_else(
+        || "with one point nothing tells how far others are off".to_owned(),
+        |factor| format!("the farthest point is then still off by a factor of {factor:.2} at p99"),
+    );
+    format!(
+        "The answer is corrected by {:.2} at p50 and {:.2} at p99; {off}. {}",
+        fit.p50_factor,
+        fit.p99_factor,
+        clean(&document.host)
+    )
+}

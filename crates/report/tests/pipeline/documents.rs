@@ -1,0 +1,193 @@
+//! Documents that look like measured ones. Every figure is made up.
+
+use lowlat_model::{
+    CpuSet,
+    pipeline::{
+        MatrixDocument, MatrixRow, Mode, PipelineDocument, PipelineParameters, PipelineRecord, made_up,
+        matrix::{self, platform_pins},
+        size::{
+            Capacity, CheckedPoint, Cores, Costs, Fit, Goal, Limit, Load, PlacedGroup, Placement,
+            SizeDocument, StrategyGroup, capacity, predict,
+        },
+    },
+};
+use std::collections::BTreeMap;
+
+/// One run of 80 strategies.
+pub fn run() -> PipelineDocument {
+    let pins: BTreeMap<String, Vec<u32>> =
+        [("md", vec![0]), ("td", vec![1])].map(|(role, cpus)| (role.to_owned(), cpus)).into();
+    let parameters = PipelineParameters { pins, ..made_up::run(1, 1).parameters };
+    document(made_up::run_of(parameters, 20_000, 38_000))
+}
+
+/// A run that went wrong in every way that is told.
+pub fn broken_run() -> PipelineDocument {
+    let mut record = made_up::run(400, 900_000);
+    record.ticks_scheduled = 8_000;
+    record.answers = 390;
+    record.lost = 12;
+    record.missed_wakes = 3;
+    record.restarts = 1;
+    record
+        .warnings
+        .push("swap: 300 MiB in use: pages that come back from a disk take milliseconds.".to_owned());
+    PipelineDocument { is_interrupted: true, ..document(record) }
+}
+
+fn document(record: PipelineRecord) -> PipelineDocument {
+    PipelineDocument {
+        document: PipelineDocument::DOCUMENT.into(),
+        schema_version: PipelineDocument::SCHEMA_VERSION,
+        lowlat_version: "0.1.0".into(),
+        started_at: "2026-01-02T03:04:05Z".into(),
+        is_interrupted: false,
+        record,
+    }
+}
+
+/// How the made-up latency changes with the scenario.
+const SHAPE: [f64; 12] = [1.3, 1.28, 1.2, 1.32, 1.24, 1.1, 1.02, 0.95, 0.88, 0.78, 0.7, 1.6];
+
+/// The matrix of a host of 12 CPUs.
+pub fn matrix() -> MatrixDocument {
+    let pins = platform_pins(&CpuSet::first(12)).unwrap();
+    let rows = matrix::rows().map(|row| {
+        let base_ns = match row.group.letter {
+            'A' => 52_000.0,
+            'B' => 49_000.0,
+            'C' => 31_000.0,
+            'D' => 29_500.0,
+            'S' => 24_000.0,
+            'M' => 21_000.0,
+            'H' => 9_000.0,
+            _ => 2_400.0,
+        };
+        let number = usize::from(row.scenario.number);
+        let duration_s = (3.0_f64).max(1.0 / row.scenario.rate_per_s);
+        let parameters = row.parameters(duration_s, &pins);
+        let ticks = whole(duration_s * row.scenario.rate_per_s).max(1);
+        let not_run = match row.group.letter {
+            'F' => Some("spinners: 82 processes spin on 12 CPUs: they would take whole time slices from each other, and that would be measured"),
+            'B' if number < 3 => Some("one tick takes 5.0 s, and a run of this budget 2.8 s"),
+            _ => None,
+        };
+        let runs = if not_run.is_some() { 0 } else { 2 };
+        let made = (0..runs).map(|repeat| {
+            let t2o_ns = base_ns * SHAPE[number - 1] * (1.0 + 0.06 * f64::from(repeat));
+            made_up::run_of(parameters.clone(), ticks, whole(t2o_ns))
+        });
+        MatrixRow {
+            id: row.id(),
+            group: row.group.letter,
+            group_name: row.group.name.to_owned(),
+            scenario: row.scenario.number,
+            ticks_per_run: ticks,
+            not_run: not_run.map(str::to_owned),
+            runs: made.collect(),
+            parameters,
+        }
+    });
+    MatrixDocument {
+        document: MatrixDocument::DOCUMENT.into(),
+        schema_version: MatrixDocument::SCHEMA_VERSION,
+        lowlat_version: "0.1.0".into(),
+        started_at: "2026-01-02T03:04:05Z".into(),
+        elapsed_s: 588.0,
+        budget_s: 600.0,
+        is_interrupted: false,
+        host: "Made-up server: made-up processor, 12 CPUs".into(),
+        kernel: "Linux 6.12.0-made-up".into(),
+        repeats: 2,
+        pinning: pins.how.clone(),
+        rows: rows.collect(),
+        warnings: vec!["swap: 300 MiB in use: pages that come back from a disk take milliseconds.".into()],
+    }
+}
+
+/// A matrix of which nothing was run, with texts that mean harm.
+pub fn hostile_matrix() -> MatrixDocument {
+    let mut document = matrix();
+    document.rows.truncate(3);
+    for row in &mut document.rows {
+        row.runs.clear();
+        row.not_run = Some("<script>alert(1)</script>\u{1b}[31m".into());
+    }
+    document.host = "<img src=x onerror=alert(1)>\u{202e}".into();
+    document
+}
+
+/// What a host of 12 CPUs carries.
+pub fn size() -> SizeDocument {
+    let costs = Costs {
+        transfer_ns: 310.0,
+        wake_ns: 7_900.0,
+        tail_ns: 21_000.0,
+        decide_ns: 2_100.0,
+        md_cpu_ns: 6_200.0,
+        strategy_cpu_ns: 11_800.0,
+        td_cpu_ns: 7_700.0,
+    };
+    let load = |strategies| Load {
+        strategies,
+        rate_per_s: f64::from(strategies) * 100.0,
+        mode: Mode::Parked,
+        cores: Cores::Own { strategy_cpus: 6 },
+    };
+    let checked: Vec<CheckedPoint> = [(10, 18_000), (40, 21_000), (80, 27_000)]
+        .map(|(strategies, t2o_ns)| CheckedPoint {
+            load: load(strategies),
+            predicted: predict(&costs, &load(strategies)),
+            measured: made_up::run(5_000, t2o_ns),
+        })
+        .into();
+    let fit = Fit::of(&checked);
+    let goal = Goal { p99_ns: 500_000.0, utilisation: 0.6 };
+    let capacity = capacity(&costs, &fit, &load(1), 100.0, &goal);
+    let group = StrategyGroup { strategies: capacity.strategies, rate_per_s: 100.0 };
+    let pins = [
+        ("master", vec![0]),
+        ("cached", vec![1]),
+        ("md", vec![4]),
+        ("td", vec![5]),
+        ("strategies", vec![6, 7, 8, 9, 10, 11]),
+    ];
+    SizeDocument {
+        document: SizeDocument::DOCUMENT.into(),
+        schema_version: SizeDocument::SCHEMA_VERSION,
+        lowlat_version: "0.1.0".into(),
+        started_at: "2026-01-02T03:04:05Z".into(),
+        is_interrupted: false,
+        host: "Made-up server: made-up processor, 12 CPUs".into(),
+        costs,
+        strategy_extra_ns: 2_000.0,
+        checked,
+        fit,
+        rate_each_per_s: 100.0,
+        load: load(1),
+        goal,
+        capacity,
+        placement: Placement {
+            pins: pins.map(|(role, cpus)| (role.to_owned(), cpus)).into(),
+            groups: vec![PlacedGroup { group, cpus: CpuSet::parse_list("6-11").unwrap() }],
+            steps: vec!["md on CPU 4 and td on CPU 5: cores under one last-level cache.".into()],
+            warnings: Vec::new(),
+        },
+        warnings: vec!["40 strategies could not be checked: md did not start.".into()],
+    }
+}
+
+/// A host on which not even one fits.
+pub fn nothing_fits() -> SizeDocument {
+    SizeDocument {
+        capacity: Capacity { strategies: 0, expected: None, limit: Limit::P99 },
+        checked: Vec::new(),
+        fit: Fit::default(),
+        ..size()
+    }
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "made-up figures above 0")]
+fn whole(of: f64) -> u64 {
+    of.round() as u64
+}

@@ -1,0 +1,74 @@
+//! Terminal texts.
+
+use super::documents;
+use lowlat_report::{PipelineLive, matrix_text, pipeline_live_lines, pipeline_text, size_text};
+
+/// The text as a pipe sees it, no line wider than the terminal.
+fn plain(text: &str, width: usize) -> String {
+    let text = anstream::adapter::strip_str(text).to_string();
+    for line in text.lines() {
+        assert!(line.chars().count() <= width, "{} > {width}: {line}", line.chars().count());
+        assert_eq!(line, line.trim_end(), "trailing space");
+    }
+    assert!(!text.contains(|c: char| c.is_control() && c != '\n'));
+    text
+}
+
+#[test]
+fn a_run_fits_a_terminal_of_80_by_24() {
+    let text = plain(&pipeline_text(&documents::run(), 80), 80);
+    assert!(text.lines().count() < 24);
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn a_run_that_went_wrong_says_all_of_it() {
+    insta::assert_snapshot!(plain(&pipeline_text(&documents::broken_run(), 80), 80));
+}
+
+#[test]
+fn a_run_while_it_goes_on() {
+    let document = documents::run();
+    let stages = &document.record.stages;
+    let live = |elapsed_s: Option<f64>, height| {
+        pipeline_live_lines(&PipelineLive {
+            title: "run 3 of 96, C11: 80 strategies, 800 quotes/s, parked",
+            elapsed_s,
+            duration_s: 10.0,
+            ticks: 3_200,
+            orders: 3_199,
+            lost: 0,
+            stages: elapsed_s.map(|_| stages),
+            width: 80,
+            height,
+        })
+    };
+    insta::assert_snapshot!(plain(&live(Some(4.0), 24).join("\n"), 80));
+    assert_eq!(live(None, 24).last().map(String::as_str), Some("starting processes"));
+    assert_eq!(live(Some(4.0), 4).len(), 3, "a terminal of four lines");
+}
+
+#[test]
+fn the_matrix_at_80_and_at_160_columns() {
+    for (name, width) in [("matrix_narrow", 80), ("matrix_wide", 160)] {
+        insta::assert_snapshot!(name, plain(&matrix_text(&documents::matrix(), width), width));
+    }
+}
+
+#[test]
+fn hostile_texts_are_cleaned() {
+    let text = plain(&matrix_text(&documents::hostile_matrix(), 80), 80);
+    assert!(text.contains("Not run") && !text.contains('\u{202e}'), "{text}");
+}
+
+#[test]
+fn a_size_says_what_it_rests_on() {
+    insta::assert_snapshot!(plain(&size_text(&documents::size(), 80), 80));
+}
+
+#[test]
+fn a_host_that_carries_nothing_says_so() {
+    let text = plain(&size_text(&documents::nothing_fits(), 80), 80);
+    assert!(text.starts_with("Not even one strategy of 100 quotes/s"), "{text}");
+    assert!(text.contains("no point was checked"), "{text}");
+}
