@@ -101,11 +101,10 @@ impl Cell {
     pub fn parameters(&self, contestant: Contestant, cpus: &[u32], duration_s: f64) -> PipelineParameters {
         let is_hosted = self.waiting == Waiting::Host && contestant != Contestant::KungfuModel;
         let mode = match self.waiting {
-            Waiting::Parked => Mode::Parked,
             Waiting::Mixed => Mode::Mixed,
             Waiting::Fast => Mode::Fast,
             Waiting::Host if is_hosted && cpus.len() >= 3 => Mode::Mixed,
-            Waiting::Host => Mode::Parked,
+            Waiting::Parked | Waiting::Host => Mode::Parked,
         };
         PipelineParameters {
             strategies: self.strategies,

@@ -147,7 +147,7 @@ mod tests {
             .into();
         let rows = compare(&rounds);
         assert_eq!(rows.len(), COMPARED.len(), "lowlat took no part");
-        assert_eq!(rows[0].ratio.unwrap().median, 30.0);
+        assert!(rows[0].text.starts_with("30.000"), "{}", rows[0].text);
         assert!(rows[1].ratio.is_none() && rows[1].text.contains("no round"));
         assert!(rows[4].text.contains("no difference shown"), "{}", rows[4].text);
     }

@@ -61,7 +61,7 @@ struct CellResult {
 }
 
 #[derive(Debug, Serialize)]
-struct Document {
+struct MatrixDocument {
     document: &'static str,
     schema_version: u32,
     /// "kungfu-model" is a model written for this comparison, not Kungfu.
@@ -143,7 +143,7 @@ pub fn run(arguments: &Arguments, stop: &AtomicBool) -> anyhow::Result<()> {
         cells.push(result);
     }
     if arguments.json {
-        let document = Document {
+        let document = MatrixDocument {
             document: "lowlat-peers-matrix",
             schema_version: 1,
             models: [Contestant::KungfuModel.name()],

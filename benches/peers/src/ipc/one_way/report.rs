@@ -22,7 +22,7 @@ struct Compared {
 }
 
 #[derive(Debug, Serialize)]
-struct Document<'a> {
+struct OneWayDocument<'a> {
     document: &'static str,
     schema_version: u32,
     cpus: &'a [u32],
@@ -53,7 +53,7 @@ pub fn print(
 ) -> anyhow::Result<()> {
     let ratios = compare(rounds);
     if is_json {
-        let document = Document {
+        let document = OneWayDocument {
             document: "lowlat-peers-one-way",
             schema_version: 1,
             cpus,

@@ -27,7 +27,7 @@ const SHARED_BYTES: u64 = 4 << 20;
 /// The ring of one strategy's orders.
 const ORDERS_BYTES: u64 = 128 << 10;
 /// Entries of a ring of positions.
-const ENTRIES: u64 = 1024;
+const ENTRIES: u64 = 4096;
 /// The stream of answers in a strategy's inbox comes right after its quotes.
 const STREAMS_OF_STRATEGY: u32 = 2;
 
@@ -235,11 +235,10 @@ fn inboxes(scene: &Scene, layout: &Layout) -> impl Iterator<Item = Inbox<Part>> 
     all.filter_map(|inbox| Inbox::new(scene.part(inbox)))
 }
 
-/// Wakes everybody: the phase has changed.
+/// Wakes everybody: the phase has changed. As a stream, since a bell alone is not heard by who is just about to sleep.
 pub fn wake_all(scene: &Scene, layout: &Layout) {
-    // No stream has this number: the bell alone rings.
     for inbox in inboxes(scene, layout) {
-        inbox.notify(u32::MAX, &Futex);
+        inbox.notify(super::END_STREAM, &Futex);
     }
 }
 
