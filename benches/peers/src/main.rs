@@ -1,5 +1,6 @@
 //! lowlat beside other people's software: programs on PATH run in turn with it, and ratios of the rounds are printed.
 
+mod ipc;
 mod jitter;
 mod rounds;
 mod tools;
@@ -18,10 +19,13 @@ struct Arguments {
 enum Bench {
     /// Interruptions: beside sysjitter and oslat
     Jitter(jitter::Arguments),
+    /// Trading processes over shared memory: beside a model of Kungfu, and transports beside other transports
+    Ipc(ipc::Arguments),
 }
 
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().bench {
         Bench::Jitter(arguments) => jitter::run(&arguments),
+        Bench::Ipc(arguments) => ipc::run(&arguments),
     }
 }

@@ -1,7 +1,7 @@
 //! What rounds of two programs in turn say.
 
 /// The quartiles of a ratio over rounds.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct Ratio {
     /// Lower quartile.
     pub low: f64,

@@ -1,0 +1,176 @@
+//! One cell: a load and a way to wait, and what that means for each contestant.
+
+use lowlat_model::pipeline::{Mode, PipelineParameters};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Who is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Contestant {
+    /// The model of Kungfu's notification.
+    KungfuModel,
+    /// lowlat-ipc alone.
+    IpcStar,
+    /// `lowlat pipeline run`.
+    Lowlat,
+}
+
+impl Contestant {
+    /// As figures name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::KungfuModel => "kungfu-model",
+            Self::IpcStar => "ipc-star",
+            Self::Lowlat => "lowlat",
+        }
+    }
+}
+
+/// How the processes of a cell wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Waiting {
+    /// All sleep
+    Parked,
+    /// md and td spin, strategies sleep
+    Mixed,
+    /// All spin
+    Fast,
+    /// All strategies in one process that spins; Kungfu, which has no such thing, parked
+    Host,
+}
+
+/// A cell.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Cell {
+    /// How many strategies.
+    pub strategies: u32,
+    /// Quotes per second over all.
+    pub rate_per_s: f64,
+    /// How processes wait.
+    pub waiting: Waiting,
+    /// Whether every role has CPUs of its own choice.
+    pub is_pinned: bool,
+}
+
+impl Cell {
+    /// For people.
+    pub fn title(&self) -> String {
+        let waiting = match self.waiting {
+            Waiting::Parked => "parked",
+            Waiting::Mixed => "mixed",
+            Waiting::Fast => "fast",
+            Waiting::Host => "strategy host",
+        };
+        let pinned = if self.is_pinned { "pinned" } else { "not pinned" };
+        format!("{} strategies, {} quotes/s, {waiting}, {pinned}", self.strategies, self.rate_per_s)
+    }
+
+    /// Why it makes no sense on these CPUs.
+    pub fn senseless(&self, cpus: &[u32]) -> Option<String> {
+        let count = cpus.len();
+        // md and td besides the strategies; that the model's master and cached sleep is its favour.
+        let spinning = usize::try_from(self.strategies).unwrap_or(usize::MAX).saturating_add(2);
+        match self.waiting {
+            Waiting::Fast if spinning > count => {
+                Some(format!("{spinning} processes would spin on {count} CPUs"))
+            }
+            Waiting::Host | Waiting::Mixed if count < 2 => {
+                Some("who spins would keep the others from the only CPU".to_owned())
+            }
+            _ if self.is_pinned && count < 2 => Some("there is one CPU to pin to".to_owned()),
+            _ => None,
+        }
+    }
+
+    /// What is to be known when reading it.
+    pub fn remark(&self, cpus: &[u32]) -> Option<&'static str> {
+        match self.waiting {
+            Waiting::Mixed if cpus.len() < 3 => Some(
+                "md and td spin, and there is no third CPU: they take turns with each other or the strategies",
+            ),
+            Waiting::Host if cpus.len() < 3 => {
+                Some("the host spins; md and td sleep, for want of a third CPU")
+            }
+            _ => None,
+        }
+    }
+
+    /// What a contestant is asked to do.
+    pub fn parameters(&self, contestant: Contestant, cpus: &[u32], duration_s: f64) -> PipelineParameters {
+        let is_hosted = self.waiting == Waiting::Host && contestant != Contestant::KungfuModel;
+        let mode = match self.waiting {
+            Waiting::Mixed => Mode::Mixed,
+            Waiting::Fast => Mode::Fast,
+            Waiting::Host if is_hosted && cpus.len() >= 3 => Mode::Mixed,
+            Waiting::Parked | Waiting::Host => Mode::Parked,
+        };
+        PipelineParameters {
+            strategies: self.strategies,
+            rate_per_s: self.rate_per_s,
+            mode,
+            duration_s,
+            pins: if self.is_pinned { pins(cpus, contestant) } else { BTreeMap::new() },
+            host_core: if is_hosted { cpus.last().copied() } else { None },
+            may_use_huge_pages: true,
+        }
+    }
+}
+
+/// The platform on the first CPUs, strategies on the rest.
+fn pins(cpus: &[u32], contestant: Contestant) -> BTreeMap<String, Vec<u32>> {
+    let at = |place: usize| cpus.get(place).copied().into_iter().collect::<Vec<_>>();
+    let (md, td, others, rest) = match cpus.len() {
+        0 | 1 => return BTreeMap::new(),
+        2 => (at(0), at(0), at(0), 1),
+        3 => (at(0), at(1), at(0), 2),
+        _ => (at(0), at(1), at(2), 3),
+    };
+    let strategies = cpus.get(rest..).unwrap_or_default().to_vec();
+    let mut pins =
+        BTreeMap::from([("md".to_owned(), md), ("td".to_owned(), td), ("strategies".to_owned(), strategies)]);
+    if contestant != Contestant::IpcStar {
+        pins.insert("master".to_owned(), others.clone());
+        pins.insert("cached".to_owned(), others);
+    }
+    pins
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(strategies: u32, waiting: Waiting) -> Cell {
+        Cell { strategies, rate_per_s: 80.0, waiting, is_pinned: true }
+    }
+
+    #[test]
+    fn spinning_needs_cpus() {
+        assert!(cell(80, Waiting::Fast).senseless(&[0, 1]).is_some());
+        assert_eq!(cell(8, Waiting::Fast).senseless(&(0..16).collect::<Vec<_>>()), None);
+        assert_eq!(cell(80, Waiting::Parked).senseless(&[0, 1]), None);
+        assert!(cell(80, Waiting::Parked).senseless(&[5]).is_some());
+    }
+
+    #[test]
+    fn kungfu_has_no_host() {
+        let cell = cell(8, Waiting::Host);
+        let of = |contestant, cpus: &[u32]| {
+            let parameters = cell.parameters(contestant, cpus, 1.0);
+            (parameters.mode, parameters.host_core)
+        };
+        assert_eq!(of(Contestant::KungfuModel, &[0, 1, 2]), (Mode::Parked, None));
+        assert_eq!(of(Contestant::IpcStar, &[0, 1, 2]), (Mode::Mixed, Some(2)));
+        assert_eq!(of(Contestant::Lowlat, &[0, 1]), (Mode::Parked, Some(1)));
+    }
+
+    #[test]
+    fn platform_and_strategies_have_cpus_of_their_own() {
+        let pins = cell(8, Waiting::Parked).parameters(Contestant::KungfuModel, &[0, 1, 2, 3, 4], 1.0).pins;
+        assert_eq!(
+            (&pins["td"][..], &pins["strategies"][..], &pins["master"][..]),
+            (&[1][..], &[3, 4][..], &[2][..])
+        );
+    }
+}

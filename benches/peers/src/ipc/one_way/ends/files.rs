@@ -1,0 +1,93 @@
+//! What the kernel offers.
+
+use super::{Channel, Transport, raw::Line};
+use crate::ipc::trial::message::{PAYLOAD_BYTES, Words, decode, encode};
+use rustix::io::{read, retry_on_intr, write};
+use std::os::fd::OwnedFd;
+
+/// A pipe each way.
+#[derive(Debug)]
+pub struct Pipe {
+    there: OwnedFd,
+    back: OwnedFd,
+}
+
+impl Pipe {
+    pub fn new(channel: &mut Channel) -> anyhow::Result<Self> {
+        Ok(Self { there: channel.descriptor()?, back: channel.descriptor()? })
+    }
+}
+
+/// One message: fewer bytes than PIPE_BUF go whole.
+fn send(file: &OwnedFd, message: &Words) -> anyhow::Result<()> {
+    let count = retry_on_intr(|| write(file, &encode(message)))?;
+    anyhow::ensure!(count == PAYLOAD_BYTES, "{count} bytes went, {PAYLOAD_BYTES} expected");
+    Ok(())
+}
+
+fn receive(file: &OwnedFd) -> anyhow::Result<Words> {
+    let mut bytes = [0; PAYLOAD_BYTES];
+    let count = retry_on_intr(|| read(file, &mut bytes))?;
+    anyhow::ensure!(count == PAYLOAD_BYTES, "{count} bytes came, {PAYLOAD_BYTES} expected");
+    Ok(decode(&bytes))
+}
+
+impl Transport for Pipe {
+    fn send(&mut self, message: &Words) -> anyhow::Result<()> {
+        send(&self.there, message)
+    }
+
+    fn receive(&mut self) -> anyhow::Result<Words> {
+        receive(&self.back)
+    }
+}
+
+/// A unix socket that keeps messages apart.
+#[derive(Debug)]
+pub struct Seqpacket {
+    socket: OwnedFd,
+}
+
+impl Seqpacket {
+    pub fn new(channel: &mut Channel) -> anyhow::Result<Self> {
+        Ok(Self { socket: channel.descriptor()? })
+    }
+}
+
+impl Transport for Seqpacket {
+    fn send(&mut self, message: &Words) -> anyhow::Result<()> {
+        send(&self.socket, message)
+    }
+
+    fn receive(&mut self) -> anyhow::Result<Words> {
+        receive(&self.socket)
+    }
+}
+
+/// An eventfd each way; the payload goes over a line.
+#[derive(Debug)]
+pub struct Event {
+    there: OwnedFd,
+    back: OwnedFd,
+    line: Line,
+}
+
+impl Event {
+    pub fn new(channel: &mut Channel) -> anyhow::Result<Self> {
+        Ok(Self { there: channel.descriptor()?, back: channel.descriptor()?, line: Line::new(channel) })
+    }
+}
+
+impl Transport for Event {
+    fn send(&mut self, message: &Words) -> anyhow::Result<()> {
+        self.line.send(message)?;
+        retry_on_intr(|| write(&self.there, &1_u64.to_ne_bytes()))?;
+        Ok(())
+    }
+
+    fn receive(&mut self) -> anyhow::Result<Words> {
+        retry_on_intr(|| read(&self.back, &mut [0_u8; 8]))?;
+        // It is there: it was put before the event.
+        self.line.receive()
+    }
+}

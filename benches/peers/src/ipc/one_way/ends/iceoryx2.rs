@@ -1,0 +1,117 @@
+//! iceoryx2: publish and subscribe over shared memory; with events for who sleeps.
+
+use super::{Channel, Transport};
+use crate::ipc::{one_way::End, trial::message::Words};
+use anyhow::{Context, anyhow};
+use iceoryx2::{
+    port::{listener::Listener, notifier::Notifier, publisher::Publisher, subscriber::Subscriber},
+    prelude::*,
+};
+use std::{fmt::Debug, fmt::Display};
+
+/// Its errors are no `std` errors everywhere.
+fn told<T, E: Debug + Display>(what: &str, result: Result<T, E>) -> anyhow::Result<T> {
+    result.map_err(|error| anyhow!("iceoryx2, {what}: {error} ({error:?})"))
+}
+
+/// All files of a run in its folder, and its shared memory under a name of its own.
+fn node(channel: &Channel) -> anyhow::Result<Node<ipc::Service>> {
+    set_log_level(LogLevel::Error);
+    let mut config = Config::default();
+    let folder = channel.folder.to_str().context("the folder's name is no text")?;
+    let root = told("folder", iceoryx2::prelude::Path::new(folder.as_bytes()))?;
+    config.global.set_root_path(&root);
+    let name = super::super::prefix(&channel.folder);
+    config.global.prefix = told("prefix", FileName::new(name.as_bytes()))?;
+    told("node", NodeBuilder::new().config(&config).create::<ipc::Service>())
+}
+
+fn names(channel: &Channel) -> [&'static str; 2] {
+    match channel.end {
+        End::Ping => ["there", "back"],
+        End::Echo => ["back", "there"],
+    }
+}
+
+/// A topic each way.
+#[derive(Debug)]
+pub struct PubSub {
+    there: Publisher<ipc::Service, Words, ()>,
+    back: Subscriber<ipc::Service, Words, ()>,
+    node: Node<ipc::Service>,
+}
+
+impl PubSub {
+    pub fn new(channel: &Channel) -> anyhow::Result<Self> {
+        let node = node(channel)?;
+        let open = |name: &str| {
+            let name = told("name", ServiceName::new(name))?;
+            told("topic", node.service_builder(&name).publish_subscribe::<Words>().open_or_create())
+        };
+        let [there, back] = names(channel);
+        let there = told("publisher", open(there)?.publisher_builder().create())?;
+        let back = told("subscriber", open(back)?.subscriber_builder().create())?;
+        channel.meet(1);
+        Ok(Self { there, back, node })
+    }
+
+    fn try_receive(&self) -> anyhow::Result<Option<Words>> {
+        Ok(told("receive", self.back.receive())?.map(|sample| *sample))
+    }
+}
+
+impl Transport for PubSub {
+    fn send(&mut self, message: &Words) -> anyhow::Result<()> {
+        told("send", self.there.send_copy(*message))?;
+        Ok(())
+    }
+
+    fn receive(&mut self) -> anyhow::Result<Words> {
+        loop {
+            if let Some(message) = self.try_receive()? {
+                return Ok(message);
+            }
+            std::hint::spin_loop();
+        }
+    }
+}
+
+/// The same, with an event for each message.
+#[derive(Debug)]
+pub struct Evented {
+    topics: PubSub,
+    there: Notifier<ipc::Service>,
+    back: Listener<ipc::Service>,
+}
+
+impl Evented {
+    pub fn new(channel: &Channel) -> anyhow::Result<Self> {
+        let topics = PubSub::new(channel)?;
+        let open = |name: &str| {
+            let name = told("name", ServiceName::new(&format!("{name}/event")))?;
+            told("event", topics.node.service_builder(&name).event().open_or_create())
+        };
+        let [there, back] = names(channel);
+        let there = told("notifier", open(there)?.notifier_builder().create())?;
+        let back = told("listener", open(back)?.listener_builder().create())?;
+        channel.meet(2);
+        Ok(Self { topics, there, back })
+    }
+}
+
+impl Transport for Evented {
+    fn send(&mut self, message: &Words) -> anyhow::Result<()> {
+        self.topics.send(message)?;
+        told("notify", self.there.notify())?;
+        Ok(())
+    }
+
+    fn receive(&mut self) -> anyhow::Result<Words> {
+        loop {
+            if let Some(message) = self.topics.try_receive()? {
+                return Ok(message);
+            }
+            told("wait", self.back.blocking_wait(|_| ()))?;
+        }
+    }
+}

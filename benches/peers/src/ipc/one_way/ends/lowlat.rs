@@ -1,0 +1,119 @@
+//! lowlat-ipc.
+
+use super::{Channel, Transport};
+use crate::ipc::{
+    one_way::channel::{ENTRIES, RING_BYTES},
+    trial::{
+        memory::Part,
+        message::{PAYLOAD_BYTES, Words, decode, encode},
+    },
+};
+use anyhow::{Context, bail};
+use lowlat_ipc::{
+    doorbell::Futex,
+    inbox::Inbox,
+    index_ring::{self, Taker},
+    interest::Interest,
+    router::{Link, Router},
+    stream::{Owner, Read, Reader, Segment, Stamp, Writer},
+};
+use std::time::Duration;
+
+const SLEEP_MAX: Duration = Duration::from_secs(10);
+
+/// A stream, and a reader that looks at it.
+#[derive(Debug)]
+pub struct Stream {
+    writer: Writer<Part>,
+    reader: Reader<Part>,
+    payload: Vec<u8>,
+}
+
+impl Stream {
+    pub fn new(channel: &Channel) -> anyhow::Result<Self> {
+        let [there, back] = channel.directions();
+        let made = Segment::create(channel.part(&there.segment), RING_BYTES, 1, 1, 0, Owner::current()?)?;
+        channel.meet(1);
+        let theirs = Segment::open(channel.part(&back.segment))?;
+        Ok(Self {
+            writer: Writer::new(made),
+            reader: Reader::from_start(theirs),
+            payload: Vec::with_capacity(PAYLOAD_BYTES),
+        })
+    }
+}
+
+impl Transport for Stream {
+    fn send(&mut self, message: &Words) -> anyhow::Result<()> {
+        self.writer.publish(&Stamp::default(), &encode(message))?;
+        Ok(())
+    }
+
+    fn receive(&mut self) -> anyhow::Result<Words> {
+        loop {
+            match self.reader.next(&mut self.payload) {
+                Read::Record(_) => return Ok(decode(&self.payload)),
+                Read::Nothing => std::hint::spin_loop(),
+                other => bail!("the stream gave {other:?}"),
+            }
+        }
+    }
+}
+
+/// A stream whose router puts positions into the receiver's ring, and rings its bell when it sleeps.
+#[derive(Debug)]
+pub struct Inboxes {
+    stream: Stream,
+    router: Router<Part>,
+    inbox: Inbox<Part>,
+    ring: Taker<Part>,
+    is_parked: bool,
+}
+
+impl Inboxes {
+    pub fn new(channel: &Channel, is_parked: bool) -> anyhow::Result<Self> {
+        let [there, back] = channel.directions();
+        let table = Interest::create(channel.part(&there.interest), 1).context("memory for a table")?;
+        table.set(0, Some(0), true);
+        let link = Link {
+            ring: index_ring::create(channel.part(&there.ring), ENTRIES).context("memory for a ring")?,
+            inbox: Inbox::new(channel.part(&there.inbox)).context("memory for an inbox")?,
+            stream: 0,
+        };
+        let mut router = Router::new(table);
+        router.connect(0, link);
+        // Both have made what the other opens when this returns.
+        let stream = Stream::new(channel)?;
+        Ok(Self {
+            stream,
+            router,
+            inbox: Inbox::new(channel.part(&back.inbox)).context("memory for an inbox")?,
+            ring: index_ring::open(channel.part(&back.ring)).context("a ring")?,
+            is_parked,
+        })
+    }
+}
+
+impl Transport for Inboxes {
+    fn send(&mut self, message: &Words) -> anyhow::Result<()> {
+        let published = self.stream.writer.publish(&Stamp::default(), &encode(message))?;
+        self.router.deliver(0, published.position, &Futex);
+        Ok(())
+    }
+
+    fn receive(&mut self) -> anyhow::Result<Words> {
+        loop {
+            self.inbox.take_ready(|_| ());
+            if let Some(position) = self.ring.take() {
+                let payload = &mut self.stream.payload;
+                self.stream.reader.read_at(position, payload).context("the record was overwritten")?;
+                return Ok(decode(payload));
+            }
+            if self.is_parked {
+                self.inbox.wait(&Futex, SLEEP_MAX);
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+    }
+}

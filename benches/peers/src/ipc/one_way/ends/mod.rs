@@ -1,0 +1,56 @@
+//! How each subject sends and receives.
+
+mod files;
+#[cfg(feature = "iceoryx2")]
+mod iceoryx2;
+mod lowlat;
+mod raw;
+mod ringfire;
+
+use super::{channel::Channel, play, subject::Subject};
+use crate::ipc::trial::message::Words;
+use ringfire::Waiting;
+
+/// One side of a transport. Both may wait for ever: the process that started them ends them.
+pub trait Transport {
+    /// Sends a message.
+    fn send(&mut self, message: &Words) -> anyhow::Result<()>;
+    /// Waits for the next message.
+    fn receive(&mut self) -> anyhow::Result<Words>;
+}
+
+/// Runs one side of a subject.
+pub fn run(subject: Subject, channel: Channel, load: &play::Load) -> anyhow::Result<()> {
+    match subject {
+        Subject::Line => play::run(raw::Line::new(&channel), &channel, load),
+        Subject::LowlatStream => play::run(lowlat::Stream::new(&channel)?, &channel, load),
+        Subject::LowlatInbox => play::run(lowlat::Inboxes::new(&channel, false)?, &channel, load),
+        Subject::LowlatBell => play::run(lowlat::Inboxes::new(&channel, true)?, &channel, load),
+        Subject::Futex => play::run(raw::Futex::new(&channel)?, &channel, load),
+        Subject::Eventfd => {
+            let mut channel = channel;
+            play::run(files::Event::new(&mut channel)?, &channel, load)
+        }
+        Subject::Pipe => {
+            let mut channel = channel;
+            play::run(files::Pipe::new(&mut channel)?, &channel, load)
+        }
+        Subject::Seqpacket => {
+            let mut channel = channel;
+            play::run(files::Seqpacket::new(&mut channel)?, &channel, load)
+        }
+        Subject::Ringfire => play::run(ringfire::Ring::new(&channel, Waiting::Spin)?, &channel, load),
+        Subject::RingfireAdaptive => {
+            play::run(ringfire::Ring::new(&channel, Waiting::Adaptive)?, &channel, load)
+        }
+        Subject::RingfireSleep => play::run(ringfire::Ring::new(&channel, Waiting::Sleep)?, &channel, load),
+        #[cfg(feature = "iceoryx2")]
+        Subject::Iceoryx2 => play::run(iceoryx2::PubSub::new(&channel)?, &channel, load),
+        #[cfg(feature = "iceoryx2")]
+        Subject::Iceoryx2Event => play::run(iceoryx2::Evented::new(&channel)?, &channel, load),
+        #[cfg(not(feature = "iceoryx2"))]
+        Subject::Iceoryx2 | Subject::Iceoryx2Event => {
+            anyhow::bail!("{}: {}", subject.name(), subject.missing().unwrap_or_default())
+        }
+    }
+}

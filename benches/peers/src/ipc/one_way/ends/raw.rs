@@ -1,0 +1,108 @@
+//! The floors: a line that goes from core to core, and the same with a futex.
+
+use super::{Channel, Transport};
+use crate::ipc::trial::{memory::Part, message::Words};
+use anyhow::Context;
+use lowlat_ipc::region::Region;
+use rustix::thread::futex;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The whole payload as one line, its first word last.
+fn put(part: &Part, message: &Words) {
+    let mut words = part.words().iter().zip(message);
+    let first = words.next();
+    words.for_each(|(to, word)| to.store(*word, Ordering::Relaxed));
+    if let Some((to, word)) = first {
+        // Pairs with the load in `get`: who sees the number sees the rest.
+        to.store(*word, Ordering::Release);
+    }
+}
+
+fn get(part: &Part, is_new: impl Fn(u64) -> bool) -> Option<Words> {
+    let number = part.words().first()?.load(Ordering::Acquire);
+    is_new(number).then(|| {
+        let mut message = Words::default();
+        message.iter_mut().zip(part.words()).for_each(|(to, word)| *to = word.load(Ordering::Relaxed));
+        message
+    })
+}
+
+/// Spinning on a line. Messages are numbered, and no two in a row are the same.
+#[derive(Debug)]
+pub struct Line {
+    there: Part,
+    back: Part,
+    last: u64,
+}
+
+impl Line {
+    pub fn new(channel: &Channel) -> Self {
+        let [there, back] = channel.directions().map(|direction| channel.part(&direction.line));
+        Self { there, back, last: 0 }
+    }
+}
+
+impl Transport for Line {
+    fn send(&mut self, message: &Words) -> anyhow::Result<()> {
+        put(&self.there, message);
+        Ok(())
+    }
+
+    fn receive(&mut self) -> anyhow::Result<Words> {
+        loop {
+            if let Some(message) = get(&self.back, |number| number != self.last) {
+                self.last = message[0];
+                return Ok(message);
+            }
+            std::hint::spin_loop();
+        }
+    }
+}
+
+/// Words from the line to the futex: pairs of lines are fetched together.
+const FUTEX_AT: usize = 32;
+
+/// Sleeping on a futex.
+#[derive(Debug)]
+pub struct Futex {
+    there: Part,
+    back: Part,
+    last: u32,
+}
+
+impl Futex {
+    pub fn new(channel: &Channel) -> anyhow::Result<Self> {
+        let [there, back] = channel.directions().map(|direction| channel.part(&direction.line));
+        word(&there).and(word(&back)).context("memory for a futex")?;
+        Ok(Self { there, back, last: 0 })
+    }
+}
+
+fn word(part: &Part) -> Option<&AtomicU32> {
+    let word = part.words().get(FUTEX_AT)?;
+    // SAFETY: the first half of a word of a live region, aligned as that is, borrowed as long as the region; this word
+    // is reached here alone, so that no access is of another size.
+    Some(unsafe { AtomicU32::from_ptr(word.as_ptr().cast()) })
+}
+
+impl Transport for Futex {
+    fn send(&mut self, message: &Words) -> anyhow::Result<()> {
+        put(&self.there, message);
+        let word = word(&self.there).context("memory for a futex")?;
+        // Pairs with the load in `receive`.
+        word.fetch_add(1, Ordering::Release);
+        futex::wake(word, futex::Flags::empty(), 1)?;
+        Ok(())
+    }
+
+    fn receive(&mut self) -> anyhow::Result<Words> {
+        let word = word(&self.back).context("memory for a futex")?;
+        // Pairs with the change in `send`.
+        while word.load(Ordering::Acquire) == self.last {
+            // Woken, changed before, a signal: each is one to look again.
+            let _ = futex::wait(word, futex::Flags::empty(), self.last, None);
+        }
+        self.last = self.last.wrapping_add(1);
+        get(&self.back, |_| true).context("memory for a line")
+    }
+}

@@ -1,0 +1,59 @@
+//! ringfire: a ring for one writer and many readers in a file of /dev/shm.
+
+use super::{Channel, Transport};
+use crate::ipc::{one_way::End, trial::message::Words};
+use ringfire::{BusySpin, FutexWait, RingConsumer, RingProducer};
+use std::time::Duration;
+
+const SLOTS: u64 = 1024;
+/// What its futex spins by default before it sleeps.
+const SPINS: u32 = 32;
+/// Its own default.
+const SLEEP_MAX: Duration = Duration::from_millis(50);
+
+/// How its reader waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waiting {
+    /// Never sleeps.
+    Spin,
+    /// Its default.
+    Adaptive,
+    /// Sleeps at once.
+    Sleep,
+}
+
+/// A ring each way.
+#[derive(Debug)]
+pub struct Ring {
+    there: RingProducer<Words>,
+    back: RingConsumer<Words>,
+    waiting: Waiting,
+}
+
+impl Ring {
+    pub fn new(channel: &Channel, waiting: Waiting) -> anyhow::Result<Self> {
+        let (own, other) = match channel.end {
+            End::Ping => ("there", "back"),
+            End::Echo => ("back", "there"),
+        };
+        let there = RingProducer::create(channel.folder.join(own), SLOTS)?;
+        channel.meet(1);
+        let back = RingConsumer::builder().start_from_oldest().attach(channel.folder.join(other))?;
+        Ok(Self { there, back, waiting })
+    }
+}
+
+impl Transport for Ring {
+    fn send(&mut self, message: &Words) -> anyhow::Result<()> {
+        self.there.push(message);
+        Ok(())
+    }
+
+    fn receive(&mut self) -> anyhow::Result<Words> {
+        Ok(match self.waiting {
+            Waiting::Spin => self.back.recv_blocking(&mut BusySpin),
+            Waiting::Adaptive => self.back.recv_blocking(&mut FutexWait::new(SPINS, Some(SLEEP_MAX))),
+            Waiting::Sleep => self.back.recv_blocking(&mut FutexWait::new(0, Some(SLEEP_MAX))),
+        })
+    }
+}

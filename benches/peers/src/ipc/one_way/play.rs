@@ -1,0 +1,72 @@
+//! Ping and pong.
+
+use super::{End, channel::Channel, ends::Transport};
+use crate::ipc::trial::{clock::now_ns, message::Words};
+use hdrhistogram::Histogram;
+use lowlat_model::pipeline::StageFigures;
+
+/// The number that ends a run.
+const LAST: u64 = u64::MAX;
+
+/// How much is sent.
+#[derive(Debug, Clone, Copy)]
+pub struct Load {
+    /// Round trips that are measured.
+    pub trips: u64,
+    /// Round trips before, which are not.
+    pub warm_up: u64,
+    /// Round trips between two looks at the clock.
+    pub batch: u64,
+}
+
+/// Runs one side. The one that pings prints its figures as JSON: nanoseconds one way, each the mean of a batch.
+pub fn run(mut transport: impl Transport, channel: &Channel, load: &Load) -> anyhow::Result<()> {
+    channel.meet(10);
+    match channel.end {
+        End::Echo => echo(&mut transport)?,
+        End::Ping => {
+            let figures = ping(&mut transport, load)?;
+            println!("{}", serde_json::to_string(&figures)?);
+        }
+    }
+    // Nobody takes away what the other still uses.
+    channel.meet(11);
+    Ok(())
+}
+
+fn echo(transport: &mut impl Transport) -> anyhow::Result<()> {
+    loop {
+        let message = transport.receive()?;
+        transport.send(&message)?;
+        if message[0] == LAST {
+            return Ok(());
+        }
+    }
+}
+
+fn ping(transport: &mut impl Transport, load: &Load) -> anyhow::Result<StageFigures> {
+    let mut histogram = Histogram::<u64>::new(3)?;
+    for number in 1..=load.warm_up {
+        trip(transport, number)?;
+    }
+    let mut number = load.warm_up;
+    for _ in 0..load.trips / load.batch {
+        let start = now_ns();
+        for _ in 0..load.batch {
+            number += 1;
+            trip(transport, number)?;
+        }
+        // There and back.
+        histogram.record((now_ns() - start) / (2 * load.batch))?;
+    }
+    trip(transport, LAST)?;
+    Ok(StageFigures::of(&histogram))
+}
+
+fn trip(transport: &mut impl Transport, number: u64) -> anyhow::Result<()> {
+    let message: Words = [number; 8];
+    transport.send(&message)?;
+    let answer = transport.receive()?;
+    anyhow::ensure!(answer == message, "sent {message:?}, and {answer:?} came back");
+    Ok(())
+}

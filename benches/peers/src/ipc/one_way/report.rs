@@ -1,0 +1,148 @@
+//! What the rounds say.
+
+use super::subject::{Subject, Wait};
+use crate::rounds::Ratio;
+use lowlat_model::pipeline::StageFigures;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Figures of one round.
+pub type Round = BTreeMap<Subject, StageFigures>;
+
+/// A ratio of two transports over all rounds.
+#[derive(Debug, Serialize)]
+struct Compared {
+    wait: Wait,
+    /// Which figure: `p50` or `p99`.
+    figure: &'static str,
+    above: Subject,
+    below: Subject,
+    ratio: Option<Ratio>,
+    text: String,
+}
+
+#[derive(Debug, Serialize)]
+struct OneWayDocument<'a> {
+    document: &'static str,
+    schema_version: u32,
+    cpus: &'a [u32],
+    payload_bytes: usize,
+    /// Round trips that one sample of a spinning transport is the mean of.
+    batch: u64,
+    left_out: BTreeMap<&'static str, &'static str>,
+    ratios: Vec<Compared>,
+    rounds: &'a [Round],
+}
+
+/// One line a round, on stderr: it is progress.
+pub fn print_round(number: u32, round: &Round) {
+    let figures: Vec<String> = round
+        .iter()
+        .filter_map(|(subject, figures)| Some(format!("{} {}", subject.name(), figures.p50_ns?)))
+        .collect();
+    eprintln!("round {number:>2}, median one way in ns: {}", figures.join(", "));
+}
+
+/// Prints ratios, or the document.
+pub fn print(
+    rounds: &[Round],
+    cpus: &[u32],
+    batch: u64,
+    absent: &[Subject],
+    is_json: bool,
+) -> anyhow::Result<()> {
+    let ratios = compare(rounds);
+    if is_json {
+        let document = OneWayDocument {
+            document: "lowlat-peers-one-way",
+            schema_version: 1,
+            cpus,
+            payload_bytes: crate::ipc::trial::message::PAYLOAD_BYTES,
+            batch,
+            left_out: absent.iter().map(|one| (one.name(), one.missing().unwrap_or_default())).collect(),
+            ratios,
+            rounds,
+        };
+        println!("{}", serde_json::to_string_pretty(&document)?);
+        return Ok(());
+    }
+    for wait in [Wait::Spin, Wait::Park] {
+        match wait {
+            Wait::Spin => println!("Spinning, CPUs {cpus:?}: medians of means of {batch} trips"),
+            Wait::Park => println!("Parked, CPUs {cpus:?}: single trips"),
+        }
+        for row in ratios.iter().filter(|row| row.wait == wait) {
+            println!("  {:<4} {:>17} / {:<17} {}", row.figure, row.above.name(), row.below.name(), row.text);
+        }
+    }
+    Ok(())
+}
+
+/// Everything against its floor, and each of ours against each of theirs.
+fn compare(rounds: &[Round]) -> Vec<Compared> {
+    let Some(first) = rounds.first() else { return Vec::new() };
+    let mut pairs = Vec::new();
+    for subject in first.keys().copied() {
+        let floor = subject.wait().floor();
+        if subject != floor {
+            pairs.push((subject, floor));
+        }
+    }
+    for ours in first.keys().copied().filter(|subject| subject.is_ours()) {
+        let others = first.keys().copied();
+        let others = others.filter(|other| other.wait() == ours.wait() && !other.is_ours());
+        pairs.extend(others.filter(|other| *other != ours.wait().floor()).map(|other| (ours, other)));
+    }
+    let mut rows = Vec::new();
+    for (above, below) in pairs {
+        let wait = above.wait();
+        rows.push(row(rounds, "p50", above, below, |figures| figures.p50_ns));
+        // Of means of many trips a tail says little.
+        if wait == Wait::Park {
+            rows.push(row(rounds, "p99", above, below, |figures| figures.p99_ns));
+        }
+    }
+    rows
+}
+
+fn row(
+    rounds: &[Round],
+    figure: &'static str,
+    above: Subject,
+    below: Subject,
+    value: impl Fn(&StageFigures) -> Option<u64>,
+) -> Compared {
+    let of = |round: &Round, subject| round.get(&subject).and_then(&value).map(|value| value as f64);
+    let pairs: Vec<_> =
+        rounds.iter().filter_map(|round| Some((of(round, above)?, of(round, below)?))).collect();
+    let ratio = Ratio::of(&pairs);
+    let text = ratio.map_or("too few trips for it".to_owned(), |ratio| ratio.text());
+    Compared { wait: above.wait(), figure, above, below, ratio, text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round(line: u64, stream: u64, ringfire: u64) -> Round {
+        let figures = |p50_ns| StageFigures { p50_ns: Some(p50_ns), ..StageFigures::default() };
+        [(Subject::Line, line), (Subject::LowlatStream, stream), (Subject::Ringfire, ringfire)]
+            .map(|(subject, p50_ns)| (subject, figures(p50_ns)))
+            .into()
+    }
+
+    #[test]
+    fn a_tie_is_called_one() {
+        let rounds: Vec<_> = (0..6).map(|n| round(50, 100, if n % 2 == 0 { 99 } else { 101 })).collect();
+        let rows = compare(&rounds);
+        let text = |above, below| {
+            rows.iter()
+                .find(|row| (row.above, row.below) == (above, below))
+                .map(|row| row.text.clone())
+                .unwrap()
+        };
+        assert!(text(Subject::LowlatStream, Subject::Line).starts_with("2.000"));
+        assert!(text(Subject::LowlatStream, Subject::Ringfire).contains("no difference shown"));
+        assert_eq!(rows.len(), 3);
+    }
+}

@@ -1,0 +1,160 @@
+//! `lowlat pipeline run` as a child.
+
+use anyhow::{Context, bail, ensure};
+use lowlat_model::pipeline::{Mode, PipelineDocument, PipelineParameters, PipelineRecord};
+use rustix::process::{Pid, Signal, kill_process};
+use std::{
+    io::Read,
+    path::Path,
+    process::{Child, Command, Stdio},
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+const LOOK: Duration = Duration::from_millis(20);
+/// For starting and ending its processes, besides the schedule's length.
+const AROUND: Duration = Duration::from_secs(40);
+/// Between asking it to end and killing it.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Its command line for a run.
+fn command_line(parameters: &PipelineParameters) -> Vec<String> {
+    let mode = match parameters.mode {
+        Mode::Fast => "fast",
+        Mode::Parked => "parked",
+        Mode::Adaptive => "adaptive",
+        Mode::Mixed => "mixed",
+    };
+    let mut words = vec!["pipeline".to_owned(), "run".to_owned(), "--json".to_owned()];
+    for (option, value) in [
+        ("--strategies", parameters.strategies.to_string()),
+        ("--rate", parameters.rate_per_s.to_string()),
+        ("--mode", mode.to_owned()),
+        ("--duration", format!("{}s", parameters.duration_s)),
+    ] {
+        words.extend([option.to_owned(), value]);
+    }
+    for (role, cpus) in &parameters.pins {
+        let cpus: Vec<_> = cpus.iter().map(u32::to_string).collect();
+        words.extend(["--pin".to_owned(), format!("{role}={}", cpus.join(","))]);
+    }
+    if let Some(cpu) = parameters.host_core {
+        words.extend(["--host-core".to_owned(), cpu.to_string()]);
+    }
+    words
+}
+
+/// Asked to end, then killed, when dropped.
+struct Running(Child);
+
+impl Running {
+    fn end(&mut self) {
+        if matches!(self.0.try_wait(), Ok(Some(_))) {
+            return;
+        }
+        // It ends its own children on this; killed at once, it could not.
+        let _ = kill_process(Pid::from_child(&self.0), Signal::TERM);
+        let start = Instant::now();
+        while start.elapsed() < GRACE {
+            if matches!(self.0.try_wait(), Ok(Some(_))) {
+                return;
+            }
+            thread::sleep(LOOK);
+        }
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// One run.
+pub fn run(
+    lowlat: &Path,
+    parameters: &PipelineParameters,
+    stop: &AtomicBool,
+) -> anyhow::Result<PipelineRecord> {
+    let words = command_line(parameters);
+    let told = || format!("{} {}", lowlat.display(), words.join(" "));
+    let child = Command::new(lowlat)
+        .args(&words)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("cannot start {}", lowlat.display()))?;
+    let mut running = Running(child);
+    // Read beside, so that it never waits for us.
+    let output = running.0.stdout.take().map(|from| thread::spawn(move || text(from)));
+    let errors = running.0.stderr.take().map(|from| thread::spawn(move || text(from)));
+    let patience = AROUND + Duration::from_secs_f64(parameters.duration_s);
+    let start = Instant::now();
+    let status = loop {
+        if let Some(status) = running.0.try_wait()? {
+            break status;
+        }
+        if stop.load(Ordering::Relaxed) {
+            bail!("interrupted");
+        }
+        ensure!(start.elapsed() < patience, "{}: no end within {patience:?}", told());
+        thread::sleep(LOOK);
+    };
+    let joined =
+        |from: Option<thread::JoinHandle<String>>| from.and_then(|it| it.join().ok()).unwrap_or_default();
+    let (output, errors) = (joined(output), joined(errors));
+    ensure!(status.success(), "{} ended with {status}: {}", told(), errors.trim());
+    let document: PipelineDocument =
+        serde_json::from_str(&output).with_context(|| format!("{}: its document cannot be read", told()))?;
+    Ok(document.record)
+}
+
+fn text(mut from: impl Read) -> String {
+    let mut bytes = Vec::new();
+    // What could be read before an error is told.
+    let _ = from.read_to_end(&mut bytes);
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn parameters() -> PipelineParameters {
+        PipelineParameters {
+            strategies: 8,
+            rate_per_s: 800.0,
+            mode: Mode::Mixed,
+            duration_s: 1.5,
+            pins: [("md".to_owned(), vec![0]), ("strategies".to_owned(), vec![1, 3])].into(),
+            host_core: None,
+            may_use_huge_pages: false,
+        }
+    }
+
+    #[test]
+    fn the_command_line_says_all_of_it() {
+        assert_eq!(
+            command_line(&parameters()).join(" "),
+            "pipeline run --json --strategies 8 --rate 800 --mode mixed --duration 1.5s --pin md=0 --pin strategies=1,3"
+        );
+    }
+
+    #[test]
+    fn what_it_says_on_failure_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("lowlat");
+        std::fs::write(&program, "#!/bin/sh\necho no such CPU >&2\nexit 2\n").unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let error = run(&program, &parameters(), &AtomicBool::new(false)).unwrap_err().to_string();
+        assert!(error.contains("no such CPU"), "{error}");
+        std::fs::write(&program, "#!/bin/sh\nexec sleep 600\n").unwrap();
+        let error = run(&program, &parameters(), &AtomicBool::new(true)).unwrap_err().to_string();
+        assert!(error.contains("interrupted"), "{error}");
+    }
+}

@@ -1,0 +1,142 @@
+//! What a trial is asked to do, and what a process of it is told.
+
+use super::{Scene, Subject, post::Post};
+use crate::ipc::{handover, kungfu, star};
+use anyhow::{Context, ensure};
+use lowlat_ipc::region::{Access, Memfd};
+use lowlat_model::pipeline::{Mode, PipelineParameters};
+use std::{collections::BTreeMap, path::PathBuf};
+
+/// How processes wait, for the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum ModeArgument {
+    /// All spin
+    Fast,
+    /// All sleep until they are woken
+    Parked,
+    /// md and td spin, strategies sleep
+    Mixed,
+}
+
+impl From<ModeArgument> for Mode {
+    fn from(mode: ModeArgument) -> Self {
+        match mode {
+            ModeArgument::Fast => Self::Fast,
+            ModeArgument::Parked => Self::Parked,
+            ModeArgument::Mixed => Self::Mixed,
+        }
+    }
+}
+
+/// One trial.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Strategies, each with an instrument of its own
+    #[arg(long, default_value_t = 80)]
+    strategies: u32,
+    /// Quotes per second over all instruments
+    #[arg(long, default_value_t = 800.0)]
+    rate: f64,
+    /// Seconds of the schedule
+    #[arg(long, default_value_t = 4.0)]
+    seconds: f64,
+    /// How processes wait
+    #[arg(long, value_enum, default_value = "parked")]
+    mode: ModeArgument,
+    /// CPUs of a role (master, cached, md, td, strategies), such as md=0 or strategies=1,3; can be given again
+    #[arg(long, value_name = "ROLE=CPUS", value_parser = pin)]
+    pin: Vec<(String, Vec<u32>)>,
+    /// Runs all strategies in one process that spins on this CPU (ipc-star alone)
+    #[arg(long, value_name = "CPU")]
+    host_cpu: Option<u32>,
+}
+
+impl Arguments {
+    /// The parameters.
+    pub fn parameters(&self) -> PipelineParameters {
+        PipelineParameters {
+            strategies: self.strategies,
+            rate_per_s: self.rate,
+            mode: self.mode.into(),
+            duration_s: self.seconds,
+            pins: self.pin.iter().cloned().collect::<BTreeMap<_, _>>(),
+            host_core: self.host_cpu,
+            may_use_huge_pages: true,
+        }
+    }
+}
+
+fn pin(text: &str) -> Result<(String, Vec<u32>), String> {
+    const ROLES: [&str; 5] = ["master", "cached", "md", "td", "strategies"];
+    let (role, cpus) = text.split_once('=').ok_or_else(|| format!("found {text:?}, expected ROLE=CPUS"))?;
+    if !ROLES.contains(&role) {
+        return Err(format!("found role {role:?}, expected one of {}", ROLES.join(", ")));
+    }
+    let cpus = cpus.split(',').map(str::parse).collect::<Result<Vec<_>, _>>();
+    let cpus = cpus.map_err(|_| format!("found CPUs in {text:?}, expected numbers such as 1 or 1,3"))?;
+    Ok((role.to_owned(), cpus))
+}
+
+/// One process of a trial.
+#[derive(Debug, clap::Args)]
+pub struct RoleArguments {
+    #[arg(long, value_enum)]
+    subject: Subject,
+    #[arg(long)]
+    member: usize,
+    #[arg(long)]
+    folder: PathBuf,
+    #[arg(long)]
+    parent: i32,
+    #[arg(long)]
+    parameters: String,
+}
+
+/// Is one process of a trial.
+pub fn play(arguments: &RoleArguments) -> anyhow::Result<()> {
+    handover::follow_parent(arguments.parent)?;
+    let parameters = serde_json::from_str(&arguments.parameters).context("the trial's parameters")?;
+    let memory = handover::take(1)?.pop().context("no memory was passed on")?;
+    let memory = Memfd::open(memory, Access::Write)?;
+    let scene = Scene::new(arguments.subject, parameters, Some(memory))?;
+    let mut post = Post::new(&scene, arguments.member)?;
+    pin_to(&post.role.cpus(&scene.parameters))?;
+    // Sleeps to a time end there, not up to 50 us later.
+    rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1)).context("timer slack")?;
+    match arguments.subject {
+        Subject::KungfuModel => kungfu::play(&scene, &mut post, &arguments.folder),
+        Subject::IpcStar => star::play(&scene, &mut post),
+    }
+}
+
+/// Pins this thread, and those that it starts from now on; nothing for no CPU.
+pub fn pin_to(cpus: &[u32]) -> anyhow::Result<()> {
+    if cpus.is_empty() {
+        return Ok(());
+    }
+    let mut set = rustix::thread::CpuSet::new();
+    for cpu in cpus {
+        let cpu = usize::try_from(*cpu)?;
+        ensure!(
+            cpu < rustix::thread::CpuSet::MAX_CPU,
+            "CPU {cpu}; expected one below {}",
+            rustix::thread::CpuSet::MAX_CPU
+        );
+        set.set(cpu);
+    }
+    rustix::thread::sched_setaffinity(None, &set)
+        .with_context(|| format!("cannot run on CPUs {cpus:?}: take some that are there and allowed"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pin;
+
+    #[test]
+    fn pins_are_read() {
+        assert_eq!(pin("strategies=1,3"), Ok(("strategies".to_owned(), vec![1, 3])));
+        for wrong in ["md", "md=", "md=x", "ledger=1"] {
+            assert!(pin(wrong).is_err(), "{wrong}");
+        }
+    }
+}

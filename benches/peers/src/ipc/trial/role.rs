@@ -1,0 +1,90 @@
+//! Who takes part in a trial.
+
+use anyhow::{bail, ensure};
+use lowlat_model::pipeline::{Mode, PipelineParameters};
+
+/// What is tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Subject {
+    /// A model of Kungfu's notification.
+    KungfuModel,
+    /// lowlat-ipc without lowlat's runtime.
+    IpcStar,
+}
+
+/// What a process does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Passes notices on.
+    Master,
+    /// Keeps what others publish.
+    Cached,
+    /// Publishes quotes.
+    Md,
+    /// Takes orders and answers them.
+    Td,
+    /// One strategy.
+    Strategy(u32),
+    /// All strategies in one process that spins.
+    Host,
+}
+
+impl Role {
+    /// As pins and figures name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Master => "master",
+            Self::Cached => "cached",
+            Self::Md => "md",
+            Self::Td => "td",
+            Self::Strategy(_) => "strategies",
+            Self::Host => "host",
+        }
+    }
+
+    /// The CPUs of the role; empty when it goes where the kernel puts it.
+    pub fn cpus(self, parameters: &PipelineParameters) -> Vec<u32> {
+        let pinned = parameters.pins.get(self.name()).map(Vec::as_slice).unwrap_or_default();
+        match self {
+            Self::Host => parameters.host_core.into_iter().collect(),
+            // Strategies take the CPUs of their list in turn.
+            Self::Strategy(number) => {
+                let at = usize::try_from(number).unwrap_or(0).checked_rem(pinned.len());
+                at.and_then(|at| pinned.get(at)).copied().into_iter().collect()
+            }
+            _ => pinned.to_vec(),
+        }
+    }
+}
+
+impl Subject {
+    /// As figures name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::KungfuModel => "kungfu-model",
+            Self::IpcStar => "ipc-star",
+        }
+    }
+
+    /// All processes, those first that others need.
+    pub fn roles(self, parameters: &PipelineParameters) -> anyhow::Result<Vec<Role>> {
+        ensure!(
+            parameters.mode != Mode::Adaptive,
+            "{} waits spinning or parked: take --mode fast, parked or mixed",
+            self.name()
+        );
+        let mut roles = match self {
+            Self::KungfuModel => vec![Role::Master, Role::Cached],
+            Self::IpcStar => Vec::new(),
+        };
+        roles.extend([Role::Md, Role::Td]);
+        match (self, parameters.host_core) {
+            (Self::KungfuModel, Some(_)) => {
+                bail!("Kungfu runs a process for each strategy: leave --host-cpu out")
+            }
+            (_, Some(_)) => roles.push(Role::Host),
+            (_, None) => roles.extend((0..parameters.strategies).map(Role::Strategy)),
+        }
+        Ok(roles)
+    }
+}
