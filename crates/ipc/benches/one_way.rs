@@ -127,7 +127,7 @@ fn play<W: Way + 'static>((mut asking, mut answering): (W, W), turns: u64) -> Du
     let over = Arc::clone(&is_over);
     let other = thread::spawn(move || {
         pin(1);
-        (1..).take_while(|number| answering.answer(*number, &over)).count()
+        (1..u64::MAX).take_while(|number| answering.answer(*number, &over)).count()
     });
     pin(0);
     (1..=turns / 10).for_each(|number| asking.ask(number));
