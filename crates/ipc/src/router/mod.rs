@@ -225,7 +225,7 @@ impl<R: Region> Router<R> {
     }
 
     /// Gives the position of a published record to every subscriber that wants its instrument, and wakes those that
-    /// sleep. Who is told of records that it may not lose needs [`Router::publish`], which asks before it appends.
+    /// sleep. A publisher with subscribers that may lose nothing takes [`Router::publish`], which asks before it appends.
     #[inline]
     pub fn deliver(&mut self, instrument: u32, position: u64, park: &impl Park) -> Delivered {
         let wanting = self.interest.wanting(instrument).and(&self.connected);
