@@ -9,6 +9,7 @@
 //! * A *segment* is one piece of memory with one writer, for as long as that writer lives. A writer that comes after
 //!   it makes a segment of its own: a process that was thought dead and goes on writes where nobody reads any more.
 //! * A *record* is at least 64 bytes, begins on a cache line and becomes visible with one store.
+//! * A subscriber that is too slow loses what its policy says ([`router::Overrun`]), and is told.
 //! * Readers trust nothing: every length and position is checked, and what was overwritten while it was copied is
 //!   told apart from what was read.
 //!

@@ -78,9 +78,9 @@ pub fn run(memory: &'static Memory, plan: Plan, publisher: u64) -> Result<(), St
         let bytes = plan.payload_bytes(publisher, number);
         let payload = [u8::try_from(number % 251).unwrap(); 200];
         match router.publish(&mut writer, &stamp, &payload[..bytes], &Futex) {
-            Ok((published, delivered)) => {
-                if published.sequence != number {
-                    return Err(format!("record {number} has sequence {}", published.sequence));
+            Ok((record, delivered)) => {
+                if record.sequence != number {
+                    return Err(format!("record {number} has sequence {}", record.sequence));
                 }
                 number += 1;
                 memory.of_publisher(publisher, word::PUBLISHED).store(number, Ordering::Release);

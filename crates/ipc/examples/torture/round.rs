@@ -76,7 +76,7 @@ impl Plan {
     /// The first record from `number` on that a subscriber wants.
     pub fn next_wanted(self, publisher: u64, subscriber: u64, number: u64) -> u64 {
         let wanted = self.wanted(subscriber);
-        (number..).find(|number| wanted >> self.instrument(publisher, *number) & 1 == 1).unwrap()
+        (number..u64::MAX).find(|number| wanted >> self.instrument(publisher, *number) & 1 == 1).unwrap()
     }
 
     pub fn random(self, what: u64) -> impl FnMut() -> u64 {

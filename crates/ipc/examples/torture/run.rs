@@ -186,16 +186,16 @@ pub fn round(seed: u64, length: Duration) -> Result<Sum, String> {
             failure = failure.or(ended.err());
         }
         if end.elapsed() > END_MAX {
-            parts.iter().for_each(|part| {
+            for part in &parts {
                 part.signal(rustix::process::Signal::KILL);
-            });
+            }
             return Err(format!("seed {seed}: the round did not end"));
         }
         thread::sleep(Duration::from_millis(5));
         // So that those that sleep see that it ends.
-        inboxes.iter().for_each(|inbox| {
+        for inbox in &inboxes {
             inbox.notify(1000, &Futex);
-        });
+        }
     }
     for publisher in 0..PUBLISHERS {
         sum.published += memory.of_publisher(publisher, word::PUBLISHED).load(Ordering::Acquire);

@@ -16,11 +16,15 @@ pub fn wait_several(
     mut is_ready: impl FnMut() -> bool,
 ) -> Waited {
     let bells = bells.get(..SEVERAL_MAX).unwrap_or(bells);
-    bells.iter().for_each(|bell| bell.state.store(PARKED, Ordering::Relaxed));
+    for bell in bells {
+        bell.state.store(PARKED, Ordering::Relaxed);
+    }
     // Pairs with the fence in `Bell::ring`.
     fence(Ordering::SeqCst);
     if is_ready() {
-        bells.iter().for_each(|bell| bell.state.store(RUNNING, Ordering::Relaxed));
+        for bell in bells {
+            bell.state.store(RUNNING, Ordering::Relaxed);
+        }
         return Waited::Ready;
     }
     sleep(bells, park, longest);

@@ -39,7 +39,7 @@ fn loom_entries_arrive_whole_and_in_order() {
 fn loom_gaps_are_exact_and_in_order() {
     use loom::thread;
     let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(3);
+    model.preemption_bound = Some(2);
     model.check(|| {
         let heap = std::sync::Arc::new(Heap::zeroed(bytes(1)));
         let mut pusher = create(std::sync::Arc::clone(&heap), 1).unwrap();

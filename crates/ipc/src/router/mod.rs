@@ -142,7 +142,7 @@ impl<R: Region> Router<R> {
         self.helper = helper;
         let Some(helper) = &self.helper else { return };
         for (subscriber, link) in (0..).zip(&self.links) {
-            helper.set(subscriber, link.as_ref().map(|link| Arc::clone(&link.door)));
+            helper.set(subscriber, link.as_ref().map(|link| &link.door));
         }
     }
 
@@ -158,7 +158,7 @@ impl<R: Region> Router<R> {
         // What it has to read is looked up with the next record.
         self.claim_max = 0;
         if let Some(helper) = &self.helper {
-            helper.set(subscriber, link.as_ref().map(|link| Arc::clone(&link.door)));
+            helper.set(subscriber, link.as_ref().map(|link| &link.door));
         }
         let place = usize::try_from(subscriber).ok().and_then(|at| self.links.get_mut(at));
         place.map(|place| *place = link).is_some()
@@ -225,7 +225,7 @@ impl<R: Region> Router<R> {
     }
 
     /// Gives the position of a published record to every subscriber that wants its instrument, and wakes those that
-    /// sleep. Who is told of records that it may not lose needs [`Router::publish`], which asks before it appends.
+    /// sleep. A publisher with subscribers that may lose nothing takes [`Router::publish`], which asks before it appends.
     #[inline]
     pub fn deliver(&mut self, instrument: u32, position: u64, park: &impl Park) -> Delivered {
         let wanting = self.interest.wanting(instrument).and(&self.connected);

@@ -122,7 +122,7 @@ impl<R: Region> WakeHelper<R> {
     }
 
     /// Changes the way to a subscriber, once the wakes on the old one are made.
-    pub(super) fn set(&self, subscriber: u32, door: Option<Arc<Door<R>>>) {
+    pub(super) fn set(&self, subscriber: u32, door: Option<&Arc<Door<R>>>) {
         // Pairs with the addition in `Shared::run`.
         while self.shared.done.load(Ordering::Acquire) < self.handed
             && self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
@@ -131,7 +131,9 @@ impl<R: Region> WakeHelper<R> {
         }
         let mut doors = self.shared.doors.lock().unwrap_or_else(PoisonError::into_inner);
         let place = usize::try_from(subscriber).ok().and_then(|at| doors.get_mut(at));
-        place.into_iter().for_each(|place| place.clone_from(&door));
+        if let Some(place) = place {
+            *place = door.cloned();
+        }
     }
 }
 

@@ -234,7 +234,7 @@ mod std_tests {
 
     #[test]
     fn a_writer_in_another_thread_is_followed_without_a_torn_record() {
-        const COUNT: u64 = 200_000;
+        const COUNT: u64 = if cfg!(miri) { 300 } else { 200_000 };
         let heap = segment(1 << 16);
         let (mut writer, mut reader) = (writer(&heap), reader(&heap));
         let writing = thread::spawn(move || {

@@ -109,9 +109,13 @@ impl Waiter {
             Mode::Adaptive(policy) => self.budget(policy).min(longest),
         };
         if !budget.is_zero() {
-            inboxes.iter().for_each(|inbox| inbox.set_spinning(true));
+            for inbox in inboxes {
+                inbox.set_spinning(true);
+            }
             let has_paid = spin(budget, is_ready);
-            inboxes.iter().for_each(|inbox| inbox.set_spinning(false));
+            for inbox in inboxes {
+                inbox.set_spinning(false);
+            }
             if has_paid {
                 self.counts.spins_paid += 1;
                 return Waited::Ready;

@@ -45,9 +45,9 @@ fn each_mode_waits_as_it_says() {
 
 #[test]
 fn every_mode_is_woken_or_sees() {
+    const COUNT: u32 = 300;
     for mode in [Mode::Fast, Mode::Parked, adaptive()] {
         let (ours, theirs) = inbox_pair();
-        const COUNT: u32 = 300;
         let publisher = thread::spawn(move || {
             for number in 0..COUNT {
                 theirs.notify(number, &Futex);
@@ -94,7 +94,9 @@ fn several_inboxes_are_waited_for_at_once() {
         assert_ne!(waiter.wait_several(&ours, &Futex, LONG), Waited::TimedOut);
         seen += ours.iter().map(|inbox| inbox.take_ready(|_| ())).sum::<u32>();
     }
-    publishers.into_iter().for_each(|publisher| publisher.join().unwrap());
+    for publisher in publishers {
+        publisher.join().unwrap();
+    }
     assert_eq!(ours.iter().map(|inbox| inbox.woken_and_missed().1).sum::<u64>(), 0);
     assert_eq!(waiter.wait_several(&ours, &Futex, Duration::from_millis(2)), Waited::TimedOut);
 }
