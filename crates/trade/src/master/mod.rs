@@ -18,9 +18,11 @@ mod memory;
 mod options;
 mod program;
 mod silence;
+mod used;
 
 pub use options::{DeadReaders, Happened, Options, Standing, Status};
 pub use program::{Program, Stopped};
+pub use used::Use;
 
 use crate::{
     address::RunFolder,
@@ -37,6 +39,7 @@ use rustix::{
     event::{PollFd, PollFlags, poll},
     io::Errno,
     net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType},
+    thread::{CpuSet, sched_getaffinity},
 };
 use std::{
     collections::BTreeMap,
@@ -134,6 +137,8 @@ pub struct Master {
     kept: Vec<Happened>,
     programs: Vec<program::Running>,
     is_stopping: bool,
+    /// Where this thread might run when the master was opened; none when the kernel did not tell.
+    cpus: Option<CpuSet>,
     /// When heartbeats were looked at.
     looked_ns: u64,
     // Last: the folder is free when everything else is gone.
@@ -168,6 +173,7 @@ impl Master {
             kept: Vec::new(),
             programs: Vec::new(),
             is_stopping: false,
+            cpus: sched_getaffinity(None).ok(),
             looked_ns: 0,
             _held: held,
         };

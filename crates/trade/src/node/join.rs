@@ -112,9 +112,11 @@ pub(super) fn join(path: &Path, join: &Join) -> Result<Node, JoinError> {
     for reads in &join.reads {
         let tell = |keys| ToMaster::Reads { streams: reads.streams.clone(), keys };
         match &reads.keys {
-            Keys::All => say(&mut socket, &tell(Keys::All))?,
-            Keys::Only(keys) if keys.is_empty() => say(&mut socket, &tell(Keys::Only(Vec::new())))?,
+            Keys::All | Keys::Own => say(&mut socket, &tell(reads.keys.clone()))?,
             Keys::Only(keys) => {
+                if keys.is_empty() {
+                    say(&mut socket, &tell(Keys::Only(Vec::new())))?;
+                }
                 for part in keys.chunks(KEYS_MAX) {
                     say(&mut socket, &tell(Keys::Only(part.to_vec())))?;
                 }

@@ -1,7 +1,7 @@
 //! Processes that are killed while records are published.
 
 use crate::{
-    child::{self, program},
+    child::program,
     master_thread::{MasterThread, join, reads, until},
 };
 use lowlat_trade::{
@@ -168,7 +168,7 @@ fn whoever_leaves_while_records_are_published_takes_nothing_from_others() {
 #[test]
 fn a_process_that_keeps_dying_is_given_up_and_its_words_are_kept() {
     let master = MasterThread::start(|_| {});
-    let mut program = child::program("bad", "nonsense:");
+    let mut program = program("bad", "nonsense:");
     program.restarts_per_minute_max = 2;
     let log = master.with(move |master, _| {
         master.start(program).unwrap();

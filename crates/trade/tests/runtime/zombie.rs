@@ -30,9 +30,9 @@ fn a_writer_that_was_given_up_is_fenced_and_ends() {
     let mut seen = BTreeMap::new();
     until("it publishes", || {
         read(&mut reader, &mut seen);
-        seen.get(&first.id()).is_some_and(|sequences| sequences.len() > 10)
+        seen.get(&first.0.id()).is_some_and(|sequences| sequences.len() > 10)
     });
-    kill_process(Pid::from_child(&first), Signal::STOP).unwrap();
+    kill_process(Pid::from_child(&first.0), Signal::STOP).unwrap();
     // Told apart from death: it is silent, and its process is stopped.
     until("it is told that it is stopped", || {
         read(&mut reader, &mut seen);
@@ -46,20 +46,19 @@ fn a_writer_that_was_given_up_is_fenced_and_ends() {
     let writer = nodes.iter().find(|node| node.name == "writer").unwrap();
     assert_eq!((writer.standing, writer.owner.life()), (Standing::Silent, Life::Stopped));
     master.with(|master, _| master.give_up("writer").unwrap());
-    let mut second = child::start(&format!("writer:{socket} writer 500"));
+    let second = child::start(&format!("writer:{socket} writer 500"));
     until("the second publishes", || {
         read(&mut reader, &mut seen);
-        seen.get(&second.id()).is_some_and(|sequences| sequences.len() > 10)
+        seen.get(&second.0.id()).is_some_and(|sequences| sequences.len() > 10)
     });
-    let count = seen[&first.id()].len();
-    kill_process(Pid::from_child(&first), Signal::CONT).unwrap();
-    assert_eq!(first.wait().unwrap().code(), Some(FENCED));
+    let count = seen[&first.0.id()].len();
+    kill_process(Pid::from_child(&first.0), Signal::CONT).unwrap();
+    assert_eq!(first.0.wait().unwrap().code(), Some(FENCED));
     read(&mut reader, &mut seen);
-    assert_eq!(seen[&first.id()].len(), count, "nothing of it is read any more");
-    let (last, next) = (seen[&first.id()].last().unwrap(), seen[&second.id()][0]);
+    assert_eq!(seen[&first.0.id()].len(), count, "nothing of it is read any more");
+    let (last, next) = (seen[&first.0.id()].last().unwrap(), seen[&second.0.id()][0]);
     assert_eq!(*last + 2, next, "sequences go on behind the record that says what was abandoned");
-    second.kill().unwrap();
-    second.wait().unwrap();
+    drop(second);
     master.expect("its death is seen", |happened| {
         matches!(happened, Happened::Died { name, reason } if name == "writer" && !reason.contains("given up"))
     });
