@@ -158,15 +158,14 @@ impl Master {
         let segment = self.maker.make(&writes.stream, bytes).map_err(|error| error.to_string())?;
         Segment::create(segment.clone(), capacity, number, epoch, first_sequence, owner)
             .map_err(|error| format!("stream {}: {error}", writes.stream))?;
-        let table = match table {
-            Some(table) => table,
-            None => {
-                let name = format!("interest.{}", writes.stream);
-                let bytes = interest::bytes(writes.keys);
-                let table = self.maker.make(&name, bytes).map_err(|error| error.to_string())?;
-                Interest::create(table.clone(), writes.keys).ok_or("interest table")?;
-                table
-            }
+        let table = if let Some(table) = table {
+            table
+        } else {
+            let name = format!("interest.{}", writes.stream);
+            let bytes = interest::bytes(writes.keys);
+            let table = self.maker.make(&name, bytes).map_err(|error| error.to_string())?;
+            Interest::create(table.clone(), writes.keys).ok_or("interest table")?;
+            table
         };
         Ok(Stream { writes: writes.clone(), segment, table })
     }

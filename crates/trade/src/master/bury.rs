@@ -1,6 +1,6 @@
 //! When a node is gone.
 
-use super::{DeadReaders, Happened, Master, Standing};
+use super::{DeadReaders, Happened, Master, Standing, member::Stream};
 use crate::control::ToNode;
 use lowlat_ipc::{doorbell::Futex, inbox::Inbox, index_ring, stream::Segment};
 
@@ -76,7 +76,7 @@ impl Master {
                 continue;
             }
             let stream = self.member(publisher).and_then(|member| member.stream.as_ref());
-            if let Some(interest) = stream.and_then(|stream| stream.interest()) {
+            if let Some(interest) = stream.and_then(Stream::interest) {
                 interest.forget(number);
             }
             self.links.remove(publisher, number);
