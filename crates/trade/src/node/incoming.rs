@@ -82,11 +82,13 @@ pub(super) struct Sources {
     queue: VecDeque<Source>,
     /// A position that was taken behind lost ones and comes next.
     held: Option<u64>,
+    /// What went by before this process was there, until it is told.
+    missed: u64,
 }
 
 impl Sources {
     pub(super) fn new(name: StreamName) -> Self {
-        Self { name, queue: VecDeque::with_capacity(4), held: None }
+        Self { name, queue: VecDeque::with_capacity(4), held: None, missed: 0 }
     }
 
     pub(super) fn name(&self) -> &StreamName {
@@ -97,9 +99,13 @@ impl Sources {
         self.queue.push_back(source);
     }
 
+    pub(super) fn add_missed(&mut self, count: u64) {
+        self.missed += count;
+    }
+
     #[inline]
     pub(super) fn next(&mut self, payload: &mut Vec<u8>) -> Next {
-        let mut lost = 0;
+        let mut lost = std::mem::take(&mut self.missed);
         while let Some(source) = self.queue.front_mut() {
             while let Some(position) = self.held.take().or_else(|| source.ring.take()) {
                 let record = source.reader.read_at(position, payload);
