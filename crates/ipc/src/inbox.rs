@@ -10,7 +10,9 @@
 
 use crate::{
     atomics::{AtomicU64, Ordering},
-    doorbell::{BELL_WORDS, Bell, Park, Waited},
+    doorbell::{
+        self, BELL_WORDS, Bell, Claimed, EventFd, Park, ParkSeveral, SEVERAL_MAX, Waited, wait_several,
+    },
     region::Region,
 };
 use std::time::Duration;
@@ -50,12 +52,34 @@ impl<R: Region> Inbox<R> {
     /// and was woken.
     #[inline]
     pub fn notify(&self, stream: u32, park: &impl Park) -> bool {
+        self.mark(stream);
+        self.bell().is_some_and(|bell| bell.ring(park))
+    }
+
+    /// Publisher: the first half of [`Inbox::notify`], which those that run see.
+    #[inline]
+    pub fn mark(&self, stream: u32) {
         let word = usize::try_from(stream / 64).unwrap_or(usize::MAX);
         if let Some(word) = self.ready().and_then(|ready| ready.get(word)) {
             // Pairs with the swap in `take_ready`: who takes the bit sees what was put there for it.
             word.fetch_or(1 << (stream % 64), Ordering::Release);
         }
-        self.bell().is_some_and(|bell| bell.ring(park))
+    }
+
+    /// Publisher: the second half of [`Inbox::notify`], after one sequentially consistent fence that serves several: takes
+    /// it on itself to wake the subscriber, if that sleeps. `has_event`: whether it can wake one that sleeps in an epoll loop.
+    #[inline]
+    pub fn claim(&self, has_event: bool) -> Option<Claimed> {
+        self.bell().and_then(|bell| bell.claim(has_event))
+    }
+
+    /// Publisher, or a thread that acts for it: wakes a subscriber that it has claimed.
+    pub fn wake_claimed(&self, claimed: Claimed, park: &impl Park, event: Option<&EventFd>) {
+        match (claimed, event) {
+            (Claimed::OnWord, _) => self.bell().into_iter().for_each(|bell| bell.wake_claimed(park)),
+            (Claimed::InEpoll, Some(event)) => event.ring(),
+            (Claimed::InEpoll, None) => debug_assert!(false, "claimed without a way to wake it"),
+        }
     }
 
     /// Subscriber: calls `ready` with the number of each stream that has something, and clears its bit before, so that
@@ -88,6 +112,43 @@ impl<R: Region> Inbox<R> {
     /// Subscriber: sleeps until a stream has something, or `longest` is over.
     pub fn wait(&self, park: &impl Park, longest: Duration) -> Waited {
         self.bell().map_or(Waited::TimedOut, |bell| bell.wait(park, longest, || self.is_ready()))
+    }
+
+    /// Subscriber: sleeps until one of several inboxes of this thread has something, or `longest` is over. The first
+    /// [`SEVERAL_MAX`] are waited for.
+    pub fn wait_several(inboxes: &[&Self], park: &impl ParkSeveral, longest: Duration) -> Waited {
+        let Some(first) = inboxes.first().and_then(|inbox| inbox.bell()) else { return Waited::TimedOut };
+        let mut bells = [first; SEVERAL_MAX];
+        let all = bells.iter_mut().zip(inboxes.iter().filter_map(|inbox| inbox.bell()));
+        let count = all.map(|(place, bell)| *place = bell).count();
+        let is_ready = || inboxes.iter().any(|inbox| inbox.is_ready());
+        wait_several(bells.get(..count).unwrap_or_default(), park, longest, is_ready)
+    }
+
+    /// Subscriber, about to sleep in an epoll loop that has its event descriptor: false when something is there, so that
+    /// it must not.
+    pub fn arm(&self) -> bool {
+        self.bell().is_some_and(|bell| bell.arm(|| self.is_ready()))
+    }
+
+    /// Subscriber, whose epoll loop goes on for whatever reason: gives back whether a publisher woke it, and takes back
+    /// what that wrote.
+    pub fn disarm(&self, event: &EventFd) -> bool {
+        let is_woken = self.bell().is_some_and(Bell::disarm);
+        if is_woken {
+            event.drain();
+        }
+        is_woken
+    }
+
+    /// Subscriber: says that it looks by itself, for those who watch it; or that it runs again.
+    pub fn set_spinning(&self, is_spinning: bool) {
+        self.bell().into_iter().for_each(|bell| bell.set_spinning(is_spinning));
+    }
+
+    /// What the subscriber does at this moment, for those who watch it: [`crate::doorbell::RUNNING`] and so on.
+    pub fn state(&self) -> u32 {
+        self.bell().map_or(doorbell::RUNNING, Bell::state)
     }
 
     /// How often a publisher woke the subscriber, and how often the safety net had to.

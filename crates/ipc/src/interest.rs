@@ -28,6 +28,51 @@ pub const fn bytes(instruments: u32) -> u64 {
     (instruments as u64 + 2) * (ROW_WORDS as u64) * 8
 }
 
+/// A set of subscribers: one bit each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Subscribers([u64; ROW_WORDS]);
+
+impl Subscribers {
+    /// Adds or removes one; false when no subscriber has that number.
+    pub fn set(&mut self, subscriber: u32, is_in: bool) -> bool {
+        let word = usize::try_from(subscriber / 64).ok().and_then(|at| self.0.get_mut(at));
+        let bit = 1 << (subscriber % 64);
+        word.map(|word| if is_in { *word |= bit } else { *word &= !bit }).is_some()
+    }
+
+    /// Those of both sets.
+    #[must_use]
+    #[inline]
+    pub fn and(mut self, other: &Self) -> Self {
+        self.0.iter_mut().zip(other.0).for_each(|(word, other)| *word &= other);
+        self
+    }
+
+    /// Whether there is none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().all(|word| *word == 0)
+    }
+
+    /// How many there are.
+    #[inline]
+    pub fn count(&self) -> u32 {
+        self.0.iter().map(|word| word.count_ones()).sum()
+    }
+
+    /// All of them, lowest first.
+    #[inline]
+    pub fn iter(&self) -> impl Iterator<Item = u32> {
+        (0_u32..).zip(self.0).flat_map(|(number, mut bits)| {
+            std::iter::from_fn(move || {
+                let lowest = (bits != 0).then(|| bits.trailing_zeros())?;
+                bits &= bits - 1;
+                Some(number * 64 + lowest)
+            })
+        })
+    }
+}
+
 /// The table, in memory that master writes and publishers read.
 #[derive(Debug)]
 pub struct Interest<R> {
@@ -87,20 +132,27 @@ impl<R: Region> Interest<R> {
         self.set(subscriber, None, false);
     }
 
-    /// Calls `wanted` with each subscriber that wants the instrument, lowest first.
+    /// Who wants the instrument, as it is at this moment.
     #[inline]
-    pub fn each(&self, instrument: u32, mut wanted: impl FnMut(u32)) {
+    pub fn wanting(&self, instrument: u32) -> Subscribers {
         let everything = self.row(self.instruments).unwrap_or_default();
         let own = if instrument < self.instruments { self.row(instrument) } else { None }.unwrap_or_default();
-        for (number, all) in (0..).zip(everything) {
+        let mut found = Subscribers::default();
+        for (found, word) in found.0.iter_mut().zip(everything) {
             // Pairs with the change in `set`.
-            let mut bits = all.load(Ordering::Acquire);
-            bits |= own.get(number).map_or(0, |word| word.load(Ordering::Acquire));
-            while bits != 0 {
-                wanted(u32::try_from(number).unwrap_or(u32::MAX) * 64 + bits.trailing_zeros());
-                bits &= bits - 1;
-            }
+            *found = word.load(Ordering::Acquire);
         }
+        for (found, word) in found.0.iter_mut().zip(own) {
+            // Pairs with the change in `set`.
+            *found |= word.load(Ordering::Acquire);
+        }
+        found
+    }
+
+    /// Calls `wanted` with each subscriber that wants the instrument, lowest first.
+    #[inline]
+    pub fn each(&self, instrument: u32, wanted: impl FnMut(u32)) {
+        self.wanting(instrument).iter().for_each(wanted);
     }
 
     fn row(&self, row: u32) -> Option<&[AtomicU64]> {

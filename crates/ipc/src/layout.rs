@@ -19,7 +19,7 @@
 //!     6  sequence of the segment's first record
 //!     7  process id of the writer
 //!     8  start time of the writer (field 22 of /proc/PID/stat), since process ids come again
-//!    16  claim: up to which position the writer may have begun to write
+//!    16  claim: up to which position the writer may have begun to write, in steps of a 64th of the ring
 //!    32  tail: up to which position records are whole
 //!    48  fence: 0, or the epoch of the segment that takes this one's place
 //!
@@ -127,6 +127,13 @@ const _: () = {
     );
     assert!(header::WRITER_START < header::CLAIM && (header::FENCE as u64) * WORD_BYTES < HEADER_BYTES);
 };
+
+/// In steps of how many bytes a writer claims. The claim is a line of its own that readers look at with each record; as
+/// long as it stands, they have it at hand.
+pub const fn claim_step_bytes(capacity_bytes: u64) -> u64 {
+    let step = capacity_bytes / if cfg!(lowlat_loom) { 2 } else { 64 };
+    if step < LINE_BYTES { LINE_BYTES } else { step }
+}
 
 /// Bytes that a record with a payload takes in the ring.
 pub const fn record_bytes(payload_bytes: u64) -> u64 {

@@ -12,7 +12,7 @@
 //! * Readers trust nothing: every length and position is checked, and what was overwritten while it was copied is
 //!   told apart from what was read.
 //!
-//! [`layout`] has the bytes of segments, [`interest`], [`inbox`] and [`index_ring`] those of the rest.
+//! [`layout`] has the bytes of segments, [`interest`], [`inbox`], [`index_ring`] and [`latest`] those of the rest.
 
 mod atomics;
 pub mod doorbell;
@@ -20,6 +20,7 @@ pub mod doorbell;
 pub mod inbox;
 pub mod index_ring;
 pub mod interest;
+pub mod latest;
 pub mod layout;
 #[cfg(not(lowlat_loom))]
 pub mod liveness;
@@ -29,3 +30,5 @@ pub mod region;
 #[cfg(not(lowlat_loom))]
 pub mod router;
 pub mod stream;
+#[cfg(not(lowlat_loom))]
+pub mod waiter;

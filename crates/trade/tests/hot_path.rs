@@ -167,7 +167,7 @@ fn strict_child() {
         }
     }
     drop(folder);
-    std::process::exit(if seen.load(Ordering::Acquire) == 2 * ROUNDS { 0 } else { 1 });
+    std::process::exit(i32::from(seen.load(Ordering::Acquire) != 2 * ROUNDS));
 }
 
 #[test]

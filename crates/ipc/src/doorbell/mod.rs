@@ -13,11 +13,17 @@
 //! publisher itself runs in. A bounded sleep stands behind that as a safety net, with a counter of the times it was
 //! needed, which must stay 0.
 
+#[cfg(not(lowlat_loom))]
+mod event;
 mod park;
+mod several;
 #[cfg(test)]
 mod tests;
 
-pub use park::{Futex, Park};
+#[cfg(not(lowlat_loom))]
+pub use event::EventFd;
+pub use park::{Futex, Park, ParkSeveral};
+pub use several::{SEVERAL_MAX, wait_several};
 
 use crate::atomics::{AtomicU32, AtomicU64, Ordering, fence};
 use std::time::{Duration, Instant};
@@ -27,13 +33,27 @@ pub const RUNNING: u32 = 0;
 /// The subscriber sleeps, or is about to.
 pub const PARKED: u32 = 1;
 
+/// The subscriber looks by itself, and will sleep if it finds nothing for long.
+pub const SPINNING: u32 = 2;
+/// The subscriber sleeps in an epoll loop of its own, or is about to, and is woken through its event descriptor.
+pub const IN_EPOLL: u32 = 3;
+
+/// Where a subscriber slept when a publisher took it on itself to wake it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Claimed {
+    /// On the state's own word.
+    OnWord,
+    /// In an epoll loop.
+    InEpoll,
+}
+
 /// How long a publisher may be between its record and its bell before the wake counts as missed.
 const GRACE: Duration = Duration::from_millis(1);
 
 /// A subscriber's bell, in memory that its publishers share.
 ///
 /// ```text
-/// offset 0  state (32 bits): 0 running, 1 parked; also the word that is slept on
+/// offset 0  state (32 bits): 0 running, 1 parked, 2 spinning, 3 in epoll; also the word that is slept on
 ///        8  woken: how often a publisher woke it
 ///       16  missed: how often the safety net found what no bell had rung for
 /// ```
@@ -91,14 +111,65 @@ impl Bell {
     pub fn ring(&self, park: &impl Park) -> bool {
         // Pairs with the fence in `wait`.
         fence(Ordering::SeqCst);
-        // The swap makes one of several publishers the one that wakes.
-        let is_parked = self.state.load(Ordering::Relaxed) == PARKED
-            && self.state.swap(RUNNING, Ordering::AcqRel) == PARKED;
+        let is_parked = self.claim(false).is_some();
         if is_parked {
-            self.woken.fetch_add(1, Ordering::Relaxed);
             park.wake(&self.state);
         }
         is_parked
+    }
+
+    /// Publisher: takes it on itself to wake the subscriber, if that sleeps and nobody else has. It has put the record where
+    /// the subscriber looks, and made a sequentially consistent fence since, which may serve several. The subscriber must then be woken,
+    /// by whatever thread: with [`Bell::wake_claimed`] where it sleeps on the word. `has_event`: whether the publisher can
+    /// wake one that sleeps in an epoll loop.
+    #[inline]
+    pub fn claim(&self, has_event: bool) -> Option<Claimed> {
+        let seen = self.state.load(Ordering::Relaxed);
+        let claimed = match seen {
+            PARKED => Claimed::OnWord,
+            IN_EPOLL if has_event => Claimed::InEpoll,
+            _ => return None,
+        };
+        // The exchange makes one of several publishers the one that wakes. Where it fails another one has, or the
+        // subscriber's time was over; what that does next it does after the publisher's fence, and looks first.
+        self.state.compare_exchange(seen, RUNNING, Ordering::AcqRel, Ordering::Relaxed).ok()?;
+        self.woken.fetch_add(1, Ordering::Relaxed);
+        Some(claimed)
+    }
+
+    /// Publisher, or a thread that acts for it: wakes a subscriber that was claimed on its word.
+    pub fn wake_claimed(&self, park: &impl Park) {
+        park.wake(&self.state);
+    }
+
+    /// Subscriber: says that it looks by itself, for those who watch it; or that it runs again.
+    pub fn set_spinning(&self, is_spinning: bool) {
+        self.state.store(if is_spinning { SPINNING } else { RUNNING }, Ordering::Relaxed);
+    }
+
+    /// What the subscriber does at this moment, for those who watch it: [`RUNNING`] and so on.
+    pub fn state(&self) -> u32 {
+        self.state.load(Ordering::Relaxed)
+    }
+
+    /// Subscriber: about to sleep in an epoll loop that has its event descriptor. False when something is there, so that
+    /// it must not.
+    pub fn arm(&self, is_ready: impl FnOnce() -> bool) -> bool {
+        self.state.store(IN_EPOLL, Ordering::Relaxed);
+        // Pairs with the fence in `ring`.
+        fence(Ordering::SeqCst);
+        let is_ready = is_ready();
+        if is_ready {
+            self.state.store(RUNNING, Ordering::Relaxed);
+        }
+        !is_ready
+    }
+
+    /// Subscriber: its epoll loop goes on, for whatever reason. True when a publisher has claimed it: its event descriptor
+    /// is readable, or will be.
+    pub fn disarm(&self) -> bool {
+        // Pairs with the exchange in `claim`.
+        self.state.swap(RUNNING, Ordering::AcqRel) == RUNNING
     }
 
     /// Subscriber: sleeps until a publisher rings or `longest` is over, unless `is_ready` says that there is something.
@@ -116,7 +187,7 @@ impl Bell {
             // The time was over just when a publisher was between its record and its bell, or it died there.
             self.sleep(park, GRACE);
         }
-        // Pairs with the swap in `ring`.
+        // Pairs with the exchange in `claim`.
         if self.state.swap(RUNNING, Ordering::AcqRel) == RUNNING {
             return Waited::Woken;
         }

@@ -19,6 +19,79 @@ mod loom_tests {
         fn wake(&self, _: &AtomicU32) {}
     }
 
+    impl ParkSeveral for Loom {
+        fn sleep_several(&self, words: &[&AtomicU32], value: u32, _: Duration) {
+            while words.iter().all(|word| word.load(Ordering::Acquire) == value) {
+                thread::yield_now();
+            }
+        }
+    }
+
+    /// Two publishers with a bell each, and one subscriber that waits for both.
+    #[test]
+    fn loom_no_wake_of_several_bells_is_lost() {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(2);
+        model.check(|| {
+            let shared = Arc::new(([Bell::default(), Bell::default()], AtomicU64::new(0)));
+            let publishers: Vec<_> = (0..2)
+                .map(|number: usize| {
+                    let shared = Arc::clone(&shared);
+                    thread::spawn(move || {
+                        shared.1.fetch_add(1, Ordering::Release);
+                        shared.0[number].ring(&Loom);
+                    })
+                })
+                .collect();
+            let mut seen = 0;
+            while seen < 2 {
+                let ([one, other], count) = (&shared.0, &shared.1);
+                wait_several(&[one, other], &Loom, Duration::MAX, || count.load(Ordering::Acquire) > seen);
+                seen = count.load(Ordering::Acquire);
+            }
+            for publisher in publishers {
+                publisher.join().unwrap();
+            }
+        });
+    }
+
+    /// The subscriber sleeps in its epoll loop, for ever: a descriptor that is not written is a deadlock.
+    #[test]
+    fn loom_no_wake_in_an_epoll_loop_is_lost() {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(2);
+        model.check(|| {
+            let shared = Arc::new((Bell::default(), AtomicU64::new(0), AtomicU32::new(0)));
+            let publishers: Vec<_> = (0..2)
+                .map(|_| {
+                    let shared = Arc::clone(&shared);
+                    thread::spawn(move || {
+                        shared.1.fetch_add(1, Ordering::Release);
+                        fence(Ordering::SeqCst);
+                        if let Some(claimed) = shared.0.claim(true) {
+                            assert_eq!(claimed, Claimed::InEpoll);
+                            shared.2.fetch_add(1, Ordering::Release);
+                        }
+                    })
+                })
+                .collect();
+            let (mut seen, mut drained) = (0, 0);
+            while seen < 2 {
+                if shared.0.arm(|| shared.1.load(Ordering::Acquire) > seen) {
+                    while shared.2.load(Ordering::Acquire) == drained {
+                        thread::yield_now();
+                    }
+                    drained = shared.2.load(Ordering::Acquire);
+                    shared.0.disarm();
+                }
+                seen = shared.1.load(Ordering::Acquire);
+            }
+            for publisher in publishers {
+                publisher.join().unwrap();
+            }
+        });
+    }
+
     /// Two publishers put something there and ring; the subscriber sleeps until it has seen both.
     #[test]
     fn loom_no_wake_is_lost() {

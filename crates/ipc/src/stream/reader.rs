@@ -46,8 +46,8 @@ pub enum Read {
 }
 
 /// How many places a reader looks at before it gives the caller its turn. Padding, and being lapped right behind it,
-/// take three; more only come from a writer that goes on lapping, or from a damaged ring.
-const LOOKS_MAX: usize = 8;
+/// take three; more only come from a writer that goes on lapping, or from a damaged ring. Loom tries every order of each.
+const LOOKS_MAX: usize = if cfg!(lowlat_loom) { 2 } else { 8 };
 
 /// What stands at a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,6 +98,26 @@ impl<R: Region> Reader<R> {
 
     /// The next record, its payload in `payload`, which is not made larger once it holds the longest one.
     pub fn next(&mut self, payload: &mut Vec<u8>) -> Read {
+        self.next_to(payload)
+    }
+
+    /// The next record, its payload in the first bytes of `buffer`: for readers that never allocate. One that is longer
+    /// than the buffer is cut, and its checksum is not looked at; [`Reader::payload_bytes_max`] is always enough.
+    #[inline]
+    pub fn next_into<'b>(&mut self, buffer: &'b mut [u8]) -> (Read, &'b [u8]) {
+        let mut fixed = Fixed { buffer, length: 0, is_cut: false };
+        let read = self.next_to(&mut fixed);
+        let length = if matches!(read, Read::Record(_)) { fixed.length } else { 0 };
+        (read, buffer.get(..length).unwrap_or_default())
+    }
+
+    /// The longest payload of this stream.
+    pub fn payload_bytes_max(&self) -> u64 {
+        layout::payload_bytes_max(self.segment.capacity_bytes())
+    }
+
+    #[inline]
+    fn next_to(&mut self, payload: &mut impl Payload) -> Read {
         for _ in 0..LOOKS_MAX {
             match self.look(self.position, payload) {
                 Found::Nothing => return self.end_or_nothing(payload),
@@ -133,7 +153,7 @@ impl<R: Region> Reader<R> {
         }
     }
 
-    fn end_or_nothing(&mut self, payload: &mut Vec<u8>) -> Read {
+    fn end_or_nothing(&mut self, payload: &mut impl Payload) -> Read {
         let Some(successor) = self.segment.successor() else { return Read::Nothing };
         // What was committed before the fence counts: look once more behind it.
         match self.look(self.position, payload) {
@@ -154,7 +174,8 @@ impl<R: Region> Reader<R> {
         claim > position.saturating_add(self.segment.capacity_bytes())
     }
 
-    fn look(&self, position: u64, payload: &mut Vec<u8>) -> Found {
+    #[inline]
+    fn look(&self, position: u64, payload: &mut impl Payload) -> Found {
         if !position.is_multiple_of(LINE_BYTES) {
             return Found::Damaged;
         }
@@ -174,7 +195,7 @@ impl<R: Region> Reader<R> {
         let fits = bytes <= self.segment.room(position);
         let is_padding = layout::kind_of(shape) == layout::KIND_PADDING;
         if fits && !is_padding {
-            copy_out(rest, usize::try_from(length).unwrap_or(0), payload);
+            payload.copy(rest, usize::try_from(length).unwrap_or(0));
         }
         // Pairs with the fence in `Writer::claim`: if any word above was written after a later claim, that claim is
         // seen now.
@@ -189,7 +210,8 @@ impl<R: Region> Reader<R> {
             return Found::Padding { bytes };
         }
         let (crc, flags) = layout::unpack(check);
-        if flags & layout::FLAG_CRC != 0 && crc != crc_of(&words, payload) {
+        if flags & layout::FLAG_CRC != 0 && payload.whole().is_some_and(|whole| crc != crc_of(&words, whole))
+        {
             return Found::Damaged;
         }
         let (instrument, source) = layout::unpack(who);
@@ -206,12 +228,56 @@ impl<R: Region> Reader<R> {
     }
 }
 
-fn copy_out(words: &[AtomicU64], length: usize, payload: &mut Vec<u8>) {
-    payload.clear();
-    for word in words.iter().take(length.div_ceil(8)) {
-        payload.extend_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes());
+/// Where a payload is copied to.
+trait Payload {
+    fn copy(&mut self, words: &[AtomicU64], length: usize);
+
+    /// What was copied, if it is all.
+    fn whole(&self) -> Option<&[u8]>;
+}
+
+impl Payload for Vec<u8> {
+    #[inline]
+    fn copy(&mut self, words: &[AtomicU64], length: usize) {
+        // Nothing to do where the length is that of the record before.
+        self.resize(length.next_multiple_of(8), 0);
+        let (chunks, _) = self.as_chunks_mut::<8>();
+        for (bytes, word) in chunks.iter_mut().zip(words) {
+            *bytes = word.load(Ordering::Relaxed).to_ne_bytes();
+        }
+        self.truncate(length);
     }
-    payload.truncate(length);
+
+    fn whole(&self) -> Option<&[u8]> {
+        Some(self)
+    }
+}
+
+/// Memory of the caller's.
+struct Fixed<'b> {
+    buffer: &'b mut [u8],
+    length: usize,
+    is_cut: bool,
+}
+
+impl Payload for Fixed<'_> {
+    #[inline]
+    fn copy(&mut self, words: &[AtomicU64], length: usize) {
+        self.is_cut = length > self.buffer.len();
+        self.length = length.min(self.buffer.len());
+        let (chunks, rest) = self.buffer.get_mut(..self.length).unwrap_or_default().as_chunks_mut::<8>();
+        let whole = chunks.len();
+        for (bytes, word) in chunks.iter_mut().zip(words) {
+            *bytes = word.load(Ordering::Relaxed).to_ne_bytes();
+        }
+        if let Some(word) = words.get(whole).filter(|_| !rest.is_empty()) {
+            rest.iter_mut().zip(word.load(Ordering::Relaxed).to_ne_bytes()).for_each(|(to, from)| *to = from);
+        }
+    }
+
+    fn whole(&self) -> Option<&[u8]> {
+        self.buffer.get(..self.length).filter(|_| !self.is_cut)
+    }
 }
 
 fn crc_of(words: &[u64; record::WORDS], payload: &[u8]) -> u32 {

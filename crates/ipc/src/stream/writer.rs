@@ -31,6 +31,14 @@ pub enum PublishError {
         /// The kind.
         kind: u16,
     },
+    /// A subscriber that may lose nothing has no room, or has not read yet what the record would be written over.
+    #[error(
+        "subscriber {subscriber}, which may lose nothing, has no room; try again once it has read, or disconnect it"
+    )]
+    NoCredit {
+        /// Its number.
+        subscriber: u32,
+    },
 }
 
 /// A published record.
@@ -50,6 +58,9 @@ pub struct Writer<R> {
     position: u64,
     /// Its number.
     sequence: u64,
+    /// Up to where readers know that it may have begun to write.
+    claimed: u64,
+    claim_step_bytes: u64,
     payload_bytes_max: u64,
     has_crc: bool,
 }
@@ -60,7 +71,16 @@ impl<R: Region> Writer<R> {
     pub fn new(segment: Segment<R>) -> Self {
         let payload_bytes_max = layout::payload_bytes_max(segment.capacity_bytes());
         let sequence = segment.first_sequence();
-        Self { segment, position: 0, sequence, payload_bytes_max, has_crc: false }
+        let claim_step_bytes = layout::claim_step_bytes(segment.capacity_bytes());
+        Self {
+            segment,
+            position: 0,
+            sequence,
+            claimed: 0,
+            claim_step_bytes,
+            payload_bytes_max,
+            has_crc: false,
+        }
     }
 
     /// The same writer, with a CRC-32C in each record: for streams whose readers must tell damage from data.
@@ -77,6 +97,11 @@ impl<R: Region> Writer<R> {
     /// The number of the next record.
     pub fn next_sequence(&self) -> u64 {
         self.sequence
+    }
+
+    /// The longest payload that it takes.
+    pub fn payload_bytes_max(&self) -> u64 {
+        self.payload_bytes_max
     }
 
     /// Appends one record. Readers see all of it or nothing.
@@ -134,21 +159,33 @@ impl<R: Region> Writer<R> {
         self.commit(position, room);
     }
 
+    /// Up to which position readers are told that the ring is written over, if a payload of so many bytes is published
+    /// next. What stands a whole ring before it is lost to those that have not read it.
+    pub fn claim_with(&self, payload_bytes: u64) -> u64 {
+        let bytes = layout::record_bytes(payload_bytes);
+        let room = self.segment.room(self.position);
+        let end = self.position + bytes + if bytes > room { room } else { 0 };
+        self.claimed.max((end + LINE_BYTES).next_multiple_of(self.claim_step_bytes))
+    }
+
     /// Says that everything up to `end` may be written from now on, and the commit word behind it, and clears that: a
     /// reader that comes there must not take what an earlier lap left for a record.
-    fn claim(&self, end: u64) {
-        if let Some(word) = self.segment.word(header::CLAIM) {
-            word.store(end + LINE_BYTES, Ordering::Relaxed);
+    fn claim(&mut self, end: u64) {
+        if end + LINE_BYTES > self.claimed {
+            self.claimed = (end + LINE_BYTES).next_multiple_of(self.claim_step_bytes);
+            if let Some(word) = self.segment.word(header::CLAIM) {
+                word.store(self.claimed, Ordering::Relaxed);
+            }
+            // Pairs with the fence in `Reader::look`: a reader that copied a word written from here on, with this record
+            // or a later one, also sees the claim when it looks at it afterwards, and drops what it copied.
+            fence(Ordering::Release);
         }
-        // Pairs with the fence in `Reader::read_at`: a reader that copied a word written from here on also sees the
-        // claim when it looks at it afterwards, and drops what it copied.
-        fence(Ordering::Release);
         put(self.segment.ring_from(end), record::COMMIT, 0);
     }
 
     fn commit(&mut self, position: u64, bytes: u64) {
         if let Some(word) = self.segment.ring_from(position).first() {
-            // Pairs with the load in `Reader::read_at`: who sees the commit sees the record, and the cleared commit
+            // Pairs with the load in `Reader::look`: who sees the commit sees the record, and the cleared commit
             // word behind it.
             word.store(layout::commit_of(position), Ordering::Release);
         }

@@ -245,7 +245,7 @@ impl Master {
             .map_err(|error| error.to_string())?;
         index_ring::create(ring.clone(), entries).ok_or("ring")?;
         self.generation += 1;
-        let way = Way { segment, ring, entries, generation: self.generation, from: None, refused: 0 };
+        let way = Way { segment, ring, entries, generation: self.generation, from: None };
         self.place(writer, reader)?;
         self.links.entry(writer, reader).push(way.clone());
         Ok(way)
@@ -269,7 +269,7 @@ impl Master {
         let (Some(stream), Ok(place)) = (self.stream_name(writer), self.place(writer, reader)) else {
             return;
         };
-        let message = ToNode::In { place, stream, writer, refused: way.refused };
+        let message = ToNode::In { place, stream, writer };
         self.tell(reader, &message, vec![way.segment.clone(), way.ring.clone()]);
     }
 

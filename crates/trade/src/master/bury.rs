@@ -70,9 +70,6 @@ impl Master {
         let keeps = standing == Standing::Dead && self.options.dead_readers == DeadReaders::Keep;
         for publisher in self.links.publishers(number) {
             if keeps {
-                if let Some(link) = self.links.get_mut(publisher, number) {
-                    link.reader_ended();
-                }
                 continue;
             }
             let stream = self.member(publisher).and_then(|member| member.stream.as_ref());

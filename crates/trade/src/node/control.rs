@@ -58,8 +58,8 @@ impl Node {
         let mut descriptors = descriptors.into_iter();
         let mut next = || descriptors.next().ok_or("a message without its memory");
         match message {
-            ToNode::In { place, stream, writer, refused } => {
-                let source = Source::open(next()?, next()?, refused)?;
+            ToNode::In { place, stream, writer } => {
+                let source = Source::open(next()?, next()?)?;
                 let bytes = source.payload_bytes_max().min(PAYLOAD_BYTES_KEPT);
                 self.payload.reserve(bytes.saturating_sub(self.payload.len()));
                 let entry = usize::try_from(place).ok().and_then(|at| self.incoming.get_mut(at));

@@ -6,7 +6,7 @@
 
 use super::Memory;
 use lowlat_ipc::{
-    index_ring::{self, Taker},
+    index_ring::{self, Taken, Taker},
     layout,
     region::{Access, Memfd},
     stream::{Reader, Record, Segment},
@@ -47,18 +47,16 @@ impl fmt::Display for StreamName {
 pub(super) struct Source {
     ring: Taker<Memory>,
     reader: Reader<Memory>,
-    /// Refused entries that were reported.
-    refused: u64,
 }
 
 impl Source {
     /// Maps what the master sent; the error is a sentence.
-    pub(super) fn open(segment: OwnedFd, ring: OwnedFd, refused: u64) -> Result<Self, String> {
+    pub(super) fn open(segment: OwnedFd, ring: OwnedFd) -> Result<Self, String> {
         let map = |fd, access| Memfd::open(fd, access).map(Arc::new).map_err(|error| error.to_string());
         let segment = Segment::open(map(segment, Access::Read)?).map_err(|error| error.to_string())?;
         let ring =
             index_ring::open(map(ring, Access::Write)?).ok_or("a ring whose first word does not fit")?;
-        Ok(Self { ring, reader: Reader::from_now(segment), refused })
+        Ok(Self { ring, reader: Reader::from_now(segment) })
     }
 
     /// The longest payload that it can bring.
@@ -107,9 +105,17 @@ impl Sources {
     pub(super) fn next(&mut self, payload: &mut Vec<u8>) -> Next {
         let mut lost = std::mem::take(&mut self.missed);
         while let Some(source) = self.queue.front_mut() {
-            while let Some(position) = self.held.take().or_else(|| source.ring.take()) {
-                let record = source.reader.read_at(position, payload);
-                match record {
+            while let Some(taken) = self.held.take().map(Taken::Entry).or_else(|| source.ring.next()) {
+                let position = match taken {
+                    Taken::Entry(position) => position,
+                    Taken::Gap(gap) => {
+                        lost += gap.count;
+                        continue;
+                    }
+                    // Said again and again, and master's publishers give nobody up.
+                    Taken::Evicted { .. } => break,
+                };
+                match source.reader.read_at(position, payload) {
                     Some(record) if lost == 0 => return Next::Record(record),
                     Some(_) => {
                         self.held = Some(position);
@@ -119,9 +125,6 @@ impl Sources {
                     None => lost += 1,
                 }
             }
-            let refused = source.ring.refused();
-            lost += refused.saturating_sub(source.refused);
-            source.refused = refused;
             if lost > 0 {
                 return Next::Lost(lost);
             }

@@ -256,7 +256,7 @@ impl Talk<'_> {
             incoming: (0..STREAMS_MAX).map(|_| None).collect(),
             pending: [0; STREAMS_MAX as usize / 64],
             payload: Vec::new(),
-            waiting: Waiting { wait: join.wait },
+            waiting: Waiting::new(join.wait),
             areas: BTreeMap::new(),
             master,
             without_master,

@@ -125,9 +125,11 @@ fn reader(text: &str) {
         node.poll(&mut |_, event| match event {
             // One write each, so that a kill leaves whole lines.
             Event::Record { record, .. } => {
-                file.write_all(format!("{}\n", record.sequence).as_bytes()).unwrap()
+                file.write_all(format!("{}\n", record.sequence).as_bytes()).unwrap();
             }
-            Event::Lost { count, .. } => file.write_all(format!("lost {count}\n").as_bytes()).unwrap(),
+            Event::Lost { count, .. } => {
+                file.write_all(format!("lost {count}\n").as_bytes()).unwrap();
+            }
             Event::Stop => is_over = true,
             _ => {}
         });

@@ -94,7 +94,7 @@ pub fn strategy(text: &str) {
                 publisher.publish(&stamp, b"order").unwrap();
             }
             Event::Record { record, .. } => {
-                assert_eq!(record.stamp.instrument, number, "only its own answers")
+                assert_eq!(record.stamp.instrument, number, "only its own answers");
             }
             Event::Stop => is_over = true,
             _ => {}

@@ -1,0 +1,199 @@
+//! One record's way from a thread to another that spins, against the way of a bare cache line. Both are measured as there
+//! and back, in rounds by turns, since what else the machine does reaches both: the ratio of the rounds says something,
+//! the times by themselves are this machine's at this moment.
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use lowlat_ipc::{
+    region::Heap,
+    stream::{Owner, Read, Reader, Segment, Stamp, Writer},
+};
+use std::{
+    hint::{black_box, spin_loop},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+const CAPACITY_BYTES: u64 = 1 << 20;
+const TURNS: u64 = 20_000;
+const ROUNDS: usize = 41;
+const PAYLOAD: [u8; 48] = [7; 48];
+
+#[repr(align(128))]
+struct Line(AtomicU64);
+
+/// Two ways that are played over: one each way.
+trait Way: Send {
+    /// Sends number `number`, and waits for the answer.
+    fn ask(&mut self, number: u64);
+    /// Waits for number `number`, and answers; false when it is over.
+    fn answer(&mut self, number: u64, is_over: &AtomicBool) -> bool;
+}
+
+struct Bare(Arc<[Line; 2]>);
+
+impl Way for Bare {
+    fn ask(&mut self, number: u64) {
+        self.0[0].0.store(number, Ordering::Release);
+        while self.0[1].0.load(Ordering::Acquire) != number {
+            spin_loop();
+        }
+    }
+
+    fn answer(&mut self, number: u64, is_over: &AtomicBool) -> bool {
+        while self.0[0].0.load(Ordering::Acquire) != number {
+            if is_over.load(Ordering::Relaxed) {
+                return false;
+            }
+            spin_loop();
+        }
+        self.0[1].0.store(number, Ordering::Release);
+        true
+    }
+}
+
+struct Stream {
+    writer: Writer<Arc<Heap>>,
+    reader: Reader<Arc<Heap>>,
+    buffer: [u8; 64],
+    payload: Vec<u8>,
+    is_fixed: bool,
+}
+
+impl Stream {
+    fn pair(is_fixed: bool) -> (Self, Self) {
+        let [there, back] = [1, 2].map(|stream| {
+            let heap = Arc::new(Heap::zeroed(Segment::<Heap>::bytes(CAPACITY_BYTES)));
+            let segment =
+                Segment::create(Arc::clone(&heap), CAPACITY_BYTES, stream, 1, 0, Owner::default()).unwrap();
+            (Writer::new(segment), Reader::from_start(Segment::open(heap).unwrap()))
+        });
+        let end = |writer, reader| Self { writer, reader, buffer: [0; 64], payload: Vec::new(), is_fixed };
+        (end(there.0, back.1), end(back.0, there.1))
+    }
+
+    #[inline]
+    fn look(&mut self) -> bool {
+        let read = if self.is_fixed {
+            let (read, payload) = self.reader.next_into(&mut self.buffer);
+            black_box(payload);
+            read
+        } else {
+            self.reader.next(&mut self.payload)
+        };
+        matches!(read, Read::Record(_))
+    }
+
+    #[inline]
+    fn send(&mut self, number: u64) {
+        let stamp = Stamp { cause: number, ..Stamp::default() };
+        black_box(self.writer.publish(&stamp, &PAYLOAD).is_ok());
+    }
+}
+
+impl Way for Stream {
+    fn ask(&mut self, number: u64) {
+        self.send(number);
+        while !self.look() {
+            spin_loop();
+        }
+    }
+
+    fn answer(&mut self, number: u64, is_over: &AtomicBool) -> bool {
+        while !self.look() {
+            if is_over.load(Ordering::Relaxed) {
+                return false;
+            }
+            spin_loop();
+        }
+        self.send(number);
+        true
+    }
+}
+
+fn pin(cpu: usize) {
+    let mut set = rustix::thread::CpuSet::new();
+    set.set(cpu);
+    // Where it is not allowed the figures only spread more.
+    let _ = rustix::thread::sched_setaffinity(None, &set);
+}
+
+/// The time of so many turns there and back, over ways that are new to both.
+fn play<W: Way + 'static>((mut asking, mut answering): (W, W), turns: u64) -> Duration {
+    let is_over = Arc::new(AtomicBool::new(false));
+    let over = Arc::clone(&is_over);
+    let other = thread::spawn(move || {
+        pin(1);
+        (1..u64::MAX).take_while(|number| answering.answer(*number, &over)).count()
+    });
+    pin(0);
+    (1..=turns / 10).for_each(|number| asking.ask(number));
+    let start = Instant::now();
+    (turns / 10 + 1..=turns / 10 + turns).for_each(|number| asking.ask(number));
+    let elapsed = start.elapsed();
+    is_over.store(true, Ordering::Relaxed);
+    other.join().unwrap();
+    elapsed
+}
+
+fn bare() -> (Bare, Bare) {
+    let lines = Arc::new([Line(AtomicU64::new(0)), Line(AtomicU64::new(0))]);
+    (Bare(Arc::clone(&lines)), Bare(lines))
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// Rounds by turns, and the ratios within each.
+fn ratios() {
+    let (mut fixed, mut growing, mut line_ns, mut fixed_ns) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        let line = play(bare(), TURNS).as_secs_f64();
+        let into = play(Stream::pair(true), TURNS).as_secs_f64();
+        let next = play(Stream::pair(false), TURNS).as_secs_f64();
+        fixed.push(into / line);
+        growing.push(next / line);
+        line_ns.push(line * 1e9 / TURNS as f64 / 2.0);
+        fixed_ns.push(into * 1e9 / TURNS as f64 / 2.0);
+    }
+    let best = |values: &[f64]| values.iter().copied().fold(f64::INFINITY, f64::min);
+    println!(
+        "one way, a bare line: median {:.0} ns, least {:.0}; a record of 48 bytes: median {:.0} ns, least {:.0}",
+        median(line_ns.clone()),
+        best(&line_ns),
+        median(fixed_ns.clone()),
+        best(&fixed_ns)
+    );
+    println!("ratio of least: {:.2}", best(&fixed_ns) / best(&line_ns));
+    println!(
+        "ratio to the bare line, median of {ROUNDS} rounds: next_into {:.2}, next {:.2}",
+        median(fixed),
+        median(growing)
+    );
+}
+
+fn one_way(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("there_and_back");
+    group.sample_size(10);
+    group.bench_function("bare_line", |bencher| bencher.iter_custom(|turns| play(bare(), turns)));
+    group.bench_function("record", |bencher| bencher.iter_custom(|turns| play(Stream::pair(true), turns)));
+    group.finish();
+    // One thread alone: what the calls cost without another core.
+    let (mut one, mut other) = Stream::pair(true);
+    criterion.bench_function("publish_and_read", |bencher| {
+        bencher.iter(|| {
+            one.send(1);
+            assert!(other.look());
+        });
+    });
+    ratios();
+}
+
+criterion_group!(benches, one_way);
+criterion_main!(benches);

@@ -1,0 +1,129 @@
+//! Every order of the few steps that the two sides take.
+
+use super::*;
+use crate::region::Heap;
+
+#[test]
+fn loom_entries_arrive_whole_and_in_order() {
+    use loom::{sync::Arc, thread};
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let heap = std::sync::Arc::new(Heap::zeroed(bytes(2)));
+        let mut pusher = create(std::sync::Arc::clone(&heap), 2).unwrap();
+        let mut taker = open(heap).unwrap();
+        let refused = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&refused);
+        let pushing = thread::spawn(move || {
+            for entry in 1..=3 {
+                if !pusher.push(entry) {
+                    count.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        });
+        let mut last = 0;
+        for _ in 0..2 {
+            if let Some(entry) = taker.take() {
+                assert!(entry > last, "{entry} after {last}");
+                last = entry;
+            }
+        }
+        pushing.join().unwrap();
+        let rest = std::iter::from_fn(|| taker.take()).last().unwrap_or(last);
+        assert!(rest >= last && refused.load(Ordering::Relaxed) <= 1);
+    });
+}
+
+/// Every entry arrives or is in a gap, all in order: what is taken and what gaps say is each number once.
+#[test]
+fn loom_gaps_are_exact_and_in_order() {
+    use loom::thread;
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let heap = std::sync::Arc::new(Heap::zeroed(bytes(1)));
+        let mut pusher = create(std::sync::Arc::clone(&heap), 1).unwrap();
+        let mut taker = open(heap).unwrap();
+        let pushing = thread::spawn(move || {
+            for entry in 1..=4 {
+                pusher.push(entry);
+            }
+            pusher
+        });
+        let mut next = 1;
+        let mut take = |taker: &mut Taker<_>| match taker.next() {
+            Some(Taken::Entry(entry)) => {
+                assert_eq!(entry, next);
+                next += 1;
+                true
+            }
+            Some(Taken::Gap(gap)) => {
+                assert_eq!((gap.first, gap.last), (next, next + gap.count - 1));
+                next += gap.count;
+                true
+            }
+            other => {
+                assert_eq!(other, None);
+                false
+            }
+        };
+        (0..3).for_each(|_| {
+            take(&mut taker);
+        });
+        pushing.join().unwrap();
+        while take(&mut taker) {}
+        assert_eq!(next, 5);
+    });
+}
+
+/// An evicted subscriber is given all that was pushed before it is told.
+#[test]
+fn loom_an_eviction_is_told_behind_the_last_entry() {
+    use loom::thread;
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let heap = std::sync::Arc::new(Heap::zeroed(bytes(2)));
+        let mut pusher = create(std::sync::Arc::clone(&heap), 2).unwrap();
+        let mut taker = open(heap).unwrap();
+        let pushing = thread::spawn(move || {
+            assert!(pusher.push(1) && pusher.push(2));
+            pusher.evict(3);
+        });
+        let mut taken = Vec::new();
+        taken.extend((0..2).filter_map(|_| taker.next()));
+        pushing.join().unwrap();
+        while taken.last() != Some(&Taken::Evicted { first: 3 }) {
+            taken.push(taker.next().expect("told in the end"));
+        }
+        taken.dedup();
+        assert_eq!(taken, [Taken::Entry(1), Taken::Entry(2), Taken::Evicted { first: 3 }]);
+    });
+}
+
+/// A held entry is not written over before it is released.
+#[test]
+fn loom_what_is_held_stays() {
+    use loom::{sync::Arc, thread};
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let heap = std::sync::Arc::new(Heap::zeroed(bytes(1)));
+        let mut pusher = create(std::sync::Arc::clone(&heap), 1).unwrap();
+        let mut taker = open(heap).unwrap();
+        // Stands for the segment: written only with credit.
+        let record = Arc::new(AtomicU64::new(1));
+        let written = Arc::clone(&record);
+        assert!(pusher.push(1));
+        let pushing = thread::spawn(move || {
+            if pusher.has_room() {
+                written.store(2, Ordering::Relaxed);
+                assert!(pusher.push(2));
+            }
+        });
+        assert_eq!(taker.hold(), Some(Taken::Entry(1)));
+        assert_eq!(record.load(Ordering::Relaxed), 1, "nobody has given it back");
+        taker.release();
+        pushing.join().unwrap();
+    });
+}

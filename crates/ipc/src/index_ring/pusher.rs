@@ -1,0 +1,179 @@
+//! The publisher's side.
+
+use super::{EVICTED, EVICTED_FROM, GAP_PLACES, GAPS, Gap, HEAD, REFUSED, Ring, TAIL, gap, place};
+use crate::{atomics::Ordering, region::Region};
+
+/// The publisher's side.
+#[derive(Debug)]
+pub struct Pusher<R> {
+    ring: Ring<R>,
+    tail: u64,
+    /// What the subscriber had taken when it was last looked up.
+    head: u64,
+    /// Gaps begun.
+    gaps: u64,
+    /// The gap that no entry was pushed behind yet.
+    open: Option<Gap>,
+}
+
+impl<R: Region> Pusher<R> {
+    pub(super) fn new(ring: Ring<R>) -> Self {
+        Self { ring, tail: 0, head: 0, gaps: 0, open: None }
+    }
+
+    /// The side of a publisher that died. One that died while it made a gap longer left no count: the gap is told with one
+    /// entry then, at least as many as it lacks.
+    pub(super) fn resume(ring: Ring<R>) -> Option<Self> {
+        // Pair with the stores in `push`, `Taker::release` and `refuse`.
+        let [tail, head, gaps] = [TAIL, HEAD, GAPS].map(|at| ring.load(at, Ordering::Acquire));
+        let fits = tail.wrapping_sub(head) <= ring.capacity();
+        let mut pusher = Self { ring, tail, head, gaps, open: None };
+        if let Some(at) = pusher.last_gap() {
+            let word = pusher.ring.word(at + gap::STATE)?;
+            if word.load(Ordering::Acquire) & gap::MASK == gap::CHANGING {
+                word.store(state(1), Ordering::Release);
+            }
+            let [found, first, last] = [gap::STATE, gap::FIRST, gap::LAST]
+                .map(|word| pusher.ring.load(at + word, Ordering::Acquire));
+            // One that was taken is found so by `lengthen`.
+            pusher.open = Some(Gap { count: found >> 2, first, last });
+        }
+        fits.then_some(pusher)
+    }
+
+    /// The words of the last gap when no entry was pushed behind it.
+    fn last_gap(&self) -> Option<usize> {
+        let at = place(self.gaps.checked_sub(1)?);
+        (self.ring.load(at + gap::AT, Ordering::Relaxed) == self.tail).then_some(at)
+    }
+
+    /// The entry that came last, also when it found no room or was taken since; none before the first.
+    pub fn last(&self) -> Option<u64> {
+        if let Some(at) = self.last_gap() {
+            return Some(self.ring.load(at + gap::LAST, Ordering::Relaxed));
+        }
+        let number = self.tail.checked_sub(1)?;
+        Some(self.ring.load(self.ring.entry(number), Ordering::Relaxed))
+    }
+
+    /// Puts an entry in; false when there is no room, which is counted and told to the subscriber as part of a gap.
+    #[inline]
+    pub fn push(&mut self, entry: u64) -> bool {
+        if !self.has_room() {
+            self.refuse(entry);
+            return false;
+        }
+        self.ring.store(self.ring.entry(self.tail), entry, Ordering::Relaxed);
+        self.tail += 1;
+        // Pairs with the load in `Taker::refresh`: the entry is seen, and each gap before it.
+        self.ring.store(TAIL, self.tail, Ordering::Release);
+        true
+    }
+
+    /// Whether the next entry finds room.
+    #[inline]
+    pub fn has_room(&mut self) -> bool {
+        if self.tail.wrapping_sub(self.head) >= self.ring.capacity() {
+            self.look_up_head();
+            // A subscriber that writes nonsense is as good as full.
+            if self.tail.wrapping_sub(self.head) >= self.ring.capacity() {
+                return false;
+            }
+        }
+        self.open.is_none() || self.close()
+    }
+
+    /// Whether the subscriber has more than so many entries still to take. Its line is looked at only when it had when
+    /// it was last looked up.
+    #[inline]
+    pub fn is_behind(&mut self, count: u64) -> bool {
+        self.tail.wrapping_sub(self.head) > count && self.behind() > count
+    }
+
+    /// How many entries the subscriber is behind; all of the ring when it writes nonsense.
+    pub fn behind(&mut self) -> u64 {
+        self.look_up_head();
+        self.tail.wrapping_sub(self.head).min(self.ring.capacity())
+    }
+
+    /// The oldest entry that the subscriber has not given back; none when it has given back all.
+    pub fn oldest(&mut self) -> Option<u64> {
+        let behind = self.behind();
+        // The entry is this side's own store, unless the subscriber wrote over it, which harms itself.
+        (behind > 0)
+            .then(|| self.ring.load(self.ring.entry(self.tail.wrapping_sub(behind)), Ordering::Relaxed))
+    }
+
+    /// How many entries found the ring full.
+    pub fn refused(&self) -> u64 {
+        self.ring.load(REFUSED, Ordering::Relaxed)
+    }
+
+    /// Tells the subscriber that it is given nothing any more, from the entry `first` on. It finds this behind the
+    /// entries that it has.
+    pub fn evict(&mut self, first: u64) {
+        self.ring.store(EVICTED_FROM, first, Ordering::Relaxed);
+        // Pairs with the load in `Taker::evicted`.
+        self.ring.store(EVICTED, 1, Ordering::Release);
+    }
+
+    fn look_up_head(&mut self) {
+        // Pairs with the store in `Taker::release`: the entry's old content was read.
+        self.head = self.ring.load(HEAD, Ordering::Acquire);
+    }
+
+    #[cold]
+    fn refuse(&mut self, entry: u64) {
+        let refused = self.ring.load(REFUSED, Ordering::Relaxed);
+        self.ring.store(REFUSED, refused.wrapping_add(1), Ordering::Relaxed);
+        if let Some(open) = self.open
+            && let Some(longer) = self.lengthen(open, entry)
+        {
+            self.open = Some(longer);
+            return;
+        }
+        // The place is free: the gap before was closed only when it was, or was just taken, and those before it too.
+        let at = place(self.gaps);
+        self.ring.store(at + gap::AT, self.tail, Ordering::Relaxed);
+        self.ring.store(at + gap::FIRST, entry, Ordering::Relaxed);
+        self.ring.store(at + gap::LAST, entry, Ordering::Relaxed);
+        // Pairs with the load in `Taker::take_gap`.
+        self.ring.store(at + gap::STATE, state(1), Ordering::Release);
+        self.gaps += 1;
+        // Pairs with the load in `Taker::refresh`.
+        self.ring.store(GAPS, self.gaps, Ordering::Release);
+        self.open = Some(Gap { count: 1, first: entry, last: entry });
+    }
+
+    /// Makes the open gap longer; none when the subscriber has taken it.
+    fn lengthen(&self, open: Gap, entry: u64) -> Option<Gap> {
+        let at = place(self.gaps - 1);
+        let word = self.ring.word(at + gap::STATE)?;
+        let longer = Gap { count: open.count + 1, last: entry, ..open };
+        // Only one side gets past this for one state. Acquire pairs with the subscriber's exchange: it has read the words.
+        word.compare_exchange(state(open.count), gap::CHANGING, Ordering::Acquire, Ordering::Acquire).ok()?;
+        self.ring.store(at + gap::LAST, entry, Ordering::Relaxed);
+        // Pairs with the load in `Taker::take_gap`.
+        word.store(state(longer.count), Ordering::Release);
+        Some(longer)
+    }
+
+    /// Ends the open gap, so that an entry can be pushed behind it; false while there is no place for another one.
+    #[cold]
+    fn close(&mut self) -> bool {
+        // Both pair with the exchange in `Taker::take_gap`: the subscriber has read the words of a gap that is taken.
+        let is_there =
+            |number| self.ring.load(place(number) + gap::STATE, Ordering::Acquire) & gap::MASK == gap::THERE;
+        let is_closed = !is_there(self.gaps) || !is_there(self.gaps - 1);
+        if is_closed {
+            self.open = None;
+        }
+        is_closed
+    }
+}
+
+fn state(count: u64) -> u64 {
+    count << 2 | gap::THERE
+}
+
+const _: () = assert!(GAP_PLACES >= 2, "an entry between two gaps");

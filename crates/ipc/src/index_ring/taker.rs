@@ -1,0 +1,202 @@
+//! The subscriber's side.
+
+use super::{EVICTED, EVICTED_FROM, GAP_PLACES, GAPS, GAPS_TAKEN, Gap, HEAD, Ring, TAIL, gap, place};
+use crate::{atomics::Ordering, region::Region};
+
+/// What a subscriber takes out of its ring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken {
+    /// An entry.
+    Entry(u64),
+    /// Entries that are lost to it, at their place among the others.
+    Gap(Gap),
+    /// The publisher has given it up for being too far behind, and gives it nothing from the entry `first` on. Told again
+    /// each time: a subscriber that has caught up asks to be connected anew.
+    Evicted {
+        /// The first entry that it was not given.
+        first: u64,
+    },
+}
+
+/// The subscriber's side.
+#[derive(Debug)]
+pub struct Taker<R> {
+    pub(super) ring: Ring<R>,
+    head: u64,
+    /// What the publisher had pushed when it was last looked up.
+    tail: u64,
+    gaps_taken: u64,
+    /// Gaps that the publisher had begun when they were last looked up.
+    gaps: u64,
+}
+
+/// What a look at the next gap gives.
+enum Look {
+    Gap(Gap),
+    /// There is none before the next entry.
+    Nothing,
+    /// The publisher is just changing it.
+    Changing,
+}
+
+impl<R: Region> Taker<R> {
+    pub(super) fn new(ring: Ring<R>) -> Self {
+        // What the subscriber itself wrote, maybe as the process before this one.
+        let head = ring.load(HEAD, Ordering::Relaxed);
+        let gaps_taken = ring.load(GAPS_TAKEN, Ordering::Relaxed);
+        Self { ring, head, tail: head, gaps_taken, gaps: gaps_taken }
+    }
+
+    /// The next entry. Gaps are passed over, and an eviction is not told: see [`Taker::next`].
+    #[inline]
+    pub fn take(&mut self) -> Option<u64> {
+        // As many gaps as there are places may stand before an entry; one that is begun during this call comes later.
+        for _ in 0..=GAP_PLACES {
+            match self.next()? {
+                Taken::Entry(entry) => return Some(entry),
+                Taken::Gap(_) => {}
+                Taken::Evicted { .. } => return None,
+            }
+        }
+        None
+    }
+
+    /// What comes next; its room is the publisher's again.
+    #[inline]
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "an iterator that has ended stays so, and this one goes on"
+    )]
+    pub fn next(&mut self) -> Option<Taken> {
+        let taken = self.hold();
+        if matches!(taken, Some(Taken::Entry(_))) {
+            self.release();
+        }
+        taken
+    }
+
+    /// What comes next, while its room stays taken until [`Taker::release`]: a subscriber that may lose nothing keeps the
+    /// publisher from writing over what it still reads. One that ends before it releases is given the same again.
+    #[inline]
+    pub fn hold(&mut self) -> Option<Taken> {
+        if self.gaps_taken != self.gaps
+            && let Look::Gap(gap) = self.take_gap()
+        {
+            return Some(Taken::Gap(gap));
+        }
+        if self.head == self.tail || self.gaps_taken != self.gaps {
+            self.refresh();
+            if self.gaps_taken != self.gaps {
+                match self.take_gap() {
+                    Look::Gap(gap) => return Some(Taken::Gap(gap)),
+                    Look::Nothing => {}
+                    // It is the last thing there: the publisher rings when it is done.
+                    Look::Changing => return None,
+                }
+            }
+            if self.head == self.tail {
+                return self.evicted();
+            }
+        }
+        let entry = self.ring.load(self.ring.entry(self.head), Ordering::Relaxed);
+        self.head = self.head.wrapping_add(1);
+        Some(Taken::Entry(entry))
+    }
+
+    /// Gives the room of all that was taken back to the publisher.
+    #[inline]
+    pub fn release(&mut self) {
+        // Pairs with the load in `Pusher::look_up_head`.
+        self.ring.store(HEAD, self.head, Ordering::Release);
+    }
+
+    /// Whether an entry or a gap waits. Looks at the publisher's line.
+    pub fn has_more(&mut self) -> bool {
+        self.refresh();
+        self.tail != self.head || self.gaps != self.gaps_taken
+    }
+
+    fn refresh(&mut self) {
+        // Pairs with the store in `Pusher::push`.
+        let tail = self.ring.load(TAIL, Ordering::Acquire);
+        // A publisher that writes nonsense has pushed nothing.
+        if tail.wrapping_sub(self.head) <= self.ring.capacity() {
+            self.tail = tail;
+        }
+        // After the tail, so that no entry is known without the gaps before it. Pairs with the store in `Pusher::refuse`.
+        let gaps = self.ring.load(GAPS, Ordering::Acquire);
+        if gaps.wrapping_sub(self.gaps_taken) <= GAP_PLACES {
+            self.gaps = gaps;
+        }
+    }
+
+    /// The next gap, if it stands before the next entry.
+    #[cold]
+    fn take_gap(&mut self) -> Look {
+        while self.gaps_taken != self.gaps {
+            let at = place(self.gaps_taken);
+            let Some(word) = self.ring.word(at + gap::STATE) else { return Look::Nothing };
+            // Pairs with the stores in `Pusher::refuse` and `Pusher::lengthen`.
+            let state = word.load(Ordering::Acquire);
+            match state & gap::MASK {
+                gap::THERE => {}
+                gap::CHANGING => return Look::Changing,
+                // Told by a process before this one, which ended right after, or nonsense.
+                _ => {
+                    self.count_gap();
+                    continue;
+                }
+            }
+            if self.ring.load(at + gap::AT, Ordering::Relaxed) != self.head {
+                return Look::Nothing;
+            }
+            let found = Gap {
+                count: state >> 2,
+                first: self.ring.load(at + gap::FIRST, Ordering::Relaxed),
+                last: self.ring.load(at + gap::LAST, Ordering::Relaxed),
+            };
+            // Release pairs with the loads in `Pusher::lengthen` and `Pusher::close`: the words have been read.
+            let is_taken =
+                word.compare_exchange(state, gap::TAKEN, Ordering::Release, Ordering::Relaxed).is_ok();
+            if !is_taken {
+                return Look::Changing;
+            }
+            self.count_gap();
+            return Look::Gap(found);
+        }
+        Look::Nothing
+    }
+
+    fn count_gap(&mut self) {
+        self.gaps_taken = self.gaps_taken.wrapping_add(1);
+        // For a process that comes after this one.
+        self.ring.store(GAPS_TAKEN, self.gaps_taken, Ordering::Relaxed);
+    }
+
+    fn evicted(&mut self) -> Option<Taken> {
+        // Pairs with the store in `Pusher::evict`, which comes after every entry.
+        if self.ring.load(EVICTED, Ordering::Acquire) == 0 {
+            return None;
+        }
+        self.refresh();
+        if self.head != self.tail || self.gaps != self.gaps_taken {
+            // Pushed in between: the caller looks again, as it does after everything that it takes.
+            return self.hold_once_more();
+        }
+        Some(Taken::Evicted { first: self.ring.load(EVICTED_FROM, Ordering::Relaxed) })
+    }
+
+    /// One more look after the last entry was pushed; bounded, whatever the words say.
+    #[cold]
+    fn hold_once_more(&mut self) -> Option<Taken> {
+        match self.take_gap() {
+            Look::Gap(gap) => return Some(Taken::Gap(gap)),
+            Look::Changing => return None,
+            Look::Nothing if self.head == self.tail => return None,
+            Look::Nothing => {}
+        }
+        let entry = self.ring.load(self.ring.entry(self.head), Ordering::Relaxed);
+        self.head = self.head.wrapping_add(1);
+        Some(Taken::Entry(entry))
+    }
+}

@@ -1,0 +1,318 @@
+//! A queue, with an exact account of what found no room.
+
+use super::*;
+use crate::region::Heap;
+use std::{collections::VecDeque, sync::Arc, thread};
+
+#[test]
+fn another_goes_on_where_a_publisher_stopped() {
+    let heap = Arc::new(Heap::zeroed(bytes(4)));
+    let mut pusher = create(Arc::clone(&heap), 4).unwrap();
+    let mut taker = open(Arc::clone(&heap)).unwrap();
+    let resumed = || resume(Arc::clone(&heap));
+    assert_eq!(resumed().unwrap().last(), None);
+    (0..3).for_each(|entry| _ = pusher.push(entry));
+    assert_eq!(resumed().unwrap().last(), Some(2));
+    (3..6).for_each(|entry| _ = pusher.push(entry));
+    // The last one found no room.
+    let mut second = resumed().unwrap();
+    assert_eq!((second.last(), second.push(6)), (Some(5), false));
+    assert_eq!((0..4).map(|_| taker.take()).collect::<Vec<_>>(), [0, 1, 2, 3].map(Some));
+    assert!(second.push(7));
+    assert_eq!(taker.next(), Some(Taken::Gap(Gap { count: 3, first: 4, last: 6 })));
+    assert_eq!(taker.next(), Some(Taken::Entry(7)));
+    // One that died while it made a gap longer.
+    (8..14).for_each(|entry| _ = second.push(entry));
+    let word = place(1) + gap::STATE;
+    heap.words()[word].store(gap::CHANGING, Ordering::Relaxed);
+    assert_eq!((0..4).map(|_| taker.take()).last(), Some(Some(11)));
+    assert_eq!(taker.next(), None);
+    assert!(resumed().is_some());
+    assert!(matches!(taker.next(), Some(Taken::Gap(Gap { count: 1, .. }))));
+    heap.words()[TAIL].store(99, Ordering::Relaxed);
+    assert!(resumed().is_none(), "nonsense");
+}
+
+#[test]
+fn full_is_refused_and_counted() {
+    let heap = Arc::new(Heap::zeroed(bytes(4)));
+    let mut pusher = create(Arc::clone(&heap), 4).unwrap();
+    let mut taker = open(Arc::clone(&heap)).unwrap();
+    assert_eq!(taker.take(), None);
+    assert_eq!((0..6).map(|entry| pusher.push(entry)).filter(|is_in| *is_in).count(), 4);
+    assert_eq!(pusher.refused(), 2);
+    assert_eq!((taker.take(), taker.take()), (Some(0), Some(1)));
+    // One that starts again goes on where the one before it was.
+    let mut taker = open(heap).unwrap();
+    assert!(pusher.push(9));
+    assert_eq!(std::iter::from_fn(|| taker.take()).collect::<Vec<_>>(), [2, 3, 9]);
+}
+
+fn taken(taker: &mut Taker<Arc<Heap>>) -> Vec<Taken> {
+    std::iter::from_fn(|| taker.next()).take(1000).collect()
+}
+
+#[test]
+fn a_loss_is_told_where_it_happened() {
+    let heap = Arc::new(Heap::zeroed(bytes(2)));
+    let mut pusher = create(Arc::clone(&heap), 2).unwrap();
+    let mut taker = open(heap).unwrap();
+    (0..5).for_each(|entry| {
+        pusher.push(entry * 10);
+    });
+    assert_eq!(taker.next(), Some(Taken::Entry(0)));
+    assert!(pusher.push(50), "behind the gap");
+    let gap = Gap { count: 3, first: 20, last: 40 };
+    assert_eq!(taken(&mut taker), [Taken::Entry(10), Taken::Gap(gap), Taken::Entry(50)]);
+    assert!(!taker.has_more());
+}
+
+#[test]
+fn a_loss_is_told_though_nothing_comes_behind_it() {
+    let heap = Arc::new(Heap::zeroed(bytes(1)));
+    let mut pusher = create(Arc::clone(&heap), 1).unwrap();
+    let mut taker = open(heap).unwrap();
+    (1..=3).for_each(|entry| {
+        pusher.push(entry);
+    });
+    let gap = Gap { count: 2, first: 2, last: 3 };
+    assert_eq!(taken(&mut taker), [Taken::Entry(1), Taken::Gap(gap)]);
+    assert_eq!(taken(&mut taker), []);
+}
+
+/// More gaps than there are places, for a subscriber that takes one entry at a time: the ring stays shut then, and
+/// still nothing is lost that is not told.
+#[test]
+fn gaps_without_end_are_told_one_by_one() {
+    let heap = Arc::new(Heap::zeroed(bytes(64)));
+    let mut pusher = create(Arc::clone(&heap), 64).unwrap();
+    let mut taker = open(heap).unwrap();
+    let (mut next, mut entry, mut gaps) = (0, 0, 0);
+    let mut check = |taken| {
+        next += match taken {
+            Taken::Entry(entry) => {
+                assert_eq!(entry, next);
+                1
+            }
+            Taken::Gap(gap) => {
+                assert_eq!((gap.first, gap.last), (next, next + gap.count - 1));
+                gaps += 1;
+                gap.count
+            }
+            Taken::Evicted { .. } => panic!("nobody did"),
+        };
+        next
+    };
+    (0..64).for_each(|_| {
+        pusher.push(entry);
+        entry += 1;
+    });
+    for _ in 0..500 {
+        check(taker.next().unwrap());
+        (0..2).for_each(|_| {
+            pusher.push(entry);
+            entry += 1;
+        });
+    }
+    let last = taken(&mut taker).into_iter().map(check).last();
+    assert_eq!(last, Some(entry));
+    assert!(gaps > GAP_PLACES);
+}
+
+#[test]
+fn a_subscriber_that_starts_again_is_told_what_the_one_before_was_not() {
+    let heap = Arc::new(Heap::zeroed(bytes(2)));
+    let mut pusher = create(Arc::clone(&heap), 2).unwrap();
+    let mut taker = open(Arc::clone(&heap)).unwrap();
+    (0..4).for_each(|entry| {
+        pusher.push(entry);
+    });
+    assert_eq!(taker.hold(), Some(Taken::Entry(0)));
+    // It ends before it gives the entry back.
+    let mut taker = open(Arc::clone(&heap)).unwrap();
+    assert_eq!(taken(&mut taker).len(), 3);
+    assert_eq!(taken(&mut open(heap).unwrap()), []);
+}
+
+#[test]
+fn the_oldest_entry_is_the_one_not_given_back() {
+    let heap = Arc::new(Heap::zeroed(bytes(4)));
+    let mut pusher = create(Arc::clone(&heap), 4).unwrap();
+    let mut taker = open(heap).unwrap();
+    assert_eq!((pusher.oldest(), pusher.behind()), (None, 0));
+    (10..13).for_each(|entry| {
+        pusher.push(entry);
+    });
+    assert_eq!((taker.hold(), taker.hold()), (Some(Taken::Entry(10)), Some(Taken::Entry(11))));
+    assert_eq!((pusher.oldest(), pusher.is_behind(2)), (Some(10), true));
+    taker.release();
+    assert_eq!((pusher.oldest(), pusher.is_behind(1)), (Some(12), false));
+}
+
+#[test]
+fn memory_that_does_not_fit_is_refused() {
+    assert!(create(Heap::zeroed(bytes(4)), 8).is_none());
+    assert!(create(Heap::zeroed(bytes(4)), 3).is_none());
+    assert!(open(Heap::zeroed(bytes(4))).is_none(), "nobody has made it");
+    assert!(open(Heap::zeroed(0)).is_none());
+}
+
+#[test]
+fn between_threads_nothing_is_lost_or_doubled() {
+    const COUNT: u64 = if cfg!(miri) { 500 } else { 300_000 };
+    let heap = Arc::new(Heap::zeroed(bytes(256)));
+    let mut pusher = create(Arc::clone(&heap), 256).unwrap();
+    let mut taker = open(heap).unwrap();
+    let pushing = thread::spawn(move || {
+        for entry in 0..COUNT {
+            while !pusher.push(entry) {
+                thread::yield_now();
+            }
+        }
+    });
+    for expected in 0..COUNT {
+        let entry = loop {
+            match taker.take() {
+                Some(entry) => break entry,
+                None => thread::yield_now(),
+            }
+        };
+        assert_eq!(entry, expected);
+    }
+    pushing.join().unwrap();
+}
+
+#[test]
+fn between_threads_every_loss_is_told() {
+    const COUNT: u64 = if cfg!(miri) { 500 } else { 300_000 };
+    let heap = Arc::new(Heap::zeroed(bytes(16)));
+    let mut pusher = create(Arc::clone(&heap), 16).unwrap();
+    let mut taker = open(heap).unwrap();
+    let pushing = thread::spawn(move || {
+        for entry in 0..COUNT {
+            pusher.push(entry);
+            if entry % 50 == 0 {
+                thread::yield_now();
+            }
+        }
+        pusher.refused()
+    });
+    let (mut next, mut lost) = (0, 0);
+    while next < COUNT {
+        match taker.next() {
+            Some(Taken::Entry(entry)) => {
+                assert_eq!(entry, next);
+                next += 1;
+            }
+            Some(Taken::Gap(gap)) => {
+                assert_eq!((gap.first, gap.last), (next, next + gap.count - 1));
+                (next, lost) = (next + gap.count, lost + gap.count);
+            }
+            _ => thread::yield_now(),
+        }
+    }
+    assert_eq!(pushing.join().unwrap(), lost);
+}
+
+proptest::proptest! {
+    /// Against a list of what was pushed: pushes, takes, holds and restarts in any order.
+    #[test]
+    fn it_is_a_queue_with_gaps(steps in proptest::collection::vec(0_u8..10, 0..400), size in 0_u32..4) {
+        let heap = Arc::new(Heap::zeroed(bytes(1 << size)));
+        let mut pusher = create(Arc::clone(&heap), 1 << size).unwrap();
+        let mut taker = open(Arc::clone(&heap)).unwrap();
+        // What comes next, and what comes next after a restart.
+        let (mut entry, mut next, mut given_back, mut pushed) = (0, 0, 0, Vec::new());
+        for step in steps {
+            match step {
+                0..=5 => {
+                    let has_room = pushed.iter().filter(|entry| **entry >= given_back).count() < 1 << size;
+                    if pusher.push(entry) {
+                        proptest::prop_assert!(has_room);
+                        pushed.push(entry);
+                    }
+                    entry += 1;
+                }
+                6..=8 => match taker.hold() {
+                    Some(Taken::Entry(found)) => {
+                        proptest::prop_assert_eq!(found, next);
+                        proptest::prop_assert!(pushed.contains(&found));
+                        next += 1;
+                        if step < 8 {
+                            taker.release();
+                            given_back = next;
+                        }
+                    }
+                    Some(Taken::Gap(gap)) => {
+                        proptest::prop_assert_eq!((gap.first, gap.last), (next, next + gap.count - 1));
+                        next += gap.count;
+                    }
+                    other => {
+                        proptest::prop_assert_eq!(other, None);
+                        proptest::prop_assert_eq!(next, entry, "all was told");
+                    }
+                },
+                _ => {
+                    taker.release();
+                    given_back = next;
+                    taker = open(Arc::clone(&heap)).unwrap();
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn hostile_words_are_survived(words in proptest::collection::vec(proptest::num::u64::ANY, 1..130), at in 0_usize..136) {
+        let heap = Arc::new(Heap::zeroed(bytes(8)));
+        let mut pusher = create(Arc::clone(&heap), 8).unwrap();
+        let mut taker = open(Arc::clone(&heap)).unwrap();
+        (0..12).for_each(|entry| { pusher.push(entry); });
+        taker.take();
+        let count = heap.words().len();
+        for (offset, word) in words.iter().enumerate() {
+            heap.words()[(at + offset) % count].store(*word, Ordering::Relaxed);
+        }
+        let found = (0..200).map_while(|_| taker.hold()).filter(|taken| !matches!(taken, Taken::Evicted { .. }));
+        proptest::prop_assert!(found.count() <= 8 + 16);
+        for entry in 0..40 {
+            pusher.push(entry);
+            let _ = (pusher.oldest(), pusher.is_behind(2), taker.take());
+        }
+        if let Some(mut taker) = open(heap) {
+            (0..200).map_while(|_| taker.next()).for_each(drop);
+        }
+    }
+
+    #[test]
+    fn it_is_a_queue(steps in proptest::collection::vec(proptest::option::of(0_u64..1000), 0..200)) {
+        let heap = Arc::new(Heap::zeroed(bytes(8)));
+        let mut pusher = create(Arc::clone(&heap), 8).unwrap();
+        let mut taker = open(heap).unwrap();
+        let mut model = VecDeque::new();
+        for step in steps {
+            let Some(entry) = step else {
+                proptest::prop_assert_eq!(taker.take(), model.pop_front());
+                continue;
+            };
+            let has_room = model.len() < 8;
+            proptest::prop_assert_eq!(pusher.push(entry), has_room);
+            if has_room {
+                model.push_back(entry);
+            }
+        }
+    }
+
+    #[test]
+    fn a_hostile_other_side_is_survived(tail: u64, head: u64) {
+        let heap = Arc::new(Heap::zeroed(bytes(8)));
+        let mut pusher = create(Arc::clone(&heap), 8).unwrap();
+        let mut taker = open(Arc::clone(&heap)).unwrap();
+        heap.words()[TAIL].store(tail, Ordering::Relaxed);
+        let taken = std::iter::from_fn(|| taker.take()).take(100).count();
+        proptest::prop_assert!(taken <= 8);
+        heap.words()[HEAD].store(head, Ordering::Relaxed);
+        for entry in 0..20 {
+            pusher.push(entry);
+        }
+    }
+}

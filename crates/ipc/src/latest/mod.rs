@@ -1,0 +1,235 @@
+//! The latest position of each instrument, for a subscriber that wants to know how things are and not how they came so.
+//!
+//! ```text
+//! words
+//!   0  instruments: how many
+//!  16  newest: the newest position that was put, + 1    (publisher's line)
+//!  17  conflated: how many positions a newer one took the place of
+//!  18  outside: how many were of an instrument that the table does not have
+//!  32  ready: one bit an instrument, up to a multiple of 16 words
+//!   …  places: one word an instrument: position * 2 + 1, or + 0 once it was taken
+//! ```
+//!
+//! The subscriber takes positions in the order of their publication. It looks at `newest` first and leaves what is newer
+//! than that for the next time: all that is not newer was in its place before, so nothing older comes after it. A
+//! position is taken at the moment it is given out, with one exchange; if a newer one has come, that one comes later,
+//! and the older one was conflated. So each position is taken, conflated or still there.
+
+use crate::{
+    atomics::{AtomicU64, Ordering},
+    region::Region,
+};
+
+const INSTRUMENTS: usize = 0;
+const NEWEST: usize = 16;
+const CONFLATED: usize = 17;
+const OUTSIDE: usize = 18;
+const READY: usize = 32;
+/// Bit of a place: the subscriber has not taken it.
+const FRESH: u64 = 1;
+
+/// Words of the ready bits.
+const fn ready_words(instruments: u32) -> u64 {
+    (instruments as u64).div_ceil(64).next_multiple_of(16)
+}
+
+/// Bytes of memory that a table for so many instruments takes.
+pub const fn bytes(instruments: u32) -> u64 {
+    (READY as u64 + ready_words(instruments) + instruments as u64) * 8
+}
+
+/// The table as both sides see it.
+#[derive(Debug)]
+struct Table<R> {
+    region: R,
+    instruments: u32,
+}
+
+impl<R: Region> Table<R> {
+    fn new(region: R, instruments: u32) -> Option<Self> {
+        let words = u64::try_from(region.words().len()).ok()?;
+        (instruments > 0 && words >= bytes(instruments) / 8).then_some(Self { region, instruments })
+    }
+
+    fn word(&self, at: usize) -> Option<&AtomicU64> {
+        self.region.words().get(at)
+    }
+
+    fn load(&self, at: usize, ordering: Ordering) -> u64 {
+        self.word(at).map_or(0, |word| word.load(ordering))
+    }
+
+    fn place(&self, instrument: u32) -> Option<&AtomicU64> {
+        let first = READY + usize::try_from(ready_words(self.instruments)).ok()?;
+        if instrument < self.instruments {
+            self.word(first + usize::try_from(instrument).ok()?)
+        } else {
+            None
+        }
+    }
+
+    fn ready(&self) -> &[AtomicU64] {
+        let count = usize::try_from(self.instruments.div_ceil(64)).unwrap_or(0);
+        self.region.words().get(READY..READY + count).unwrap_or_default()
+    }
+
+    fn set_ready(&self, instrument: u32) {
+        let at = usize::try_from(instrument / 64).unwrap_or(usize::MAX);
+        if let Some(word) = self.ready().get(at) {
+            // Pairs with the swap in `LatestTaker::gather`: who takes the bit sees the place.
+            word.fetch_or(1 << (instrument % 64), Ordering::Release);
+        }
+    }
+
+    fn count(&self, at: usize) {
+        if let Some(word) = self.word(at) {
+            // One publisher writes it.
+            word.store(word.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        }
+    }
+}
+
+/// What became of a position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Put {
+    /// It is there.
+    New,
+    /// It is there in place of an older one that was not taken.
+    Conflated,
+    /// The table has no such instrument.
+    Outside,
+}
+
+/// The publisher's side.
+#[derive(Debug)]
+pub struct LatestPutter<R> {
+    table: Table<R>,
+}
+
+/// The subscriber's side.
+#[derive(Debug)]
+pub struct LatestTaker<R> {
+    table: Table<R>,
+    /// What was gathered, newest first: position and instrument.
+    gathered: Vec<(u64, u32)>,
+    /// `newest` when it was last looked up.
+    newest: u64,
+}
+
+/// Makes a table of zeroed memory and gives the publisher's side; none when the memory is too small.
+pub fn create<R: Region>(region: R, instruments: u32) -> Option<LatestPutter<R>> {
+    let table = Table::new(region, instruments)?;
+    // Pairs with the load in `open`.
+    table.word(INSTRUMENTS)?.store(u64::from(instruments), Ordering::Release);
+    Some(LatestPutter { table })
+}
+
+/// Opens a table that the publisher made; none when its first word does not fit the memory. A subscriber that starts
+/// again is given what the one before it has not taken.
+pub fn open<R: Region>(region: R) -> Option<LatestTaker<R>> {
+    // Pairs with the store in `create`.
+    let instruments = region.words().get(INSTRUMENTS)?.load(Ordering::Acquire);
+    let table = Table::new(region, u32::try_from(instruments).ok()?)?;
+    // Bits that the process before this one took, and whose positions it did not.
+    (0..table.instruments).for_each(|instrument| table.set_ready(instrument));
+    let gathered = Vec::with_capacity(usize::try_from(instruments).ok()?);
+    Some(LatestTaker { table, gathered, newest: 0 })
+}
+
+impl<R: Region> LatestPutter<R> {
+    /// Puts the position of a record of an instrument in the place of the one before it. Positions go up.
+    #[inline]
+    pub fn put(&mut self, instrument: u32, position: u64) -> Put {
+        let Some(place) = self.table.place(instrument) else {
+            self.table.count(OUTSIDE);
+            return Put::Outside;
+        };
+        let before = place.swap(position << 1 | FRESH, Ordering::Relaxed);
+        self.table.set_ready(instrument);
+        if let Some(newest) = self.table.word(NEWEST) {
+            // Pairs with the load in `LatestTaker::gather`: the places and bits of all up to it are seen, and its record.
+            newest.store(position.wrapping_add(1), Ordering::Release);
+        }
+        if before & FRESH == 0 {
+            return Put::New;
+        }
+        self.table.count(CONFLATED);
+        Put::Conflated
+    }
+
+    /// How many positions a newer one took the place of.
+    pub fn conflated(&self) -> u64 {
+        self.table.load(CONFLATED, Ordering::Relaxed)
+    }
+
+    /// How many were of an instrument that the table does not have.
+    pub fn outside(&self) -> u64 {
+        self.table.load(OUTSIDE, Ordering::Relaxed)
+    }
+}
+
+impl<R: Region> LatestTaker<R> {
+    /// The next position, in the order of publication.
+    #[inline]
+    pub fn take(&mut self) -> Option<u64> {
+        // Twice: what was gathered may all have been conflated since.
+        for _ in 0..2 {
+            while let Some((position, instrument)) = self.gathered.pop() {
+                let Some(place) = self.table.place(instrument) else { continue };
+                let fresh = position << 1 | FRESH;
+                // Nothing is read or written on the strength of this: what was put was seen in `gather`.
+                if place.compare_exchange(fresh, position << 1, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+                {
+                    return Some(position);
+                }
+            }
+            self.gather();
+        }
+        None
+    }
+
+    /// Whether a position may wait. Looks at the publisher's line.
+    pub fn has_more(&self) -> bool {
+        !self.gathered.is_empty() || self.table.load(NEWEST, Ordering::Acquire) != self.newest
+    }
+
+    /// How many positions a newer one took the place of.
+    pub fn conflated(&self) -> u64 {
+        self.table.load(CONFLATED, Ordering::Relaxed)
+    }
+
+    fn gather(&mut self) {
+        // Pairs with the store in `LatestPutter::put`.
+        let newest = self.table.load(NEWEST, Ordering::Acquire);
+        if newest == self.newest {
+            return;
+        }
+        self.newest = newest;
+        for (number, word) in (0_u32..).zip(self.table.ready()) {
+            if word.load(Ordering::Relaxed) == 0 {
+                continue;
+            }
+            // Pairs with the change in `Table::set_ready`.
+            let mut bits = word.swap(0, Ordering::Acquire);
+            while bits != 0 {
+                let instrument = number * 64 + bits.trailing_zeros();
+                bits &= bits - 1;
+                let Some(place) = self.table.place(instrument) else { continue };
+                let found = place.load(Ordering::Relaxed);
+                if found & FRESH == 0 {
+                    continue;
+                }
+                if found >> 1 < newest {
+                    // Never longer than the table: each instrument has one bit.
+                    self.gathered.push((found >> 1, instrument));
+                } else {
+                    self.table.set_ready(instrument);
+                }
+            }
+        }
+        self.gathered.sort_unstable_by(|one, other| other.cmp(one));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,314 @@
+//! Who is given what, and who is woken.
+
+use super::*;
+use crate::{
+    doorbell::{EventFd, Futex, Waited},
+    inbox, index_ring,
+    index_ring::Taken,
+    interest, latest, layout,
+    region::Memfd,
+    stream::{Owner, Reader, Segment, Stamp, Writer},
+};
+use std::{sync::Arc, thread, time::Duration};
+
+/// More than all that a test publishes, so that a thread that gets no CPU for long is not lapped.
+const CAPACITY: u64 = 1 << 18;
+const LONG: Duration = Duration::from_secs(30);
+
+fn memory(bytes: u64) -> Arc<Memfd> {
+    Arc::new(Memfd::create("lowlat-test", bytes).unwrap())
+}
+
+/// What one subscriber holds: its inbox, its ring, and the stream.
+struct Subscriber {
+    inbox: Inbox<Arc<Memfd>>,
+    ring: index_ring::Taker<Arc<Memfd>>,
+    reader: Reader<Arc<Memfd>>,
+}
+
+fn connect(router: &mut Router<Arc<Memfd>>, number: u32, segment: &Arc<Memfd>) -> Subscriber {
+    let (inbox, ring) = (memory(inbox::BYTES), memory(index_ring::bytes(1024)));
+    let link = Link {
+        ring: index_ring::create(Arc::clone(&ring), 1024).unwrap(),
+        inbox: Inbox::new(Arc::clone(&inbox)).unwrap(),
+        stream: 0,
+    };
+    assert!(router.connect(number, link));
+    Subscriber {
+        inbox: Inbox::new(inbox).unwrap(),
+        ring: index_ring::open(ring).unwrap(),
+        reader: Reader::from_now(Segment::open(Arc::clone(segment)).unwrap()),
+    }
+}
+
+type Shared = Arc<Memfd>;
+
+fn publisher(instruments: u32) -> (Shared, Writer<Shared>, Shared, Router<Shared>) {
+    let segment = memory(Segment::<Memfd>::bytes(CAPACITY));
+    let made = Segment::create(Arc::clone(&segment), CAPACITY, 1, 1, 0, Owner::default()).unwrap();
+    let table = memory(interest::bytes(instruments));
+    let router = Router::new(Interest::create(Arc::clone(&table), instruments).unwrap());
+    (segment, Writer::new(made), table, router)
+}
+
+#[test]
+fn only_who_is_interested_is_given_a_record_or_woken() {
+    let (segment, mut writer, table, mut router) = publisher(2);
+    let (mut one, mut other) = (connect(&mut router, 0, &segment), connect(&mut router, 700, &segment));
+    let table = Interest::open(table).unwrap();
+    assert!(table.set(0, Some(0), true) && table.set(700, Some(1), true));
+    let published = writer.publish(&Stamp { instrument: 1, ..Stamp::default() }, b"for 700").unwrap();
+    let delivered = router.deliver(1, published.position, &Futex);
+    assert_eq!(delivered, Delivered { subscribers: 1, ..Delivered::default() }, "nobody slept");
+    assert!(!one.inbox.is_ready() && one.ring.take().is_none());
+    let mut streams = Vec::new();
+    assert_eq!(other.inbox.take_ready(|stream| streams.push(stream)), 1);
+    let mut payload = Vec::new();
+    let record = other.reader.read_at(other.ring.take().unwrap(), &mut payload).unwrap();
+    assert_eq!(
+        (streams.as_slice(), record.stamp.instrument, payload.as_slice()),
+        (&[0][..], 1, &b"for 700"[..])
+    );
+    // A subscriber that is gone costs nothing.
+    table.forget(700);
+    assert_eq!(router.deliver(1, published.position, &Futex), Delivered::default());
+    assert!(router.disconnect(0) && !router.disconnect(SUBSCRIBERS_MAX));
+}
+
+/// Twelve sleeping subscribers of an instrument each: every record wakes the one it is for, and no other.
+#[test]
+fn a_parked_subscriber_is_woken_for_its_own_records_alone() {
+    const SUBSCRIBERS: u32 = 12;
+    const ROUNDS: u64 = 200;
+    let (segment, mut writer, table, mut router) = publisher(SUBSCRIBERS);
+    let table = Interest::open(table).unwrap();
+    let subscribers: Vec<_> = (0..SUBSCRIBERS)
+        .map(|number| {
+            let mut subscriber = connect(&mut router, number, &segment);
+            assert!(table.set(number, Some(number), true));
+            thread::spawn(move || {
+                let (mut seen, mut payload) = (0, Vec::new());
+                while seen < ROUNDS {
+                    assert_ne!(subscriber.inbox.wait(&Futex, LONG), Waited::TimedOut);
+                    subscriber.inbox.take_ready(|_| ());
+                    while let Some(position) = subscriber.ring.take() {
+                        let record = subscriber.reader.read_at(position, &mut payload).expect("not lapped");
+                        assert_eq!((record.stamp.instrument, record.stamp.cause), (number, seen));
+                        seen += 1;
+                    }
+                }
+                subscriber.inbox.woken_and_missed()
+            })
+        })
+        .collect();
+    for round in 0..ROUNDS {
+        for instrument in 0..SUBSCRIBERS {
+            let stamp = Stamp { instrument, cause: round, ..Stamp::default() };
+            let published = writer.publish(&stamp, b"").unwrap();
+            let delivered = router.deliver(instrument, published.position, &Futex);
+            assert_eq!((delivered.subscribers, delivered.refused), (1, 0));
+        }
+        // So that most of them sleep again.
+        if round % 16 == 0 { thread::sleep(Duration::from_millis(5)) } else { thread::yield_now() }
+    }
+    for subscriber in subscribers {
+        let (woken, missed) = subscriber.join().unwrap();
+        assert!(woken <= ROUNDS, "at most one wake a record: {woken}");
+        assert_eq!(missed, 0);
+    }
+}
+
+/// A subscriber with the policy that `overrun` makes of its memory, and the other end of that memory.
+fn connect_as(
+    router: &mut Router<Shared>,
+    number: u32,
+    table: &Interest<Shared>,
+    entries: u64,
+    overrun: impl FnOnce(Pusher<Shared>) -> Overrun<Shared>,
+) -> (Inbox<Shared>, index_ring::Taker<Shared>) {
+    let (inbox, ring) = (memory(inbox::BYTES), memory(index_ring::bytes(entries)));
+    let pusher = index_ring::create(Arc::clone(&ring), entries).unwrap();
+    assert!(router.connect_as(number, overrun(pusher), Inbox::new(Arc::clone(&inbox)).unwrap(), 0));
+    assert!(table.set(number, None, true));
+    (Inbox::new(inbox).unwrap(), index_ring::open(ring).unwrap())
+}
+
+#[test]
+fn each_policy_at_its_limit() {
+    let (_, mut writer, table, mut router) = publisher(2);
+    let table = Interest::open(table).unwrap();
+    let (inbox, mut gap) = connect_as(&mut router, 1, &table, 4, Overrun::Gap);
+    let (_, mut evict) = connect_as(&mut router, 2, &table, 8, |ring| Overrun::Evict { ring, behind_max: 5 });
+    let latest = memory(latest::bytes(2));
+    let putter = latest::create(Arc::clone(&latest), 2).unwrap();
+    assert!(router.connect_as(3, Overrun::Conflate(putter), Inbox::new(memory(inbox::BYTES)).unwrap(), 0));
+    assert!(table.set(3, None, true));
+    let mut positions = Vec::new();
+    let mut sum = Delivered::default();
+    for number in 0..10 {
+        let stamp = Stamp { instrument: number % 2, ..Stamp::default() };
+        let (published, delivered) = router.publish(&mut writer, &stamp, b"", &Futex).unwrap();
+        positions.push(published.position);
+        sum.subscribers += delivered.subscribers;
+        sum.conflated += delivered.conflated;
+        sum.refused += delivered.refused;
+        sum.evicted += delivered.evicted;
+    }
+    assert_eq!(
+        sum,
+        Delivered { subscribers: 4 + 6 + 10, conflated: 8, refused: 6, evicted: 1, ..Delivered::default() }
+    );
+    assert!(inbox.is_ready());
+    assert_eq!((0..4).map_while(|_| gap.take()).collect::<Vec<_>>(), positions[..4]);
+    let lost = index_ring::Gap { count: 6, first: positions[4], last: positions[9] };
+    assert_eq!(gap.next(), Some(Taken::Gap(lost)));
+    assert_eq!((0..6).map_while(|_| evict.take()).collect::<Vec<_>>(), positions[..6]);
+    assert_eq!(evict.next(), Some(Taken::Evicted { first: positions[6] }));
+    assert_eq!(router.evicted().iter().collect::<Vec<_>>(), [2]);
+    let mut latest = latest::open(latest).unwrap();
+    assert_eq!((latest.take(), latest.take(), latest.take()), (Some(positions[8]), Some(positions[9]), None));
+    // One that asks anew is given what comes from then on.
+    let (_, mut evict) = connect_as(&mut router, 2, &table, 8, |ring| Overrun::Evict { ring, behind_max: 5 });
+    let (published, _) = router.publish(&mut writer, &Stamp::default(), b"", &Futex).unwrap();
+    assert_eq!((evict.take(), router.evicted().is_empty()), (Some(published.position), true));
+}
+
+#[test]
+fn without_credit_nothing_is_appended() {
+    let (segment, mut writer, table, mut router) = publisher(2);
+    let table = Interest::open(table).unwrap();
+    let (_, mut ring) = connect_as(&mut router, 9, &table, 2, Overrun::Credit);
+    let publish = |router: &mut Router<Shared>, writer: &mut Writer<Shared>| {
+        router.publish(writer, &Stamp::default(), b"order", &Futex)
+    };
+    assert!(publish(&mut router, &mut writer).is_ok() && publish(&mut router, &mut writer).is_ok());
+    assert_eq!(publish(&mut router, &mut writer), Err(PublishError::NoCredit { subscriber: 9 }));
+    assert_eq!(writer.next_sequence(), 2);
+    assert!(matches!(ring.hold(), Some(Taken::Entry(_))));
+    assert!(publish(&mut router, &mut writer).is_err(), "it still reads");
+    ring.release();
+    assert!(publish(&mut router, &mut writer).is_ok());
+    drop(segment);
+    // One that is gone holds nobody up.
+    assert!(publish(&mut router, &mut writer).is_err());
+    router.disconnect(9);
+    assert!(publish(&mut router, &mut writer).is_ok());
+}
+
+/// Records of an instrument that it does not want are refused as well when they would be written over one that it has not
+/// read; so what it is given is always there, however small the segment is.
+#[test]
+fn nothing_is_written_over_what_is_not_read() {
+    let capacity_bytes = layout::CAPACITY_BYTES_MIN;
+    let segment = memory(Segment::<Memfd>::bytes(capacity_bytes));
+    let made = Segment::create(Arc::clone(&segment), capacity_bytes, 1, 1, 0, Owner::default()).unwrap();
+    let mut writer = Writer::new(made);
+    let table = Interest::create(memory(interest::bytes(2)), 2).unwrap();
+    let wants = memory(interest::bytes(2));
+    let mut router = Router::new(Interest::create(Arc::clone(&wants), 2).unwrap());
+    let (_, mut ring) = connect_as(&mut router, 0, &table, 1024, Overrun::Credit);
+    assert!(Interest::open(wants).unwrap().set(0, Some(1), true));
+    let reader = Reader::from_start(Segment::open(segment).unwrap());
+    let (mut given, mut read, mut refused, mut payload) = (0, 0, 0, Vec::new());
+    for number in 0..20_000_u32 {
+        let stamp = Stamp { instrument: u32::from(number % 5 == 0), cause: given, ..Stamp::default() };
+        let bytes = vec![0; usize::try_from(number * 37 % 400).unwrap()];
+        match router.publish(&mut writer, &stamp, &bytes, &Futex) {
+            Ok((_, delivered)) => given += u64::from(delivered.subscribers),
+            Err(PublishError::NoCredit { subscriber: 0 }) => refused += 1,
+            Err(error) => panic!("{error}"),
+        }
+        if number % 7 == 0
+            && let Some(Taken::Entry(position)) = ring.hold()
+        {
+            let record = reader.read_at(position, &mut payload).expect("still there");
+            assert_eq!(record.stamp.cause, read);
+            read += 1;
+            ring.release();
+        }
+    }
+    assert!(given > 100 && refused > 100, "{given} given, {refused} refused");
+}
+
+/// One record for twelve that sleep, by turns with and without a helper, which sleeps or spins: all are woken.
+#[test]
+fn a_helper_wakes_all_that_the_publisher_left_to_it() {
+    const SUBSCRIBERS: u32 = 12;
+    const ROUNDS: u64 = 60;
+    let (_, mut writer, table, mut router) = publisher(1);
+    let table = Interest::open(table).unwrap();
+    let subscribers: Vec<_> = (0..SUBSCRIBERS)
+        .map(|number| {
+            let (inbox, mut ring) = connect_as(&mut router, number, &table, 1024, Overrun::Gap);
+            thread::spawn(move || {
+                let mut seen = 0;
+                while seen < ROUNDS {
+                    assert_ne!(inbox.wait(&Futex, LONG), Waited::TimedOut);
+                    inbox.take_ready(|_| ());
+                    seen += std::iter::from_fn(|| ring.take()).map(|_| 1).sum::<u64>();
+                }
+                inbox.woken_and_missed()
+            })
+        })
+        .collect();
+    let (mut woken, mut handed_over) = (0, 0);
+    for round in 0..ROUNDS {
+        let helper = match round % 15 {
+            0 => Some(None),
+            5 => Some(WakeHelper::start(2, HelperMode::Park, || ()).ok()),
+            10 => Some(WakeHelper::start(2, HelperMode::Spin, || ()).ok()),
+            _ => None,
+        };
+        if let Some(helper) = helper {
+            router.set_wake_helper(helper);
+        }
+        thread::sleep(Duration::from_millis(3));
+        let (_, delivered) = router.publish(&mut writer, &Stamp::default(), b"", &Futex).unwrap();
+        assert!(delivered.handed_over == 0 || delivered.woken > 2);
+        woken += u64::from(delivered.woken);
+        handed_over += delivered.handed_over;
+    }
+    let counts: Vec<_> = subscribers.into_iter().map(|subscriber| subscriber.join().unwrap()).collect();
+    assert_eq!(counts.iter().map(|(_, missed)| missed).sum::<u64>(), 0);
+    assert_eq!(counts.iter().map(|(woken, _)| woken).sum::<u64>(), woken);
+    assert!(handed_over > 0, "most slept, most of the time");
+}
+
+#[test]
+fn a_subscriber_in_an_epoll_loop_is_woken_through_its_descriptor() {
+    const COUNT: u64 = 2_000;
+    let (_, mut writer, table, mut router) = publisher(1);
+    let (inbox, ring) = (memory(inbox::BYTES), memory(index_ring::bytes(4096)));
+    let pusher = index_ring::create(Arc::clone(&ring), 4096).unwrap();
+    let (event, ours) = (EventFd::new().unwrap(), Inbox::new(Arc::clone(&inbox)).unwrap());
+    let copy = event.try_clone().unwrap();
+    assert!(router.connect_in_epoll(0, Overrun::Gap(pusher), ours, 0, copy));
+    assert!(Interest::open(table).unwrap().set(0, Some(0), true));
+    let (inbox, mut ring) = (Inbox::new(inbox).unwrap(), index_ring::open(ring).unwrap());
+    let subscriber = thread::spawn(move || {
+        let (mut seen, mut woken) = (0, 0);
+        let word = crate::atomics::AtomicU32::new(0);
+        while seen < COUNT {
+            // Now in the loop, now on the word.
+            if seen % 3 == 0 {
+                assert_ne!(inbox.wait(&Futex, LONG), Waited::TimedOut);
+            } else if inbox.arm() {
+                event.sleep(&word, 0, LONG);
+                woken += u64::from(inbox.disarm(&event));
+            }
+            inbox.take_ready(|_| ());
+            seen += std::iter::from_fn(|| ring.take()).map(|_| 1).sum::<u64>();
+        }
+        (woken, inbox.woken_and_missed())
+    });
+    let mut woken = 0;
+    for number in 0..COUNT {
+        woken += router.publish(&mut writer, &Stamp::default(), b"", &Futex).unwrap().1.woken;
+        if number % 64 == 0 {
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+    let (in_loop, (counted, missed)) = subscriber.join().unwrap();
+    assert_eq!((u64::from(woken), missed), (counted, 0));
+    assert!(in_loop > 0);
+}
