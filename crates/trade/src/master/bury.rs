@@ -2,7 +2,12 @@
 
 use super::{DeadReaders, Happened, Master, Standing, member::Stream};
 use crate::control::ToNode;
-use lowlat_ipc::{doorbell::Futex, inbox::Inbox, index_ring, stream::Segment};
+use lowlat_ipc::{
+    doorbell::Futex,
+    inbox::Inbox,
+    index_ring::{self, Gap, Taken},
+    stream::Segment,
+};
 
 impl Master {
     /// A node ended by its own will.
@@ -74,10 +79,15 @@ impl Master {
             }
             let stream = self.member(publisher).and_then(|member| member.stream.as_ref());
             // What it had not taken, or else what comes next.
-            let active = self.links.get(publisher, number).and_then(|link| link.active());
+            let ways = self.links.get(publisher, number).map_or(&[][..], |link| &link.ways);
+            let waiting =
+                ways.iter().find_map(|way| Some((way, first(index_ring::open(&*way.ring)?.next()?))));
             let unread = stream.map(|stream| {
-                let taken = active.and_then(|way| index_ring::open(&*way.ring)?.take());
-                taken
+                // What waits of a segment that is gone is before everything of this one.
+                let position = waiting.map(|(way, position)| {
+                    if std::sync::Arc::ptr_eq(&way.segment, &stream.segment) { position } else { 0 }
+                });
+                position
                     .and_then(|position| stream.sequence_at(position))
                     .unwrap_or_else(|| stream.next_sequence())
             });
@@ -93,5 +103,12 @@ impl Master {
             }
             self.tell(publisher, &ToNode::Gone { subscriber: number }, Vec::new());
         }
+    }
+}
+
+/// The position that comes first in what a ring gives.
+fn first(taken: Taken) -> u64 {
+    match taken {
+        Taken::Entry(first) | Taken::Gap(Gap { first, .. }) | Taken::Evicted { first } => first,
     }
 }

@@ -249,10 +249,7 @@ impl Master {
             self.listen(id);
         }
         for number in dead {
-            // What it said before it died counts.
-            if let Some(id) = self.member(number).and_then(|member| member.connection) {
-                self.listen(id);
-            }
+            self.hear_out(number);
             self.bury(number, "its process ended", Standing::Dead);
         }
         self.reap();
@@ -292,6 +289,13 @@ impl Master {
         let connections = ids.into_iter().filter(|_| is_ready.next() == Some(true)).collect();
         let dead = processes.iter().filter(|_| is_ready.next() == Some(true)).map(|(number, _)| *number);
         Ok((connections, dead.collect()))
+    }
+
+    /// Reads what a node said before it is given up: it counts.
+    fn hear_out(&mut self, number: u32) {
+        if let Some(id) = self.member(number).and_then(|member| member.connection) {
+            self.listen(id);
+        }
     }
 
     fn beat(&self) {

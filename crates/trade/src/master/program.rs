@@ -225,12 +225,8 @@ impl Master {
     /// The node of a process that ended, if it is one and its connection has not told yet.
     fn bury_process(&mut self, pid: u32, reason: &str) {
         let member = self.members.iter().find(|member| member.is_there() && member.owner.pid == pid);
-        let Some((number, connection)) = member.map(|member| (member.number, member.connection)) else {
-            return;
-        };
-        if let Some(id) = connection {
-            self.listen(id);
-        }
+        let Some(number) = member.map(|member| member.number) else { return };
+        self.hear_out(number);
         self.bury(number, reason, Standing::Dead);
     }
 
