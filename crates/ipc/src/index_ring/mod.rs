@@ -144,8 +144,8 @@ pub fn open<R: Region>(region: R) -> Option<Taker<R>> {
 /// The publisher's side of a ring that was made before, where the one before it stopped: for who finishes the work of a
 /// publisher that died. None when the ring's words do not fit each other.
 pub fn resume<R: Region>(region: R) -> Option<Pusher<R>> {
-    let ring = open(region)?.into_ring();
-    Pusher::resumed(ring)
+    let Taker { ring, .. } = open(region)?;
+    Pusher::resume(ring)
 }
 
 fn has_room(region: &impl Region, entries: u64) -> bool {

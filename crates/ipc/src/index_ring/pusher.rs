@@ -21,43 +21,39 @@ impl<R: Region> Pusher<R> {
         Self { ring, tail: 0, head: 0, gaps: 0, open: None }
     }
 
-    /// The side of a publisher that is no more. A gap that it was just making longer is one longer; one that it had not
+    /// The side of a publisher that died. A gap that it was just making longer is one longer; one that it had begun and not
     /// yet counted stays untold.
-    pub(super) fn resumed(ring: Ring<R>) -> Option<Self> {
-        // Pair with the stores in `push`, `refuse` and `Taker::release`.
-        let (tail, head) = (ring.load(TAIL, Ordering::Acquire), ring.load(HEAD, Ordering::Acquire));
-        let gaps = ring.load(GAPS, Ordering::Acquire);
-        if tail.wrapping_sub(head) > ring.capacity() {
-            return None;
+    pub(super) fn resume(ring: Ring<R>) -> Option<Self> {
+        // Pair with the stores in `push`, `Taker::release` and `refuse`.
+        let [tail, head, gaps] = [TAIL, HEAD, GAPS].map(|at| ring.load(at, Ordering::Acquire));
+        let fits = tail.wrapping_sub(head) <= ring.capacity();
+        let mut pusher = Self { ring, tail, head, gaps, open: None };
+        if let Some(at) = pusher.last_gap() {
+            let word = pusher.ring.word(at + gap::STATE)?;
+            let found = word.load(Ordering::Acquire);
+            if found & gap::MASK == gap::CHANGING {
+                // Only its publisher leaves that state. Pairs with the load in `Taker::take_gap`.
+                word.store(state((found >> 2).wrapping_add(1)), Ordering::Release);
+            }
+            let [found, first, last] = [gap::STATE, gap::FIRST, gap::LAST]
+                .map(|word| pusher.ring.load(at + word, Ordering::Acquire));
+            // One that was taken is found so by `lengthen`.
+            pusher.open = Some(Gap { count: found >> 2, first, last });
         }
-        let mut side = Self { ring, tail, head, gaps, open: None };
-        side.open = gaps.checked_sub(1).and_then(|last| side.still_open(last));
-        Some(side)
+        fits.then_some(pusher)
     }
 
-    /// The gap of that number, when it is there and no entry was pushed behind it.
-    fn still_open(&self, number: u64) -> Option<Gap> {
-        let at = place(number);
-        let word = self.ring.word(at + gap::STATE)?;
-        // Pairs with the stores in `refuse` and `lengthen`.
-        let found = word.load(Ordering::Acquire);
-        if found & gap::MASK == gap::CHANGING {
-            // Only its publisher leaves that state, and that one is no more. Pairs with the load in `Taker::take_gap`.
-            word.store(state((found >> 2).wrapping_add(1)), Ordering::Release);
-        }
-        // Pairs with the stores in `refuse` and `lengthen`.
-        let found = word.load(Ordering::Acquire);
-        let is_there = found & gap::MASK == gap::THERE;
-        let load = |word| self.ring.load(at + word, Ordering::Relaxed);
-        (is_there && load(gap::AT) == self.tail).then(|| Gap {
-            count: found >> 2,
-            first: load(gap::FIRST),
-            last: load(gap::LAST),
-        })
+    /// The words of the last gap when no entry was pushed behind it.
+    fn last_gap(&self) -> Option<usize> {
+        let at = place(self.gaps.checked_sub(1)?);
+        (self.ring.load(at + gap::AT, Ordering::Relaxed) == self.tail).then_some(at)
     }
 
-    /// The entry that was pushed last, also when it was taken since; none before the first.
+    /// The entry that came last, also when it found no room or was taken since; none before the first.
     pub fn last(&self) -> Option<u64> {
+        if let Some(at) = self.last_gap() {
+            return Some(self.ring.load(at + gap::LAST, Ordering::Relaxed));
+        }
         let number = self.tail.checked_sub(1)?;
         Some(self.ring.load(self.ring.entry(number), Ordering::Relaxed))
     }

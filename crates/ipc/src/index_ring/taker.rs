@@ -23,7 +23,7 @@ pub enum Taken {
 /// The subscriber's side.
 #[derive(Debug)]
 pub struct Taker<R> {
-    ring: Ring<R>,
+    pub(super) ring: Ring<R>,
     head: u64,
     /// What the publisher had pushed when it was last looked up.
     tail: u64,
@@ -47,10 +47,6 @@ impl<R: Region> Taker<R> {
         let head = ring.load(HEAD, Ordering::Relaxed);
         let gaps_taken = ring.load(GAPS_TAKEN, Ordering::Relaxed);
         Self { ring, head, tail: head, gaps_taken, gaps: gaps_taken }
-    }
-
-    pub(super) fn into_ring(self) -> Ring<R> {
-        self.ring
     }
 
     /// How many entries found the ring full: what this subscriber lost, told or not yet.

@@ -5,6 +5,35 @@ use crate::region::Heap;
 use std::{collections::VecDeque, sync::Arc, thread};
 
 #[test]
+fn another_goes_on_where_a_publisher_stopped() {
+    let heap = Arc::new(Heap::zeroed(bytes(4)));
+    let mut pusher = create(Arc::clone(&heap), 4).unwrap();
+    let mut taker = open(Arc::clone(&heap)).unwrap();
+    let resumed = || resume(Arc::clone(&heap));
+    assert_eq!(resumed().unwrap().last(), None);
+    (0..3).for_each(|entry| _ = pusher.push(entry));
+    assert_eq!(resumed().unwrap().last(), Some(2));
+    (3..6).for_each(|entry| _ = pusher.push(entry));
+    // The last one found no room.
+    let mut second = resumed().unwrap();
+    assert_eq!((second.last(), second.push(6)), (Some(5), false));
+    assert_eq!((0..4).map(|_| taker.take()).collect::<Vec<_>>(), [0, 1, 2, 3].map(Some));
+    assert!(second.push(7));
+    assert_eq!(taker.next(), Some(Taken::Gap(Gap { count: 3, first: 4, last: 6 })));
+    assert_eq!(taker.next(), Some(Taken::Entry(7)));
+    // One that died while it made a gap longer.
+    (8..14).for_each(|entry| _ = second.push(entry));
+    let word = place(1) + gap::STATE;
+    heap.words()[word].store(2 << 2 | gap::CHANGING, Ordering::Relaxed);
+    assert_eq!((0..4).map(|_| taker.take()).last(), Some(Some(11)));
+    assert_eq!(taker.next(), None);
+    assert!(resumed().is_some());
+    assert!(matches!(taker.next(), Some(Taken::Gap(Gap { count: 3, .. }))));
+    heap.words()[TAIL].store(99, Ordering::Relaxed);
+    assert!(resumed().is_none(), "nonsense");
+}
+
+#[test]
 fn full_is_refused_and_counted() {
     let heap = Arc::new(Heap::zeroed(bytes(4)));
     let mut pusher = create(Arc::clone(&heap), 4).unwrap();
@@ -118,27 +147,6 @@ fn the_oldest_entry_is_the_one_not_given_back() {
     assert_eq!((pusher.oldest(), pusher.is_behind(2)), (Some(10), true));
     taker.release();
     assert_eq!((pusher.oldest(), pusher.is_behind(1)), (Some(12), false));
-}
-
-#[test]
-fn another_goes_on_where_a_publisher_stopped() {
-    let heap = Arc::new(Heap::zeroed(bytes(4)));
-    let mut pusher = create(Arc::clone(&heap), 4).unwrap();
-    let mut taker = open(Arc::clone(&heap)).unwrap();
-    assert_eq!(resume(Arc::clone(&heap)).unwrap().last(), None);
-    (0..6).for_each(|entry| _ = pusher.push(entry));
-    assert_eq!((taker.take(), taker.refused()), (Some(0), 2));
-    // It ended while it made the gap of 4 and 5 longer: 6 is lost too, and its subscriber waits for nobody.
-    let state = GAP + gap::STATE;
-    heap.words()[state].store(2 << 2 | gap::CHANGING, Ordering::Relaxed);
-    let mut second = resume(Arc::clone(&heap)).unwrap();
-    assert_eq!(second.last(), Some(3));
-    assert!(second.push(7) && !second.push(8));
-    let gap = |count, first, last| Taken::Gap(Gap { count, first, last });
-    let entries = [1, 2, 3].map(Taken::Entry);
-    assert_eq!(taken(&mut taker), [&entries[..], &[gap(3, 4, 5), Taken::Entry(7), gap(1, 8, 8)]].concat());
-    heap.words()[TAIL].store(99, Ordering::Relaxed);
-    assert!(resume(heap).is_none(), "nonsense");
 }
 
 #[test]

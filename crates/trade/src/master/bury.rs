@@ -1,8 +1,13 @@
 //! When a node is gone.
 
-use super::{DeadReaders, Happened, Master, Standing};
+use super::{DeadReaders, Happened, Master, Standing, member::Stream};
 use crate::control::ToNode;
-use lowlat_ipc::{doorbell::Futex, inbox::Inbox, index_ring, stream::Segment};
+use lowlat_ipc::{
+    doorbell::Futex,
+    inbox::Inbox,
+    index_ring::{self, Gap, Taken},
+    stream::Segment,
+};
 
 impl Master {
     /// A node ended by its own will.
@@ -70,17 +75,40 @@ impl Master {
         let keeps = standing == Standing::Dead && self.options.dead_readers == DeadReaders::Keep;
         for publisher in self.links.publishers(number) {
             if keeps {
-                if let Some(link) = self.links.get_mut(publisher, number) {
-                    link.reader_ended();
-                }
                 continue;
             }
             let stream = self.member(publisher).and_then(|member| member.stream.as_ref());
-            if let Some(interest) = stream.and_then(|stream| stream.interest()) {
+            // What it had not taken, or else what comes next.
+            let ways = self.links.get(publisher, number).map_or(&[][..], |link| &link.ways);
+            let waiting =
+                ways.iter().find_map(|way| Some((way, first(index_ring::open(&*way.ring)?.next()?))));
+            let unread = stream.map(|stream| {
+                // What waits of a segment that is gone is before everything of this one.
+                let position = waiting.map(|(way, position)| {
+                    if std::sync::Arc::ptr_eq(&way.segment, &stream.segment) { position } else { 0 }
+                });
+                position
+                    .and_then(|position| stream.sequence_at(position))
+                    .unwrap_or_else(|| stream.next_sequence())
+            });
+            if let Some(interest) = stream.and_then(Stream::interest) {
                 interest.forget(number);
             }
             self.links.remove(publisher, number);
+            if let (Some(unread), Standing::Dead) = (unread, standing)
+                && let Some(member) = self.member_mut(number)
+            {
+                // The oldest counts, when there were several processes.
+                member.unread.entry(publisher).or_insert(unread);
+            }
             self.tell(publisher, &ToNode::Gone { subscriber: number }, Vec::new());
         }
+    }
+}
+
+/// The position that comes first in what a ring gives.
+fn first(taken: Taken) -> u64 {
+    match taken {
+        Taken::Entry(first) | Taken::Gap(Gap { first, .. }) | Taken::Evicted { first } => first,
     }
 }

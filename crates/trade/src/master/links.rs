@@ -13,14 +13,11 @@ pub(super) struct Way {
     pub(super) generation: u64,
     /// From which position on the publisher puts records into it; none while it has not connected it.
     pub(super) from: Option<u64>,
-    /// What it had refused when its last reader ended.
-    pub(super) refused: u64,
 }
 
 impl Way {
     fn is_drained(&self) -> bool {
-        index_ring::open(&*self.ring)
-            .is_none_or(|mut taker| !taker.has_more() && taker.refused() == self.refused)
+        index_ring::open(&*self.ring).is_none_or(|mut taker| !taker.has_more())
     }
 }
 
@@ -49,13 +46,6 @@ impl Link {
     pub(super) fn push(&mut self, way: Way) {
         self.prune();
         self.ways.push(way);
-    }
-
-    /// The reader ended: what was refused up to now was its own.
-    pub(super) fn reader_ended(&mut self) {
-        for way in &mut self.ways {
-            way.refused = index_ring::open(&*way.ring).map_or(0, |taker| taker.refused());
-        }
     }
 }
 

@@ -18,9 +18,11 @@ mod memory;
 mod options;
 mod program;
 mod silence;
+mod used;
 
 pub use options::{DeadReaders, Happened, Options, Standing, Status};
 pub use program::{Program, Stopped};
+pub use used::Use;
 
 use crate::{
     address::RunFolder,
@@ -37,6 +39,7 @@ use rustix::{
     event::{PollFd, PollFlags, poll},
     io::Errno,
     net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType},
+    thread::{CpuSet, sched_getaffinity},
 };
 use std::{
     collections::BTreeMap,
@@ -134,6 +137,8 @@ pub struct Master {
     kept: Vec<Happened>,
     programs: Vec<program::Running>,
     is_stopping: bool,
+    /// Where this thread might run when the master was opened; none when the kernel did not tell.
+    cpus: Option<CpuSet>,
     /// When heartbeats were looked at.
     looked_ns: u64,
     // Last: the folder is free when everything else is gone.
@@ -168,6 +173,7 @@ impl Master {
             kept: Vec::new(),
             programs: Vec::new(),
             is_stopping: false,
+            cpus: sched_getaffinity(None).ok(),
             looked_ns: 0,
             _held: held,
         };
@@ -198,6 +204,11 @@ impl Master {
     /// The memory that was made, by kind of page, in bytes.
     pub fn backing_bytes(&self) -> &BTreeMap<String, u64> {
         self.maker.backing_bytes()
+    }
+
+    /// Bytes of it that could not be locked, since the limit of locked memory is too low.
+    pub fn unlocked_bytes(&self) -> u64 {
+        self.maker.unlocked_bytes()
     }
 
     /// All are there: says so to every node, and from now on to each that joins.
@@ -238,10 +249,7 @@ impl Master {
             self.listen(id);
         }
         for number in dead {
-            // What it said before it died counts.
-            if let Some(id) = self.member(number).and_then(|member| member.connection) {
-                self.listen(id);
-            }
+            self.hear_out(number);
             self.bury(number, "its process ended", Standing::Dead);
         }
         self.reap();
@@ -281,6 +289,13 @@ impl Master {
         let connections = ids.into_iter().filter(|_| is_ready.next() == Some(true)).collect();
         let dead = processes.iter().filter(|_| is_ready.next() == Some(true)).map(|(number, _)| *number);
         Ok((connections, dead.collect()))
+    }
+
+    /// Reads what a node said before it is given up: it counts.
+    fn hear_out(&mut self, number: u32) {
+        if let Some(id) = self.member(number).and_then(|member| member.connection) {
+            self.listen(id);
+        }
     }
 
     fn beat(&self) {

@@ -1,10 +1,13 @@
 //! Processes that the master starts, and starts again.
 
-use super::{Happened, Master, MasterError, Standing};
+use super::{Happened, Master, MasterError, Standing, Use};
 use crate::clock::now_ns;
 use lowlat_ipc::stream::Owner;
 use rustix::{
-    process::{Pid, PidfdFlags, Signal, getppid, kill_process, pidfd_open, set_parent_process_death_signal},
+    process::{
+        Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getppid, kill_process, pidfd_open,
+        set_parent_process_death_signal, waitid,
+    },
     thread::{CpuSet, sched_setaffinity},
 };
 use std::{
@@ -47,6 +50,8 @@ pub(super) struct Running {
     /// When it was started again, within the last minute.
     restarts_ns: VecDeque<u64>,
     restarts: u64,
+    /// Process ids and use of those that have ended.
+    ended: Vec<(u32, Use)>,
 }
 
 /// How stopping went.
@@ -67,8 +72,21 @@ impl Master {
         let pid = child.id();
         self.happened.push(Happened::Started { name: program.name.clone(), pid });
         let restarts_ns = VecDeque::new();
-        self.programs.push(Running { program, child: Some(child), pidfd, restarts_ns, restarts: 0 });
+        let (child, ended) = (Some(child), Vec::new());
+        self.programs.push(Running { program, child, pidfd, restarts_ns, restarts: 0, ended });
         Ok(pid)
+    }
+
+    /// Has the calling thread, the master's, run on these CPUs; empty: where it may already. Processes that are started
+    /// later run where the master could when it was opened, or where their [`Program::cpus`] say.
+    pub fn pin_this_thread(&self, cpus: &[u32]) -> Result<(), MasterError> {
+        let pin = |cpus: &[u32]| cpu_set(cpus)?.map_or(Ok(()), |cpus| Ok(sched_setaffinity(None, &cpus)?));
+        pin(cpus).map_err(|source| MasterError::Program {
+            name: "master".to_owned(),
+            path: format!("CPUs {cpus:?}"),
+            doing: "pin this thread",
+            source,
+        })
     }
 
     /// How often processes were started again.
@@ -82,6 +100,14 @@ impl Master {
         alive
             .map(|(running, child)| (running.program.name.clone(), running.program.role.clone(), child.id()))
             .collect()
+    }
+
+    /// Roles, process ids and use of the started processes that have ended.
+    pub fn ended_uses(&self) -> Vec<(String, u32, Use)> {
+        let ended = |running: &Running| -> Vec<_> {
+            running.ended.iter().map(|(pid, used)| (running.program.role.clone(), *pid, *used)).collect()
+        };
+        self.programs.iter().flat_map(ended).collect()
     }
 
     /// Stops what was started, the last role first: by a word, after `patience` by SIGTERM, after as long by SIGKILL.
@@ -146,7 +172,11 @@ impl Master {
             let Some(running) = self.programs.get_mut(at) else { return };
             let Some(child) = &mut running.child else { continue };
             let pid = child.id();
-            let Ok(Some(status)) = child.try_wait() else { continue };
+            let flags = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+            let Ok(Some(_)) = waitid(WaitId::Pid(Pid::from_child(child)), flags) else { continue };
+            // The kernel's counters go with the process when it is waited for.
+            running.ended.extend(Use::of(pid).map(|used| (pid, used)));
+            let Ok(status) = child.wait() else { continue };
             (running.child, running.pidfd) = (None, None);
             let name = running.program.name.clone();
             let log = self.options.folder.log(&name);
@@ -195,12 +225,8 @@ impl Master {
     /// The node of a process that ended, if it is one and its connection has not told yet.
     fn bury_process(&mut self, pid: u32, reason: &str) {
         let member = self.members.iter().find(|member| member.is_there() && member.owner.pid == pid);
-        let Some((number, connection)) = member.map(|member| (member.number, member.connection)) else {
-            return;
-        };
-        if let Some(id) = connection {
-            self.listen(id);
-        }
+        let Some(number) = member.map(|member| member.number) else { return };
+        self.hear_out(number);
         self.bury(number, reason, Standing::Dead);
     }
 
@@ -214,11 +240,12 @@ impl Master {
             MasterError::Folder { path: log.display().to_string(), doing: "open the log", source }
         })?;
         let errors = log.try_clone().map_err(failed("open its log"))?;
-        let cpus = cpu_set(&program.cpus).map_err(failed("pin it"))?;
+        let cpus = cpu_set(&program.cpus).map_err(failed("pin it"))?.or(self.cpus);
         let master = Owner::current().map_err(failed("look up this process"))?.pid;
         let mut command = Command::new(&program.program);
         command.args(&program.arguments).envs(program.environment.iter().cloned());
-        command.stdin(Stdio::null()).stdout(log).stderr(errors);
+        // A group of its own: Ctrl-C in a terminal is for the master, which then stops them in order.
+        command.process_group(0).stdin(Stdio::null()).stdout(log).stderr(errors);
         let prepare = move || {
             // Nothing is left behind, however this process ends.
             set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -232,7 +259,8 @@ impl Master {
         // copied into the closure; nothing there takes a lock. The error of a parent that is gone allocates, in a
         // process that ends with it.
         let command = unsafe { command.pre_exec(prepare) };
-        let child = command.spawn().map_err(failed("start it"))?;
+        let doing = if program.cpus.is_empty() { "start it" } else { "start it on its CPUs" };
+        let child = command.spawn().map_err(failed(doing))?;
         let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).ok();
         Ok((child, pidfd))
     }

@@ -44,6 +44,7 @@ impl Master {
         }
         if self.options.gives_up_silent {
             for (number, name, reason) in silent {
+                self.hear_out(number);
                 self.bury(number, &format!("given up: {reason}"), Standing::Dead);
                 self.kill_program(&name);
             }
@@ -53,6 +54,7 @@ impl Master {
     /// Gives a node up: it is fenced, and may be started again under its name.
     pub fn give_up(&mut self, name: &str) -> Result<(), super::MasterError> {
         let number = self.find(name)?;
+        self.hear_out(number);
         self.bury(number, "given up by the master's user", Standing::Dead);
         Ok(())
     }

@@ -58,8 +58,8 @@ impl Node {
         let mut descriptors = descriptors.into_iter();
         let mut next = || descriptors.next().ok_or("a message without its memory");
         match message {
-            ToNode::In { place, stream, writer, refused } => {
-                let source = Source::open(next()?, next()?, refused)?;
+            ToNode::In { place, stream, writer } => {
+                let source = Source::open(next()?, next()?)?;
                 let bytes = source.payload_bytes_max().min(PAYLOAD_BYTES_KEPT);
                 self.payload.reserve(bytes.saturating_sub(self.payload.len()));
                 let entry = usize::try_from(place).ok().and_then(|at| self.incoming.get_mut(at));
@@ -67,6 +67,13 @@ impl Node {
                 entry.get_or_insert_with(|| Sources::new(StreamName::new(stream, writer))).push(source);
                 // Records may have come before this message.
                 mark(&mut self.pending, place);
+            }
+            ToNode::Missed { place, count } => {
+                let sources = usize::try_from(place).ok().and_then(|at| self.incoming.get_mut(at));
+                if let Some(sources) = sources.and_then(Option::as_mut) {
+                    sources.add_missed(count);
+                    mark(&mut self.pending, place);
+                }
             }
             ToNode::Out { subscriber, place, entries, generation } => {
                 let (ring, inbox) = (map(next()?)?, map(next()?)?);

@@ -6,7 +6,7 @@
 
 use super::Memory;
 use lowlat_ipc::{
-    index_ring::{self, Taker},
+    index_ring::{self, Taken, Taker},
     layout,
     region::{Access, Memfd},
     stream::{Reader, Record, Segment},
@@ -47,18 +47,16 @@ impl fmt::Display for StreamName {
 pub(super) struct Source {
     ring: Taker<Memory>,
     reader: Reader<Memory>,
-    /// Refused entries that were reported.
-    refused: u64,
 }
 
 impl Source {
     /// Maps what the master sent; the error is a sentence.
-    pub(super) fn open(segment: OwnedFd, ring: OwnedFd, refused: u64) -> Result<Self, String> {
+    pub(super) fn open(segment: OwnedFd, ring: OwnedFd) -> Result<Self, String> {
         let map = |fd, access| Memfd::open(fd, access).map(Arc::new).map_err(|error| error.to_string());
         let segment = Segment::open(map(segment, Access::Read)?).map_err(|error| error.to_string())?;
         let ring =
             index_ring::open(map(ring, Access::Write)?).ok_or("a ring whose first word does not fit")?;
-        Ok(Self { ring, reader: Reader::from_now(segment), refused })
+        Ok(Self { ring, reader: Reader::from_now(segment) })
     }
 
     /// The longest payload that it can bring.
@@ -79,14 +77,16 @@ pub(super) enum Next {
 #[derive(Debug)]
 pub(super) struct Sources {
     name: StreamName,
-    sources: VecDeque<Source>,
+    queue: VecDeque<Source>,
     /// A position that was taken behind lost ones and comes next.
     held: Option<u64>,
+    /// What went by before this process was there, until it is told.
+    missed: u64,
 }
 
 impl Sources {
     pub(super) fn new(name: StreamName) -> Self {
-        Self { name, sources: VecDeque::with_capacity(4), held: None }
+        Self { name, queue: VecDeque::with_capacity(4), held: None, missed: 0 }
     }
 
     pub(super) fn name(&self) -> &StreamName {
@@ -94,16 +94,28 @@ impl Sources {
     }
 
     pub(super) fn push(&mut self, source: Source) {
-        self.sources.push_back(source);
+        self.queue.push_back(source);
+    }
+
+    pub(super) fn add_missed(&mut self, count: u64) {
+        self.missed += count;
     }
 
     #[inline]
     pub(super) fn next(&mut self, payload: &mut Vec<u8>) -> Next {
-        let mut lost = 0;
-        while let Some(source) = self.sources.front_mut() {
-            while let Some(position) = self.held.take().or_else(|| source.ring.take()) {
-                let record = source.reader.read_at(position, payload);
-                match record {
+        let mut lost = std::mem::take(&mut self.missed);
+        while let Some(source) = self.queue.front_mut() {
+            while let Some(taken) = self.held.take().map(Taken::Entry).or_else(|| source.ring.next()) {
+                let position = match taken {
+                    Taken::Entry(position) => position,
+                    Taken::Gap(gap) => {
+                        lost += gap.count;
+                        continue;
+                    }
+                    // Said again and again, and master's publishers give nobody up.
+                    Taken::Evicted { .. } => break,
+                };
+                match source.reader.read_at(position, payload) {
                     Some(record) if lost == 0 => return Next::Record(record),
                     Some(_) => {
                         self.held = Some(position);
@@ -113,17 +125,14 @@ impl Sources {
                     None => lost += 1,
                 }
             }
-            let refused = source.ring.refused();
-            lost += refused.saturating_sub(source.refused);
-            source.refused = refused;
             if lost > 0 {
                 return Next::Lost(lost);
             }
-            if self.sources.len() == 1 {
+            if self.queue.len() == 1 {
                 break;
             }
             // It was complete before its successor was told.
-            self.sources.pop_front();
+            self.queue.pop_front();
         }
         Next::Nothing
     }

@@ -112,9 +112,11 @@ pub(super) fn join(path: &Path, join: &Join) -> Result<Node, JoinError> {
     for reads in &join.reads {
         let tell = |keys| ToMaster::Reads { streams: reads.streams.clone(), keys };
         match &reads.keys {
-            Keys::All => say(&mut socket, &tell(Keys::All))?,
-            Keys::Only(keys) if keys.is_empty() => say(&mut socket, &tell(Keys::Only(Vec::new())))?,
+            Keys::All | Keys::Own => say(&mut socket, &tell(reads.keys.clone()))?,
             Keys::Only(keys) => {
+                if keys.is_empty() {
+                    say(&mut socket, &tell(Keys::Only(Vec::new())))?;
+                }
                 for part in keys.chunks(KEYS_MAX) {
                     say(&mut socket, &tell(Keys::Only(part.to_vec())))?;
                 }
@@ -229,10 +231,10 @@ impl Talk<'_> {
         let master = map(Access::Read)?;
         let own = match &join.writes {
             None => None,
-            Some(writes) => {
+            Some(asked) => {
                 let segment = Segment::open(map(Access::Write)?).map_err(|error| error.to_string())?;
                 let interest = Interest::open(map(Access::Read)?).ok_or("an interest table that is none")?;
-                let name = StreamName::new(writes.stream.clone(), number);
+                let name = StreamName::new(asked.stream.clone(), number);
                 let mut writer = Writer::new(segment);
                 if epoch > 1 {
                     // What the process before had begun and not finished is no record.
@@ -254,7 +256,7 @@ impl Talk<'_> {
             incoming: (0..STREAMS_MAX).map(|_| None).collect(),
             pending: [0; STREAMS_MAX as usize / 64],
             payload: Vec::new(),
-            waiting: Waiting { wait: join.wait },
+            waiting: Waiting::new(join.wait),
             areas: BTreeMap::new(),
             master,
             without_master,

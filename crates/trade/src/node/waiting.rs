@@ -2,65 +2,57 @@
 
 use super::{BEAT_NS, Node, Wait};
 use crate::clock::now_ns;
-use lowlat_ipc::doorbell::Futex;
-use std::{hint, time::Duration};
+use lowlat_ipc::{
+    doorbell::Futex,
+    waiter::{Mode, SpinPolicy, Waiter, WakeCost},
+};
+use std::time::Duration;
 
 /// The longest sleep. A publisher that died between its record and its bell is noticed then, and so is a dead master.
 const SLEEP_NS_MAX: u64 = 500_000_000;
-/// How long it pays to spin before sleeping: about what a sleep and a wake cost.
-const SPIN_NS: u64 = 50_000;
-/// Looks at the inbox between two looks at the clock.
-const LOOKS: u32 = 64;
+/// Wakes that are measured when a node joins that looks for as long as that pays: some milliseconds.
+const WAKES_MEASURED: u32 = 20;
+/// Polls between two looks at the clock of a node that is never without work.
+const POLLS_PER_BEAT: u32 = 64;
+/// What a wake takes when it could not be measured.
+const WAKE_NS: u64 = 20_000;
 
 /// A node's way to wait.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(super) struct Waiting {
-    pub(super) wait: Wait,
+    waiter: Waiter,
+    slice_ns: u64,
+}
+
+impl Waiting {
+    pub(super) fn new(wait: Wait) -> Self {
+        let (mode, slice_ns) = match wait {
+            // A spinning node shows between two slices that it lives.
+            Wait::Fast => (Mode::Fast, BEAT_NS),
+            Wait::Parked => (Mode::Parked, SLEEP_NS_MAX),
+            Wait::Adaptive => {
+                let cost = WakeCost::measure(WAKES_MEASURED, || ());
+                let wake_ns = cost.map_or(WAKE_NS, |cost| cost.wake_ns);
+                (Mode::Adaptive(SpinPolicy::new(wake_ns)), SLEEP_NS_MAX)
+            }
+        };
+        Self { waiter: Waiter::new(mode), slice_ns }
+    }
 }
 
 pub(super) fn wait(node: &mut Node, until_ns: Option<u64>) {
     let until_ns = until_ns.unwrap_or(u64::MAX);
-    match node.waiting.wait {
-        Wait::Fast => _ = spin(node, until_ns),
-        Wait::Parked => park(node, until_ns),
-        Wait::Adaptive => {
-            if !spin(node, now_ns().saturating_add(SPIN_NS).min(until_ns)) {
-                park(node, until_ns);
-            }
-        }
-    }
-}
-
-/// True when something is there.
-fn spin(node: &mut Node, until_ns: u64) -> bool {
-    loop {
-        for _ in 0..LOOKS {
-            if node.is_ready() {
-                return true;
-            }
-            hint::spin_loop();
-        }
-        let now = now_ns();
-        node.beat(now);
-        if now >= until_ns {
-            return node.is_ready();
-        }
-    }
-}
-
-fn park(node: &mut Node, until_ns: u64) {
-    while !node.is_ready() {
-        let now = now_ns();
-        node.beat(now);
-        if now >= until_ns {
-            return;
-        }
-        let longest = Duration::from_nanos((until_ns - now).min(SLEEP_NS_MAX));
-        node.inbox.wait(&Futex, longest);
-    }
-    if node.polls.is_multiple_of(16) {
+    // One that always finds something lives too.
+    if node.polls.is_multiple_of(POLLS_PER_BEAT) {
         node.beat(now_ns());
     }
+    while !node.is_ready() {
+        let now_ns = now_ns();
+        node.beat(now_ns);
+        if now_ns >= until_ns {
+            return;
+        }
+        let longest = Duration::from_nanos((until_ns - now_ns).min(node.waiting.slice_ns));
+        node.waiting.waiter.wait(&node.inbox, &Futex, longest);
+    }
 }
-
-const _: () = assert!(BEAT_NS <= SLEEP_NS_MAX);

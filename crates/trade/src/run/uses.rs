@@ -1,64 +1,20 @@
 //! What processes use, as the kernel counts it.
 
+use crate::master::{Master, Use};
 use lowlat_model::pipeline::ProcessUse;
 use rustix::param::clock_ticks_per_second;
 use std::{collections::BTreeMap, fs};
 
-/// Counters of one process since its start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Use {
-    cpu_ticks: u64,
-    minor_faults: u64,
-    major_faults: u64,
-    voluntary: u64,
-    involuntary: u64,
-}
-
-impl Use {
-    /// Reads them; none when the process has gone, or /proc does not tell.
-    pub(super) fn of(pid: u32) -> Option<Self> {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // Switches are counted per thread, and these processes have one that matters.
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        Self::parse(&stat, &status)
-    }
-
-    /// Fields 10, 12, 14 and 15 of /proc/PID/stat, and two lines of /proc/PID/status (proc(5)).
-    fn parse(stat: &str, status: &str) -> Option<Self> {
-        let (_, rest) = stat.rsplit_once(')')?;
-        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
-        let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
-        let line = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-            line.trim_start_matches(':').trim().parse::<u64>().ok()
-        };
-        Some(Self {
-            minor_faults: field(10)?,
-            major_faults: field(12)?,
-            cpu_ticks: field(14)? + field(15)?,
-            voluntary: line("voluntary_ctxt_switches")?,
-            involuntary: line("nonvoluntary_ctxt_switches")?,
-        })
-    }
-
-    fn since(self, before: Self) -> Self {
-        Self {
-            cpu_ticks: self.cpu_ticks.saturating_sub(before.cpu_ticks),
-            minor_faults: self.minor_faults.saturating_sub(before.minor_faults),
-            major_faults: self.major_faults.saturating_sub(before.major_faults),
-            voluntary: self.voluntary.saturating_sub(before.voluntary),
-            involuntary: self.involuntary.saturating_sub(before.involuntary),
-        }
-    }
-}
-
 /// All processes at one moment: role and counters by process id.
 pub(super) type Uses = BTreeMap<u32, (String, Use)>;
 
-/// Reads all of them. Input: name, role and process id of each.
-pub(super) fn read(processes: &[(String, String, u32)]) -> Uses {
-    let uses = processes.iter().filter_map(|(_, role, pid)| Some((*pid, (role.clone(), Use::of(*pid)?))));
-    uses.collect()
+/// Reads all of them: what was started, also what has ended, and this process as `master`.
+pub(super) fn read(master: &Master) -> Uses {
+    let mut processes = master.processes();
+    processes.push(("master".to_owned(), "master".to_owned(), std::process::id()));
+    let living = processes.into_iter().filter_map(|(_, role, pid)| Some((pid, (role, Use::of(pid)?))));
+    // md has ended when it is over.
+    master.ended_uses().into_iter().map(|(role, pid, used)| (pid, (role, used))).chain(living).collect()
 }
 
 /// What was used between two moments, a row per role. A process that was started in between counts from its start.
@@ -67,7 +23,8 @@ pub(super) fn between(before: &Uses, after: &Uses) -> Vec<ProcessUse> {
     let ticks_per_s = clock_ticks_per_second();
     for (pid, (role, used)) in after {
         let used = used.since(before.get(pid).map_or_else(Use::default, |(_, before)| *before));
-        let row = rows.entry(role).or_insert_with(|| ProcessUse { role: role.clone(), ..ProcessUse::default() });
+        let row =
+            rows.entry(role).or_insert_with(|| ProcessUse { role: role.clone(), ..ProcessUse::default() });
         row.processes += 1;
         row.cpu_s += used.cpu_ticks as f64 / ticks_per_s as f64;
         row.voluntary_switches += used.voluntary;
@@ -82,9 +39,8 @@ pub(super) fn between(before: &Uses, after: &Uses) -> Vec<ProcessUse> {
 /// does not tell.
 pub(super) fn swapped_pages() -> Option<u64> {
     let text = fs::read_to_string("/proc/vmstat").ok()?;
-    let count = |name: &str| {
-        text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok())
-    };
+    let count =
+        |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
     Some(count("pswpin ")? + count("pswpout ")?)
 }
 
@@ -93,20 +49,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counters_are_read_and_subtracted() {
-        let stat = |minor, ticks| format!("9 (a) b) S 1 2 3 4 5 6 {minor} 0 3 0 {ticks} 5 0 0");
-        let status = |switches| {
-            format!("Name:\tx\nvoluntary_ctxt_switches:\t{switches}\nnonvoluntary_ctxt_switches:\t2\n")
+    fn a_row_is_what_its_processes_used_in_between() {
+        let used = |cpu_ticks, minor_faults| Use { cpu_ticks, minor_faults, ..Use::default() };
+        let of = |list: &[(u32, Use)]| -> Uses {
+            list.iter().map(|(pid, used)| (*pid, ("td".to_owned(), *used))).collect()
         };
-        let before = Use::parse(&stat(10, 100), &status(7)).unwrap();
-        let after = Use::parse(&stat(14, 300), &status(9)).unwrap();
-        assert_eq!((before.major_faults, before.cpu_ticks, before.involuntary), (3, 105, 2));
-        let uses = |used| BTreeMap::from([(9, ("md".to_owned(), used))]);
-        let rows = between(&uses(before), &uses(after));
+        // The second was started in between.
+        let rows = between(&of(&[(1, used(100, 5))]), &of(&[(1, used(300, 6)), (2, used(50, 7))]));
         let row = rows.first().unwrap();
-        assert_eq!((row.processes, row.minor_faults, row.major_faults, row.voluntary_switches), (1, 4, 0, 2));
-        assert!((row.cpu_s * clock_ticks_per_second() as f64 - 200.0).abs() < 1e-6);
-        assert_eq!(Use::parse("9 (a) S 1", ""), None);
-        assert!(Use::of(std::process::id()).is_some());
+        assert_eq!((rows.len(), row.processes, row.minor_faults, row.role.as_str()), (1, 2, 8, "td"));
+        assert!((row.cpu_s * clock_ticks_per_second() as f64 - 250.0).abs() < 1e-6);
     }
 }

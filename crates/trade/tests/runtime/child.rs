@@ -1,6 +1,9 @@
 //! What this test's program does as a process of its own: it is started again with a role in its environment.
 
-use crate::master_thread::{join, reads};
+use crate::{
+    master_thread::{join, reads},
+    pipeline,
+};
 use lowlat_ipc::stream::Stamp;
 use lowlat_trade::{
     address::RunFolder,
@@ -19,7 +22,7 @@ use std::{
 
 /// The exit code of a process that found itself given up.
 pub const FENCED: i32 = 42;
-const ROLE: &str = "LOWLAT_TEST_ROLE";
+pub const ROLE: &str = "LOWLAT_TEST_ROLE";
 /// Room for all that a test publishes while a reader starts again.
 pub const CAPACITY: u64 = 1 << 22;
 
@@ -30,7 +33,10 @@ fn child() {
     match role.split_once(':').unwrap() {
         ("writer", rest) => writer(rest),
         ("reader", rest) => reader(rest),
-        ("master", folder) => master(folder),
+        ("master", rest) => master(rest),
+        ("md", rest) => pipeline::md(rest),
+        ("td", rest) => pipeline::td(rest),
+        ("strategy", rest) => pipeline::strategy(rest),
         (other, _) => panic!("role {other}"),
     }
 }
@@ -56,10 +62,20 @@ pub fn program(name: &str, role: &str) -> Program {
     }
 }
 
-/// A process of the test's own.
-pub fn start(role: &str) -> Child {
+/// A process of the test's own, ended with it.
+pub struct Started(pub Child);
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+/// Starts a process of the test's own. `role` as in [`child`].
+pub fn start(role: &str) -> Started {
     let mut command = Command::new(env::current_exe().unwrap());
-    command.args(arguments()).envs(environment(role)).spawn().unwrap()
+    Started(command.args(arguments()).envs(environment(role)).spawn().unwrap())
 }
 
 /// "SOCKET NAME PERIOD_US": publishes its sequence and process id, again and again, until it is stopped.
@@ -109,12 +125,17 @@ fn reader(text: &str) {
         node.poll(&mut |_, event| match event {
             // One write each, so that a kill leaves whole lines.
             Event::Record { record, .. } => {
-                file.write_all(format!("{}\n", record.sequence).as_bytes()).unwrap()
+                file.write_all(format!("{}\n", record.sequence).as_bytes()).unwrap();
             }
-            Event::Lost { count, .. } => file.write_all(format!("lost {count}\n").as_bytes()).unwrap(),
+            Event::Lost { count, .. } => {
+                file.write_all(format!("lost {count}\n").as_bytes()).unwrap();
+            }
             Event::Stop => is_over = true,
             _ => {}
         });
+    }
+    if node.ended() == Some(Ended::Fenced) {
+        std::process::exit(FENCED);
     }
 }
 

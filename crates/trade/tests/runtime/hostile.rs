@@ -63,7 +63,7 @@ fn malformed_messages_are_refused_in_words_and_others_go_on() {
         (hello(|value| value["name"] = "../x".into()), "is no name"),
         (
             hello(|value| {
-                value["writes"] = serde_json::json!({"stream": "s", "capacity_bytes": 5000, "keys": 1})
+                value["writes"] = serde_json::json!({"stream": "s", "capacity_bytes": 5000, "keys": 1});
             }),
             "power of two",
         ),

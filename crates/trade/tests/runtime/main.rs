@@ -7,4 +7,5 @@ mod in_process;
 mod kills;
 mod master_thread;
 mod masters;
+mod pipeline;
 mod zombie;

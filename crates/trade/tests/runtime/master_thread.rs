@@ -93,6 +93,7 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "as Join has it")]
 pub fn writes(stream: &str, keys: u32) -> Option<Writes> {
     Some(Writes { stream: stream.to_owned(), capacity_bytes: 1 << 16, keys })
 }

@@ -27,35 +27,32 @@ fn join_when_there(socket: &Path, what: &lowlat_trade::node::Join) -> Node {
 fn nodes_go_on_when_their_master_is_killed_and_a_new_one_takes_the_folder() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("master.sock");
-    let mut killed = child::start(&format!("master:{} go-on 2", folder.path().display()));
+    let killed = child::start(&format!("master:{} go-on 2", folder.path().display()));
     let mut writer = join_when_there(&socket, &join("writer", writes("a", 1), vec![]));
     let mut reader = join_when_there(&socket, &join("reader", None, vec![reads("a", Keys::All)]));
     assert_eq!(poll_until(&mut reader, |seen| !seen.is_empty()), ["begin"]);
     poll_until(&mut writer, |seen| !seen.is_empty());
-    killed.kill().unwrap();
-    killed.wait().unwrap();
+    drop(killed);
     for round in 0..20 {
         writer.publisher().publish(&Stamp::default(), format!("{round}").as_bytes()).unwrap();
         assert_eq!(poll_until(&mut reader, |seen| !seen.is_empty()), [format!("a 0 {round}")]);
     }
     assert_eq!((writer.ended(), reader.ended()), (None, None));
     // The folder is free, its old socket is in nobody's way.
-    let mut next = child::start(&format!("master:{} go-on 2", folder.path().display()));
+    let next = child::start(&format!("master:{} go-on 2", folder.path().display()));
     let other = join_when_there(&socket, &join("writer", writes("a", 1), vec![]));
     assert_eq!((other.number(), other.epoch()), (0, 1), "a master of its own");
-    next.kill().unwrap();
-    next.wait().unwrap();
+    drop((other, next));
 }
 
 #[test]
 fn nodes_stop_with_their_master_where_that_is_wanted() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("master.sock");
-    let mut killed = child::start(&format!("master:{} stop 1", folder.path().display()));
+    let killed = child::start(&format!("master:{} stop 1", folder.path().display()));
     let mut node = join_when_there(&socket, &join("node", None, vec![]));
     poll_until(&mut node, |seen| !seen.is_empty());
-    killed.kill().unwrap();
-    killed.wait().unwrap();
+    drop(killed);
     assert_eq!(poll_until(&mut node, |seen| !seen.is_empty()), ["stop"]);
     assert_eq!(node.ended(), Some(Ended::MasterGone));
     assert!(node.ended().unwrap().to_string().contains("start it again"));
