@@ -77,7 +77,9 @@ fn what_is_saved_is_there_after_a_restart() {
     let path = folder.path().join("cached.sqlite");
     let (mut cached, opened) = Cached::open(&path).unwrap();
     assert_eq!(opened, Opened::Made);
-    some_records().iter().for_each(|record| _ = cached.apply(record));
+    for record in &some_records() {
+        cached.apply(record);
+    }
     cached.flush().unwrap();
     assert_eq!(cached.unsaved(), 0);
     cached.apply(&quote(4, 4, 999));
@@ -116,7 +118,9 @@ fn a_damaged_file_is_set_aside_and_told() {
     let (mut cached, opened) = Cached::open(&path).unwrap();
     let Opened::SetAside { to } = opened else { panic!("{opened:?}") };
     assert!(to.to_string_lossy().ends_with("cached.sqlite.damaged-1") && to.exists());
-    some_records().iter().for_each(|record| _ = cached.apply(record));
+    for record in &some_records() {
+        cached.apply(record);
+    }
     cached.flush().unwrap();
     drop(cached);
     // Damage in the middle: pages of the tables, behind the first one.
@@ -184,7 +188,7 @@ proptest! {
             let price = i64::try_from(sequence).unwrap() * 7;
             let side = if is_sell { Side::Sell } else { Side::Buy };
             if let What::Answer(answer) = &mut record.what {
-                *answer = Answer { instrument, side, price, ..*answer };
+                *answer = Answer { price, instrument, side, ..*answer };
             }
             let signed = i64::from(quantity) * if is_sell { -1 } else { 1 };
             let position = expected.entry((strategy, instrument)).or_default();
@@ -198,7 +202,9 @@ proptest! {
                     // Death: the streams give again what they hold.
                     drop(cached);
                     cached = Cached::open(&path).unwrap().0;
-                    all.iter().for_each(|record| _ = cached.apply(record));
+                    for record in &all {
+                        cached.apply(record);
+                    }
                 }
                 _ => {}
             }

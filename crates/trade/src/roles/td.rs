@@ -98,7 +98,7 @@ impl<R: Region, S: StageSink> Desk<R, S> {
     fn finish_what_is_left(&mut self, publisher: &mut Publisher) -> Result<(), RoleError> {
         let next_sequence = publisher.next_sequence().unwrap_or(0);
         if let Some(pending) = self.exchange.recover(self.td, next_sequence)? {
-            self.done.finished = u64::try_from(pending.count()).unwrap_or(u64::MAX);
+            self.done.finished = u64::try_from(pending.answers().count()).unwrap_or(u64::MAX);
             self.answer(publisher, pending)?;
         }
         Ok(())
@@ -138,7 +138,7 @@ impl<R: Region, S: StageSink> Desk<R, S> {
     }
 
     fn answer(&mut self, publisher: &mut Publisher, pending: Pending) -> Result<(), RoleError> {
-        for (stamp, answer) in pending {
+        for (stamp, answer) in pending.answers() {
             publisher.publish(&Stamp { generated: now_ns(), ..stamp }, &answer.encode())?;
         }
         self.done.orders += 1;
