@@ -16,6 +16,7 @@ pub mod md;
 pub mod node;
 pub mod records;
 pub mod roles;
+pub mod run;
 pub mod scenario;
 pub mod stages;
 pub mod strategy;

@@ -71,6 +71,28 @@ fn an_answer_may_come_before_its_order() {
     assert_eq!(state.orders(1).next().unwrap().1.progress, Progress::Accepted);
 }
 
+/// The same with a save, or a death, between the two: the order's own record makes nothing of what is known.
+#[test]
+fn an_order_that_comes_after_all_its_answers_is_still_filled() {
+    for dies in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("cached.sqlite");
+        let (mut cached, _) = Cached::open(&path).unwrap();
+        cached.apply(&answer(1, 1, 1, Outcome::Accepted, 5));
+        cached.apply(&answer(2, 1, 1, Outcome::Filled, 5));
+        cached.flush().unwrap();
+        if dies {
+            cached = Cached::open(&path).unwrap().0;
+        }
+        cached.apply(&order(1, 1, 1, 5));
+        cached.flush().unwrap();
+        assert_eq!(cached.orders(1).count(), 0, "nothing comes any more");
+        let state = Store::open_read_only(&path).unwrap().load_all().unwrap();
+        let (_, order) = state.orders(1).next().unwrap();
+        assert_eq!((order.filled, order.progress, order.is_seen), (5, Progress::Accepted, true));
+    }
+}
+
 #[test]
 fn what_is_saved_is_there_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();

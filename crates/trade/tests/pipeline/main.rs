@@ -11,6 +11,7 @@ use lowlat_trade::{
     master::Happened,
     node::Wait,
     roles,
+    run::tally::{self, Tally},
     stages::{Stage, StageRecorder},
     strategy::{
         AnswerSeen, OnEachRecord, Orders, QuoteSeen, Strategy,
@@ -58,6 +59,9 @@ fn check_run(master: &MasterThread) {
         assert_eq!((figures.lost, figures.refused, figures.missed), (0, 0, 0), "{} {figures:?}", node.name);
     }
     assert_eq!(answered(master), QUOTES);
+    let tally = Tally::new(area(master, tally::AREA)).unwrap();
+    let counted = (tally.scheduled(), tally.orders(), tally.answers(), tally.rejected());
+    assert_eq!(counted, (Some(QUOTES), QUOTES, QUOTES, 0));
 }
 
 #[test]
