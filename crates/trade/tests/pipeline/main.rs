@@ -247,7 +247,12 @@ fn td_killed_again_and_again_answers_no_order_twice() {
             (last, since) = (now, Instant::now());
         }
     }
-    until("answers are read", || read_by(&master, "strategy") >= QUOTES + 2 * last);
+    let start = Instant::now();
+    while read_by(&master, "strategy") < QUOTES + 2 * last {
+        let nodes = master.with(|master, _| master.nodes());
+        assert!(start.elapsed() < master_thread::LONG, "{last} answered; {nodes:#?}");
+        thread::sleep(Duration::from_millis(5));
+    }
     master.with(|master, _| master.stop());
     md.join().unwrap();
     td.wait().unwrap();
