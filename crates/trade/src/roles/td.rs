@@ -40,7 +40,8 @@ pub struct TdDone {
     pub not_orders: u64,
     /// Orders that were lost on the way, as its node says.
     pub lost: u64,
-    /// Orders missing between the last one that the process before this one answered, and the first of this one.
+    /// Numbers missing in the streams of orders. A strategy's process that is not the first of its name leaves one unused;
+    /// more are orders that were lost.
     pub missing: u64,
 }
 
@@ -99,7 +100,7 @@ struct Desk<R, S> {
 
 impl<R: Region, S: StageSink> Desk<R, S> {
     fn finish_what_is_left(&mut self, publisher: &mut Publisher) -> Result<(), RoleError> {
-        let next_sequence = publisher.next_sequence().unwrap_or(0);
+        let next_sequence = publisher.first_sequence().unwrap_or(0);
         if let Some(pending) = self.exchange.recover(self.td, next_sequence)? {
             self.done.finished = u64::try_from(pending.answers().count()).unwrap_or(u64::MAX);
             self.answer(publisher, pending)?;

@@ -136,7 +136,7 @@ impl<R: Region> Exchange<R> {
     }
 
     /// What a td before this one left undone: answers that it had decided and not published, of which
-    /// `next_sequence`, that of the next record of td's stream, tells how many are out. To be published before anything
+    /// `next_sequence`, the number behind the last record that it published, tells how many are out. To be published before anything
     /// else, then [`Exchange::finish`]; also when none is left. `td` is this node's number.
     pub fn recover(&self, td: u32, next_sequence: u64) -> Result<Option<Pending>, LedgerError> {
         let Some(order) = self.ledger.in_hand()? else { return Ok(None) };
