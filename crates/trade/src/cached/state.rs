@@ -71,6 +71,8 @@ pub struct OrderState {
     pub filled: u32,
     /// How far it is.
     pub progress: Progress,
+    /// Whether its own record was seen. Streams are read one after the other: answers may come first.
+    pub is_seen: bool,
 }
 
 impl OrderState {
@@ -147,15 +149,16 @@ impl State {
     fn order(&mut self, seen: &Seen<'_>, order: &Order) {
         let key = (seen.source, order.number);
         let Order { price, quantity, side, .. } = *order;
-        // Streams are read one after the other: its answer may have come first.
-        self.orders.entry(key).or_insert(OrderState {
+        let made = OrderState {
             instrument: seen.key,
             side,
             price,
             quantity,
             filled: 0,
             progress: Progress::Sent,
-        });
+            is_seen: true,
+        };
+        self.orders.entry(key).and_modify(|order| order.is_seen = true).or_insert(made);
         self.changed.orders.insert(key);
     }
 
@@ -172,6 +175,7 @@ impl State {
             quantity: answer.quantity,
             filled: 0,
             progress: Progress::Sent,
+            is_seen: false,
         });
         self.changed.orders.insert(key);
         match answer.outcome {
@@ -195,11 +199,12 @@ impl State {
         self.changed.records
     }
 
-    /// All is saved. Orders of which nothing comes any more leave the memory; they are in the store.
+    /// All is saved. Orders of which nothing comes any more, neither answers nor their own record, leave the memory; they
+    /// are in the store.
     pub fn saved(&mut self) {
         let changed = std::mem::take(&mut self.changed);
         for key in changed.orders {
-            if self.orders.get(&key).is_some_and(|order| !order.is_open()) {
+            if self.orders.get(&key).is_some_and(|order| order.is_seen && !order.is_open()) {
                 self.orders.remove(&key);
             }
         }

@@ -22,7 +22,7 @@ create table quotes (instrument integer primary key, sequence integer not null, 
     bid_size integer not null, ask_size integer not null) strict;
 create table orders (run integer not null, strategy integer not null, number integer not null, instrument integer not null,
     side text not null, price integer not null, quantity integer not null, filled integer not null,
-    progress text not null, primary key (run, strategy, number)) strict, without rowid;
+    progress text not null, is_seen integer not null, primary key (run, strategy, number)) strict, without rowid;
 create table positions (strategy integer not null, instrument integer not null, quantity integer not null,
     cost text not null, primary key (strategy, instrument)) strict, without rowid;
 create table runs (run integer primary key) strict;
@@ -185,10 +185,10 @@ impl Store {
                     ask_size
                 ])?;
             }
-            let mut orders =
-                batch.prepare_cached("insert or replace into orders values (?, ?, ?, ?, ?, ?, ?, ?, ?)")?;
+            let mut orders = batch
+                .prepare_cached("insert or replace into orders values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")?;
             for ((strategy, number), order) in changed(&state.changed.orders, &state.orders) {
-                let OrderState { instrument, side, price, quantity, filled, progress } = order;
+                let OrderState { instrument, side, price, quantity, filled, progress, is_seen } = order;
                 orders.execute(params![
                     state.run,
                     strategy,
@@ -198,7 +198,8 @@ impl Store {
                     price,
                     quantity,
                     filled,
-                    progress_word(*progress)
+                    progress_word(*progress),
+                    is_seen
                 ])?;
             }
             let mut positions =
@@ -217,9 +218,9 @@ impl Store {
         batch.commit()
     }
 
-    /// The state that was saved last. Of orders those of the last run that are open.
+    /// The state that was saved last. Of orders those of the last run of which more may come.
     pub fn load(&mut self) -> Result<State, StoreError> {
-        self.read("and (progress = 'sent' or (progress = 'accepted' and filled < quantity))")
+        self.read("and (progress = 'sent' or (progress = 'accepted' and filled < quantity) or is_seen = 0)")
     }
 
     /// The same with all orders of the last run.
@@ -258,7 +259,7 @@ fn read(connection: &mut Connection, which_orders: &str) -> rusqlite::Result<Sta
     state.quotes = quotes.collect::<rusqlite::Result<_>>()?;
     let run = moment.query_row("select max(run) from runs", [], |row| row.get::<_, Option<i64>>(0))?;
     state.run = run.unwrap_or(0);
-    let columns = "strategy, number, instrument, side, price, quantity, filled, progress";
+    let columns = "strategy, number, instrument, side, price, quantity, filled, progress, is_seen";
     let mut statement =
         moment.prepare(&format!("select {columns} from orders where run = ? {which_orders}"))?;
     let orders = statement.query_map([state.run], |row| {
@@ -273,6 +274,7 @@ fn read(connection: &mut Connection, which_orders: &str) -> rusqlite::Result<Sta
                 .into_iter()
                 .find(|known| progress_word(*known) == progress)
                 .unwrap_or(Progress::Sent),
+            is_seen: row.get(8)?,
         };
         Ok(((row.get(0)?, row.get::<_, i64>(1)?.cast_unsigned()), order))
     })?;

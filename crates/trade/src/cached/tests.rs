@@ -71,13 +71,37 @@ fn an_answer_may_come_before_its_order() {
     assert_eq!(state.orders(1).next().unwrap().1.progress, Progress::Accepted);
 }
 
+/// The same with a save, or a death, between the two: the order's own record makes nothing of what is known.
+#[test]
+fn an_order_that_comes_after_all_its_answers_is_still_filled() {
+    for dies in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("cached.sqlite");
+        let (mut cached, _) = Cached::open(&path).unwrap();
+        cached.apply(&answer(1, 1, 1, Outcome::Accepted, 5));
+        cached.apply(&answer(2, 1, 1, Outcome::Filled, 5));
+        cached.flush().unwrap();
+        if dies {
+            cached = Cached::open(&path).unwrap().0;
+        }
+        cached.apply(&order(1, 1, 1, 5));
+        cached.flush().unwrap();
+        assert_eq!(cached.orders(1).count(), 0, "nothing comes any more");
+        let state = Store::open_read_only(&path).unwrap().load_all().unwrap();
+        let (_, order) = state.orders(1).next().unwrap();
+        assert_eq!((order.filled, order.progress, order.is_seen), (5, Progress::Accepted, true));
+    }
+}
+
 #[test]
 fn what_is_saved_is_there_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("cached.sqlite");
     let (mut cached, opened) = Cached::open(&path).unwrap();
     assert_eq!(opened, Opened::Made);
-    some_records().iter().for_each(|record| _ = cached.apply(record));
+    for record in &some_records() {
+        cached.apply(record);
+    }
     cached.flush().unwrap();
     assert_eq!(cached.unsaved(), 0);
     cached.apply(&quote(4, 4, 999));
@@ -116,7 +140,9 @@ fn a_damaged_file_is_set_aside_and_told() {
     let (mut cached, opened) = Cached::open(&path).unwrap();
     let Opened::SetAside { to } = opened else { panic!("{opened:?}") };
     assert!(to.to_string_lossy().ends_with("cached.sqlite.damaged-1") && to.exists());
-    some_records().iter().for_each(|record| _ = cached.apply(record));
+    for record in &some_records() {
+        cached.apply(record);
+    }
     cached.flush().unwrap();
     drop(cached);
     // Damage in the middle: pages of the tables, behind the first one.
@@ -184,7 +210,7 @@ proptest! {
             let price = i64::try_from(sequence).unwrap() * 7;
             let side = if is_sell { Side::Sell } else { Side::Buy };
             if let What::Answer(answer) = &mut record.what {
-                *answer = Answer { instrument, side, price, ..*answer };
+                *answer = Answer { price, instrument, side, ..*answer };
             }
             let signed = i64::from(quantity) * if is_sell { -1 } else { 1 };
             let position = expected.entry((strategy, instrument)).or_default();
@@ -198,7 +224,9 @@ proptest! {
                     // Death: the streams give again what they hold.
                     drop(cached);
                     cached = Cached::open(&path).unwrap().0;
-                    all.iter().for_each(|record| _ = cached.apply(record));
+                    for record in &all {
+                        cached.apply(record);
+                    }
                 }
                 _ => {}
             }

@@ -59,6 +59,12 @@ impl Publisher {
         self.own.as_ref().map(|own| own.writer.next_sequence())
     }
 
+    /// The number that follows the last record of the process before this one; none when the node writes none. A process
+    /// that is not the first of its name spends it on the word that what was begun before is abandoned.
+    pub fn first_sequence(&self) -> Option<u64> {
+        self.own.as_ref().map(|own| own.writer.segment().first_sequence())
+    }
+
     /// Appends a record and gives it to every subscriber that wants `stamp.instrument`. Wakes those that sleep, each
     /// with one system call.
     #[inline]

@@ -6,6 +6,7 @@ use crate::{
     md::{Due, Feed, Lateness, Pacer, Step},
     node::{Event, Join, Node, Wait, Writes},
     records::{SCHEMA, kind},
+    run::tally::{self, Tally},
     scenario::{Scenario, Speed, Ticks},
 };
 use lowlat_ipc::stream::Stamp;
@@ -13,7 +14,7 @@ use rustix::{
     thread::{ClockId, clock_nanosleep_absolute, set_current_timer_slack},
     time::Timespec,
 };
-use std::{hint, num::NonZeroU64, path::PathBuf};
+use std::{hint, num::NonZeroU64, path::PathBuf, sync::Arc};
 
 /// From the word to begin to the first quote: everybody has heard it then.
 const LEAD_NS: u64 = 50_000_000;
@@ -68,8 +69,8 @@ pub fn join(instruments: u32, capacity_bytes: u64, wait: Wait) -> Join {
     }
 }
 
-/// Publishes all quotes from the word to begin on, then waits for the word to end. Late quotes are published at once, none
-/// is left out.
+/// Publishes all quotes from the word to begin on and returns, or earlier at the word to end. Late quotes are published at
+/// once, none is left out.
 pub fn run(mut node: Node, options: &MdOptions) -> Result<MdDone, RoleError> {
     let mut feed = Some(match &options.source {
         Source::Simulated { scenario, seed } => Feed::simulated(scenario, *seed),
@@ -77,6 +78,10 @@ pub fn run(mut node: Node, options: &MdOptions) -> Result<MdDone, RoleError> {
     });
     // A sleep ends when it should, and not up to 50 µs later. Where it is refused, sleeps are as they are.
     set_current_timer_slack(NonZeroU64::new(1)).ok();
+    let tally = node.area(tally::AREA).and_then(|area| Tally::new(Arc::clone(area)));
+    if let (Some(tally), Some(feed)) = (&tally, &feed) {
+        tally.set_scheduled(feed.records());
+    }
     let mut pacer: Option<Pacer> = None;
     let (mut has_begun, mut is_over) = (false, false);
     let mut until_poll = 0;
@@ -92,16 +97,20 @@ pub fn run(mut node: Node, options: &MdOptions) -> Result<MdDone, RoleError> {
                 pacer = Some(Pacer::new(feed, now_ns() + LEAD_NS));
             }
         }
-        match pacer.as_mut().map_or(Step::Done, |pacer| pacer.step(now_ns())) {
-            Step::Publish(due) => {
+        match pacer.as_mut().map(|pacer| pacer.step(now_ns())) {
+            Some(Step::Publish(due)) => {
                 until_poll -= 1;
-                publish(&mut node, &due)?;
+                let now = publish(&mut node, &due)?;
+                if let Some(tally) = &tally {
+                    tally.published(now);
+                }
             }
-            Step::WaitUntil(then_ns) => {
+            Some(Step::WaitUntil(then_ns)) => {
                 until_poll = 0;
                 wait(&mut node, options.wait, then_ns);
             }
-            Step::Done => {
+            Some(Step::Done) => is_over = true,
+            None => {
                 until_poll = 0;
                 if !is_over {
                     node.wait(None);
@@ -115,7 +124,8 @@ pub fn run(mut node: Node, options: &MdOptions) -> Result<MdDone, RoleError> {
     Ok(MdDone { lateness: pacer.map(|pacer| pacer.lateness()).unwrap_or_default() })
 }
 
-fn publish(node: &mut Node, due: &Due) -> Result<(), RoleError> {
+/// Gives back when it was written.
+fn publish(node: &mut Node, due: &Due) -> Result<u64, RoleError> {
     let payload = due.quote.encode();
     let source = node.number();
     let generated = now_ns();
@@ -129,7 +139,7 @@ fn publish(node: &mut Node, due: &Due) -> Result<(), RoleError> {
         cause: 0,
     };
     node.publisher().publish(&stamp, &payload)?;
-    Ok(())
+    Ok(generated)
 }
 
 /// Waits until a quote is due, or a part of it that lets the master be heard.

@@ -22,6 +22,7 @@ use crate::{
     cached::StoreError,
     node::{Ended, PublishError},
     records::DecodeError,
+    run::tally,
     scenario::TicksError,
     td::ledger::LedgerError,
 };
@@ -44,6 +45,7 @@ pub fn areas() -> Vec<(String, u64)> {
     let stages = crate::stages::StageRecorder::<lowlat_ipc::region::Heap>::BYTES;
     [
         (STAGES_AREA, stages),
+        (tally::AREA, tally::BYTES),
         (crate::td::ledger::AREA, crate::td::ledger::BYTES),
         (crate::strategy::NUMBERS_AREA, crate::strategy::NUMBERS_BYTES),
     ]

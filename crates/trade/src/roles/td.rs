@@ -5,6 +5,7 @@ use crate::{
     clock::now_ns,
     node::{Event, Join, Keys, Node, Publisher, Reads, Wait, Writes},
     records::{Order, kind},
+    run::tally::{self, Tally},
     stages::{Stage, StageRecorder},
     td::{Begun, Exchange, Pending, Rules, Taken, ledger::AREA},
 };
@@ -39,7 +40,8 @@ pub struct TdDone {
     pub not_orders: u64,
     /// Orders that were lost on the way, as its node says.
     pub lost: u64,
-    /// Orders missing between the last one that the process before this one answered, and the first of this one.
+    /// Numbers missing in the streams of orders. A strategy's process that is not the first of its name leaves one unused;
+    /// more are orders that were lost.
     pub missing: u64,
 }
 
@@ -60,7 +62,8 @@ pub fn run(mut node: Node, options: &TdOptions) -> Result<TdDone, RoleError> {
     let area = node.area(AREA).map(Arc::clone).ok_or_else(|| no_area(AREA))?;
     let exchange = Exchange::new(area, node.epoch(), options.rules.clone())?;
     let stages = node.area(STAGES_AREA).and_then(|area| StageRecorder::new(Arc::clone(area)));
-    let mut desk = Desk { exchange, stages, td: node.number(), done: TdDone::default() };
+    let tally = node.area(tally::AREA).and_then(|area| Tally::new(Arc::clone(area)));
+    let mut desk = Desk { exchange, stages, tally, td: node.number(), done: TdDone::default() };
     desk.finish_what_is_left(node.publisher())?;
     let mut failed = None;
     let (mut end_ns, mut events) = (None, 0);
@@ -90,15 +93,16 @@ pub fn run(mut node: Node, options: &TdOptions) -> Result<TdDone, RoleError> {
 struct Desk<R, S> {
     exchange: Exchange<R>,
     stages: S,
+    tally: Option<Tally<R>>,
     td: u32,
     done: TdDone,
 }
 
 impl<R: Region, S: StageSink> Desk<R, S> {
     fn finish_what_is_left(&mut self, publisher: &mut Publisher) -> Result<(), RoleError> {
-        let next_sequence = publisher.next_sequence().unwrap_or(0);
+        let next_sequence = publisher.first_sequence().unwrap_or(0);
         if let Some(pending) = self.exchange.recover(self.td, next_sequence)? {
-            self.done.finished = u64::try_from(pending.count()).unwrap_or(u64::MAX);
+            self.done.finished = u64::try_from(pending.answers().count()).unwrap_or(u64::MAX);
             self.answer(publisher, pending)?;
         }
         Ok(())
@@ -128,6 +132,9 @@ impl<R: Region, S: StageSink> Desk<R, S> {
         match self.exchange.begin(self.td, &taken, now, next_sequence) {
             Begun::Answers(pending) => {
                 self.count(now, &record.stamp, &order);
+                if let Some(tally) = &self.tally {
+                    tally.ordered();
+                }
                 self.answer(publisher, pending)?;
             }
             Begun::Known => self.done.known += 1,
@@ -138,11 +145,14 @@ impl<R: Region, S: StageSink> Desk<R, S> {
     }
 
     fn answer(&mut self, publisher: &mut Publisher, pending: Pending) -> Result<(), RoleError> {
-        for (stamp, answer) in pending {
+        for (stamp, answer) in pending.answers() {
             publisher.publish(&Stamp { generated: now_ns(), ..stamp }, &answer.encode())?;
         }
         self.done.orders += 1;
         self.done.rejected += u64::from(pending.is_rejected());
+        if let Some(tally) = &self.tally {
+            tally.answered(pending.is_rejected());
+        }
         if self.exchange.finish(&pending) { Ok(()) } else { Err(RoleError::TakenOver) }
     }
 

@@ -87,7 +87,7 @@ fn wrong_json(path: &Path, text: &str, error: &serde_json::Error) -> InputError 
             ("the end of the file".to_owned(), "the rest of the JSON object".to_owned())
         }
         None => {
-            let line = usize::try_from(error.line()).unwrap_or(0).checked_sub(1);
+            let line = error.line().checked_sub(1);
             let raw = line.and_then(|line| text.lines().nth(line)).unwrap_or_default().trim();
             (format!("{message} in '{raw}'"), "a JSON object with each field once".to_owned())
         }

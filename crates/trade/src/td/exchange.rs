@@ -60,7 +60,8 @@ pub enum Begun {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pending {
     order: InHand,
-    next: u32,
+    /// The first of its answers that is to be published.
+    first: u32,
     td: u32,
 }
 
@@ -79,18 +80,15 @@ impl Pending {
     pub fn is_rejected(&self) -> bool {
         matches!(self.order.outcome, Outcome::Rejected(_))
     }
-}
 
-impl Iterator for Pending {
-    type Item = (Stamp, Answer);
+    /// Its answers; their stamps lack only the time at which they are written.
+    pub fn answers(&self) -> impl Iterator<Item = (Stamp, Answer)> + use<> {
+        let pending = *self;
+        (self.first..self.order.answers).map(move |number| pending.answer(number))
+    }
 
-    /// The next answer; its stamp lacks only the time at which it is written.
-    fn next(&mut self) -> Option<Self::Item> {
-        let (number, order) = (self.next, &self.order);
-        if number >= order.answers {
-            return None;
-        }
-        self.next += 1;
+    fn answer(&self, number: u32) -> (Stamp, Answer) {
+        let order = &self.order;
         let fills = order.answers - 1;
         let (outcome, quantity) = match number.checked_sub(1) {
             None => (order.outcome, order.order.quantity),
@@ -114,7 +112,7 @@ impl Iterator for Pending {
             instrument: order.stamp.instrument,
             side: order.order.side,
         };
-        Some((stamp, answer))
+        (stamp, answer)
     }
 }
 
@@ -138,13 +136,13 @@ impl<R: Region> Exchange<R> {
     }
 
     /// What a td before this one left undone: answers that it had decided and not published, of which
-    /// `next_sequence`, that of the next record of td's stream, tells how many are out. To be published before anything
+    /// `next_sequence`, the number behind the last record that it published, tells how many are out. To be published before anything
     /// else, then [`Exchange::finish`]; also when none is left. `td` is this node's number.
     pub fn recover(&self, td: u32, next_sequence: u64) -> Result<Option<Pending>, LedgerError> {
         let Some(order) = self.ledger.in_hand()? else { return Ok(None) };
         let published = next_sequence.saturating_sub(order.first_answer);
-        let next = u32::try_from(published).unwrap_or(u32::MAX).min(order.answers);
-        Ok(Some(Pending { order, next, td }))
+        let first = u32::try_from(published).unwrap_or(u32::MAX).min(order.answers);
+        Ok(Some(Pending { order, first, td }))
     }
 
     /// Decides an order, and writes the decision down. `next_sequence` is that of the next record of td's stream,
@@ -193,7 +191,7 @@ impl<R: Region> Exchange<R> {
             totals_after,
         };
         self.ledger.take_in_hand(&order);
-        Begun::Answers(Pending { order, next: 0, td })
+        Begun::Answers(Pending { order, first: 0, td })
     }
 
     /// Enters an order whose answers are all published. False when another td has taken over meanwhile.

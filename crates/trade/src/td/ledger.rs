@@ -137,12 +137,12 @@ impl<R: Region> Ledger<R> {
 
     /// The last order number of a strategy that was answered; 0 before its first.
     pub fn last_number(&self, strategy: u32) -> u64 {
-        self.strategy(strategy).map_or(0, |at| self.get(at))
+        row_of(strategy).map_or(0, |at| self.get(at))
     }
 
     /// How many orders of a strategy are accepted and not filled.
     pub fn open_orders(&self, strategy: u32) -> u64 {
-        self.strategy(strategy).map_or(0, |at| self.get(at + 1))
+        row_of(strategy).map_or(0, |at| self.get(at + 1))
     }
 
     /// The sequence of the last order of a stream that was answered; none before its first.
@@ -282,7 +282,7 @@ impl<R: Region> Ledger<R> {
             self.put(POSITIONS + 2 * row, key(order.stamp.source, order.stamp.instrument));
             self.put(POSITIONS + 2 * row + 1, position.cast_unsigned());
         }
-        if let Some(at) = self.strategy(order.stamp.source) {
+        if let Some(at) = row_of(order.stamp.source) {
             self.put(at, order.number_after);
             self.put(at + 1, order.open_after);
         }
@@ -293,10 +293,6 @@ impl<R: Region> Ledger<R> {
             self.put(at, total);
         }
         self.put(IN_HAND, 0);
-    }
-
-    fn strategy(&self, strategy: u32) -> Option<usize> {
-        place(strategy).map(|at| STRATEGIES + 2 * at)
     }
 
     fn get(&self, at: usize) -> u64 {
@@ -318,6 +314,10 @@ impl<R: Region> Ledger<R> {
 
 fn place(number: u32) -> Option<usize> {
     usize::try_from(number).ok().filter(|_| number < SUBSCRIBERS_MAX)
+}
+
+fn row_of(strategy: u32) -> Option<usize> {
+    place(strategy).map(|at| STRATEGIES + 2 * at)
 }
 
 fn key(strategy: u32, instrument: u32) -> u64 {

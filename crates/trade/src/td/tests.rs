@@ -51,7 +51,7 @@ fn order(number: u64) -> Taken {
 fn answers_of(exchange: &mut Exchange<Heap>, taken: &Taken) -> Vec<(Stamp, Answer)> {
     match exchange.begin(TD, taken, 60, 0) {
         Begun::Answers(pending) => {
-            let answers = pending.collect();
+            let answers = pending.answers().collect();
             assert!(exchange.finish(&pending));
             answers
         }
@@ -153,7 +153,7 @@ fn a_td_that_was_given_up_answers_no_more() {
     let new = Exchange::new(region, 2, rules()).unwrap();
     assert!(!old.finish(&pending));
     assert_eq!(old.begin(TD, &order(2), 0, 0), Begun::Fenced);
-    assert_eq!(new.recover(TD, 1).unwrap().unwrap().count(), 1, "the fill is left");
+    assert_eq!(new.recover(TD, 1).unwrap().unwrap().answers().count(), 1, "the fill is left");
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn td_process(
     let mut exchange = Exchange::new(Arc::clone(ledger), epoch, rules.clone()).unwrap();
     let next = |stream: &Vec<_>| u64::try_from(stream.len()).unwrap();
     let publish = |stream: &mut Vec<_>, pending: Pending| {
-        for answer in pending {
+        for answer in pending.answers() {
             crash::step();
             stream.push(answer);
             crash::step();
@@ -293,7 +293,7 @@ fn every_step_can_be_the_last() {
             let (mut stream, mut from) = (Vec::new(), 0);
             for (epoch, steps) in [(1, first), (2, second), (3, 1_000_000)] {
                 let lived = crash::after(steps, || {
-                    td_process(&ledger, epoch, &rules, &orders, &mut from, &mut stream)
+                    td_process(&ledger, epoch, &rules, &orders, &mut from, &mut stream);
                 });
                 deaths += u64::from(!lived);
             }

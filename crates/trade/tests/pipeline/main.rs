@@ -1,7 +1,7 @@
 //! The whole pipeline: a master with md, td, cached and strategies, each with a node of its own.
 
 #[path = "../runtime/master_thread.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
+#[allow(dead_code, clippy::unnecessary_wraps, reason = "other tests use the rest")]
 mod master_thread;
 mod threads;
 
@@ -11,6 +11,7 @@ use lowlat_trade::{
     master::Happened,
     node::Wait,
     roles,
+    run::tally::{self, Tally},
     stages::{Stage, StageRecorder},
     strategy::{
         AnswerSeen, OnEachRecord, Orders, QuoteSeen, Strategy,
@@ -58,6 +59,9 @@ fn check_run(master: &MasterThread) {
         assert_eq!((figures.lost, figures.refused, figures.missed), (0, 0, 0), "{} {figures:?}", node.name);
     }
     assert_eq!(answered(master), QUOTES);
+    let tally = Tally::new(area(master, tally::AREA)).unwrap();
+    let counted = (tally.scheduled(), tally.orders(), tally.answers(), tally.rejected());
+    assert_eq!(counted, (Some(QUOTES), QUOTES, QUOTES, 0));
 }
 
 #[test]
@@ -243,7 +247,12 @@ fn td_killed_again_and_again_answers_no_order_twice() {
             (last, since) = (now, Instant::now());
         }
     }
-    until("answers are read", || read_by(&master, "strategy") >= QUOTES + 2 * last);
+    let start = Instant::now();
+    while read_by(&master, "strategy") < QUOTES + 2 * last {
+        let nodes = master.with(|master, _| master.nodes());
+        assert!(start.elapsed() < master_thread::LONG, "{last} answered; {nodes:#?}");
+        thread::sleep(Duration::from_millis(5));
+    }
     master.with(|master, _| master.stop());
     md.join().unwrap();
     td.wait().unwrap();
