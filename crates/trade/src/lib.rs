@@ -13,4 +13,5 @@ pub mod control;
 pub mod master;
 pub mod node;
 pub mod records;
+pub mod run;
 pub mod stages;

@@ -96,7 +96,12 @@ impl Socket {
 
     /// The next message as it came.
     pub fn receive(&self) -> Result<Incoming, WireError> {
-        match passing::receive(&self.fd) {
+        let received = match passing::receive(&self.fd) {
+            // Said once when the other side closed without having read everything; its last words come after that.
+            Err(Errno::CONNRESET) => passing::receive(&self.fd),
+            received => received,
+        };
+        match received {
             Ok(Some(received)) => Ok(Incoming::Message(received)),
             Ok(None) | Err(Errno::CONNRESET | Errno::PIPE) => Ok(Incoming::Closed),
             Err(Errno::AGAIN) => Ok(Incoming::Nothing),

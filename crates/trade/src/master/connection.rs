@@ -1,6 +1,6 @@
 //! Who is at the other end of a connection, and what it says.
 
-use super::{Happened, Master, MasterError};
+use super::{Happened, Master, MasterError, Standing};
 use crate::{
     clock::now_ns,
     control::{self, Incoming, Socket, ToMaster, ToNode, parse},
@@ -18,6 +18,8 @@ use serde::Deserialize;
 const GREETING_MAX: usize = 1100;
 /// How long a process may take to say who it is.
 const GREETING_NS_MAX: u64 = 10_000_000_000;
+/// How long one that was refused may take to hear it.
+const LAST_WORD_NS_MAX: u64 = 2_000_000_000;
 /// Messages of one connection in one turn.
 const MESSAGES_MAX: usize = 64;
 /// `Reads` messages of one node.
@@ -30,8 +32,8 @@ pub(super) enum Phase {
     Greeting { since_ns: u64, hello: Option<(Owner, Join)> },
     /// It is that member's.
     Member(u32),
-    /// It was refused; its last word is on its way.
-    Refused,
+    /// It was refused, and hears why before it closes.
+    Refused { since_ns: u64 },
 }
 
 #[derive(Debug)]
@@ -82,10 +84,7 @@ impl Master {
                 Ok(Incoming::Nothing) => return,
                 Ok(Incoming::Message(received)) => self.hear(id, &received.bytes),
                 Ok(Incoming::Closed) => return self.closed(id, "it closed its connection"),
-                Err(error) => {
-                    self.refuse(id, "", &error.to_string());
-                    return self.closed(id, &error.to_string());
-                }
+                Err(error) => return self.refuse(id, "", &error.to_string()),
             }
         }
     }
@@ -95,7 +94,7 @@ impl Master {
         let result = match connection.phase {
             Phase::Greeting { .. } => self.greeted(id, bytes),
             Phase::Member(number) => self.told(number, bytes),
-            Phase::Refused => Ok(()),
+            Phase::Refused { .. } => Ok(()),
         };
         if let Err(reason) = result {
             let name = self.name_of(id);
@@ -152,15 +151,15 @@ impl Master {
         let (name, reason) = (name.to_owned(), reason.to_owned());
         if let Some(connection) = self.connections.get_mut(&id) {
             let number = if let Phase::Member(number) = connection.phase { Some(number) } else { None };
-            connection.phase = Phase::Refused;
+            connection.phase = Phase::Refused { since_ns: now_ns() };
             let reason: String = reason.chars().take(600).collect();
             // One that does not listen hears the close.
-            let is_sent = connection.socket.send(&ToNode::Refused { reason }, Vec::new());
-            if is_sent != Ok(false) {
-                self.connections.remove(&id);
-            }
+            connection.socket.send(&ToNode::Refused { reason }, Vec::new()).ok();
             if let Some(number) = number {
-                self.bury(number, &format!("it was refused: {name}"), super::Standing::Dead);
+                // Nothing is kept for one that never was a member.
+                let is_new = self.member(number).is_some_and(|member| member.standing == Standing::Joining);
+                let standing = if is_new { Standing::Left } else { Standing::Dead };
+                self.bury(number, &format!("it was refused: {name}"), standing);
             }
         }
         self.happened.push(Happened::Refused { name, reason });
@@ -173,7 +172,7 @@ impl Master {
             .iter()
             .filter(|(_, connection)| match connection.phase {
                 Phase::Greeting { since_ns, .. } => now_ns.saturating_sub(since_ns) > GREETING_NS_MAX,
-                Phase::Refused => !connection.socket.is_waiting(),
+                Phase::Refused { since_ns } => now_ns.saturating_sub(since_ns) > LAST_WORD_NS_MAX,
                 Phase::Member(_) => false,
             })
             .map(|(id, _)| *id)
@@ -196,7 +195,7 @@ impl Master {
     /// A connection's other side is gone.
     pub(super) fn closed(&mut self, id: u64, reason: &str) {
         if let Some(Connection { phase: Phase::Member(number), .. }) = self.connections.remove(&id) {
-            self.bury(number, reason, super::Standing::Dead);
+            self.bury(number, reason, Standing::Dead);
         }
     }
 }

@@ -82,11 +82,6 @@ impl Links {
         self.links.remove(&(publisher, subscriber))
     }
 
-    /// Subscribers of a publisher.
-    pub(super) fn subscribers(&self, publisher: u32) -> Vec<u32> {
-        self.links.range((publisher, 0)..=(publisher, u32::MAX)).map(|((_, to), _)| *to).collect()
-    }
-
     /// Publishers of a subscriber.
     pub(super) fn publishers(&self, subscriber: u32) -> Vec<u32> {
         self.links.keys().filter(|(_, to)| *to == subscriber).map(|(from, _)| *from).collect()

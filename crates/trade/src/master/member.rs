@@ -11,6 +11,7 @@ use lowlat_ipc::{
 use std::{
     collections::{BTreeMap, BTreeSet},
     os::fd::OwnedFd,
+    slice,
 };
 
 /// The stream of a node.
@@ -79,6 +80,7 @@ impl Member {
             role: self.role.clone(),
             epoch: self.epoch,
             owner: self.owner,
+            wait: self.wait,
             standing: self.standing,
             figures: self.figures(),
         }
@@ -86,17 +88,16 @@ impl Member {
 
     /// Which records of the stream it wants; none when it does not read it.
     pub(super) fn wants(&self, stream: &str) -> Option<Keys> {
-        let mut wanted = None;
+        let mut wanted: Option<Vec<u32>> = None;
         for reads in self.reads.iter().filter(|reads| matches(&reads.streams, stream)) {
-            wanted = match (wanted, &reads.keys) {
-                (Some(Keys::All), _) | (_, Keys::All) => Some(Keys::All),
-                (None, Keys::Only(keys)) => Some(Keys::Only(keys.clone())),
-                (Some(Keys::Only(all)), Keys::Only(keys)) => {
-                    Some(Keys::Only([all.as_slice(), keys].concat()))
-                }
+            let keys = match &reads.keys {
+                Keys::All => return Some(Keys::All),
+                Keys::Only(keys) => keys.as_slice(),
+                Keys::Own => slice::from_ref(&self.number),
             };
+            wanted.get_or_insert_default().extend_from_slice(keys);
         }
-        wanted
+        wanted.map(Keys::Only)
     }
 }
 
@@ -118,6 +119,8 @@ impl Stream {
                 interest.set(subscriber, None, true);
                 true
             }
+            // `Member::wants` has put the number in its place.
+            Keys::Own => false,
             Keys::Only(keys) => {
                 let keys: BTreeSet<u32> = keys.iter().copied().collect();
                 let is_right = keys.iter().all(|key| interest.set(subscriber, Some(*key), true));

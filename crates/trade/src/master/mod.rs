@@ -16,8 +16,13 @@ mod lock;
 mod member;
 mod memory;
 mod options;
+mod program;
+mod silence;
+mod used;
 
 pub use options::{DeadReaders, Happened, Options, Standing, Status};
+pub use program::{Program, Stopped};
+pub use used::Use;
 
 use crate::{
     address::RunFolder,
@@ -34,6 +39,7 @@ use rustix::{
     event::{PollFd, PollFlags, poll},
     io::Errno,
     net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType},
+    thread::{CpuSet, sched_getaffinity},
 };
 use std::{
     collections::BTreeMap,
@@ -91,6 +97,18 @@ pub enum MasterError {
         /// The names that there are.
         known: String,
     },
+    /// A process cannot be started.
+    #[error("{name}: cannot {doing} ({path}): {source}; name a program that this user can execute")]
+    Program {
+        /// Its name.
+        name: String,
+        /// The program.
+        path: String,
+        /// What was attempted.
+        doing: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
     /// A command that does not fit a message.
     #[error("a command of {bytes} bytes, {COMMAND_BYTES_MAX} are the most; make it shorter")]
     Command {
@@ -115,6 +133,14 @@ pub struct Master {
     generation: u64,
     has_begun: bool,
     happened: Vec<Happened>,
+    /// What happened in turns of the master's own, for the next one of its user.
+    kept: Vec<Happened>,
+    programs: Vec<program::Running>,
+    is_stopping: bool,
+    /// Where this thread might run when the master was opened; none when the kernel did not tell.
+    cpus: Option<CpuSet>,
+    /// When heartbeats were looked at.
+    looked_ns: u64,
     // Last: the folder is free when everything else is gone.
     _held: lock::Held,
 }
@@ -144,6 +170,11 @@ impl Master {
             generation: 0,
             has_begun: false,
             happened: Vec::new(),
+            kept: Vec::new(),
+            programs: Vec::new(),
+            is_stopping: false,
+            cpus: sched_getaffinity(None).ok(),
+            looked_ns: 0,
             _held: held,
         };
         master.beat();
@@ -219,9 +250,14 @@ impl Master {
             }
             self.bury(number, "its process ended", Standing::Dead);
         }
+        self.reap();
         self.accept()?;
-        self.tidy_connections(now_ns());
-        Ok(std::mem::take(&mut self.happened))
+        let now_ns = now_ns();
+        self.tidy_connections(now_ns);
+        self.look_for_silence(now_ns);
+        let mut happened = std::mem::take(&mut self.kept);
+        happened.append(&mut self.happened);
+        Ok(happened)
     }
 
     /// Connections that have something to say, and nodes whose process has ended.
@@ -230,6 +266,7 @@ impl Master {
         let ids: Vec<u64> = self.connections.keys().copied().collect();
         let processes: Vec<_> =
             self.members.iter().filter_map(|member| Some((member.number, member.pidfd.as_ref()?))).collect();
+        let programs = self.programs.iter().filter_map(|running| running.pidfd.as_ref());
         let flags = |connection: &Connection| {
             if connection.socket.is_waiting() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN }
         };
@@ -240,6 +277,7 @@ impl Master {
                 .map(|connection| PollFd::from_borrowed_fd(connection.socket.fd(), flags(connection))),
         );
         fds.extend(processes.iter().map(|(_, fd)| PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)));
+        fds.extend(programs.map(|fd| PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)));
         match poll(&mut fds, Some(&timespec(longest_ns))) {
             Ok(_) => {}
             Err(Errno::INTR) => return Ok((Vec::new(), Vec::new())),
@@ -317,6 +355,7 @@ impl Master {
 
 impl Drop for Master {
     fn drop(&mut self) {
+        self.kill_programs();
         std::fs::remove_file(self.options.folder.socket()).ok();
     }
 }

@@ -1,6 +1,10 @@
 //! What a master is asked for, and what it tells.
 
-use crate::{address::RunFolder, control::WithoutMaster, node::Figures};
+use crate::{
+    address::RunFolder,
+    control::WithoutMaster,
+    node::{Figures, Wait},
+};
 use lowlat_ipc::stream::Owner;
 
 /// What becomes of the records for a reader that died.
@@ -26,7 +30,7 @@ pub struct Options {
     pub dead_readers: DeadReaders,
     /// What nodes do when the master dies.
     pub without_master: WithoutMaster,
-    /// A node that runs, does not sleep and shows no sign of life for so long is told of; `None`: never.
+    /// A node that has neither polled nor waited for so long is told of; `None`: never.
     pub silence_ns_max: Option<u64>,
     /// Whether a node that was silent for so long is given up: fenced, and ended when the master started it.
     pub gives_up_silent: bool,
@@ -75,6 +79,8 @@ pub struct Status {
     pub epoch: u64,
     /// The process.
     pub owner: Owner,
+    /// How it waits.
+    pub wait: Wait,
     /// How it stands.
     pub standing: Standing,
     /// What it counted, with those before it of the same name.
@@ -134,6 +140,15 @@ pub enum Happened {
         /// Its name.
         name: String,
         /// How, and where its words are.
+        reason: String,
+        /// It failed, and was not to end.
+        is_failure: bool,
+    },
+    /// A process is not started again.
+    GivenUp {
+        /// Its name.
+        name: String,
+        /// Why.
         reason: String,
     },
 }

@@ -3,7 +3,7 @@
 //! ```text
 //! words, written by the node
 //!   0  published     1  read         2  lost       3  refused     4  woken others
-//!   5  was woken     6  missed wakes 7  heartbeat (ns of the pipeline's clock)    8  parked: 1 while it sleeps
+//!   5  was woken     6  missed wakes 7  heartbeat (ns of the pipeline's clock)
 //! written by the master
 //!  32  fenced: 1 when it gave this process up
 //! ```
@@ -23,7 +23,6 @@ const WAKES: usize = 4;
 const WOKEN: usize = 5;
 const MISSED: usize = 6;
 const HEARTBEAT: usize = 7;
-const PARKED: usize = 8;
 const FENCED: usize = 32;
 
 /// A node's counters: each only goes up, and is written by the node alone.
@@ -112,11 +111,6 @@ impl Counters {
         self.get(HEARTBEAT)
     }
 
-    /// Whether it sleeps until it is woken: no heartbeat is due then.
-    pub fn is_parked(&self) -> bool {
-        self.get(PARKED) != 0
-    }
-
     /// All of them.
     pub fn figures(&self) -> Figures {
         Figures {
@@ -169,10 +163,6 @@ impl Counters {
 
     pub(crate) fn set_heartbeat(&self, now_ns: u64) {
         self.set(HEARTBEAT, now_ns);
-    }
-
-    pub(crate) fn set_parked(&self, is_parked: bool) {
-        self.set(PARKED, u64::from(is_parked));
     }
 
     fn word(&self, at: usize) -> Option<&AtomicU64> {

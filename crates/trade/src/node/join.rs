@@ -15,7 +15,7 @@ use lowlat_ipc::{
     passing::Received,
     region::{Access, Memfd},
     router::Router,
-    stream::{Owner, Segment, Writer},
+    stream::{Owner, Segment, Stamp, Writer},
 };
 use rustix::{
     io::Errno,
@@ -112,9 +112,11 @@ pub(super) fn join(path: &Path, join: &Join) -> Result<Node, JoinError> {
     for reads in &join.reads {
         let tell = |keys| ToMaster::Reads { streams: reads.streams.clone(), keys };
         match &reads.keys {
-            Keys::All => say(&mut socket, &tell(Keys::All))?,
-            Keys::Only(keys) if keys.is_empty() => say(&mut socket, &tell(Keys::Only(Vec::new())))?,
+            Keys::All | Keys::Own => say(&mut socket, &tell(reads.keys.clone()))?,
             Keys::Only(keys) => {
+                if keys.is_empty() {
+                    say(&mut socket, &tell(Keys::Only(Vec::new())))?;
+                }
                 for part in keys.chunks(KEYS_MAX) {
                     say(&mut socket, &tell(Keys::Only(part.to_vec())))?;
                 }
@@ -233,7 +235,14 @@ impl Talk<'_> {
                 let segment = Segment::open(map(Access::Write)?).map_err(|error| error.to_string())?;
                 let interest = Interest::open(map(Access::Read)?).ok_or("an interest table that is none")?;
                 let name = StreamName::new(writes.stream.clone(), number);
-                Some(Box::new(Own { name, writer: Writer::new(segment), router: Router::new(interest) }))
+                let mut writer = Writer::new(segment);
+                if epoch > 1 {
+                    // What the process before had begun and not finished is no record.
+                    let generated = now_ns();
+                    let stamp = Stamp { source: number, generated, trigger: generated, ..Stamp::default() };
+                    writer.publish_abandoned(&stamp).map_err(|error| error.to_string())?;
+                }
+                Some(Box::new(Own { name, writer, router: Router::new(interest) }))
             }
         };
         Ok(Node {

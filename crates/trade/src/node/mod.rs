@@ -13,7 +13,7 @@
 //!
 //! Differences from the first sketch of this interface: [`Publisher::publish`] has a [`PublishError`] of this crate,
 //! since a node may have no stream; [`Published`] also says who was given the record; [`Node::ended`] says why a node
-//! was stopped without its master's word.
+//! was stopped without its master's word; [`Keys::Own`] stands for the number that a node does not know before it joins.
 
 mod control;
 mod counters;
@@ -80,6 +80,8 @@ pub enum Keys {
     All,
     /// Those of these instruments; of answers: those for these strategies.
     Only(Vec<u32>),
+    /// Those whose number is this node's own, which it learns by joining: the answers to its orders.
+    Own,
 }
 
 /// The stream that a node writes.

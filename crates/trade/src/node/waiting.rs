@@ -56,9 +56,7 @@ fn park(node: &mut Node, until_ns: u64) {
             return;
         }
         let longest = Duration::from_nanos((until_ns - now).min(SLEEP_NS_MAX));
-        node.counters.set_parked(true);
         node.inbox.wait(&Futex, longest);
-        node.counters.set_parked(false);
     }
     if node.polls.is_multiple_of(16) {
         node.beat(now_ns());

@@ -1,4 +1,11 @@
 //! Nodes and their master, in threads and in processes.
 
+mod child;
+mod crowd;
+mod hostile;
 mod in_process;
+mod kills;
 mod master_thread;
+mod masters;
+mod pipeline;
+mod zombie;

@@ -1,0 +1,297 @@
+//! Processes that the master starts, and starts again.
+
+use super::{Happened, Master, MasterError, Standing, Use};
+use crate::clock::now_ns;
+use lowlat_ipc::stream::Owner;
+use rustix::{
+    process::{
+        Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getppid, kill_process, pidfd_open,
+        set_parent_process_death_signal, waitid,
+    },
+    thread::{CpuSet, sched_setaffinity},
+};
+use std::{
+    collections::VecDeque,
+    fs::OpenOptions,
+    io,
+    os::{fd::OwnedFd, unix::process::CommandExt},
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+const MINUTE_NS: u64 = 60_000_000_000;
+
+/// A process to start.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Program {
+    /// The name under which it joins.
+    pub name: String,
+    /// Its role: those of one role, started one after the other, are stopped together.
+    pub role: String,
+    /// What is executed.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// What is added to its environment.
+    pub environment: Vec<(String, String)>,
+    /// The CPUs that it may use; empty: those of the master.
+    pub cpus: Vec<u32>,
+    /// How often it is started again within a minute when it dies; 0: never.
+    pub restarts_per_minute_max: u32,
+}
+
+/// A started process.
+#[derive(Debug)]
+pub(super) struct Running {
+    program: Program,
+    child: Option<Child>,
+    pub(super) pidfd: Option<OwnedFd>,
+    /// When it was started again, within the last minute.
+    restarts_ns: VecDeque<u64>,
+    restarts: u64,
+    /// Process ids and use of those that have ended.
+    ended: Vec<(u32, Use)>,
+}
+
+/// How stopping went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Stopped {
+    /// Ended when they were asked.
+    pub asked: u64,
+    /// Ended by SIGTERM.
+    pub terminated: u64,
+    /// Ended by SIGKILL.
+    pub killed: u64,
+}
+
+impl Master {
+    /// Starts a process; it is started again when it dies, and ends with the thread that called this.
+    pub fn start(&mut self, program: Program) -> Result<u32, MasterError> {
+        let (child, pidfd) = self.spawn(&program)?;
+        let pid = child.id();
+        self.happened.push(Happened::Started { name: program.name.clone(), pid });
+        let restarts_ns = VecDeque::new();
+        let (child, ended) = (Some(child), Vec::new());
+        self.programs.push(Running { program, child, pidfd, restarts_ns, restarts: 0, ended });
+        Ok(pid)
+    }
+
+    /// Has the calling thread, the master's, run on these CPUs; empty: where it may already. Processes that are started
+    /// later run where the master could when it was opened, or where their [`Program::cpus`] say.
+    pub fn pin_this_thread(&self, cpus: &[u32]) -> Result<(), MasterError> {
+        let pin = |cpus: &[u32]| cpu_set(cpus)?.map_or(Ok(()), |cpus| Ok(sched_setaffinity(None, &cpus)?));
+        pin(cpus).map_err(|source| MasterError::Program {
+            name: "master".to_owned(),
+            path: format!("CPUs {cpus:?}"),
+            doing: "pin this thread",
+            source,
+        })
+    }
+
+    /// How often processes were started again.
+    pub fn restarts(&self) -> u64 {
+        self.programs.iter().map(|running| running.restarts).sum()
+    }
+
+    /// Names, roles and process ids of the started processes that live.
+    pub fn processes(&self) -> Vec<(String, String, u32)> {
+        let alive = self.programs.iter().filter_map(|running| Some((running, running.child.as_ref()?)));
+        alive
+            .map(|(running, child)| (running.program.name.clone(), running.program.role.clone(), child.id()))
+            .collect()
+    }
+
+    /// Roles, process ids and use of the started processes that have ended.
+    pub fn ended_uses(&self) -> Vec<(String, u32, Use)> {
+        let ended = |running: &Running| -> Vec<_> {
+            running.ended.iter().map(|(pid, used)| (running.program.role.clone(), *pid, *used)).collect()
+        };
+        self.programs.iter().flat_map(ended).collect()
+    }
+
+    /// Stops what was started, the last role first: by a word, after `patience` by SIGTERM, after as long by SIGKILL.
+    /// Nothing is started again from now on.
+    pub fn stop_programs(&mut self, patience: Duration) -> Result<Stopped, MasterError> {
+        self.is_stopping = true;
+        let mut stopped = Stopped::default();
+        let mut end = self.programs.len();
+        while end > 0 {
+            let role = self.programs.get(end - 1).map(|running| running.program.role.clone());
+            let has_role = |running: &Running| Some(&running.program.role) == role.as_ref();
+            let count = self.programs.iter().take(end).rev().take_while(|running| has_role(running)).count();
+            let group: Vec<usize> = (end - count..end).collect();
+            end -= count;
+            for step in [None, Some(Signal::TERM), Some(Signal::KILL)] {
+                let before = self.alive(&group);
+                for at in &group {
+                    self.ask(*at, step);
+                }
+                self.turn_until_ended(&group, patience)?;
+                let ended = before - self.alive(&group);
+                match step {
+                    None => stopped.asked += ended,
+                    Some(Signal::KILL) => stopped.killed += ended,
+                    Some(_) => stopped.terminated += ended,
+                }
+                if self.alive(&group) == 0 {
+                    break;
+                }
+            }
+        }
+        Ok(stopped)
+    }
+
+    fn alive(&self, group: &[usize]) -> u64 {
+        let alive = group.iter().filter_map(|at| self.programs.get(*at)?.child.as_ref());
+        u64::try_from(alive.count()).unwrap_or(0)
+    }
+
+    fn ask(&mut self, at: usize, signal: Option<Signal>) {
+        let Some(running) = self.programs.get(at) else { return };
+        let (name, Some(child)) = (running.program.name.clone(), &running.child) else { return };
+        match signal {
+            // One that has not joined hears nothing, and gets SIGTERM next.
+            None => _ = self.stop_node(&name).ok(),
+            Some(signal) => _ = kill_process(Pid::from_child(child), signal).ok(),
+        }
+    }
+
+    fn turn_until_ended(&mut self, group: &[usize], patience: Duration) -> Result<(), MasterError> {
+        let until_ns = now_ns() + u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX / 2);
+        while self.alive(group) > 0 && now_ns() < until_ns {
+            let happened = self.turn(Duration::from_millis(20))?;
+            self.kept.extend(happened);
+        }
+        Ok(())
+    }
+
+    /// Looks which processes have ended, and starts again what is to be.
+    pub(super) fn reap(&mut self) {
+        for at in 0..self.programs.len() {
+            let Some(running) = self.programs.get_mut(at) else { return };
+            let Some(child) = &mut running.child else { continue };
+            let pid = child.id();
+            let flags = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+            let Ok(Some(_)) = waitid(WaitId::Pid(Pid::from_child(child)), flags) else { continue };
+            // The kernel's counters go with the process when it is waited for.
+            running.ended.extend(Use::of(pid).map(|used| (pid, used)));
+            let Ok(status) = child.wait() else { continue };
+            (running.child, running.pidfd) = (None, None);
+            let name = running.program.name.clone();
+            let log = self.options.folder.log(&name);
+            let is_over = self.is_stopping || status.success();
+            self.bury_process(pid, &format!("its process ended: {status}"));
+            self.happened.push(Happened::Ended {
+                name: name.clone(),
+                reason: format!("{status}; its words are in {}", log.display()),
+                is_failure: !is_over,
+            });
+            if !is_over {
+                self.start_again(at);
+            }
+        }
+    }
+
+    fn start_again(&mut self, at: usize) {
+        let now_ns = now_ns();
+        let Some(running) = self.programs.get_mut(at) else { return };
+        running.restarts_ns.retain(|then| now_ns.saturating_sub(*then) < MINUTE_NS);
+        let most = usize::try_from(running.program.restarts_per_minute_max).unwrap_or(usize::MAX);
+        let program = running.program.clone();
+        if running.restarts_ns.len() >= most {
+            if most > 0 {
+                let reason =
+                    format!("it was started again {most} times within a minute, and is not any more");
+                self.happened.push(Happened::GivenUp { name: program.name, reason });
+            }
+            return;
+        }
+        running.restarts_ns.push_back(now_ns);
+        running.restarts += 1;
+        match self.spawn(&program) {
+            Ok((child, pidfd)) => {
+                self.happened.push(Happened::Started { name: program.name, pid: child.id() });
+                if let Some(running) = self.programs.get_mut(at) {
+                    (running.child, running.pidfd) = (Some(child), pidfd);
+                }
+            }
+            Err(error) => {
+                self.happened.push(Happened::GivenUp { name: program.name, reason: error.to_string() });
+            }
+        }
+    }
+
+    /// The node of a process that ended, if it is one and its connection has not told yet.
+    fn bury_process(&mut self, pid: u32, reason: &str) {
+        let member = self.members.iter().find(|member| member.is_there() && member.owner.pid == pid);
+        let Some((number, connection)) = member.map(|member| (member.number, member.connection)) else {
+            return;
+        };
+        if let Some(id) = connection {
+            self.listen(id);
+        }
+        self.bury(number, reason, Standing::Dead);
+    }
+
+    fn spawn(&self, program: &Program) -> Result<(Child, Option<OwnedFd>), MasterError> {
+        let failed = |doing: &'static str| {
+            let (name, path) = (program.name.clone(), program.program.display().to_string());
+            move |source| MasterError::Program { name, path, doing, source }
+        };
+        let log = self.options.folder.log(&program.name);
+        let log = OpenOptions::new().create(true).append(true).open(&log).map_err(|source| {
+            MasterError::Folder { path: log.display().to_string(), doing: "open the log", source }
+        })?;
+        let errors = log.try_clone().map_err(failed("open its log"))?;
+        let cpus = cpu_set(&program.cpus).map_err(failed("pin it"))?.or(self.cpus);
+        let master = Owner::current().map_err(failed("look up this process"))?.pid;
+        let mut command = Command::new(&program.program);
+        command.args(&program.arguments).envs(program.environment.iter().cloned());
+        command.stdin(Stdio::null()).stdout(log).stderr(errors);
+        let prepare = move || {
+            // Nothing is left behind, however this process ends.
+            set_parent_process_death_signal(Some(Signal::KILL))?;
+            if getppid().is_none_or(|parent| parent.as_raw_nonzero().get().cast_unsigned() != master) {
+                return Err(io::Error::other("the master is gone"));
+            }
+            cpus.map_or(Ok(()), |cpus| sched_setaffinity(None, &cpus))?;
+            Ok(())
+        };
+        // SAFETY: between fork and exec only system calls are made, on values that were made before the fork and are
+        // copied into the closure; nothing there takes a lock. The error of a parent that is gone allocates, in a
+        // process that ends with it.
+        let command = unsafe { command.pre_exec(prepare) };
+        let child = command.spawn().map_err(failed("start it"))?;
+        let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).ok();
+        Ok((child, pidfd))
+    }
+
+    /// Ends a started process, which is started again then.
+    pub(super) fn kill_program(&self, name: &str) {
+        let child = self.programs.iter().find(|running| running.program.name == name);
+        if let Some(child) = child.and_then(|running| running.child.as_ref()) {
+            kill_process(Pid::from_child(child), Signal::KILL).ok();
+        }
+    }
+
+    /// Ends what is left, at once.
+    pub(super) fn kill_programs(&mut self) {
+        for child in self.programs.iter_mut().filter_map(|running| running.child.as_mut()) {
+            child.kill().ok();
+            child.wait().ok();
+        }
+    }
+}
+
+/// The mask of these CPUs; none for no CPUs.
+fn cpu_set(cpus: &[u32]) -> io::Result<Option<CpuSet>> {
+    let mut set = CpuSet::new();
+    for cpu in cpus {
+        let number = usize::try_from(*cpu).ok().filter(|number| *number < CpuSet::MAX_CPU);
+        set.set(number.ok_or_else(|| {
+            io::Error::other(format!("CPU {cpu}: expected a number below {}", CpuSet::MAX_CPU))
+        })?);
+    }
+    Ok((!cpus.is_empty()).then_some(set))
+}

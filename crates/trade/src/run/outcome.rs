@@ -1,0 +1,114 @@
+//! What came of a run.
+
+use super::{
+    plan::spinners,
+    tally::{self, Tally},
+    uses,
+    watch::Ended,
+};
+use crate::{node::Figures, stages::StageRecorder};
+use lowlat_model::pipeline::{PipelineParameters, PipelineRecord, Stages};
+use std::thread;
+
+/// Everything of it, and what makes it doubtful.
+pub(super) fn record(parameters: &PipelineParameters, ended: &Ended) -> PipelineRecord {
+    let nodes = ended.master.nodes();
+    let all = nodes.iter().fold(Figures::default(), |all, node| all.plus(node.figures));
+    let tally = ended.master.area(tally::AREA).cloned().and_then(Tally::new);
+    let stages = ended.master.area("stages").cloned().and_then(StageRecorder::new);
+    let md = nodes.iter().find(|node| node.name == "md");
+    let ticks_published = md.map_or(0, |md| md.figures.published);
+    let from_tally = |get: fn(&Tally<_>) -> u64| tally.as_ref().map_or(0, get);
+    let scheduled = tally.as_ref().and_then(Tally::scheduled);
+    let measured_ns = tally.as_ref().and_then(Tally::published_ns).unwrap_or(ended.elapsed_ns);
+    let mut record = PipelineRecord {
+        parameters: parameters.clone(),
+        measured_s: measured_ns as f64 / 1e9,
+        ticks_scheduled: scheduled.unwrap_or_else(|| by_rate(parameters)),
+        ticks_published,
+        orders: from_tally(Tally::orders),
+        answers: from_tally(Tally::answers),
+        rejected: from_tally(Tally::rejected),
+        lost: all.lost,
+        wakes: all.woken,
+        missed_wakes: all.missed,
+        restarts: ended.master.restarts(),
+        stages: stages.map_or_else(Stages::default, |stages| stages.stages()),
+        uses: uses::between(&ended.before, &ended.after),
+        backing_bytes: ended.master.backing_bytes().clone(),
+        warnings: Vec::new(),
+    };
+    record.warnings = warnings(&record, ended, thread::available_parallelism().ok().map(usize::from));
+    record
+}
+
+/// Ticks by rate and duration, when md did not say how many its schedule holds.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "both are checked to be above 0")]
+fn by_rate(parameters: &PipelineParameters) -> u64 {
+    (parameters.rate_per_s * parameters.duration_s).floor() as u64
+}
+
+fn warnings(record: &PipelineRecord, ended: &Ended, cpus: Option<usize>) -> Vec<String> {
+    let mut warnings = of_figures(record, cpus);
+    if ended.is_interrupted {
+        warnings.push("The run was stopped before md had published its schedule.".to_owned());
+    }
+    match ended.swapped_pages {
+        Some(0) => {}
+        Some(pages) => warnings.push(format!(
+            "The host moved {pages} pages to or from swap meanwhile: latencies are those of its disk; run fewer strategies, or free memory."
+        )),
+        None => warnings.push("Whether the host swapped is not known: /proc/vmstat does not tell.".to_owned()),
+    }
+    let forced = ended.stopped.terminated + ended.stopped.killed;
+    if forced > 0 {
+        warnings
+            .push(format!("{forced} processes did not end when they were asked, and were ended by signals."));
+    }
+    warnings.extend(ended.incidents.iter().map(|incident| format!("While it ran: {incident}.")));
+    warnings
+}
+
+/// What the figures themselves say against the run. Also: how many CPUs this process may use, none when not known.
+pub(super) fn of_figures(record: &PipelineRecord, cpus: Option<usize>) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let spinners = spinners(&record.parameters);
+    if let Some(cpus) = cpus.filter(|cpus| u64::from(spinners) >= u64::try_from(*cpus).unwrap_or(u64::MAX))
+        && spinners > 0
+    {
+        warnings.push(format!(
+            "{spinners} processes spin on {cpus} CPUs: they take CPU time from each other, and latencies are those of the scheduler; run in parked mode, or on more CPUs."
+        ));
+    }
+    if record.ticks_published < record.ticks_scheduled {
+        warnings.push(format!(
+            "md published {} of {} scheduled ticks: figures from the time of writing hide what a reader of the others would have seen; look at tick to order from the scheduled time.",
+            record.ticks_published, record.ticks_scheduled
+        ));
+    }
+    if record.orders != record.answers {
+        warnings.push(format!("td read {} orders and answered {}.", record.orders, record.answers));
+    }
+    if record.lost > 0 {
+        warnings.push(format!(
+            "{} records were lost to readers that were too slow: what they would have taken is in no figure.",
+            record.lost
+        ));
+    }
+    if record.missed_wakes > 0 {
+        warnings.push(format!(
+            "{} times a reader slept over a record until its safety net woke it: a publisher died or was stopped between the two, or there is an error in lowlat.",
+            record.missed_wakes
+        ));
+    }
+    if record.restarts > 0 {
+        warnings.push(format!("{} processes died and were started again.", record.restarts));
+    }
+    for used in record.uses.iter().filter(|used| used.major_faults > 0) {
+        warnings.push(format!(
+            "{} read {} pages from a disk while quotes were published.",
+            used.role, used.major_faults
+        ));
+    }
+    warnings
+}

@@ -1,0 +1,108 @@
+//! What a run refuses and doubts.
+
+use super::{RunError, check, outcome::of_figures, run_programs, tally::Tally};
+use crate::master::Program;
+use lowlat_ipc::region::Heap;
+use lowlat_model::pipeline::{Mode, PipelineParameters, PipelineRecord, ProcessUse, Stages};
+use std::{collections::BTreeMap, sync::atomic::AtomicBool};
+
+fn parameters() -> PipelineParameters {
+    PipelineParameters {
+        strategies: 2,
+        rate_per_s: 100.0,
+        mode: Mode::Parked,
+        duration_s: 1.0,
+        pins: BTreeMap::new(),
+        host_core: None,
+        may_use_huge_pages: false,
+    }
+}
+
+fn clean() -> PipelineRecord {
+    PipelineRecord {
+        parameters: parameters(),
+        measured_s: 1.0,
+        ticks_scheduled: 100,
+        ticks_published: 100,
+        orders: 100,
+        answers: 100,
+        rejected: 0,
+        lost: 0,
+        wakes: 200,
+        missed_wakes: 0,
+        restarts: 0,
+        stages: Stages::default(),
+        uses: vec![ProcessUse { role: "md".to_owned(), ..ProcessUse::default() }],
+        backing_bytes: BTreeMap::new(),
+        warnings: Vec::new(),
+    }
+}
+
+#[test]
+fn each_doubt_has_its_sentence_and_a_clean_run_has_none() {
+    assert_eq!(of_figures(&clean(), Some(1)), Vec::<String>::new());
+    let doubt = |change: fn(&mut PipelineRecord), words: &str| {
+        let mut record = clean();
+        change(&mut record);
+        let warnings = of_figures(&record, Some(3));
+        assert!(warnings.len() == 1 && warnings[0].contains(words), "{words}: {warnings:?}");
+    };
+    doubt(|record| record.parameters.mode = Mode::Fast, "4 processes spin on 3 CPUs");
+    doubt(|record| record.ticks_published = 99, "99 of 100");
+    doubt(|record| record.answers = 7, "answered 7");
+    doubt(|record| record.lost = 1, "too slow");
+    doubt(|record| record.missed_wakes = 1, "safety net");
+    doubt(|record| record.restarts = 2, "2 processes died");
+    doubt(|record| record.uses[0].major_faults = 3, "3 pages from a disk");
+    let mut mixed = clean();
+    mixed.parameters.mode = Mode::Mixed;
+    assert!(of_figures(&mixed, Some(3)).is_empty(), "two spinners on three CPUs");
+    assert!(of_figures(&mixed, None).is_empty(), "not known");
+}
+
+#[test]
+fn parameters_that_cannot_be_are_refused() {
+    let refused = |change: fn(&mut PipelineParameters), words: &str| {
+        let mut parameters = parameters();
+        change(&mut parameters);
+        let error = check(&parameters).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    };
+    refused(|parameters| parameters.strategies = 0, "strategies: found 0, expected 1 to");
+    refused(|parameters| parameters.rate_per_s = f64::NAN, "rate_per_s: found NaN");
+    refused(|parameters| parameters.duration_s = 0.0, "duration_s: found 0");
+    refused(|parameters| _ = parameters.pins.insert("a b".to_owned(), vec![]), "pins: found a b");
+}
+
+#[test]
+fn a_process_that_fails_at_its_start_ends_the_run_with_its_words() {
+    let program = Program {
+        name: "md".to_owned(),
+        role: "md".to_owned(),
+        program: "/bin/sh".into(),
+        arguments: vec!["-c".to_owned(), "echo no feed at {master} >&2; exit 3".to_owned()],
+        ..Program::default()
+    };
+    let stop = AtomicBool::new(false);
+    let error = run_programs(&parameters(), vec![program.clone()], &mut |_| (), &stop).unwrap_err();
+    assert!(matches!(error, RunError::Ended { .. }), "{error}");
+    let error = error.to_string();
+    assert!(error.contains("exit status: 3") && error.contains("no feed at /"), "{error}");
+    let missing = Program { program: "/nonexistent/lowlat".into(), ..program };
+    let error = run_programs(&parameters(), vec![missing], &mut |_| (), &stop).unwrap_err().to_string();
+    assert!(error.contains("md: cannot start it (/nonexistent/lowlat)"), "{error}");
+}
+
+#[test]
+fn what_was_counted_is_told_and_what_was_not_is_not() {
+    let tally = Tally::new(Heap::zeroed(4096)).unwrap();
+    assert_eq!((tally.scheduled(), tally.published_ns()), (None, None));
+    tally.set_scheduled(9);
+    tally.published(50);
+    tally.published(80);
+    tally.ordered();
+    tally.answered(true);
+    assert_eq!((tally.scheduled(), tally.published_ns()), (Some(9), Some(30)));
+    assert_eq!((tally.orders(), tally.answers(), tally.rejected()), (1, 1, 1));
+    assert!(Tally::new(Heap::zeroed(8)).is_none());
+}

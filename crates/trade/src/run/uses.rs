@@ -1,0 +1,63 @@
+//! What processes use, as the kernel counts it.
+
+use crate::master::{Master, Use};
+use lowlat_model::pipeline::ProcessUse;
+use rustix::param::clock_ticks_per_second;
+use std::{collections::BTreeMap, fs};
+
+/// All processes at one moment: role and counters by process id.
+pub(super) type Uses = BTreeMap<u32, (String, Use)>;
+
+/// Reads all of them: what was started, also what has ended, and this process as `master`.
+pub(super) fn read(master: &Master) -> Uses {
+    let mut processes = master.processes();
+    processes.push(("master".to_owned(), "master".to_owned(), std::process::id()));
+    let living = processes.into_iter().filter_map(|(_, role, pid)| Some((pid, (role, Use::of(pid)?))));
+    // md has ended when it is over.
+    master.ended_uses().into_iter().map(|(role, pid, used)| (pid, (role, used))).chain(living).collect()
+}
+
+/// What was used between two moments, a row per role. A process that was started in between counts from its start.
+pub(super) fn between(before: &Uses, after: &Uses) -> Vec<ProcessUse> {
+    let mut rows: BTreeMap<&str, ProcessUse> = BTreeMap::new();
+    let ticks_per_s = clock_ticks_per_second();
+    for (pid, (role, used)) in after {
+        let used = used.since(before.get(pid).map_or_else(Use::default, |(_, before)| *before));
+        let row =
+            rows.entry(role).or_insert_with(|| ProcessUse { role: role.clone(), ..ProcessUse::default() });
+        row.processes += 1;
+        row.cpu_s += used.cpu_ticks as f64 / ticks_per_s as f64;
+        row.voluntary_switches += used.voluntary;
+        row.involuntary_switches += used.involuntary;
+        row.minor_faults += used.minor_faults;
+        row.major_faults += used.major_faults;
+    }
+    rows.into_values().collect()
+}
+
+/// Pages that the host moved to and from swap since its start (pswpin and pswpout of /proc/vmstat); none when the kernel
+/// does not tell.
+pub(super) fn swapped_pages() -> Option<u64> {
+    let text = fs::read_to_string("/proc/vmstat").ok()?;
+    let count =
+        |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
+    Some(count("pswpin ")? + count("pswpout ")?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_what_its_processes_used_in_between() {
+        let used = |cpu_ticks, minor_faults| Use { cpu_ticks, minor_faults, ..Use::default() };
+        let uses = |list: &[(u32, Use)]| -> Uses {
+            list.iter().map(|(pid, used)| (*pid, ("td".to_owned(), *used))).collect()
+        };
+        // The second was started in between.
+        let rows = between(&uses(&[(1, used(100, 5))]), &uses(&[(1, used(300, 6)), (2, used(50, 7))]));
+        let row = rows.first().unwrap();
+        assert_eq!((rows.len(), row.processes, row.minor_faults, row.role.as_str()), (1, 2, 8, "td"));
+        assert!((row.cpu_s * clock_ticks_per_second() as f64 - 250.0).abs() < 1e-6);
+    }
+}

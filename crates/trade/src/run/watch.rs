@@ -1,0 +1,265 @@
+//! A run while it goes on.
+
+use super::{
+    LEDGER_AREA, LEDGER_BYTES, LOG_LINES, Phase, Progress, RunError, outcome,
+    plan::MASTER,
+    tally::{self, Tally},
+    uses::{self, Uses},
+};
+use crate::{
+    address::RunFolder,
+    clock::now_ns,
+    control::WithoutMaster,
+    master::{Happened, Master, Options, Program, Stopped},
+    stages::{Stage, StageRecorder},
+};
+use lowlat_ipc::region::Memfd;
+use lowlat_model::pipeline::{PipelineParameters, PipelineRecord};
+use std::{
+    collections::BTreeSet,
+    fs,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+const SECOND_NS: u64 = 1_000_000_000;
+/// How long processes may take to join, beside some time for each.
+const JOIN_NS_MAX: u64 = 30 * SECOND_NS;
+const JOIN_NS_EACH: u64 = SECOND_NS / 4;
+/// How long md may take beyond its schedule.
+const OVERTIME_NS_MAX: u64 = 30 * SECOND_NS;
+/// Orders and answers have come to rest when nothing was counted for so long.
+const REST_NS: u64 = SECOND_NS / 5;
+/// They are not waited for longer than this.
+const REST_NS_MAX: u64 = 10 * SECOND_NS;
+/// How long a process may take to end when it is asked.
+const PATIENCE: Duration = Duration::from_secs(5);
+const TURN: Duration = Duration::from_millis(50);
+const STAGES_AREA: &str = "stages";
+
+/// What is known at the end of a run.
+#[derive(Debug)]
+pub(super) struct Ended {
+    pub(super) master: Master,
+    /// From the word to begin to md's end.
+    pub(super) elapsed_ns: u64,
+    pub(super) before: Uses,
+    pub(super) after: Uses,
+    pub(super) swapped_pages: Option<u64>,
+    pub(super) stopped: Stopped,
+    pub(super) is_interrupted: bool,
+    /// Words on what went wrong and was mended.
+    pub(super) incidents: Vec<String>,
+}
+
+struct Watch<'a> {
+    master: Master,
+    names: BTreeSet<String>,
+    joined: BTreeSet<String>,
+    /// md has ended by itself.
+    is_published: bool,
+    begun_ns: Option<u64>,
+    told_ns: u64,
+    progress: &'a mut dyn FnMut(&Progress),
+    stop: &'a AtomicBool,
+    incidents: Vec<String>,
+}
+
+pub(super) fn watch(
+    parameters: &PipelineParameters,
+    programs: Vec<Program>,
+    folder: RunFolder,
+    progress: &mut dyn FnMut(&Progress),
+    stop: &AtomicBool,
+) -> Result<PipelineRecord, RunError> {
+    let mut options = Options::new(folder);
+    options.may_use_huge_pages = parameters.may_use_huge_pages;
+    options.without_master = WithoutMaster::Stop;
+    options.areas = vec![
+        (STAGES_AREA.to_owned(), StageRecorder::<Arc<Memfd>>::BYTES),
+        (tally::AREA.to_owned(), tally::BYTES),
+        (LEDGER_AREA.to_owned(), LEDGER_BYTES),
+    ];
+    let mut watch = Watch {
+        master: Master::open(options)?,
+        names: programs.iter().map(|program| program.name.clone()).collect(),
+        joined: BTreeSet::new(),
+        is_published: false,
+        begun_ns: None,
+        told_ns: 0,
+        progress,
+        stop,
+        incidents: Vec::new(),
+    };
+    watch.start(programs, parameters)?;
+    watch.publish(parameters)
+}
+
+impl Watch<'_> {
+    fn is_stopped(&self) -> bool {
+        // Relaxed: it says nothing of other memory.
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Starts all and waits until they have joined.
+    fn start(&mut self, programs: Vec<Program>, parameters: &PipelineParameters) -> Result<(), RunError> {
+        let socket = self.master.folder().socket().display().to_string();
+        for mut program in programs {
+            for argument in &mut program.arguments {
+                *argument = argument.replace(MASTER, &socket);
+            }
+            for (_, value) in &mut program.environment {
+                *value = value.replace(MASTER, &socket);
+            }
+            self.master.start(program)?;
+            self.turn(Duration::ZERO)?;
+        }
+        self.master.pin_this_thread(parameters.pins.get("master").map_or(&[], Vec::as_slice))?;
+        let count = u64::try_from(self.names.len()).unwrap_or(u64::MAX);
+        let limit_ns = JOIN_NS_MAX + JOIN_NS_EACH * count;
+        let until_ns = now_ns() + limit_ns;
+        while !self.names.is_subset(&self.joined) && !self.is_stopped() {
+            self.turn(TURN)?;
+            self.tell(Phase::Joining, false);
+            if now_ns() > until_ns {
+                let missing: Vec<&str> = self.names.difference(&self.joined).map(String::as_str).collect();
+                let words = missing.first().map_or_else(String::new, |name| self.last_words(name));
+                let missing = missing.join(", ");
+                return Err(RunError::NotJoined { missing, seconds: limit_ns / SECOND_NS, words });
+            }
+        }
+        Ok(())
+    }
+
+    /// Has md publish, waits for its end, and stops everything.
+    fn publish(mut self, parameters: &PipelineParameters) -> Result<PipelineRecord, RunError> {
+        let before = uses::read(&self.master);
+        let swapped_before = uses::swapped_pages();
+        let begun_ns = now_ns();
+        self.begun_ns = Some(begun_ns);
+        if !self.is_stopped() {
+            self.master.begin();
+        }
+        let until_ns = begun_ns + nanoseconds(parameters.duration_s) + OVERTIME_NS_MAX;
+        while !self.is_published && !self.is_stopped() {
+            self.turn(TURN)?;
+            self.tell(Phase::Publishing, false);
+            if now_ns() > until_ns {
+                return Err(RunError::Endless { seconds: OVERTIME_NS_MAX / SECOND_NS });
+            }
+        }
+        let is_interrupted = !self.is_published;
+        if is_interrupted {
+            // One that has not joined, or has just ended, hears it from SIGTERM.
+            self.master.stop_node("md").ok();
+        }
+        let elapsed_ns = now_ns() - begun_ns;
+        self.rest()?;
+        let after = uses::read(&self.master);
+        let swapped_pages = swapped_before.zip(uses::swapped_pages()).map(|(before, after)| after - before);
+        self.tell(Phase::Ending, true);
+        let stopped = self.master.stop_programs(PATIENCE)?;
+        let Self { master, incidents, .. } = self;
+        let ended =
+            Ended { master, elapsed_ns, before, after, swapped_pages, stopped, is_interrupted, incidents };
+        Ok(outcome::record(parameters, &ended))
+    }
+
+    /// Waits until nothing is counted any more.
+    fn rest(&mut self) -> Result<(), RunError> {
+        let until_ns = now_ns() + REST_NS_MAX;
+        let mut last = (self.counted(), now_ns());
+        while now_ns() < until_ns && now_ns() - last.1 < REST_NS {
+            self.turn(Duration::from_millis(20))?;
+            self.tell(Phase::Ending, false);
+            let counted = self.counted();
+            if counted != last.0 {
+                last = (counted, now_ns());
+            }
+        }
+        Ok(())
+    }
+
+    fn counted(&self) -> u64 {
+        self.master.nodes().iter().map(|node| node.figures.published + node.figures.read).sum()
+    }
+
+    fn turn(&mut self, longest: Duration) -> Result<(), RunError> {
+        for happened in self.master.turn(longest)? {
+            match happened {
+                Happened::Joined { name, .. } => _ = self.joined.insert(name),
+                Happened::Ended { name, is_failure: false, .. } if name == "md" => self.is_published = true,
+                Happened::Ended { name, reason, is_failure: false } => {
+                    let words = self.last_words(&name);
+                    return Err(RunError::Ended { name, reason, words });
+                }
+                Happened::Ended { name, reason, is_failure: true } => {
+                    let words = self.last_words(&name);
+                    // Before the begin nothing is mended: what fails at its start fails again.
+                    if self.begun_ns.is_none() {
+                        return Err(RunError::Ended { name, reason, words });
+                    }
+                    self.incidents.push(format!("{name} ended ({reason}) and was started again"));
+                }
+                Happened::GivenUp { name, reason } => {
+                    let words = self.last_words(&name);
+                    return Err(RunError::Ended { name, reason, words });
+                }
+                Happened::Silent { name, reason } => self.incidents.push(format!("{name}: {reason}")),
+                Happened::Refused { name, reason } => {
+                    self.incidents.push(format!("{name} was refused: {reason}"));
+                }
+                Happened::Died { .. } | Happened::Left { .. } => {}
+                Happened::Back { .. } | Happened::Started { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, phase: Phase, is_due: bool) {
+        let now_ns = now_ns();
+        if !is_due && now_ns - self.told_ns < SECOND_NS {
+            return;
+        }
+        self.told_ns = now_ns;
+        let nodes = self.master.nodes();
+        let stages = self.master.area(STAGES_AREA).cloned().and_then(StageRecorder::new);
+        let t2o = stages.map(|stages| stages.histogram(Stage::T2o)).filter(|histogram| !histogram.is_empty());
+        let tally = self.master.area(tally::AREA).cloned().and_then(Tally::new);
+        let md = nodes.iter().find(|node| node.name == "md");
+        let count = |set: &BTreeSet<String>| u32::try_from(set.len()).unwrap_or(u32::MAX);
+        (self.progress)(&Progress {
+            phase,
+            joined: count(&self.joined),
+            processes: count(&self.names),
+            elapsed_s: self.begun_ns.map_or(0.0, |begun| (now_ns - begun) as f64 / SECOND_NS as f64),
+            ticks_published: md.map_or(0, |md| md.figures.published),
+            orders: tally.map_or(0, |tally| tally.orders()),
+            lost: nodes.iter().map(|node| node.figures.lost).sum(),
+            t2o_p50_ns: t2o.map(|histogram| histogram.value_at_percentile(50.0)),
+        });
+    }
+
+    /// The end of what a process wrote, as the end of a sentence: the folder with its log is removed.
+    fn last_words(&self, name: &str) -> String {
+        let text = fs::read(self.master.folder().log(name)).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        let from = lines.len().saturating_sub(LOG_LINES);
+        let words = lines.get(from..).unwrap_or_default().join("\n  ");
+        if words.is_empty() {
+            "; it wrote nothing".to_owned()
+        } else {
+            format!("; its last words:\n  {words}")
+        }
+    }
+}
+
+/// Seconds as nanoseconds, a year at most.
+fn nanoseconds(seconds: f64) -> u64 {
+    u64::try_from(Duration::try_from_secs_f64(seconds.min(31e6)).unwrap_or_default().as_nanos())
+        .unwrap_or(u64::MAX / 4)
+}

@@ -1,0 +1,187 @@
+//! Publishing and polling take no memory and make no system call, once a node has joined.
+//!
+//! A process that the kernel ends at its first system call (seccomp's strict mode) does what a process in fast mode does.
+
+use lowlat_ipc::stream::Stamp;
+use lowlat_trade::{
+    address::RunFolder,
+    master::{Master, Options},
+    node::{Event, Join, Keys, Node, Reads, Wait, Writes},
+};
+use rustix::thread::{SecureComputingMode, set_secure_computing_mode};
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    cell::Cell,
+    env, hint,
+    path::Path,
+    process::Command,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+/// The system's allocator, counting what this thread asks of it.
+struct Counting;
+
+thread_local! {
+    static REQUESTS: Cell<u64> = const { Cell::new(0) };
+}
+
+fn count() {
+    // A thread that ends has no cell any more, and is none that is looked at.
+    REQUESTS.try_with(|requests| requests.set(requests.get() + 1)).ok();
+}
+
+// SAFETY: everything is passed on to the system's allocator as it came; counting allocates nothing, since the cell is
+// made at compile time and has no destructor.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller keeps the contract, which is the same.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        count();
+        // SAFETY: as above.
+        unsafe { System.dealloc(block, layout) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        count();
+        // SAFETY: as above.
+        unsafe { System.realloc(block, layout, bytes) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const ROLE: &str = "LOWLAT_TEST_STRICT";
+/// The exit code of a process whose thread was ended for a system call.
+const CALLED: i32 = 9;
+/// Fewer polls than lie between two looks at the clock: strict mode also takes the counter that the clock is read from.
+const ROUNDS: u64 = 2000;
+
+fn node(socket: &Path, name: &str, writes: &str, reads: &str) -> Node {
+    let join = Join {
+        name: name.to_owned(),
+        role: "test".to_owned(),
+        writes: Some(Writes { stream: writes.to_owned(), capacity_bytes: 1 << 16, keys: 2 }),
+        reads: vec![Reads { streams: reads.to_owned(), keys: Keys::Only(vec![1]) }],
+        wait: Wait::Fast,
+    };
+    Node::join(socket, &join).unwrap()
+}
+
+/// A master in a thread, and two nodes that read each other.
+fn pair(folder: &Path, is_over: &Arc<AtomicBool>) -> (thread::JoinHandle<()>, Node, Node) {
+    let folder = RunFolder::at(folder).unwrap();
+    let socket = folder.socket();
+    let mut master = Master::open(Options::new(folder)).unwrap();
+    let is_over = Arc::clone(is_over);
+    let thread = thread::spawn(move || {
+        while !is_over.load(Ordering::Acquire) {
+            master.turn(Duration::from_millis(5)).unwrap();
+        }
+    });
+    let one = node(&socket, "one", "a", "b");
+    let mut other = node(&socket, "other", "b", "a");
+    let mut one = one;
+    // What the join left to be heard.
+    one.poll(&mut |_, _| ());
+    other.poll(&mut |_, _| ());
+    (thread, one, other)
+}
+
+/// There and back, again and again. Gives back how many records came.
+fn exchange(one: &mut Node, other: &mut Node) -> u64 {
+    let stamp = Stamp { instrument: 1, kind: 1, ..Stamp::default() };
+    let mut came = 0;
+    for _ in 0..ROUNDS {
+        one.publisher().publish(&stamp, &[7; 64]).unwrap();
+        other.wait(None);
+        other.poll(&mut |publisher, event| {
+            if let Event::Record { record, payload, .. } = event {
+                came += 1;
+                publisher.publish(&Stamp { cause: record.sequence, ..stamp }, payload).unwrap();
+            }
+        });
+        one.wait(None);
+        one.poll(&mut |_, event| came += u64::from(matches!(event, Event::Record { .. })));
+    }
+    came
+}
+
+#[test]
+fn publishing_and_polling_allocate_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let is_over = Arc::new(AtomicBool::new(false));
+    let (thread, mut one, mut other) = pair(&folder.path().join("run"), &is_over);
+    let before = REQUESTS.get();
+    let came = exchange(&mut one, &mut other);
+    let requests = REQUESTS.get() - before;
+    assert_eq!((came, requests), (2 * ROUNDS, 0));
+    drop(Box::new(0_u8));
+    assert_eq!(REQUESTS.get() - before, 2, "the count counts");
+    is_over.store(true, Ordering::Release);
+    thread.join().unwrap();
+}
+
+/// Started as a test it does nothing; started by the test below it does the exchange where no system call is allowed.
+#[test]
+fn strict_child() {
+    let Ok(kind) = env::var(ROLE) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let is_over = Arc::new(AtomicBool::new(false));
+    let (_thread, mut one, mut other) = pair(&folder.path().join("run"), &is_over);
+    let came = Arc::new(AtomicU64::new(0));
+    let (seen, thread_id) = (Arc::clone(&came), Arc::new(AtomicU64::new(0)));
+    let own_id = Arc::clone(&thread_id);
+    thread::spawn(move || {
+        own_id
+            .store(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs().into(), Ordering::Release);
+        if let Err(errno) = set_secure_computing_mode(SecureComputingMode::Strict) {
+            eprintln!("skipped: seccomp: {errno}");
+            came.store(2 * ROUNDS, Ordering::Release);
+        } else if kind == "with-a-call" {
+            rustix::thread::sched_yield();
+        } else {
+            came.store(exchange(&mut one, &mut other), Ordering::Release);
+        }
+        // The end of a thread is a system call.
+        loop {
+            hint::spin_loop();
+        }
+    });
+    while seen.load(Ordering::Acquire) == 0 {
+        thread::sleep(Duration::from_millis(5));
+        let id = thread_id.load(Ordering::Acquire);
+        // The kernel ends the thread that made a call, and no other.
+        if id != 0 && !Path::new(&format!("/proc/self/task/{id}")).exists() {
+            drop(folder);
+            std::process::exit(CALLED);
+        }
+    }
+    drop(folder);
+    std::process::exit(if seen.load(Ordering::Acquire) == 2 * ROUNDS { 0 } else { 1 });
+}
+
+#[test]
+fn publishing_and_polling_in_fast_mode_make_no_system_call() {
+    let run = |kind| {
+        let mut command = Command::new(env::current_exe().unwrap());
+        command.args(["strict_child", "--exact", "--nocapture", "--test-threads=1"]).env(ROLE, kind);
+        command.output().unwrap()
+    };
+    let output = run("exchange");
+    assert!(output.status.success(), "{output:?}");
+    if String::from_utf8_lossy(&output.stderr).contains("skipped") {
+        eprintln!("skipped: system calls of the hot path: this kernel has no seccomp");
+        return;
+    }
+    assert_eq!(run("with-a-call").status.code(), Some(CALLED), "one call is one too many");
+}

@@ -1,0 +1,86 @@
+//! Processes that say what they should not.
+
+use crate::master_thread::{MasterThread, join, writes};
+use lowlat_ipc::{passing, stream::Owner};
+use lowlat_trade::control::{ToNode, parse};
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    io::Errno,
+    net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType},
+};
+use std::os::fd::OwnedFd;
+
+fn connect(master: &MasterThread) -> OwnedFd {
+    let fd =
+        net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+    net::connect(&fd, &SocketAddrUnix::new(master.socket()).unwrap()).unwrap();
+    fd
+}
+
+/// What the master answers to these messages, up to its refusal.
+fn refusal(master: &MasterThread, messages: &[&[u8]]) -> String {
+    let fd = connect(master);
+    for message in messages {
+        passing::send(&fd, message, &[]).ok();
+    }
+    loop {
+        poll(&mut [PollFd::new(&fd, PollFlags::IN)], None).unwrap();
+        let received = match passing::receive(&fd) {
+            // The master closed without having read everything; its last words come after that.
+            Err(Errno::CONNRESET) => continue,
+            received => received.unwrap(),
+        };
+        let Some(received) = received else { return "closed".to_owned() };
+        if let ToNode::Refused { reason } = parse(&received.bytes).unwrap() {
+            return reason;
+        }
+    }
+}
+
+fn hello(change: impl Fn(&mut serde_json::Value)) -> Vec<u8> {
+    let me = Owner::current().unwrap();
+    let mut value = serde_json::json!({
+        "message": "hello", "version": 1, "pid": me.pid, "start_ticks": me.start_ticks,
+        "name": "x", "role": "test", "writes": null, "wait": "parked",
+    });
+    change(&mut value);
+    serde_json::to_vec(&value).unwrap()
+}
+
+#[test]
+fn malformed_messages_are_refused_in_words_and_others_go_on() {
+    let master = MasterThread::start(|_| {});
+    let good = master.join(&join("good", writes("a", 1), vec![]));
+    let ready: &[u8] = br#"{"message":"ready"}"#;
+    let cases: [(Vec<u8>, &str); 9] = [
+        (b"\xff\x00garbage".to_vec(), "use one lowlat"),
+        (b"[]".to_vec(), "use one lowlat"),
+        (ready.to_vec(), "must be hello"),
+        (hello(|value| value["version"] = 2.into()), "version 2"),
+        (hello(|value| _ = value.as_object_mut().unwrap().remove("version")), "version none"),
+        (hello(|value| value["pid"] = 1.into()), "the kernel says"),
+        (hello(|value| value["start_ticks"] = 1.into()), "its own start time"),
+        (hello(|value| value["name"] = "../x".into()), "is no name"),
+        (
+            hello(|value| {
+                value["writes"] = serde_json::json!({"stream": "s", "capacity_bytes": 5000, "keys": 1})
+            }),
+            "power of two",
+        ),
+    ];
+    for (message, expected) in cases {
+        let reason = refusal(&master, &[&message, ready]);
+        assert!(reason.contains(expected), "{}: {reason}", String::from_utf8_lossy(&message));
+    }
+    let huge = hello(|value| {
+        value["writes"] = serde_json::json!({"stream": "s", "capacity_bytes": 1_u64 << 60, "keys": 1});
+    });
+    assert!(refusal(&master, &[&huge, ready]).contains("a ring of"));
+    // One that has joined and then talks nonsense is put out.
+    let reason = refusal(&master, &[&hello(|_| {}), ready, b"{}"]);
+    assert!(reason.contains("control message"), "{reason}");
+    // One that goes away in the middle is no harm.
+    passing::send(connect(&master), &hello(|_| {}), &[]).unwrap();
+    drop(master.join(&join("other", None, vec![])));
+    assert_eq!(good.ended(), None);
+}

@@ -1,0 +1,100 @@
+//! Masters that die, that are two, or cannot start.
+
+use crate::{
+    child,
+    in_process::poll_until,
+    master_thread::{join, reads, until, writes},
+};
+use lowlat_ipc::stream::Stamp;
+use lowlat_trade::{
+    address::RunFolder,
+    master::{Master, MasterError, Options},
+    node::{Ended, Keys, Node},
+};
+use rustix::process::geteuid;
+use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+
+fn join_when_there(socket: &Path, what: &lowlat_trade::node::Join) -> Node {
+    let mut joined = None;
+    until("the master listens", || {
+        joined = Node::join(socket, what).ok();
+        joined.is_some()
+    });
+    joined.unwrap()
+}
+
+#[test]
+fn nodes_go_on_when_their_master_is_killed_and_a_new_one_takes_the_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("master.sock");
+    let killed = child::start(&format!("master:{} go-on 2", folder.path().display()));
+    let mut writer = join_when_there(&socket, &join("writer", writes("a", 1), vec![]));
+    let mut reader = join_when_there(&socket, &join("reader", None, vec![reads("a", Keys::All)]));
+    assert_eq!(poll_until(&mut reader, |seen| !seen.is_empty()), ["begin"]);
+    poll_until(&mut writer, |seen| !seen.is_empty());
+    drop(killed);
+    for round in 0..20 {
+        writer.publisher().publish(&Stamp::default(), format!("{round}").as_bytes()).unwrap();
+        assert_eq!(poll_until(&mut reader, |seen| !seen.is_empty()), [format!("a 0 {round}")]);
+    }
+    assert_eq!((writer.ended(), reader.ended()), (None, None));
+    // The folder is free, its old socket is in nobody's way.
+    let next = child::start(&format!("master:{} go-on 2", folder.path().display()));
+    let other = join_when_there(&socket, &join("writer", writes("a", 1), vec![]));
+    assert_eq!((other.number(), other.epoch()), (0, 1), "a master of its own");
+    drop((other, next));
+}
+
+#[test]
+fn nodes_stop_with_their_master_where_that_is_wanted() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("master.sock");
+    let killed = child::start(&format!("master:{} stop 1", folder.path().display()));
+    let mut node = join_when_there(&socket, &join("node", None, vec![]));
+    poll_until(&mut node, |seen| !seen.is_empty());
+    drop(killed);
+    assert_eq!(poll_until(&mut node, |seen| !seen.is_empty()), ["stop"]);
+    assert_eq!(node.ended(), Some(Ended::MasterGone));
+    assert!(node.ended().unwrap().to_string().contains("start it again"));
+}
+
+#[test]
+fn a_second_master_is_refused_with_the_firsts_process_id() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = || Options::new(RunFolder::at(folder.path()).unwrap());
+    let first = Master::open(options()).unwrap();
+    let error = Master::open(options()).unwrap_err();
+    assert!(
+        matches!(&error, MasterError::Taken { pid, .. } if *pid == std::process::id().to_string()),
+        "{error}"
+    );
+    assert!(folder.path().join("master.sock").exists());
+    drop(first);
+    assert!(!folder.path().join("master.sock").exists());
+    drop(Master::open(options()).unwrap());
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let open =
+        |path: &Path| Master::open(Options::new(RunFolder::at(path).unwrap())).unwrap_err().to_string();
+    // A file where the folder should be.
+    let file = folder.path().join("file");
+    fs::write(&file, "").unwrap();
+    let error = open(&file.join("run"));
+    assert!(error.contains("cannot make the folder") && error.contains("file/run"), "{error}");
+    // No room at all: /dev/full is the lock.
+    let full = folder.path().join("full");
+    fs::create_dir_all(&full).unwrap();
+    std::os::unix::fs::symlink("/dev/full", full.join("lock")).unwrap();
+    let error = open(&full);
+    assert!(error.contains("lock") && error.contains("a disk with room"), "{error}");
+    if geteuid().is_root() {
+        eprintln!("skipped: a folder without permission to write: root may write everywhere");
+        return;
+    }
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o500)).unwrap();
+    let error = open(&folder.path().join("run"));
+    assert!(error.contains("this user can write"), "{error}");
+}

@@ -1,0 +1,209 @@
+//! A whole run with processes of this test as md, td and strategies.
+
+use crate::{
+    child::{self, program},
+    master_thread::{join, reads, until, writes},
+};
+use lowlat_ipc::stream::Stamp;
+use lowlat_model::pipeline::{Mode, PipelineParameters, PipelineRecord};
+use lowlat_trade::{
+    clock::now_ns,
+    master::Program,
+    node::{Event, Keys, Node},
+    run::{Phase, Progress, plan::MASTER, run_programs, tally::Tally},
+    stages::{Stage, StageRecorder},
+};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+/// "SOCKET STRATEGIES COUNT PERIOD_US": publishes so many quotes and ends.
+pub fn md(text: &str) {
+    let mut words = text.split(' ');
+    let mut next = || words.next().unwrap();
+    let (socket, keys) = (next(), next().parse::<u32>().unwrap());
+    let (count, period_us): (u64, u64) = (next().parse().unwrap(), next().parse().unwrap());
+    let mut node = Node::join(Path::new(socket), &join("md", writes("md", keys), vec![])).unwrap();
+    let tally = Tally::new(node.area("tally").unwrap().clone()).unwrap();
+    tally.set_scheduled(count);
+    let (mut may_publish, mut is_over) = (false, false);
+    let mut number = 0;
+    while number < count && !is_over {
+        node.wait(Some(now_ns() + period_us * 1000));
+        node.poll(&mut |_, event| match event {
+            Event::Begin => may_publish = true,
+            Event::Stop => is_over = true,
+            _ => {}
+        });
+        if may_publish {
+            let now = now_ns();
+            let instrument = u32::try_from(number).unwrap() % keys;
+            let stamp = Stamp { instrument, kind: 1, generated: now, trigger: now, ..Stamp::default() };
+            node.publisher().publish(&stamp, b"quote").unwrap();
+            tally.published(now);
+            number += 1;
+        }
+    }
+}
+
+/// "SOCKET": answers every order.
+pub fn td(socket: &str) {
+    let mut node =
+        Node::join(Path::new(socket), &join("td", writes("td", 1024), vec![reads("orders.*", Keys::All)]))
+            .unwrap();
+    let tally = Tally::new(node.area("tally").unwrap().clone()).unwrap();
+    let stages = StageRecorder::new(node.area("stages").unwrap().clone()).unwrap();
+    let mut is_over = false;
+    while !is_over {
+        node.wait(None);
+        node.poll(&mut |publisher, event| match event {
+            Event::Record { record, .. } => {
+                tally.ordered();
+                stages.record(Stage::T2o, now_ns() - record.stamp.trigger);
+                let stamp = Stamp { instrument: record.stamp.source, kind: 3, ..Stamp::default() };
+                publisher.publish(&stamp, b"accepted").unwrap();
+                tally.answered(false);
+            }
+            Event::Stop => is_over = true,
+            _ => {}
+        });
+    }
+}
+
+/// "SOCKET INSTRUMENT": an order for each quote.
+pub fn strategy(text: &str) {
+    let (socket, instrument) = text.split_once(' ').unwrap();
+    let wants = vec![reads("md", Keys::Only(vec![instrument.parse().unwrap()])), reads("td", Keys::Own)];
+    let name = format!("s{instrument}");
+    let stream = writes(&format!("orders.{name}"), 1);
+    let mut node = Node::join(Path::new(socket), &join(&name, stream, wants)).unwrap();
+    let (number, mut is_over) = (node.number(), false);
+    while !is_over {
+        node.wait(None);
+        node.poll(&mut |publisher, event| match event {
+            Event::Record { stream, record, .. } if stream.as_str() == "md" => {
+                let trigger = record.stamp.generated;
+                let stamp =
+                    Stamp { kind: 2, source: number, trigger, cause: record.sequence, ..Stamp::default() };
+                publisher.publish(&stamp, b"order").unwrap();
+            }
+            Event::Record { record, .. } => {
+                assert_eq!(record.stamp.instrument, number, "only its own answers")
+            }
+            Event::Stop => is_over = true,
+            _ => {}
+        });
+    }
+}
+
+fn parameters(strategies: u32) -> PipelineParameters {
+    PipelineParameters {
+        strategies,
+        rate_per_s: 1000.0,
+        mode: Mode::Parked,
+        duration_s: 0.5,
+        pins: BTreeMap::new(),
+        host_core: None,
+        may_use_huge_pages: false,
+    }
+}
+
+fn programs(strategies: u32, count: u64, period_us: u64) -> Vec<Program> {
+    let started =
+        |name: &str, role: &str, text: String| Program { role: role.to_owned(), ..program(name, &text) };
+    let mut programs = vec![started("td", "td", format!("td:{MASTER}"))];
+    programs.extend(
+        (0..strategies).map(|number| {
+            started(&format!("s{number}"), "strategies", format!("strategy:{MASTER} {number}"))
+        }),
+    );
+    programs.push(started("md", "md", format!("md:{MASTER} {strategies} {count} {period_us}")));
+    programs
+}
+
+/// Memory of the pipeline that this process still has, and its run folders.
+fn leftovers() -> (usize, usize) {
+    let fds = fs::read_dir("/proc/self/fd").unwrap().flatten();
+    let memory = fds
+        .filter_map(|fd| fs::read_link(fd.path()).ok())
+        .filter(|target| target.to_string_lossy().contains("memfd:lowlat:s"))
+        .count();
+    let own = format!("run-{}-", std::process::id());
+    let base = lowlat_trade::address::RunFolder::named("x").unwrap();
+    let folders = fs::read_dir(base.path().parent().unwrap()).into_iter().flatten().flatten();
+    (memory, folders.filter(|folder| folder.file_name().to_string_lossy().starts_with(&own)).count())
+}
+
+fn check_clean(record: &PipelineRecord, count: u64) {
+    assert_eq!((record.ticks_scheduled, record.ticks_published), (count, count));
+    assert_eq!((record.orders, record.answers, record.lost), (count, count, 0), "{record:?}");
+    assert_eq!((record.missed_wakes, record.restarts, record.stages.t2o.count), (0, 0, count));
+    let backing: u64 = record.backing_bytes.values().sum();
+    assert!(record.measured_s > 0.0 && record.wakes > 0 && backing > 0);
+}
+
+#[test]
+fn a_run_counts_everything_and_leaves_nothing() {
+    const COUNT: u64 = 300;
+    let (mut phases, stop) = (Vec::new(), AtomicBool::new(false));
+    let mut progress = |progress: &Progress| phases.push((progress.phase, progress.ticks_published));
+    let record = run_programs(&parameters(3), programs(3, COUNT, 1000), &mut progress, &stop).unwrap();
+    check_clean(&record, COUNT);
+    assert_eq!(phases.last().map(|last| last.0), Some(Phase::Ending));
+    assert_eq!(phases.last().map(|last| last.1), Some(COUNT));
+    let roles: Vec<_> = record.uses.iter().map(|used| (used.role.as_str(), used.processes)).collect();
+    assert_eq!(roles, [("master", 1), ("md", 1), ("strategies", 3), ("td", 1)]);
+    assert!(record.uses.iter().all(|used| used.voluntary_switches > 0), "all of them wait");
+    assert_eq!(leftovers(), (0, 0));
+}
+
+#[test]
+fn a_run_that_is_stopped_says_so_and_adds_up() {
+    let stop = AtomicBool::new(false);
+    let mut progress = |progress: &Progress| {
+        // The first look after the begin.
+        if progress.phase == Phase::Publishing {
+            stop.store(true, Ordering::Relaxed);
+        }
+    };
+    let record = run_programs(&parameters(2), programs(2, 1 << 30, 1000), &mut progress, &stop).unwrap();
+    assert!(record.ticks_published > 0 && record.ticks_published < record.ticks_scheduled);
+    assert_eq!((record.orders, record.answers), (record.ticks_published, record.ticks_published));
+    assert!(record.warnings.iter().any(|warning| warning.contains("was stopped")), "{:?}", record.warnings);
+    assert_eq!(leftovers(), (0, 0));
+}
+
+#[test]
+fn a_process_that_dies_during_a_run_is_started_again_and_told() {
+    let (stop, mut killed) = (AtomicBool::new(false), None);
+    let mut progress = |progress: &Progress| {
+        if progress.phase == Phase::Publishing && killed.is_none() {
+            let pid = child_named("td:").expect("td runs");
+            rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+            killed = Some(pid);
+        }
+    };
+    let record = run_programs(&parameters(2), programs(2, 3000, 1000), &mut progress, &stop).unwrap();
+    assert!(killed.is_some());
+    assert_eq!((record.restarts, record.ticks_published), (1, 3000));
+    // What td had in hand when it was killed is gone; all else was kept for the one after it.
+    assert!(record.orders + 1 >= 3000 && record.lost == 0, "{record:?}");
+    assert!(record.warnings.iter().any(|warning| warning.contains("started again")), "{:?}", record.warnings);
+    until("nothing is left", || leftovers() == (0, 0));
+}
+
+/// A child of this process whose role begins so.
+fn child_named(role: &str) -> Option<rustix::process::Pid> {
+    let own = std::process::id().to_string();
+    let pids = fs::read_dir("/proc").unwrap().flatten();
+    let pid = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok()).find(|pid| {
+        let read = |file| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        let parent = read("status");
+        let parent = parent.lines().find_map(|line| line.strip_prefix("PPid:")).map(str::trim);
+        parent == Some(own.as_str()) && read("environ").contains(&format!("{}={role}", child::ROLE))
+    });
+    rustix::process::Pid::from_raw(pid?)
+}
