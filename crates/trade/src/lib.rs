@@ -8,10 +8,16 @@
 //! SQLite; *md* publishes quotes, *td* answers orders.
 
 pub mod address;
+pub mod cached;
 pub mod clock;
 pub mod control;
 pub mod master;
+pub mod md;
 pub mod node;
 pub mod records;
+pub mod roles;
 pub mod run;
+pub mod scenario;
 pub mod stages;
+pub mod strategy;
+pub mod td;

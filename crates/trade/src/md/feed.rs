@@ -1,0 +1,105 @@
+//! Quotes in the order in which they are due, of whatever origin.
+
+use super::Walk;
+use crate::{
+    records::Quote,
+    scenario::{Scenario, Schedule, Speed, Ticks},
+};
+
+/// A quote and when it is due, ns after the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Due {
+    /// When.
+    pub due_ns: u64,
+    /// Of which instrument.
+    pub instrument: u32,
+    /// The quote; its `scheduled_ns` is `due_ns` until the start is known.
+    pub quote: Quote,
+}
+
+/// Where quotes come from.
+#[derive(Debug, Clone)]
+enum Origin {
+    Simulated { schedule: Schedule, walk: Walk },
+    Recorded { ticks: Ticks, speed: Speed, at: usize },
+}
+
+/// Gives quotes in the order of time. It allocates nothing on the way.
+#[derive(Debug, Clone)]
+pub struct Feed {
+    origin: Origin,
+    records: u64,
+    instruments: u32,
+}
+
+impl Feed {
+    /// Random walks at the times of a scenario.
+    pub fn simulated(scenario: &Scenario, seed: u64) -> Self {
+        let origin = Origin::Simulated {
+            schedule: Schedule::new(scenario),
+            walk: Walk::new(seed, scenario.instruments),
+        };
+        Self { origin, records: scenario.records(), instruments: scenario.instruments }
+    }
+
+    /// Recorded ticks at a speed.
+    pub fn recorded(ticks: Ticks, speed: Speed) -> Self {
+        let records = u64::try_from(ticks.count()).unwrap_or(u64::MAX);
+        let instruments = u32::try_from(ticks.names().len()).unwrap_or(u32::MAX);
+        Self { origin: Origin::Recorded { ticks, speed, at: 0 }, records, instruments }
+    }
+
+    /// How many quotes there are in all.
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// How many instruments there are.
+    pub fn instruments(&self) -> u32 {
+        self.instruments
+    }
+}
+
+impl Iterator for Feed {
+    type Item = Due;
+
+    #[inline]
+    fn next(&mut self) -> Option<Due> {
+        match &mut self.origin {
+            Origin::Simulated { schedule, walk } => {
+                let due = schedule.next()?;
+                let quote = walk.quote(due.instrument, due.due_ns);
+                Some(Due { due_ns: due.due_ns, instrument: due.instrument, quote })
+            }
+            Origin::Recorded { ticks, speed, at } => {
+                let tick = ticks.as_slice().get(*at)?;
+                *at += 1;
+                let due_ns = speed.due_ns(tick.after_ns);
+                Some(Due { due_ns, instrument: tick.instrument, quote: tick.quote(due_ns) })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn both_origins_give_what_they_hold_in_order() {
+        let text = "time_ns,instrument,bid,ask\n10,a,1,2\n10,b,1,2\n30,a,2,3\n";
+        let ticks = Ticks::from_csv(Path::new("x"), text.as_bytes()).unwrap();
+        let recorded = Feed::recorded(ticks, Speed::Times(2.0));
+        assert_eq!((recorded.records(), recorded.instruments()), (3, 2));
+        let given: Vec<_> = recorded.map(|due| (due.due_ns, due.instrument, due.quote.bid)).collect();
+        assert_eq!(given, [(0, 0, 10_000), (0, 1, 10_000), (10, 0, 20_000)]);
+        let scenario = Scenario::at_rate(3, 3000.0, 0.01).unwrap();
+        let feed = Feed::simulated(&scenario, 5);
+        let records = usize::try_from(feed.records()).unwrap();
+        let given: Vec<_> = feed.collect();
+        assert_eq!(given.len(), records);
+        assert!(given.windows(2).all(|pair| pair[0].due_ns <= pair[1].due_ns));
+        assert!(given.iter().all(|due| due.quote.scheduled_ns == due.due_ns));
+    }
+}

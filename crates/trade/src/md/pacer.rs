@@ -1,0 +1,133 @@
+//! Which quote is due at a time. Who is late publishes all the same: what is due is never left out.
+
+use super::{Due, Feed};
+
+/// How late quotes were that were due, at the moment of their publication.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Lateness {
+    /// Quotes given out.
+    pub quotes: u64,
+    /// Of those, how many the next one was already due after: md could not keep up.
+    pub behind: u64,
+    /// Sum of all lateness, ns.
+    pub sum_ns: u64,
+    /// The longest, ns.
+    pub max_ns: u64,
+}
+
+/// What is to be done now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// To publish this; its `scheduled_ns` is in the caller's clock.
+    Publish(Due),
+    /// Nothing before this time, in the caller's clock, ns.
+    WaitUntil(u64),
+    /// All is published.
+    Done,
+}
+
+/// Gives the quotes of a feed when they are due.
+#[derive(Debug, Clone)]
+pub struct Pacer {
+    feed: Feed,
+    next: Option<Due>,
+    start_ns: u64,
+    lateness: Lateness,
+}
+
+impl Pacer {
+    /// A pacer whose feed begins at `start_ns`.
+    pub fn new(mut feed: Feed, start_ns: u64) -> Self {
+        let next = feed.next();
+        Self { feed, next, start_ns, lateness: Lateness::default() }
+    }
+
+    /// What is to be done at `now_ns`.
+    #[inline]
+    pub fn step(&mut self, now_ns: u64) -> Step {
+        let Some(mut due) = self.next else { return Step::Done };
+        let at_ns = self.start_ns.saturating_add(due.due_ns);
+        if now_ns < at_ns {
+            return Step::WaitUntil(at_ns);
+        }
+        self.next = self.feed.next();
+        let next_ns = self.next.map(|next| self.start_ns.saturating_add(next.due_ns));
+        let late_ns = now_ns - at_ns;
+        let lateness = &mut self.lateness;
+        lateness.quotes += 1;
+        lateness.behind += u64::from(next_ns.is_some_and(|next_ns| next_ns > at_ns && next_ns <= now_ns));
+        lateness.sum_ns = lateness.sum_ns.saturating_add(late_ns);
+        lateness.max_ns = lateness.max_ns.max(late_ns);
+        due.quote.scheduled_ns = at_ns;
+        Step::Publish(due)
+    }
+
+    /// How late it was so far.
+    pub fn lateness(&self) -> Lateness {
+        self.lateness
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Scenario;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Whatever the clock does between two looks, every quote comes once, in order, never early, with its due time.
+        #[test]
+        fn all_quotes_come_and_none_is_early(
+            instruments in 1_u32..5, records in 1_u64..20, interval in 0_u64..100, delay in 0_u64..100,
+            jumps in proptest::collection::vec(0_u64..300, 1..200), start in 0_u64..1000,
+        ) {
+            let scenario = Scenario {
+                name: String::new(), instruments, records_per_instrument: records,
+                interval_ns: interval, start_delay_ns: delay,
+            };
+            let expected: Vec<_> = Feed::simulated(&scenario, 1).map(|due| (due.due_ns, due.instrument)).collect();
+            let mut pacer = Pacer::new(Feed::simulated(&scenario, 1), start);
+            let (mut now, mut given, mut late_sum, mut late_max) = (0, Vec::new(), 0, 0);
+            let mut jumps = jumps.into_iter().cycle();
+            loop {
+                match pacer.step(now) {
+                    Step::Publish(due) => {
+                        prop_assert_eq!(due.quote.scheduled_ns, start + due.due_ns);
+                        prop_assert!(due.quote.scheduled_ns <= now);
+                        late_sum += now - due.quote.scheduled_ns;
+                        late_max = late_max.max(now - due.quote.scheduled_ns);
+                        given.push((due.due_ns, due.instrument));
+                    }
+                    Step::WaitUntil(then) => {
+                        prop_assert!(then > now);
+                        // A sleep that lasts longer than it was asked to.
+                        now = then + jumps.next().unwrap_or(0);
+                    }
+                    Step::Done => break,
+                }
+            }
+            prop_assert_eq!(&given, &expected);
+            let lateness = pacer.lateness();
+            prop_assert_eq!(lateness.quotes, scenario.records());
+            prop_assert_eq!((lateness.sum_ns, lateness.max_ns), (late_sum, late_max));
+            prop_assert!(lateness.behind < lateness.quotes);
+        }
+    }
+
+    #[test]
+    fn who_keeps_up_is_not_behind() {
+        let scenario = Scenario::at_rate(1, 1e6, 0.0001).unwrap();
+        let run = |sleep_ns| {
+            let (mut pacer, mut now) = (Pacer::new(Feed::simulated(&scenario, 1), 0), 0);
+            loop {
+                match pacer.step(now) {
+                    Step::Publish(_) => {}
+                    Step::WaitUntil(then) => now = then + sleep_ns,
+                    Step::Done => return pacer.lateness(),
+                }
+            }
+        };
+        assert_eq!(run(0).behind, 0);
+        assert!(run(5000).behind > 0);
+    }
+}

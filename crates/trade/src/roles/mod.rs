@@ -1,0 +1,95 @@
+//! The loops of the roles: each reads events of its node, and calls the logic that knows nothing of processes.
+//!
+//! | role | writes | reads |
+//! |---|---|---|
+//! | md | `md`, by instrument | nothing |
+//! | strategy, host | `orders.NAME` | its instruments of `md`, its own numbers of `td` |
+//! | td | `td`, by strategy | `orders.*` |
+//! | cached | nothing | all of them |
+//!
+//! A strategy's number is given, not its node's: a host has many, and one that is moved out keeps its own.
+
+pub mod cached;
+pub mod host;
+pub mod md;
+mod sink;
+pub mod strategy;
+pub mod td;
+
+pub use sink::{StageSink, numbers_of};
+
+use crate::{
+    cached::StoreError,
+    node::{Ended, PublishError},
+    records::DecodeError,
+    scenario::TicksError,
+    td::ledger::LedgerError,
+};
+use lowlat_ipc::interest::SUBSCRIBERS_MAX;
+use thiserror::Error;
+
+/// The stream of quotes.
+pub const MD_STREAM: &str = "md";
+/// The stream of answers.
+pub const TD_STREAM: &str = "td";
+/// The beginning of the streams of orders.
+pub const ORDERS_PREFIX: &str = "orders.";
+/// Strategies at most: rows of td's interest table.
+pub const STRATEGIES_MAX: u32 = SUBSCRIBERS_MAX;
+/// The area with the histograms of the stages.
+pub const STAGES_AREA: &str = "stages";
+
+/// Areas that the roles use, with their bytes: for [`crate::master::Options::areas`].
+pub fn areas() -> Vec<(String, u64)> {
+    let stages = crate::stages::StageRecorder::<lowlat_ipc::region::Heap>::BYTES;
+    [
+        (STAGES_AREA, stages),
+        (crate::td::ledger::AREA, crate::td::ledger::BYTES),
+        (crate::strategy::NUMBERS_AREA, crate::strategy::NUMBERS_BYTES),
+    ]
+    .map(|(name, bytes)| (name.to_owned(), bytes))
+    .to_vec()
+}
+
+/// Why a role ends.
+#[derive(Debug, Error)]
+pub enum RoleError {
+    /// The master gave no such area.
+    #[error(
+        "the master has no area {name:?}, which {role} needs; start it with the areas that the roles use"
+    )]
+    NoArea {
+        /// The area.
+        name: &'static str,
+        /// The role.
+        role: &'static str,
+    },
+    /// The ledger is of no use.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// A record cannot be published.
+    #[error(transparent)]
+    Publish(#[from] PublishError),
+    /// The node ends without its master's word.
+    #[error(transparent)]
+    Ended(#[from] Ended),
+    /// A record is not what its kind says.
+    #[error("stream {stream}, record {sequence}: {source}")]
+    Record {
+        /// The stream.
+        stream: String,
+        /// The record's number.
+        sequence: u64,
+        /// What is wrong.
+        source: DecodeError,
+    },
+    /// Another td has the ledger.
+    #[error("another td has taken over; this one ends")]
+    TakenOver,
+    /// The ticks cannot be read.
+    #[error(transparent)]
+    Ticks(#[from] TicksError),
+    /// The store does not work.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}

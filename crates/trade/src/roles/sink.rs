@@ -1,0 +1,75 @@
+//! Between the logic and a node.
+
+use crate::{
+    clock::now_ns,
+    node::{Node, PublishError, Publisher},
+    records::PAYLOAD_BYTES,
+    stages::{Stage, StageRecorder},
+    strategy::{NUMBERS_AREA, Numbers, OrderSink, SendError},
+};
+use lowlat_ipc::{
+    region::{Memfd, Region},
+    stream::{self, Stamp},
+};
+use std::sync::Arc;
+
+/// Where latencies go.
+pub trait StageSink {
+    /// Counts one.
+    fn record(&self, stage: Stage, latency_ns: u64);
+}
+
+impl<R: Region> StageSink for StageRecorder<R> {
+    fn record(&self, stage: Stage, latency_ns: u64) {
+        Self::record(self, stage, latency_ns);
+    }
+}
+
+/// Nowhere.
+impl StageSink for () {
+    fn record(&self, _: Stage, _: u64) {}
+}
+
+impl<S: StageSink> StageSink for Option<S> {
+    fn record(&self, stage: Stage, latency_ns: u64) {
+        if let Some(sink) = self {
+            sink.record(stage, latency_ns);
+        }
+    }
+}
+
+/// Order numbers of a strategy in this node: those of the master's area, else those of its epoch.
+pub fn numbers_of(node: &Node, strategy: u32) -> Numbers<Arc<Memfd>> {
+    let area = node.area(NUMBERS_AREA).map(Arc::clone);
+    let numbers = area.and_then(|area| Numbers::in_area(area, strategy));
+    numbers.unwrap_or_else(|| Numbers::of_epoch(node.epoch()))
+}
+
+/// A strategy's orders go into the node's stream.
+pub(super) struct Sink<'a> {
+    pub(super) publisher: &'a mut Publisher,
+    pub(super) numbers: &'a mut Numbers<Arc<Memfd>>,
+    /// The first order that could not be sent, and why.
+    pub(super) failed: &'a mut Option<PublishError>,
+}
+
+impl OrderSink for Sink<'_> {
+    #[inline]
+    fn send(&mut self, stamp: Stamp, payload: &[u8; PAYLOAD_BYTES]) -> Result<(), SendError> {
+        match self.publisher.publish(&Stamp { generated: now_ns(), ..stamp }, payload) {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                self.failed.get_or_insert(error);
+                Err(match error {
+                    PublishError::Refused(stream::PublishError::Fenced { .. }) => SendError::Fenced,
+                    _ => SendError::Refused,
+                })
+            }
+        }
+    }
+
+    #[inline]
+    fn number(&mut self) -> u64 {
+        self.numbers.take()
+    }
+}

@@ -1,0 +1,146 @@
+//! One strategy in a process of its own.
+
+use super::{MD_STREAM, ORDERS_PREFIX, RoleError, TD_STREAM, numbers_of, sink::Sink};
+use crate::{
+    clock::now_ns,
+    node::{Event, Join, Keys, Node, Reads, Wait, Writes},
+    records::{Answer, Quote, kind},
+    strategy::{AnswerSeen, Cause, Gap, Orders, QuoteSeen, Strategy},
+};
+use lowlat_ipc::stream::Record;
+
+/// What the process of a strategy does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StrategyOptions {
+    /// The strategy's number, below [`super::STRATEGIES_MAX`]; no other strategy of the master has it.
+    pub number: u32,
+}
+
+/// What it did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StrategyDone {
+    /// Quotes that it was given.
+    pub quotes: u64,
+    /// Answers that it was given.
+    pub answers: u64,
+    /// Records that were lost to it.
+    pub lost: u64,
+}
+
+/// How a strategy joins, or a host of several: with the numbers of its strategies, and the instruments that they want.
+pub fn join(
+    name: &str,
+    role: &str,
+    numbers: &[u32],
+    instruments: &[u32],
+    capacity_bytes: u64,
+    wait: Wait,
+) -> Join {
+    let reads =
+        |streams: &str, keys: &[u32]| Reads { streams: streams.to_owned(), keys: Keys::Only(keys.to_vec()) };
+    Join {
+        name: name.to_owned(),
+        role: role.to_owned(),
+        writes: Some(Writes { stream: format!("{ORDERS_PREFIX}{name}"), capacity_bytes, keys: 1 }),
+        reads: vec![reads(MD_STREAM, instruments), reads(TD_STREAM, numbers)],
+        wait,
+    }
+}
+
+/// Calls the strategy with what comes, until the word to end.
+pub fn run(
+    mut node: Node,
+    options: &StrategyOptions,
+    strategy: &mut dyn Strategy,
+) -> Result<StrategyDone, RoleError> {
+    let mut numbers = numbers_of(&node, options.number);
+    let mut done = StrategyDone::default();
+    let (mut failed, mut unsent) = (None, None);
+    let mut is_over = false;
+    let number = options.number;
+    while !is_over && failed.is_none() && unsent.is_none() {
+        node.wait(None);
+        node.poll(&mut |publisher, event| {
+            let mut sink = Sink { publisher, numbers: &mut numbers, failed: &mut unsent };
+            let seen = match event {
+                Event::Record { stream, record, payload } => match Seen::new(record, payload) {
+                    Ok(seen) => seen,
+                    Err(source) => {
+                        let (stream, sequence) = (stream.as_str().to_owned(), record.sequence);
+                        failed.get_or_insert(RoleError::Record { stream, sequence, source });
+                        return;
+                    }
+                },
+                Event::Lost { stream, count } => Seen::Gap(gap(stream.as_str(), count)),
+                Event::Stop => {
+                    is_over = true;
+                    return;
+                }
+                Event::Begin | Event::Command(_) => return,
+            };
+            match seen {
+                Seen::Quote(seen) => {
+                    done.quotes += 1;
+                    strategy.on_quote(&mut Orders::new(&mut sink, number, Cause::from(&seen)), &seen);
+                }
+                Seen::Answer(_, seen) => {
+                    done.answers += 1;
+                    strategy.on_answer(&mut Orders::new(&mut sink, number, Cause::from(&seen)), &seen);
+                }
+                Seen::Gap(gap) => {
+                    let (Gap::Quotes(count) | Gap::Answers(count)) = gap;
+                    done.lost += count;
+                    strategy.on_gap(&mut Orders::new(&mut sink, number, Cause::at(now_ns())), gap);
+                }
+                Seen::Other => {}
+            }
+        });
+    }
+    match (failed, unsent, node.ended()) {
+        (Some(error), ..) => Err(error),
+        (_, Some(error), _) => Err(error.into()),
+        (.., Some(ended)) => Err(ended.into()),
+        _ => Ok(done),
+    }
+}
+
+/// What a record is to strategies.
+pub(super) enum Seen {
+    Quote(QuoteSeen),
+    /// With the number of the strategy.
+    Answer(u32, AnswerSeen),
+    Gap(Gap),
+    Other,
+}
+
+impl Seen {
+    #[inline]
+    pub(super) fn new(record: &Record, payload: &[u8]) -> Result<Self, crate::records::DecodeError> {
+        let received_ns = now_ns();
+        let Record { sequence, stamp, .. } = *record;
+        Ok(match stamp.kind {
+            kind::QUOTE => Self::Quote(QuoteSeen {
+                instrument: stamp.instrument,
+                sequence,
+                generated_ns: stamp.generated,
+                received_ns,
+                quote: Quote::decode(payload)?,
+            }),
+            kind::ANSWER => Self::Answer(
+                stamp.instrument,
+                AnswerSeen {
+                    sequence,
+                    generated_ns: stamp.generated,
+                    received_ns,
+                    answer: Answer::decode(payload)?,
+                },
+            ),
+            _ => Self::Other,
+        })
+    }
+}
+
+/// What is lost when records of a stream are.
+pub(super) fn gap(stream: &str, count: u64) -> Gap {
+    if stream == TD_STREAM { Gap::Answers(count) } else { Gap::Quotes(count) }
+}

@@ -1,0 +1,173 @@
+//! A scenario: how many quotes of which instruments, and when.
+
+use super::input::{Fault, InputError, parse_json, read_json};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// Instruments at most.
+pub const INSTRUMENTS_MAX: u32 = 65_536;
+
+/// What md's threads did in the Kungfu report, one of them for each instrument, as its JSON file says it. Here one loop
+/// does the work of all threads.
+///
+/// ```json
+/// { "name": "A11", "instruments": 80, "records_per_instrument": 1000,
+///   "interval_ns": 100000000, "start_delay_ns": 1250000 }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// What it is called; for people.
+    #[serde(default)]
+    pub name: String,
+    /// How many instruments, numbered from 0: the report's threads.
+    pub instruments: u32,
+    /// Quotes of each instrument.
+    pub records_per_instrument: u64,
+    /// From one quote of an instrument to its next one, ns.
+    pub interval_ns: u64,
+    /// From the first quote of an instrument to the first one of the next instrument, ns. 0: all begin at once.
+    pub start_delay_ns: u64,
+}
+
+impl Scenario {
+    /// Reads a scenario's file.
+    pub fn read(path: &Path) -> Result<Self, InputError> {
+        read_json(path, Self::check)
+    }
+
+    /// Reads a scenario from text; `path` names it in errors.
+    pub fn parse(path: &Path, text: &str) -> Result<Self, InputError> {
+        parse_json(path, text, Self::check)
+    }
+
+    /// So many quotes per second over all instruments, spread evenly, for so long. At least one quote of each
+    /// instrument. None when a number is not above 0 or the times do not fit.
+    pub fn at_rate(instruments: u32, rate_per_s: f64, duration_s: f64) -> Option<Self> {
+        let is_positive = |number: f64| number.is_finite() && number > 0.0;
+        if !is_positive(rate_per_s) || !is_positive(duration_s) {
+            return None;
+        }
+        let interval_ns = (f64::from(instruments) * 1e9 / rate_per_s).round();
+        let records = (duration_s * 1e9 / interval_ns).round().max(1.0);
+        let scenario = Self {
+            name: format!("{instruments} instruments, {rate_per_s}/s"),
+            instruments,
+            records_per_instrument: whole(records)?,
+            interval_ns: whole(interval_ns)?,
+            start_delay_ns: whole((1e9 / rate_per_s).round())?,
+        };
+        scenario.check().is_ok().then_some(scenario)
+    }
+
+    /// How many quotes it holds.
+    pub fn records(&self) -> u64 {
+        u64::from(self.instruments) * self.records_per_instrument
+    }
+
+    /// When the last quote is due, ns after the start.
+    pub fn last_due_ns(&self) -> u64 {
+        let last_start = self.start_delay_ns.saturating_mul(u64::from(self.instruments.saturating_sub(1)));
+        let inside = self.interval_ns.saturating_mul(self.records_per_instrument.saturating_sub(1));
+        last_start.saturating_add(inside)
+    }
+
+    /// Quotes per second once all instruments have begun; infinite when there is no time between them.
+    pub fn rate_per_s(&self) -> f64 {
+        f64::from(self.instruments) * 1e9 / self.interval_ns as f64
+    }
+
+    fn check(&self) -> Result<(), Fault> {
+        let fault = |field, found: u64, expected: &str| {
+            Err(Fault { field, found: found.to_string(), expected: expected.to_owned() })
+        };
+        if self.instruments == 0 || self.instruments > INSTRUMENTS_MAX {
+            return fault("instruments", u64::from(self.instruments), "1 to 65536");
+        }
+        let records_max = u64::MAX / u64::from(INSTRUMENTS_MAX);
+        if self.records_per_instrument == 0 || self.records_per_instrument > records_max {
+            return fault("records_per_instrument", self.records_per_instrument, "1 to 2^48 - 1");
+        }
+        let fits = |factor: u64, count: u64| factor.checked_mul(count).is_some_and(|ns| ns < u64::MAX / 4);
+        let expected = "so much that the last quote is due within 146 years of the start";
+        if !fits(self.interval_ns, self.records_per_instrument) {
+            return fault("interval_ns", self.interval_ns, expected);
+        }
+        if !fits(self.start_delay_ns, u64::from(self.instruments)) {
+            return fault("start_delay_ns", self.start_delay_ns, expected);
+        }
+        Ok(())
+    }
+}
+
+/// A float without a fraction as an integer; none when it is too large for one.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked right here")]
+fn whole(number: f64) -> Option<u64> {
+    (0.0..9e18).contains(&number).then_some(number as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error_of(text: &str) -> String {
+        Scenario::parse(Path::new("some.json"), text).unwrap_err().to_string()
+    }
+
+    const GOOD: &str = r#"{
+  "instruments": 80,
+  "records_per_instrument": 10,
+  "interval_ns": 1000,
+  "start_delay_ns": 5
+}"#;
+
+    #[test]
+    fn a_file_is_read_and_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.json");
+        std::fs::write(&path, GOOD).unwrap();
+        let scenario = Scenario::read(&path).unwrap();
+        assert_eq!((scenario.instruments, scenario.records()), (80, 800));
+        assert_eq!(scenario.last_due_ns(), 79 * 5 + 9 * 1000);
+        let again = serde_json::to_string(&scenario).unwrap();
+        assert_eq!(Scenario::parse(&path, &again).unwrap(), scenario);
+    }
+
+    #[test]
+    fn errors_lead_to_the_place() {
+        let unknown = GOOD.replace("interval_ns", "interval_us");
+        let error = error_of(&unknown);
+        assert!(error.starts_with("some.json, line 4, column"), "{error}");
+        assert!(error.contains("interval_us") && error.contains("`interval_ns`"), "{error}");
+        let error = error_of(&GOOD.replace("80", "\"many\""));
+        assert!(error.contains("line 2") && error.contains("expected u32"), "{error}");
+        let error = error_of(&GOOD.replace("80", "0"));
+        assert!(
+            error.contains("line 2, column 3: found instruments 0, expected 1 to 65536; correct"),
+            "{error}"
+        );
+        let error =
+            error_of(&GOOD.replace("\"start_delay_ns\": 5", "\"start_delay_ns\": 18446744073709551615"));
+        assert!(error.contains("line 5") && error.contains("146 years"), "{error}");
+        let error = error_of(&GOOD[..40]);
+        assert!(error.contains("end of the file"), "{error}");
+        let error = error_of(&GOOD.replace("1000", "1000, \"interval_ns\": 1"));
+        assert!(error.contains("duplicate field"), "{error}");
+        let error = Scenario::read(Path::new("/nonexistent/x.json")).unwrap_err().to_string();
+        assert!(error.contains("/nonexistent/x.json: cannot be read"), "{error}");
+    }
+
+    #[test]
+    fn a_rate_is_spread_over_the_instruments() {
+        let scenario = Scenario::at_rate(80, 800.0, 10.0).unwrap();
+        assert_eq!((scenario.interval_ns, scenario.start_delay_ns), (100_000_000, 1_250_000));
+        assert_eq!(scenario.records(), 8000);
+        assert!((scenario.rate_per_s() - 800.0).abs() < 1e-9);
+        assert_eq!(Scenario::at_rate(80, 0.2, 1.0).unwrap().records(), 80, "one each at least");
+        for (instruments, rate, duration) in
+            [(0, 1.0, 1.0), (1, 0.0, 1.0), (1, f64::NAN, 1.0), (1, 1.0, -1.0), (1, 1e-300, 1.0)]
+        {
+            assert_eq!(Scenario::at_rate(instruments, rate, duration), None);
+        }
+    }
+}

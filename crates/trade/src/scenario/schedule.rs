@@ -1,0 +1,111 @@
+//! The times of all instruments' quotes, merged.
+
+use super::Scenario;
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, binary_heap::PeekMut},
+};
+
+/// One quote that is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Due {
+    /// When, ns after the start.
+    pub due_ns: u64,
+    /// Of which instrument.
+    pub instrument: u32,
+    /// Its number, from 0: among the instrument's own in a [`Schedule`], in the whole file with
+    /// [`super::Ticks`].
+    pub number: u64,
+}
+
+/// Gives every quote of a scenario in the order of time; at one time that of the lower instrument comes first.
+///
+/// It allocates when it is made and never after. Each step costs the logarithm of the number of instruments.
+#[derive(Debug, Clone)]
+pub struct Schedule {
+    /// The next quote of each instrument that has one left.
+    next: BinaryHeap<Reverse<Due>>,
+    interval_ns: u64,
+    records_per_instrument: u64,
+}
+
+impl Schedule {
+    /// The schedule of a scenario.
+    pub fn new(scenario: &Scenario) -> Self {
+        let instruments = if scenario.records_per_instrument == 0 { 0 } else { scenario.instruments };
+        let first = |instrument| {
+            let due_ns = scenario.start_delay_ns.saturating_mul(u64::from(instrument));
+            Reverse(Due { due_ns, instrument, number: 0 })
+        };
+        Self {
+            next: (0..instruments).map(first).collect(),
+            interval_ns: scenario.interval_ns,
+            records_per_instrument: scenario.records_per_instrument,
+        }
+    }
+}
+
+impl Iterator for Schedule {
+    type Item = Due;
+
+    fn next(&mut self) -> Option<Due> {
+        let mut top = self.next.peek_mut()?;
+        let due = top.0;
+        if due.number + 1 < self.records_per_instrument {
+            top.0 =
+                Due { due_ns: due.due_ns.saturating_add(self.interval_ns), number: due.number + 1, ..due };
+        } else {
+            PeekMut::pop(top);
+        }
+        Some(due)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What the report's threads would do, each by itself.
+    fn of_threads(scenario: &Scenario) -> Vec<Due> {
+        let mut all: Vec<_> = (0..scenario.instruments)
+            .flat_map(|instrument| {
+                let start = u64::from(instrument) * scenario.start_delay_ns;
+                (0..scenario.records_per_instrument).map(move |number| Due {
+                    due_ns: start + number * scenario.interval_ns,
+                    instrument,
+                    number,
+                })
+            })
+            .collect();
+        all.sort();
+        all
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_the_sort_of_all_threads_times(
+            instruments in 0_u32..20, records in 0_u64..30, interval in 0_u64..50, delay in 0_u64..50,
+        ) {
+            let scenario = Scenario {
+                name: String::new(), instruments, records_per_instrument: records,
+                interval_ns: interval, start_delay_ns: delay,
+            };
+            let given: Vec<_> = Schedule::new(&scenario).collect();
+            prop_assert_eq!(given, of_threads(&scenario));
+        }
+
+        #[test]
+        fn it_never_allocates_after_its_start(instruments in 1_u32..50, records in 1_u64..20) {
+            let scenario = Scenario {
+                name: String::new(), instruments, records_per_instrument: records,
+                interval_ns: 7, start_delay_ns: 3,
+            };
+            let mut schedule = Schedule::new(&scenario);
+            let room = schedule.next.capacity();
+            while schedule.next().is_some() {
+                prop_assert_eq!(schedule.next.capacity(), room);
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Which column of the file holds what.
+
+use super::{Fault, TicksError};
+use std::path::Path;
+
+/// What a column can hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Column {
+    /// The time.
+    Time,
+    /// The instrument's name.
+    Instrument,
+    /// Best bid.
+    Bid,
+    /// Best offer.
+    Ask,
+    /// Last trade.
+    Last,
+    /// Size at the bid.
+    BidSize,
+    /// Size at the offer.
+    AskSize,
+}
+
+impl Column {
+    /// What is wrong with a value of this column.
+    pub fn fault(self, raw: &str) -> Fault {
+        let (what, expected) = match self {
+            Self::Time => ("time", "a number without an exponent, not finer than 1 ns"),
+            Self::Instrument => ("instrument", "its name"),
+            Self::Bid => ("bid", "a price with up to 4 decimals"),
+            Self::Ask => ("ask", "a price with up to 4 decimals"),
+            Self::Last => ("last", "a price with up to 4 decimals"),
+            Self::BidSize => ("bid_size", "a whole number of 32 bits"),
+            Self::AskSize => ("ask_size", "a whole number of 32 bits"),
+        };
+        Fault::new(format!("{what} '{raw}'"), expected, super::CORRECT)
+    }
+}
+
+/// Names of columns; of those for the time, how many decimals make nanoseconds of it.
+const NAMES: [(&str, Column, u32); 11] = [
+    ("time", Column::Time, 0),
+    ("time_ns", Column::Time, 0),
+    ("time_us", Column::Time, 3),
+    ("time_ms", Column::Time, 6),
+    ("time_s", Column::Time, 9),
+    ("instrument", Column::Instrument, 0),
+    ("bid", Column::Bid, 0),
+    ("ask", Column::Ask, 0),
+    ("last", Column::Last, 0),
+    ("bid_size", Column::BidSize, 0),
+    ("ask_size", Column::AskSize, 0),
+];
+const REQUIRED: [Column; 4] = [Column::Time, Column::Instrument, Column::Bid, Column::Ask];
+
+/// The columns of a file.
+#[derive(Debug)]
+pub struct Columns {
+    places: Vec<(Column, usize)>,
+    time_decimals: u32,
+}
+
+impl Columns {
+    /// The columns that a header names.
+    pub fn of(path: &Path, header: &csv::StringRecord) -> Result<Self, TicksError> {
+        let names = || NAMES.map(|(name, ..)| name).join(", ");
+        let mut columns = Self { places: Vec::new(), time_decimals: 0 };
+        for (at, name) in header.iter().enumerate() {
+            let Some((_, column, decimals)) = NAMES.into_iter().find(|(known, ..)| *known == name) else {
+                let found = format!("the column '{name}'");
+                let next_step = "rename the column or take it out; the first line must be the header";
+                return Err(Fault::new(found, format!("some of {}", names()), next_step).at(path, 1));
+            };
+            if columns.places.iter().any(|(known, _)| *known == column) {
+                let found = format!("a second column of that kind, '{name}'");
+                return Err(Fault::new(found, "each once, and one time", "take one out").at(path, 1));
+            }
+            columns.places.push((column, at));
+            if column == Column::Time {
+                columns.time_decimals = decimals;
+            }
+        }
+        let is_there = |column: &Column| columns.places.iter().any(|(known, _)| known == column);
+        if REQUIRED.iter().all(is_there) {
+            return Ok(columns);
+        }
+        let found = format!("'{}'", header.iter().collect::<Vec<_>>().join(","));
+        let expected = "a header with a time (time_ns, …), instrument, bid and ask";
+        Err(Fault::new(found, expected, "add the header").at(path, 1))
+    }
+
+    /// The value of a column in a line; none when the file has no such column.
+    pub fn get<'r>(&self, record: &'r csv::StringRecord, column: Column) -> Option<&'r str> {
+        let (_, at) = self.places.iter().find(|(known, _)| *known == column)?;
+        record.get(*at)
+    }
+
+    /// How many decimals of the time make it nanoseconds.
+    pub fn time_decimals(&self) -> u32 {
+        self.time_decimals
+    }
+}

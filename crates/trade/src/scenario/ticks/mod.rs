@@ -1,0 +1,302 @@
+//! Ticks that were recorded, out of a CSV file.
+//!
+//! ```text
+//! time_ns,instrument,bid,ask,last,bid_size,ask_size
+//! 1700000000000000000,600000,10.01,10.02,10.01,300,500
+//! ```
+//!
+//! The header is required and columns may stand in any order. The time is one of `time_ns`, `time_us`, `time_ms`,
+//! `time_s` (or `time`, which is `time_ns`), counted from whenever; lines are in its order. `instrument` is any word:
+//! instruments are numbered as they first appear. Prices have up to 4 decimals. `last` (else the middle), `bid_size` and
+//! `ask_size` (else 0) may be left out.
+
+mod columns;
+#[cfg(test)]
+mod tests;
+
+use super::{Due, INSTRUMENTS_MAX, decimal};
+use crate::records::{Price, Quote};
+use columns::{Column, Columns};
+use std::{
+    collections::HashMap,
+    io,
+    path::{Path, PathBuf},
+};
+use thiserror::Error;
+
+/// Ticks of a file at most: all of them are in memory before the first is published.
+pub const TICKS_MAX: usize = 20_000_000;
+
+/// Why a file of ticks is not taken.
+#[derive(Debug, Error)]
+pub enum TicksError {
+    /// It cannot be read.
+    #[error("{}: cannot be read: {source}; check the path and who may read it", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A line is not as it must be.
+    #[error("{}, line {line}: found {found}, expected {expected}; {next_step}", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// From 1; the header is the first.
+        line: u64,
+        /// What stands there.
+        found: String,
+        /// What would be right.
+        expected: String,
+        /// What to do.
+        next_step: &'static str,
+    },
+}
+
+/// One tick.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tick {
+    /// When, ns after the file's first tick.
+    pub after_ns: u64,
+    /// Number of the instrument.
+    pub instrument: u32,
+    /// Best bid.
+    pub bid: Price,
+    /// Best offer.
+    pub ask: Price,
+    /// Last trade.
+    pub last: Price,
+    /// Size at the bid.
+    pub bid_size: u32,
+    /// Size at the offer.
+    pub ask_size: u32,
+}
+
+impl Tick {
+    /// The quote that it makes.
+    pub fn quote(&self, scheduled_ns: u64) -> Quote {
+        Quote {
+            scheduled_ns,
+            bid: self.bid,
+            ask: self.ask,
+            last: self.last,
+            bid_size: self.bid_size,
+            ask_size: self.ask_size,
+        }
+    }
+}
+
+/// A file of ticks, in memory.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Ticks {
+    ticks: Vec<Tick>,
+    names: Vec<String>,
+}
+
+impl Ticks {
+    /// Reads a file.
+    pub fn read(path: &Path) -> Result<Self, TicksError> {
+        let file =
+            std::fs::File::open(path).map_err(|source| TicksError::Read { path: path.to_owned(), source })?;
+        Self::from_csv(path, file)
+    }
+
+    /// Reads what is in a file; `path` names it in errors.
+    pub fn from_csv(path: &Path, csv: impl io::Read) -> Result<Self, TicksError> {
+        let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(csv);
+        let wrong = |error: csv::Error| wrong_csv(path, error);
+        let columns = Columns::of(path, reader.headers().map_err(wrong)?)?;
+        let mut made = Maker::default();
+        let mut record = csv::StringRecord::new();
+        while reader.read_record(&mut record).map_err(wrong)? {
+            let line = record.position().map_or(0, csv::Position::line);
+            made.take(&columns, &record).map_err(|fault| fault.at(path, line))?;
+        }
+        if made.ticks.is_empty() {
+            let fault = Fault::new("no ticks", "a line for each tick behind the header", "check the file");
+            return Err(fault.at(path, 2));
+        }
+        Ok(Self { ticks: made.ticks, names: made.names })
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.ticks.len()
+    }
+
+    /// The ticks, in the order of time.
+    pub fn as_slice(&self) -> &[Tick] {
+        &self.ticks
+    }
+
+    /// The instruments' names by their number.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The number of an instrument.
+    pub fn number_of(&self, name: &str) -> Option<u32> {
+        let at = self.names.iter().position(|known| known == name)?;
+        u32::try_from(at).ok()
+    }
+
+    /// When each tick is due at a speed. It does not allocate.
+    pub fn replay(&self, speed: Speed) -> Replay<'_> {
+        Replay { ticks: &self.ticks, speed, at: 0 }
+    }
+}
+
+/// How fast recorded ticks are published.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Speed {
+    /// So many times as fast as they were recorded; 1 is as they were.
+    Times(f64),
+    /// All of them at once.
+    Max,
+}
+
+impl Speed {
+    /// Reads `x1`, `x2.5` or `max`.
+    pub fn parse(text: &str) -> Option<Self> {
+        if text == "max" {
+            return Some(Self::Max);
+        }
+        let times: f64 = text.strip_prefix('x')?.parse().ok()?;
+        (times.is_finite() && times > 0.0).then_some(Self::Times(times))
+    }
+
+    /// When a tick is due that was recorded so long after the first one.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a cast of floats stays in bounds"
+    )]
+    pub fn due_ns(self, after_ns: u64) -> u64 {
+        match self {
+            Self::Max => 0,
+            // Exact, where a float would lose nanoseconds after some months.
+            Self::Times(1.0) => after_ns,
+            Self::Times(times) => (after_ns as f64 / times) as u64,
+        }
+    }
+}
+
+/// The times at which ticks are due, in their order.
+#[derive(Debug, Clone)]
+pub struct Replay<'a> {
+    ticks: &'a [Tick],
+    speed: Speed,
+    at: usize,
+}
+
+impl Iterator for Replay<'_> {
+    type Item = Due;
+
+    fn next(&mut self) -> Option<Due> {
+        let tick = self.ticks.get(self.at)?;
+        let number = u64::try_from(self.at).unwrap_or(u64::MAX);
+        self.at += 1;
+        Some(Due { due_ns: self.speed.due_ns(tick.after_ns), instrument: tick.instrument, number })
+    }
+}
+
+/// What is wrong with a line.
+struct Fault {
+    found: String,
+    expected: String,
+    next_step: &'static str,
+}
+
+impl Fault {
+    fn new(found: impl Into<String>, expected: impl Into<String>, next_step: &'static str) -> Self {
+        Self { found: found.into(), expected: expected.into(), next_step }
+    }
+
+    fn at(self, path: &Path, line: u64) -> TicksError {
+        let Self { found, expected, next_step } = self;
+        TicksError::Line { path: path.to_owned(), line, found, expected, next_step }
+    }
+}
+
+const CORRECT: &str = "correct the line";
+
+/// Ticks as they are put together.
+#[derive(Default)]
+struct Maker {
+    ticks: Vec<Tick>,
+    names: Vec<String>,
+    numbers: HashMap<String, u32>,
+    first_ns: Option<i64>,
+}
+
+impl Maker {
+    fn take(&mut self, columns: &Columns, record: &csv::StringRecord) -> Result<(), Fault> {
+        if self.ticks.len() >= TICKS_MAX {
+            let expected = format!("{TICKS_MAX} ticks at most, for all are kept in memory");
+            return Err(Fault::new("one tick more", expected, "split the file"));
+        }
+        let price = |column: Column| {
+            let raw = columns.get(record, column);
+            raw.map(|raw| decimal::parse(raw, 4).ok_or_else(|| column.fault(raw))).transpose()
+        };
+        let size = |column: Column| {
+            let raw = columns.get(record, column);
+            raw.map_or(Ok(0), |raw| raw.parse().map_err(|_| column.fault(raw)))
+        };
+        let after_ns = self.after_ns(columns, record)?;
+        let (bid, ask) = (price(Column::Bid)?, price(Column::Ask)?);
+        let (Some(bid), Some(ask)) = (bid, ask) else {
+            return Err(Fault::new("no price", "a bid and an ask", CORRECT));
+        };
+        let last = price(Column::Last)?.unwrap_or_else(|| bid.midpoint(ask));
+        let (bid_size, ask_size) = (size(Column::BidSize)?, size(Column::AskSize)?);
+        let instrument = self.instrument(columns.get(record, Column::Instrument).unwrap_or_default())?;
+        self.ticks.push(Tick { after_ns, instrument, bid, ask, last, bid_size, ask_size });
+        Ok(())
+    }
+
+    fn after_ns(&mut self, columns: &Columns, record: &csv::StringRecord) -> Result<u64, Fault> {
+        let raw = columns.get(record, Column::Time).unwrap_or_default();
+        let time_ns = decimal::parse(raw, columns.time_decimals()).ok_or_else(|| Column::Time.fault(raw))?;
+        let first_ns = *self.first_ns.get_or_insert(time_ns);
+        let after_ns = time_ns.checked_sub(first_ns).and_then(|ns| u64::try_from(ns).ok());
+        let before = self.ticks.last().map_or(0, |tick| tick.after_ns);
+        after_ns.filter(|after| *after >= before).ok_or_else(|| {
+            let expected = "a time that is not before that of the line above it";
+            Fault::new(format!("the time {raw}"), expected, "sort the file by time")
+        })
+    }
+
+    fn instrument(&mut self, name: &str) -> Result<u32, Fault> {
+        if let Some(number) = self.numbers.get(name) {
+            return Ok(*number);
+        }
+        let number = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
+        if name.is_empty() {
+            return Err(Fault::new("no instrument", "its name", CORRECT));
+        }
+        if number >= INSTRUMENTS_MAX {
+            let expected = format!("{INSTRUMENTS_MAX} instruments at most");
+            return Err(Fault::new(format!("one more instrument, {name}"), expected, "split the file"));
+        }
+        self.names.push(name.to_owned());
+        self.numbers.insert(name.to_owned(), number);
+        Ok(number)
+    }
+}
+
+fn wrong_csv(path: &Path, error: csv::Error) -> TicksError {
+    let line = error.position().map_or(1, csv::Position::line);
+    match error.into_kind() {
+        csv::ErrorKind::Io(source) => TicksError::Read { path: path.to_owned(), source },
+        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
+            Fault::new(format!("{len} columns"), format!("{expected_len}, as in the header"), CORRECT)
+                .at(path, line)
+        }
+        csv::ErrorKind::Utf8 { .. } => {
+            Fault::new("bytes that are no UTF-8", "text", "convert the file to UTF-8").at(path, line)
+        }
+        other => Fault::new(format!("{other:?}"), "a line of CSV", CORRECT).at(path, line),
+    }
+}

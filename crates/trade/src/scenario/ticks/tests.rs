@@ -1,0 +1,113 @@
+use super::*;
+use proptest::prelude::*;
+
+fn read(text: &str) -> Result<Ticks, TicksError> {
+    Ticks::from_csv(Path::new("ticks.csv"), text.as_bytes())
+}
+
+fn error_of(text: &str) -> String {
+    read(text).unwrap_err().to_string()
+}
+
+const GOOD: &str = "time_ns,instrument,bid,ask,last,bid_size,ask_size
+1700000000000000100,600000,10.01,10.02,10.02,300,500
+1700000000000000100,IF2312,3500.2,3500.4,3500.2,1,2
+1700000000000002100,600000,10,10.01,10.0,100,0
+";
+
+#[test]
+fn recorded_ticks_are_read() {
+    let ticks = read(GOOD).unwrap();
+    assert_eq!(ticks.names(), ["600000", "IF2312"]);
+    assert_eq!((ticks.number_of("IF2312"), ticks.number_of("x")), (Some(1), None));
+    let [first, second, third] = ticks.as_slice() else { panic!("{ticks:?}") };
+    assert_eq!((first.after_ns, first.bid, first.ask, first.bid_size), (0, 100_100, 100_200, 300));
+    assert_eq!((second.instrument, second.last, second.ask_size), (1, 35_002_000, 2));
+    assert_eq!((third.after_ns, third.instrument, third.bid), (2000, 0, 100_000));
+    assert_eq!(
+        third.quote(5),
+        Quote { scheduled_ns: 5, bid: 100_000, ask: 100_100, last: 100_000, bid_size: 100, ask_size: 0 }
+    );
+}
+
+#[test]
+fn columns_stand_in_any_order_and_some_may_miss() {
+    let ticks = read("ask,bid, instrument ,time_s\n2,1,a,0.5\n4,2,b,0.500000001\n").unwrap();
+    let [first, second] = ticks.as_slice() else { panic!("{ticks:?}") };
+    assert_eq!((first.last, first.bid_size), (15_000, 0));
+    assert_eq!(second.after_ns, 1);
+}
+
+#[test]
+fn errors_name_the_line() {
+    let with = |from: &str, to: &str| error_of(&GOOD.replacen(from, to, 1));
+    let cases = [
+        (with("bid_size", "volume"), "line 1: found the column 'volume', expected some of time"),
+        (with("time_ns", "bid"), "line 1: found a second column of that kind, 'bid'"),
+        (with("bid,", ""), "line 1: found 'time_ns,instrument,ask,"),
+        (error_of(GOOD.split_once('\n').unwrap().1), "line 1: found the column '1700000000000000100'"),
+        (
+            with("3500.2", "3500.23456"),
+            "line 3: found bid '3500.23456', expected a price with up to 4 decimals",
+        ),
+        (with("3500.2", ""), "line 3: found bid ''"),
+        (with(",300,", ",-1,"), "line 2: found bid_size '-1'"),
+        (with("IF2312", ""), "line 3: found no instrument"),
+        (
+            with("1700000000000002100", "1700000000000000099"),
+            "line 4: found the time 1700000000000000099, expected a time that is not before",
+        ),
+        (with("1700000000000002100", "1.5e18"), "line 4: found time '1.5e18'"),
+        (with(",100,0", ",100"), "line 4: found 6 columns, expected 7"),
+        (error_of("time_ns,instrument,bid,ask\n"), "line 2: found no ticks"),
+        (error_of(""), "line 1: found ''"),
+    ];
+    for (error, expected) in cases {
+        assert!(error.starts_with("ticks.csv, ") && error.contains(expected), "{error}\nexpected {expected}");
+        assert!(error.contains("; "), "no next step: {error}");
+    }
+    let bytes = [GOOD.as_bytes(), b"1700000000000002200,\xff\xfe,1,1,1,1,1\n"].concat();
+    let error = Ticks::from_csv(Path::new("ticks.csv"), bytes.as_slice()).unwrap_err().to_string();
+    assert!(error.contains("line 5: found bytes that are no UTF-8"), "{error}");
+    let error = Ticks::read(Path::new("/nonexistent.csv")).unwrap_err().to_string();
+    assert!(error.contains("/nonexistent.csv: cannot be read"), "{error}");
+}
+
+#[test]
+fn speeds_are_words() {
+    assert_eq!(Speed::parse("max"), Some(Speed::Max));
+    assert_eq!(Speed::parse("x2.5"), Some(Speed::Times(2.5)));
+    for text in ["", "x", "x0", "x-1", "xinf", "2", "fast"] {
+        assert_eq!(Speed::parse(text), None, "{text}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_replay_keeps_order_and_distances(gaps in proptest::collection::vec(0_u64..1_000_000, 1..50), times in 1_u32..50) {
+        let mut lines = vec!["time,instrument,bid,ask".to_owned()];
+        let mut at = 5_u64;
+        for gap in &gaps {
+            at += gap;
+            lines.push(format!("{at},i{},1,2", gap % 3));
+        }
+        let ticks = read(&lines.join("\n")).unwrap();
+        let real: Vec<_> = ticks.replay(Speed::Times(1.0)).collect();
+        prop_assert_eq!(real.len(), gaps.len());
+        prop_assert_eq!(real.last().unwrap().due_ns, gaps[1..].iter().sum::<u64>());
+        prop_assert!(ticks.replay(Speed::Max).all(|due| due.due_ns == 0));
+        let fast: Vec<_> = ticks.replay(Speed::Times(f64::from(times))).collect();
+        prop_assert!(fast.windows(2).all(|pair| pair[0].due_ns <= pair[1].due_ns));
+        for (number, (fast, real)) in (0..).zip(fast.iter().zip(&real)) {
+            prop_assert_eq!(fast.due_ns, real.due_ns / u64::from(times));
+            prop_assert_eq!(fast.number, number);
+        }
+    }
+
+    #[test]
+    fn hostile_text_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200), has_header in any::<bool>()) {
+        let header: &[u8] = if has_header { b"time,instrument,bid,ask\n" } else { b"" };
+        let text = [header, bytes.as_slice()].concat();
+        Ticks::from_csv(Path::new("ticks.csv"), text.as_slice()).ok();
+    }
+}

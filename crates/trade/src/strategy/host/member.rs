@@ -1,0 +1,121 @@
+//! One strategy of a host, and what waits for it.
+
+use super::{Budget, Usage};
+use crate::strategy::{AnswerSeen, Gap, QuoteSeen, Strategy};
+use std::collections::VecDeque;
+
+/// Something a strategy is to be told.
+#[derive(Debug, Clone, Copy)]
+pub enum Waiting {
+    /// A quote.
+    Quote(QuoteSeen),
+    /// An answer.
+    Answer(AnswerSeen),
+    /// A gap.
+    Gap(Gap),
+}
+
+/// A strategy with its queue.
+pub struct Member {
+    /// Its number.
+    pub number: u32,
+    /// It.
+    pub strategy: Box<dyn Strategy>,
+    /// What it used.
+    pub usage: Usage,
+    queue: VecDeque<Waiting>,
+    queue_max: usize,
+    /// Lost since the last record in the queue: quotes, answers.
+    lost: [u64; 2],
+    window_calls: u32,
+    window_overruns: u32,
+}
+
+impl Member {
+    /// With room for so many records.
+    pub fn new(number: u32, strategy: Box<dyn Strategy>, queue_max: usize) -> Self {
+        let queue_max = queue_max.max(1);
+        Self {
+            number,
+            strategy,
+            usage: Usage::default(),
+            // And a gap of each kind before the last record.
+            queue: VecDeque::with_capacity(queue_max + 2),
+            queue_max,
+            lost: [0; 2],
+            window_calls: 0,
+            window_overruns: 0,
+        }
+    }
+
+    /// Queues something; true when it has to be served from now on and had not before.
+    pub fn take(&mut self, waiting: Waiting) -> bool {
+        if self.usage.is_moved_out {
+            self.usage.dropped += 1;
+            return false;
+        }
+        let was_idle = !self.has_more();
+        if self.queue.len() >= self.queue_max {
+            match waiting {
+                Waiting::Quote(_) => self.lose(0, 1, 1),
+                Waiting::Answer(_) => self.lose(1, 1, 1),
+                Waiting::Gap(Gap::Quotes(count)) => self.lose(0, count, 0),
+                Waiting::Gap(Gap::Answers(count)) => self.lose(1, count, 0),
+            }
+        } else {
+            while let Some(gap) = self.take_lost() {
+                self.queue.push_back(Waiting::Gap(gap));
+            }
+            self.queue.push_back(waiting);
+        }
+        was_idle
+    }
+
+    fn lose(&mut self, kind: usize, count: u64, dropped: u64) {
+        if let Some(lost) = self.lost.get_mut(kind) {
+            *lost += count;
+        }
+        self.usage.dropped += dropped;
+    }
+
+    fn take_lost(&mut self) -> Option<Gap> {
+        let [quotes, answers] = &mut self.lost;
+        if *quotes > 0 {
+            return Some(Gap::Quotes(std::mem::take(quotes)));
+        }
+        (*answers > 0).then(|| Gap::Answers(std::mem::take(answers)))
+    }
+
+    /// What it is told next.
+    pub fn next(&mut self) -> Option<Waiting> {
+        self.queue.pop_front().or_else(|| self.take_lost().map(Waiting::Gap))
+    }
+
+    /// Whether it is to be told more.
+    pub fn has_more(&self) -> bool {
+        !self.queue.is_empty() || self.lost != [0; 2]
+    }
+
+    /// Counts a call; true when it was the one too many.
+    pub fn used(&mut self, took_ns: u64, budget: &Budget) -> bool {
+        let usage = &mut self.usage;
+        usage.calls += 1;
+        usage.sum_ns += took_ns;
+        usage.max_ns = usage.max_ns.max(took_ns);
+        if self.window_calls >= budget.window_calls {
+            (self.window_calls, self.window_overruns) = (0, 0);
+        }
+        self.window_calls += 1;
+        if took_ns > budget.call_ns_max {
+            usage.overruns += 1;
+            self.window_overruns += 1;
+            if self.window_overruns >= budget.overruns_max {
+                usage.is_moved_out = true;
+                usage.dropped += u64::try_from(self.queue.len()).unwrap_or(u64::MAX);
+                self.queue.clear();
+                self.lost = [0; 2];
+            }
+        }
+        usage.is_moved_out
+    }
+}

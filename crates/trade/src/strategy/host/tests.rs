@@ -1,0 +1,255 @@
+use super::*;
+use crate::{
+    records::{Answer, Outcome, PAYLOAD_BYTES, Quote, Side},
+    strategy::{SendError, Strategy},
+};
+use lowlat_ipc::stream::Stamp;
+use proptest::prelude::*;
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicU64, Ordering},
+};
+
+/// A clock that only moves when somebody works.
+type Clock = Arc<AtomicU64>;
+/// Who was told what: strategy, sequence.
+type Told = Arc<Mutex<Vec<(u32, u64)>>>;
+
+/// Takes so long for a call as the record's sequence says in `costs`.
+struct Worker {
+    clock: Clock,
+    told: Told,
+    costs: Vec<u64>,
+    lost: Arc<AtomicU64>,
+}
+
+impl Strategy for Worker {
+    fn on_quote(&mut self, orders: &mut Orders<'_>, seen: &QuoteSeen) {
+        self.told.lock().unwrap().push((orders.strategy(), seen.sequence));
+        let at = usize::try_from(seen.sequence).unwrap() % self.costs.len();
+        self.clock.fetch_add(self.costs[at], Ordering::Relaxed);
+        orders.send(seen.instrument, Side::Buy, seen.quote.ask, 1).unwrap();
+    }
+
+    fn on_answer(&mut self, orders: &mut Orders<'_>, seen: &AnswerSeen) {
+        self.told.lock().unwrap().push((orders.strategy(), 1_000_000 + seen.sequence));
+    }
+
+    fn on_gap(&mut self, _: &mut Orders<'_>, gap: Gap) {
+        let (Gap::Quotes(count) | Gap::Answers(count)) = gap;
+        self.lost.fetch_add(count, Ordering::Relaxed);
+    }
+}
+
+#[derive(Default)]
+struct Sinks {
+    sent: Vec<Stamp>,
+}
+
+impl SinkOf for Sinks {
+    fn with(&mut self, _: u32, then: &mut dyn FnMut(&mut dyn OrderSink)) {
+        then(self);
+    }
+}
+
+impl OrderSink for Sinks {
+    fn send(&mut self, stamp: Stamp, _: &[u8; PAYLOAD_BYTES]) -> Result<(), SendError> {
+        self.sent.push(stamp);
+        Ok(())
+    }
+
+    fn number(&mut self) -> u64 {
+        u64::try_from(self.sent.len()).unwrap() + 1
+    }
+}
+
+struct Bench {
+    host: Host,
+    clock: Clock,
+    told: Told,
+    lost: Vec<Arc<AtomicU64>>,
+    sinks: Sinks,
+    moved: Vec<u32>,
+}
+
+impl Bench {
+    /// Strategy `n` wants the instruments `wants[n]`, and has number `10 + n`.
+    fn new(budget: Budget, wants: &[&[u32]], costs: &[Vec<u64>]) -> Self {
+        let (clock, told) = (Clock::default(), Told::default());
+        let (mut host, mut lost) = (Host::new(budget), Vec::new());
+        for ((number, instruments), costs) in (10..).zip(wants).zip(costs) {
+            let own = Arc::new(AtomicU64::new(0));
+            let worker = Worker {
+                clock: Arc::clone(&clock),
+                told: Arc::clone(&told),
+                costs: costs.clone(),
+                lost: Arc::clone(&own),
+            };
+            host.add(number, instruments, Box::new(worker)).unwrap();
+            lost.push(own);
+        }
+        Self { host, clock, told, lost, sinks: Sinks::default(), moved: Vec::new() }
+    }
+
+    fn serve(&mut self) -> bool {
+        let clock = Arc::clone(&self.clock);
+        let mut now = || clock.load(Ordering::Relaxed);
+        let moved = &mut self.moved;
+        self.host.serve(&mut self.sinks, &mut now, &mut |number| moved.push(number))
+    }
+
+    fn told(&self) -> Vec<(u32, u64)> {
+        self.told.lock().unwrap().clone()
+    }
+}
+
+fn quote(instrument: u32, sequence: u64) -> QuoteSeen {
+    QuoteSeen {
+        instrument,
+        sequence,
+        generated_ns: 5,
+        received_ns: 6,
+        quote: Quote { scheduled_ns: 4, ..Quote::default() },
+    }
+}
+
+fn answer(sequence: u64) -> AnswerSeen {
+    let answer = Answer {
+        order_number: 1,
+        outcome: Outcome::Accepted,
+        received_ns: 0,
+        price: 1,
+        quantity: 1,
+        instrument: 0,
+        side: Side::Buy,
+    };
+    AnswerSeen { sequence, generated_ns: 7, received_ns: 8, answer }
+}
+
+#[test]
+fn each_is_told_what_it_wants_and_nothing_else() {
+    let mut bench = Bench::new(Budget::default(), &[&[0, 1, 1], &[1], &[]], &[vec![1], vec![1], vec![1]]);
+    bench.host.take_quote(&quote(1, 1));
+    bench.host.take_quote(&quote(0, 2));
+    bench.host.take_quote(&quote(9, 3));
+    bench.host.take_answer(12, &answer(4));
+    bench.host.take_answer(99, &answer(5));
+    while bench.serve() {}
+    assert_eq!(bench.told(), [(10, 1), (11, 1), (12, 1_000_004), (10, 2)]);
+    let sent: Vec<_> =
+        bench.sinks.sent.iter().map(|stamp| (stamp.source, stamp.cause, stamp.trigger)).collect();
+    assert_eq!(sent, [(10, 1, 5), (11, 1, 5), (10, 2, 5)]);
+    assert_eq!(bench.host.instruments().collect::<Vec<_>>(), [0, 1]);
+    assert_eq!(bench.host.usage(10).unwrap().calls, 2);
+    assert_eq!(bench.host.usage(1), None);
+    let double = bench.host.add(10, &[], Box::new(crate::strategy::OnEachRecord::default()));
+    assert_eq!(double, Err(AddError::Taken { number: 10 }));
+}
+
+#[test]
+fn a_full_queue_is_told_as_a_gap_behind_what_it_holds() {
+    let budget = Budget { queue_max: 2, ..Budget::default() };
+    let mut bench = Bench::new(budget, &[&[0]], &[vec![1]]);
+    (0..5).for_each(|sequence| bench.host.take_quote(&quote(0, sequence)));
+    while bench.serve() {}
+    bench.host.take_gap(Gap::Answers(7));
+    while bench.serve() {}
+    assert_eq!(bench.told(), [(10, 0), (10, 1)]);
+    assert_eq!(bench.lost[0].load(Ordering::Relaxed), 3 + 7);
+    assert_eq!(bench.host.usage(10).unwrap().dropped, 3);
+}
+
+#[test]
+fn who_overruns_too_often_is_moved_out() {
+    let budget = Budget { call_ns_max: 10, overruns_max: 3, window_calls: 5, queue_max: 100 };
+    let mut bench = Bench::new(budget, &[&[0], &[0]], &[vec![11], vec![10]]);
+    (0..6).for_each(|sequence| bench.host.take_quote(&quote(0, sequence)));
+    while bench.serve() {}
+    assert_eq!(bench.moved, [10]);
+    let usage = bench.host.usage(10).unwrap();
+    assert_eq!((usage.calls, usage.overruns, usage.dropped, usage.is_moved_out), (3, 3, 3, true));
+    assert_eq!(bench.host.usage(11).unwrap().calls, 6, "who keeps the budget goes on");
+    bench.host.take_quote(&quote(0, 7));
+    bench.host.take_answer(10, &answer(8));
+    while bench.serve() {}
+    assert_eq!(bench.host.usage(10).unwrap().calls, 3);
+    assert_eq!(bench.host.numbers().collect::<Vec<_>>(), [11]);
+}
+
+#[test]
+fn an_overrun_now_and_then_is_forgiven() {
+    let budget = Budget { call_ns_max: 10, overruns_max: 2, window_calls: 4, queue_max: 100 };
+    let mut bench = Bench::new(budget, &[&[0]], &[vec![11, 0, 0, 0]]);
+    (0..40).for_each(|sequence| bench.host.take_quote(&quote(0, sequence)));
+    while bench.serve() {}
+    assert_eq!((bench.moved.len(), bench.host.usage(10).unwrap().overruns), (0, 10));
+}
+
+proptest! {
+    /// On a simulated clock: whatever comes and however long calls take, nobody is served twice while another waits,
+    /// all that came is told, to each in its order.
+    #[test]
+    fn nobody_starves(
+        costs in proptest::collection::vec(proptest::collection::vec(0_u64..1000, 1..5), 2..8),
+        steps in proptest::collection::vec((0_u32..8, 0_usize..4), 1..200),
+    ) {
+        let budget = Budget { overruns_max: u32::MAX, queue_max: 1000, ..Budget::default() };
+        let wants: Vec<Vec<u32>> = (0..8).map(|number| vec![number]).collect();
+        let wants: Vec<&[u32]> = wants.iter().take(costs.len()).map(Vec::as_slice).collect();
+        let mut bench = Bench::new(budget, &wants, &costs);
+        let count = u32::try_from(costs.len()).unwrap();
+        let mut sent = vec![Vec::new(); costs.len()];
+        // Since when each waits, in calls; and how often others were served meanwhile.
+        let mut passed = vec![BTreeCount::default(); costs.len()];
+        let mut serve = |bench: &mut Bench, sent: &[Vec<u64>], seen: &mut Vec<usize>| -> Result<bool, TestCaseError> {
+            let before = bench.told().len();
+            let is_served = bench.serve();
+            let told = bench.told();
+            if let Some((number, _)) = told.get(before) {
+                let who = usize::try_from(number - 10).unwrap();
+                for (other, passed) in passed.iter_mut().enumerate() {
+                    let is_waiting = sent[other].len() > seen[other];
+                    if other == who || !is_waiting {
+                        passed.clear();
+                    } else {
+                        prop_assert!(passed.add(who) <= 1, "{who} was served twice while {other} waited");
+                    }
+                }
+                seen[who] += 1;
+            }
+            Ok(is_served)
+        };
+        let mut seen = vec![0; costs.len()];
+        for (sequence, (instrument, serves)) in (0..).zip(steps) {
+            let instrument = instrument % count;
+            bench.host.take_quote(&quote(instrument, sequence));
+            sent[usize::try_from(instrument).unwrap()].push(sequence);
+            for _ in 0..serves {
+                serve(&mut bench, &sent, &mut seen)?;
+            }
+        }
+        while serve(&mut bench, &sent, &mut seen)? {}
+        for (number, sent) in (10..).zip(&sent) {
+            let told: Vec<_> = bench.told().iter().filter(|(who, _)| *who == number).map(|(_, sequence)| *sequence).collect();
+            prop_assert_eq!(&told, sent);
+        }
+        let worked: u64 = (10..10 + count).map(|number| bench.host.usage(number).unwrap().sum_ns).sum();
+        prop_assert_eq!(worked, bench.clock.load(Ordering::Relaxed), "all time is somebody's");
+    }
+}
+
+/// How often each was counted.
+#[derive(Debug, Clone, Default)]
+struct BTreeCount(std::collections::BTreeMap<usize, u32>);
+
+impl BTreeCount {
+    fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    fn add(&mut self, who: usize) -> u32 {
+        let count = self.0.entry(who).or_default();
+        *count += 1;
+        *count
+    }
+}

@@ -1,0 +1,55 @@
+//! The Kungfu report's strategy: one order for each record of its instrument.
+
+use super::{AnswerSeen, Gap, Orders, QuoteSeen, Strategy};
+use crate::records::{Outcome, Side};
+
+/// Sends an order of one piece for each quote, buying and selling in turn so that its position stays small.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OnEachRecord {
+    /// The only instrument it trades (the report's `-n`); `None`: every one that it is given.
+    pub instrument: Option<u32>,
+    /// Quotes of its instrument.
+    pub quotes: u64,
+    /// Orders sent.
+    pub sent: u64,
+    /// Orders that could not be sent.
+    pub unsent: u64,
+    /// Orders answered with accepted or rejected.
+    pub answered: u64,
+    /// Records lost.
+    pub lost: u64,
+}
+
+impl OnEachRecord {
+    /// Of one instrument.
+    pub fn of(instrument: u32) -> Self {
+        Self { instrument: Some(instrument), ..Self::default() }
+    }
+}
+
+impl Strategy for OnEachRecord {
+    fn on_quote(&mut self, orders: &mut Orders<'_>, seen: &QuoteSeen) {
+        if self.instrument.is_some_and(|wanted| wanted != seen.instrument) {
+            return;
+        }
+        self.quotes += 1;
+        let (side, price) = if self.sent.is_multiple_of(2) {
+            (Side::Buy, seen.quote.ask)
+        } else {
+            (Side::Sell, seen.quote.bid)
+        };
+        match orders.send(seen.instrument, side, price, 1) {
+            Ok(_) => self.sent += 1,
+            Err(_) => self.unsent += 1,
+        }
+    }
+
+    fn on_answer(&mut self, _: &mut Orders<'_>, seen: &AnswerSeen) {
+        self.answered += u64::from(seen.answer.outcome != Outcome::Filled);
+    }
+
+    fn on_gap(&mut self, _: &mut Orders<'_>, gap: Gap) {
+        let (Gap::Quotes(count) | Gap::Answers(count)) = gap;
+        self.lost += count;
+    }
+}

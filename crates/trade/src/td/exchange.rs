@@ -1,0 +1,268 @@
+//! The simulated exchange.
+
+use super::{
+    Limits,
+    ledger::{InHand, Ledger, LedgerError},
+};
+use crate::records::{Answer, Order, Outcome, Price, Quote, Reject, SCHEMA, kind};
+use lowlat_ipc::{interest::SUBSCRIBERS_MAX, region::Region, stream::Stamp};
+
+/// Fills of one order at most.
+pub const FILLS_MAX: u32 = 16;
+
+/// How the exchange answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rules {
+    /// Instruments that are known: numbers below it.
+    pub instruments: u32,
+    /// In how many parts an accepted order is filled at once, up to [`FILLS_MAX`]; 0: it stays open.
+    pub fills: u32,
+    /// What an order may be.
+    pub limits: Limits,
+}
+
+/// The exchange over its ledger. Per order it allocates nothing and makes no system call.
+#[derive(Debug)]
+pub struct Exchange<R> {
+    ledger: Ledger<R>,
+    rules: Rules,
+    /// Middle of the last quote by instrument; 0 before the first.
+    market: Vec<Price>,
+}
+
+/// An order as it was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Taken {
+    /// Number of the node that writes the stream.
+    pub writer: u32,
+    /// The order's sequence in it.
+    pub sequence: u64,
+    /// Its stamp: the instrument, and the strategy as `source`.
+    pub stamp: Stamp,
+    /// The order.
+    pub order: Order,
+}
+
+/// What becomes of an order that was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Begun {
+    /// Its answers, to be published all; then [`Exchange::finish`].
+    Answers(Pending),
+    /// It was answered before: this one was read again after a restart.
+    Known,
+    /// Nobody can be answered: no strategy has that number.
+    NoStrategy,
+    /// Another td has taken over.
+    Fenced,
+}
+
+/// Answers of one order that are to be published, in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pending {
+    order: InHand,
+    /// The first of its answers that is to be published.
+    first: u32,
+    td: u32,
+}
+
+impl Pending {
+    /// The order that they are of.
+    pub fn order(&self) -> &Order {
+        &self.order.order
+    }
+
+    /// Its strategy.
+    pub fn strategy(&self) -> u32 {
+        self.order.stamp.source
+    }
+
+    /// Whether it is rejected.
+    pub fn is_rejected(&self) -> bool {
+        matches!(self.order.outcome, Outcome::Rejected(_))
+    }
+
+    /// Its answers; their stamps lack only the time at which they are written.
+    pub fn answers(&self) -> impl Iterator<Item = (Stamp, Answer)> + use<> {
+        let pending = *self;
+        (self.first..self.order.answers).map(move |number| pending.answer(number))
+    }
+
+    fn answer(&self, number: u32) -> (Stamp, Answer) {
+        let order = &self.order;
+        let fills = order.answers - 1;
+        let (outcome, quantity) = match number.checked_sub(1) {
+            None => (order.outcome, order.order.quantity),
+            Some(fill) => (Outcome::Filled, part(order.order.quantity, fill, fills)),
+        };
+        let stamp = Stamp {
+            kind: kind::ANSWER,
+            schema: SCHEMA,
+            instrument: order.stamp.source,
+            source: self.td,
+            generated: 0,
+            trigger: order.stamp.generated,
+            cause: order.sequence,
+        };
+        let answer = Answer {
+            order_number: order.order.number,
+            outcome,
+            received_ns: order.read_ns,
+            price: order.order.price,
+            quantity,
+            instrument: order.stamp.instrument,
+            side: order.order.side,
+        };
+        (stamp, answer)
+    }
+}
+
+/// Part `number` of a quantity that is split so evenly as it can be; the parts sum up to it.
+fn part(quantity: u32, number: u32, parts: u32) -> u32 {
+    let [size, more] =
+        [quantity.checked_div(parts), quantity.checked_rem(parts)].map(Option::unwrap_or_default);
+    size + u32::from(number < more)
+}
+
+impl<R: Region> Exchange<R> {
+    /// An exchange over a ledger, as td number `epoch` of its name.
+    pub fn new(region: R, epoch: u64, rules: Rules) -> Result<Self, LedgerError> {
+        let market = vec![0; usize::try_from(rules.instruments).unwrap_or(0)];
+        Ok(Self { ledger: Ledger::open(region, epoch)?, rules, market })
+    }
+
+    /// The ledger.
+    pub fn ledger(&self) -> &Ledger<R> {
+        &self.ledger
+    }
+
+    /// What a td before this one left undone: answers that it had decided and not published, of which
+    /// `next_sequence`, that of the next record of td's stream, tells how many are out. To be published before anything
+    /// else, then [`Exchange::finish`]; also when none is left. `td` is this node's number.
+    pub fn recover(&self, td: u32, next_sequence: u64) -> Result<Option<Pending>, LedgerError> {
+        let Some(order) = self.ledger.in_hand()? else { return Ok(None) };
+        let published = next_sequence.saturating_sub(order.first_answer);
+        let first = u32::try_from(published).unwrap_or(u32::MAX).min(order.answers);
+        Ok(Some(Pending { order, first, td }))
+    }
+
+    /// Decides an order, and writes the decision down. `next_sequence` is that of the next record of td's stream,
+    /// `now_ns` when the order had been read.
+    pub fn begin(&mut self, td: u32, taken: &Taken, now_ns: u64, next_sequence: u64) -> Begun {
+        let Taken { writer, sequence, stamp, order } = *taken;
+        if !self.ledger.is_own() {
+            return Begun::Fenced;
+        }
+        if stamp.source >= SUBSCRIBERS_MAX || writer >= SUBSCRIBERS_MAX {
+            return Begun::NoStrategy;
+        }
+        if self.ledger.last_sequence(writer).is_some_and(|last| sequence <= last) {
+            return Begun::Known;
+        }
+        let last_number = self.ledger.last_number(stamp.source);
+        let mut open_after = self.ledger.open_orders(stamp.source);
+        let mut position_after = None;
+        let (outcome, answers) = match self.judge(&stamp, &order, last_number, open_after) {
+            Err(reject) => (Outcome::Rejected(reject), 1),
+            Ok(moved) => {
+                let fills = self.rules.fills.min(FILLS_MAX).min(order.quantity);
+                if fills == 0 {
+                    open_after += 1;
+                } else {
+                    position_after = moved;
+                }
+                (Outcome::Accepted, 1 + fills)
+            }
+        };
+        let number_after = last_number.max(order.number);
+        let [answered, rejected] = self.ledger.answered_and_rejected();
+        let totals_after = [answered + 1, rejected + u64::from(outcome != Outcome::Accepted)];
+        let order = InHand {
+            first_answer: next_sequence,
+            answers,
+            writer,
+            sequence,
+            stamp,
+            order,
+            read_ns: now_ns,
+            outcome,
+            number_after,
+            open_after,
+            position_after,
+            totals_after,
+        };
+        self.ledger.take_in_hand(&order);
+        Begun::Answers(Pending { order, first: 0, td })
+    }
+
+    /// Enters an order whose answers are all published. False when another td has taken over meanwhile.
+    pub fn finish(&mut self, pending: &Pending) -> bool {
+        let is_own = self.ledger.is_own();
+        if is_own {
+            self.ledger.enter(&pending.order);
+        }
+        is_own
+    }
+
+    /// Tells the exchange the market; needed only for [`Limits::price_deviation_max_per_mille`].
+    pub fn on_quote(&mut self, instrument: u32, quote: &Quote) {
+        let place = usize::try_from(instrument).ok().and_then(|at| self.market.get_mut(at));
+        if let Some(middle) = place {
+            *middle = quote.bid.midpoint(quote.ask);
+        }
+    }
+
+    /// The position's row and what it becomes when all is filled, of an order that is accepted.
+    fn judge(
+        &self,
+        stamp: &Stamp,
+        order: &Order,
+        last_number: u64,
+        open: u64,
+    ) -> Result<Option<(usize, i64)>, Reject> {
+        let limits = &self.rules.limits;
+        let is_over = |value: u64, limit: Option<u32>| limit.is_some_and(|limit| value > u64::from(limit));
+        if order.number <= last_number {
+            return Err(Reject::DuplicateNumber);
+        }
+        if stamp.instrument >= self.rules.instruments {
+            return Err(Reject::UnknownInstrument);
+        }
+        if !self.is_good_price(stamp.instrument, order.price) {
+            return Err(Reject::BadPrice);
+        }
+        if order.quantity == 0 || is_over(u64::from(order.quantity), limits.quantity_max) {
+            return Err(Reject::BadQuantity);
+        }
+        if is_over(open + u64::from(self.rules.fills == 0), limits.open_orders_max) {
+            return Err(Reject::OverLimit);
+        }
+        let Some(row) = self.ledger.position_row(stamp.source, stamp.instrument) else {
+            // A position that cannot be kept cannot be limited.
+            return if limits.position_max.is_some() { Err(Reject::OverLimit) } else { Ok(None) };
+        };
+        let signed = match order.side {
+            crate::records::Side::Buy => i64::from(order.quantity),
+            crate::records::Side::Sell => -i64::from(order.quantity),
+        };
+        let position = self.ledger.position_at(row).saturating_add(signed);
+        if is_over(position.unsigned_abs(), limits.position_max) {
+            return Err(Reject::OverLimit);
+        }
+        Ok(Some((row, position)))
+    }
+
+    fn is_good_price(&self, instrument: u32, price: Price) -> bool {
+        let limits = &self.rules.limits;
+        let middle = usize::try_from(instrument).ok().and_then(|at| self.market.get(at)).copied();
+        let is_near = |per_mille: u32| match middle {
+            None | Some(0) => true,
+            Some(middle) => {
+                let far = i128::from(price).abs_diff(i128::from(middle)) * 1000;
+                far <= i128::from(middle).unsigned_abs() * u128::from(per_mille)
+            }
+        };
+        price > 0
+            && limits.price_max_ten_thousandths.is_none_or(|max| price <= max)
+            && limits.price_deviation_max_per_mille.is_none_or(is_near)
+    }
+}

@@ -1,0 +1,340 @@
+//! What td has answered, in memory that outlives td: words of an area that master keeps.
+//!
+//! ```text
+//! word
+//!      0  magic "LLLEDGER"            2  epoch of the td that writes it
+//!      8  the order in hand: 1 while its answers are not all published and entered, then words 9 to 29 hold it
+//!     40  orders answered              41  of them rejected
+//!     64  of each orders stream, by its writer's number: the sequence of the last order answered, + 1
+//!   1088  of each strategy: the last order number answered; how many of its orders are open
+//!   3136  positions: (strategy << 32 | instrument) + 1, and the position; a table with open addressing
+//! ```
+//!
+//! One process writes at a time. Only its death matters, not that of the host: after it, memory holds what it had stored
+//! up to some step, in the order of the program. The word that makes the order in hand valid is stored last, and
+//! what is entered afterwards are absolute values, so doing it again does no harm.
+
+use crate::records::{Answer, Order, Outcome, PAYLOAD_BYTES, Side};
+use lowlat_ipc::{interest::SUBSCRIBERS_MAX, region::Region, stream::Stamp};
+use std::sync::atomic::{Ordering, compiler_fence};
+use thiserror::Error;
+
+const MAGIC: u64 = u64::from_le_bytes(*b"LLLEDGER");
+const EPOCH: usize = 2;
+const IN_HAND: usize = 8;
+const IN_HAND_WORDS: usize = 21;
+const ANSWERED: usize = 40;
+const REJECTED: usize = 41;
+const STREAMS: usize = 64;
+const STRATEGIES: usize = STREAMS + SUBSCRIBERS_MAX as usize;
+const POSITIONS: usize = STRATEGIES + 2 * SUBSCRIBERS_MAX as usize;
+/// Positions that the ledger can hold: of a strategy in an instrument.
+pub const POSITIONS_MAX: usize = 1 << 14;
+const WORDS: usize = POSITIONS + 2 * POSITIONS_MAX;
+const _: () = assert!(IN_HAND + 1 + IN_HAND_WORDS <= ANSWERED);
+/// Bytes of memory that a ledger takes.
+pub const BYTES: u64 = WORDS as u64 * 8;
+/// The name of the area.
+pub const AREA: &str = "ledger";
+
+/// Why memory is not taken for a ledger.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum LedgerError {
+    /// Too small.
+    #[error("ledger: found {found} bytes of memory, expected {BYTES}; give the area \"{AREA}\" that size")]
+    TooSmall {
+        /// What is there.
+        found: u64,
+    },
+    /// Something else stands there.
+    #[error("ledger: found {found:#x} as its first word, expected zeros or \"LLLEDGER\"; start master anew")]
+    NoLedger {
+        /// The first word.
+        found: u64,
+    },
+    /// Words that cannot be.
+    #[error("ledger: the order in hand is damaged ({reason}); start master anew")]
+    Damaged {
+        /// In what way.
+        reason: String,
+    },
+}
+
+/// What is to be entered for an order, and what its answers are made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InHand {
+    /// The sequence that its first answer has in td's stream.
+    pub first_answer: u64,
+    /// How many answers it gets.
+    pub answers: u32,
+    /// Number of the node that writes the orders stream.
+    pub writer: u32,
+    /// The order's sequence in that stream.
+    pub sequence: u64,
+    /// The order's stamp.
+    pub stamp: Stamp,
+    /// The order.
+    pub order: Order,
+    /// When td had read it.
+    pub read_ns: u64,
+    /// The first answer.
+    pub outcome: Outcome,
+    /// The strategy's last number, with this one.
+    pub number_after: u64,
+    /// The strategy's open orders, with this one.
+    pub open_after: u64,
+    /// Row of the position and what it becomes.
+    pub position_after: Option<(usize, i64)>,
+    /// All orders answered, and those rejected, with this one.
+    pub totals_after: [u64; 2],
+}
+
+/// A ledger in some memory.
+#[derive(Debug)]
+pub struct Ledger<R> {
+    region: R,
+    epoch: u64,
+}
+
+impl<R: Region> Ledger<R> {
+    /// Takes zeroed memory, or a ledger that is there; `epoch` is that of the td that writes it from now on.
+    pub fn open(region: R, epoch: u64) -> Result<Self, LedgerError> {
+        let words = region.words().len();
+        if words < WORDS {
+            return Err(LedgerError::TooSmall { found: u64::try_from(words).unwrap_or(u64::MAX) * 8 });
+        }
+        let ledger = Self { region, epoch };
+        match ledger.get(0) {
+            0 => ledger.put(0, MAGIC),
+            MAGIC => {}
+            found => return Err(LedgerError::NoLedger { found }),
+        }
+        ledger.put(EPOCH, epoch);
+        Ok(ledger)
+    }
+
+    /// Looks at a ledger that td writes, without becoming its writer.
+    pub fn look(region: R) -> Result<Self, LedgerError> {
+        let ledger = Self { region, epoch: 0 };
+        match (ledger.region.words().len(), ledger.get(0)) {
+            (words, _) if words < WORDS => {
+                Err(LedgerError::TooSmall { found: u64::try_from(words).unwrap_or(u64::MAX) * 8 })
+            }
+            (_, 0 | MAGIC) => Ok(ledger),
+            (_, found) => Err(LedgerError::NoLedger { found }),
+        }
+    }
+
+    /// How many orders were answered, and how many of them rejected.
+    pub fn answered_and_rejected(&self) -> [u64; 2] {
+        [ANSWERED, REJECTED].map(|at| self.get(at))
+    }
+
+    /// Whether no later td has taken the ledger over.
+    pub fn is_own(&self) -> bool {
+        self.get(EPOCH) == self.epoch
+    }
+
+    /// The last order number of a strategy that was answered; 0 before its first.
+    pub fn last_number(&self, strategy: u32) -> u64 {
+        row_of(strategy).map_or(0, |at| self.get(at))
+    }
+
+    /// How many orders of a strategy are accepted and not filled.
+    pub fn open_orders(&self, strategy: u32) -> u64 {
+        row_of(strategy).map_or(0, |at| self.get(at + 1))
+    }
+
+    /// The sequence of the last order of a stream that was answered; none before its first.
+    pub fn last_sequence(&self, writer: u32) -> Option<u64> {
+        let at = place(writer)?;
+        self.get(STREAMS + at).checked_sub(1)
+    }
+
+    /// The position of a strategy in an instrument; bought is above 0.
+    pub fn position(&self, strategy: u32, instrument: u32) -> i64 {
+        self.position_row(strategy, instrument).map_or(0, |row| self.position_at(row))
+    }
+
+    /// The row of a position, whose key is entered with the position; none when the table is full.
+    pub fn position_row(&self, strategy: u32, instrument: u32) -> Option<usize> {
+        let key = key(strategy, instrument);
+        let start = usize::try_from(key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32).unwrap_or(0);
+        (0..POSITIONS_MAX)
+            .map(|step| (start + step) % POSITIONS_MAX)
+            .find(|row| matches!(self.get(POSITIONS + 2 * row), found if found == 0 || found == key))
+    }
+
+    /// The position in a row.
+    pub fn position_at(&self, row: usize) -> i64 {
+        self.get(POSITIONS + 2 * row + 1).cast_signed()
+    }
+
+    /// Writes down what is about to be answered.
+    pub fn take_in_hand(&self, order: &InHand) {
+        let [price, quantity] = [order.order.price.cast_unsigned(), u64::from(order.order.quantity)];
+        let (row, position) = order.position_after.map_or((0, 0), |(row, position)| (row + 1, position));
+        let outcome = word_of(order.outcome);
+        let [answered, rejected] = order.totals_after;
+        let words: [u64; IN_HAND_WORDS] = [
+            order.first_answer,
+            u64::from(order.answers),
+            u64::from(order.writer),
+            order.sequence,
+            u64::from(order.stamp.source) << 32 | u64::from(order.stamp.instrument),
+            order.stamp.generated,
+            order.stamp.trigger,
+            order.stamp.cause,
+            order.order.number,
+            order.order.scheduled_ns,
+            order.order.received_ns,
+            price,
+            quantity << 1 | u64::from(order.order.side == Side::Sell),
+            order.read_ns,
+            outcome,
+            order.number_after,
+            order.open_after,
+            u64::try_from(row).unwrap_or(0),
+            position.cast_unsigned(),
+            answered,
+            rejected,
+        ];
+        for (at, word) in (IN_HAND + 1..).zip(words) {
+            self.put(at, word);
+        }
+        self.put(IN_HAND, 1);
+    }
+
+    /// The order that was in hand when the process before this one died.
+    pub fn in_hand(&self) -> Result<Option<InHand>, LedgerError> {
+        if self.get(IN_HAND) == 0 {
+            return Ok(None);
+        }
+        let mut words = [0; IN_HAND_WORDS];
+        for (at, word) in (IN_HAND + 1..).zip(&mut words) {
+            *word = self.get(at);
+        }
+        let [
+            first_answer,
+            answers,
+            writer,
+            sequence,
+            who,
+            generated,
+            trigger,
+            cause,
+            number,
+            scheduled_ns,
+            received_ns,
+            price,
+            size,
+            read_ns,
+            outcome,
+            number_after,
+            open_after,
+            row,
+            position,
+            answered,
+            rejected,
+        ] = words;
+        let short = |what: &str, word: u64| {
+            u32::try_from(word).map_err(|_| LedgerError::Damaged { reason: format!("{what}: {word:#x}") })
+        };
+        let row = usize::try_from(row).unwrap_or(usize::MAX);
+        if row > POSITIONS_MAX {
+            return Err(LedgerError::Damaged { reason: format!("row {row}") });
+        }
+        Ok(Some(InHand {
+            first_answer,
+            answers: short("answers", answers)?,
+            writer: short("writer", writer)?,
+            sequence,
+            stamp: Stamp {
+                kind: crate::records::kind::ORDER,
+                schema: crate::records::SCHEMA,
+                instrument: short("instrument", who & u64::from(u32::MAX))?,
+                source: short("source", who >> 32)?,
+                generated,
+                trigger,
+                cause,
+            },
+            order: Order {
+                number,
+                scheduled_ns,
+                received_ns,
+                price: price.cast_signed(),
+                quantity: short("quantity", size >> 1)?,
+                side: if size & 1 == 1 { Side::Sell } else { Side::Buy },
+            },
+            read_ns,
+            outcome: outcome_of(outcome)
+                .ok_or_else(|| LedgerError::Damaged { reason: format!("outcome {outcome:#x}") })?,
+            number_after,
+            open_after,
+            position_after: row.checked_sub(1).map(|row| (row, position.cast_signed())),
+            totals_after: [answered, rejected],
+        }))
+    }
+
+    /// Enters an order whose answers are all published, and takes it out of hand.
+    pub fn enter(&self, order: &InHand) {
+        if let Some((row, position)) = order.position_after {
+            self.put(POSITIONS + 2 * row, key(order.stamp.source, order.stamp.instrument));
+            self.put(POSITIONS + 2 * row + 1, position.cast_unsigned());
+        }
+        if let Some(at) = row_of(order.stamp.source) {
+            self.put(at, order.number_after);
+            self.put(at + 1, order.open_after);
+        }
+        if let Some(at) = place(order.writer) {
+            self.put(STREAMS + at, order.sequence.saturating_add(1));
+        }
+        for (at, total) in [ANSWERED, REJECTED].into_iter().zip(order.totals_after) {
+            self.put(at, total);
+        }
+        self.put(IN_HAND, 0);
+    }
+
+    fn get(&self, at: usize) -> u64 {
+        // Pairs with the store in `put`: other processes only look, or come after the one that wrote.
+        self.region.words().get(at).map_or(0, |word| word.load(Ordering::Acquire))
+    }
+
+    fn put(&self, at: usize, value: u64) {
+        #[cfg(test)]
+        super::tests::crash::step();
+        if let Some(word) = self.region.words().get(at) {
+            // Pairs with the load in `get`. Release also keeps the stores in the order of the program.
+            word.store(value, Ordering::Release);
+        }
+        // Nothing that follows, above all publishing, moves before it.
+        compiler_fence(Ordering::SeqCst);
+    }
+}
+
+fn place(number: u32) -> Option<usize> {
+    usize::try_from(number).ok().filter(|_| number < SUBSCRIBERS_MAX)
+}
+
+fn row_of(strategy: u32) -> Option<usize> {
+    place(strategy).map(|at| STRATEGIES + 2 * at)
+}
+
+fn key(strategy: u32, instrument: u32) -> u64 {
+    (u64::from(strategy) << 32 | u64::from(instrument)) + 1
+}
+
+/// An outcome as the word that it is in an answer's payload.
+fn word_of(outcome: Outcome) -> u64 {
+    let side = Side::Buy;
+    let answer =
+        Answer { order_number: 0, outcome, received_ns: 0, price: 0, quantity: 0, instrument: 0, side };
+    let bytes = answer.encode();
+    bytes.get(8..16).and_then(|word| word.try_into().ok()).map_or(0, u64::from_le_bytes)
+}
+
+fn outcome_of(word: u64) -> Option<Outcome> {
+    let mut bytes = [0; PAYLOAD_BYTES];
+    bytes.get_mut(8..16)?.copy_from_slice(&word.to_le_bytes());
+    Answer::decode(&bytes).ok().map(|answer| answer.outcome)
+}

@@ -1,0 +1,260 @@
+//! The whole pipeline: a master with md, td, cached and strategies, each with a node of its own.
+
+#[path = "../runtime/master_thread.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod master_thread;
+mod threads;
+
+use lowlat_ipc::region::Memfd;
+use lowlat_trade::{
+    cached::Store,
+    master::Happened,
+    node::Wait,
+    roles,
+    stages::{Stage, StageRecorder},
+    strategy::{
+        AnswerSeen, OnEachRecord, Orders, QuoteSeen, Strategy,
+        host::{Budget, Host},
+    },
+    td::ledger::{AREA, Ledger},
+};
+use master_thread::{MasterThread, until};
+use std::{
+    collections::BTreeMap,
+    process::{Child, Command, Stdio},
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+use threads::{Md, QUOTES, RING_BYTES, STRATEGIES, start_md, start_td};
+
+fn master() -> MasterThread {
+    MasterThread::start(|options| options.areas = roles::areas())
+}
+
+fn area(master: &MasterThread, name: &'static str) -> Arc<Memfd> {
+    master.with(move |master, _| Arc::clone(master.area(name).unwrap()))
+}
+
+fn answered(master: &MasterThread) -> u64 {
+    let [answered, _] = Ledger::look(area(master, AREA)).unwrap().answered_and_rejected();
+    answered
+}
+
+fn read_by(master: &MasterThread, role: &'static str) -> u64 {
+    master.with(move |master, _| {
+        master.nodes().iter().filter(|node| node.role == role).map(|node| node.figures.read).sum()
+    })
+}
+
+/// What must hold of a run in which nobody dies.
+fn check_run(master: &MasterThread) {
+    let stages = StageRecorder::new(area(master, roles::STAGES_AREA)).unwrap();
+    for stage in Stage::ALL {
+        assert_eq!(stages.count(stage), QUOTES, "{stage:?}");
+    }
+    for node in master.with(|master, _| master.nodes()) {
+        let figures = node.figures;
+        assert_eq!((figures.lost, figures.refused, figures.missed), (0, 0, 0), "{} {figures:?}", node.name);
+    }
+    assert_eq!(answered(master), QUOTES);
+}
+
+#[test]
+fn every_quote_gives_an_order_and_every_order_an_answer() {
+    let master = master();
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("cached.sqlite");
+    let md = start_md(&master);
+    let td = start_td(&master);
+    let node = master.join(&roles::cached::join());
+    let options = roles::cached::CachedOptions::new(store.clone());
+    let cached = thread::spawn(move || roles::cached::run(node, &options, &mut |note| panic!("{note}")));
+    let strategies: Vec<_> = (0..STRATEGIES)
+        .map(|number| {
+            let name = format!("s{number}");
+            let join =
+                roles::strategy::join(&name, "strategy", &[number], &[number], RING_BYTES, Wait::Parked);
+            let node = master.join(&join);
+            thread::spawn(move || {
+                let mut strategy = OnEachRecord::of(number);
+                let options = roles::strategy::StrategyOptions { number };
+                let done = roles::strategy::run(node, &options, &mut strategy).unwrap();
+                (done, strategy)
+            })
+        })
+        .collect();
+    master.begin();
+    // A quote, an accepted and a fill each.
+    until("all answers are read", || read_by(&master, "strategy") == 3 * QUOTES);
+    until("cached has it all", || read_by(&master, "cached") == 4 * QUOTES);
+    master.with(|master, _| master.stop());
+    let Md { lateness } = md.join().unwrap();
+    assert_eq!(lateness.quotes, QUOTES);
+    let td = td.join().unwrap();
+    assert_eq!(
+        (td.orders, td.rejected, td.known, td.missing, td.lost, td.not_orders),
+        (QUOTES, 0, 0, 0, 0, 0)
+    );
+    let each = QUOTES / u64::from(STRATEGIES);
+    for strategy in strategies {
+        let (done, strategy) = strategy.join().unwrap();
+        assert_eq!((done.quotes, done.answers, done.lost), (each, 2 * each, 0));
+        assert_eq!((strategy.sent, strategy.unsent, strategy.answered), (each, 0, each));
+    }
+    check_run(&master);
+    let cached = cached.join().unwrap().unwrap();
+    assert_eq!((cached.applied, cached.known, cached.others, cached.lost), (4 * QUOTES, 0, 0, 0));
+    let state = Store::open_read_only(&store).unwrap().load_all().unwrap();
+    for number in 0..STRATEGIES {
+        assert!(state.quote(number).is_some());
+        assert_eq!(u64::try_from(state.orders(number).count()).unwrap(), each);
+        assert!(state.orders(number).all(|(_, order)| order.filled == 1 && !order.is_open()));
+        // It buys and sells in turn.
+        let (_, position) = state.positions(number).next().unwrap();
+        assert_eq!(position.quantity, i64::from(!each.is_multiple_of(2)));
+    }
+}
+
+#[test]
+fn a_strategy_host_does_the_same_in_one_process() {
+    let master = master();
+    let md = start_md(&master);
+    let td = start_td(&master);
+    let numbers: Vec<u32> = (0..STRATEGIES).collect();
+    let node =
+        master.join(&roles::strategy::join("host", "host", &numbers, &numbers, RING_BYTES, Wait::Parked));
+    let host = thread::spawn(move || {
+        // A shared machine may take the CPU away in any call.
+        let budget = Budget { call_ns_max: u64::MAX, queue_max: 1 << 12, ..Budget::default() };
+        let mut host = Host::new(budget);
+        for number in numbers {
+            host.add(number, &[number], Box::new(OnEachRecord::of(number))).unwrap();
+        }
+        let done = roles::host::run(node, &mut host, &mut |number| panic!("{number} moved out")).unwrap();
+        (done, host)
+    });
+    master.begin();
+    until("all answers are read", || read_by(&master, "host") == 3 * QUOTES);
+    master.with(|master, _| master.stop());
+    md.join().unwrap();
+    assert_eq!(td.join().unwrap().orders, QUOTES);
+    let (done, host) = host.join().unwrap();
+    assert_eq!((done.records, done.lost, done.moved_out), (3 * QUOTES, 0, 0));
+    for number in 0..STRATEGIES {
+        let usage = host.usage(number).unwrap();
+        assert_eq!((usage.calls, usage.dropped), (3 * QUOTES / u64::from(STRATEGIES), 0));
+    }
+    check_run(&master);
+}
+
+/// Sends an order for each quote, and counts decisions by order.
+#[derive(Default)]
+struct Bookkeeper {
+    sender: OnEachRecord,
+    decisions: BTreeMap<u64, u32>,
+    filled: BTreeMap<u64, u32>,
+}
+
+impl Strategy for Bookkeeper {
+    fn on_quote(&mut self, orders: &mut Orders<'_>, seen: &QuoteSeen) {
+        self.sender.on_quote(orders, seen);
+    }
+
+    fn on_answer(&mut self, _: &mut Orders<'_>, seen: &AnswerSeen) {
+        let is_fill = seen.answer.outcome == lowlat_trade::records::Outcome::Filled;
+        let counted = if is_fill { &mut self.filled } else { &mut self.decisions };
+        *counted.entry(seen.answer.order_number).or_default() += 1;
+    }
+}
+
+const TD_SOCKET: &str = "LOWLAT_TEST_TD_SOCKET";
+
+/// Not a test: td as a process of its own, for the next test, which kills it.
+#[test]
+fn td_process() {
+    let Some(socket) = std::env::var_os(TD_SOCKET) else { return };
+    threads::run_td(std::path::Path::new(&socket));
+}
+
+fn spawn_td(master: &MasterThread) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["td_process", "--exact"])
+        .env(TD_SOCKET, master.socket())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+#[test]
+fn td_killed_again_and_again_answers_no_order_twice() {
+    const KILLS: u64 = 4;
+    let master = master();
+    let md = start_md(&master);
+    let mut td = spawn_td(&master);
+    let strategies: Vec<_> = (0..STRATEGIES)
+        .map(|number| {
+            let name = format!("s{number}");
+            let join =
+                roles::strategy::join(&name, "strategy", &[number], &[number], RING_BYTES, Wait::Parked);
+            let node = master.join(&join);
+            thread::spawn(move || {
+                let mut strategy = Bookkeeper::default();
+                let options = roles::strategy::StrategyOptions { number };
+                roles::strategy::run(node, &options, &mut strategy).unwrap();
+                strategy
+            })
+        })
+        .collect();
+    let joined = |epoch: u64| {
+        until("td is there", || {
+            master.with(move |_, happened| {
+                happened.iter().any(
+                    |it| matches!(it, Happened::Joined { name, epoch: of } if name == "td" && *of == epoch),
+                )
+            })
+        });
+    };
+    joined(1);
+    master.begin();
+    for kill in 1..=KILLS {
+        until("some orders are answered", || answered(&master) >= kill * QUOTES / (KILLS + 2));
+        td.kill().unwrap();
+        td.wait().unwrap();
+        until("master knows", || {
+            master.with(move |_, happened| {
+                let deaths =
+                    happened.iter().filter(|it| matches!(it, Happened::Died { name, .. } if name == "td"));
+                u64::try_from(deaths.count()).unwrap() == kill
+            })
+        });
+        // Orders wait for the next one meanwhile.
+        thread::sleep(Duration::from_millis(30));
+        td = spawn_td(&master);
+        joined(kill + 1);
+    }
+    // A process that died had at most one order out of its ring and not yet in the ledger.
+    until("almost all orders are answered", || answered(&master) + KILLS >= QUOTES);
+    let (mut last, mut since) = (answered(&master), Instant::now());
+    while last < QUOTES && since.elapsed() < Duration::from_millis(500) {
+        thread::sleep(Duration::from_millis(20));
+        let now = answered(&master);
+        if now != last {
+            (last, since) = (now, Instant::now());
+        }
+    }
+    until("answers are read", || read_by(&master, "strategy") >= QUOTES + 2 * last);
+    master.with(|master, _| master.stop());
+    md.join().unwrap();
+    td.wait().unwrap();
+    let (mut sent, mut decided) = (0, 0);
+    for strategy in strategies {
+        let strategy = strategy.join().unwrap();
+        sent += strategy.sender.sent;
+        decided += u64::try_from(strategy.decisions.len()).unwrap();
+        assert!(strategy.decisions.values().all(|count| *count == 1), "answered twice");
+        assert!(strategy.filled.values().all(|count| *count == 1), "filled twice");
+        assert_eq!(strategy.decisions.len(), strategy.filled.len());
+    }
+    assert_eq!((sent, decided), (QUOTES, last));
+}

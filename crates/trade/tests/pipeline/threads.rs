@@ -1,0 +1,58 @@
+//! md and td as the tests start them.
+
+use crate::master_thread::MasterThread;
+use lowlat_trade::{
+    md::Lateness,
+    node::{Node, Wait},
+    roles,
+    roles::{
+        md::{MdDone, MdOptions, Source},
+        td::{TdDone, TdOptions},
+    },
+    scenario::Scenario,
+    td::{Limits, Rules},
+};
+use std::{
+    path::Path,
+    thread::{self, JoinHandle},
+};
+
+/// Strategies, with an instrument each.
+pub const STRATEGIES: u32 = 8;
+/// Quotes of a run.
+pub const QUOTES: u64 = 2000;
+/// So modest that a busy machine follows.
+const RATE_PER_S: f64 = 1000.0;
+/// Rings that nobody laps.
+pub const RING_BYTES: u64 = 1 << 20;
+
+/// What md did.
+pub type Md = MdDone;
+
+pub fn start_md(master: &MasterThread) -> JoinHandle<MdDone> {
+    let scenario = Scenario::at_rate(STRATEGIES, RATE_PER_S, QUOTES as f64 / RATE_PER_S).unwrap();
+    assert_eq!(scenario.records(), QUOTES);
+    let node = master.join(&roles::md::join(STRATEGIES, RING_BYTES, Wait::Parked));
+    let options = MdOptions { source: Source::Simulated { scenario, seed: 1 }, wait: Wait::Parked };
+    thread::spawn(move || {
+        let done = roles::md::run(node, &options).unwrap();
+        let Lateness { quotes, behind, max_ns, .. } = done.lateness;
+        println!("md: {quotes} quotes, {behind} behind, at most {max_ns} ns late");
+        done
+    })
+}
+
+fn td_options() -> TdOptions {
+    TdOptions { rules: Rules { instruments: STRATEGIES, fills: 1, limits: Limits::default() } }
+}
+
+pub fn start_td(master: &MasterThread) -> JoinHandle<TdDone> {
+    let node = master.join(&roles::td::join(RING_BYTES, Wait::Parked));
+    thread::spawn(move || roles::td::run(node, &td_options()).unwrap())
+}
+
+/// In a process of its own.
+pub fn run_td(socket: &Path) {
+    let node = Node::join(socket, &roles::td::join(RING_BYTES, Wait::Parked)).unwrap();
+    roles::td::run(node, &td_options()).unwrap();
+}
