@@ -6,6 +6,7 @@ use crate::{
     md::{Due, Feed, Lateness, Pacer, Step},
     node::{Event, Join, Node, Wait, Writes},
     records::{SCHEMA, kind},
+    run::tally::{self, Tally},
     scenario::{Scenario, Speed, Ticks},
 };
 use lowlat_ipc::stream::Stamp;
@@ -13,7 +14,7 @@ use rustix::{
     thread::{ClockId, clock_nanosleep_absolute, set_current_timer_slack},
     time::Timespec,
 };
-use std::{hint, num::NonZeroU64, path::PathBuf};
+use std::{hint, num::NonZeroU64, path::PathBuf, sync::Arc};
 
 /// From the word to begin to the first quote: everybody has heard it then.
 const LEAD_NS: u64 = 50_000_000;
@@ -70,7 +71,21 @@ pub fn join(instruments: u32, capacity_bytes: u64, wait: Wait) -> Join {
 
 /// Publishes all quotes from the word to begin on, then waits for the word to end. Late quotes are published at once, none
 /// is left out.
-pub fn run(mut node: Node, options: &MdOptions) -> Result<MdDone, RoleError> {
+pub fn run(node: Node, options: &MdOptions) -> Result<MdDone, RoleError> {
+    serve(node, options, false)
+}
+
+/// The same for one run of [`crate::run`]: counts in its area, and ends by itself after the last quote.
+pub fn run_once(node: Node, options: &MdOptions) -> Result<MdDone, RoleError> {
+    serve(node, options, true)
+}
+
+fn serve(mut node: Node, options: &MdOptions, ends_by_itself: bool) -> Result<MdDone, RoleError> {
+    let area = if ends_by_itself { node.area(tally::AREA) } else { None };
+    let tally = area.map(Arc::clone).and_then(Tally::new);
+    if let (Some(tally), Source::Simulated { scenario, .. }) = (&tally, &options.source) {
+        tally.set_scheduled(scenario.records());
+    }
     let mut feed = Some(match &options.source {
         Source::Simulated { scenario, seed } => Feed::simulated(scenario, *seed),
         Source::Recorded { path, speed } => Feed::recorded(Ticks::read(path)?, *speed),
@@ -96,11 +111,16 @@ pub fn run(mut node: Node, options: &MdOptions) -> Result<MdDone, RoleError> {
             Step::Publish(due) => {
                 until_poll -= 1;
                 publish(&mut node, &due)?;
+                if let Some(tally) = &tally {
+                    tally.published(now_ns());
+                }
             }
             Step::WaitUntil(then_ns) => {
                 until_poll = 0;
                 wait(&mut node, options.wait, then_ns);
             }
+            // Before the begin there is nothing to do yet.
+            Step::Done if ends_by_itself && pacer.is_some() => is_over = true,
             Step::Done => {
                 until_poll = 0;
                 if !is_over {

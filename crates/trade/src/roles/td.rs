@@ -5,11 +5,12 @@ use crate::{
     clock::now_ns,
     node::{Event, Join, Keys, Node, Publisher, Reads, Wait, Writes},
     records::{Order, kind},
+    run::tally::{self, Tally},
     stages::{Stage, StageRecorder},
     td::{Begun, Exchange, Pending, Rules, Taken, ledger::AREA},
 };
 use lowlat_ipc::{
-    region::Region,
+    region::{Memfd, Region},
     stream::{Record, Stamp},
 };
 use std::sync::Arc;
@@ -60,7 +61,8 @@ pub fn run(mut node: Node, options: &TdOptions) -> Result<TdDone, RoleError> {
     let area = node.area(AREA).map(Arc::clone).ok_or_else(|| no_area(AREA))?;
     let exchange = Exchange::new(area, node.epoch(), options.rules.clone())?;
     let stages = node.area(STAGES_AREA).and_then(|area| StageRecorder::new(Arc::clone(area)));
-    let mut desk = Desk { exchange, stages, td: node.number(), done: TdDone::default() };
+    let tally = node.area(tally::AREA).map(Arc::clone).and_then(Tally::new);
+    let mut desk = Desk { exchange, stages, tally, td: node.number(), done: TdDone::default() };
     desk.finish_what_is_left(node.publisher())?;
     let mut failed = None;
     let (mut end_ns, mut events) = (None, 0);
@@ -90,6 +92,8 @@ pub fn run(mut node: Node, options: &TdOptions) -> Result<TdDone, RoleError> {
 struct Desk<R, S> {
     exchange: Exchange<R>,
     stages: S,
+    /// Counts of a run; only there in one.
+    tally: Option<Tally<Arc<Memfd>>>,
     td: u32,
     done: TdDone,
 }
@@ -128,6 +132,9 @@ impl<R: Region, S: StageSink> Desk<R, S> {
         match self.exchange.begin(self.td, &taken, now, next_sequence) {
             Begun::Answers(pending) => {
                 self.count(now, &record.stamp, &order);
+                if let Some(tally) = &self.tally {
+                    tally.ordered();
+                }
                 self.answer(publisher, pending)?;
             }
             Begun::Known => self.done.known += 1,
@@ -143,6 +150,9 @@ impl<R: Region, S: StageSink> Desk<R, S> {
         }
         self.done.orders += 1;
         self.done.rejected += u64::from(pending.is_rejected());
+        if let Some(tally) = &self.tally {
+            tally.answered(pending.is_rejected());
+        }
         if self.exchange.finish(&pending) { Ok(()) } else { Err(RoleError::TakenOver) }
     }
 
