@@ -41,7 +41,6 @@ pub enum RegionError {
 fn advice(errno: Errno) -> &'static str {
     match errno {
         Errno::NOMEM => "; make the segment smaller, or free memory",
-        Errno::AGAIN | Errno::PERM => "; raise the limit of locked memory (ulimit -l, LimitMEMLOCK=)",
         Errno::MFILE | Errno::NFILE => "; raise the limit of open files (ulimit -n)",
         _ => "",
     }
@@ -62,6 +61,7 @@ pub struct Memfd {
     fd: OwnedFd,
     address: NonNull<c_void>,
     bytes: usize,
+    is_locked: bool,
 }
 
 // SAFETY: the mapping belongs to the process, not to a thread, and is only reached as atomics.
@@ -81,8 +81,8 @@ unsafe impl Region for Memfd {
 }
 
 impl Memfd {
-    /// New memory of at least `bytes` bytes, zeroed, every page there and locked before it is returned: a page fault
-    /// later would be paid by whoever is fast. Huge pages of the reserved pool are taken where it has enough, else
+    /// New memory of at least `bytes` bytes, zeroed, every page there and, where the limit of locked memory allows it,
+    /// locked before it is returned: a page fault later would be paid by whoever is fast. Huge pages of the reserved pool are taken where it has enough, else
     /// transparent ones are asked for. `name` shows in /proc/PID/maps.
     pub fn create(name: &str, bytes: u64) -> Result<Self, RegionError> {
         // A page of the pool for a few lines would leave none for the segments.
@@ -108,13 +108,14 @@ impl Memfd {
         fs::ftruncate(&fd, bytes).map_err(refused("give it its size"))?;
         // Nobody may take pages away under a reader: that would end it with SIGBUS.
         fs::fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW).map_err(refused("seal its size"))?;
-        let memory = Self::map(fd, bytes, Access::Write)?;
+        let mut memory = Self::map(fd, bytes, Access::Write)?;
         if pages.is_empty() {
             // Only advice; the kernel says in smaps whether it followed.
             memory.advise(Advice::LinuxHugepage).ok();
         }
         memory.advise(Advice::LinuxPopulateWrite).map_err(refused("fill it with pages"))?;
-        memory.lock().map_err(refused("lock it in memory"))?;
+        // Users that are not root may lock little by default. Without the lock it may go to swap, where there is any.
+        memory.is_locked = memory.lock().is_ok();
         Ok(memory)
     }
 
@@ -155,7 +156,7 @@ impl Memfd {
         let address = unsafe { mm::mmap(std::ptr::null_mut(), length, protection, MapFlags::SHARED, &fd, 0) }
             .map_err(refused)?;
         let address = NonNull::new(address).ok_or_else(|| refused(Errno::NOMEM))?;
-        Ok(Self { fd, address, bytes: length })
+        Ok(Self { fd, address, bytes: length, is_locked: false })
     }
 
     fn advise(&self, advice: Advice) -> Result<(), Errno> {
@@ -172,6 +173,12 @@ impl Memfd {
     /// The descriptor, for another process (SCM_RIGHTS).
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
+    }
+
+    /// Whether this process, which made it, has locked it in memory. It did not where the limit of locked memory is too
+    /// low (ulimit -l, LimitMEMLOCK=).
+    pub fn is_locked(&self) -> bool {
+        self.is_locked
     }
 
     /// Bytes mapped.
@@ -208,7 +215,7 @@ mod tests {
         assert_eq!(theirs.words()[5].load(Ordering::Acquire), 7);
         assert!(ours.bytes() >= 64 << 10 && theirs.bytes() == ours.bytes());
         assert!(fs::ftruncate(ours.fd(), 4096).is_err(), "sealed");
-        assert!(ours.backing().is_some());
+        assert!(ours.backing().is_some() && !theirs.is_locked());
     }
 
     #[test]

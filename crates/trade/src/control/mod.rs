@@ -114,6 +114,13 @@ pub enum ToNode {
         /// How many entries its ring had refused when the reader before this one ended.
         refused: u64,
     },
+    /// Records of a stream went by while no process of this name was there, and were not kept.
+    Missed {
+        /// Its bit in the inbox.
+        place: u32,
+        /// How many.
+        count: u64,
+    },
     /// A subscriber to serve. With ring and its inbox.
     Out {
         /// Its number.

@@ -48,6 +48,7 @@ impl Master {
         let epoch = before.map_or(1, |member| member.epoch + 1);
         let past = before.map_or_else(Figures::default, Member::figures);
         let places = before.map_or_else(BTreeMap::new, |member| member.places.clone());
+        let unread = before.map_or_else(BTreeMap::new, |member| member.unread.clone());
         let stream = match &join.writes {
             Some(writes) => Some(self.make_stream(number, epoch, owner, writes)?),
             None => None,
@@ -69,6 +70,7 @@ impl Master {
             connection: Some(id),
             waits: BTreeSet::new(),
             places,
+            unread,
         };
         let mut memory = vec![inbox, counters, self.page.clone()];
         memory.extend(member.stream.iter().flat_map(|stream| [stream.segment.clone(), stream.table.clone()]));
@@ -158,15 +160,14 @@ impl Master {
         let segment = self.maker.make(&writes.stream, bytes).map_err(|error| error.to_string())?;
         Segment::create(segment.clone(), capacity, number, epoch, first_sequence, owner)
             .map_err(|error| format!("stream {}: {error}", writes.stream))?;
-        let table = match table {
-            Some(table) => table,
-            None => {
-                let name = format!("interest.{}", writes.stream);
-                let bytes = interest::bytes(writes.keys);
-                let table = self.maker.make(&name, bytes).map_err(|error| error.to_string())?;
-                Interest::create(table.clone(), writes.keys).ok_or("interest table")?;
-                table
-            }
+        let table = if let Some(table) = table {
+            table
+        } else {
+            let name = format!("interest.{}", writes.stream);
+            let bytes = interest::bytes(writes.keys);
+            let table = self.maker.make(&name, bytes).map_err(|error| error.to_string())?;
+            Interest::create(table.clone(), writes.keys).ok_or("interest table")?;
+            table
         };
         Ok(Stream { writes: writes.clone(), segment, table })
     }
@@ -221,6 +222,7 @@ impl Master {
                 }
             } else {
                 self.want(writer, number, &keys)?;
+                self.tell_missed(writer, number, 0, &keys);
             }
         }
         Ok(())
@@ -295,6 +297,17 @@ impl Master {
         ))
     }
 
+    /// Tells a reader how many records went by, up to a position of the writer's segment.
+    fn tell_missed(&mut self, writer: u32, reader: u32, position: u64, keys: &Keys) {
+        let unread = self.member_mut(reader).and_then(|member| member.unread.remove(&writer));
+        let stream = self.member(writer).and_then(|member| member.stream.as_ref());
+        let Some((unread, stream)) = unread.zip(stream) else { return };
+        let count = stream.count(unread, position, keys);
+        if let (true, Ok(place)) = (count > 0, self.place(writer, reader)) {
+            self.tell(reader, &ToNode::Missed { place, count }, Vec::new());
+        }
+    }
+
     /// A writer has connected a reader.
     pub(super) fn linked(&mut self, writer: u32, reader: u32, generation: u64, position: u64) {
         let Some(link) = self.links.get_mut(writer, reader) else { return };
@@ -307,7 +320,10 @@ impl Master {
         }
         let name = self.stream_name(writer).unwrap_or_default();
         let keys = self.member(reader).and_then(|member| member.wants(&name));
-        let result = keys.map_or(Ok(()), |keys| self.want(writer, reader, &keys));
+        let result = keys.map_or(Ok(()), |keys| {
+            self.tell_missed(writer, reader, position, &keys);
+            self.want(writer, reader, &keys)
+        });
         if let Some(member) = self.member_mut(reader) {
             member.waits.remove(&writer);
         }

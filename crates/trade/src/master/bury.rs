@@ -1,6 +1,6 @@
 //! When a node is gone.
 
-use super::{DeadReaders, Happened, Master, Standing};
+use super::{DeadReaders, Happened, Master, Standing, member::Stream};
 use crate::control::ToNode;
 use lowlat_ipc::{doorbell::Futex, inbox::Inbox, index_ring, stream::Segment};
 
@@ -76,10 +76,24 @@ impl Master {
                 continue;
             }
             let stream = self.member(publisher).and_then(|member| member.stream.as_ref());
-            if let Some(interest) = stream.and_then(|stream| stream.interest()) {
+            // What it had not taken, or else what comes next.
+            let active = self.links.get(publisher, number).and_then(|link| link.active());
+            let unread = stream.map(|stream| {
+                let taken = active.and_then(|way| index_ring::open(&*way.ring)?.take());
+                taken
+                    .and_then(|position| stream.sequence_at(position))
+                    .unwrap_or_else(|| stream.next_sequence())
+            });
+            if let Some(interest) = stream.and_then(Stream::interest) {
                 interest.forget(number);
             }
             self.links.remove(publisher, number);
+            if let (Some(unread), Standing::Dead) = (unread, standing)
+                && let Some(member) = self.member_mut(number)
+            {
+                // The oldest counts, when there were several processes.
+                member.unread.entry(publisher).or_insert(unread);
+            }
             self.tell(publisher, &ToNode::Gone { subscriber: number }, Vec::new());
         }
     }

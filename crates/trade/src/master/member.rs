@@ -6,6 +6,7 @@ use lowlat_ipc::{
     doorbell::Futex,
     inbox::Inbox,
     interest::Interest,
+    layout::KIND_ABANDONED,
     stream::{Owner, Read, Reader, Segment},
 };
 use std::{
@@ -45,6 +46,8 @@ pub(super) struct Member {
     pub(super) waits: BTreeSet<u32>,
     /// Bits of its inbox by the publisher's number, kept over restarts.
     pub(super) places: BTreeMap<u32, u32>,
+    /// Of streams whose records are not kept for it: the first that it has not read, by the writer's number.
+    pub(super) unread: BTreeMap<u32, u64>,
 }
 
 /// The last record of a segment.
@@ -149,6 +152,42 @@ impl Stream {
             }
         }
         last
+    }
+
+    /// How many wanted records there are from this sequence up to, not including, that position. Of those that were
+    /// overwritten all count when everything is wanted, and none otherwise: which they were is not known any more.
+    pub(super) fn count(&self, from_sequence: u64, to_position: u64, wanted: &Keys) -> u64 {
+        let Ok(segment) = Segment::open(&*self.segment) else { return 0 };
+        let all_of = |from: u64, to: u64| {
+            if *wanted == Keys::All { to.saturating_sub(from.max(from_sequence)) } else { 0 }
+        };
+        let (first, looks) = (segment.first_sequence(), segment.capacity_bytes() / 64 + 64);
+        // What came between in segments that are gone.
+        let mut count = all_of(0, first);
+        let (mut reader, mut payload) = (Reader::from_start(segment), Vec::new());
+        for _ in 0..looks {
+            match reader.next(&mut payload) {
+                Read::Record(record) if record.position >= to_position => break,
+                Read::Record(record) => {
+                    let is_wanted = match wanted {
+                        Keys::Only(keys) => keys.contains(&record.stamp.instrument),
+                        Keys::All | Keys::Own => true,
+                    };
+                    let is_abandoned = record.stamp.kind == KIND_ABANDONED;
+                    count += u64::from(is_wanted && !is_abandoned && record.sequence >= from_sequence);
+                }
+                Read::Gap { from, to } => count += all_of(from, to),
+                Read::Damaged { .. } => {}
+                Read::Nothing | Read::Ended { .. } => break,
+            }
+        }
+        count
+    }
+
+    /// The sequence of the record at a position; none when it was overwritten.
+    pub(super) fn sequence_at(&self, position: u64) -> Option<u64> {
+        let reader = Reader::from_now(Segment::open(&*self.segment).ok()?);
+        Some(reader.read_at(position, &mut Vec::new())?.sequence)
     }
 
     /// The number that the next record of the stream has.

@@ -9,11 +9,12 @@ use std::{collections::BTreeMap, sync::Arc};
 pub(super) struct Maker {
     may_use_huge_pages: bool,
     backing_bytes: BTreeMap<String, u64>,
+    unlocked_bytes: u64,
 }
 
 impl Maker {
     pub(super) fn new(may_use_huge_pages: bool) -> Self {
-        Self { may_use_huge_pages, backing_bytes: BTreeMap::new() }
+        Self { may_use_huge_pages, backing_bytes: BTreeMap::new(), unlocked_bytes: 0 }
     }
 
     /// Zeroed memory, filled with pages; `name` shows in /proc/PID/maps.
@@ -35,7 +36,15 @@ impl Maker {
             None => "unknown pages".to_owned(),
         };
         *self.backing_bytes.entry(kind).or_default() += memory.bytes();
+        if !memory.is_locked() {
+            self.unlocked_bytes += memory.bytes();
+        }
         Ok(Arc::new(memory))
+    }
+
+    /// Bytes made so far that could not be locked in memory.
+    pub(super) fn unlocked_bytes(&self) -> u64 {
+        self.unlocked_bytes
     }
 
     /// Bytes made so far, by kind of page.

@@ -206,6 +206,11 @@ impl Master {
         self.maker.backing_bytes()
     }
 
+    /// Bytes of it that could not be locked, since the limit of locked memory is too low.
+    pub fn unlocked_bytes(&self) -> u64 {
+        self.maker.unlocked_bytes()
+    }
+
     /// All are there: says so to every node, and from now on to each that joins.
     pub fn begin(&mut self) {
         self.has_begun = true;

@@ -13,7 +13,7 @@ pub enum DeadReaders {
     /// They are kept for the process that comes after it, as many as its ring and the stream's segment hold.
     #[default]
     Keep,
-    /// They are not: the one after it begins with the next record.
+    /// They are not: the one after it begins with the next record, and is told how many went by.
     Forget,
 }
 

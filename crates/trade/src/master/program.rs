@@ -248,7 +248,8 @@ impl Master {
         let master = Owner::current().map_err(failed("look up this process"))?.pid;
         let mut command = Command::new(&program.program);
         command.args(&program.arguments).envs(program.environment.iter().cloned());
-        command.stdin(Stdio::null()).stdout(log).stderr(errors);
+        // A group of its own: Ctrl-C in a terminal is for the master, which then stops them in order.
+        command.process_group(0).stdin(Stdio::null()).stdout(log).stderr(errors);
         let prepare = move || {
             // Nothing is left behind, however this process ends.
             set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -262,7 +263,8 @@ impl Master {
         // copied into the closure; nothing there takes a lock. The error of a parent that is gone allocates, in a
         // process that ends with it.
         let command = unsafe { command.pre_exec(prepare) };
-        let child = command.spawn().map_err(failed("start it"))?;
+        let doing = if program.cpus.is_empty() { "start it" } else { "start it on its CPUs" };
+        let child = command.spawn().map_err(failed(doing))?;
         let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).ok();
         Ok((child, pidfd))
     }

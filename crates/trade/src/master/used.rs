@@ -21,27 +21,32 @@ impl Use {
     /// Reads them; none when the process has gone, or /proc does not tell.
     pub fn of(pid: u32) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // Switches are counted per thread, and these processes have one that matters.
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        Self::parse(&stat, &status)
+        // Switches are counted per thread; of a process that has ended the first one's are left.
+        let tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+        let statuses = tasks.flatten().filter_map(|task| fs::read_to_string(task.path().join("status")).ok());
+        Self::parse(&stat, statuses)
     }
 
-    /// Fields 10, 12, 14 and 15 of /proc/PID/stat, and two lines of /proc/PID/status (proc(5)).
-    fn parse(stat: &str, status: &str) -> Option<Self> {
+    /// Fields 10, 12, 14 and 15 of /proc/PID/stat, and two lines of each thread's status (proc(5)).
+    fn parse(stat: &str, statuses: impl Iterator<Item = String>) -> Option<Self> {
         let (_, rest) = stat.rsplit_once(')')?;
         let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
         let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
-        let line = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-            line.trim_start_matches(':').trim().parse::<u64>().ok()
-        };
-        Some(Self {
+        let mut used = Self {
             minor_faults: field(10)?,
             major_faults: field(12)?,
             cpu_ticks: field(14)? + field(15)?,
-            voluntary: line("voluntary_ctxt_switches")?,
-            involuntary: line("nonvoluntary_ctxt_switches")?,
-        })
+            ..Self::default()
+        };
+        for status in statuses {
+            let line = |name: &str| {
+                let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+                line.trim_start_matches(':').trim().parse::<u64>().ok()
+            };
+            used.voluntary += line("voluntary_ctxt_switches")?;
+            used.involuntary += line("nonvoluntary_ctxt_switches")?;
+        }
+        Some(used)
     }
 
     /// What was counted since then.
@@ -67,12 +72,12 @@ mod tests {
         let status = |switches| {
             format!("Name:\tx\nvoluntary_ctxt_switches:\t{switches}\nnonvoluntary_ctxt_switches:\t2\n")
         };
-        let before = Use::parse(&stat(10, 100), &status(7)).unwrap();
-        let after = Use::parse(&stat(14, 300), &status(9)).unwrap();
+        let before = Use::parse(&stat(10, 100), [status(7)].into_iter()).unwrap();
+        let after = Use::parse(&stat(14, 300), [status(4), status(5)].into_iter()).unwrap();
         assert_eq!((before.major_faults, before.cpu_ticks, before.involuntary), (3, 105, 2));
         let used = after.since(before);
         assert_eq!((used.minor_faults, used.major_faults, used.voluntary, used.cpu_ticks), (4, 0, 2, 200));
-        assert_eq!(Use::parse("9 (a) S 1", ""), None);
+        assert_eq!(Use::parse("9 (a) S 1", std::iter::empty()), None);
         assert!(Use::of(std::process::id()).is_some());
     }
 }

@@ -68,6 +68,13 @@ impl Node {
                 // Records may have come before this message.
                 mark(&mut self.pending, place);
             }
+            ToNode::Missed { place, count } => {
+                let sources = usize::try_from(place).ok().and_then(|at| self.incoming.get_mut(at));
+                if let Some(sources) = sources.and_then(Option::as_mut) {
+                    sources.add_missed(count);
+                    mark(&mut self.pending, place);
+                }
+            }
             ToNode::Out { subscriber, place, entries, generation } => {
                 let (ring, inbox) = (map(next()?)?, map(next()?)?);
                 let ring = index_ring::create(ring, entries).ok_or("a ring that is too small")?;

@@ -79,14 +79,16 @@ pub(super) enum Next {
 #[derive(Debug)]
 pub(super) struct Sources {
     name: StreamName,
-    sources: VecDeque<Source>,
+    queue: VecDeque<Source>,
     /// A position that was taken behind lost ones and comes next.
     held: Option<u64>,
+    /// What went by before this process was there, until it is told.
+    missed: u64,
 }
 
 impl Sources {
     pub(super) fn new(name: StreamName) -> Self {
-        Self { name, sources: VecDeque::with_capacity(4), held: None }
+        Self { name, queue: VecDeque::with_capacity(4), held: None, missed: 0 }
     }
 
     pub(super) fn name(&self) -> &StreamName {
@@ -94,13 +96,17 @@ impl Sources {
     }
 
     pub(super) fn push(&mut self, source: Source) {
-        self.sources.push_back(source);
+        self.queue.push_back(source);
+    }
+
+    pub(super) fn add_missed(&mut self, count: u64) {
+        self.missed += count;
     }
 
     #[inline]
     pub(super) fn next(&mut self, payload: &mut Vec<u8>) -> Next {
-        let mut lost = 0;
-        while let Some(source) = self.sources.front_mut() {
+        let mut lost = std::mem::take(&mut self.missed);
+        while let Some(source) = self.queue.front_mut() {
             while let Some(position) = self.held.take().or_else(|| source.ring.take()) {
                 let record = source.reader.read_at(position, payload);
                 match record {
@@ -119,11 +125,11 @@ impl Sources {
             if lost > 0 {
                 return Next::Lost(lost);
             }
-            if self.sources.len() == 1 {
+            if self.queue.len() == 1 {
                 break;
             }
             // It was complete before its successor was told.
-            self.sources.pop_front();
+            self.queue.pop_front();
         }
         Next::Nothing
     }

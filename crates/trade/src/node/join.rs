@@ -231,10 +231,10 @@ impl Talk<'_> {
         let master = map(Access::Read)?;
         let own = match &join.writes {
             None => None,
-            Some(writes) => {
+            Some(asked) => {
                 let segment = Segment::open(map(Access::Write)?).map_err(|error| error.to_string())?;
                 let interest = Interest::open(map(Access::Read)?).ok_or("an interest table that is none")?;
-                let name = StreamName::new(writes.stream.clone(), number);
+                let name = StreamName::new(asked.stream.clone(), number);
                 let mut writer = Writer::new(segment);
                 if epoch > 1 {
                     // What the process before had begun and not finished is no record.

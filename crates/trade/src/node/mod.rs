@@ -186,7 +186,8 @@ pub struct Node {
 }
 
 impl Node {
-    /// Joins the master that listens at this socket. When it returns, all publishers that run know this node.
+    /// Joins the master that listens at this socket. When it returns, all publishers that run know this node, and nothing
+    /// is lost that they publish from then on. After the begin it waits for them to poll, up to 30 s.
     pub fn join(master: &Path, join: &Join) -> Result<Self, JoinError> {
         join::join(master, join)
     }

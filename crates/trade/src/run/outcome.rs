@@ -60,6 +60,13 @@ fn warnings(record: &PipelineRecord, ended: &Ended, cpus: Option<usize>) -> Vec<
         )),
         None => warnings.push("Whether the host swapped is not known: /proc/vmstat does not tell.".to_owned()),
     }
+    let unlocked = ended.master.unlocked_bytes();
+    if unlocked > 0 {
+        warnings.push(format!(
+            "{} KiB of the pipeline's memory are not locked and may go to swap; raise the limit of locked memory (ulimit -l, LimitMEMLOCK=).",
+            unlocked >> 10
+        ));
+    }
     let forced = ended.stopped.terminated + ended.stopped.killed;
     if forced > 0 {
         warnings

@@ -51,11 +51,11 @@ mod tests {
     #[test]
     fn a_row_is_what_its_processes_used_in_between() {
         let used = |cpu_ticks, minor_faults| Use { cpu_ticks, minor_faults, ..Use::default() };
-        let uses = |list: &[(u32, Use)]| -> Uses {
+        let of = |list: &[(u32, Use)]| -> Uses {
             list.iter().map(|(pid, used)| (*pid, ("td".to_owned(), *used))).collect()
         };
         // The second was started in between.
-        let rows = between(&uses(&[(1, used(100, 5))]), &uses(&[(1, used(300, 6)), (2, used(50, 7))]));
+        let rows = between(&of(&[(1, used(100, 5))]), &of(&[(1, used(300, 6)), (2, used(50, 7))]));
         let row = rows.first().unwrap();
         assert_eq!((rows.len(), row.processes, row.minor_faults, row.role.as_str()), (1, 2, 8, "td"));
         assert!((row.cpu_s * clock_ticks_per_second() as f64 - 250.0).abs() < 1e-6);

@@ -185,14 +185,11 @@ impl Watch<'_> {
             match happened {
                 Happened::Joined { name, .. } => _ = self.joined.insert(name),
                 Happened::Ended { name, is_failure: false, .. } if name == "md" => self.is_published = true,
-                Happened::Ended { name, reason, is_failure: false } => {
-                    let words = self.last_words(&name);
-                    return Err(RunError::Ended { name, reason, words });
-                }
-                Happened::Ended { name, reason, is_failure: true } => {
-                    let words = self.last_words(&name);
-                    // Before the begin nothing is mended: what fails at its start fails again.
-                    if self.begun_ns.is_none() {
+                Happened::Ended { name, reason, is_failure } => {
+                    // One that ends without being asked leaves the run without it; and before the begin nothing is
+                    // mended: what fails at its start fails again.
+                    if !is_failure || self.begun_ns.is_none() {
+                        let words = self.last_words(&name);
                         return Err(RunError::Ended { name, reason, words });
                     }
                     self.incidents.push(format!("{name} ended ({reason}) and was started again"));
@@ -205,8 +202,10 @@ impl Watch<'_> {
                 Happened::Refused { name, reason } => {
                     self.incidents.push(format!("{name} was refused: {reason}"));
                 }
-                Happened::Died { .. } | Happened::Left { .. } => {}
-                Happened::Back { .. } | Happened::Started { .. } => {}
+                Happened::Died { .. }
+                | Happened::Left { .. }
+                | Happened::Back { .. }
+                | Happened::Started { .. } => {}
             }
         }
         Ok(())

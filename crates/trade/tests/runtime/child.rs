@@ -132,6 +132,9 @@ fn reader(text: &str) {
             _ => {}
         });
     }
+    if node.ended() == Some(Ended::Fenced) {
+        std::process::exit(FENCED);
+    }
 }
 
 /// "FOLDER POLICY NODES": a master until it is killed, which begins when so many nodes have joined.

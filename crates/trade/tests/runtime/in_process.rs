@@ -4,7 +4,15 @@ use crate::master_thread::{LONG, MasterThread, join, reads, until, writes};
 use lowlat_ipc::stream::Stamp;
 use lowlat_trade::{
     clock::now_ns,
+    master::DeadReaders,
     node::{Event, JoinError, Keys, Node},
+};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
 };
 
 /// Polls until the closure says that it is enough. Gives back what came, in words.
@@ -89,4 +97,57 @@ fn what_does_not_fit_is_refused_in_words() {
     assert!(matches!(name, JoinError::Name { what: "node", .. }), "{name}");
     let nobody = Node::join(&master.socket().with_file_name("none"), &join("a", None, vec![])).unwrap_err();
     assert!(nobody.to_string().contains("start one"), "{nobody}");
+}
+
+#[test]
+fn what_is_not_kept_for_a_dead_reader_is_counted() {
+    let master = MasterThread::start(|options| options.dead_readers = DeadReaders::Forget);
+    let mut md = master.join(&join("md", writes("md", 2), vec![]));
+    let readers = [("all", Keys::All), ("one", Keys::Only(vec![1]))];
+    let reader = |number: usize| {
+        let (name, keys) = &readers[number];
+        join(name, None, vec![reads("md", keys.clone())])
+    };
+    let mut nodes: Vec<Node> = (0..2).map(|number| master.join(&reader(number))).collect();
+    master.begin();
+    poll_until(&mut md, |seen| !seen.is_empty());
+    md.publisher().publish(&stamp(1), b"seen").unwrap();
+    for node in &mut nodes {
+        poll_until(node, |seen| seen.iter().any(|seen| seen == "md 1 seen"));
+    }
+    md.publisher().publish(&stamp(1), b"in the ring").unwrap();
+    master.with(|master, _| {
+        master.give_up("all").unwrap();
+        master.give_up("one").unwrap();
+    });
+    until("md hears it", || {
+        md.poll(&mut |_, _| ()) == 0
+            && md.publisher().publish(&stamp(0), b"unseen").unwrap().delivered.subscribers == 0
+    });
+    md.publisher().publish(&stamp(1), b"unseen").unwrap();
+    let published = md.counters().published();
+    // md connects them in a thread of its own meanwhile.
+    let (is_over, socket) = (Arc::new(AtomicBool::new(false)), master.socket());
+    let over = Arc::clone(&is_over);
+    let polling = thread::spawn(move || {
+        while !over.load(Ordering::Acquire) {
+            md.wait(Some(now_ns() + 1_000_000));
+            md.poll(&mut |_, _| ());
+        }
+        md
+    });
+    let mut again: Vec<Node> = (0..2).map(|number| Node::join(&socket, &reader(number)).unwrap()).collect();
+    is_over.store(true, Ordering::Release);
+    let mut md = polling.join().unwrap();
+    md.publisher().publish(&stamp(1), b"next").unwrap();
+    let told: Vec<_> = again
+        .iter_mut()
+        .map(|node| {
+            let mut seen = poll_until(node, |seen| seen.iter().any(|seen| seen == "md 1 next"));
+            seen.retain(|seen| seen != "begin");
+            seen
+        })
+        .collect();
+    let lost = format!("md lost {}", published - 1);
+    assert_eq!(told, [[lost.as_str(), "md 1 next"], ["md lost 2", "md 1 next"]]);
 }

@@ -2,15 +2,15 @@
 
 use crate::{
     child::{self, FENCED},
-    master_thread::{MasterThread, join, reads, until},
+    master_thread::{MasterThread, join, reads, until, writes},
 };
-use lowlat_ipc::liveness::Life;
+use lowlat_ipc::{liveness::Life, stream::Stamp};
 use lowlat_trade::{
     master::{Happened, Standing},
     node::{Event, Keys, Node},
 };
 use rustix::process::{Pid, Signal, kill_process};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fs, path::Path};
 
 fn read(node: &mut Node, by: &mut BTreeMap<u32, Vec<u64>>) {
     node.poll(&mut |_, event| {
@@ -62,4 +62,54 @@ fn a_writer_that_was_given_up_is_fenced_and_ends() {
     master.expect("its death is seen", |happened| {
         matches!(happened, Happened::Died { name, reason } if name == "writer" && !reason.contains("given up"))
     });
+}
+
+#[test]
+fn a_reader_that_was_given_up_takes_nothing_from_the_one_after_it() {
+    const COUNT: u64 = 200;
+    let master = MasterThread::start(|_| {});
+    let socket = master.socket().display().to_string();
+    let files = ["first", "second"].map(|name| master.socket().with_file_name(name));
+    let start = |file: &Path| child::start(&format!("reader:{socket} reader {}", file.display()));
+    let numbers = |file: &Path| -> Vec<u64> {
+        let text = fs::read_to_string(file).unwrap_or_default();
+        text.lines().map(|line| line.parse().expect("no losses")).collect()
+    };
+    let mut writer = master.join(&join("writer", writes("count", 1), vec![]));
+    let mut first = start(&files[0]);
+    master.expect(
+        "the reader joins",
+        |happened| matches!(happened, Happened::Joined { name, epoch: 1 } if name == "reader"),
+    );
+    master.begin();
+    let mut publish = |count| {
+        for _ in 0..count {
+            writer.publisher().publish(&Stamp::default(), b"").unwrap();
+            writer.poll(&mut |_, _| ());
+        }
+    };
+    publish(COUNT);
+    until("some are read", || !numbers(&files[0]).is_empty());
+    kill_process(Pid::from_child(&first.0), Signal::STOP).unwrap();
+    // For it while it is stopped, while it is given up, and for the one after it.
+    publish(COUNT);
+    master.with(|master, _| master.give_up("reader").unwrap());
+    publish(COUNT);
+    let second = start(&files[1]);
+    until("the second joins", || {
+        publish(1);
+        let nodes = master.with(|master, _| master.nodes());
+        nodes.iter().any(|node| (node.name.as_str(), node.standing) == ("reader", Standing::Running))
+    });
+    kill_process(Pid::from_child(&first.0), Signal::CONT).unwrap();
+    publish(COUNT);
+    let last = master.with(|master, _| master.counters("writer").unwrap().published());
+    assert_eq!(first.0.wait().unwrap().code(), Some(FENCED));
+    until("the second has read all", || numbers(&files[1]).last() == Some(&last));
+    drop(second);
+    let (first, second) = (numbers(&files[0]), numbers(&files[1]));
+    // The one record that the first had in hand when it was stopped may have been read by both.
+    let (end, begin) = (*first.last().unwrap(), second[0]);
+    assert!(begin == end + 1 || begin == end, "{end}, then {begin}");
+    assert!(second.windows(2).all(|pair| pair[0] + 1 == pair[1]), "every one of them");
 }
