@@ -1,7 +1,7 @@
 //! The whole pipeline: a master with md, td, cached and strategies, each with a node of its own.
 
 #[path = "../runtime/master_thread.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
+#[allow(dead_code, clippy::unnecessary_wraps, reason = "other tests use the rest")]
 mod master_thread;
 mod threads;
 

@@ -1,0 +1,172 @@
+//! A simple strategy: it buys when a fast moving average of the middle price crosses a slow one from below, and sells when
+//! it crosses from above. What it needs is all it does: no allocation, no waiting, no look at the clock.
+//!
+//! Against a pipeline that runs (its master's socket), as strategy 5 of instrument 3:
+//!
+//! ```text
+//! cargo run -p lowlat-trade --example moving_average -- /run/lowlat/NAME/master.sock 5 3
+//! ```
+//!
+//! Without arguments it shows what it would do with simulated quotes.
+
+use lowlat_ipc::stream::Stamp;
+use lowlat_trade::{
+    md::Feed,
+    node::{Node, Wait},
+    records::{Outcome, PAYLOAD_BYTES, Price, Side},
+    roles,
+    scenario::Scenario,
+    strategy::{AnswerSeen, Gap, OrderSink, Orders, QuoteSeen, SendError, Strategy},
+};
+use std::path::Path;
+
+/// An exponential moving average whose weight of the newest price is 1 / 2^shift.
+#[derive(Debug, Clone, Copy)]
+struct Average {
+    shift: u32,
+    /// The average times 2^shift; none before the first price.
+    sum: Option<Price>,
+}
+
+impl Average {
+    fn new(shift: u32) -> Self {
+        Self { shift, sum: None }
+    }
+
+    fn take(&mut self, price: Price) -> Price {
+        let sum = self.sum.map_or(price << self.shift, |sum| sum - (sum >> self.shift) + price);
+        self.sum = Some(sum);
+        sum >> self.shift
+    }
+}
+
+/// The strategy, with what it must remember between calls.
+#[derive(Debug)]
+struct Cross {
+    fast: Average,
+    slow: Average,
+    was_above: Option<bool>,
+    /// Bought less sold, as far as fills have come.
+    position: i64,
+    /// The order that is on its way; no second one before it is answered.
+    waits_for: Option<u64>,
+    orders: u64,
+}
+
+impl Cross {
+    fn new() -> Self {
+        Self {
+            fast: Average::new(3),
+            slow: Average::new(6),
+            was_above: None,
+            position: 0,
+            waits_for: None,
+            orders: 0,
+        }
+    }
+}
+
+impl Strategy for Cross {
+    fn on_quote(&mut self, orders: &mut Orders<'_>, seen: &QuoteSeen) {
+        let middle = seen.quote.bid.midpoint(seen.quote.ask);
+        let is_above = self.fast.take(middle) > self.slow.take(middle);
+        let has_crossed = self.was_above.replace(is_above).is_some_and(|was_above| was_above != is_above);
+        if !has_crossed || self.waits_for.is_some() {
+            return;
+        }
+        let (side, price) = if is_above { (Side::Buy, seen.quote.ask) } else { (Side::Sell, seen.quote.bid) };
+        // One piece long or short.
+        let is_done = if is_above { self.position > 0 } else { self.position < 0 };
+        if is_done {
+            return;
+        }
+        let quantity = if self.position == 0 { 1 } else { 2 };
+        if let Ok(number) = orders.send(seen.instrument, side, price, quantity) {
+            self.waits_for = Some(number);
+            self.orders += 1;
+        }
+    }
+
+    fn on_answer(&mut self, _: &mut Orders<'_>, seen: &AnswerSeen) {
+        let answer = &seen.answer;
+        match answer.outcome {
+            Outcome::Accepted => {}
+            Outcome::Rejected(_) => self.waits_for = None,
+            Outcome::Filled => {
+                let quantity = i64::from(answer.quantity);
+                self.position += if answer.side == Side::Buy { quantity } else { -quantity };
+                self.waits_for = None;
+            }
+        }
+    }
+
+    fn on_gap(&mut self, _: &mut Orders<'_>, gap: Gap) {
+        // Averages of what is missing are wrong; an answer that is missing would be waited for without end.
+        match gap {
+            Gap::Quotes(_) => {
+                *self = Self {
+                    position: self.position,
+                    waits_for: self.waits_for,
+                    orders: self.orders,
+                    ..Self::new()
+                }
+            }
+            Gap::Answers(_) => self.waits_for = None,
+        }
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.as_slice() {
+        [] => show(),
+        [socket, number, instrument] => {
+            let (number, instrument) = (number.parse()?, instrument.parse()?);
+            let name = format!("moving-average-{number}");
+            let join =
+                roles::strategy::join(&name, "strategy", &[number], &[instrument], 1 << 20, Wait::Parked);
+            let node = Node::join(Path::new(socket), &join)?;
+            let mut strategy = Cross::new();
+            let done =
+                roles::strategy::run(node, &roles::strategy::StrategyOptions { number }, &mut strategy)?;
+            println!("{} quotes, {} orders, position {}", done.quotes, strategy.orders, strategy.position);
+            Ok(())
+        }
+        _ => Err("expected SOCKET NUMBER INSTRUMENT, or nothing".into()),
+    }
+}
+
+/// Prints orders instead of sending them.
+#[derive(Default)]
+struct Printer {
+    last: u64,
+}
+
+impl OrderSink for Printer {
+    fn send(&mut self, _: Stamp, payload: &[u8; PAYLOAD_BYTES]) -> Result<(), SendError> {
+        println!("{:?}", lowlat_trade::records::Order::decode(payload));
+        Ok(())
+    }
+
+    fn number(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+}
+
+fn show() -> Result<(), Box<dyn std::error::Error>> {
+    let scenario = Scenario::at_rate(1, 1000.0, 0.5).ok_or("no scenario")?;
+    let (mut strategy, mut printer) = (Cross::new(), Printer::default());
+    for (sequence, due) in (1..).zip(Feed::simulated(&scenario, 1)) {
+        let (generated_ns, received_ns) = (due.due_ns, due.due_ns);
+        let seen = QuoteSeen { instrument: 0, sequence, generated_ns, received_ns, quote: due.quote };
+        strategy.on_quote(&mut Orders::new(&mut printer, 0, (&seen).into()), &seen);
+        // Filled at once, as the simulated exchange does.
+        if let Some(number) = strategy.waits_for.take() {
+            strategy.position = if strategy.was_above == Some(true) { 1 } else { -1 };
+            println!("  order {number} is filled, position {}", strategy.position);
+        }
+    }
+    println!("{} orders", strategy.orders);
+    Ok(())
+}

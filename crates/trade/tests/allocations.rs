@@ -1,0 +1,146 @@
+//! After their start, the hot paths ask the allocator for nothing.
+
+use lowlat_ipc::{region::Heap, stream::Stamp};
+use lowlat_trade::{
+    md::{Feed, Pacer, Step},
+    records::{Answer, Order, Outcome, PAYLOAD_BYTES, Quote, Side},
+    scenario::Scenario,
+    strategy::{
+        AnswerSeen, NUMBERS_BYTES, Numbers, OnEachRecord, OrderSink, QuoteSeen, SendError,
+        host::{Budget, Host, SinkOf},
+    },
+    td::{Begun, Exchange, Limits, Rules, Taken, ledger},
+};
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    cell::Cell,
+};
+
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: every call is handed on to the system's allocator as it is; counting touches a thread-local cell without a
+// destructor, which allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller keeps the promises that `alloc` asks for.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the pointer came from `alloc` above, which is the system's.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn allocations(work: impl FnOnce()) -> u64 {
+    let before = ALLOCATIONS.get();
+    work();
+    ALLOCATIONS.get() - before
+}
+
+#[test]
+fn allocations_are_counted() {
+    assert_eq!(allocations(|| drop(std::hint::black_box(Box::new(5)))), 1);
+}
+
+#[test]
+fn md_allocates_nothing() {
+    let scenario = Scenario::at_rate(80, 80_000.0, 0.1).unwrap();
+    let mut pacer = Pacer::new(Feed::simulated(&scenario, 1), 0);
+    let mut quotes = 0;
+    let count = allocations(|| {
+        while let Step::Publish(due) = pacer.step(u64::MAX) {
+            quotes += u64::from(due.quote.encode().len() == PAYLOAD_BYTES);
+        }
+    });
+    assert_eq!((quotes, count), (scenario.records(), 0));
+}
+
+#[test]
+fn td_allocates_nothing() {
+    let rules =
+        Rules { instruments: 80, fills: 2, limits: Limits { position_max: Some(1000), ..Limits::default() } };
+    let mut exchange = Exchange::new(Heap::zeroed(ledger::BYTES), 1, rules).unwrap();
+    let mut answers = 0;
+    let count = allocations(|| {
+        for number in 1..=1000 {
+            let order = Order { number, price: 5, quantity: 3, ..Order::default() };
+            let instrument = u32::try_from(number % 80).unwrap();
+            let stamp = Stamp { source: instrument, instrument, ..Stamp::default() };
+            let taken = Taken { writer: 3, sequence: number, stamp, order };
+            let Begun::Answers(pending) = exchange.begin(1, &taken, 5, answers) else { panic!() };
+            answers += u64::try_from(pending.answers().count()).unwrap();
+            assert!(exchange.finish(&pending));
+        }
+    });
+    assert_eq!((answers, count), (3000, 0));
+}
+
+struct Sinks {
+    numbers: Numbers<Heap>,
+    sent: u64,
+}
+
+impl SinkOf for Sinks {
+    fn with(&mut self, _: u32, then: &mut dyn FnMut(&mut dyn OrderSink)) {
+        then(self);
+    }
+}
+
+impl OrderSink for Sinks {
+    fn send(&mut self, _: Stamp, _: &[u8; PAYLOAD_BYTES]) -> Result<(), SendError> {
+        self.sent += 1;
+        Ok(())
+    }
+
+    fn number(&mut self) -> u64 {
+        self.numbers.take()
+    }
+}
+
+#[test]
+fn a_host_allocates_nothing_even_when_queues_run_full() {
+    let mut host = Host::new(Budget { queue_max: 8, ..Budget::default() });
+    for number in 0..80 {
+        host.add(number, &[number % 10], Box::new(OnEachRecord::default())).unwrap();
+    }
+    let mut sinks = Sinks { numbers: Numbers::in_area(Heap::zeroed(NUMBERS_BYTES), 0).unwrap(), sent: 0 };
+    let answer = Answer {
+        order_number: 1,
+        outcome: Outcome::Accepted,
+        received_ns: 0,
+        price: 1,
+        quantity: 1,
+        instrument: 0,
+        side: Side::Buy,
+    };
+    let count = allocations(|| {
+        for sequence in 0..5000 {
+            let instrument = u32::try_from(sequence % 10).unwrap();
+            host.take_quote(&QuoteSeen {
+                instrument,
+                sequence,
+                generated_ns: 0,
+                received_ns: 0,
+                quote: Quote::default(),
+            });
+            let answered = AnswerSeen { sequence, generated_ns: 0, received_ns: 0, answer };
+            host.take_answer(instrument, &answered);
+            for _ in 0..5 {
+                host.serve(&mut sinks, &mut || 0, &mut |_| ());
+            }
+        }
+        while host.serve(&mut sinks, &mut || 0, &mut |_| ()) {}
+    });
+    let dropped: u64 = (0..80).map(|number| host.usage(number).unwrap().dropped).sum();
+    assert!(sinks.sent > 0 && dropped > 0, "queues ran full: {dropped}");
+    assert_eq!(count, 0);
+}
