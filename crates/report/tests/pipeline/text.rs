@@ -39,6 +39,8 @@ fn a_run_while_it_goes_on() {
             orders: 3_199,
             lost: 0,
             stages: elapsed_s.map(|_| stages),
+            joined: (0, 0),
+            t2o_p50_ns: None,
             width: 80,
             height,
         })

@@ -33,9 +33,6 @@ use thiserror::Error;
 const STRATEGIES_MAX: u32 = 1000;
 /// Last lines of a log that an error shows.
 const LOG_LINES: usize = 5;
-const LEDGER_AREA: &str = "ledger";
-/// Bytes of the area that td keeps its ledger in.
-const LEDGER_BYTES: u64 = 1 << 20;
 
 /// Why a run has no record.
 #[derive(Debug, Error)]

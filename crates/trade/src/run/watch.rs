@@ -1,7 +1,7 @@
 //! A run while it goes on.
 
 use super::{
-    LEDGER_AREA, LEDGER_BYTES, LOG_LINES, Phase, Progress, RunError, outcome,
+    LOG_LINES, Phase, Progress, RunError, outcome,
     plan::MASTER,
     tally::{self, Tally},
     uses::{self, Uses},
@@ -11,17 +11,14 @@ use crate::{
     clock::now_ns,
     control::WithoutMaster,
     master::{Happened, Master, Options, Program, Stopped},
+    roles::STAGES_AREA,
     stages::{Stage, StageRecorder},
 };
-use lowlat_ipc::region::Memfd;
 use lowlat_model::pipeline::{PipelineParameters, PipelineRecord};
 use std::{
     collections::BTreeSet,
     fs,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
@@ -38,7 +35,6 @@ const REST_NS_MAX: u64 = 10 * SECOND_NS;
 /// How long a process may take to end when it is asked.
 const PATIENCE: Duration = Duration::from_secs(5);
 const TURN: Duration = Duration::from_millis(50);
-const STAGES_AREA: &str = "stages";
 
 /// What is known at the end of a run.
 #[derive(Debug)]
@@ -78,11 +74,8 @@ pub(super) fn watch(
     let mut options = Options::new(folder);
     options.may_use_huge_pages = parameters.may_use_huge_pages;
     options.without_master = WithoutMaster::Stop;
-    options.areas = vec![
-        (STAGES_AREA.to_owned(), StageRecorder::<Arc<Memfd>>::BYTES),
-        (tally::AREA.to_owned(), tally::BYTES),
-        (LEDGER_AREA.to_owned(), LEDGER_BYTES),
-    ];
+    options.areas = crate::roles::areas();
+    options.areas.push((tally::AREA.to_owned(), tally::BYTES));
     let mut watch = Watch {
         master: Master::open(options)?,
         names: programs.iter().map(|program| program.name.clone()).collect(),

@@ -35,7 +35,7 @@ impl Live {
         if self.progress.is_hidden() {
             return;
         }
-        let RunProgress { elapsed_s, ticks, orders, lost, stages } = now;
+        let RunProgress { elapsed_s, joined, processes, ticks, orders, lost, t2o_p50_ns } = now;
         let lines = pipeline_live_lines(&PipelineLive {
             title,
             elapsed_s: *elapsed_s,
@@ -43,7 +43,9 @@ impl Live {
             ticks: *ticks,
             orders: *orders,
             lost: *lost,
-            stages: stages.as_ref(),
+            stages: None,
+            joined: (*joined, *processes),
+            t2o_p50_ns: *t2o_p50_ns,
             width: self.width,
             height: self.height,
         });

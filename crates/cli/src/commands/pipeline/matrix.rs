@@ -422,7 +422,7 @@ mod tests {
 
     #[test]
     fn rows_that_cannot_be_run_say_why() {
-        let matrix = plan(&[], 2);
+        let matrix = plan(&["--budget", "4m"], 2);
         assert_eq!(why(&matrix, "B10"), Some(NO_HUGE_PAGES));
         assert!(why(&matrix, "F11").unwrap().contains("82 processes spin on 2 CPUs"));
         assert!(why(&matrix, "A1").unwrap().contains("one tick takes 5.0 s"), "{:?}", why(&matrix, "A1"));

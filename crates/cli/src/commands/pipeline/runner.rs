@@ -1,24 +1,32 @@
 //! What makes runs: the commands know this trait only.
 
 use super::room;
-use lowlat_model::pipeline::check::RoomFacts;
-use lowlat_model::pipeline::{PipelineParameters, PipelineRecord, Stages};
+use anyhow::Context;
+use lowlat_model::pipeline::{PipelineParameters, PipelineRecord, check::RoomFacts};
 use lowlat_sys::Root;
-use std::sync::{Arc, atomic::AtomicBool};
+use lowlat_trade::run::{self, Phase, Progress};
+use std::{
+    path::PathBuf,
+    sync::{Arc, atomic::AtomicBool},
+};
 
 /// A run so far.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RunProgress {
     /// How long quotes have been published, seconds; none before the first.
     pub elapsed_s: Option<f64>,
+    /// Processes that have joined, of how many.
+    pub joined: u32,
+    /// Processes that the run has.
+    pub processes: u32,
     /// Quotes published.
     pub ticks: u64,
     /// Orders that td read.
     pub orders: u64,
     /// Records lost.
     pub lost: u64,
-    /// Latencies so far.
-    pub stages: Option<Stages>,
+    /// Median of tick to order so far.
+    pub t2o_p50_ns: Option<u64>,
 }
 
 /// Makes runs, one after the other.
@@ -31,24 +39,40 @@ pub trait Runner {
     ) -> anyhow::Result<PipelineRecord>;
 }
 
-/// Runs of real processes.
+/// Runs of real processes: `lowlat` itself, once for each.
 pub struct Processes {
-    _stop: Arc<AtomicBool>,
+    program: PathBuf,
+    stop: Arc<AtomicBool>,
 }
 
 /// What makes real runs on this host, and what the host offers to them.
 pub fn real(stop: &Arc<AtomicBool>) -> anyhow::Result<(Processes, RoomFacts)> {
+    let program = std::env::current_exe().context(
+        "cannot find the program of this process, which is started again for each role; is /proc mounted?",
+    )?;
     let facts = room::read(&Root::live(), None);
-    Ok((Processes { _stop: Arc::clone(stop) }, facts))
+    Ok((Processes { program, stop: Arc::clone(stop) }, facts))
 }
 
 impl Runner for Processes {
     fn run(
         &mut self,
-        _: &PipelineParameters,
-        _: &mut dyn FnMut(&RunProgress),
+        parameters: &PipelineParameters,
+        progress: &mut dyn FnMut(&RunProgress),
     ) -> anyhow::Result<PipelineRecord> {
-        anyhow::bail!("this build of lowlat has no processes to run; use a later one")
+        let mut tell = |now: &Progress| {
+            let is_publishing = now.phase != Phase::Joining;
+            progress(&RunProgress {
+                elapsed_s: is_publishing.then_some(now.elapsed_s),
+                joined: now.joined,
+                processes: now.processes,
+                ticks: now.ticks_published,
+                orders: now.orders,
+                lost: now.lost,
+                t2o_p50_ns: now.t2o_p50_ns,
+            });
+        };
+        Ok(run::run(parameters, &self.program, &mut tell, &self.stop)?)
     }
 }
 
@@ -99,8 +123,8 @@ pub mod fake {
                 elapsed_s: Some(parameters.duration_s),
                 ticks: record.ticks_published,
                 orders: record.orders,
-                lost: 0,
-                stages: Some(record.stages.clone()),
+                t2o_p50_ns: record.stages.t2o.p50_ns,
+                ..RunProgress::default()
             });
             Ok(record)
         }

@@ -318,7 +318,8 @@ mod tests {
         let parked = |number| (number, Mode::Parked);
         assert_eq!(asked, [parked(1), (1, Mode::Fast), parked(10), parked(40), parked(80)]);
         assert_eq!(document.checked.len(), 3);
-        assert!(document.capacity.strategies > 0 && document.fit.points == 3, "{:?}", document.capacity);
+        // 500 ticks of the first point carry no p99.
+        assert!(document.capacity.strategies > 0 && document.fit.points == 2, "{:?}", document.fit);
         assert_eq!(document.placement.pins["strategies"].len(), document.capacity.strategies as usize);
         let read: SizeDocument = serde_json::from_value(serde_json::to_value(&document).unwrap()).unwrap();
         assert_eq!(read.placement, document.placement);

@@ -42,7 +42,7 @@ fn memory(parameters: &PipelineParameters, facts: &RoomFacts) -> Option<Point> {
     let id = "memory";
     let needed = Memory::of(parameters);
     // Pages of the pool are not part of what is available.
-    let bytes = if parameters.may_use_huge_pages { needed.private_bytes } else { needed.total_bytes() };
+    let bytes = needed.total_bytes() - needed.pooled_bytes;
     let Some(available) = facts.memory_available_bytes.known() else {
         return Some(unknown(id, &facts.memory_available_bytes));
     };
@@ -189,8 +189,12 @@ fn locked_memory(parameters: &PipelineParameters, facts: &RoomFacts) -> Option<P
         None => unknown(id, &facts.locked_bytes_max),
         Some(Some(limit)) if *limit < bytes => Point {
             id,
-            room: Room::Impossible,
-            found: format!("{} are locked, the limit is {}", mib(bytes), mib(*limit)),
+            room: Room::Doubtful,
+            found: format!(
+                "{} should be locked, the limit is {}: the rest can be swapped out",
+                mib(bytes),
+                mib(*limit)
+            ),
             action: "Raise it (ulimit -l unlimited, LimitMEMLOCK=infinity), or run fewer strategies."
                 .to_owned(),
         },
@@ -218,7 +222,7 @@ fn huge_pages(parameters: &PipelineParameters, facts: &RoomFacts) -> Option<Poin
     if !parameters.may_use_huge_pages {
         return None;
     }
-    let needed = Memory::of(parameters).huge_pages() * (2 << 20);
+    let needed = Memory::of(parameters).pooled_bytes;
     Some(match facts.huge_bytes_free.known() {
         None => unknown(id, &facts.huge_bytes_free),
         Some(free) if *free < needed => Point {
@@ -320,7 +324,7 @@ mod tests {
         };
         let points = judge(&parameters(Mode::Parked), &small);
         let ids: Vec<&str> = hindrances(&points, true).iter().map(|point| point.id).collect();
-        assert_eq!(ids, ["memory", "locked memory", "open files", "master"]);
+        assert_eq!(ids, ["memory", "open files", "master"]);
     }
 
     #[test]
@@ -363,7 +367,7 @@ mod tests {
             points.iter().filter(|point| point.room == Room::Doubtful).map(|point| point.id).collect();
         assert_eq!(doubtful, ["swap", "huge pages"]);
         let needed = Memory::of(&huge);
-        assert!(needed.shared_bytes > Memory::of(&parameters(Mode::Parked)).shared_bytes, "whole pages");
+        assert!(needed.pooled_bytes > 0 && Memory::of(&parameters(Mode::Parked)).pooled_bytes == 0);
         assert!(of(&huge, &swapping, "huge pages").action.contains(&needed.huge_pages().to_string()));
     }
 

@@ -49,7 +49,14 @@ fn series(
             .filter_map(|row| {
                 let at = of(row).filter(|at| *at > 0.0)?;
                 let rate = row.row.parameters.rate_per_s;
-                Some(Point { rate, low: at, at, high: at, title: format!("{}: {}", row.row.id, words(at)) })
+                Some(Point {
+                    rate,
+                    low: at,
+                    at,
+                    high: at,
+                    is_carried: true,
+                    title: format!("{}: {}", row.row.id, words(at)),
+                })
             })
             .collect();
         points.sort_by(|a, b| a.rate.total_cmp(&b.rate));

@@ -21,19 +21,24 @@ pub fn section(groups: &[Group<'_, '_>]) -> Markup {
         groups.iter().map(|group| of_means(group)).filter(|series| !series.points.is_empty()).collect();
     let measured: Vec<&Group<'_, '_>> =
         groups.iter().filter(|group| group.iter().any(|row| row.figures.runs > 0)).collect();
+    // One scale for all of them, so that groups can be held against each other.
+    let parts: Vec<Series> =
+        measured.iter().flat_map(|group| [of_percentiles(group), of_reference(group)]).collect();
+    let span = span_of(&parts);
     let body = html! {
         @if means.is_empty() {
             p class="empty" { "No row was measured." }
         } @else {
             (means_chart(&means, &measured))
-            div class="cards two small-charts" { @for group in &measured { (percentiles(group)) } }
+            div class="cards two small-charts" { @for group in &measured { (percentiles(group, span)) } }
         }
     };
     page_section("latency", "Latency", &lead, &body)
 }
 
 fn means_chart(means: &[Series], measured: &[&Group<'_, '_>]) -> Markup {
-    let frame = frame(WIDTH, HEIGHT, means);
+    let (low, high) = span_of(means);
+    let frame = Frame::new(WIDTH, HEIGHT, low, high);
     html! {
         figure class="card" {
             figcaption {
@@ -46,21 +51,21 @@ fn means_chart(means: &[Series], measured: &[&Group<'_, '_>]) -> Markup {
     }
 }
 
-fn percentiles(group: &Group<'_, '_>) -> Markup {
+fn percentiles(group: &Group<'_, '_>, (low, high): (i32, i32)) -> Markup {
     let Some(first) = group.first() else { return html! {} };
     let measured = of_percentiles(group);
     let reference = of_reference(group);
     let has_reference = !reference.points.is_empty();
     let all: Vec<Series> =
         [reference, measured].into_iter().filter(|series| !series.points.is_empty()).collect();
-    let frame = frame(SMALL_WIDTH, SMALL_HEIGHT, &all);
+    let frame = Frame::new(SMALL_WIDTH, SMALL_HEIGHT, low, high);
     let label = format!("Group {}: tick to order over the rate, p50 to p99", first.row.group);
     html! {
         figure class="card" {
             figcaption {
                 h3 { (first.row.group) ": " (crate::units::clean(&first.row.group_name)) }
                 p {
-                    "Line: p50; band: p50 to p99, means where a row is too short for them"
+                    "Line: p50; band: p50 to p99. Hollow: too few ticks for a p99, and where for a p50, the mean"
                     @if has_reference { "; dashed: the report's range of means, on another machine" }
                     "."
                 }
@@ -70,10 +75,10 @@ fn percentiles(group: &Group<'_, '_>) -> Markup {
     }
 }
 
-fn frame(width: f64, height: f64, all: &[Series]) -> Frame {
+/// The decades that hold every point.
+fn span_of(all: &[Series]) -> (i32, i32) {
     let values = all.iter().flat_map(|series| &series.points).flat_map(|point| [point.low, point.high]);
-    let (low, high) = decades(values).unwrap_or((3, 6));
-    Frame::new(width, height, low, high)
+    decades(values).unwrap_or((3, 6))
 }
 
 fn of_means(group: &Group<'_, '_>) -> Series {
@@ -85,6 +90,7 @@ fn of_means(group: &Group<'_, '_>) -> Series {
             low,
             at: (low * high).sqrt(),
             high,
+            is_carried: true,
             title: format!(
                 "{}: mean {} in {} runs, {} ticks",
                 row.row.id,
@@ -110,6 +116,7 @@ fn of_percentiles(group: &Group<'_, '_>) -> Series {
             low: p50,
             at: p50,
             high: p99,
+            is_carried: pooled.p50_ns.is_some() && pooled.p99_ns.is_some(),
             title: format!(
                 "{}: p50 {}, p99 {}, p99.9 {}, max {}",
                 row.row.id,
@@ -132,6 +139,7 @@ fn of_reference(group: &Group<'_, '_>) -> Series {
             low,
             at: (low * high).sqrt(),
             high,
+            is_carried: true,
             title: format!(
                 "{} in the report, on another machine: mean {}",
                 row.row.id,

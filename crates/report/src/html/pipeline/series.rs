@@ -26,6 +26,8 @@ pub struct Point {
     pub at: f64,
     /// The high end.
     pub high: f64,
+    /// Whether the count carries low and high end; without, the point is hollow and has no part in a band.
+    pub is_carried: bool,
     /// What the pointer shows.
     pub title: String,
 }
@@ -48,7 +50,7 @@ pub enum Look {
     Bars,
     /// A line with a band.
     Band,
-    /// A thin dashed line with a band that is hatched by nothing: figures of another machine.
+    /// A thin dashed line with a band: figures of another machine.
     Reference,
 }
 
@@ -112,7 +114,9 @@ impl Frame {
                     @let (low, high) = (at(point, point.low).1, at(point, point.high).1);
                     g class="point" {
                         @if series.look == Look::Bars { line class="bar-range" x1=(px(x)) x2=(px(x)) y1=(px(low)) y2=(px(high)) {} }
-                        @if series.look != Look::Reference { circle cx=(px(x)) cy=(px(y)) r="3.4" {} }
+                        @if series.look != Look::Reference {
+                            circle class=[(!point.is_carried).then_some("hollow")] cx=(px(x)) cy=(px(y)) r="3.4" {}
+                        }
                         // Wider than the mark, so that a pointer finds it.
                         circle class="hit" cx=(px(x)) cy=(px(y)) r="9" { title { (point.title) } }
                     }
@@ -130,16 +134,16 @@ impl Frame {
         path
     }
 
-    /// The area between the low and the high ends.
+    /// The area between the low and the high ends, over stretches of points that carry both.
     fn band(&self, series: &Series) -> String {
-        let ends = series.points.iter().map(|point| (point, point.high));
-        let back = series.points.iter().rev().map(|point| (point, point.low));
         let mut path = String::new();
-        for (point, value) in ends.chain(back) {
-            let step = if path.is_empty() { 'M' } else { 'L' };
-            path.push_str(&format!("{step}{} {}", px(self.x.at(point.rate)), px(self.y.at(value))));
-        }
-        if !path.is_empty() {
+        for stretch in series.points.split(|point| !point.is_carried).filter(|stretch| stretch.len() > 1) {
+            let ends = stretch.iter().map(|point| (point, point.high));
+            let back = stretch.iter().rev().map(|point| (point, point.low));
+            for (at, (point, value)) in ends.chain(back).enumerate() {
+                let step = if at == 0 { 'M' } else { 'L' };
+                path.push_str(&format!("{step}{} {}", px(self.x.at(point.rate)), px(self.y.at(value))));
+            }
             path.push('z');
         }
         path

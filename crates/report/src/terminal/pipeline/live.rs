@@ -2,7 +2,7 @@
 
 use super::super::{cut, jitter::columns};
 use super::stage_columns;
-use crate::units::count;
+use crate::units::{count, duration};
 use lowlat_model::pipeline::Stages;
 
 const WIDTH_MIN: usize = 40;
@@ -23,8 +23,12 @@ pub struct PipelineLive<'a> {
     pub orders: u64,
     /// Records lost.
     pub lost: u64,
-    /// Latencies so far.
+    /// Latencies so far, by stage.
     pub stages: Option<&'a Stages>,
+    /// Processes that have joined, of how many; both 0 when that is not told.
+    pub joined: (u32, u32),
+    /// Median of tick to order so far, where the stages are not told.
+    pub t2o_p50_ns: Option<u64>,
     /// Columns of the terminal.
     pub width: usize,
     /// Lines of the terminal.
@@ -36,7 +40,10 @@ pub fn pipeline_live_lines(view: &PipelineLive<'_>) -> Vec<String> {
     let width = view.width.max(WIDTH_MIN);
     let mut lines = vec![view.title.to_owned()];
     match view.elapsed_s {
-        None => lines.push("starting processes".to_owned()),
+        None => lines.push(match view.joined {
+            (_, 0) => "starting processes".to_owned(),
+            (joined, all) => format!("starting processes: {joined} of {all}"),
+        }),
         Some(elapsed_s) => lines.push(format!(
             "{elapsed_s:.0} s of {} s [{}] {} ticks, {} orders, {} lost",
             super::trimmed(view.duration_s),
@@ -45,6 +52,9 @@ pub fn pipeline_live_lines(view: &PipelineLive<'_>) -> Vec<String> {
             count(view.orders),
             count(view.lost)
         )),
+    }
+    if let Some(ns) = view.t2o_p50_ns.filter(|_| view.stages.is_none()) {
+        lines.push(format!("tick to order {} at p50", duration(ns)));
     }
     if let Some(stages) = view.stages {
         lines.extend(columns::lines(stage_columns(stages), width));
