@@ -4,7 +4,7 @@
 //! A recording knows bytes. What to compare, and what to call it, is given by those who know what the bytes mean.
 
 use serde::Serialize;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// By what the same thing is found in both runs. Times are no part of it: two runs have two clocks.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -136,7 +136,7 @@ pub fn diff(left: impl Iterator<Item = Item>, right: impl Iterator<Item = Item>)
             known.insert(item.key.clone(), (item, false));
         }
     }
-    let mut extra: HashMap<Key, ()> = HashMap::new();
+    let mut extra: HashSet<Key> = HashSet::new();
     for item in right {
         out.right_count += 1;
         rights.extend(item.latency_ns.map(signed));
@@ -150,15 +150,15 @@ pub fn diff(left: impl Iterator<Item = Item>, right: impl Iterator<Item = Item>)
                 }
                 compare(before, &item, &mut out);
             }
-            None if extra.insert(item.key, ()).is_some() => out.twice_count += 1,
-            None => out.extra_count += 1,
+            None if extra.insert(item.key) => out.extra_count += 1,
+            None => out.twice_count += 1,
         }
     }
     let is_missing = |(item, is_there): (Item, bool)| (!is_there).then_some(item.key);
     let missing: Vec<Key> = known.into_values().filter_map(is_missing).collect();
     out.missing_count = crate::bytes::wide(missing.len());
     out.missing = first_of(missing);
-    out.extra = first_of(extra.into_keys().collect());
+    out.extra = first_of(extra.into_iter().collect());
     out.left_latency = Distribution::of(lefts);
     out.right_latency = Distribution::of(rights);
     out.latency_change = Distribution::of(changes);

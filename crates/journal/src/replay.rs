@@ -131,7 +131,7 @@ fn wait_until(started: Instant, due: Duration, stop: &AtomicBool) -> bool {
             return false;
         }
         if left > SPIN {
-            thread::sleep((left - SPIN).min(SLEEP_MAX));
+            thread::sleep(left.saturating_sub(SPIN).min(SLEEP_MAX));
         } else {
             std::hint::spin_loop();
         }

@@ -24,7 +24,7 @@ pub struct FileHead {
 
 /// Why bytes are no head of a data file that this program reads.
 #[derive(Debug, Clone, PartialEq, Eq, Error, Serialize)]
-#[serde(rename_all = "snake_case", tag = "problem")]
+#[serde(rename_all = "snake_case", tag = "head_problem")]
 pub enum HeadProblem {
     /// Too few bytes.
     #[error("{bytes} bytes, and the head alone has {FILE_HEAD_BYTES}")]

@@ -83,8 +83,8 @@ impl Block {
 
     /// What is wrong behind the records of a block.
     fn end_damage(&self, file: &DataFile, head: &BlockHead, body_end: usize) -> Option<Damage> {
-        let fill = self.bytes.get(body_end..).unwrap_or_default();
-        let is_whole = wide(self.bytes.len()) == head.bytes() && is_zero(fill);
+        let behind = self.bytes.get(body_end..).unwrap_or_default();
+        let is_whole = wide(self.bytes.len()) == head.bytes() && is_zero(behind);
         let is_right = match head.kind {
             BlockKind::Records => self.at == body_end && self.check == head.body_crc,
             _ => {

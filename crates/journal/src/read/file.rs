@@ -14,6 +14,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
+/// [`BLOCK_ALIGN`] as a size in memory.
+const LINE_BYTES: usize = 64;
+const _: () = assert!(LINE_BYTES as u64 == BLOCK_ALIGN);
 /// Bytes that are looked through at once for the next block.
 const SEARCH_BYTES: usize = 256 << 10;
 
@@ -91,7 +94,7 @@ impl DataFile {
         let mut buffer = vec![0; SEARCH_BYTES + BLOCK_HEAD_BYTES];
         let (mut at, mut used) = (from.next_multiple_of(BLOCK_ALIGN), from);
         // Up to the alignment nothing can begin.
-        let mut lead = [0; BLOCK_ALIGN as usize];
+        let mut lead = [0; LINE_BYTES];
         let lead_bytes = narrow(at - from).min(lead.len());
         let read = self.read(lead.get_mut(..lead_bytes).unwrap_or_default(), from)?;
         if !is_zero(lead.get(..read).unwrap_or_default()) {
@@ -100,10 +103,8 @@ impl DataFile {
         loop {
             let read = self.read(&mut buffer, at)?;
             let chunk = buffer.get(..read).unwrap_or_default();
-            for (place, line) in (at..)
-                .step_by(BLOCK_ALIGN as usize)
-                .zip(chunk.chunks(BLOCK_ALIGN as usize))
-                .take(SEARCH_BYTES / 64)
+            for (place, line) in
+                (at..).step_by(LINE_BYTES).zip(chunk.chunks(LINE_BYTES)).take(SEARCH_BYTES / 64)
             {
                 if is_zero(line) {
                     continue;

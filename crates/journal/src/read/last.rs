@@ -3,6 +3,9 @@
 use super::{Block, Gap, Read, Record, Recording};
 use crate::layout::BlockKind;
 
+/// What was read with its place in the order of a merge, and its payload.
+type Keyed = ((u64, u32, u64), Read, Vec<u8>);
+
 /// The last `count` records of some streams that `is_chosen` takes by their generated time, in the order of a merge,
 /// with the gaps and damages among them. Memory: so many records of each stream at most.
 pub fn last_records(
@@ -11,7 +14,7 @@ pub fn last_records(
     count: usize,
     is_chosen: &dyn Fn(u64) -> bool,
 ) -> Vec<(Read, Vec<u8>)> {
-    let mut all: Vec<((u64, u32, u64), Read, Vec<u8>)> = Vec::new();
+    let mut all: Vec<Keyed> = Vec::new();
     for stream in streams {
         let mut found = of_stream(recording, *stream, count, is_chosen);
         all.append(&mut found);
@@ -35,7 +38,7 @@ fn of_stream(
     stream: u32,
     count: usize,
     is_chosen: &dyn Fn(u64) -> bool,
-) -> Vec<((u64, u32, u64), Read, Vec<u8>)> {
+) -> Vec<Keyed> {
     let (mut found, mut records, mut block) = (Vec::new(), 0, Block::default());
     for at in (0..recording.files().len()).rev() {
         let Ok(file) = recording.open_file(at) else { continue };

@@ -119,7 +119,7 @@ impl Recording {
             }
             _ => {}
         }
-        recording.indexes = Mutex::new(vec![Weak::new(); recording.files.len()]);
+        recording.indexes = Mutex::new(recording.files.iter().map(|_| Weak::new()).collect());
         recording.find_streams();
         Ok(recording)
     }

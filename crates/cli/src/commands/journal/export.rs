@@ -53,7 +53,7 @@ pub fn run(arguments: &Export) -> anyhow::Result<Exit> {
     let recording = arguments.select.open()?;
     let mut merge = arguments.select.merge(&recording)?;
     let stop = signals::stop_flag()?;
-    let unfinished = arguments.out.with_added_extension("tmp");
+    let unfinished = unfinished(&arguments.out);
     let sink: Box<dyn Write + Send> = if is_stdout {
         Box::new(BufWriter::new(io::stdout()))
     } else {
@@ -109,6 +109,13 @@ pub fn run(arguments: &Export) -> anyhow::Result<Exit> {
         exported if exported.damages > 0 => Exit::Findings,
         _ => Exit::Clean,
     })
+}
+
+/// Where a table is written until it is whole.
+fn unfinished(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".tmp");
+    name.into()
 }
 
 /// What was asked for, or what the file's ending says.

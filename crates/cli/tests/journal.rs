@@ -1,0 +1,149 @@
+//! `lowlat journal` on recordings that the test makes.
+
+use lowlat_ipc::stream::{Record, Stamp};
+use lowlat_journal::record::{Options, Recorder};
+use lowlat_trade::records::{Order, PAYLOAD_BYTES, Quote, SCHEMA, Side, kind};
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output},
+};
+use tempfile::TempDir;
+
+const START_NS: u64 = 1_000_000_000;
+
+/// Quotes every millisecond, and an order on every tenth; `change` may make it another one, or take it away.
+fn recording(folder: &Path, change: impl Fn(Order) -> Option<Order>) {
+    let mut recorder = Recorder::open(folder, Options { file_bytes_max: 1 << 20, ..Options::default() }).unwrap();
+    let md = recorder.add_stream("md", 1, "lowlat-trade", Some(0)).unwrap();
+    let orders = recorder.add_stream("orders.alpha", 2, "lowlat-trade", Some(0)).unwrap();
+    let mut sequence = 0;
+    for at in 0..200_u64 {
+        let generated = START_NS + at * 1_000_000;
+        let quote = Quote { scheduled_ns: generated, bid: 1_234_500, ask: 1_234_600, bid_size: 3, ..Quote::default() };
+        put(&mut recorder, md, at, Stamp { kind: kind::QUOTE, instrument: 7, generated, trigger: generated, ..stamp() }, &quote.encode());
+        if at % 10 == 0 {
+            let order = Order { number: at / 10 + 1, scheduled_ns: generated, price: 1_234_600, quantity: 5, side: Side::Sell, ..Order::default() };
+            if let Some(order) = change(order) {
+                let stamp = Stamp { kind: kind::ORDER, instrument: 7, generated: generated + 2_000 + at, trigger: generated, cause: at, ..stamp() };
+                put(&mut recorder, orders, sequence, stamp, &order.encode());
+                sequence += 1;
+            }
+        }
+    }
+    recorder.stop().unwrap();
+}
+
+fn stamp() -> Stamp {
+    Stamp { schema: SCHEMA, ..Stamp::default() }
+}
+
+fn put(recorder: &mut Recorder, stream: u32, sequence: u64, stamp: Stamp, payload: &[u8; PAYLOAD_BYTES]) {
+    recorder.record(stream, 1, &Record { position: 128 * sequence, sequence, stamp }, payload).unwrap();
+}
+
+fn lowlat(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lowlat"));
+    command.arg("journal").args(arguments).env("NO_COLOR", "1").env("COLUMNS", "80").output().unwrap()
+}
+
+fn text(output: &Output) -> (Option<i32>, String, String) {
+    let words = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), words(&output.stdout), words(&output.stderr))
+}
+
+#[test]
+fn a_whole_recording_is_listed_checked_and_shown() {
+    let folder = TempDir::new().unwrap();
+    recording(folder.path(), Some);
+    let dir = folder.path().to_str().unwrap();
+    let (code, out, _) = text(&lowlat(&["ls", dir]));
+    assert_eq!(code, Some(0));
+    assert!(out.contains("220 records of 2 streams in 1 file") && out.contains("orders.alpha"), "{out}");
+    let (code, out, _) = text(&lowlat(&["verify", dir]));
+    assert_eq!(code, Some(0));
+    assert!(out.contains("Every byte is as it was written."), "{out}");
+    let (code, out, _) = text(&lowlat(&["tail", dir, "-n", "3"]));
+    assert_eq!((code, out.lines().count()), (Some(0), 3));
+    assert!(out.contains("md 199") && out.contains("bid=123.4500"), "{out}");
+    let (_, out, _) = text(&lowlat(&["tail", dir, "-n", "1", "--stream", "orders.*", "--json"]));
+    let line: serde_json::Value = serde_json::from_str(out.trim()).unwrap();
+    assert_eq!((&line["sequence"], &line["payload"]["side"]), (&19.into(), &"sell".into()));
+    let (code, out, talk) = text(&lowlat(&["replay", dir, "--speed", "max", "--from-ns", "1100000000"]));
+    assert_eq!((code, out.lines().count()), (Some(0), 110));
+    assert!(talk.contains("replayed 110 records"), "{talk}");
+    let (code, _, talk) = text(&lowlat(&["tail", dir, "--stream", "nosuch"]));
+    assert_eq!(code, Some(2));
+    assert!(talk.contains("it has md, orders.alpha"), "{talk}");
+}
+
+#[test]
+fn damage_is_named_with_its_offset_and_the_rest_is_read() {
+    let folder = TempDir::new().unwrap();
+    recording(folder.path(), Some);
+    let dir = folder.path().to_str().unwrap();
+    let file = folder.path().join("00000001.journal");
+    let mut bytes = fs::read(&file).unwrap();
+    // The price of some quote.
+    let at = bytes.windows(8).position(|bytes| bytes == 1_234_500_u64.to_le_bytes()).unwrap();
+    bytes[at] ^= 4;
+    fs::write(&file, &bytes).unwrap();
+    let (code, out, _) = text(&lowlat(&["verify", dir]));
+    assert_eq!(code, Some(1));
+    assert!(out.contains("00000001.journal, byte ") && out.contains("What can still be read: "), "{out}");
+    let (code, out, _) = text(&lowlat(&["verify", dir, "--json"]));
+    assert_eq!(code, Some(1));
+    let known: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let offset = known["damages"][0]["offset"].as_u64().unwrap();
+    assert!((offset..offset + 128).contains(&(at as u64)), "{offset}, {at}");
+    let (code, out, _) = text(&lowlat(&["export", dir]));
+    assert_eq!(code, Some(1));
+    assert!(out.lines().count() > 20, "the orders are there: {out}");
+}
+
+#[test]
+fn exports_hold_every_record_with_its_fields() {
+    let folder = TempDir::new().unwrap();
+    recording(folder.path(), Some);
+    let dir = folder.path().to_str().unwrap();
+    for name in ["a.csv", "a.parquet"] {
+        let file = folder.path().join(name);
+        let (code, _, talk) = text(&lowlat(&["export", dir, "--out", file.to_str().unwrap()]));
+        assert_eq!(code, Some(0), "{talk}");
+        assert!(talk.contains("exported 220 records, 220 of them decoded"), "{talk}");
+    }
+    let csv = fs::read_to_string(folder.path().join("a.csv")).unwrap();
+    assert_eq!(csv.lines().count(), 221);
+    assert!(csv.contains(",123.4600,"), "{csv}");
+    assert!(fs::read(folder.path().join("a.parquet")).unwrap().starts_with(b"PAR1"));
+    let (code, ..) = text(&lowlat(&["export", dir, "--out", folder.path().join("a.xyz").to_str().unwrap()]));
+    assert_eq!(code, Some(2));
+}
+
+#[test]
+fn runs_differ_where_their_orders_do() {
+    let (left, right) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    recording(left.path(), Some);
+    recording(right.path(), |order| match order.number {
+        3 => None,
+        4 => Some(Order { price: 1_000_000, ..order }),
+        20 => Some(Order { number: 21, ..order }),
+        _ => Some(order),
+    });
+    let (left, right) = (left.path().to_str().unwrap(), right.path().to_str().unwrap());
+    let (code, out, _) = text(&lowlat(&["diff", left, left]));
+    assert_eq!(code, Some(0), "{out}");
+    assert!(out.contains("Both have the same orders"), "{out}");
+    let (code, out, _) = text(&lowlat(&["diff", left, right]));
+    assert_eq!(code, Some(1));
+    assert!(out.contains("On the left alone: 2") && out.contains("On the right alone: 1"), "{out}");
+    assert!(out.contains("price 123.4600 -> 100.0000"), "{out}");
+}
+
+#[test]
+fn a_folder_without_a_recording_is_an_error_of_its_own() {
+    let folder = TempDir::new().unwrap();
+    let (code, _, talk) = text(&lowlat(&["ls", folder.path().to_str().unwrap()]));
+    assert_eq!(code, Some(2));
+    assert!(talk.contains("holds no recording"), "{talk}");
+}
