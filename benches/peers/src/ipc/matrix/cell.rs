@@ -111,7 +111,7 @@ impl Cell {
             rate_per_s: self.rate_per_s,
             mode,
             duration_s,
-            pins: if self.is_pinned { pins(cpus, contestant) } else { BTreeMap::new() },
+            pins: if self.is_pinned { pins(cpus, contestant, is_hosted) } else { BTreeMap::new() },
             host_core: if is_hosted { cpus.last().copied() } else { None },
             may_use_huge_pages: true,
         }
@@ -119,7 +119,7 @@ impl Cell {
 }
 
 /// The platform on the first CPUs, strategies on the rest.
-fn pins(cpus: &[u32], contestant: Contestant) -> BTreeMap<String, Vec<u32>> {
+fn pins(cpus: &[u32], contestant: Contestant, is_hosted: bool) -> BTreeMap<String, Vec<u32>> {
     let at = |place: usize| cpus.get(place).copied().into_iter().collect::<Vec<_>>();
     let (md, td, others, rest) = match cpus.len() {
         0 | 1 => return BTreeMap::new(),

@@ -36,7 +36,7 @@ pub enum End {
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// The CPUs of the two processes
-    #[arg(long, value_delimiter = ',', default_value = "0,1", num_args = 2)]
+    #[arg(long, value_delimiter = ',', default_value = "0,1")]
     cpus: Vec<u32>,
     /// Rounds, each of one run of every transport
     #[arg(long, default_value_t = 9)]
