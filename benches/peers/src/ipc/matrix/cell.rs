@@ -127,9 +127,11 @@ fn pins(cpus: &[u32], contestant: Contestant, is_hosted: bool) -> BTreeMap<Strin
         3 => (at(0), at(1), at(0), 2),
         _ => (at(0), at(1), at(2), 3),
     };
-    let strategies = cpus.get(rest..).unwrap_or_default().to_vec();
-    let mut pins =
-        BTreeMap::from([("md".to_owned(), md), ("td".to_owned(), td), ("strategies".to_owned(), strategies)]);
+    let mut pins = BTreeMap::from([("md".to_owned(), md), ("td".to_owned(), td)]);
+    // A host has its own CPU.
+    if !is_hosted {
+        pins.insert("strategies".to_owned(), cpus.get(rest..).unwrap_or_default().to_vec());
+    }
     if contestant != Contestant::IpcStar {
         pins.insert("master".to_owned(), others.clone());
         pins.insert("cached".to_owned(), others);
