@@ -29,12 +29,10 @@ fn word(payload: &Words, at: usize) -> u64 {
 /// Passes notices on.
 pub fn master(post: &mut Post, master: &Master<'_>) -> anyhow::Result<()> {
     let board = post.board.clone();
-    thread::scope(|scope| {
-        // Connecting needs master's answers while it waits for the others itself.
-        let assembling = scope.spawn(|| master.assemble(|| board.phase() == Phase::Assembling));
-        post.begin()?;
-        assembling.join().map_err(|_| anyhow::anyhow!("the thread that assembles ended"))?
-    })?;
+    // Connecting needs master's answers, so it is ready before the others are.
+    post.say_ready();
+    master.assemble(|| board.phase() == Phase::Assembling)?;
+    post.begin()?;
     while !post.is_over() {
         master.pass()?;
     }

@@ -111,7 +111,7 @@ impl Cell {
             rate_per_s: self.rate_per_s,
             mode,
             duration_s,
-            pins: if self.is_pinned { pins(cpus, contestant) } else { BTreeMap::new() },
+            pins: if self.is_pinned { pins(cpus, contestant, is_hosted) } else { BTreeMap::new() },
             host_core: if is_hosted { cpus.last().copied() } else { None },
             may_use_huge_pages: true,
         }
@@ -119,7 +119,7 @@ impl Cell {
 }
 
 /// The platform on the first CPUs, strategies on the rest.
-fn pins(cpus: &[u32], contestant: Contestant) -> BTreeMap<String, Vec<u32>> {
+fn pins(cpus: &[u32], contestant: Contestant, is_hosted: bool) -> BTreeMap<String, Vec<u32>> {
     let at = |place: usize| cpus.get(place).copied().into_iter().collect::<Vec<_>>();
     let (md, td, others, rest) = match cpus.len() {
         0 | 1 => return BTreeMap::new(),
@@ -127,9 +127,11 @@ fn pins(cpus: &[u32], contestant: Contestant) -> BTreeMap<String, Vec<u32>> {
         3 => (at(0), at(1), at(0), 2),
         _ => (at(0), at(1), at(2), 3),
     };
-    let strategies = cpus.get(rest..).unwrap_or_default().to_vec();
-    let mut pins =
-        BTreeMap::from([("md".to_owned(), md), ("td".to_owned(), td), ("strategies".to_owned(), strategies)]);
+    let mut pins = BTreeMap::from([("md".to_owned(), md), ("td".to_owned(), td)]);
+    // A host has its own CPU.
+    if !is_hosted {
+        pins.insert("strategies".to_owned(), cpus.get(rest..).unwrap_or_default().to_vec());
+    }
     if contestant != Contestant::IpcStar {
         pins.insert("master".to_owned(), others.clone());
         pins.insert("cached".to_owned(), others);

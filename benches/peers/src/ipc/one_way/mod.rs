@@ -36,7 +36,7 @@ pub enum End {
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// The CPUs of the two processes
-    #[arg(long, value_delimiter = ',', default_value = "0,1", num_args = 2)]
+    #[arg(long, value_delimiter = ',', default_value = "0,1")]
     cpus: Vec<u32>,
     /// Rounds, each of one run of every transport
     #[arg(long, default_value_t = 9)]
@@ -114,7 +114,12 @@ pub fn run(arguments: &Arguments, stop: &AtomicBool) -> anyhow::Result<()> {
         // Whoever goes first changes from round to round.
         let first = usize::try_from(number)? % here.len();
         for subject in here.iter().cycle().skip(first).take(here.len()) {
-            round.insert(*subject, run_one(arguments, *subject, stop)?);
+            match run_one(arguments, *subject, stop) {
+                Ok(figures) => drop(round.insert(*subject, figures)),
+                Err(error) if stop.load(Ordering::Relaxed) => return Err(error),
+                // The round goes without it; ratios are of the rounds that have both.
+                Err(error) => eprintln!("round {:>2}: {error:#}", number + 1),
+            }
         }
         report::print_round(number + 1, &round);
         rounds.push(round);

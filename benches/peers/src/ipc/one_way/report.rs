@@ -4,7 +4,7 @@ use super::subject::{Subject, Wait};
 use crate::rounds::Ratio;
 use lowlat_model::pipeline::StageFigures;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Figures of one round.
 pub type Round = BTreeMap<Subject, StageFigures>;
@@ -80,16 +80,16 @@ pub fn print(
 
 /// Everything against its floor, and each of ours against each of theirs.
 fn compare(rounds: &[Round]) -> Vec<Compared> {
-    let Some(first) = rounds.first() else { return Vec::new() };
+    let here: BTreeSet<Subject> = rounds.iter().flat_map(Round::keys).copied().collect();
     let mut pairs = Vec::new();
-    for subject in first.keys().copied() {
+    for subject in here.iter().copied() {
         let floor = subject.wait().floor();
         if subject != floor {
             pairs.push((subject, floor));
         }
     }
-    for ours in first.keys().copied().filter(|subject| subject.is_ours()) {
-        let others = first.keys().copied();
+    for ours in here.iter().copied().filter(|subject| subject.is_ours()) {
+        let others = here.iter().copied();
         let others = others.filter(|other| other.wait() == ours.wait() && !other.is_ours());
         pairs.extend(others.filter(|other| *other != ours.wait().floor()).map(|other| (ours, other)));
     }
@@ -116,7 +116,7 @@ fn row(
     let pairs: Vec<_> =
         rounds.iter().filter_map(|round| Some((of(round, above)?, of(round, below)?))).collect();
     let ratio = Ratio::of(&pairs);
-    let text = ratio.map_or("too few trips for it".to_owned(), |ratio| ratio.text());
+    let text = ratio.map_or("no round has trips enough for it".to_owned(), |ratio| ratio.text());
     Compared { wait: above.wait(), figure, above, below, ratio, text }
 }
 

@@ -7,6 +7,7 @@ mod crew;
 pub mod load;
 pub mod memory;
 pub mod message;
+mod others;
 pub mod post;
 mod record;
 mod role;

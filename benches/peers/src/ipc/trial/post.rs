@@ -36,9 +36,14 @@ impl Post {
         })
     }
 
-    /// Says that this process has all it needs, and waits until all have. Gives back the schedule's start.
-    pub fn begin(&mut self) -> anyhow::Result<u64> {
+    /// Says that this process has all it needs.
+    pub fn say_ready(&self) {
         self.board.set_slot(self.member, Slot::Ready, 1);
+    }
+
+    /// Says so, and waits until all have. Gives back the schedule's start.
+    pub fn begin(&mut self) -> anyhow::Result<u64> {
+        self.say_ready();
         while self.board.phase() == Phase::Assembling {
             thread::sleep(LOOK);
         }

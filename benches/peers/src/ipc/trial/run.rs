@@ -5,7 +5,7 @@ use super::{
     board::{Board, Count, Slot},
     clock::now_ns,
     crew::Crew,
-    record,
+    others, record,
 };
 use crate::ipc::star;
 use anyhow::{Context, bail};
@@ -49,6 +49,7 @@ pub fn run(
     let all = 0..scene.roles.len();
     wait_for(&mut crew, stop, patience, "ready", || slots(&board, all.clone(), Slot::Ready))?;
     let start_ns = now_ns() + SETTLE_NS;
+    let host_before = others::HostTime::now();
     board.run(start_ns);
     let end_ns = start_ns + scene.load.length_ns();
     loop {
@@ -63,12 +64,15 @@ pub fn run(
         }
     }
     let measured_s = (now_ns().saturating_sub(start_ns)) as f64 / 1e9;
+    let host_after = others::HostTime::now();
     board.end();
     if let SubjectLayout::IpcStar(layout) = &scene.layout.subject {
         star::wake_all(&scene, layout);
     }
     let killed = crew.end(END);
     let mut record = record::of(&scene, &board, measured_s)?;
+    let own_s = record.uses.iter().map(|row| row.cpu_s).sum();
+    record.warnings.extend(others::warnings(host_before, host_after, own_s));
     if killed > 0 {
         record.warnings.push(format!("{killed} processes did not end by themselves and were killed"));
     }

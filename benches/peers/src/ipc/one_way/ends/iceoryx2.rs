@@ -19,7 +19,7 @@ fn node(channel: &Channel) -> anyhow::Result<Node<ipc::Service>> {
     set_log_level(LogLevel::Error);
     let mut config = Config::default();
     let folder = channel.folder.to_str().context("the folder's name is no text")?;
-    let root = told("folder", iceoryx2::prelude::Path::new(folder.as_bytes()))?;
+    let root = told("folder", Path::new(folder.as_bytes()))?;
     config.global.set_root_path(&root);
     let name = super::super::prefix(&channel.folder);
     config.global.prefix = told("prefix", FileName::new(name.as_bytes()))?;
