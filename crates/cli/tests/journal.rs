@@ -14,18 +14,45 @@ const START_NS: u64 = 1_000_000_000;
 
 /// Quotes every millisecond, and an order on every tenth; `change` may make it another one, or take it away.
 fn recording(folder: &Path, change: impl Fn(Order) -> Option<Order>) {
-    let mut recorder = Recorder::open(folder, Options { file_bytes_max: 1 << 20, ..Options::default() }).unwrap();
+    let mut recorder =
+        Recorder::open(folder, Options { file_bytes_max: 1 << 20, ..Options::default() }).unwrap();
     let md = recorder.add_stream("md", 1, "lowlat-trade", Some(0)).unwrap();
     let orders = recorder.add_stream("orders.alpha", 2, "lowlat-trade", Some(0)).unwrap();
     let mut sequence = 0;
     for at in 0..200_u64 {
         let generated = START_NS + at * 1_000_000;
-        let quote = Quote { scheduled_ns: generated, bid: 1_234_500, ask: 1_234_600, bid_size: 3, ..Quote::default() };
-        put(&mut recorder, md, at, Stamp { kind: kind::QUOTE, instrument: 7, generated, trigger: generated, ..stamp() }, &quote.encode());
+        let quote = Quote {
+            scheduled_ns: generated,
+            bid: 1_234_500,
+            ask: 1_234_600,
+            bid_size: 3,
+            ..Quote::default()
+        };
+        put(
+            &mut recorder,
+            md,
+            at,
+            Stamp { kind: kind::QUOTE, instrument: 7, generated, trigger: generated, ..stamp() },
+            &quote.encode(),
+        );
         if at % 10 == 0 {
-            let order = Order { number: at / 10 + 1, scheduled_ns: generated, price: 1_234_600, quantity: 5, side: Side::Sell, ..Order::default() };
+            let order = Order {
+                number: at / 10 + 1,
+                scheduled_ns: generated,
+                price: 1_234_600,
+                quantity: 5,
+                side: Side::Sell,
+                ..Order::default()
+            };
             if let Some(order) = change(order) {
-                let stamp = Stamp { kind: kind::ORDER, instrument: 7, generated: generated + 2_000 + at, trigger: generated, cause: at, ..stamp() };
+                let stamp = Stamp {
+                    kind: kind::ORDER,
+                    instrument: 7,
+                    generated: generated + 2_000 + at,
+                    trigger: generated,
+                    cause: at,
+                    ..stamp()
+                };
                 put(&mut recorder, orders, sequence, stamp, &order.encode());
                 sequence += 1;
             }
