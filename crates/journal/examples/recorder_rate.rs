@@ -44,14 +44,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut writer = Writer::new(segment);
     let reader = Reader::from_start(Segment::open(memory)?);
     let options = Options { sync: SyncPolicy::None, ..Options::default() };
-    let recorder = Recorder::open(&folder, options)?;
+    let opened = Recorder::open(&folder, options)?;
     let source = Source { name: "rate".to_owned(), schema: String::new(), reader };
-    let follower = Follower::new(recorder, vec![source], Box::new(|_, _| None))?;
+    let follower = Follower::new(opened, vec![source], Box::new(|_, _| None))?;
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
     let thread = std::thread::spawn(move || {
-        let recorded = follower.run(&stopped);
-        (recorded, cpu_time(ClockId::ThreadCPUTime))
+        let outcome = follower.run(&stopped);
+        (outcome, cpu_time(ClockId::ThreadCPUTime))
     });
 
     let payload = vec![7; usize::try_from(payload_bytes)?];
@@ -59,8 +59,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let publisher_cpu = cpu_time(ClockId::ThreadCPUTime);
     // Relaxed: a lone flag.
     stop.store(true, Ordering::Relaxed);
-    let (recorded, follower_cpu) = thread.join().map_err(|_| "the recorder panicked")?;
-    let recorded = recorded?;
+    let (outcome, follower_cpu) = thread.join().map_err(|_| "the recorder panicked")?;
+    let recorded = outcome?;
     let all_cpu = cpu_time(ClockId::ProcessCPUTime);
 
     let per_record = |cpu: Duration, count: u64| cpu.as_nanos() as f64 / count.max(1) as f64;

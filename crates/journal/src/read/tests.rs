@@ -343,7 +343,8 @@ proptest! {
         let recording = Recording::open(folder.path()).unwrap();
         let reads = read_all(&recording);
         prop_assert!(sequences(&reads).len() <= 14);
-        prop_assert_eq!(verify(&recording, true, &mut |_, _| ()).records() as usize, sequences(&reads).len());
+        let verified = usize::try_from(verify(&recording, true, &mut |_, _| ()).records()).unwrap();
+        prop_assert_eq!(verified, sequences(&reads).len());
         let mut tail = Tail::from_start(&recording);
         let mut payload = Vec::new();
         for _ in 0..1000 {

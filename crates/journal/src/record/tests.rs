@@ -58,7 +58,9 @@ fn follower(folder: &Path, first: &Arc<Heap>) -> (Follower<Arc<Heap>>, Segments)
 }
 
 /// Sequences, gaps, and whether anything is damaged.
-fn contents(folder: &Path) -> (Vec<u64>, Vec<(u64, u64, Option<GapReason>)>, u64) {
+type Contents = (Vec<u64>, Vec<(u64, u64, Option<GapReason>)>, u64);
+
+fn contents(folder: &Path) -> Contents {
     let recording = Recording::open(folder).unwrap();
     let mut merge = crate::read::Merge::of_all(&recording);
     let (mut records, mut gaps, mut bytes) = (Vec::new(), Vec::new(), Vec::new());

@@ -266,6 +266,7 @@ mod tests {
     fn view() -> JournalView {
         JournalView {
             folder: "/recordings/monday".to_owned(),
+            is_live: false,
             is_checked: true,
             files: 2,
             bytes: 3 << 20,

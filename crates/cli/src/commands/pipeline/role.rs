@@ -166,7 +166,7 @@ fn host(arguments: &Arguments, wait: Wait) -> anyhow::Result<()> {
         host.add(number, &[number], Box::new(OnEachRecord::of(number)))?;
     }
     roles::host::run(node, &mut host, &mut |number| {
-        output::talk(&format!("strategy {number} is to be moved out"))
+        output::talk(&format!("strategy {number} is to be moved out"));
     })?;
     Ok(())
 }

@@ -163,7 +163,7 @@ impl Sizing<'_> {
                 match self.check(*number, costs, runner, &live) {
                     Ok(point) => checked.push(point),
                     Err(error) => {
-                        warnings.push(format!("{number} strategies could not be checked: {error:#}."))
+                        warnings.push(format!("{number} strategies could not be checked: {error:#}."));
                     }
                 }
             }
