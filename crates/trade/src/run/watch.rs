@@ -75,7 +75,6 @@ pub(super) fn watch(
     options.may_use_huge_pages = parameters.may_use_huge_pages;
     options.without_master = WithoutMaster::Stop;
     options.areas = crate::roles::areas();
-    options.areas.push((tally::AREA.to_owned(), tally::BYTES));
     let mut watch = Watch {
         master: Master::open(options)?,
         names: programs.iter().map(|program| program.name.clone()).collect(),
