@@ -116,6 +116,34 @@ fn what_others_changed_since_stays_and_is_named() {
 }
 
 #[test]
+fn an_interrupt_that_irqbalance_moved_is_left_to_it() {
+    let desk = Desk::of(&stock(), Profile::Trading, false);
+    let script = &desk.files("shell")[0].text;
+    let plan = desk.plan();
+    let irq = plan.changes.iter().find_map(|change| match change.target {
+        Target::IrqAffinity { irq, .. } if change.after == "0,8" => Some(irq),
+        _ => None,
+    });
+    let file = format!("/proc/irq/{}/smp_affinity_list", irq.expect("an interrupt for both"));
+    for shell in SHELLS {
+        let tree = tree_of(&desk, &plan);
+        let service = "services/irqbalance.service";
+        assert_success(&tree.run(shell, script, "apply"));
+        let state = tree.read(service);
+        tree.write(&file, "8\n");
+        tree.write(service, "inactive, disabled\n");
+        let output = tree.run(shell, script, "undo");
+        assert_eq!(output.status.code(), Some(1), "{shell}: a hand has moved it");
+        assert!(common::text(&output.stderr).contains("somebody else changed it"), "{shell}");
+        tree.write(service, &state);
+        let output = tree.run(shell, script, "undo");
+        assert_success(&output);
+        assert!(common::text(&output.stdout).contains(&format!("left to irqbalance: {file}")), "{shell}");
+        assert_eq!(tree.read(&file), "8\n");
+    }
+}
+
+#[test]
 fn an_apply_that_was_killed_is_taken_back() {
     let desk = Desk::of(&stock(), Profile::Trading, false);
     let script = &desk.files("shell")[0].text;
