@@ -115,6 +115,24 @@ fn what_others_changed_since_stays_and_is_named() {
     }
 }
 
+/// Of a sysctl the kernel gives nothing after the first read, which of some shells is one byte.
+#[test]
+fn a_sysctl_of_the_running_kernel_is_read_whole() {
+    let path = "/proc/sys/vm/max_map_count";
+    let Ok(expected) = fs::read_to_string(path) else {
+        eprintln!("skipped: {path} cannot be read here");
+        return;
+    };
+    let desk = Desk::of(&stock(), Profile::Trading, false);
+    let script = &desk.files("shell")[0].text;
+    let (machinery, _) = script.split_once("\nmode=").expect("the script's last part");
+    for shell in SHELLS {
+        let asking = format!("{machinery}\npresent {path} && printf %s \"$now\"\n");
+        let output = Command::new(shell).args(["-c", &asking]).output().expect("a shell");
+        assert_eq!(common::text(&output.stdout), expected.trim_end(), "{shell}");
+    }
+}
+
 #[test]
 fn an_interrupt_that_irqbalance_moved_is_left_to_it() {
     let desk = Desk::of(&stock(), Profile::Trading, false);
