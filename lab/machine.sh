@@ -31,8 +31,10 @@ dimms() {
 
 # A machine file sets `qemu` (hardware) and may set `cmdline` (the kernel's, beyond root and console),
 # `root` (nvme or virtio: what the root disk hangs on), `bus` (where the lab's own devices go),
-# `seconds` (how long a slow machine may take) and `fixture=no` (lab/capture leaves it out).
-qemu=() cmdline='quiet' root=nvme bus=pcie.0 seconds=600
+# `threads` (multi: a host thread per emulated CPU; single: one for all, quicker where CPUs poll, since each passes
+# on to the next at its pause instruction), `seconds` (how long a slow machine may take) and `fixture=no`
+# (lab/capture leaves it out).
+qemu=() cmdline='quiet' root=nvme bus=pcie.0 threads=multi seconds=600
 # shellcheck source=/dev/null
 source "$lab/machines/$machine"
 

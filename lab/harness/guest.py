@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -13,6 +14,9 @@ from . import machine as machines
 GUEST = machines.LAB / "guest"
 JOB_SECONDS = 1200
 BOOT_SECONDS = 1800
+# What the kernel says of a task that hangs, first after 120 seconds.
+HANGS = re.compile(r"INFO: task \S+ blocked for more than (\d+) seconds")
+HANG_SECONDS = 200
 
 # Emulated, udev still names the NICs long after systemd says "running".
 SETTLE = """
@@ -107,7 +111,7 @@ class Guest:
         # cache=writeback: a power cut keeps what the guest flushed; of the rest what had reached a new cluster is
         # lost, since QEMU holds the image's tables in memory until a flush.
         return [
-            "qemu-system-x86_64", "-accel", "tcg,thread=multi", "-nodefaults", "-no-user-config", "-display", "none",
+            "qemu-system-x86_64", "-accel", f"tcg,thread={self.machine.threads}", "-nodefaults", "-no-user-config", "-display", "none",
             "-no-reboot", "-boot", "strict=on", "-serial", f"file:{console}", "-qmp", "stdio",
             *self.machine.arguments,
             "-drive", f"if=none,id=root,format=qcow2,cache=writeback,file={self.overlay}",
@@ -128,15 +132,24 @@ class Guest:
 
     def boot(self, settled=True):
         """Starts the machine and waits until it takes jobs. QEMU 10 with several CPU threads now and then aborts in
-        the first seconds ("iotlb_to_section: Assertion"): nothing is lost by starting it again."""
+        the first seconds ("iotlb_to_section: Assertion"): nothing is lost by starting it again.
+
+        On a busy host the guest's kernel was also seen to hang before a program ran, with the command line of an
+        untouched disk. That is started again once, and said: what hangs by its settings hangs again."""
+        has_hung = False
         for _ in range(3):
             self.power_on()
             if self._await_agent():
                 break
+            if self._hangs() and not has_hung:
+                has_hung = True
+                self.progress(f"boot {self.boots} hangs, and is started again; {self._console()}")
+                self.qemu.kill()
+                continue
             if self.qemu.is_running() or self.qemu.process.returncode != -signal.SIGABRT:
                 raise GuestError(f"boot {self.boots}: the guest takes no jobs; {self._console()}")
         else:
-            raise GuestError("QEMU aborts again and again")
+            raise GuestError("QEMU aborts, or its guest hangs, again and again")
         if settled:
             self.settle()
         self.progress(f"boot {self.boots} of {self.machine.name} took {time.monotonic() - self.started:.0f} s")
@@ -149,7 +162,7 @@ class Guest:
             self.is_installed = True
 
     def _await_agent(self):
-        while time.monotonic() < self.started + BOOT_SECONDS and self.qemu.is_running():
+        while time.monotonic() < self.started + BOOT_SECONDS and self.qemu.is_running() and not self._hangs():
             boots = self.share / "boots"
             new = {name for name in os.listdir(boots) if "." not in name} - self.known if boots.exists() else ()
             for self.boot_id in new:
@@ -157,6 +170,12 @@ class Guest:
                 return True
             time.sleep(0.3)
         return False
+
+    def _hangs(self):
+        """Whether the kernel has told, more than once, of a task that waits for minutes. Asked before the agent runs."""
+        path = self.folder / f"console-{self.boots}.log"
+        told = HANGS.findall(path.read_text(errors="replace")) if path.exists() else []
+        return any(int(seconds) > HANG_SECONDS for seconds in told)
 
     def _console(self):
         path = self.folder / f"console-{self.boots}.log"

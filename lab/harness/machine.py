@@ -7,7 +7,7 @@ import subprocess
 LAB = pathlib.Path(__file__).resolve().parent.parent
 
 # The shell side knows what a machine file may say; this prints what came out of it, parts ended by NUL.
-PRINT = 'source "$lab/machine.sh"; printf "%s\\0" "$disk" "$bus" "${qemu[@]}"'
+PRINT = 'source "$lab/machine.sh"; printf "%s\\0" "$disk" "$bus" "$threads" "${qemu[@]}"'
 
 
 @dataclasses.dataclass
@@ -19,6 +19,8 @@ class Machine:
     """The device of the root disk."""
     bus: str
     """Where the lab's own devices go."""
+    threads: str
+    """Whether each CPU has a thread of its own: "multi" or "single"."""
     arguments: list
 
 
@@ -33,5 +35,5 @@ def load(name, tables):
         capture_output=True,
         text=True,
     ).stdout
-    disk, bus, *arguments = said.split("\0")[:-1]
-    return Machine(name, disk, bus, arguments)
+    disk, bus, threads, *arguments = said.split("\0")[:-1]
+    return Machine(name, disk, bus, threads, arguments)

@@ -10,7 +10,7 @@ def run(lab):
     guest = lab.guest
     guest.boot()
     before = lab.facts("before")
-    tune.apply(lab, "--confirm-within 4m")
+    tune.apply(lab, "--confirm-within 3m")
     guest.start("systemctl reboot")
     guest.await_end("guest-reset")
     guest.boot(settled=False)

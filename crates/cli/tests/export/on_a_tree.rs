@@ -115,6 +115,52 @@ fn what_others_changed_since_stays_and_is_named() {
     }
 }
 
+/// Of a sysctl the kernel gives nothing after the first read, which of some shells is one byte.
+#[test]
+fn a_sysctl_of_the_running_kernel_is_read_whole() {
+    let path = "/proc/sys/vm/max_map_count";
+    let Ok(expected) = fs::read_to_string(path) else {
+        eprintln!("skipped: {path} cannot be read here");
+        return;
+    };
+    let desk = Desk::of(&stock(), Profile::Trading, false);
+    let script = &desk.files("shell")[0].text;
+    let (machinery, _) = script.split_once("\nmode=").expect("the script's last part");
+    for shell in SHELLS {
+        let asking = format!("{machinery}\npresent {path} && printf %s \"$now\"\n");
+        let output = Command::new(shell).args(["-c", &asking]).output().expect("a shell");
+        assert_eq!(common::text(&output.stdout), expected.trim_end(), "{shell}");
+    }
+}
+
+#[test]
+fn an_interrupt_that_irqbalance_moved_is_left_to_it() {
+    let desk = Desk::of(&stock(), Profile::Trading, false);
+    let script = &desk.files("shell")[0].text;
+    let plan = desk.plan();
+    let irq = plan.changes.iter().find_map(|change| match change.target {
+        Target::IrqAffinity { irq, .. } if change.after == "0,8" => Some(irq),
+        _ => None,
+    });
+    let file = format!("/proc/irq/{}/smp_affinity_list", irq.expect("an interrupt for both"));
+    for shell in SHELLS {
+        let tree = tree_of(&desk, &plan);
+        let service = "services/irqbalance.service";
+        assert_success(&tree.run(shell, script, "apply"));
+        let state = tree.read(service);
+        tree.write(&file, "8\n");
+        tree.write(service, "inactive, disabled\n");
+        let output = tree.run(shell, script, "undo");
+        assert_eq!(output.status.code(), Some(1), "{shell}: a hand has moved it");
+        assert!(common::text(&output.stderr).contains("somebody else changed it"), "{shell}");
+        tree.write(service, &state);
+        let output = tree.run(shell, script, "undo");
+        assert_success(&output);
+        assert!(common::text(&output.stdout).contains(&format!("left to irqbalance: {file}")), "{shell}");
+        assert_eq!(tree.read(&file), "8\n");
+    }
+}
+
 #[test]
 fn an_apply_that_was_killed_is_taken_back() {
     let desk = Desk::of(&stock(), Profile::Trading, false);

@@ -45,6 +45,13 @@ fn key(entry: &Entry) -> StepKey {
     (entry.plan.clone(), entry.step.clone())
 }
 
+fn left_key(left: &Left) -> StepKey {
+    match left {
+        Left::Conflict(conflict) => (conflict.plan.clone(), conflict.step.clone()),
+        Left::Failed { plan, step, .. } => (plan.clone(), step.clone()),
+    }
+}
+
 /// Takes plans back, the last change first. It needs the undo log only.
 pub fn rollback(site: &Site, request: &RollbackRequest) -> Result<RollbackOutcome, FlowError> {
     let mut log = site.open_log()?;
@@ -62,13 +69,15 @@ pub fn rollback(site: &Site, request: &RollbackRequest) -> Result<RollbackOutcom
     // The dead-man switch goes last: after a crash in between it finishes what was begun.
     let is_confirm = |entry: &Entry| Part::Confirm.is_of(&entry.plan);
     let report = log.rollback_where(|entry| chosen.contains(&key(entry)) && !is_confirm(entry));
-    let mut outcome = outcome_of(&report, &before, &log);
+    let mut outcome =
+        outcome_of(&report, &before, &log, |entry| chosen.contains(&key(entry)) && !is_confirm(entry));
     settle_conflicts(site, &mut log, &report, &mut outcome)?;
     if request.scope != Scope::RunTime {
         outcome.in_force = update_in_force(site, &request.scope, outcome.failures.is_empty())?;
         if outcome.failures.is_empty() {
-            let of_confirm = log.rollback_where(|entry| chosen.contains(&key(entry)) && is_confirm(entry));
-            add(&mut outcome, &of_confirm, &before, &log);
+            let is_switch = |entry: &Entry| chosen.contains(&key(entry)) && is_confirm(entry);
+            let of_confirm = log.rollback_where(is_switch);
+            add(&mut outcome, &of_confirm, &before, &log, is_switch);
         }
     }
     if request.accept_damage {
@@ -103,7 +112,7 @@ pub fn rollback_unconfirmed(site: &Site) -> Result<Option<(RollbackOutcome, bool
         let is_confirm = |entry: &Entry| Part::Confirm.is_of(&entry.plan);
         let before = log.history().entries.clone();
         let report = log.rollback_where(is_confirm);
-        let mut outcome = outcome_of(&report, &before, &log);
+        let mut outcome = outcome_of(&report, &before, &log, is_confirm);
         drop(log);
         tell_units(site, &mut outcome);
         return Ok(None);
@@ -192,17 +201,34 @@ fn empty() -> RollbackOutcome {
     }
 }
 
-fn outcome_of(report: &RollbackReport, before: &[Entry], log: &UndoLog) -> RollbackOutcome {
+fn outcome_of(
+    report: &RollbackReport,
+    before: &[Entry],
+    log: &UndoLog,
+    is_chosen: impl Fn(&Entry) -> bool,
+) -> RollbackOutcome {
     let mut outcome = empty();
-    add(&mut outcome, report, before, log);
+    add(&mut outcome, report, before, log, is_chosen);
     outcome
 }
 
-fn add(outcome: &mut RollbackOutcome, report: &RollbackReport, before: &[Entry], log: &UndoLog) {
-    let left: BTreeSet<StepKey> = log.history().entries.iter().map(key).collect();
-    // The report names steps by their id alone; which plan's it was shows by what is gone.
-    let gone = before.iter().rev().filter(|entry| !left.contains(&key(entry)));
-    for entry in gone.filter(|entry| report.restored.contains(&entry.step)) {
+fn add(
+    outcome: &mut RollbackOutcome,
+    report: &RollbackReport,
+    before: &[Entry],
+    log: &UndoLog,
+    is_chosen: impl Fn(&Entry) -> bool,
+) {
+    let in_log: BTreeSet<StepKey> = log.history().entries.iter().map(key).collect();
+    let not_restored: BTreeSet<StepKey> = report.left.iter().map(left_key).collect();
+    // The report names steps by their id alone; which plan's it was shows by what is gone from the log. Where a full disk
+    // kept that from being recorded, every chosen step of that id counts that was not left.
+    let is_over = |entry: &Entry| match report.not_recorded {
+        None => !in_log.contains(&key(entry)),
+        Some(_) => is_chosen(entry) && !not_restored.contains(&key(entry)),
+    };
+    let over = before.iter().rev().filter(|entry| is_over(entry));
+    for entry in over.filter(|entry| report.restored.contains(&entry.step)) {
         let restored = Restored {
             plan: entry.plan.clone(),
             kind: entry.target.kind.clone(),

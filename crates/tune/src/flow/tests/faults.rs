@@ -2,6 +2,7 @@
 
 use super::super::*;
 use super::bench::{Bench, differences, is_root};
+use crate::units;
 use lowlat_sys::undo::Faults;
 
 /// Every so many operations: the log's own tests visit each of them, these the seams between its plans.
@@ -77,4 +78,31 @@ fn a_disk_that_fills_up_anywhere_leaves_nothing_half_done() {
         }
     }
     assert!(failed > 10 && kept < failed, "{failed} failed, {kept} of them kept something");
+}
+
+/// The host comes before the log: what was restored is told, to systemd too, though the log could not take it.
+#[test]
+fn what_a_full_disk_keeps_out_of_the_log_is_told_all_the_same() {
+    if !is_root() {
+        return;
+    }
+    let bench = Bench::new();
+    let start = bench.files();
+    bench.apply(&bench.site(Faults::none()), ApplyOptions::default()).unwrap();
+    bench.calls();
+    let outcome = rollback(&bench.site(Faults::full_from(0)), &RollbackRequest::default()).unwrap();
+    assert!(outcome.notes.iter().any(|note| note.contains("not recorded")), "{outcome:#?}");
+    let unit = units::path(units::APPLY);
+    assert!(!bench.tree().join(unit.trim_start_matches('/')).exists());
+    assert!(outcome.restored.iter().any(|restored| restored.name == unit), "{outcome:#?}");
+    let calls = bench.calls();
+    for call in ["daemon-reload".to_owned(), format!("stop {}", units::APPLY)] {
+        assert!(calls.contains(&call), "{call}: {calls:?}");
+    }
+    // Once there is space, the rest goes back, and the log knows it.
+    let outcome = rollback(&bench.site(Faults::none()), &RollbackRequest::default()).unwrap();
+    assert!(outcome.is_complete(), "{outcome:#?}");
+    assert_eq!(differences(&start, &bench.files()), Vec::<String>::new());
+    let again = rollback(&bench.site(Faults::none()), &RollbackRequest::default()).unwrap();
+    assert_eq!((again.restored.len(), again.unchanged_count), (0, 0), "{again:#?}");
 }

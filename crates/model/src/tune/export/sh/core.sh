@@ -58,12 +58,17 @@ run() {
 }
 
 # Reads the first line of a file into $line, as it stands, and into $now; of a choice such as "always [never]" the word
-# in brackets.
+# in brackets. By head, which takes it in one piece: dash reads byte by byte, and of a file below /proc/sys the kernel
+# gives nothing after the first read.
 present() {
     line=''
     now=''
     if [ ! -r "$1" ]; then return 1; fi
-    { IFS= read -r line || [ -n "$line" ]; } 2> /dev/null < "$1" || return 1
+    line=$(head -n 1 "$1" 2> /dev/null && printf .) || return 1
+    line=${line%.}
+    if [ -z "$line" ]; then return 1; fi
+    line=${line%"
+"}
     now=$line
     case $now in
     *\[*\]*)

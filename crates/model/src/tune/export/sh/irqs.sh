@@ -41,5 +41,19 @@ irq() { # NUMBER NTH NAMES CPULIST
         say "none    interrupt $3"
         return 0
     fi
-    change value "/proc/irq/$irq/smp_affinity_list" "$4" '' "interrupt $irq $3"
+    change irq "/proc/irq/$irq/smp_affinity_list" "$4" '' "interrupt $irq $3"
+}
+
+# An interrupt that went away has nothing to restore, and one that irqbalance has moved since is irqbalance's.
+restore_irq() { # KIND WHAT OLD NEW LINE
+    if ! present "$root$2"; then return 0; fi
+    found=$now
+    if [ "$found" != "$3" ] && [ "$found" != "$4" ]; then
+        run systemctl is-active irqbalance.service
+        if [ "$said" = active ]; then
+            say "left to irqbalance: $2, $found by now"
+            return 0
+        fi
+    fi
+    restore_value "$@"
 }

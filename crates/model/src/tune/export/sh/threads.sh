@@ -6,7 +6,8 @@
 read_threads() {
     threads=
     for stat in "$root"/proc/[0-9]*/stat; do
-        if ! present "$stat"; then continue; fi
+        # A process may have ended; this file may be read byte by byte, and there are many.
+        if ! { IFS= read -r line; } 2> /dev/null < "$stat"; then continue; fi
         pid=${stat%/stat}
         pid=${pid##*/}
         name=${line#*\(}

@@ -90,6 +90,7 @@ undo_record() {
     if [ "$end" = end ]; then
         case $kind in
         value | mask) restore=restore_value ;;
+        irq) restore=restore_irq ;;
         thread | policy) restore=restore_thread ;;
         service) restore=restore_service ;;
         file) restore=restore_file ;;
