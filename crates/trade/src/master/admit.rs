@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     address::is_name,
+    clock::now_ns,
     control::{self, CONTROL_STREAM, ToNode},
     node::{COUNTERS_BYTES, Counters, Figures, Join, Keys, Memory, Writes},
 };
@@ -64,7 +65,7 @@ impl Master {
             wait: join.wait,
             reads: join.reads.clone(),
             inbox: inbox.clone(),
-            counters: Counters::new(counters.clone()),
+            counters: Counters::begun(counters.clone(), now_ns()),
             past,
             stream,
             connection: Some(id),

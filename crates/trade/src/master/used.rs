@@ -1,12 +1,15 @@
 //! What a process uses, as the kernel counts it.
 
+use rustix::param::clock_ticks_per_second;
 use std::fs;
+
+const NS_PER_S: u64 = 1_000_000_000;
 
 /// Counters of one process since its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Use {
-    /// CPU time in user and kernel mode, in ticks of the kernel's clock.
-    pub cpu_ticks: u64,
+    /// CPU time in user and kernel mode, ns.
+    pub cpu_ns: u64,
     /// Page faults without a disk.
     pub minor_faults: u64,
     /// Page faults that read a disk.
@@ -22,22 +25,33 @@ impl Use {
     pub fn of(pid: u32) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         // Switches are counted per thread; of a process that has ended the first one's are left.
-        let tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
-        let statuses = tasks.flatten().filter_map(|task| fs::read_to_string(task.path().join("status")).ok());
-        Self::parse(&stat, statuses)
+        let tasks: Vec<_> = fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten().collect();
+        let texts = |name: &'static str| {
+            tasks.iter().filter_map(move |task| fs::read_to_string(task.path().join(name)).ok())
+        };
+        Self::parse(&stat, texts("status"), texts("schedstat"))
     }
 
-    /// Fields 10, 12, 14 and 15 of /proc/PID/stat, and two lines of each thread's status (proc(5)).
-    fn parse(stat: &str, statuses: impl Iterator<Item = String>) -> Option<Self> {
+    /// Fields 10, 12, 14 and 15 of /proc/PID/stat, two lines of each thread's status, and the first field of each
+    /// thread's schedstat (proc(5), sched-stats.rst). A process that seldom runs uses less than a tick of the kernel's
+    /// clock, so nanoseconds count where the kernel has them; threads that have ended are in the ticks alone.
+    fn parse(
+        stat: &str,
+        statuses: impl Iterator<Item = String>,
+        schedstats: impl Iterator<Item = String>,
+    ) -> Option<Self> {
         let (_, rest) = stat.rsplit_once(')')?;
         let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
         let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
         let mut used = Self {
             minor_faults: field(10)?,
             major_faults: field(12)?,
-            cpu_ticks: field(14)? + field(15)?,
+            cpu_ns: (field(14)? + field(15)?).saturating_mul(NS_PER_S / clock_ticks_per_second().max(1)),
             ..Self::default()
         };
+        let running_ns =
+            schedstats.filter_map(|text| text.split_ascii_whitespace().next()?.parse::<u64>().ok());
+        used.cpu_ns = used.cpu_ns.max(running_ns.sum());
         for status in statuses {
             let line = |name: &str| {
                 let line = status.lines().find_map(|line| line.strip_prefix(name))?;
@@ -53,7 +67,7 @@ impl Use {
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         Self {
-            cpu_ticks: self.cpu_ticks.saturating_sub(before.cpu_ticks),
+            cpu_ns: self.cpu_ns.saturating_sub(before.cpu_ns),
             minor_faults: self.minor_faults.saturating_sub(before.minor_faults),
             major_faults: self.major_faults.saturating_sub(before.major_faults),
             voluntary: self.voluntary.saturating_sub(before.voluntary),
@@ -72,12 +86,20 @@ mod tests {
         let status = |switches| {
             format!("Name:\tx\nvoluntary_ctxt_switches:\t{switches}\nnonvoluntary_ctxt_switches:\t2\n")
         };
-        let before = Use::parse(&stat(10, 100), [status(7)].into_iter()).unwrap();
-        let after = Use::parse(&stat(14, 300), [status(4), status(5)].into_iter()).unwrap();
-        assert_eq!((before.major_faults, before.cpu_ticks, before.involuntary), (3, 105, 2));
+        let tick_ns = NS_PER_S / clock_ticks_per_second();
+        let schedstat = |ns: u64| format!("{ns} 17 3\n");
+        let none = std::iter::empty::<String>;
+        let before = Use::parse(&stat(10, 100), [status(7)].into_iter(), none()).unwrap();
+        let after = Use::parse(&stat(14, 300), [status(4), status(5)].into_iter(), none()).unwrap();
+        assert_eq!((before.major_faults, before.cpu_ns, before.involuntary), (3, 105 * tick_ns, 2));
         let used = after.since(before);
-        assert_eq!((used.minor_faults, used.major_faults, used.voluntary, used.cpu_ticks), (4, 0, 2, 200));
-        assert_eq!(Use::parse("9 (a) S 1", std::iter::empty()), None);
+        let expected = (4, 0, 2, 200 * tick_ns);
+        assert_eq!((used.minor_faults, used.major_faults, used.voluntary, used.cpu_ns), expected);
+        assert_eq!(Use::parse("9 (a) S 1", none(), none()), None);
+        // Less than a tick, in two threads.
+        let idle = "9 (a) S 1 2 3 4 5 6 0 0 0 0 0 0 0 0";
+        let used = Use::parse(idle, none(), [schedstat(41_000), schedstat(1)].into_iter()).unwrap();
+        assert_eq!(used.cpu_ns, 41_001);
         assert!(Use::of(std::process::id()).is_some());
     }
 }

@@ -71,6 +71,13 @@ impl Counters {
         Self { memory }
     }
 
+    /// Those of a process that joins now: silence is counted from here on, though it has not polled yet.
+    pub(crate) fn begun(memory: Memory, now_ns: u64) -> Self {
+        let counters = Self { memory };
+        counters.set_heartbeat(now_ns);
+        counters
+    }
+
     /// Records published.
     pub fn published(&self) -> u64 {
         self.get(PUBLISHED)

@@ -2,7 +2,6 @@
 
 use crate::master::{Master, Use};
 use lowlat_model::pipeline::ProcessUse;
-use rustix::param::clock_ticks_per_second;
 use std::{collections::BTreeMap, fs};
 
 /// All processes at one moment: role and counters by process id.
@@ -20,13 +19,12 @@ pub(super) fn read(master: &Master) -> Uses {
 /// What was used between two moments, a row per role. A process that was started in between counts from its start.
 pub(super) fn between(before: &Uses, after: &Uses) -> Vec<ProcessUse> {
     let mut rows: BTreeMap<&str, ProcessUse> = BTreeMap::new();
-    let ticks_per_s = clock_ticks_per_second();
     for (pid, (role, used)) in after {
         let used = used.since(before.get(pid).map_or_else(Use::default, |(_, before)| *before));
         let row =
             rows.entry(role).or_insert_with(|| ProcessUse { role: role.clone(), ..ProcessUse::default() });
         row.processes += 1;
-        row.cpu_s += used.cpu_ticks as f64 / ticks_per_s as f64;
+        row.cpu_s += used.cpu_ns as f64 / 1e9;
         row.voluntary_switches += used.voluntary;
         row.involuntary_switches += used.involuntary;
         row.minor_faults += used.minor_faults;
@@ -50,7 +48,7 @@ mod tests {
 
     #[test]
     fn a_row_is_what_its_processes_used_in_between() {
-        let used = |cpu_ticks, minor_faults| Use { cpu_ticks, minor_faults, ..Use::default() };
+        let used = |cpu_ns, minor_faults| Use { cpu_ns, minor_faults, ..Use::default() };
         let of = |list: &[(u32, Use)]| -> Uses {
             list.iter().map(|(pid, used)| (*pid, ("td".to_owned(), *used))).collect()
         };
@@ -58,6 +56,6 @@ mod tests {
         let rows = between(&of(&[(1, used(100, 5))]), &of(&[(1, used(300, 6)), (2, used(50, 7))]));
         let row = rows.first().unwrap();
         assert_eq!((rows.len(), row.processes, row.minor_faults, row.role.as_str()), (1, 2, 8, "td"));
-        assert!((row.cpu_s * clock_ticks_per_second() as f64 - 250.0).abs() < 1e-6);
+        assert!((row.cpu_s * 1e9 - 250.0).abs() < 1e-6);
     }
 }

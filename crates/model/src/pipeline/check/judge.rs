@@ -106,9 +106,13 @@ fn spinners(parameters: &PipelineParameters, facts: &RoomFacts) -> Option<Point>
                 "{found}: they would take whole time slices from each other, and that would be measured"
             ),
             action: format!(
-                "Run {} strategies at most, let them sleep (--mode parked, --mode adaptive), or measure it all the same \
-                 with --force.",
-                count.saturating_sub(2)
+                "{} sleep (--mode parked, --mode adaptive), or measure it all the same with --force.",
+                match count.saturating_sub(2) {
+                    fit if fit > 0 && parameters.host_core.is_none() && parameters.mode == Mode::Fast => {
+                        format!("Run {fit} strategies at most, let them")
+                    }
+                    _ => "Let processes".to_owned(),
+                }
             ),
         },
         Ordering::Equal => Point {
