@@ -11,9 +11,9 @@
 //! Publishing may begin with [`Event::Begin`]: all readers are connected then. Neither publishing nor reading needs the
 //! master, allocates or makes a system call, but for waking who sleeps and sleeping itself.
 //!
-//! Differences from the first sketch of this interface: [`Publisher::publish`] has a [`PublishError`] of this crate,
-//! since a node may have no stream; [`Published`] also says who was given the record; [`Node::ended`] says why a node
-//! was stopped without its master's word; [`Keys::Own`] stands for the number that a node does not know before it joins.
+//! [`PublishError`] is one of this crate, since a node may have no stream; [`Published`] also says who was given the
+//! record; [`Node::ended`] says why a node was stopped without its master's word; [`Keys::Own`] stands for the number
+//! that a node does not know before it joins.
 
 mod control;
 mod counters;
