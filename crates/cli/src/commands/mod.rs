@@ -42,14 +42,25 @@ pub const COMMANDS: &[Subcommand] = &[
 
 /// The whole command line.
 pub fn cli() -> Command {
-    let subcommands = COMMANDS.iter().map(|command| (command.declare)(Command::new(command.name)));
-    Command::new("lowlat")
+    group(Command::new("lowlat"), COMMANDS)
         .version(env!("CARGO_PKG_VERSION"))
         .about("Takes a Linux server from stock to a proven low-latency trading host")
         .after_help("Exit codes: 0 clean, 1 findings or differences, 2 error, 130 interrupted.\nStart with: lowlat assess")
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .subcommands(subcommands)
+}
+
+/// A command that is a group of others.
+fn group(command: Command, members: &[Subcommand]) -> Command {
+    let subcommands = members.iter().map(|member| (member.declare)(Command::new(member.name)));
+    command.subcommand_required(true).arg_required_else_help(true).subcommands(subcommands)
+}
+
+/// Runs the one of a group that was typed; `group` is what was typed before it.
+fn run_member(group: &str, members: &[Subcommand], matches: &ArgMatches) -> anyhow::Result<Exit> {
+    let (name, arguments) = matches.subcommand().unwrap_or(("", matches));
+    match members.iter().find(|member| member.name == name) {
+        Some(member) => (member.run)(arguments),
+        None => anyhow::bail!("no such subcommand; `lowlat {group} --help` lists them"),
+    }
 }
 
 /// A command's examples as its help shows them, each with what it does.

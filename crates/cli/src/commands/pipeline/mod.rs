@@ -12,7 +12,6 @@ mod size;
 
 use super::Subcommand;
 use crate::output::Exit;
-use anyhow::bail;
 use clap::{ArgMatches, Command, ValueEnum};
 use lowlat_model::pipeline::Mode;
 
@@ -47,8 +46,7 @@ impl From<ModeWord> for Mode {
 }
 
 fn declare(command: Command) -> Command {
-    let subcommands = COMMANDS.iter().map(|command| (command.declare)(Command::new(command.name)));
-    command
+    super::group(command, COMMANDS)
         .about("Run the trading pipeline as processes and measure tick to order, alone or as a matrix")
         .after_help(super::examples(&[
             (
@@ -61,17 +59,10 @@ fn declare(command: Command) -> Command {
             ),
             ("lowlat pipeline size --rate 10 --goal 500us", "how many strategies this host carries"),
         ]))
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .subcommands(subcommands)
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let (name, arguments) = matches.subcommand().unwrap_or(("", matches));
-    match COMMANDS.iter().find(|command| command.name == name) {
-        Some(command) => (command.run)(arguments),
-        None => bail!("no such subcommand; `lowlat pipeline --help` lists them"),
-    }
+    super::run_member("pipeline", COMMANDS, matches)
 }
 
 /// A time with seconds, as documents carry it.

@@ -40,8 +40,7 @@ fn check_id(id: &str) -> anyhow::Result<()> {
 }
 
 fn declare(command: Command) -> Command {
-    let subcommands = COMMANDS.iter().map(|command| (command.declare)(Command::new(command.name)));
-    command
+    super::group(command, COMMANDS)
         .about("Plan what a profile changes on this host, apply it, verify it, take it back exactly")
         .after_help(super::examples(&[
             ("lowlat tune plan", "every change as one diff; nothing is written"),
@@ -49,15 +48,8 @@ fn declare(command: Command) -> Command {
             ("sudo lowlat tune verify", "the plan in force, held against what the kernel says"),
             ("sudo lowlat tune rollback", "everything as it was before"),
         ]))
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .subcommands(subcommands)
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let (name, arguments) = matches.subcommand().unwrap_or(("", matches));
-    match COMMANDS.iter().find(|command| command.name == name) {
-        Some(command) => (command.run)(arguments),
-        None => bail!("no such subcommand; `lowlat tune --help` lists them"),
-    }
+    super::run_member("tune", COMMANDS, matches)
 }
