@@ -67,7 +67,7 @@ impl Maker {
     }
 
     pub fn records(&mut self, stream: u32, sequences: std::ops::Range<u64>) {
-        self.buffer.begin(stream, 1);
+        self.buffer.begin(IDENTITY.recording, stream, 1);
         for sequence in sequences {
             assert!(self.buffer.push(&record(stream, sequence), &payload(stream, sequence)));
         }
@@ -75,7 +75,7 @@ impl Maker {
     }
 
     pub fn gap(&mut self, stream: u32, from: u64, to: u64) {
-        self.buffer.begin(stream, 1);
+        self.buffer.begin(IDENTITY.recording, stream, 1);
         let head = BlockHead {
             first_sequence: from,
             last_sequence: to - 1,

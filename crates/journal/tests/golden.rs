@@ -50,14 +50,14 @@ fn write(folder: &Path) {
     let mut files = Files::new(Disk, folder, identity, options, place).unwrap();
     let mut buffer = Buffer::new(4096);
     for (stream, epoch, sequences) in [(0, 1, 0..12), (1, 1, 40..43), (0, 2, 15..18)] {
-        buffer.begin(stream, epoch);
+        buffer.begin(identity.recording, stream, epoch);
         for sequence in sequences {
             let (record, payload) = record(stream, sequence);
             assert!(buffer.push(&record, &payload));
         }
         files.append(&mut buffer).unwrap();
         if stream == 1 {
-            buffer.begin(0, 2);
+            buffer.begin(identity.recording, 0, 2);
             let mut head = buffer.finished_head();
             (head.first_sequence, head.last_sequence) = (12, 14);
             head.detail = GapReason::BetweenSegments.code();

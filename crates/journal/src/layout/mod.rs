@@ -55,8 +55,9 @@
 //!     56  zeros (32)                      60  check (32)
 //! ```
 //!
-//! A record's check is the CRC-32C of the body so far, checks left out: of a body that is damaged all records in front
-//! of the damage are proved good, and the last check is the CRC of the body.
+//! A record's check is the CRC-32C of recording, stream and epoch (20 bytes, as in the head) and the body so far,
+//! checks left out: of a body that is damaged all records in front of the damage are proved good, a body that strayed
+//! under another head has none, and the last check is the CRC of the body. Bodies of other kinds have a plain CRC.
 //!
 //! A block says where it stands and to which recording it belongs, so that after damage the next one is found by
 //! looking at every 64th byte, and a payload that holds a piece of some recording is not taken for a block of this one.
@@ -70,7 +71,7 @@ mod record;
 
 pub use block::{BlockHead, BlockKind, END_GOES_ON, GapReason};
 pub use head::{FileHead, HeadProblem};
-pub use record::{RecordProblem, check_of, decode_record, encode_record};
+pub use record::{RecordProblem, body_seed, check_of, decode_record, encode_record};
 
 /// "LLJOURNL".
 pub const FILE_MAGIC: [u8; 8] = *b"LLJOURNL";

@@ -18,7 +18,14 @@ pub enum RecordProblem {
     Fill,
 }
 
-/// The check behind a record, given that of the record before it (0 before the first).
+/// The check before the first record of a body. A body that strayed under the head of another recording, stream or
+/// epoch (a lost or misdirected write) thus has no good record, though its sequences may fit.
+pub fn body_seed(recording: u64, stream: u32, epoch: u64) -> u32 {
+    let seed = crc32c::crc32c(&recording.to_le_bytes());
+    crc32c::crc32c_append(crc32c::crc32c_append(seed, &stream.to_le_bytes()), &epoch.to_le_bytes())
+}
+
+/// The check behind a record, given that of the record before it ([`body_seed`] before the first).
 pub fn check_of(before: u32, head: &[u8], rest: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c_append(before, head.get(..CHECKED).unwrap_or_default()), rest)
 }

@@ -4,7 +4,7 @@ use super::file::DataFile;
 use crate::{
     bytes::{is_zero, narrow, wide},
     damage::{Damage, Problem},
-    layout::{BLOCK_HEAD_BYTES, BODY_BYTES_MAX, BlockHead, BlockKind, decode_record},
+    layout::{BLOCK_HEAD_BYTES, BODY_BYTES_MAX, BlockHead, BlockKind, body_seed, decode_record},
 };
 use lowlat_ipc::stream::Record;
 
@@ -32,9 +32,14 @@ impl Block {
             }
         };
         self.bytes.truncate(read);
-        (self.head, self.at, self.check, self.done) = (Some(*head), BLOCK_HEAD_BYTES, 0, 0);
+        self.rewind(head);
         let is_same = self.bytes.get(..BLOCK_HEAD_BYTES) == Some(&head.encode()[..]);
         (!is_same).then(|| file.damage(head.offset, 0, Problem::BlockHead))
+    }
+
+    fn rewind(&mut self, head: &BlockHead) {
+        self.check = body_seed(head.recording, head.stream, head.epoch);
+        (self.head, self.at, self.done) = (Some(*head), BLOCK_HEAD_BYTES, 0);
     }
 
     /// Whether there is nothing more in it.
@@ -110,7 +115,7 @@ impl Block {
                 Some(Ok(_)) => {}
             }
         };
-        (self.head, self.at, self.check, self.done) = (Some(head), BLOCK_HEAD_BYTES, 0, 0);
+        self.rewind(&head);
         is_whole
     }
 }

@@ -177,6 +177,14 @@ pub struct Scan {
     pub end: FileEnd,
 }
 
+impl Scan {
+    /// Whether every block of the other one is among these.
+    pub fn names_all(&self, other: &Self) -> bool {
+        let mut own = self.blocks.iter();
+        other.blocks.iter().all(|block| own.any(|own| own == block))
+    }
+}
+
 /// Goes from head to head through a file, and over what is none to the next one.
 pub fn scan(file: &DataFile, recording: Option<u64>) -> Scan {
     let mut at = wide(FILE_HEAD_BYTES);

@@ -318,7 +318,7 @@ fn a_tail_follows_while_somebody_records() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(256))]
 
     /// Whatever stands in a file: no panic, no endless loop, and nothing is read that was not written.
     #[test]

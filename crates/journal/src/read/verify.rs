@@ -187,15 +187,17 @@ impl Verifier {
     }
 
     fn file(&mut self, recording: &Recording, file: &DataFile, is_last: bool, progress: &mut dyn FnMut(u64)) {
-        let stored = FileIndex::load(file, recording.number());
-        let index = if self.out.is_whole { Some(FileIndex::of_data(file, recording.number())) } else { None };
-        let index = index.as_ref().unwrap_or(&stored);
+        // The blocks are those that readers find, so that what is counted here is what they read.
+        let index = FileIndex::load(file, recording.number());
+        let looked_through = self.out.is_whole.then(|| FileIndex::of_data(file, recording.number()).scan);
         let has_end = matches!(index.scan.end, FileEnd::Ended { .. });
-        let index_problem = match stored.origin {
+        let index_problem = match index.origin {
             IndexOrigin::Rebuilt(problem) => Some(problem.to_string()),
             IndexOrigin::Missing if has_end => Some("it is missing".to_owned()),
-            IndexOrigin::Stored if self.out.is_whole && stored.scan.blocks != index.scan.blocks => {
-                Some("it names other blocks than the file has".to_owned())
+            IndexOrigin::Stored
+                if looked_through.as_ref().is_some_and(|scan| !index.scan.names_all(scan)) =>
+            {
+                Some("the file has blocks that it does not name".to_owned())
             }
             _ => None,
         };
@@ -217,6 +219,12 @@ impl Verifier {
             progress(head.offset);
         }
         damages.for_each(|damage| self.out.damaged(damage.clone()));
+        if let (Some(scan), IndexOrigin::Stored) = (looked_through, index.origin) {
+            // A damaged head among the blocks was told with its block.
+            let behind = index.scan.blocks.last().map_or(0, |last| last.offset.saturating_add(last.bytes()));
+            let damages = scan.damages.into_iter().filter(|damage| damage.offset >= behind);
+            damages.for_each(|damage| self.out.damaged(damage));
+        }
         self.end(recording, file, index.scan.end, is_last);
     }
 
@@ -249,17 +257,7 @@ impl Verifier {
             BlockKind::Records | BlockKind::Gap => self.of_stream(file, head),
             BlockKind::Manifest | BlockKind::End => {
                 self.begin_streams(file, head);
-                if !self.out.is_whole {
-                    return;
-                }
-                if let Some(damage) = self.block.load(file, head) {
-                    self.out.damaged(damage);
-                }
-                while let Some(read) = self.block.next(file) {
-                    if let Err(damage) = read {
-                        self.out.damaged(damage);
-                    }
-                }
+                self.read(file, head);
             }
         }
     }
@@ -284,11 +282,11 @@ impl Verifier {
             self.lost(Gap { stream, from, to: head.first_sequence, reason: None });
         }
         let behind = head.last_sequence + 1;
+        let good = self.read(file, head);
         if head.kind == BlockKind::Gap {
             self.lost(Gap { stream, from: head.first_sequence, to: behind, reason: head.gap_reason() });
         } else {
-            let records = if self.out.is_whole { self.records(file, head) } else { head.records };
-            self.count(head, records);
+            self.count(head, good);
         }
         // What a damaged block lost is told with the next one.
         let lost = if head.kind == BlockKind::Gap { 0 } else { self.block_lost(head) };
@@ -306,8 +304,11 @@ impl Verifier {
             .map_or_else(|| u64::from(head.records), |last| head.last_sequence - last)
     }
 
-    /// Reads all records of a block, and gives back how many are good.
-    fn records(&mut self, file: &DataFile, head: &BlockHead) -> u32 {
+    /// Reads a whole block, and gives back how many records are good; what its head says when heads are enough.
+    fn read(&mut self, file: &DataFile, head: &BlockHead) -> u32 {
+        if !self.out.is_whole {
+            return head.records;
+        }
         let mut records = 0;
         if let Some(damage) = self.block.load(file, head) {
             self.out.damaged(damage);

@@ -2,7 +2,7 @@
 
 use crate::{
     bytes::wide,
-    layout::{BLOCK_HEAD_BYTES, BlockHead, BlockKind, block_bytes, encode_record, record_bytes},
+    layout::{BLOCK_HEAD_BYTES, BlockHead, BlockKind, block_bytes, body_seed, encode_record, record_bytes},
 };
 use lowlat_ipc::stream::Record;
 
@@ -41,9 +41,10 @@ impl Buffer {
         Self { bytes: vec![0; block_bytes], filled: BLOCK_HEAD_BYTES, head: EMPTY }
     }
 
-    /// Empties it, for records of this stream and epoch.
-    pub fn begin(&mut self, stream: u32, epoch: u64) {
-        self.head = BlockHead { stream, epoch, ..EMPTY };
+    /// Empties it, for records of this recording, stream and epoch.
+    pub fn begin(&mut self, recording: u64, stream: u32, epoch: u64) {
+        let body_crc = body_seed(recording, stream, epoch);
+        self.head = BlockHead { recording, stream, epoch, body_crc, ..EMPTY };
         self.filled = BLOCK_HEAD_BYTES;
     }
 

@@ -56,6 +56,7 @@ struct Stream {
 /// Takes records of streams and has them written. One thread uses it; another writes.
 pub struct Recorder {
     folder: PathBuf,
+    recording: u64,
     options: Options,
     /// None once the writing thread has ended.
     jobs: Option<SyncSender<Job>>,
@@ -102,7 +103,7 @@ impl Recorder {
         identity: Identity,
         place: Place,
     ) -> Result<Self, RecordError> {
-        let options = options.bounded();
+        let (options, recording) = (options.bounded(), identity.recording);
         let streams: Vec<_> = place.streams.iter().map(Stream::resumed).collect();
         let files = Files::new(storage, folder, identity, options, place)?;
         // Room for every block that there can ever be, so that a send never waits for room but for a block.
@@ -119,6 +120,7 @@ impl Recorder {
             .map_err(|source| RecordError::refused(folder, "start the writing thread", source))?;
         Ok(Self {
             folder: folder.to_owned(),
+            recording,
             options,
             jobs: Some(jobs),
             empty,
@@ -195,7 +197,7 @@ impl Recorder {
         }
         self.hand_over(at)?;
         let mut block = self.take_empty()?;
-        block.begin(stream, epoch);
+        block.begin(self.recording, stream, epoch);
         block.push(record, payload);
         let begun = self.flushes;
         if let Some(state) = self.streams.get_mut(at) {
