@@ -1,7 +1,7 @@
 //! Records in, blocks out.
 
 use super::{
-    Buffer, Disk, Files, FolderLock, Options, Place, RecordError, Storage, Written,
+    Buffer, DirectDisk, Disk, Files, FolderLock, Options, Place, RecordError, Storage, Writes, Written,
     buffer::EMPTY,
     disk::{self, Job},
     identity::Identity,
@@ -74,7 +74,10 @@ impl Recorder {
     /// Begins a recording in a folder, which is made when it is missing, or goes on with the one that is there, in a
     /// new file.
     pub fn open(folder: &Path, options: Options) -> Result<Self, RecordError> {
-        Self::open_on(Disk, folder, options)
+        match options.writes {
+            Writes::Direct => Self::open_on(DirectDisk, folder, options),
+            Writes::Cached => Self::open_on(Disk, folder, options),
+        }
     }
 
     /// As [`Recorder::open`], on some other storage.
