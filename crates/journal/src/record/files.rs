@@ -215,7 +215,12 @@ impl<S: Storage> Files<S> {
         let begun = out
             .allocate(self.options.file_bytes_max)
             .map_err(|source| ("reserve its room", source))
-            .and_then(|()| out.write_at(&head.encode(), 0).map_err(|source| ("write it", source)));
+            // At once: whatever happens to the blocks behind it, it is told whose file this is.
+            .and_then(|()| {
+                out.write_at(&head.encode(), 0)
+                    .and_then(|()| out.flush())
+                    .map_err(|source| ("write it", source))
+            });
         if let Err((doing, source)) = begun {
             // Without a block in it, it would only be taken for one that a power cut emptied.
             std::fs::remove_file(&path).ok();

@@ -94,7 +94,7 @@ impl Options {
     /// must hold what is published meanwhile; a ring that holds both stalls needs no spare blocks at all.
     #[must_use]
     pub fn riding_out(self, stall: Duration, bytes_per_s: u64) -> Self {
-        let bytes = u128::from(bytes_per_s) * stall.as_micros() / 1_000_000;
+        let bytes = u128::from(bytes_per_s).saturating_mul(stall.as_micros()) / 1_000_000;
         let blocks = usize::try_from(bytes.div_ceil(self.block_bytes.max(1) as u128)).unwrap_or(usize::MAX);
         Self { spare_blocks: blocks, ..self }.bounded()
     }
