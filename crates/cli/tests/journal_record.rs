@@ -22,28 +22,38 @@ fn lowlat(runs: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-fn pipeline(runs: &Path, duration: &str) -> Child {
-    let arguments = [
-        "pipeline",
-        "run",
-        "--strategies",
-        "3",
-        "--rate",
-        "300",
-        "--duration",
-        duration,
-        "--force",
-        "--json",
-    ];
-    let child = lowlat(runs, &arguments).spawn().unwrap();
-    let begun = Instant::now();
-    loop {
-        let mut folders = fs::read_dir(runs.join("lowlat")).into_iter().flatten();
-        if folders.any(|folder| folder.unwrap().path().join("master.sock").exists()) {
-            return child;
+/// A pipeline that runs; one that is left when a test fails is ended.
+struct Pipeline(Option<Child>);
+
+impl Pipeline {
+    fn start(runs: &Path, duration: &str) -> Self {
+        let words = ["--strategies", "3", "--rate", "300", "--duration", duration, "--force", "--json"];
+        let arguments = [&["pipeline", "run"][..], &words].concat();
+        let running = Self(Some(lowlat(runs, &arguments).spawn().unwrap()));
+        let begun = Instant::now();
+        loop {
+            let mut folders = fs::read_dir(runs.join("lowlat")).into_iter().flatten();
+            if folders.any(|folder| folder.unwrap().path().join("master.sock").exists()) {
+                return running;
+            }
+            assert!(begun.elapsed() < PATIENCE, "no master");
+            thread::sleep(Duration::from_millis(10));
         }
-        assert!(begun.elapsed() < PATIENCE, "no master");
-        thread::sleep(Duration::from_millis(10));
+    }
+
+    /// What it printed at its end.
+    fn ended(mut self) -> Output {
+        self.0.take().unwrap().wait_with_output().unwrap()
+    }
+}
+
+impl Drop for Pipeline {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            // It ends its processes.
+            kill_process(Pid::from_child(&child), Signal::TERM).ok();
+            child.wait().ok();
+        }
     }
 }
 
@@ -67,9 +77,9 @@ fn a_whole_run_is_recorded_and_the_recorder_ends_with_it() {
     let (runs, folder) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let out = folder.path().join("monday");
     let out = out.to_str().unwrap();
-    let running = pipeline(runs.path(), "2s");
+    let running = Pipeline::start(runs.path(), "2s");
     let recorded = lowlat(runs.path(), &["journal", "record", "--out", out, "--json"]).output().unwrap();
-    let ran = running.wait_with_output().unwrap();
+    let ran = running.ended();
     let (recorded, code, ran) = (json(&recorded), recorded.status.code(), json(&ran));
     assert_eq!(
         (code, &recorded["lost"], &recorded["streams"]),
@@ -91,7 +101,7 @@ fn a_recorder_ends_when_it_is_asked_to_and_another_one_goes_on() {
     let (runs, folder) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let out = folder.path().join("monday");
     let out = out.to_str().unwrap();
-    let mut running = pipeline(runs.path(), "60s");
+    let running = Pipeline::start(runs.path(), "60s");
     let record = [
         "journal",
         "record",
@@ -126,7 +136,7 @@ fn a_recorder_ends_when_it_is_asked_to_and_another_one_goes_on() {
     let (code, first) = (first.status.code(), json(&first));
     assert_eq!(
         (code, &first["ended"], &first["streams"]),
-        (Some(0), &"asked to end".into(), &1.into()),
+        (Some(0), &"it was asked to".into(), &1.into()),
         "{first}"
     );
     let second = lowlat(runs.path(), &[&record[..], &["--duration", "1s"]].concat()).output().unwrap();
@@ -139,8 +149,7 @@ fn a_recorder_ends_when_it_is_asked_to_and_another_one_goes_on() {
     // It takes what came meanwhile as well: the ring still has it.
     let both = first["records"].as_u64().unwrap() + second["records"].as_u64().unwrap();
     assert_eq!(verified(runs.path(), out), [("md".to_owned(), both)]);
-    kill_process(Pid::from_child(&running), Signal::TERM).unwrap();
-    running.wait().unwrap();
+    drop(running);
 }
 
 #[test]

@@ -23,6 +23,8 @@ const POLICIES: [(&str, SyncPolicy); 3] = [
 const WRITES: [(&str, Writes); 2] = [("direct", Writes::Direct), ("cached", Writes::Cached)];
 /// Steps between a rate that is kept and one that is not.
 const HALVINGS: u32 = 3;
+/// Runs at a rate until its publisher keeps its pace.
+const TRIES: u32 = 3;
 /// No search goes beyond this rate.
 const RATE_MAX: u64 = 64_000_000;
 
@@ -120,10 +122,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 let task = Task { sync, writes, folder: folder.clone(), ..given.task.clone() };
                 let show = |outcome: &Outcome| print(policy, way, &task, outcome);
                 if given.is_search {
-                    let (kept, lost) = search(&task, &show)?;
-                    let lost = lost
-                        .map_or_else(|| "none was too high".to_owned(), |lost| format!("{lost} lost some"));
-                    println!("{policy:8} {way:6}  kept all of {kept} records/s; {lost}");
+                    println!("{policy:8} {way:6}  {}", search(&task, &show)?);
                 } else {
                     show(&run::run(&task)?);
                 }
@@ -133,27 +132,47 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The highest rate of which all is kept, and the lowest at which records were lost.
-fn search(task: &Task, show: &impl Fn(&Outcome)) -> Result<(u64, Option<u64>), Box<dyn Error>> {
-    let keeps = |rate: u64| -> Result<bool, Box<dyn Error>> {
-        let outcome = run::run(&Task { rate, ..task.clone() })?;
-        show(&outcome);
-        // A publisher that falls behind says nothing of the recorder.
-        Ok(outcome.lost == 0 && outcome.published_per_s() > 0.95 * rate as f64)
-    };
-    let (mut kept, mut lost) = (0, task.rate);
-    while keeps(lost)? {
-        kept = lost;
-        if lost >= RATE_MAX {
-            return Ok((kept, None));
+/// What a rate came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rate {
+    Kept,
+    Lost,
+    /// The publisher did not keep its pace, which says nothing of the recorder.
+    NotReached,
+}
+
+/// The highest rate of which all was kept, and what stood above it, in words.
+fn search(task: &Task, show: &impl Fn(&Outcome)) -> Result<String, Box<dyn Error>> {
+    let at = |rate: u64| -> Result<Rate, Box<dyn Error>> {
+        for _ in 0..TRIES {
+            let outcome = run::run(&Task { rate, ..task.clone() })?;
+            show(&outcome);
+            match outcome.lost {
+                0 if outcome.published_per_s() > 0.95 * rate as f64 => return Ok(Rate::Kept),
+                0 => {}
+                _ => return Ok(Rate::Lost),
+            }
         }
-        lost *= 2;
+        Ok(Rate::NotReached)
+    };
+    let (mut kept, mut above) = (0, (task.rate, Rate::Kept));
+    while kept < RATE_MAX {
+        above.1 = at(above.0)?;
+        if above.1 != Rate::Kept {
+            break;
+        }
+        kept = above.0;
+        above.0 *= 2;
     }
     for _ in 0..HALVINGS {
-        let between = kept.midpoint(lost);
-        if keeps(between)? { kept = between } else { lost = between }
+        let between = kept.midpoint(above.0);
+        match at(between)? {
+            Rate::Kept => kept = between,
+            other => above = (between, other),
+        }
     }
-    Ok((kept, Some(lost)))
+    let why = if above.1 == Rate::Lost { "lost some" } else { "was too much for the publisher" };
+    Ok(format!("kept all of {kept} records/s; {} {why}", above.0))
 }
 
 fn print(policy: &str, way: &str, task: &Task, outcome: &Outcome) {

@@ -1,7 +1,7 @@
 //! What a recorder did, as text.
 
 use super::{BOLD, GREEN, RED, YELLOW, add_wrapped, paint, usable, wrap};
-use crate::units::{clean, count, duration, size, span};
+use crate::units::{clean, count, duration, size};
 use anstyle::Style;
 use serde::Serialize;
 
@@ -47,15 +47,15 @@ pub fn journal_recorded_text(recorded: &JournalRecorded, width: usize) -> String
     let records_were =
         |number: u64| format!("{} {}", plural(number, "record"), if number == 1 { "was" } else { "were" });
     let text = format!(
-        "{} of {} in {}, {}, {}; {}",
+        "{} of {} in {}: {} in {}",
         plural(recorded.records, "record"),
         crate::units::plural(recorded.streams, "stream"),
-        plural(recorded.files, "file"),
+        duration(recorded.took_ns),
         size(recorded.bytes),
-        span(recorded.took_ns),
-        recorded.ended
+        plural(recorded.files, "file"),
     );
     add_wrapped(&mut out, &text, 0, width);
+    add_wrapped(&mut out, &format!("It ended since {}.", recorded.ended), 0, width);
     if recorded.streams == 0 {
         add_wrapped(&mut out, "No stream was there: look at --stream and at who runs.", 0, width);
     }

@@ -131,7 +131,7 @@ pub fn run(arguments: &Record) -> anyhow::Result<Exit> {
             End::Pipeline if fenced => "the master gave this process up",
             End::Pipeline => "the pipeline ended",
             End::Duration => "the time was over",
-            End::Signal => "asked to end",
+            End::Signal => "it was asked to",
         },
     };
     if arguments.json {
@@ -229,7 +229,8 @@ impl<'a> Session<'a> {
             self.shown = Instant::now();
             let lost = follower.recorded().lost;
             let streams = self.epochs.len();
-            self.progress.say(format!("{} records of {streams} streams, {lost} lost", follower.taken()));
+            let (records, seconds) = (follower.taken(), self.begun.elapsed().as_secs());
+            self.progress.say(format!("{seconds} s: {records} records of {streams} streams, {lost} lost"));
         }
         Ok(is_over)
     }
