@@ -34,6 +34,7 @@ pub use terminal::journal::{
     JournalDifference, JournalLine, JournalStream, JournalTimes, JournalView, journal_diff_text,
     journal_line, journal_notice, journal_text,
 };
+pub use terminal::journal_recorded::{JournalRecorded, journal_recorded_text};
 pub use terminal::pipeline::{
     PipelineLive, load_words, matrix_text, pipeline_live_lines, pipeline_text, size_text,
 };

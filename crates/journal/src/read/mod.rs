@@ -14,16 +14,18 @@ mod tail;
 #[cfg(test)]
 mod tests;
 mod verify;
+mod write_indexes;
 
 pub use block::Block;
 pub use last::last_records;
 pub use merge::Merge;
-pub use recording::{FileStart, OpenError, Recording, write_missing_indexes};
+pub use recording::{FileStart, OpenError, Recording};
 pub use refill::{Refill, refill};
 pub(crate) use resume::resume;
 pub use stream::StreamReader;
 pub use tail::Tail;
 pub use verify::{FileReport, GapTotal, StreamReport, Verification, verify};
+pub use write_indexes::write_missing_indexes;
 
 use crate::{damage::Damage, layout::GapReason};
 use serde::Serialize;

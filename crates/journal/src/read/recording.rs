@@ -8,7 +8,7 @@ use crate::{
         self, BlockHead, BlockKind, FILE_HEAD_BYTES, FileHead,
         manifest::{self, StreamEntry},
     },
-    record::{Disk, FolderLock, Storage},
+    record::FolderLock,
 };
 use std::{
     fs, io,
@@ -287,24 +287,4 @@ pub fn streams_of(file: &DataFile, head: &BlockHead) -> Option<Vec<StreamEntry>>
     block.load(file, head);
     let streams = manifest::decode(block.body())?;
     (crc32c::crc32c(block.body()) == head.body_crc).then_some(streams)
-}
-
-/// Writes the index files that are missing or of no use, and gives back how many. Files without an end, and damaged
-/// ones, have none: they are looked through.
-pub fn write_missing_indexes(recording: &Recording) -> Result<u64, OpenError> {
-    let mut written = 0;
-    for at in 0..recording.files.len() {
-        let Ok(file) = recording.open_file(at) else { continue };
-        let index = recording.index(at, &file);
-        let is_stored = index.origin == super::index::IndexOrigin::Stored;
-        let Some(bytes) =
-            recording.number.filter(|_| !is_stored).and_then(|number| index.encode(&file, number))
-        else {
-            continue;
-        };
-        let path = recording.folder.join(layout::index_name(file.number));
-        Disk.write_whole(&path, &bytes).map_err(|source| OpenError::Index { path, source })?;
-        written += 1;
-    }
-    Ok(written)
 }

@@ -36,9 +36,10 @@ pub const EMPTY: BlockHead = BlockHead {
 };
 
 impl Buffer {
-    /// Room for blocks of so many bytes. All of it is written once, so that no page is missing later.
+    /// Room for blocks of so many bytes. All of it is written once, so that no page is missing later: with zeros the
+    /// allocator would only promise it.
     pub fn new(block_bytes: usize) -> Self {
-        Self { bytes: vec![0; block_bytes], filled: BLOCK_HEAD_BYTES, head: EMPTY }
+        Self { bytes: vec![1; block_bytes], filled: BLOCK_HEAD_BYTES, head: EMPTY }
     }
 
     /// Empties it, for records of this recording, stream and epoch.

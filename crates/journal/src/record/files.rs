@@ -19,6 +19,9 @@ use std::{
 /// Bytes of an end block, for which there must always be room.
 const END_BYTES: u64 = BLOCK_HEAD_BYTES as u64;
 
+/// Bytes of blocks that share a sync at most.
+const SHARED_SYNC_BYTES: u64 = 4 << 20;
+
 /// Where a recording goes on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
@@ -59,6 +62,16 @@ struct Open<F> {
     is_dirty: bool,
 }
 
+impl<F: StoredFile> Open<F> {
+    /// Where the last block ends that the system has whole.
+    fn whole_to(&self) -> u64 {
+        let Some(written) = self.out.written_to() else { return self.offset };
+        let heads = self.heads.rchunks_exact(BLOCK_HEAD_BYTES).filter_map(BlockHead::decode);
+        let mut ends = heads.map(|head| head.offset + head.bytes());
+        ends.find(|end| *end <= written).unwrap_or(wide(FILE_HEAD_BYTES))
+    }
+}
+
 /// Writes the blocks of a recording.
 pub struct Files<S: Storage> {
     storage: S,
@@ -68,6 +81,8 @@ pub struct Files<S: Storage> {
     open: Option<Open<S::File>>,
     place: Place,
     synced: Instant,
+    /// How many bytes were written then.
+    synced_bytes: u64,
     written: Written,
 }
 
@@ -89,6 +104,7 @@ impl<S: Storage> Files<S> {
             open: None,
             place,
             synced: Instant::now(),
+            synced_bytes: 0,
             written: Written::default(),
         };
         let first = files.create(files.place.file, files.place.block)?;
@@ -128,11 +144,19 @@ impl<S: Storage> Files<S> {
         Ok(())
     }
 
-    /// Syncs when the policy says so.
-    pub fn sync_if_due(&mut self) -> Result<(), RecordError> {
+    /// Hands over what was kept back, and syncs when the policy says so. To be called when nothing more is there to be
+    /// written at once.
+    pub fn settle(&mut self) -> Result<(), RecordError> {
+        self.flush()?;
+        self.sync_if_due(true)
+    }
+
+    /// Syncs when the policy says so. `is_last` says that nothing more is there to be written at once: while there is,
+    /// blocks that are synced one by one share a sync.
+    pub fn sync_if_due(&mut self, is_last: bool) -> Result<(), RecordError> {
         let is_due = match self.options.sync {
             SyncPolicy::None => false,
-            SyncPolicy::Each => true,
+            SyncPolicy::Each => is_last || self.written.bytes - self.synced_bytes >= SHARED_SYNC_BYTES,
             SyncPolicy::Interval(interval) => self.synced.elapsed() >= interval,
         };
         if is_due { self.sync() } else { Ok(()) }
@@ -191,7 +215,12 @@ impl<S: Storage> Files<S> {
         let begun = out
             .allocate(self.options.file_bytes_max)
             .map_err(|source| ("reserve its room", source))
-            .and_then(|()| out.write_at(&head.encode(), 0).map_err(|source| ("write it", source)));
+            // At once: whatever happens to the blocks behind it, it is told whose file this is.
+            .and_then(|()| {
+                out.write_at(&head.encode(), 0)
+                    .and_then(|()| out.flush())
+                    .map_err(|source| ("write it", source))
+            });
         if let Err((doing, source)) = begun {
             // Without a block in it, it would only be taken for one that a power cut emptied.
             std::fs::remove_file(&path).ok();
@@ -217,6 +246,7 @@ impl<S: Storage> Files<S> {
             return Err(self.ended());
         }
         self.append_plain(BlockHead { kind: BlockKind::End, detail, ..PLAIN }, &[])?;
+        self.flush()?;
         if self.options.sync != SyncPolicy::None {
             self.sync()?;
         }
@@ -281,8 +311,20 @@ impl<S: Storage> Files<S> {
         Ok(())
     }
 
+    fn flush(&mut self) -> Result<(), RecordError> {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        if let Err(source) = open.out.flush() {
+            let error = RecordError::refused(&open.path, "write a block", source);
+            self.give_up();
+            return Err(error);
+        }
+        Ok(())
+    }
+
     fn sync(&mut self) -> Result<(), RecordError> {
+        self.flush()?;
         self.synced = Instant::now();
+        self.synced_bytes = self.written.bytes;
         let Some(open) = self.open.as_mut().filter(|open| open.is_dirty) else { return Ok(()) };
         open.is_dirty = false;
         if let Err(source) = open.out.sync() {
@@ -298,7 +340,7 @@ impl<S: Storage> Files<S> {
     /// readers report.
     fn give_up(&mut self) {
         if let Some(mut open) = self.open.take() {
-            let cut: io::Result<()> = open.out.truncate(open.offset);
+            let cut: io::Result<()> = open.out.truncate(open.whole_to());
             // When even that fails readers find the torn block by its checksum.
             cut.ok();
         }

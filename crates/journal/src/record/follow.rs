@@ -9,7 +9,7 @@ use lowlat_ipc::{
 use std::{
     sync::atomic::{AtomicBool, Ordering},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 /// Records of one stream that are taken before the next one has its turn.
@@ -18,6 +18,8 @@ const TURN: usize = 512;
 const LOOKS: u32 = 200;
 /// How long it sleeps: at most so much of a ring must hold what is published meanwhile.
 const SLEEP: Duration = Duration::from_micros(200);
+/// How often it is asked whether it is over.
+const ASK: Duration = Duration::from_millis(1);
 
 /// One stream that is followed.
 pub struct Source<R> {
@@ -37,7 +39,8 @@ struct Followed<R> {
     waits_for: Option<u64>,
 }
 
-/// Finds the segment of a stream (by name) that has this epoch; none while it is not there.
+/// Finds the segment of a stream (by name) that has this epoch, or a later one when that is gone already; none while
+/// there is none.
 pub type Successor<R> = Box<dyn FnMut(&str, u64) -> Option<Segment<R>> + Send>;
 
 /// Takes every record of some streams into a recording.
@@ -46,25 +49,43 @@ pub struct Follower<R> {
     followed: Vec<Followed<R>>,
     successor: Successor<R>,
     payload: Vec<u8>,
+    taken: u64,
 }
 
 impl<R: Region> Follower<R> {
     /// A follower of these streams. `successor` is asked for the next segment when a writer was replaced.
     pub fn new(
-        mut recorder: Recorder,
+        recorder: Recorder,
         sources: Vec<Source<R>>,
         successor: Successor<R>,
     ) -> Result<Self, RecordError> {
-        let mut followed = Vec::new();
-        for source in sources {
-            let segment = source.reader.segment();
-            // From the start of its first segment a stream is taken whole: what is gone already is a gap.
-            let is_whole = segment.epoch() == 1 && source.reader.position() == 0;
-            let first = is_whole.then(|| segment.first_sequence());
-            let number = recorder.add_stream(&source.name, segment.stream(), &source.schema, first)?;
-            followed.push(Followed { reader: source.reader, number, name: source.name, waits_for: None });
+        let mut follower = Self { recorder, followed: Vec::new(), successor, payload: Vec::new(), taken: 0 };
+        sources.into_iter().try_for_each(|source| follower.add(source))?;
+        Ok(follower)
+    }
+
+    /// Follows one more stream.
+    pub fn add(&mut self, source: Source<R>) -> Result<(), RecordError> {
+        let segment = source.reader.segment();
+        // From the start of its first segment a stream is taken whole: what is gone already is a gap.
+        let is_whole = segment.epoch() == 1 && source.reader.position() == 0;
+        let first = is_whole.then(|| segment.first_sequence());
+        let number = self.recorder.add_stream(&source.name, segment.stream(), &source.schema, first)?;
+        if is_whole && segment.tail() > segment.capacity_bytes() {
+            self.recorder.expect_gap(number, GapReason::NotRecording);
         }
-        Ok(Self { recorder, followed, successor, payload: Vec::new() })
+        self.followed.push(Followed { reader: source.reader, number, name: source.name, waits_for: None });
+        Ok(())
+    }
+
+    /// What was taken from the streams so far.
+    pub fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// What came of it so far; what was written is not in it.
+    pub fn recorded(&self) -> Recorded {
+        self.recorder.recorded()
     }
 
     /// Takes what is there, up to a bound, and gives back how many records that were. It does not wait for records; for
@@ -75,14 +96,29 @@ impl<R: Region> Follower<R> {
             taken += followed.take(&mut self.recorder, &mut self.payload, &mut self.successor)?;
         }
         self.recorder.flush_old()?;
+        self.taken += crate::bytes::wide(taken);
         Ok(taken)
     }
 
     /// Follows until `stop`, then takes what was published up to then, and ends the recording.
-    pub fn run(mut self, stop: &AtomicBool) -> Result<Recorded, RecordError> {
-        let mut looks = 0;
-        // Relaxed: a lone flag; what was published before it was raised is found by the tails below.
-        while !stop.load(Ordering::Relaxed) {
+    pub fn run(self, stop: &AtomicBool) -> Result<Recorded, RecordError> {
+        // Relaxed: a lone flag; what was published before it was raised is found by the tails in `finish`.
+        self.run_until(|_| Ok(stop.load(Ordering::Relaxed)))
+    }
+
+    /// As [`Follower::run`], until `is_over`, which is asked each millisecond or so, and may add streams.
+    pub fn run_until<E: From<RecordError>>(
+        mut self,
+        mut is_over: impl FnMut(&mut Self) -> Result<bool, E>,
+    ) -> Result<Recorded, E> {
+        let (mut looks, mut asked) = (0, Instant::now());
+        loop {
+            if asked.elapsed() >= ASK {
+                if is_over(&mut self)? {
+                    return Ok(self.finish()?);
+                }
+                asked = Instant::now();
+            }
             if self.poll()? > 0 {
                 looks = 0;
             } else if looks < LOOKS {
@@ -92,7 +128,6 @@ impl<R: Region> Follower<R> {
                 thread::sleep(SLEEP);
             }
         }
-        self.finish()
     }
 
     /// Takes what was published up to now, and ends the recording.

@@ -10,6 +10,7 @@
 //! down as a gap.
 
 mod buffer;
+mod direct;
 mod disk;
 mod error;
 mod files;
@@ -21,6 +22,7 @@ mod storage;
 mod tests;
 
 pub use buffer::Buffer;
+pub use direct::{DirectDisk, DirectFile};
 pub use error::RecordError;
 pub use files::{Files, Place, Written};
 pub use follow::{Follower, Source};
@@ -37,8 +39,19 @@ pub enum SyncPolicy {
     None,
     /// After the first block that comes when so much time has passed.
     Interval(Duration),
-    /// After each block.
+    /// After each block; blocks that come while the disk is waited for share the next wait.
     Each,
+}
+
+/// How bytes go to the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Writes {
+    /// Past the page cache, where the file system can. It takes far less CPU time and leaves other programs' pages alone;
+    /// the disk must keep up with what comes, but for what the blocks hold.
+    Direct,
+    /// Through the page cache: bursts beyond the disk's pace go to free memory, until the kernel stops the writer or a
+    /// sync waits for all of it.
+    Cached,
 }
 
 /// How a recording is written.
@@ -50,7 +63,10 @@ pub struct Options {
     pub file_bytes_max: u64,
     /// When the disk is waited for.
     pub sync: SyncPolicy,
-    /// Blocks between the follower and the writing thread, besides one of each stream: what a stall of the disk fills.
+    /// How bytes go there.
+    pub writes: Writes,
+    /// Blocks between the follower and the writing thread, besides one of each stream: what a stall of the disk fills,
+    /// see [`Options::riding_out`]. They are memory of the recorder's, in use from its start.
     pub spare_blocks: usize,
     /// A block that is not full is written when it is this old.
     pub block_age_max: Duration,
@@ -65,6 +81,7 @@ impl Default for Options {
             block_bytes: 256 << 10,
             file_bytes_max: 1 << 30,
             sync: SyncPolicy::Interval(Duration::from_secs(1)),
+            writes: Writes::Direct,
             spare_blocks: 64,
             block_age_max: Duration::from_millis(200),
         }
@@ -72,6 +89,16 @@ impl Default for Options {
 }
 
 impl Options {
+    /// The same with spare blocks for a stall of the disk, when so many bytes a second are recorded: of each record its
+    /// payload and 64 more. Stalls in which the follower itself gets no CPU are for the stream's ring, whose capacity
+    /// must hold what is published meanwhile; a ring that holds both stalls needs no spare blocks at all.
+    #[must_use]
+    pub fn riding_out(self, stall: Duration, bytes_per_s: u64) -> Self {
+        let bytes = u128::from(bytes_per_s).saturating_mul(stall.as_micros()) / 1_000_000;
+        let blocks = usize::try_from(bytes.div_ceil(self.block_bytes.max(1) as u128)).unwrap_or(usize::MAX);
+        Self { spare_blocks: blocks, ..self }.bounded()
+    }
+
     /// The same, with every value inside its bounds.
     #[must_use]
     pub fn bounded(self) -> Self {

@@ -1,7 +1,7 @@
 //! Records in, blocks out.
 
 use super::{
-    Buffer, Disk, Files, FolderLock, Options, Place, RecordError, Storage, Written,
+    Buffer, DirectDisk, Disk, Files, FolderLock, Options, Place, RecordError, Storage, Writes, Written,
     buffer::EMPTY,
     disk::{self, Job},
     identity::Identity,
@@ -30,6 +30,8 @@ pub struct Recorded {
     pub gaps: u64,
     /// Records in them.
     pub lost: u64,
+    /// Those among them that were published while nobody recorded.
+    pub missed: u64,
     /// Records that were in the recording already, when it was gone on with.
     pub skipped: u64,
     /// How often all blocks were full, so that the follower waited for the disk.
@@ -74,7 +76,10 @@ impl Recorder {
     /// Begins a recording in a folder, which is made when it is missing, or goes on with the one that is there, in a
     /// new file.
     pub fn open(folder: &Path, options: Options) -> Result<Self, RecordError> {
-        Self::open_on(Disk, folder, options)
+        match options.writes {
+            Writes::Direct => Self::open_on(DirectDisk, folder, options),
+            Writes::Cached => Self::open_on(Disk, folder, options),
+        }
     }
 
     /// As [`Recorder::open`], on some other storage.
@@ -254,6 +259,9 @@ impl Recorder {
         };
         self.recorded.gaps += 1;
         self.recorded.lost += to - from;
+        if reason == GapReason::NotRecording {
+            self.recorded.missed += to - from;
+        }
         if let Some(state) = self.streams.get_mut(at) {
             state.expected = Some(to);
             state.reason = GapReason::Overwritten;
@@ -278,6 +286,11 @@ impl Recorder {
             }
         }
         Ok(())
+    }
+
+    /// What came of it so far; what was written is known at the end.
+    pub fn recorded(&self) -> Recorded {
+        self.recorded
     }
 
     /// Hands over all that is there, waits until it is written, and ends the recording.

@@ -31,8 +31,19 @@ pub trait StoredFile: Send {
     /// Reserves room, which reads as zeros. Storage that cannot is no error.
     fn allocate(&mut self, bytes: u64) -> io::Result<()>;
 
-    /// Writes all bytes at an offset.
+    /// Writes all bytes at an offset: the one behind what was written last. It may keep them back until
+    /// [`StoredFile::flush`].
     fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()>;
+
+    /// Hands over to the system what was kept back.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Up to which offset the system has it; none when nothing is ever kept back.
+    fn written_to(&self) -> Option<u64> {
+        None
+    }
 
     /// Gives the file its length.
     fn truncate(&mut self, bytes: u64) -> io::Result<()>;
@@ -41,7 +52,7 @@ pub trait StoredFile: Send {
     fn sync(&mut self) -> io::Result<()>;
 }
 
-/// Files of the system.
+/// Files of the system, written through the page cache.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Disk;
 

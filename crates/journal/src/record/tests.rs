@@ -179,17 +179,23 @@ fn a_record_longer_than_a_block_has_one_of_its_own() {
 
 /// A disk that fails from some write on, the failing one after half of its bytes.
 #[derive(Clone)]
-struct Failing {
+struct Failing<D> {
+    disk: D,
+    steps: Steps,
+}
+
+#[derive(Clone)]
+struct Steps {
     left: Arc<AtomicU64>,
     error: i32,
 }
 
-struct FailingFile {
-    file: File,
-    disk: Failing,
+struct FailingFile<F> {
+    file: F,
+    steps: Steps,
 }
 
-impl Failing {
+impl Steps {
     fn step(&self) -> io::Result<()> {
         // Relaxed: one thread writes.
         let left = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
@@ -197,35 +203,47 @@ impl Failing {
     }
 }
 
-impl Storage for Failing {
-    type File = FailingFile;
+impl<D: Storage> Storage for Failing<D> {
+    type File = FailingFile<D::File>;
 
-    fn create(&self, path: &Path) -> io::Result<FailingFile> {
-        self.step()?;
-        Ok(FailingFile { file: Disk.create(path)?, disk: self.clone() })
+    fn create(&self, path: &Path) -> io::Result<Self::File> {
+        self.steps.step()?;
+        Ok(FailingFile { file: self.disk.create(path)?, steps: self.steps.clone() })
     }
 
     fn write_whole(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        Disk.write_whole(path, bytes)
+        self.disk.write_whole(path, bytes)
     }
 
     fn sync_folder(&self, folder: &Path) -> io::Result<()> {
-        Disk.sync_folder(folder)
+        self.disk.sync_folder(folder)
     }
 }
 
-impl StoredFile for FailingFile {
+impl<F: StoredFile> StoredFile for FailingFile<F> {
     fn allocate(&mut self, bytes: u64) -> io::Result<()> {
-        self.disk.step()?;
+        self.steps.step()?;
         self.file.allocate(bytes)
     }
 
     fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        if let Err(error) = self.disk.step() {
+        if let Err(error) = self.steps.step() {
             self.file.write_at(&bytes[..bytes.len() / 2], offset)?;
+            self.file.flush()?;
             return Err(error);
         }
         self.file.write_at(bytes, offset)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.file.written_to().is_some() {
+            self.steps.step()?;
+        }
+        self.file.flush()
+    }
+
+    fn written_to(&self) -> Option<u64> {
+        self.file.written_to()
     }
 
     fn truncate(&mut self, bytes: u64) -> io::Result<()> {
@@ -233,40 +251,77 @@ impl StoredFile for FailingFile {
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        self.disk.step()?;
-        StoredFile::sync(&mut self.file)
+        self.steps.step()?;
+        self.file.sync()
     }
+}
+
+const ENOSPC: i32 = 28;
+const EIO: i32 = 5;
+
+fn what_was_written_is_whole(disk: impl Storage + Clone + 'static, steps: u64, error: i32) {
+    let folder = TempDir::new().unwrap();
+    let disk = Failing { disk, steps: Steps { left: Arc::new(AtomicU64::new(steps)), error } };
+    let options = Options { file_bytes_max: 16 << 10, sync: SyncPolicy::Each, ..options() };
+    let run = || -> Result<(), RecordError> {
+        let mut recorder = Recorder::open_on(disk, folder.path(), options)?;
+        let stream = recorder.add_stream("one", 1, "test", Some(0))?;
+        for sequence in 0..1000 {
+            recorder.record(stream, 1, &record(0, sequence), &payload(0, sequence))?;
+        }
+        recorder.stop().map(drop)
+    };
+    let told = run().expect_err("it fails").to_string();
+    let wanted = if error == ENOSPC { "free space" } else { "kernel's log" };
+    assert!(told.contains(wanted) && told.contains(&folder.path().display().to_string()), "{told}");
+    let Ok(recording) = Recording::open(folder.path()) else { return };
+    let read = sequences(&read_all(&recording));
+    assert!(read.iter().map(|(_, sequence)| *sequence).eq(0..read.len() as u64), "a prefix");
+    // No torn block stays: what is told is only that the end is missing.
+    let report = verify(&recording, true, &mut |_, _| ());
+    let is_end = |damage: &crate::damage::Damage| damage.problem == crate::damage::Problem::Unfinished;
+    assert!(report.damages.iter().all(is_end), "step {steps}: {:?}", report.damages);
 }
 
 #[test]
 fn whenever_a_disk_fails_what_was_written_is_whole_and_the_reason_is_told() {
-    const ENOSPC: i32 = 28;
-    const EIO: i32 = 5;
     for (steps, error) in (0..40).flat_map(|steps| [(steps, ENOSPC), (steps, EIO)]) {
-        let folder = TempDir::new().unwrap();
-        let disk = Failing { left: Arc::new(AtomicU64::new(steps)), error };
-        let options = Options { file_bytes_max: 16 << 10, sync: SyncPolicy::Each, ..options() };
-        let mut given = 0;
-        let mut run = || -> Result<(), RecordError> {
-            let mut recorder = Recorder::open_on(disk.clone(), folder.path(), options)?;
-            let stream = recorder.add_stream("one", 1, "test", Some(0))?;
-            for sequence in 0..1000 {
-                recorder.record(stream, 1, &record(0, sequence), &payload(0, sequence))?;
-                given = sequence;
-            }
-            recorder.stop().map(drop)
-        };
-        let told = run().expect_err("it fails").to_string();
-        let wanted = if error == ENOSPC { "free space" } else { "kernel's log" };
-        assert!(told.contains(wanted) && told.contains(&folder.path().display().to_string()), "{told}");
-        let Ok(recording) = Recording::open(folder.path()) else { continue };
-        let read = sequences(&read_all(&recording));
-        assert!(read.iter().map(|(_, sequence)| *sequence).eq(0..read.len() as u64), "a prefix");
-        // No torn block stays: what is told is only that the end is missing.
-        let report = verify(&recording, true, &mut |_, _| ());
-        let is_end = |damage: &crate::damage::Damage| damage.problem == crate::damage::Problem::Unfinished;
-        assert!(report.damages.iter().all(is_end), "step {steps}: {:?}", report.damages);
+        what_was_written_is_whole(Disk, steps, error);
+        what_was_written_is_whole(DirectDisk, steps, error);
     }
+}
+
+#[test]
+fn past_the_page_cache_the_same_bytes_are_written() {
+    fn make<S: Storage>(storage: S, folder: &Path) -> Vec<Vec<u8>> {
+        let place = Place { streams: vec![crate::testing::entry("one")], ..Place::start() };
+        let options = options().bounded();
+        let mut files = Files::new(storage, folder, crate::testing::IDENTITY, options, place).unwrap();
+        let mut buffer = Buffer::new(options.block_bytes);
+        for first in (0..2000).step_by(20) {
+            buffer.begin(crate::testing::IDENTITY.recording, 0, 1);
+            for sequence in first..first + 20 {
+                assert!(buffer.push(&record(0, sequence), &payload(0, sequence)));
+            }
+            files.append(&mut buffer).unwrap();
+            if first % 3 == 0 {
+                files.settle().unwrap();
+            }
+        }
+        let written = files.finish().unwrap();
+        (1..=written.files).map(|file| std::fs::read(folder.join(data_name(file))).unwrap()).collect()
+    }
+    let (one, other) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let cached = make(Disk, one.path());
+    assert!(cached.len() > 1 && cached == make(DirectDisk, other.path()));
+}
+
+#[test]
+fn blocks_for_a_stall_hold_what_comes_in_it() {
+    let options = Options { block_bytes: 1 << 16, ..Options::default() };
+    let of = |ms, bytes_per_s| options.riding_out(Duration::from_millis(ms), bytes_per_s).spare_blocks;
+    assert_eq!(of(500, 128_000_000) << 16, 64_028_672, "no less than 64,000,000");
+    assert_eq!((of(0, 1), of(u64::MAX, u64::MAX)), (1, 4096), "bounded");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A recording, its damages, its records and the difference of two, as text.
 
 use super::{BOLD, DIM, GREEN, RED, YELLOW, add_heading, add_wrapped, columns, paint, usable};
-use crate::units::{clean, count, duration, size, span};
+use crate::units::{clean, count, duration, size};
 
 /// One stream of a recording.
 #[derive(Debug, Clone, Default)]
@@ -76,6 +76,12 @@ pub fn journal_text(view: &JournalView, width: usize) -> String {
     }
     if view.is_checked {
         add_damages(&mut out, view, width);
+    } else {
+        out.push('\n');
+        let text = "Counted by what its blocks say of themselves; `lowlat journal verify` reads every byte.";
+        for line in super::wrap(text, width) {
+            out.push_str(&format!("{}\n", paint(DIM, &line)));
+        }
     }
     out
 }
@@ -94,7 +100,7 @@ fn stream_rows(view: &JournalView) -> Vec<Vec<String>> {
             sequence(|both| both.1),
             count(stream.lost),
             size(stream.bytes),
-            stream.length_ns.map_or_else(|| "-".to_owned(), span),
+            stream.length_ns.map_or_else(|| "-".to_owned(), duration),
         ]
     }));
     rows
@@ -150,11 +156,22 @@ pub struct JournalLine {
     pub fields: Vec<(String, String)>,
 }
 
-/// One line for one record. It is not cut: lines are read by programs as well.
-pub fn journal_line(line: &JournalLine) -> String {
-    let mut out = format!("{} {} {}", clean(&line.time), paint(BOLD, &clean(&line.stream)), line.sequence);
+/// One line for one record. It is never cut: lines are read by programs as well. With a `width` it goes on indented in
+/// lines below, between two fields.
+pub fn journal_line(line: &JournalLine, width: Option<usize>) -> String {
+    let (time, stream, sequence) = (clean(&line.time), clean(&line.stream), line.sequence.to_string());
+    let mut out = format!("{time} {} {sequence}", paint(BOLD, &stream));
+    let chars = |text: &str| text.chars().count();
+    let mut at = chars(&time) + chars(&stream) + chars(&sequence) + 2;
     for (name, value) in &line.fields {
-        out.push_str(&format!(" {}{}", paint(DIM, &format!("{}=", clean(name))), clean(value)));
+        let (name, value) = (format!("{}=", clean(name)), clean(value));
+        let field = 1 + chars(&name) + chars(&value);
+        if width.is_some_and(|width| at + field > width) {
+            out.push_str("\n   ");
+            at = 3;
+        }
+        at += field;
+        out.push_str(&format!(" {}{value}", paint(DIM, &name)));
     }
     out
 }
@@ -295,7 +312,27 @@ mod tests {
         let whole = JournalView { damages: vec![], damage_count: 0, ..view() };
         assert!(plain(&journal_text(&whole, 80)).contains("Every byte is as it was written."));
         let quick = JournalView { is_checked: false, ..whole };
-        assert!(!plain(&journal_text(&quick, 80)).contains("Every byte"));
+        let quick = plain(&journal_text(&quick, 80));
+        assert!(!quick.contains("Every byte") && quick.contains("reads every byte"), "{quick}");
+        assert!(quick.lines().all(|line| line.chars().count() <= 80), "{quick}");
+    }
+
+    #[test]
+    fn a_record_goes_on_below_in_a_narrow_terminal_only() {
+        let field = |at: usize| (format!("field{at}"), "x".repeat(at));
+        let line = JournalLine {
+            time: "2026-11-22T03:31:11.266117461Z".to_owned(),
+            stream: "td".to_owned(),
+            sequence: 4797,
+            fields: (0..16).map(field).collect(),
+        };
+        let (whole, wrapped) = (plain(&journal_line(&line, None)), plain(&journal_line(&line, Some(80))));
+        assert_eq!(whole.lines().count(), 1);
+        assert!(
+            wrapped.lines().count() > 1 && wrapped.lines().all(|line| line.chars().count() <= 80),
+            "{wrapped}"
+        );
+        assert!(wrapped.split_whitespace().eq(whole.split_whitespace()), "nothing is left out");
     }
 
     #[test]

@@ -11,6 +11,7 @@ pub mod host_kernel;
 pub mod host_tree;
 pub mod jitter;
 pub mod journal;
+pub mod journal_recorded;
 pub mod page;
 pub mod pipeline;
 pub mod plan;

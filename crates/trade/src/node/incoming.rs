@@ -47,16 +47,18 @@ impl fmt::Display for StreamName {
 pub(super) struct Source {
     ring: Taker<Memory>,
     reader: Reader<Memory>,
+    memory: Memory,
 }
 
 impl Source {
     /// Maps what the master sent; the error is a sentence.
     pub(super) fn open(segment: OwnedFd, ring: OwnedFd) -> Result<Self, String> {
         let map = |fd, access| Memfd::open(fd, access).map(Arc::new).map_err(|error| error.to_string());
-        let segment = Segment::open(map(segment, Access::Read)?).map_err(|error| error.to_string())?;
+        let memory = map(segment, Access::Read)?;
+        let segment = Segment::open(Arc::clone(&memory)).map_err(|error| error.to_string())?;
         let ring =
             index_ring::open(map(ring, Access::Write)?).ok_or("a ring whose first word does not fit")?;
-        Ok(Self { ring, reader: Reader::from_now(segment) })
+        Ok(Self { ring, reader: Reader::from_now(segment), memory })
     }
 
     /// The longest payload that it can bring.
@@ -91,6 +93,12 @@ impl Sources {
 
     pub(super) fn name(&self) -> &StreamName {
         &self.name
+    }
+
+    /// The segments that are not read to their end, oldest first.
+    pub(super) fn segments(&self) -> impl Iterator<Item = Segment<Memory>> {
+        // Opened before, so it opens.
+        self.queue.iter().filter_map(|source| Segment::open(Arc::clone(&source.memory)).ok())
     }
 
     pub(super) fn push(&mut self, source: Source) {

@@ -38,7 +38,7 @@ use incoming::{Next, Source, Sources};
 use lowlat_ipc::{
     inbox::{Inbox, STREAMS_MAX},
     region::Memfd,
-    stream::Record,
+    stream::{Record, Segment},
 };
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::Path, sync::Arc};
@@ -220,6 +220,13 @@ impl Node {
     /// A named area that the master shares among all nodes; none when it has none of that name.
     pub fn area(&self, name: &str) -> Option<&Arc<Memfd>> {
         self.areas.get(name)
+    }
+
+    /// The segments of the streams that this node reads, of each stream oldest first. For those who follow whole streams by
+    /// themselves, as a recorder does: a node that reads with no key at all, `Keys::Only(vec![])`, gives publishers no work.
+    pub fn segments(&self) -> impl Iterator<Item = (&StreamName, Segment<Arc<Memfd>>)> {
+        let sources = self.incoming.iter().flatten();
+        sources.flat_map(|sources| sources.segments().map(|segment| (sources.name(), segment)))
     }
 
     /// Why the node ends without its master's word; none while it may go on.

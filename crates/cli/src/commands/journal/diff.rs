@@ -117,11 +117,18 @@ fn view(arguments: &Diff, difference: &Difference, sides: &[Side; 2]) -> Journal
     };
     let mut notes = Vec::new();
     for (name, side) in ["left", "right"].into_iter().zip(sides) {
-        if side.lost > 0 || side.damages > 0 || side.undecoded > 0 {
-            notes.push(format!(
-                "{name}: {} records are not in the recording, {} places are damaged, {} orders could not be decoded",
-                side.lost, side.damages, side.undecoded
-            ));
+        let told = [
+            (side.lost, "record is not in the recording", "records are not in the recording"),
+            (side.damages, "place is damaged", "places are damaged"),
+            (side.undecoded, "order could not be decoded", "orders could not be decoded"),
+        ];
+        let words = told
+            .into_iter()
+            .filter(|(count, ..)| *count > 0)
+            .map(|(count, one, many)| format!("{count} {}", if count == 1 { one } else { many }));
+        let words: Vec<_> = words.collect();
+        if !words.is_empty() {
+            notes.push(format!("{name}: {}", words.join(", ")));
         }
     }
     if difference.twice_count > 0 {

@@ -62,13 +62,14 @@ pub fn run(arguments: &Export) -> anyhow::Result<Exit> {
         })?;
         Box::new(BufWriter::new(file))
     };
-    let progress = Progress::new();
+    // A table that goes to the terminal or through a pipe shows by itself how far it is.
+    let progress = (!is_stdout).then(Progress::new);
     let (mut rows, mut is_stopped) = (0_u64, false);
     let exported = table(format, sink).and_then(|table| {
         export(&recording, |payload| merge.next(payload), &TradeDecoder, table, &mut |read| {
             rows += 1;
-            if rows.is_multiple_of(100_000) {
-                progress.say(format!("{rows} records"));
+            if let Some(progress) = progress.as_ref().filter(|_| rows % 10_000 == 1) {
+                progress.say(format!("{} records", rows - 1));
             }
             // Relaxed: a lone flag.
             is_stopped = stop.load(Ordering::Relaxed);
@@ -76,7 +77,9 @@ pub fn run(arguments: &Export) -> anyhow::Result<Exit> {
             !is_behind && !is_stopped
         })
     });
-    progress.finish();
+    if let Some(progress) = &progress {
+        progress.finish();
+    }
     let exported = match exported {
         Err(ExportError::Io(error)) if is_stdout && error.kind() == io::ErrorKind::BrokenPipe => {
             return Ok(Exit::Clean);

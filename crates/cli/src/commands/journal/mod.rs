@@ -4,7 +4,9 @@ mod diff;
 mod export;
 mod ls;
 mod payload;
+mod record;
 mod replay;
+mod runs;
 mod select;
 mod show;
 mod tail;
@@ -18,6 +20,8 @@ pub const COMMAND: Subcommand = Subcommand { name: "journal", declare, run };
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
+    /// Record the streams of a pipeline that runs, until it ends, Ctrl-C or --duration
+    Record(record::Record),
     /// List the streams of a recording: records, sequences, what is missing
     Ls(ls::Ls),
     /// Print the last records, and with --follow those that come
@@ -34,10 +38,11 @@ enum Action {
 
 fn declare(command: Command) -> Command {
     Action::augment_subcommands(command)
-        .about("List, follow, check, replay, export and compare recordings of streams")
+        .about("Record streams; list, follow, check, replay, export and compare recordings")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .after_help(examples(&[
+            ("lowlat journal record --out monday", "the pipeline that runs, until it ends"),
             ("lowlat journal ls monday", "the streams of the recording in the folder monday"),
             ("lowlat journal tail monday --stream 'orders.*' --follow", "orders as they are recorded"),
             ("lowlat journal verify monday && echo whole", "exit 0: every byte is as it was written"),
@@ -49,6 +54,7 @@ fn declare(command: Command) -> Command {
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     match Action::from_arg_matches(matches)? {
+        Action::Record(arguments) => record::run(&arguments),
         Action::Ls(arguments) => ls::run(&arguments),
         Action::Tail(arguments) => tail::run(&arguments),
         Action::Verify(arguments) => verify::run(&arguments),

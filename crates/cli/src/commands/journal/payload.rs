@@ -33,7 +33,7 @@ const fn column(name: &'static str, kind: ColumnKind) -> Column {
 }
 
 /// The schema that the pipeline's streams are recorded under. One without a name is looked at by kind and version too.
-const NAME: &str = "lowlat-trade";
+pub const NAME: &str = "lowlat-trade";
 
 impl Decoder for TradeDecoder {
     fn columns(&self) -> &'static [Column] {

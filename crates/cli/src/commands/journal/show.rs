@@ -1,13 +1,15 @@
 //! A recording's records and troubles in words and in JSON.
 
 use super::payload;
+use crate::output;
 use lowlat_journal::{
+    damage::{Damage, Problem},
     layout::manifest::StreamEntry,
     read::{Gap, Read, Record, Recording, Verification},
 };
 use lowlat_report::{JournalLine, JournalStream, JournalView};
 use serde_json::{Value, json};
-use std::path::Path;
+use std::{io::IsTerminal, path::Path};
 
 /// The name of a stream; its number when it has none.
 pub fn name(streams: &[StreamEntry], stream: u32) -> String {
@@ -24,15 +26,38 @@ pub fn gap(streams: &[StreamEntry], gap: &Gap) -> String {
     format!("{}: {count} {records}, {} to {}: {why}", name(streams, gap.stream), gap.from, gap.to - 1)
 }
 
+/// What is wrong with a place, in words, with the names of streams.
+fn problem(streams: &[StreamEntry], problem: &Problem) -> String {
+    match problem {
+        Problem::Record { stream, sequence } => format!(
+            "{}: record {sequence} is damaged; those before it in its block are good, those behind it are lost",
+            name(streams, *stream)
+        ),
+        Problem::Order { stream, found, expected } => format!(
+            "{}: a block begins with record {found}, expected {expected} or a later one; it is passed over",
+            name(streams, *stream)
+        ),
+        other => other.to_string(),
+    }
+}
+
+/// A damage in words, with its place.
+fn damage(streams: &[StreamEntry], damage: &Damage) -> String {
+    format!("{} at byte {}: {}", damage.file.display(), damage.offset, problem(streams, &damage.problem))
+}
+
 /// Prints records and what stands in their place, one line each.
 pub struct Printer {
     is_json: bool,
     realtime_offset_ns: Option<i128>,
+    /// How wide lines may be: on a terminal.
+    width: Option<usize>,
 }
 
 impl Printer {
     pub fn new(recording: &Recording, is_json: bool) -> Self {
-        Self { is_json, realtime_offset_ns: recording.realtime_offset_ns() }
+        let width = std::io::stdout().is_terminal().then(output::width);
+        Self { is_json, realtime_offset_ns: recording.realtime_offset_ns(), width }
     }
 
     /// The line of what was read; none when there is nothing to show.
@@ -46,7 +71,7 @@ impl Printer {
             ),
             Read::Gap(found) => Some(lowlat_report::journal_notice(&gap(streams, found))),
             Read::Damaged(damage) if self.is_json => Some(json!({"damage": damage}).to_string()),
-            Read::Damaged(damage) => Some(lowlat_report::journal_notice(&damage.to_string())),
+            Read::Damaged(found) => Some(lowlat_report::journal_notice(&damage(streams, found))),
             Read::Nothing | Read::Ended => None,
         }
     }
@@ -56,12 +81,13 @@ impl Printer {
         let mut fields = vec![("instrument".to_owned(), stamp.instrument.to_string())];
         let schema = schema(streams, record);
         fields.extend(payload::fields(schema, record, payload));
-        lowlat_report::journal_line(&JournalLine {
+        let line = JournalLine {
             time: self.time(stamp.generated),
             stream: name(streams, record.stream),
             sequence: record.record.sequence,
             fields,
-        })
+        };
+        lowlat_report::journal_line(&line, self.width)
     }
 
     /// The time of day when the recording knows it, in UTC with nanoseconds.
@@ -129,7 +155,7 @@ pub fn view(recording: &Recording, known: &Verification) -> JournalView {
             .iter()
             .map(|damage| {
                 let place = format!("{}, byte {}", file_name(&damage.file), damage.offset);
-                (place, damage.problem.to_string())
+                (place, problem(recording.streams(), &damage.problem))
             })
             .collect(),
         damage_count: known.damage_count,
