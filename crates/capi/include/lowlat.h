@@ -17,8 +17,6 @@
  *
  * Made of the sources of crates/capi; do not edit.
  */
-
-
 #ifndef LOWLAT_H
 #define LOWLAT_H
 
@@ -31,61 +29,71 @@
 #define LOWLAT_ABI_VERSION 1
 
 // wait: sleep until woken.
-#define WAIT_PARKED 0
+#define LOWLAT_WAIT_PARKED 0
 
 // wait: spin, and never sleep.
-#define WAIT_FAST 1
+#define LOWLAT_WAIT_FAST 1
 
 // wait: spin for as long as that pays, then sleep.
-#define WAIT_ADAPTIVE 2
+#define LOWLAT_WAIT_ADAPTIVE 2
 
 // which: all records of the streams.
-#define KEYS_ALL 0
+#define LOWLAT_KEYS_ALL 0
 
 // which: those of the instruments in keys; of answers those for the strategies in keys.
-#define KEYS_ONLY 1
+#define LOWLAT_KEYS_ONLY 1
 
 // which: those whose number is the node's own.
-#define KEYS_OWN 2
+#define LOWLAT_KEYS_OWN 2
 
 // Prices are whole numbers: so many of them make one of the instrument's currency.
-#define PRICE_SCALE 10000
+#define LOWLAT_PRICE_SCALE 10000
 
+// Version of the payloads below, in stamp.schema.
+#define LOWLAT_SCHEMA 1
 
+// stamp.kind of a lowlat_quote.
+#define LOWLAT_KIND_QUOTE 1
+
+// stamp.kind of a lowlat_order.
+#define LOWLAT_KIND_ORDER 2
+
+// stamp.kind of a lowlat_answer.
+#define LOWLAT_KIND_ANSWER 3
 
 // side: buy.
-#define SIDE_BUY 0
+#define LOWLAT_SIDE_BUY 0
 
 // side: sell.
-#define SIDE_SELL 1
+#define LOWLAT_SIDE_SELL 1
 
 // outcome: the order is taken; fills may follow.
-#define OUTCOME_ACCEPTED 0
+#define LOWLAT_OUTCOME_ACCEPTED 0
 
 // outcome: the order traded; quantity and price say how much at what price.
-#define OUTCOME_FILLED 1
+#define LOWLAT_OUTCOME_FILLED 1
 
 // outcome: this or more says that the order is refused: 16 bad price, 17 unknown instrument, 18 bad quantity, 19 over a
 // limit, 20 a number that was used before.
-#define OUTCOME_REJECTED 16
+#define LOWLAT_OUTCOME_REJECTED 16
 
 // event.kind: event.record is a record.
-#define EVENT_RECORD 1
+#define LOWLAT_EVENT_RECORD 1
 
 // event.kind: event.lost records of event.stream are lost: the node was too slow, or, of a recording, they are not in it.
-#define EVENT_LOST 2
+#define LOWLAT_EVENT_LOST 2
 
 // event.kind: all nodes are there; publishing may begin.
-#define EVENT_BEGIN 3
+#define LOWLAT_EVENT_BEGIN 3
 
 // event.kind: the node should end; lowlat_ended says whether something else than the master's word is behind it.
-#define EVENT_STOP 4
+#define LOWLAT_EVENT_STOP 4
 
 // event.kind: event.text is a word of the master's user.
-#define EVENT_COMMAND 5
+#define LOWLAT_EVENT_COMMAND 5
 
 // event.kind: event.text says what is damaged in a recording. Reading goes on behind it.
-#define EVENT_DAMAGE 6
+#define LOWLAT_EVENT_DAMAGE 6
 
 // What a function gives back.
 enum lowlat_status
@@ -410,8 +418,6 @@ lowlat_status lowlat_leave(struct lowlat_node *node);
 }  // extern "C"
 #endif  // __cplusplus
 
-#endif  /* LOWLAT_H */
-
 // Options with the size and the version that this header has, and zeros.
 static inline lowlat_node_options lowlat_node_options_default(void)
 {
@@ -431,3 +437,5 @@ static inline lowlat_strategy_options lowlat_strategy_options_default(void)
     options.abi_version = LOWLAT_ABI_VERSION;
     return options;
 }
+
+#endif /* LOWLAT_H */

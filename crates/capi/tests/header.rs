@@ -20,7 +20,7 @@ fn the_header_is_that_of_the_sources() {
     assert!(
         made == committed,
         "{}: not what the sources give; first difference (made, committed): {differs:?}; write it with \
-         LOWLAT_WRITE_HEADER=1 cargo test -p lowlat-capi --test header, and raise ABI_VERSION when structs or statuses changed",
+         LOWLAT_WRITE_HEADER=1 cargo test -p lowlat-capi --test header, and raise LOWLAT_ABI_VERSION when structs or statuses changed",
         path.display()
     );
 }
