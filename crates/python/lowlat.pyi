@@ -52,7 +52,7 @@ def join(
     number: int,
     instruments: Sequence[int],
     wait: Literal["parked", "fast", "adaptive"] = "parked",
-    capacity_bytes: int = 1 << 20,
+    capacity_bytes: int = 1048576,
 ) -> Node:
     """Joins the master that listens at `socket` as strategy `number` (below 1024, and no other strategy's).
 
@@ -69,7 +69,7 @@ def join_node(
     keys: int = 1,
     reads: Sequence[tuple[str, Union[None, Literal["own"], Sequence[int]]]] = (),
     wait: Literal["parked", "fast", "adaptive"] = "parked",
-    capacity_bytes: int = 1 << 20,
+    capacity_bytes: int = 1048576,
 ) -> Node:
     """Joins the master that listens at `socket` as any node.
 

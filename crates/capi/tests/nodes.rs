@@ -272,12 +272,30 @@ fn strategies_and_names_are_refused_with_a_reason() {
         order.side = LOWLAT_SIDE_SELL;
         assert_eq!(lowlat_send_order(node, ptr::null(), &mut order), Status::Ok);
         assert!(order.number > 0 && order.scheduled_ns == order.received_ns && order.received_ns > 0);
-        let first = order.number;
+        let (first, before) = (order.number, ALLOCATIONS.get());
         assert_eq!(lowlat_send_order(node, ptr::null(), &mut order), Status::Ok);
-        assert_eq!(order.number, first + 1);
+        assert_eq!((order.number, ALLOCATIONS.get() - before), (first + 1, 0));
         let plain = join(&options(&socket, c"plain")).unwrap();
         assert_eq!(lowlat_send_order(plain, ptr::null(), &mut order), Status::Argument);
         assert!(words(lowlat_last_error()).contains("lowlat_join_strategy"));
         assert_eq!((lowlat_leave(node), lowlat_leave(plain)), (Status::Ok, Status::Ok));
     }
+}
+
+#[test]
+fn a_node_that_is_given_up_is_told_and_publishes_nothing() {
+    let master = MasterThread::start(|_| ());
+    let socket = c_path(&master.socket());
+    let node = join(&NodeOptions { writes: c"numbers".as_ptr(), ..options(&socket, c"given-up") }).unwrap();
+    // SAFETY: it lives.
+    assert_eq!(unsafe { lowlat_ended(node) }, Status::Ok);
+    master.with(|master, _| master.give_up("given-up").unwrap());
+    let mut seen = Seen::default();
+    poll_until(node, &mut seen, "the word to end", |seen| seen.is_over);
+    // SAFETY: as above.
+    assert_eq!(unsafe { lowlat_ended(node) }, Status::Fenced);
+    assert!(words(lowlat_last_error()).contains("start it anew"));
+    assert_eq!(publish(node, 0, b"late").0, Status::Fenced);
+    // SAFETY: as above, and it is not used any more.
+    assert_eq!(unsafe { lowlat_leave(node) }, Status::Ok);
 }

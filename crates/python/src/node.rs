@@ -27,7 +27,7 @@ const CAPACITY_BYTES: u64 = 1 << 20;
 /// Joins the master that listens at `socket` as strategy `number`, and gives back its node. It reads the quotes of
 /// `instruments` and the answers to its orders. `wait` is "parked" (sleeps until woken), "fast" (spins) or "adaptive".
 #[pyfunction]
-#[pyo3(signature = (socket, name, *, number, instruments, wait = "parked", capacity_bytes = CAPACITY_BYTES))]
+#[pyo3(signature = (socket, name, *, number, instruments, wait = "parked", capacity_bytes = CAPACITY_BYTES), text_signature = "(socket, name, *, number, instruments, wait='parked', capacity_bytes=1048576)")]
 #[expect(clippy::needless_pass_by_value, reason = "as it comes from Python")]
 pub fn join(
     py: Python<'_>,
@@ -51,7 +51,7 @@ pub fn join(
 /// below `keys`. `reads` are pairs of streams ("md", "orders.*") and what of them: None for all, a list of instruments, or
 /// "own" for what has the node's number.
 #[pyfunction]
-#[pyo3(signature = (socket, name, *, role = "node", writes = None, keys = 1, reads = vec![], wait = "parked", capacity_bytes = CAPACITY_BYTES))]
+#[pyo3(signature = (socket, name, *, role = "node", writes = None, keys = 1, reads = vec![], wait = "parked", capacity_bytes = CAPACITY_BYTES), text_signature = "(socket, name, *, role='node', writes=None, keys=1, reads=(), wait='parked', capacity_bytes=1048576)")]
 #[expect(clippy::needless_pass_by_value, clippy::too_many_arguments, reason = "as it comes from Python")]
 pub fn join_node(
     py: Python<'_>,

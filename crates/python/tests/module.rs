@@ -12,7 +12,8 @@ use master_thread::{MasterThread, until};
 use std::{
     env, fs,
     path::Path,
-    process::{Command, Output, Stdio},
+    process::{Child, Command, Output, Stdio},
+    thread,
 };
 use tempfile::TempDir;
 use threads::{QUOTES, STRATEGIES, start_md, start_td};
@@ -20,10 +21,11 @@ use threads::{QUOTES, STRATEGIES, start_md, start_td};
 /// The oldest Python that the module loads into.
 const OLDEST: &str = "import sys; sys.exit(sys.version_info < (3, 9))";
 
-/// A Python with the module, which lies in a folder of its own; else the test says that it is skipped.
+/// A Python with the module, which lies in a folder of its own; else the test says that it is skipped. With
+/// LOWLAT_INSTALLED set it is the one that is installed in that Python: a wheel.
 struct Python {
     program: String,
-    module: TempDir,
+    module: Option<TempDir>,
 }
 
 impl Python {
@@ -34,17 +36,23 @@ impl Python {
             eprintln!("skipped: {test}: no {program} of 3.9 or later: install one, or name one in PYTHON");
             return None;
         }
+        if env::var_os("LOWLAT_INSTALLED").is_some() {
+            return Some(Self { program, module: None });
+        }
         let module = tempfile::tempdir().unwrap();
         let built = env::current_exe().unwrap().with_file_name("liblowlat_python.so");
         fs::copy(&built, module.path().join("lowlat.abi3.so"))
             .unwrap_or_else(|error| panic!("{}: {error}", built.display()));
-        Some(Self { program, module })
+        Some(Self { program, module: Some(module) })
     }
 
     fn command(&self, script: &str) -> Command {
         let mut command = Command::new(&self.program);
-        // What is installed must not stand in for what was built.
-        command.env("PYTHONPATH", self.module.path()).env("PYTHONDONTWRITEBYTECODE", "1");
+        if let Some(module) = &self.module {
+            // What is installed must not stand in for what was built.
+            command.env("PYTHONPATH", module.path());
+        }
+        command.env("PYTHONDONTWRITEBYTECODE", "1");
         command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join(script));
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command
@@ -60,18 +68,54 @@ fn words(output: &Output) -> String {
     )
 }
 
+/// A script that runs, and may end before what is waited for.
+struct ChildWaiter(thread::JoinHandle<Output>);
+
+impl ChildWaiter {
+    fn new(child: Child) -> Self {
+        Self(thread::spawn(move || child.wait_with_output().unwrap()))
+    }
+
+    /// Whether it came while the script ran.
+    fn until(&self, is_so: impl Fn() -> bool) -> bool {
+        until("a node, or the end of the script", || is_so() || self.0.is_finished());
+        is_so()
+    }
+
+    fn output(self) -> Output {
+        self.0.join().unwrap()
+    }
+}
+
 #[test]
 fn the_module_does_what_its_stub_says() {
     let Some(python) = Python::find("the_module_does_what_its_stub_says") else { return };
     let master = MasterThread::start(|_| ());
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let output = python
+    let child = python
         .command("tests/test_module.py")
         .env("LOWLAT_SOCKET", master.socket())
         .env("LOWLAT_STUB", folder.join("lowlat.pyi"))
         .env("LOWLAT_RECORDING", folder.join("../journal/tests/golden/v1"))
-        .output()
+        .spawn()
         .unwrap();
+    // What test_words_of_the_master waits for; it comes before or after the others.
+    let joined = |name: &'static str| {
+        master.with(move |_, all| {
+            all.iter().any(|it| matches!(it, Happened::Joined { name: joined, .. } if joined == name))
+        })
+    };
+    let waiter = ChildWaiter::new(child);
+    if waiter.until(|| joined("commanded")) {
+        master.with(|master, _| {
+            master.command("commanded", "faster").unwrap();
+            master.stop_node("commanded").unwrap();
+        });
+    }
+    if waiter.until(|| joined("given-up")) {
+        master.with(|master, _| master.give_up("given-up").unwrap());
+    }
+    let output = waiter.output();
     assert!(output.status.success(), "{}", words(&output));
 }
 
