@@ -9,6 +9,16 @@ use std::{
     ptr, slice,
 };
 
+/// A copy of the recording with one byte of its data changed.
+fn damaged() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let mut bytes = std::fs::read(golden().join("00000001.journal")).unwrap();
+    let at = bytes.len() / 3;
+    bytes[at] ^= 0xff;
+    std::fs::write(folder.path().join("00000001.journal"), bytes).unwrap();
+    folder
+}
+
 fn golden() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../journal/tests/golden/v1")
 }
@@ -95,4 +105,34 @@ fn what_is_no_recording_is_told() {
         assert_eq!(lowlat_journal_close(ptr::null_mut()), Status::Ok);
     }
     assert!(journal.is_null());
+}
+
+#[test]
+fn what_is_damaged_is_told_with_its_place_and_the_rest_is_read() {
+    let folder = damaged();
+    let path = CString::new(folder.path().to_str().unwrap()).unwrap();
+    let (mut journal, mut event, mut told, mut records) = (ptr::null_mut(), ptr::null(), Vec::new(), 0);
+    // SAFETY: texts and pointers are local, and events are read before the next one is asked for.
+    unsafe {
+        assert_eq!(
+            lowlat_journal_open(path.as_ptr(), ptr::null(), &mut journal),
+            Status::Ok,
+            "{}",
+            last_error()
+        );
+        while lowlat_journal_next(journal, &mut event) == Status::Ok {
+            match (*event).kind {
+                LOWLAT_EVENT_DAMAGE => told.push(CStr::from_ptr((*event).text).to_str().unwrap().to_owned()),
+                LOWLAT_EVENT_RECORD => records += 1,
+                _ => {}
+            }
+        }
+        assert_eq!(lowlat_journal_close(journal), Status::Ok);
+    }
+    let file = folder.path().join("00000001.journal").display().to_string();
+    assert!(
+        !told.is_empty() && told.iter().all(|words| words.contains(&file) && words.contains("byte")),
+        "{told:?}"
+    );
+    assert!(records > 0, "{told:?}");
 }

@@ -198,6 +198,17 @@ class Journals(unittest.TestCase):
         self.assertEqual([e.generated_ns for e in later if isinstance(e, lowlat.Record)], [t for t in times if t >= times[-1]])
         self.assertTrue(all(record.received_ns is None for record in records))
 
+    def test_damage_is_told_and_the_rest_is_read(self):
+        whole = pathlib.Path(os.environ["LOWLAT_RECORDING"]) / "00000001.journal"
+        data = bytearray(whole.read_bytes())
+        data[len(data) // 3] ^= 0xFF
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / whole.name).write_bytes(data)
+            events = list(lowlat.Journal(folder))
+        told = [event.text for event in events if isinstance(event, lowlat.Damage)]
+        self.assertTrue(told and all(str(pathlib.Path(folder) / whole.name) in text for text in told), told)
+        self.assertTrue(any(isinstance(event, lowlat.Record) for event in events))
+
     def test_a_stream_that_is_not_there_is_named(self):
         with self.assertRaisesRegex(lowlat.JournalError, "nobody"):
             lowlat.Journal(os.environ["LOWLAT_RECORDING"], "nobody")
