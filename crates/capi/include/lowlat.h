@@ -385,6 +385,19 @@ lowlat_status lowlat_poll(struct lowlat_node *node,
 lowlat_status lowlat_wait(struct lowlat_node *node,
                           uint64_t until_ns);
 
+// Whether the node may go on: LOWLAT_STATUS_OK, or LOWLAT_STATUS_FENCED or LOWLAT_STATUS_MASTER_GONE when it must end without its
+// master's word. It looks at what the last poll or wait found.
+lowlat_status lowlat_ended(const struct lowlat_node *node);
+
+// The node's number, below 1024: the same over restarts of the same name. UINT32_MAX for NULL.
+uint32_t lowlat_node_number(const struct lowlat_node *node);
+
+// How many processes of the node's name there were, this one counted: 1 for the first. 0 for NULL.
+uint64_t lowlat_node_epoch(const struct lowlat_node *node);
+
+// Leaves the master and releases the node. NULL is nothing to release.
+lowlat_status lowlat_leave(struct lowlat_node *node);
+
 // Appends a record to the node's stream and gives it to every reader that wants stamp.instrument; those that sleep are
 // woken, with a system call each. `sequence` is set to its number; it may be NULL. Not before LOWLAT_EVENT_BEGIN, if all
 // readers are to have it.
@@ -400,19 +413,6 @@ lowlat_status lowlat_publish(struct lowlat_node *node,
 lowlat_status lowlat_send_order(struct lowlat_node *node,
                                 const struct lowlat_record *cause,
                                 struct lowlat_order *order);
-
-// Whether the node may go on: LOWLAT_STATUS_OK, or LOWLAT_STATUS_FENCED or LOWLAT_STATUS_MASTER_GONE when it must end without its
-// master's word. It looks at what the last poll or wait found.
-lowlat_status lowlat_ended(const struct lowlat_node *node);
-
-// The node's number, below 1024: the same over restarts of the same name. UINT32_MAX for NULL.
-uint32_t lowlat_node_number(const struct lowlat_node *node);
-
-// How many processes of the node's name there were, this one counted: 1 for the first. 0 for NULL.
-uint64_t lowlat_node_epoch(const struct lowlat_node *node);
-
-// Leaves the master and releases the node. NULL is nothing to release.
-lowlat_status lowlat_leave(struct lowlat_node *node);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -14,6 +14,7 @@ mod error;
 mod join;
 mod journal;
 mod node;
+mod publish;
 mod records;
 mod text;
 
@@ -26,8 +27,9 @@ pub use join::{
 pub use journal::{Journal, lowlat_journal_close, lowlat_journal_next, lowlat_journal_open};
 pub use node::{
     Handler, Node, lowlat_ended, lowlat_leave, lowlat_node_epoch, lowlat_node_number, lowlat_poll,
-    lowlat_publish, lowlat_send_order, lowlat_wait,
+    lowlat_wait,
 };
+pub use publish::{lowlat_publish, lowlat_send_order};
 pub use records::{
     Answer, Event, LOWLAT_EVENT_BEGIN, LOWLAT_EVENT_COMMAND, LOWLAT_EVENT_DAMAGE, LOWLAT_EVENT_LOST,
     LOWLAT_EVENT_RECORD, LOWLAT_EVENT_STOP, LOWLAT_KIND_ANSWER, LOWLAT_KIND_ORDER, LOWLAT_KIND_QUOTE,

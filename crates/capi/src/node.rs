@@ -1,21 +1,18 @@
-//! A node: polling, waiting, publishing.
+//! A node: polling and waiting.
 
 use crate::{
-    decode::payload_of,
-    error::{Status, fail, guard, null, of_ended, of_publish},
+    error::{Status, fail, guard, null, of_ended},
     records::{
-        Event, LOWLAT_EVENT_BEGIN, LOWLAT_EVENT_COMMAND, LOWLAT_EVENT_LOST, LOWLAT_EVENT_STOP,
-        LOWLAT_KIND_QUOTE, LOWLAT_SIDE_BUY, LOWLAT_SIDE_SELL, Order, Record, Stamp,
+        Event, LOWLAT_EVENT_BEGIN, LOWLAT_EVENT_COMMAND, LOWLAT_EVENT_LOST, LOWLAT_EVENT_STOP, Record, Stamp,
     },
     text::Text,
 };
-use lowlat_ipc::{region::Memfd, stream};
+use lowlat_ipc::region::Memfd;
 use lowlat_trade::{
     clock::now_ns,
-    node::{self, PublishError, Publisher},
-    records::{self, PAYLOAD_BYTES, Side},
+    node::{self, Publisher},
     roles::numbers_of,
-    strategy::{Cause, Numbers, OrderSink, Orders, SendError},
+    strategy::Numbers,
 };
 use std::{
     cell::{Cell, RefCell, UnsafeCell},
@@ -39,7 +36,7 @@ pub struct Node {
     inner: UnsafeCell<Inner>,
     /// The publisher while the handler runs.
     current: Cell<*mut Publisher>,
-    strategy: RefCell<Option<Strategy>>,
+    pub(crate) strategy: RefCell<Option<Strategy>>,
     is_polling: Cell<bool>,
     is_broken: Cell<bool>,
     number: u32,
@@ -53,9 +50,10 @@ struct Inner {
     command: Text<COMMAND_BYTES>,
 }
 
-struct Strategy {
-    number: u32,
-    numbers: Numbers<Arc<Memfd>>,
+/// What a strategy's node has besides.
+pub struct Strategy {
+    pub number: u32,
+    pub numbers: Numbers<Arc<Memfd>>,
 }
 
 impl Node {
@@ -88,7 +86,10 @@ impl Node {
     }
 
     /// Works with the publisher, inside and outside of a handler.
-    fn publish_with(&self, work: impl FnOnce(&mut Publisher) -> Result<(), Status>) -> Result<(), Status> {
+    pub(crate) fn publish_with(
+        &self,
+        work: impl FnOnce(&mut Publisher) -> Result<(), Status>,
+    ) -> Result<(), Status> {
         let current = self.current.replace(ptr::null_mut());
         // SAFETY: when there is one, it is the publisher that the poll lent to the handler which runs now; the poll does
         // not touch it before the handler returns, and nobody else has it, for it was taken out of the cell.
@@ -124,7 +125,7 @@ struct Receiver {
 
 /// # Safety
 /// The pointer is NULL, or that of a node which has not been released.
-unsafe fn with(node: *const Node, work: impl FnOnce(&Node) -> Result<(), Status>) -> Status {
+pub unsafe fn with(node: *const Node, work: impl FnOnce(&Node) -> Result<(), Status>) -> Status {
     // SAFETY: as the caller promises; it is only ever borrowed shared, its inside is behind cells.
     let Some(node) = (unsafe { node.as_ref() }) else { return null("node") };
     if node.is_broken.get() {
@@ -197,134 +198,6 @@ pub unsafe extern "C" fn lowlat_wait(node: *mut Node, until_ns: u64) -> Status {
     };
     // SAFETY: NULL or a node, as the caller promises.
     unsafe { with(node, wait) }
-}
-
-/// Appends a record to the node's stream and gives it to every reader that wants stamp.instrument; those that sleep are
-/// woken, with a system call each. `sequence` is set to its number; it may be NULL. Not before LOWLAT_EVENT_BEGIN, if all
-/// readers are to have it.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn lowlat_publish(
-    node: *mut Node,
-    stamp: *const Stamp,
-    payload: *const c_void,
-    payload_bytes: usize,
-    sequence: *mut u64,
-) -> Status {
-    let publish = |node: &Node| {
-        // SAFETY: NULL or a stamp, as the caller promises.
-        let stamp = unsafe { stamp.as_ref() }.ok_or_else(|| null("stamp"))?;
-        if payload.is_null() && payload_bytes > 0 {
-            return Err(null("payload"));
-        }
-        // SAFETY: so many bytes stand there while this runs, as the caller promises; NULL was looked at.
-        let payload = unsafe { bytes_at(payload.cast(), payload_bytes) };
-        node.publish_with(|publisher| {
-            let published = publisher.publish(&stamp.to_publish(now_ns()), payload).map_err(of_publish)?;
-            // SAFETY: NULL, or room for a number, as the caller promises.
-            if let Some(sequence) = unsafe { sequence.as_mut() } {
-                *sequence = published.sequence;
-            }
-            Ok(())
-        })
-    };
-    // SAFETY: NULL or a node, as the caller promises.
-    unsafe { with(node, publish) }
-}
-
-/// # Safety
-/// NULL, or so many bytes can be read there.
-unsafe fn bytes_at<'a>(first: *const u8, count: usize) -> &'a [u8] {
-    if first.is_null() {
-        return &[];
-    }
-    // SAFETY: as the caller promises.
-    unsafe { std::slice::from_raw_parts(first, count) }
-}
-
-/// Sends an order of a node that joined with lowlat_join_strategy. instrument, side, price and quantity are the caller's;
-/// number, scheduled_ns and received_ns are set. `cause` is the record that it is sent because of, so that tick-to-order
-/// latency is known; NULL: none, which counts from now.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn lowlat_send_order(
-    node: *mut Node,
-    cause: *const Record,
-    order: *mut Order,
-) -> Status {
-    let send = |node: &Node| {
-        // SAFETY: NULL or an order, as the caller promises.
-        let order = unsafe { order.as_mut() }.ok_or_else(|| null("order"))?;
-        // SAFETY: NULL or a record that is still valid, as the caller promises.
-        let cause =
-            unsafe { cause.as_ref().map(|record| cause_of(record)) }.unwrap_or_else(|| Cause::at(now_ns()));
-        let side = match order.side {
-            LOWLAT_SIDE_BUY => Side::Buy,
-            LOWLAT_SIDE_SELL => Side::Sell,
-            found => {
-                let text = format_args!("side {found}: expected LOWLAT_SIDE_BUY or LOWLAT_SIDE_SELL");
-                return Err(fail(Status::Argument, &text));
-            }
-        };
-        let no_strategy =
-            || fail(Status::Argument, &"this node is no strategy; join with lowlat_join_strategy");
-        let mut strategy = node.strategy.try_borrow_mut().map_err(|_| Status::Busy)?;
-        let Strategy { number, numbers } = strategy.as_mut().ok_or_else(no_strategy)?;
-        node.publish_with(|publisher| {
-            let mut sink = Sink { publisher, numbers, failed: None };
-            let sent = Orders::new(&mut sink, *number, cause).send(
-                order.instrument,
-                side,
-                order.price,
-                order.quantity,
-            );
-            match (sent, sink.failed) {
-                (Ok(number), _) => {
-                    let Cause { scheduled_ns, received_ns, .. } = cause;
-                    *order = Order { number, scheduled_ns, received_ns, reserved: 0, ..*order };
-                    Ok(())
-                }
-                (Err(_), Some(error)) => Err(of_publish(error)),
-                (Err(error), None) => Err(fail(Status::Refused, &error)),
-            }
-        })
-    };
-    // SAFETY: NULL or a node, as the caller promises.
-    unsafe { with(node, send) }
-}
-
-/// # Safety
-/// The record's payload is NULL or valid.
-unsafe fn cause_of(record: &Record) -> Cause {
-    let Stamp { generated_ns, kind, .. } = record.stamp;
-    // SAFETY: as the caller promises.
-    let payload = unsafe { payload_of(record) };
-    let quote = if kind == LOWLAT_KIND_QUOTE { records::Quote::decode(payload).ok() } else { None };
-    Cause {
-        generated_ns,
-        scheduled_ns: quote.map_or(generated_ns, |quote| quote.scheduled_ns),
-        received_ns: record.received_ns,
-        sequence: record.sequence,
-    }
-}
-
-/// Orders go into the node's stream.
-struct Sink<'a> {
-    publisher: &'a mut Publisher,
-    numbers: &'a mut Numbers<Arc<Memfd>>,
-    failed: Option<PublishError>,
-}
-
-impl OrderSink for Sink<'_> {
-    fn send(&mut self, stamp: stream::Stamp, payload: &[u8; PAYLOAD_BYTES]) -> Result<(), SendError> {
-        let stamp = stream::Stamp { generated: now_ns(), ..stamp };
-        self.publisher.publish(&stamp, payload).map(|_| ()).map_err(|error| {
-            self.failed = Some(error);
-            SendError::Refused
-        })
-    }
-
-    fn number(&mut self) -> u64 {
-        self.numbers.take()
-    }
 }
 
 /// Whether the node may go on: LOWLAT_STATUS_OK, or LOWLAT_STATUS_FENCED or LOWLAT_STATUS_MASTER_GONE when it must end without its

@@ -40,8 +40,8 @@ fn lowlat(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("PRICE_SCALE", PRICE_SCALE)?;
     module.add_function(wrap_pyfunction!(socket_of, module)?)?;
     module.add_function(wrap_pyfunction!(now_ns, module)?)?;
-    module.add_function(wrap_pyfunction!(node::join, module)?)?;
-    module.add_function(wrap_pyfunction!(node::join_node, module)?)?;
+    module.add_function(wrap_pyfunction!(node::join::join, module)?)?;
+    module.add_function(wrap_pyfunction!(node::join::join_node, module)?)?;
     module.add_class::<node::Node>()?;
     module.add_class::<journal::Journal>()?;
     events::add(module)?;

@@ -1,47 +1,12 @@
-//! What nodes and recordings give, as objects of Python.
+//! Records.
 
 use lowlat_ipc::stream::{self, Stamp};
 use lowlat_trade::{
     records::{self, Outcome, Reject, Side, kind},
     strategy::Cause,
 };
-use pyo3::{IntoPyObjectExt, exceptions::PyTypeError, prelude::*, types::PyBytes};
+use pyo3::{exceptions::PyTypeError, prelude::*, types::PyBytes};
 use std::sync::Arc;
-
-/// An event that waits to become an object.
-#[derive(Debug)]
-pub enum Seen {
-    Record(Record),
-    Lost(Lost),
-    Damage(String),
-    Command(String),
-    Begin,
-}
-
-/// Names of streams, of which most records in a row have the same.
-#[derive(Debug, Default)]
-pub struct Names(Option<Arc<str>>);
-
-impl Names {
-    pub fn get(&mut self, name: &str) -> Arc<str> {
-        match &self.0 {
-            Some(last) if **last == *name => Arc::clone(last),
-            _ => Arc::clone(self.0.insert(Arc::from(name))),
-        }
-    }
-}
-
-impl Seen {
-    pub fn into_object(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        match self {
-            Self::Record(record) => record.into_object(py),
-            Self::Lost(lost) => lost.into_py_any(py),
-            Self::Damage(text) => Damage { text }.into_py_any(py),
-            Self::Command(text) => Command { text }.into_py_any(py),
-            Self::Begin => Begin.into_py_any(py),
-        }
-    }
-}
 
 /// A record of a stream: what stands beside its payload, and that.
 #[pyclass(frozen, subclass, module = "lowlat")]
@@ -61,7 +26,7 @@ impl Record {
     }
 
     /// A payload that is not what its kind says stays bytes: other streams have kinds of their own.
-    fn into_object(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+    pub fn into_object(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let (kind, payload) = (self.stamp.kind, &self.payload);
         let quote = if kind == kind::QUOTE { records::Quote::decode(payload).ok() } else { None };
         let order = if kind == kind::ORDER { records::Order::decode(payload).ok() } else { None };
@@ -337,82 +302,4 @@ impl Answer {
             "Answer(order_number={order_number}, outcome='{outcome}', price={price}, quantity={quantity})"
         )
     }
-}
-
-/// Records of a stream that are lost: the node was too slow, or, of a recording, they are not in it.
-#[pyclass(frozen, module = "lowlat")]
-#[derive(Debug)]
-pub struct Lost {
-    pub stream: Arc<str>,
-    /// How many.
-    #[pyo3(get)]
-    pub count: u64,
-    /// Why they are not in the recording; else None.
-    #[pyo3(get)]
-    pub why: Option<String>,
-}
-
-#[pymethods]
-impl Lost {
-    /// The stream.
-    #[getter]
-    fn stream(&self) -> &str {
-        &self.stream
-    }
-    fn __repr__(&self) -> String {
-        format!("Lost(stream='{}', count={})", self.stream, self.count)
-    }
-}
-
-/// What is damaged in a recording. Reading goes on behind it.
-#[pyclass(frozen, module = "lowlat")]
-pub struct Damage {
-    /// File, offset, and what is wrong.
-    #[pyo3(get)]
-    text: String,
-}
-
-#[pymethods]
-impl Damage {
-    fn __repr__(&self) -> String {
-        format!("Damage({:?})", self.text)
-    }
-}
-
-/// A word of the master's user.
-#[pyclass(frozen, module = "lowlat")]
-pub struct Command {
-    /// The word.
-    #[pyo3(get)]
-    text: String,
-}
-
-#[pymethods]
-impl Command {
-    fn __repr__(&self) -> String {
-        format!("Command({:?})", self.text)
-    }
-}
-
-/// All nodes are there: publishing may begin.
-#[pyclass(frozen, module = "lowlat")]
-pub struct Begin;
-
-#[pymethods]
-impl Begin {
-    #[expect(clippy::unused_self, reason = "as Python calls it")]
-    fn __repr__(&self) -> &'static str {
-        "Begin()"
-    }
-}
-
-pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Record>()?;
-    module.add_class::<Quote>()?;
-    module.add_class::<Order>()?;
-    module.add_class::<Answer>()?;
-    module.add_class::<Lost>()?;
-    module.add_class::<Damage>()?;
-    module.add_class::<Command>()?;
-    module.add_class::<Begin>()
 }
