@@ -70,11 +70,18 @@ unsafe fn decode<T>(
 /// # Safety
 /// The payload is NULL, or so many bytes can be read there.
 pub unsafe fn payload_of(record: &Record) -> &[u8] {
-    if record.payload.is_null() {
+    // SAFETY: as the caller promises; they do not change while the record is valid.
+    unsafe { bytes_at(record.payload, record.payload_bytes) }
+}
+
+/// # Safety
+/// NULL, or so many bytes can be read there and stay as they are while the slice is used.
+pub unsafe fn bytes_at<'a>(first: *const u8, count: usize) -> &'a [u8] {
+    if first.is_null() {
         return &[];
     }
-    // SAFETY: not NULL; the bytes are readable and do not change while the record is valid, as the caller promises.
-    unsafe { std::slice::from_raw_parts(record.payload, record.payload_bytes) }
+    // SAFETY: not NULL; the rest is the caller's promise.
+    unsafe { std::slice::from_raw_parts(first, count) }
 }
 
 fn quote_in(payload: &[u8]) -> Result<Quote, DecodeError> {

@@ -13,6 +13,10 @@ mod decode;
 mod error;
 mod join;
 mod journal;
+#[cfg(test)]
+#[path = "../../trade/tests/runtime/master_thread.rs"]
+#[allow(dead_code, clippy::unnecessary_wraps, reason = "other tests use the rest")]
+mod master_thread;
 mod node;
 mod publish;
 mod records;

@@ -248,3 +248,36 @@ const _: () = {
     is_send::<Inner>();
     is_send::<Strategy>();
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::master_thread::{self, MasterThread};
+    use std::cell::Cell;
+
+    unsafe extern "C" fn count(user: *mut c_void, _: *mut Node, _: *const Event) {
+        // SAFETY: the test gives a cell.
+        let calls = unsafe { &*user.cast::<Cell<u64>>() };
+        calls.set(calls.get() + 1);
+    }
+
+    #[test]
+    fn a_fault_ends_a_node_and_not_its_program() {
+        let master = MasterThread::start(|_| ());
+        let joined = master.join(&master_thread::join("faulty", None, vec![]));
+        let node = Box::into_raw(Box::new(Node::new(joined, None)));
+        let calls = Cell::new(0_u64);
+        let user = (&raw const calls).cast_mut().cast();
+        // SAFETY: the node lives until it has left, and the cell longer.
+        unsafe {
+            assert_eq!(lowlat_poll(node, Some(count), user, ptr::null_mut()), Status::Ok);
+            assert_eq!(with(node, |_| panic!("a fault")), Status::Internal);
+            assert_eq!(lowlat_poll(node, Some(count), user, ptr::null_mut()), Status::Internal);
+            assert_eq!(lowlat_wait(node, 0), Status::Internal);
+            assert_eq!(lowlat_leave(node), Status::Ok);
+        }
+        assert_eq!(calls.get(), 0);
+        let left = |it: &_| matches!(it, lowlat_trade::master::Happened::Left { name } if name == "faulty");
+        master.expect("it has left", left);
+    }
+}

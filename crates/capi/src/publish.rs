@@ -1,7 +1,7 @@
 //! What a node says: records and orders.
 
 use crate::{
-    decode::payload_of,
+    decode::{bytes_at, payload_of},
     error::{Status, fail, null, of_publish},
     node::{Node, Strategy, with},
     records::{LOWLAT_KIND_QUOTE, LOWLAT_SIDE_BUY, LOWLAT_SIDE_SELL, Order, Record, Stamp},
@@ -45,16 +45,6 @@ pub unsafe extern "C" fn lowlat_publish(
     };
     // SAFETY: NULL or a node, as the caller promises.
     unsafe { with(node, publish) }
-}
-
-/// # Safety
-/// NULL, or so many bytes can be read there.
-unsafe fn bytes_at<'a>(first: *const u8, count: usize) -> &'a [u8] {
-    if first.is_null() {
-        return &[];
-    }
-    // SAFETY: as the caller promises.
-    unsafe { std::slice::from_raw_parts(first, count) }
 }
 
 /// Sends an order of a node that joined with lowlat_join_strategy. instrument, side, price and quantity are the caller's;
