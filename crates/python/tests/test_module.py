@@ -152,15 +152,16 @@ class Nodes(unittest.TestCase):
     def test_ctrl_c_ends_a_wait_and_other_threads_run_meanwhile(self):
         for wait in ("parked", "fast", "adaptive"):
             with lowlat.join(SOCKET, f"ctrl-c-{wait}", number=10, instruments=[0], wait=wait) as node:
-                # It only runs when the wait has released the lock, and the signal comes when the wait goes on.
+                # It runs while the wait has released the lock, and finds the node busy then; the signal comes during the wait.
                 busy = []
 
                 def press():
-                    time.sleep(0.2)
-                    try:
-                        node.poll()
-                    except lowlat.BusyError as error:
-                        busy.append(error)
+                    while not busy:
+                        time.sleep(0.01)
+                        try:
+                            node.poll()
+                        except lowlat.BusyError as error:
+                            busy.append(error)
                     os.kill(os.getpid(), signal.SIGINT)
 
                 thread = threading.Thread(target=press)
