@@ -1,0 +1,135 @@
+/*
+ * A strategy in C: one order for each quote, buying and selling in turn.
+ *
+ *   cargo build --release -p lowlat-capi
+ *   cc -std=c11 -Wall -Wextra -Icrates/capi/include crates/capi/examples/strategy.c \
+ *       -Ltarget/release -llowlat_capi -o strategy
+ *   LD_LIBRARY_PATH=target/release ./strategy /run/lowlat/NAME/master.sock 7 3
+ *
+ * Arguments: the master's socket, the strategy's number, its instruments.
+ */
+#include "lowlat.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { INSTRUMENTS_MAX = 64 };
+
+typedef struct desk {
+    uint64_t quotes, orders, accepted, rejected, filled, lost;
+    /* td answers a strategy's orders in their order: what is not the next one was answered twice, or never. */
+    uint64_t last_answered, out_of_order;
+    bool is_over, has_failed;
+} desk;
+
+static void failed(const char *doing)
+{
+    fprintf(stderr, "strategy: cannot %s: %s\n", doing, lowlat_last_error());
+}
+
+static void on_quote(desk *desk, lowlat_node *node, const lowlat_record *record)
+{
+    lowlat_quote quote;
+    if (lowlat_quote_of(record, &quote) != LOWLAT_STATUS_OK) {
+        failed("read a quote");
+        desk->has_failed = true;
+        return;
+    }
+    desk->quotes++;
+    bool buys = desk->orders % 2 == 0;
+    lowlat_order order = {
+        .instrument = record->stamp.instrument,
+        .side = buys ? LOWLAT_SIDE_BUY : LOWLAT_SIDE_SELL,
+        .price = buys ? quote.ask : quote.bid,
+        .quantity = 1,
+    };
+    if (lowlat_send_order(node, record, &order) != LOWLAT_STATUS_OK) {
+        failed("send an order");
+        desk->has_failed = true;
+        return;
+    }
+    desk->orders++;
+}
+
+static void on_answer(desk *desk, const lowlat_record *record)
+{
+    lowlat_answer answer;
+    if (lowlat_answer_of(record, &answer) != LOWLAT_STATUS_OK) {
+        failed("read an answer");
+        desk->has_failed = true;
+        return;
+    }
+    if (answer.outcome == LOWLAT_OUTCOME_FILLED) {
+        desk->filled += answer.quantity;
+        return;
+    }
+    desk->out_of_order += answer.order_number != desk->last_answered + 1;
+    desk->last_answered = answer.order_number;
+    if (answer.outcome == LOWLAT_OUTCOME_ACCEPTED)
+        desk->accepted++;
+    else
+        desk->rejected++;
+}
+
+static void on_event(void *user, lowlat_node *node, const lowlat_event *event)
+{
+    desk *desk = user;
+    switch (event->kind) {
+    case LOWLAT_EVENT_RECORD:
+        if (event->record->stamp.kind == LOWLAT_KIND_QUOTE)
+            on_quote(desk, node, event->record);
+        else if (event->record->stamp.kind == LOWLAT_KIND_ANSWER)
+            on_answer(desk, event->record);
+        break;
+    case LOWLAT_EVENT_LOST:
+        desk->lost += event->lost;
+        break;
+    case LOWLAT_EVENT_STOP:
+        desk->is_over = true;
+        break;
+    default:
+        break;
+    }
+}
+
+int main(int count, char **arguments)
+{
+    uint32_t instruments[INSTRUMENTS_MAX];
+    if (count < 4 || count - 3 > INSTRUMENTS_MAX) {
+        fprintf(stderr, "expected: SOCKET NUMBER INSTRUMENT...\n");
+        return 2;
+    }
+    for (int i = 3; i < count; i++)
+        instruments[i - 3] = (uint32_t)strtoul(arguments[i], NULL, 10);
+
+    lowlat_strategy_options options = lowlat_strategy_options_default();
+    options.socket = arguments[1];
+    options.name = "c-strategy";
+    options.number = (uint32_t)strtoul(arguments[2], NULL, 10);
+    options.instruments = instruments;
+    options.instrument_count = (size_t)(count - 3);
+    lowlat_node *node = NULL;
+    if (lowlat_join_strategy(&options, &node) != LOWLAT_STATUS_OK) {
+        failed("join");
+        return 1;
+    }
+    desk desk = {0};
+    while (!desk.is_over && !desk.has_failed) {
+        if (lowlat_wait(node, UINT64_MAX) != LOWLAT_STATUS_OK ||
+            lowlat_poll(node, on_event, &desk, NULL) != LOWLAT_STATUS_OK) {
+            failed("go on");
+            desk.has_failed = true;
+        }
+    }
+    if (lowlat_ended(node) != LOWLAT_STATUS_OK) {
+        failed("go on");
+        desk.has_failed = true;
+    }
+    lowlat_leave(node);
+    printf("quotes %" PRIu64 " orders %" PRIu64 " accepted %" PRIu64 " rejected %" PRIu64 " filled %" PRIu64
+           " out-of-order %" PRIu64 " lost %" PRIu64 "\n",
+           desk.quotes, desk.orders, desk.accepted, desk.rejected, desk.filled, desk.out_of_order, desk.lost);
+    return desk.has_failed ? 1 : 0;
+}

@@ -1,0 +1,187 @@
+//! Statuses, their texts, and the border that no panic crosses.
+
+use crate::text::Text;
+use lowlat_ipc::stream;
+use lowlat_trade::node::{Ended, JoinError, PublishError};
+use std::{
+    any::Any,
+    cell::RefCell,
+    ffi::c_char,
+    fmt::Display,
+    mem,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+/// What a function gives back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Status {
+    /// Done.
+    Ok = 0,
+    /// An argument that cannot be: NULL, no UTF-8, a number out of its range.
+    Argument = 1,
+    /// The program was compiled with the header of another version.
+    Version = 2,
+    /// The node is in its handler; do this after lowlat_poll has returned.
+    Busy = 3,
+    /// Nobody listens at the socket.
+    Unreachable = 4,
+    /// The master does not take this node, or the stream does not take this record.
+    Refused = 5,
+    /// The master does not answer, or closed the connection.
+    Silent = 6,
+    /// What came cannot be used: processes of different versions, or no memory to map.
+    Unusable = 7,
+    /// The system refused.
+    System = 8,
+    /// The node joined without a stream to write.
+    NoStream = 9,
+    /// The master gave this process up, and another may have its place. End, and start anew.
+    Fenced = 10,
+    /// The master is gone, and its nodes were to stop then.
+    MasterGone = 11,
+    /// The payload is longer than the stream takes.
+    TooLong = 12,
+    /// A subscriber that may lose nothing has no room. Try again once it has read.
+    NoCredit = 13,
+    /// The record is not of that kind, or damaged.
+    WrongRecord = 14,
+    /// The recording cannot be read.
+    Journal = 15,
+    /// The recording has no more records.
+    End = 16,
+    /// A fault of this library. The handle is of no use any more: release it.
+    Internal = 99,
+}
+
+/// Bytes of an error's text.
+const TEXT_BYTES: usize = 1024;
+
+thread_local! {
+    static LAST: RefCell<Text<TEXT_BYTES>> = const { RefCell::new(Text::new()) };
+}
+
+/// What the last call of this thread that did not give back LOWLAT_STATUS_OK had to say: what was found, what was
+/// expected, and what to do. "" before the first. The text is valid until the next such call of this thread.
+#[unsafe(no_mangle)]
+pub extern "C" fn lowlat_last_error() -> *const c_char {
+    LAST.with(|last| last.borrow().as_ptr())
+}
+
+/// Keeps the text for [`lowlat_last_error`].
+pub fn fail(status: Status, text: &dyn Display) -> Status {
+    LAST.with(|last| {
+        // A Display that calls back into this library would find it borrowed; none does.
+        if let Ok(mut last) = last.try_borrow_mut() {
+            last.set_to(text);
+        }
+    });
+    status
+}
+
+/// Runs what a function of C does. A panic becomes a status; `on_panic` is told.
+pub fn guard(work: impl FnOnce() -> Result<(), Status>, on_panic: impl FnOnce()) -> Status {
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(Ok(())) => Status::Ok,
+        Ok(Err(status)) => status,
+        Err(panic) => {
+            on_panic();
+            let status = fail(
+                Status::Internal,
+                &format_args!(
+                    "a fault of this library: {}; release the handle, and report this",
+                    words_of(&*panic)
+                ),
+            );
+            // Its drop might panic as well.
+            mem::forget(panic);
+            status
+        }
+    }
+}
+
+fn words_of(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without words")
+}
+
+pub fn null(what: &str) -> Status {
+    fail(Status::Argument, &format_args!("{what} is NULL; give its address"))
+}
+
+pub fn of_join(error: &JoinError) -> Status {
+    let status = match error {
+        JoinError::Name { .. } => Status::Argument,
+        JoinError::Unreachable { .. } => Status::Unreachable,
+        JoinError::Refused { .. } => Status::Refused,
+        JoinError::Silent { .. } | JoinError::Closed { .. } => Status::Silent,
+        JoinError::Unusable { .. } => Status::Unusable,
+        _ => Status::System,
+    };
+    fail(status, error)
+}
+
+pub fn of_publish(error: PublishError) -> Status {
+    let status = match error {
+        PublishError::NoStream => Status::NoStream,
+        PublishError::Refused(stream::PublishError::Fenced { .. }) => Status::Fenced,
+        PublishError::Refused(stream::PublishError::TooLong { .. }) => Status::TooLong,
+        PublishError::Refused(stream::PublishError::NoCredit { .. }) => Status::NoCredit,
+        PublishError::Refused(_) => Status::Refused,
+    };
+    fail(status, &error)
+}
+
+pub fn of_ended(ended: Ended) -> Status {
+    let status = match ended {
+        Ended::Fenced => Status::Fenced,
+        Ended::MasterGone => Status::MasterGone,
+    };
+    fail(status, &ended)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::CStr;
+
+    fn last() -> String {
+        // SAFETY: the function gives a text that ends with a zero, valid until the next failure of this thread.
+        unsafe { CStr::from_ptr(lowlat_last_error()) }.to_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn a_panic_becomes_a_status_and_its_words() {
+        let mut told = false;
+        assert_eq!(guard(|| panic!("seven {}", 7), || told = true), Status::Internal);
+        assert!(told && last().contains("seven 7"), "{}", last());
+        let status = guard(|| std::panic::panic_any(5_u8), || ());
+        assert_eq!((status, last().contains("without words")), (Status::Internal, true));
+    }
+
+    #[test]
+    fn texts_belong_to_threads_and_outlive_good_calls() {
+        assert_eq!(guard(|| Err(null("node")), || panic!()), Status::Argument);
+        assert!(last().contains("node is NULL"));
+        std::thread::spawn(|| assert_eq!(last(), "")).join().unwrap();
+        assert_eq!(guard(|| Ok(()), || panic!()), Status::Ok);
+        assert!(last().contains("node is NULL"));
+    }
+
+    #[test]
+    fn refusals_have_statuses_of_their_own() {
+        let too_long = stream::PublishError::TooLong { bytes: 9, bytes_max: 8 };
+        for (error, status) in [
+            (PublishError::NoStream, Status::NoStream),
+            (stream::PublishError::Fenced { successor: 2 }.into(), Status::Fenced),
+            (too_long.into(), Status::TooLong),
+            (stream::PublishError::NoCredit { subscriber: 3 }.into(), Status::NoCredit),
+            (stream::PublishError::Kind { kind: 0xffff }.into(), Status::Refused),
+        ] {
+            assert_eq!(of_publish(error), status);
+            assert_eq!(last(), error.to_string());
+        }
+        assert_eq!(of_ended(Ended::Fenced), Status::Fenced);
+        assert_eq!(of_ended(Ended::MasterGone), Status::MasterGone);
+    }
+}

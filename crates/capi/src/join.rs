@@ -1,0 +1,300 @@
+//! Joining a master.
+
+use crate::{
+    LOWLAT_ABI_VERSION,
+    error::{Status, fail, guard, null, of_join},
+    node::Node,
+};
+use lowlat_trade::{
+    node::{self, Join, Keys, Wait, Writes},
+    roles::{self, STRATEGIES_MAX},
+};
+use std::{
+    ffi::{CStr, OsStr, c_char},
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+/// wait: sleep until woken.
+pub const LOWLAT_WAIT_PARKED: u32 = 0;
+/// wait: spin, and never sleep.
+pub const LOWLAT_WAIT_FAST: u32 = 1;
+/// wait: spin for as long as that pays, then sleep.
+pub const LOWLAT_WAIT_ADAPTIVE: u32 = 2;
+
+/// which: all records of the streams.
+pub const LOWLAT_KEYS_ALL: u32 = 0;
+/// which: those of the instruments in keys; of answers those for the strategies in keys.
+pub const LOWLAT_KEYS_ONLY: u32 = 1;
+/// which: those whose number is the node's own.
+pub const LOWLAT_KEYS_OWN: u32 = 2;
+
+/// Keys, or streams, of one node at most.
+const LIST_MAX: usize = 1 << 16;
+/// Bytes of a stream's ring that was given none.
+const CAPACITY_BYTES: u64 = 1 << 20;
+
+/// Streams that a node reads.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct Reads {
+    /// A stream's name, or the beginning of many and a star: "orders.*". They need not be there yet.
+    pub streams: *const c_char,
+    /// Instruments, with LOWLAT_KEYS_ONLY.
+    pub keys: *const u32,
+    /// How many keys.
+    pub key_count: usize,
+    /// LOWLAT_KEYS_...
+    pub which: u32,
+    /// 0.
+    pub reserved: u32,
+}
+
+/// How a node joins. Begin with lowlat_node_options_default(), which sets the first two fields.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct NodeOptions {
+    /// sizeof(lowlat_node_options).
+    pub size_bytes: u32,
+    /// LOWLAT_ABI_VERSION.
+    pub abi_version: u32,
+    /// The master's socket: FOLDER/master.sock.
+    pub socket: *const c_char,
+    /// The node's name, which no other node of the master has. One that is started again under it keeps its number.
+    pub name: *const c_char,
+    /// Its role, for those who look at it.
+    pub role: *const c_char,
+    /// The stream that it writes; NULL: none.
+    pub writes: *const c_char,
+    /// Bytes of that stream's ring: a power of two from 4096; 0: 1 MiB.
+    pub capacity_bytes: u64,
+    /// Instruments of that stream are below this; 0: 1.
+    pub keys: u32,
+    /// LOWLAT_WAIT_...
+    pub wait: u32,
+    /// What it reads.
+    pub reads: *const Reads,
+    /// How many of them.
+    pub reads_count: usize,
+}
+
+/// How a strategy joins: it reads its instruments of "md" and its answers of "td", and writes "orders.NAME". Begin with
+/// lowlat_strategy_options_default(), which sets the first two fields.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct StrategyOptions {
+    /// sizeof(lowlat_strategy_options).
+    pub size_bytes: u32,
+    /// LOWLAT_ABI_VERSION.
+    pub abi_version: u32,
+    /// The master's socket: FOLDER/master.sock.
+    pub socket: *const c_char,
+    /// The node's name, which no other node of the master has.
+    pub name: *const c_char,
+    /// The strategy's number, below 1024, which no other strategy of the master has.
+    pub number: u32,
+    /// LOWLAT_WAIT_...
+    pub wait: u32,
+    /// The instruments whose quotes it wants.
+    pub instruments: *const u32,
+    /// How many of them.
+    pub instrument_count: usize,
+    /// Bytes of its orders' ring: a power of two from 4096; 0: 1 MiB.
+    pub capacity_bytes: u64,
+}
+
+/// Joins the master that listens at a socket, and gives a node to release with lowlat_leave. Once it returns, nothing is
+/// lost that is published from then on. It may take up to 30 s when the master or a publisher is slow.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lowlat_join(options: *const NodeOptions, node: *mut *mut Node) -> Status {
+    let join = || {
+        // SAFETY: the caller gives options as their comments say, or NULL, and so the versions can be read.
+        let options = unsafe { checked(options, |options| (options.size_bytes, options.abi_version)) }?;
+        // SAFETY: as above: texts that end with a zero, or NULL.
+        let (socket, name, role, stream) = unsafe {
+            (
+                path(options.socket)?,
+                text(options.name, "name")?,
+                text(options.role, "role")?,
+                optional(options.writes, "writes")?,
+            )
+        };
+        let writes = stream.map(|stream| Writes {
+            stream: stream.to_owned(),
+            capacity_bytes: capacity(options.capacity_bytes),
+            keys: options.keys.max(1),
+        });
+        // SAFETY: as above: so many of them.
+        let reads = unsafe { list(options.reads, options.reads_count, "reads") }?;
+        // SAFETY: as above, of each of them.
+        let reads = reads.iter().map(|reads| unsafe { reads_of(reads) }).collect::<Result<_, _>>()?;
+        let wait = wait(options.wait)?;
+        // Fields that join the struct later keep their default.
+        let mut join =
+            Join { name: name.to_owned(), role: role.to_owned(), writes, reads, ..Join::default() };
+        join.wait = wait;
+        // SAFETY: the caller gives room for a pointer, or NULL.
+        unsafe { join_as(&socket, &join, None, node) }
+    };
+    guard(join, || ())
+}
+
+/// Joins as a strategy, and gives a node to release with lowlat_leave. As lowlat_join.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lowlat_join_strategy(
+    options: *const StrategyOptions,
+    node: *mut *mut Node,
+) -> Status {
+    let join = || {
+        // SAFETY: the caller gives options as their comments say, or NULL, and so the versions can be read.
+        let options = unsafe { checked(options, |options| (options.size_bytes, options.abi_version)) }?;
+        // SAFETY: as above: texts that end with a zero, or NULL.
+        let (socket, name) = unsafe { (path(options.socket)?, text(options.name, "name")?) };
+        let number = options.number;
+        if number >= STRATEGIES_MAX {
+            let text = format_args!(
+                "number {number}: a strategy's number is below {STRATEGIES_MAX}; take a free one"
+            );
+            return Err(fail(Status::Argument, &text));
+        }
+        // SAFETY: as above: so many of them.
+        let instruments = unsafe { list(options.instruments, options.instrument_count, "instruments") }?;
+        let (wait, capacity_bytes) = (wait(options.wait)?, capacity(options.capacity_bytes));
+        let join = roles::strategy::join(name, "strategy", &[number], instruments, capacity_bytes, wait);
+        // SAFETY: the caller gives room for a pointer, or NULL.
+        unsafe { join_as(&socket, &join, Some(number), node) }
+    };
+    guard(join, || ())
+}
+
+/// # Safety
+/// `node` is NULL, or has room for a pointer.
+unsafe fn join_as(
+    socket: &Path,
+    join: &Join,
+    strategy: Option<u32>,
+    node: *mut *mut Node,
+) -> Result<(), Status> {
+    if node.is_null() {
+        return Err(null("node"));
+    }
+    let joined = node::Node::join(socket, join).map_err(|error| of_join(&error))?;
+    let made = Box::into_raw(Box::new(Node::new(joined, strategy)));
+    // SAFETY: not NULL, and the caller promises room for it.
+    unsafe { node.write(made) };
+    Ok(())
+}
+
+/// Options of this version of the library.
+///
+/// # Safety
+/// The pointer is NULL, or that of a struct which begins with its size and its version, as all versions do.
+unsafe fn checked<'a, T>(
+    options: *const T,
+    versions: impl FnOnce(&T) -> (u32, u32),
+) -> Result<&'a T, Status> {
+    if options.is_null() {
+        return Err(null("options"));
+    }
+    // SAFETY: not NULL, and the caller promises that two numbers stand there, however long the rest is.
+    let (size_bytes, abi_version) = unsafe { options.cast::<[u32; 2]>().read() }.into();
+    if abi_version != LOWLAT_ABI_VERSION || usize::try_from(size_bytes).ok() != Some(size_of::<T>()) {
+        let text = format_args!(
+            "options of interface {abi_version} with {size_bytes} bytes, and this library has interface {LOWLAT_ABI_VERSION} \
+             with {} bytes; begin with the function for the default, and compile with the library's own lowlat.h",
+            size_of::<T>()
+        );
+        return Err(fail(Status::Version, &text));
+    }
+    // SAFETY: not NULL, and of the size that the caller's compiler gave it, which is the one that is read here.
+    let options = unsafe { &*options };
+    debug_assert_eq!(versions(options), (size_bytes, abi_version), "they stand first");
+    Ok(options)
+}
+
+/// # Safety
+/// The pointer is NULL, or that of a text which ends with a zero.
+pub unsafe fn optional<'a>(text: *const c_char, what: &str) -> Result<Option<&'a str>, Status> {
+    if text.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: not NULL, and ends with a zero, as the caller promises.
+    let text = unsafe { CStr::from_ptr(text) };
+    let not_utf8 = |_| fail(Status::Argument, &format_args!("{what} {text:?}: expected UTF-8"));
+    text.to_str().map(Some).map_err(not_utf8)
+}
+
+/// # Safety
+/// As [`optional`].
+unsafe fn text<'a>(text: *const c_char, what: &str) -> Result<&'a str, Status> {
+    // SAFETY: as the caller promises.
+    unsafe { optional(text, what) }?.ok_or_else(|| null(what))
+}
+
+/// # Safety
+/// As [`optional`].
+unsafe fn path(path: *const c_char) -> Result<PathBuf, Status> {
+    if path.is_null() {
+        return Err(null("socket"));
+    }
+    // SAFETY: not NULL, and ends with a zero, as the caller promises.
+    let bytes = unsafe { CStr::from_ptr(path) }.to_bytes();
+    Ok(PathBuf::from(OsStr::from_bytes(bytes)))
+}
+
+/// # Safety
+/// So many of them stand there, or none.
+unsafe fn list<'a, T>(first: *const T, count: usize, what: &str) -> Result<&'a [T], Status> {
+    if count == 0 {
+        return Ok(&[]);
+    }
+    if first.is_null() {
+        return Err(null(what));
+    }
+    if count > LIST_MAX {
+        return Err(fail(
+            Status::Argument,
+            &format_args!("{what}: {count} of them, expected {LIST_MAX} at most"),
+        ));
+    }
+    // SAFETY: not NULL, and so many stand there and stay as they are, as the caller promises.
+    Ok(unsafe { std::slice::from_raw_parts(first, count) })
+}
+
+/// # Safety
+/// Its pointers are as the comments of [`Reads`] say, or NULL.
+unsafe fn reads_of(reads: &Reads) -> Result<node::Reads, Status> {
+    // SAFETY: as the caller promises.
+    let (streams, keys) =
+        unsafe { (text(reads.streams, "streams")?, list(reads.keys, reads.key_count, "keys")?) };
+    let keys = match reads.which {
+        LOWLAT_KEYS_ALL => Keys::All,
+        LOWLAT_KEYS_ONLY => Keys::Only(keys.to_vec()),
+        LOWLAT_KEYS_OWN => Keys::Own,
+        found => {
+            let text = format_args!(
+                "which {found}: expected a LOWLAT_KEYS_ of {LOWLAT_KEYS_ALL} to {LOWLAT_KEYS_OWN}"
+            );
+            return Err(fail(Status::Argument, &text));
+        }
+    };
+    Ok(node::Reads { streams: streams.to_owned(), keys })
+}
+
+fn wait(wait: u32) -> Result<Wait, Status> {
+    match wait {
+        LOWLAT_WAIT_PARKED => Ok(Wait::Parked),
+        LOWLAT_WAIT_FAST => Ok(Wait::Fast),
+        LOWLAT_WAIT_ADAPTIVE => Ok(Wait::Adaptive),
+        found => {
+            let text = format_args!(
+                "wait {found}: expected a LOWLAT_WAIT_ of {LOWLAT_WAIT_PARKED} to {LOWLAT_WAIT_ADAPTIVE}"
+            );
+            Err(fail(Status::Argument, &text))
+        }
+    }
+}
+
+fn capacity(bytes: u64) -> u64 {
+    if bytes == 0 { CAPACITY_BYTES } else { bytes }
+}

@@ -1,0 +1,175 @@
+//! Recordings.
+
+use crate::{
+    error::{Status, fail, guard, null},
+    join::optional,
+    records::{Event, LOWLAT_EVENT_DAMAGE, LOWLAT_EVENT_LOST, Record, Stamp},
+    text::Text,
+};
+use lowlat_journal::read::{Gap, Merge, OpenError, Read, Recording};
+use self_cell::self_cell;
+use std::{
+    ffi::{CStr, OsStr, c_char},
+    os::unix::ffi::OsStrExt,
+    path::Path,
+    ptr,
+};
+
+/// Room for the words on a damage: it names a file.
+const WORDS_BYTES: usize = 4096;
+/// Room for a stream's name (255 bytes in a recording).
+const NAME_BYTES: usize = 264;
+
+self_cell!(
+    struct Reading {
+        owner: Recording,
+        #[not_covariant]
+        dependent: Merge,
+    }
+);
+
+/// A recording that is read from its beginning to its end, all chosen streams by time.
+pub struct Journal {
+    reading: Reading,
+    payload: Vec<u8>,
+    name: Text<NAME_BYTES>,
+    words: Text<WORDS_BYTES>,
+    record: Record,
+    event: Event,
+    is_broken: bool,
+}
+
+/// Opens the recording in a folder. `streams` is a stream's name, or the beginning of some and a star ("orders.*"); NULL:
+/// all of them. Release it with lowlat_journal_close.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lowlat_journal_open(
+    folder: *const c_char,
+    streams: *const c_char,
+    journal: *mut *mut Journal,
+) -> Status {
+    let open = || {
+        if folder.is_null() || journal.is_null() {
+            return Err(null(if journal.is_null() { "journal" } else { "folder" }));
+        }
+        // SAFETY: not NULL, and a text that ends with a zero, as the caller promises.
+        let folder = Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(folder) }.to_bytes()));
+        // SAFETY: NULL, or a text that ends with a zero, as the caller promises.
+        let pattern = unsafe { optional(streams, "streams") }?.unwrap_or("*");
+        let made = Journal::open(folder, pattern).map_err(|error| fail(Status::Journal, &error))?;
+        // SAFETY: not NULL, and the caller promises room for a pointer.
+        unsafe { journal.write(Box::into_raw(Box::new(made))) };
+        Ok(())
+    };
+    guard(open, || ())
+}
+
+/// The next event: LOWLAT_EVENT_RECORD, LOWLAT_EVENT_LOST or LOWLAT_EVENT_DAMAGE. LOWLAT_STATUS_END when there is none. The event
+/// is valid until the next call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lowlat_journal_next(journal: *mut Journal, event: *mut *const Event) -> Status {
+    // SAFETY: NULL or a journal that nobody else uses now, as the caller promises.
+    let Some(journal) = (unsafe { journal.as_mut() }) else { return null("journal") };
+    if journal.is_broken {
+        return fail(
+            Status::Internal,
+            &"this journal had a fault before; release it with lowlat_journal_close",
+        );
+    }
+    // Until it comes back from there.
+    journal.is_broken = true;
+    let next = || {
+        if event.is_null() {
+            return Err(null("event"));
+        }
+        let found = journal.next().ok_or_else(|| fail(Status::End, &"the recording has no more records"))?;
+        // SAFETY: not NULL, and the caller promises room for a pointer.
+        unsafe { event.write(found) };
+        Ok(())
+    };
+    let status = guard(next, || ());
+    journal.is_broken = status == Status::Internal;
+    status
+}
+
+/// Releases a recording. NULL is nothing to release.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lowlat_journal_close(journal: *mut Journal) -> Status {
+    let close = || {
+        if !journal.is_null() {
+            // SAFETY: it came from Box::into_raw in `lowlat_journal_open`, and its user forgets it.
+            drop(unsafe { Box::from_raw(journal) });
+        }
+        Ok(())
+    };
+    guard(close, || ())
+}
+
+impl Journal {
+    fn open(folder: &Path, pattern: &str) -> Result<Self, OpenError> {
+        let recording = Recording::open(folder)?;
+        let fits =
+            |name: &str| pattern.strip_suffix('*').map_or(pattern == name, |begin| name.starts_with(begin));
+        let numbers = (0_u32..).zip(recording.streams());
+        let chosen: Vec<u32> =
+            numbers.filter(|(_, stream)| fits(&stream.name)).map(|(number, _)| number).collect();
+        if chosen.is_empty() {
+            // For the names that there are.
+            recording.stream(pattern)?;
+        }
+        let stamp = Stamp::default();
+        let (stream, payload) = (ptr::null(), ptr::null());
+        Ok(Self {
+            reading: Reading::new(recording, |recording| Merge::new(recording, &chosen)),
+            payload: Vec::new(),
+            name: Text::new(),
+            words: Text::new(),
+            record: Record { stream, payload, payload_bytes: 0, sequence: 0, received_ns: 0, stamp },
+            event: Event::new(0),
+            is_broken: false,
+        })
+    }
+
+    fn next(&mut self) -> Option<*const Event> {
+        let payload = &mut self.payload;
+        let read = self.reading.with_dependent_mut(|_, merge| merge.next(payload));
+        self.event = match read {
+            Read::Record(found) => {
+                self.set_name(found.stream);
+                self.record = Record {
+                    stream: self.name.as_ptr(),
+                    payload: self.payload.as_ptr(),
+                    payload_bytes: self.payload.len(),
+                    sequence: found.record.sequence,
+                    received_ns: 0,
+                    stamp: Stamp::of(&found.record.stamp),
+                };
+                Event::of_record(&self.record)
+            }
+            Read::Gap(gap) => {
+                self.set_name(gap.stream);
+                self.set_why(&gap);
+                let (stream, text) = (self.name.as_ptr(), self.words.as_ptr());
+                Event { stream, text, lost: gap.to.saturating_sub(gap.from), ..Event::new(LOWLAT_EVENT_LOST) }
+            }
+            Read::Damaged(damage) => {
+                self.words.set_to(&damage);
+                Event { text: self.words.as_ptr(), ..Event::new(LOWLAT_EVENT_DAMAGE) }
+            }
+            Read::Nothing | Read::Ended => return None,
+        };
+        Some(ptr::from_ref(&self.event))
+    }
+
+    fn set_name(&mut self, stream: u32) {
+        let streams = self.reading.borrow_owner().streams();
+        let entry = usize::try_from(stream).ok().and_then(|at| streams.get(at));
+        self.name.set(entry.map_or("", |entry| entry.name.as_str()));
+    }
+
+    fn set_why(&mut self, gap: &Gap) {
+        match gap.reason {
+            Some(reason) => self.words.set_to(&reason),
+            None => self.words.set("they were recorded and cannot be read"),
+        }
+    }
+}

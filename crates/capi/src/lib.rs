@@ -1,0 +1,71 @@
+//! The pipeline for programs in C and C++: nodes that join a running master, and recordings.
+//!
+//! `include/lowlat.h` is made of these files by cbindgen and committed; a test makes it again and compares. Comments on
+//! public items are therefore written for readers of C. What holds for all functions:
+//!
+//! * No panic leaves this library: it becomes a status, and the handle that it happened to is of no use any more.
+//! * No error is told but by a status with its text in [`lowlat_last_error`]. Neither allocates.
+//! * A handle is used by one thread at a time. From within a handler its node may publish, but not poll, wait or leave.
+#![expect(clippy::missing_safety_doc, reason = "in C nothing is safe; the header says what pointers must be")]
+#![cfg_attr(test, allow(clippy::borrow_as_ptr, reason = "as C gives addresses"))]
+
+mod decode;
+mod error;
+mod join;
+mod journal;
+#[cfg(test)]
+#[path = "../../trade/tests/runtime/master_thread.rs"]
+#[allow(dead_code, clippy::unnecessary_wraps, reason = "other tests use the rest")]
+mod master_thread;
+mod node;
+mod publish;
+mod records;
+mod text;
+
+pub use decode::{lowlat_answer_of, lowlat_order_of, lowlat_quote_of};
+pub use error::{Status, lowlat_last_error};
+pub use join::{
+    LOWLAT_KEYS_ALL, LOWLAT_KEYS_ONLY, LOWLAT_KEYS_OWN, LOWLAT_WAIT_ADAPTIVE, LOWLAT_WAIT_FAST,
+    LOWLAT_WAIT_PARKED, NodeOptions, Reads, StrategyOptions, lowlat_join, lowlat_join_strategy,
+};
+pub use journal::{Journal, lowlat_journal_close, lowlat_journal_next, lowlat_journal_open};
+pub use node::{
+    Handler, Node, lowlat_ended, lowlat_leave, lowlat_node_epoch, lowlat_node_number, lowlat_poll,
+    lowlat_wait,
+};
+pub use publish::{lowlat_publish, lowlat_send_order};
+pub use records::{
+    Answer, Event, LOWLAT_EVENT_BEGIN, LOWLAT_EVENT_COMMAND, LOWLAT_EVENT_DAMAGE, LOWLAT_EVENT_LOST,
+    LOWLAT_EVENT_RECORD, LOWLAT_EVENT_STOP, LOWLAT_KIND_ANSWER, LOWLAT_KIND_ORDER, LOWLAT_KIND_QUOTE,
+    LOWLAT_OUTCOME_ACCEPTED, LOWLAT_OUTCOME_FILLED, LOWLAT_OUTCOME_REJECTED, LOWLAT_PRICE_SCALE,
+    LOWLAT_SCHEMA, LOWLAT_SIDE_BUY, LOWLAT_SIDE_SELL, Order, Quote, Record, Stamp,
+};
+
+use std::ffi::{CStr, c_char};
+
+/// The version of this interface: of its structs, statuses and functions. Joining checks that the program was compiled with
+/// the header of the library that it runs with.
+pub const LOWLAT_ABI_VERSION: u32 = 1;
+
+const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
+    Ok(version) => version,
+    Err(_) => c"",
+};
+
+/// The version of lowlat, such as "0.1.0". The text lives as long as the program.
+#[unsafe(no_mangle)]
+pub extern "C" fn lowlat_version() -> *const c_char {
+    VERSION.as_ptr()
+}
+
+/// LOWLAT_ABI_VERSION of the library. That of the header is the constant.
+#[unsafe(no_mangle)]
+pub extern "C" fn lowlat_abi_version() -> u32 {
+    LOWLAT_ABI_VERSION
+}
+
+/// Now, in the pipeline's clock: nanoseconds of CLOCK_MONOTONIC.
+#[unsafe(no_mangle)]
+pub extern "C" fn lowlat_now_ns() -> u64 {
+    lowlat_trade::clock::now_ns()
+}

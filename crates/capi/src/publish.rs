@@ -1,0 +1,134 @@
+//! What a node says: records and orders.
+
+use crate::{
+    decode::{bytes_at, payload_of},
+    error::{Status, fail, null, of_publish},
+    node::{Node, Strategy, with},
+    records::{LOWLAT_KIND_QUOTE, LOWLAT_SIDE_BUY, LOWLAT_SIDE_SELL, Order, Record, Stamp},
+};
+use lowlat_ipc::{region::Memfd, stream};
+use lowlat_trade::{
+    clock::now_ns,
+    node::{PublishError, Publisher},
+    records::{self, PAYLOAD_BYTES, Side},
+    strategy::{Cause, Numbers, OrderSink, Orders, SendError},
+};
+use std::{ffi::c_void, sync::Arc};
+
+/// Appends a record to the node's stream and gives it to every reader that wants stamp.instrument; those that sleep are
+/// woken, with a system call each. `sequence` is set to its number; it may be NULL. Not before LOWLAT_EVENT_BEGIN, if all
+/// readers are to have it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lowlat_publish(
+    node: *mut Node,
+    stamp: *const Stamp,
+    payload: *const c_void,
+    payload_bytes: usize,
+    sequence: *mut u64,
+) -> Status {
+    let publish = |node: &Node| {
+        // SAFETY: NULL or a stamp, as the caller promises.
+        let stamp = unsafe { stamp.as_ref() }.ok_or_else(|| null("stamp"))?;
+        if payload.is_null() && payload_bytes > 0 {
+            return Err(null("payload"));
+        }
+        // SAFETY: so many bytes stand there while this runs, as the caller promises; NULL was looked at.
+        let payload = unsafe { bytes_at(payload.cast(), payload_bytes) };
+        node.publish_with(|publisher| {
+            let published = publisher.publish(&stamp.to_publish(now_ns()), payload).map_err(of_publish)?;
+            // SAFETY: NULL, or room for a number, as the caller promises.
+            if let Some(sequence) = unsafe { sequence.as_mut() } {
+                *sequence = published.sequence;
+            }
+            Ok(())
+        })
+    };
+    // SAFETY: NULL or a node, as the caller promises.
+    unsafe { with(node, publish) }
+}
+
+/// Sends an order of a node that joined with lowlat_join_strategy. instrument, side, price and quantity are the caller's;
+/// number, scheduled_ns and received_ns are set. `cause` is the record that it is sent because of, so that tick-to-order
+/// latency is known; NULL: none, which counts from now.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lowlat_send_order(
+    node: *mut Node,
+    cause: *const Record,
+    order: *mut Order,
+) -> Status {
+    let send = |node: &Node| {
+        // SAFETY: NULL or an order, as the caller promises.
+        let order = unsafe { order.as_mut() }.ok_or_else(|| null("order"))?;
+        // SAFETY: NULL or a record that is still valid, as the caller promises.
+        let cause =
+            unsafe { cause.as_ref().map(|record| cause_of(record)) }.unwrap_or_else(|| Cause::at(now_ns()));
+        let side = match order.side {
+            LOWLAT_SIDE_BUY => Side::Buy,
+            LOWLAT_SIDE_SELL => Side::Sell,
+            found => {
+                let text = format_args!("side {found}: expected LOWLAT_SIDE_BUY or LOWLAT_SIDE_SELL");
+                return Err(fail(Status::Argument, &text));
+            }
+        };
+        let no_strategy =
+            || fail(Status::Argument, &"this node is no strategy; join with lowlat_join_strategy");
+        let mut strategy = node.strategy.try_borrow_mut().map_err(|_| Status::Busy)?;
+        let Strategy { number, numbers } = strategy.as_mut().ok_or_else(no_strategy)?;
+        node.publish_with(|publisher| {
+            let mut sink = Sink { publisher, numbers, failed: None };
+            let sent = Orders::new(&mut sink, *number, cause).send(
+                order.instrument,
+                side,
+                order.price,
+                order.quantity,
+            );
+            match (sent, sink.failed) {
+                (Ok(number), _) => {
+                    let Cause { scheduled_ns, received_ns, .. } = cause;
+                    *order = Order { number, scheduled_ns, received_ns, reserved: 0, ..*order };
+                    Ok(())
+                }
+                (Err(_), Some(error)) => Err(of_publish(error)),
+                (Err(error), None) => Err(fail(Status::Refused, &error)),
+            }
+        })
+    };
+    // SAFETY: NULL or a node, as the caller promises.
+    unsafe { with(node, send) }
+}
+
+/// # Safety
+/// The record's payload is NULL or valid.
+unsafe fn cause_of(record: &Record) -> Cause {
+    let Stamp { generated_ns, kind, .. } = record.stamp;
+    // SAFETY: as the caller promises.
+    let payload = unsafe { payload_of(record) };
+    let quote = if kind == LOWLAT_KIND_QUOTE { records::Quote::decode(payload).ok() } else { None };
+    Cause {
+        generated_ns,
+        scheduled_ns: quote.map_or(generated_ns, |quote| quote.scheduled_ns),
+        received_ns: record.received_ns,
+        sequence: record.sequence,
+    }
+}
+
+/// Orders go into the node's stream.
+struct Sink<'a> {
+    publisher: &'a mut Publisher,
+    numbers: &'a mut Numbers<Arc<Memfd>>,
+    failed: Option<PublishError>,
+}
+
+impl OrderSink for Sink<'_> {
+    fn send(&mut self, stamp: stream::Stamp, payload: &[u8; PAYLOAD_BYTES]) -> Result<(), SendError> {
+        let stamp = stream::Stamp { generated: now_ns(), ..stamp };
+        self.publisher.publish(&stamp, payload).map(|_| ()).map_err(|error| {
+            self.failed = Some(error);
+            SendError::Refused
+        })
+    }
+
+    fn number(&mut self) -> u64 {
+        self.numbers.take()
+    }
+}

@@ -1,0 +1,228 @@
+//! Events and records as C sees them.
+
+use lowlat_ipc::stream;
+use lowlat_trade::records;
+use std::{ffi::c_char, ptr};
+
+/// Prices are whole numbers: so many of them make one of the instrument's currency.
+pub const LOWLAT_PRICE_SCALE: i64 = 10_000;
+/// Version of the payloads below, in stamp.schema.
+pub const LOWLAT_SCHEMA: u16 = 1;
+
+/// stamp.kind of a lowlat_quote.
+pub const LOWLAT_KIND_QUOTE: u16 = 1;
+/// stamp.kind of a lowlat_order.
+pub const LOWLAT_KIND_ORDER: u16 = 2;
+/// stamp.kind of a lowlat_answer.
+pub const LOWLAT_KIND_ANSWER: u16 = 3;
+
+// Written out, for the header; they are those of the records.
+const _: () = assert!(
+    LOWLAT_SCHEMA == records::SCHEMA
+        && LOWLAT_KIND_QUOTE == records::kind::QUOTE
+        && LOWLAT_KIND_ORDER == records::kind::ORDER
+        && LOWLAT_KIND_ANSWER == records::kind::ANSWER
+);
+
+/// side: buy.
+pub const LOWLAT_SIDE_BUY: u32 = 0;
+/// side: sell.
+pub const LOWLAT_SIDE_SELL: u32 = 1;
+
+/// outcome: the order is taken; fills may follow.
+pub const LOWLAT_OUTCOME_ACCEPTED: u32 = 0;
+/// outcome: the order traded; quantity and price say how much at what price.
+pub const LOWLAT_OUTCOME_FILLED: u32 = 1;
+/// outcome: this or more says that the order is refused: 16 bad price, 17 unknown instrument, 18 bad quantity, 19 over a
+/// limit, 20 a number that was used before.
+pub const LOWLAT_OUTCOME_REJECTED: u32 = 16;
+
+/// event.kind: event.record is a record.
+pub const LOWLAT_EVENT_RECORD: u32 = 1;
+/// event.kind: event.lost records of event.stream are lost: the node was too slow, or, of a recording, they are not in it.
+pub const LOWLAT_EVENT_LOST: u32 = 2;
+/// event.kind: all nodes are there; publishing may begin.
+pub const LOWLAT_EVENT_BEGIN: u32 = 3;
+/// event.kind: the node should end; lowlat_ended says whether something else than the master's word is behind it.
+pub const LOWLAT_EVENT_STOP: u32 = 4;
+/// event.kind: event.text is a word of the master's user.
+pub const LOWLAT_EVENT_COMMAND: u32 = 5;
+/// event.kind: event.text says what is damaged in a recording. Reading goes on behind it.
+pub const LOWLAT_EVENT_DAMAGE: u32 = 6;
+
+/// What stands beside a payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(C)]
+pub struct Stamp {
+    /// What the payload is: LOWLAT_KIND_..., or a kind of your own below 0xff00.
+    pub kind: u16,
+    /// Version of the payload's shape.
+    pub schema: u16,
+    /// The instrument, by which readers are chosen; of an answer the number of the strategy that it is for.
+    pub instrument: u32,
+    /// Who made it: of an order the strategy's number, else the node's.
+    pub source: u32,
+    /// 0.
+    pub reserved: u32,
+    /// When it was written, ns of the pipeline's clock. 0 when publishing: now.
+    pub generated_ns: u64,
+    /// When the record that caused it was written. 0 when publishing: its own time.
+    pub trigger_ns: u64,
+    /// The sequence of the record that caused it; 0 without one.
+    pub cause_sequence: u64,
+}
+
+/// A record. It and what it points to are valid until the handler returns, or until lowlat_journal_next is called again.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct Record {
+    /// The stream: "md", "td", "orders.NAME", ...
+    pub stream: *const c_char,
+    /// Its payload, aligned to nothing.
+    pub payload: *const u8,
+    /// Bytes of the payload.
+    pub payload_bytes: usize,
+    /// Its number in the stream.
+    pub sequence: u64,
+    /// When this process had read it, ns of the pipeline's clock; 0 in a recording.
+    pub received_ns: u64,
+    /// What stands beside the payload.
+    pub stamp: Stamp,
+}
+
+/// What a node or a recording gives. It and what it points to are valid as long as a record is.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct Event {
+    /// LOWLAT_EVENT_... Pass over kinds that you do not know.
+    pub kind: u32,
+    /// 0.
+    pub reserved: u32,
+    /// The stream of a record or of lost records; else NULL.
+    pub stream: *const c_char,
+    /// The record; else NULL.
+    pub record: *const Record,
+    /// How many records are lost.
+    pub lost: u64,
+    /// A command; what is damaged; why records are not in a recording; else NULL.
+    pub text: *const c_char,
+}
+
+/// Best bid and offer of an instrument, which is stamp.instrument. Prices in LOWLAT_PRICE_SCALE-ths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(C)]
+pub struct Quote {
+    /// When it was due by its schedule, ns of the pipeline's clock.
+    pub scheduled_ns: u64,
+    /// Best bid.
+    pub bid: i64,
+    /// Best offer.
+    pub ask: i64,
+    /// Last trade.
+    pub last: i64,
+    /// Size at the bid.
+    pub bid_size: u32,
+    /// Size at the offer.
+    pub ask_size: u32,
+}
+
+/// An order. To send one, set instrument, side, price and quantity; lowlat_send_order sets the rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(C)]
+pub struct Order {
+    /// The strategy's number for it, never used twice, also over restarts. Answers name it.
+    pub number: u64,
+    /// When the quote that caused it was due.
+    pub scheduled_ns: u64,
+    /// When the strategy had read that quote.
+    pub received_ns: u64,
+    /// Limit price in LOWLAT_PRICE_SCALE-ths.
+    pub price: i64,
+    /// How many.
+    pub quantity: u32,
+    /// LOWLAT_SIDE_...
+    pub side: u32,
+    /// The instrument.
+    pub instrument: u32,
+    /// 0.
+    pub reserved: u32,
+}
+
+/// td's word on an order. Each order gets exactly one that says accepted or rejected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(C)]
+pub struct Answer {
+    /// The order's number.
+    pub order_number: u64,
+    /// When td had read the order, ns of the pipeline's clock.
+    pub received_ns: u64,
+    /// Price of the fill; of other answers that of the order.
+    pub price: i64,
+    /// Quantity of the fill; of other answers that of the order.
+    pub quantity: u32,
+    /// LOWLAT_OUTCOME_...
+    pub outcome: u32,
+    /// The order's instrument.
+    pub instrument: u32,
+    /// The order's side.
+    pub side: u32,
+}
+
+impl Stamp {
+    pub(crate) fn of(stamp: &stream::Stamp) -> Self {
+        Self {
+            kind: stamp.kind,
+            schema: stamp.schema,
+            instrument: stamp.instrument,
+            source: stamp.source,
+            reserved: 0,
+            generated_ns: stamp.generated,
+            trigger_ns: stamp.trigger,
+            cause_sequence: stamp.cause,
+        }
+    }
+
+    /// To be written now.
+    pub(crate) fn to_publish(self, now_ns: u64) -> stream::Stamp {
+        let generated = if self.generated_ns == 0 { now_ns } else { self.generated_ns };
+        stream::Stamp {
+            kind: self.kind,
+            schema: self.schema,
+            instrument: self.instrument,
+            source: self.source,
+            generated,
+            trigger: if self.trigger_ns == 0 { generated } else { self.trigger_ns },
+            cause: self.cause_sequence,
+        }
+    }
+}
+
+impl Event {
+    pub(crate) fn new(kind: u32) -> Self {
+        Self { kind, reserved: 0, stream: ptr::null(), record: ptr::null(), lost: 0, text: ptr::null() }
+    }
+
+    pub(crate) fn of_record(record: &Record) -> Self {
+        Self { stream: record.stream, record: ptr::from_ref(record), ..Self::new(LOWLAT_EVENT_RECORD) }
+    }
+}
+
+pub(crate) fn side_code(side: records::Side) -> u32 {
+    match side {
+        records::Side::Buy => LOWLAT_SIDE_BUY,
+        records::Side::Sell => LOWLAT_SIDE_SELL,
+    }
+}
+
+pub(crate) fn outcome_code(outcome: records::Outcome) -> u32 {
+    use records::{Outcome, Reject};
+    match outcome {
+        Outcome::Accepted => LOWLAT_OUTCOME_ACCEPTED,
+        Outcome::Filled => LOWLAT_OUTCOME_FILLED,
+        Outcome::Rejected(Reject::BadPrice) => LOWLAT_OUTCOME_REJECTED,
+        Outcome::Rejected(Reject::UnknownInstrument) => LOWLAT_OUTCOME_REJECTED + 1,
+        Outcome::Rejected(Reject::BadQuantity) => LOWLAT_OUTCOME_REJECTED + 2,
+        Outcome::Rejected(Reject::OverLimit) => LOWLAT_OUTCOME_REJECTED + 3,
+        Outcome::Rejected(Reject::DuplicateNumber) => LOWLAT_OUTCOME_REJECTED + 4,
+    }
+}

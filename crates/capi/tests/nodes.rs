@@ -1,0 +1,301 @@
+//! The functions of the header, called as C calls them.
+#![allow(clippy::borrow_as_ptr, reason = "as C gives addresses")]
+
+#[path = "../../trade/tests/runtime/master_thread.rs"]
+#[allow(dead_code, clippy::unnecessary_wraps, reason = "other tests use the rest")]
+mod master_thread;
+
+use lowlat_capi::*;
+use master_thread::MasterThread;
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    cell::Cell,
+    ffi::{CStr, CString, c_char, c_void},
+    os::unix::ffi::OsStrExt,
+    path::Path,
+    ptr,
+};
+
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: every call is handed on to the system's allocator as it is; counting touches a thread-local cell without a
+// destructor, which allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller keeps the promises that `alloc` asks for.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the pointer came from `alloc` above, which is the system's.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn words(text: *const c_char) -> String {
+    // SAFETY: a text of the library, which ends with a zero.
+    unsafe { CStr::from_ptr(text) }.to_str().unwrap().to_owned()
+}
+
+fn c_path(path: &Path) -> CString {
+    CString::new(path.as_os_str().as_bytes()).unwrap()
+}
+
+fn options(socket: &CStr, name: &'static CStr) -> NodeOptions {
+    NodeOptions {
+        size_bytes: u32::try_from(size_of::<NodeOptions>()).unwrap(),
+        abi_version: lowlat_abi_version(),
+        socket: socket.as_ptr(),
+        name: name.as_ptr(),
+        role: c"test".as_ptr(),
+        writes: ptr::null(),
+        capacity_bytes: 1 << 16,
+        keys: 4,
+        wait: LOWLAT_WAIT_PARKED,
+        reads: ptr::null(),
+        reads_count: 0,
+    }
+}
+
+fn join(options: &NodeOptions) -> Result<*mut Node, (Status, String)> {
+    let mut node = ptr::null_mut();
+    // SAFETY: the options' texts outlive the call.
+    match unsafe { lowlat_join(options, &mut node) } {
+        Status::Ok => Ok(node),
+        status => Err((status, words(lowlat_last_error()))),
+    }
+}
+
+/// What a handler counts.
+#[derive(Default)]
+struct Seen {
+    records: u64,
+    bytes: u64,
+    lost: u64,
+    has_begun: bool,
+    is_over: bool,
+    nested: Option<[Status; 4]>,
+}
+
+unsafe extern "C" fn count(user: *mut c_void, node: *mut Node, event: *const Event) {
+    // SAFETY: `poll` below gives a `Seen`, and the library an event.
+    let (seen, event) = unsafe { (&mut *user.cast::<Seen>(), &*event) };
+    match event.kind {
+        LOWLAT_EVENT_RECORD => {
+            // SAFETY: the event is of a record, and its stream's name ends with a zero.
+            let (record, stream) = unsafe { (&*event.record, CStr::from_ptr(event.stream)) };
+            assert_eq!(stream, c"numbers");
+            seen.records += 1;
+            seen.bytes += u64::try_from(record.payload_bytes).unwrap();
+        }
+        LOWLAT_EVENT_LOST => seen.lost += event.lost,
+        LOWLAT_EVENT_BEGIN => {
+            seen.has_begun = true;
+            // SAFETY: the node is the one that is polled.
+            seen.nested = Some(unsafe {
+                [
+                    lowlat_poll(node, Some(count), user, ptr::null_mut()),
+                    lowlat_wait(node, 0),
+                    lowlat_ended(node),
+                    lowlat_leave(node),
+                ]
+            });
+        }
+        LOWLAT_EVENT_STOP => seen.is_over = true,
+        _ => {}
+    }
+}
+
+fn poll(node: *mut Node, seen: &mut Seen) {
+    // SAFETY: the node lives, and what is counted outlives the call.
+    unsafe {
+        assert_eq!(lowlat_wait(node, lowlat_now_ns() + 20_000_000), Status::Ok);
+        let mut events = usize::MAX;
+        assert_eq!(lowlat_poll(node, Some(count), ptr::from_mut(seen).cast(), &mut events), Status::Ok);
+        assert_ne!(events, usize::MAX);
+    }
+}
+
+fn poll_until(node: *mut Node, seen: &mut Seen, what: &str, is_so: impl Fn(&Seen) -> bool) {
+    master_thread::until(what, || {
+        poll(node, seen);
+        is_so(seen)
+    });
+}
+
+fn publish(node: *mut Node, instrument: u32, payload: &[u8]) -> (Status, u64) {
+    let stamp = Stamp { kind: 77, instrument, ..Stamp::default() };
+    let mut sequence = u64::MAX;
+    // SAFETY: the node lives, and the rest is local.
+    let status =
+        unsafe { lowlat_publish(node, &stamp, payload.as_ptr().cast(), payload.len(), &mut sequence) };
+    (status, sequence)
+}
+
+#[test]
+fn what_is_published_is_read_without_allocating() {
+    const RECORDS: u64 = 1000;
+    let master = MasterThread::start(|_| ());
+    let socket = c_path(&master.socket());
+    let writer = join(&NodeOptions { writes: c"numbers".as_ptr(), ..options(&socket, c"writer") }).unwrap();
+    let (keys, streams) = ([1, 3], c"num*".as_ptr());
+    let wants = Reads { streams, keys: keys.as_ptr(), key_count: 2, which: LOWLAT_KEYS_ONLY, reserved: 0 };
+    let reader = NodeOptions { reads: &raw const wants, reads_count: 1, ..options(&socket, c"reader") };
+    // The reader is told to the writer, who polls meanwhile, once all have begun; before that it waits for nobody.
+    let reader = join(&reader).unwrap();
+    master.begin();
+    let (mut at_writer, mut at_reader) = (Seen::default(), Seen::default());
+    poll_until(writer, &mut at_writer, "the writer begins", |seen| seen.has_begun);
+    poll_until(reader, &mut at_reader, "the reader begins", |seen| seen.has_begun);
+    assert_eq!(at_writer.nested, Some([Status::Busy; 4]));
+
+    let mut last = None;
+    let mut round = |records: u64| {
+        for number in 0..records {
+            let instrument = u32::try_from(number % 4).unwrap();
+            let (status, sequence) = publish(writer, instrument, b"12345");
+            assert_eq!((status, last.unwrap_or(sequence - 1) + 1), (Status::Ok, sequence));
+            last = Some(sequence);
+            if number % 32 == 0 {
+                poll(reader, &mut at_reader);
+            }
+        }
+        poll(reader, &mut at_reader);
+        poll(reader, &mut at_reader);
+    };
+    round(100);
+    let before = ALLOCATIONS.get();
+    round(RECORDS);
+    assert_eq!(ALLOCATIONS.get() - before, 0, "allocations of {RECORDS} records");
+    assert_eq!((at_reader.records, at_reader.lost), (RECORDS.midpoint(100), 0));
+    assert_eq!(at_reader.bytes, 5 * at_reader.records);
+
+    // A payload that is too long and a node without a stream are told apart.
+    assert_eq!(publish(writer, 0, &vec![0; 1 << 16]).0, Status::TooLong);
+    assert!(words(lowlat_last_error()).contains("takes"), "{}", words(lowlat_last_error()));
+    assert_eq!(publish(reader, 0, b"").0, Status::NoStream);
+
+    master.with(|master, _| master.stop());
+    poll_until(reader, &mut at_reader, "the word to end", |seen| seen.is_over);
+    // SAFETY: both live, and are not used any more.
+    unsafe {
+        assert_eq!(lowlat_ended(reader), Status::Ok);
+        assert_eq!((lowlat_node_epoch(writer), lowlat_node_number(writer) < 1024), (1, true));
+        assert_eq!((lowlat_leave(writer), lowlat_leave(reader)), (Status::Ok, Status::Ok));
+    }
+    master.expect(
+        "the writer has left",
+        |it| matches!(it, lowlat_trade::master::Happened::Left { name } if name == "writer"),
+    );
+}
+
+#[test]
+fn what_cannot_be_joined_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let nobody = c_path(&folder.path().join("master.sock"));
+    let check = |options: NodeOptions, status: Status, part: &str| {
+        let (found, text) = join(&options).unwrap_err();
+        assert!(
+            found == status && text.contains(part),
+            "{found:?}, expected {status:?} with {part:?}: {text}"
+        );
+    };
+    check(options(&nobody, c"x"), Status::Unreachable, folder.path().to_str().unwrap());
+    check(options(&nobody, c"../x"), Status::Argument, "../x");
+    let good = options(&nobody, c"x");
+    check(NodeOptions { abi_version: 99, ..good }, Status::Version, "interface 99");
+    check(NodeOptions { size_bytes: 8, ..good }, Status::Version, "8 bytes");
+    check(NodeOptions { socket: ptr::null(), ..good }, Status::Argument, "socket is NULL");
+    check(NodeOptions { name: ptr::null(), ..good }, Status::Argument, "name is NULL");
+    check(NodeOptions { name: c"\xff".as_ptr(), ..good }, Status::Argument, "UTF-8");
+    check(NodeOptions { wait: 3, ..good }, Status::Argument, "wait 3");
+    check(NodeOptions { reads_count: 1, ..good }, Status::Argument, "reads is NULL");
+    let wants = Reads { streams: c"md".as_ptr(), keys: ptr::null(), key_count: 0, which: 9, reserved: 0 };
+    check(NodeOptions { reads: &raw const wants, reads_count: 1, ..good }, Status::Argument, "which 9");
+    // SAFETY: NULL is told, whatever it stands for.
+    unsafe {
+        let mut node = ptr::null_mut();
+        assert_eq!(lowlat_join(ptr::null(), &mut node), Status::Argument);
+        assert_eq!(lowlat_join(&good, ptr::null_mut()), Status::Argument);
+        assert_eq!(
+            lowlat_poll(ptr::null_mut(), Some(count), ptr::null_mut(), ptr::null_mut()),
+            Status::Argument
+        );
+        assert_eq!(
+            (lowlat_wait(ptr::null_mut(), 0), lowlat_leave(ptr::null_mut())),
+            (Status::Argument, Status::Ok)
+        );
+        assert_eq!((lowlat_node_number(ptr::null()), lowlat_node_epoch(ptr::null())), (u32::MAX, 0));
+    }
+}
+
+#[test]
+fn strategies_and_names_are_refused_with_a_reason() {
+    let master = MasterThread::start(|_| ());
+    let socket = c_path(&master.socket());
+    let strategy = |name: &'static CStr, number| StrategyOptions {
+        size_bytes: u32::try_from(size_of::<StrategyOptions>()).unwrap(),
+        abi_version: LOWLAT_ABI_VERSION,
+        socket: socket.as_ptr(),
+        name: name.as_ptr(),
+        number,
+        wait: LOWLAT_WAIT_FAST,
+        instruments: ptr::null(),
+        instrument_count: 0,
+        capacity_bytes: 0,
+    };
+    let mut node = ptr::null_mut();
+    let mut order = Order { side: 5, price: 1, quantity: 1, ..Order::default() };
+    // SAFETY: all is local or of the library.
+    unsafe {
+        assert_eq!(lowlat_join_strategy(&strategy(c"a", 1024), &mut node), Status::Argument);
+        assert!(words(lowlat_last_error()).contains("number 1024"));
+        assert_eq!(lowlat_join_strategy(&strategy(c"a", 5), &mut node), Status::Ok);
+        let mut other = ptr::null_mut();
+        assert_eq!(lowlat_join_strategy(&strategy(c"a", 6), &mut other), Status::Refused);
+        let text = words(lowlat_last_error());
+        assert!(
+            other.is_null() && text.contains(socket.to_str().unwrap()) && text.contains("node a"),
+            "{text}"
+        );
+
+        assert_eq!(lowlat_send_order(node, ptr::null(), &mut order), Status::Argument);
+        assert!(words(lowlat_last_error()).contains("side 5"));
+        order.side = LOWLAT_SIDE_SELL;
+        assert_eq!(lowlat_send_order(node, ptr::null(), &mut order), Status::Ok);
+        assert!(order.number > 0 && order.scheduled_ns == order.received_ns && order.received_ns > 0);
+        let (first, before) = (order.number, ALLOCATIONS.get());
+        assert_eq!(lowlat_send_order(node, ptr::null(), &mut order), Status::Ok);
+        assert_eq!((order.number, ALLOCATIONS.get() - before), (first + 1, 0));
+        let plain = join(&options(&socket, c"plain")).unwrap();
+        assert_eq!(lowlat_send_order(plain, ptr::null(), &mut order), Status::Argument);
+        assert!(words(lowlat_last_error()).contains("lowlat_join_strategy"));
+        assert_eq!((lowlat_leave(node), lowlat_leave(plain)), (Status::Ok, Status::Ok));
+    }
+}
+
+#[test]
+fn a_node_that_is_given_up_is_told_and_publishes_nothing() {
+    let master = MasterThread::start(|_| ());
+    let socket = c_path(&master.socket());
+    let node = join(&NodeOptions { writes: c"numbers".as_ptr(), ..options(&socket, c"given-up") }).unwrap();
+    // SAFETY: it lives.
+    assert_eq!(unsafe { lowlat_ended(node) }, Status::Ok);
+    master.with(|master, _| master.give_up("given-up").unwrap());
+    let mut seen = Seen::default();
+    poll_until(node, &mut seen, "the word to end", |seen| seen.is_over);
+    // SAFETY: as above.
+    assert_eq!(unsafe { lowlat_ended(node) }, Status::Fenced);
+    assert!(words(lowlat_last_error()).contains("start it anew"));
+    assert_eq!(publish(node, 0, b"late").0, Status::Fenced);
+    // SAFETY: as above, and it is not used any more.
+    assert_eq!(unsafe { lowlat_leave(node) }, Status::Ok);
+}

@@ -1,0 +1,62 @@
+//! Exceptions, each with what was found, what was expected, and what to do.
+
+use lowlat_ipc::stream;
+use lowlat_trade::node::{self, Ended};
+use pyo3::{
+    create_exception,
+    exceptions::{PyException, PyValueError},
+    prelude::*,
+};
+use std::fmt::Display;
+
+create_exception!(lowlat, LowlatError, PyException, "What went wrong, and what to do next.");
+create_exception!(lowlat, JoinError, LowlatError, "The master could not be joined.");
+create_exception!(lowlat, PublishError, LowlatError, "A record or an order was not published.");
+create_exception!(
+    lowlat,
+    Fenced,
+    LowlatError,
+    "The master gave this process up, and another may have its place: start anew."
+);
+create_exception!(lowlat, MasterGone, LowlatError, "The master is gone, and its nodes were to stop then.");
+create_exception!(
+    lowlat,
+    BusyError,
+    LowlatError,
+    "Another thread uses the node or the journal at this moment."
+);
+create_exception!(lowlat, JournalError, LowlatError, "A recording cannot be read.");
+
+pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    module.add("LowlatError", py.get_type::<LowlatError>())?;
+    module.add("JoinError", py.get_type::<JoinError>())?;
+    module.add("PublishError", py.get_type::<PublishError>())?;
+    module.add("Fenced", py.get_type::<Fenced>())?;
+    module.add("MasterGone", py.get_type::<MasterGone>())?;
+    module.add("BusyError", py.get_type::<BusyError>())?;
+    module.add("JournalError", py.get_type::<JournalError>())
+}
+
+pub fn value(text: &dyn Display) -> PyErr {
+    PyValueError::new_err(text.to_string())
+}
+
+pub fn of_publish(error: node::PublishError) -> PyErr {
+    match error {
+        node::PublishError::Refused(stream::PublishError::Fenced { .. }) => {
+            Fenced::new_err(error.to_string())
+        }
+        node::PublishError::NoStream => PublishError::new_err(
+            "this node joined without a stream to write; give join_node a name in writes",
+        ),
+        node::PublishError::Refused(_) => PublishError::new_err(error.to_string()),
+    }
+}
+
+pub fn of_ended(ended: Ended) -> PyErr {
+    match ended {
+        Ended::Fenced => Fenced::new_err(ended.to_string()),
+        Ended::MasterGone => MasterGone::new_err(ended.to_string()),
+    }
+}

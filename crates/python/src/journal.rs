@@ -1,0 +1,145 @@
+//! Recordings.
+
+use crate::{
+    errors::{BusyError, JournalError},
+    events::{Lost, Names, Record, Seen},
+};
+use lowlat_journal::read::{Gap, Merge, OpenError, Read, Recording};
+use pyo3::prelude::*;
+use self_cell::self_cell;
+use std::{
+    collections::VecDeque,
+    path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard},
+};
+
+/// Events that are read in one go.
+const EVENTS: usize = 256;
+
+self_cell!(
+    struct Reading {
+        owner: Recording,
+        #[not_covariant]
+        dependent: Merge,
+    }
+);
+
+/// The recording in a folder: an iterator of its records by time, with Lost and Damage where some are missing.
+#[pyclass(frozen, module = "lowlat")]
+pub struct Journal {
+    folder: PathBuf,
+    streams: Vec<String>,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    reading: Reading,
+    names: Names,
+    payload: Vec<u8>,
+    events: VecDeque<Seen>,
+    is_over: bool,
+}
+
+#[pymethods]
+impl Journal {
+    /// Opens the recording in a folder. `streams` is a stream's name, or the beginning of some and a star ("orders.*").
+    /// With `from_ns` it begins with the records that were written at that time or later.
+    #[new]
+    #[pyo3(signature = (folder, streams = "*", from_ns = None))]
+    #[expect(clippy::needless_pass_by_value, reason = "as it comes from Python")]
+    fn new(folder: PathBuf, streams: &str, from_ns: Option<u64>) -> PyResult<Self> {
+        Self::open(&folder, streams, from_ns).map_err(|error| JournalError::new_err(error.to_string()))
+    }
+
+    /// The folder.
+    #[getter]
+    fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The names of the recording's streams, chosen or not.
+    #[getter]
+    fn streams(&self) -> Vec<String> {
+        self.streams.clone()
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let mut inner = self.lock()?;
+        if inner.events.is_empty() {
+            py.check_signals()?;
+            let inner = &mut *inner;
+            py.detach(|| inner.read());
+        }
+        inner.events.pop_front().map(|event| event.into_object(py)).transpose()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Journal('{}')", self.folder.display())
+    }
+}
+
+impl Journal {
+    fn open(folder: &Path, pattern: &str, from_ns: Option<u64>) -> Result<Self, OpenError> {
+        let recording = Recording::open(folder)?;
+        let fits =
+            |name: &str| pattern.strip_suffix('*').map_or(pattern == name, |begin| name.starts_with(begin));
+        let numbers = (0_u32..).zip(recording.streams());
+        let chosen: Vec<u32> =
+            numbers.filter(|(_, stream)| fits(&stream.name)).map(|(number, _)| number).collect();
+        if chosen.is_empty() {
+            // For the names that there are.
+            recording.stream(pattern)?;
+        }
+        let streams = recording.streams().iter().map(|stream| stream.name.clone()).collect();
+        let mut reading = Reading::new(recording, |recording| Merge::new(recording, &chosen));
+        if let Some(from_ns) = from_ns {
+            reading.with_dependent_mut(|_, merge| merge.seek_time(from_ns));
+        }
+        let (names, payload, events) = (Names::default(), Vec::new(), VecDeque::with_capacity(EVENTS));
+        let inner = Mutex::new(Inner { reading, names, payload, events, is_over: false });
+        Ok(Self { folder: folder.to_owned(), streams, inner })
+    }
+
+    fn lock(&self) -> PyResult<MutexGuard<'_, Inner>> {
+        let busy = |_| BusyError::new_err("another thread reads this journal; open one for each thread");
+        self.inner.try_lock().map_err(busy)
+    }
+}
+
+impl Inner {
+    fn read(&mut self) {
+        while !self.is_over && self.events.len() < EVENTS {
+            let payload = &mut self.payload;
+            let read = self.reading.with_dependent_mut(|_, merge| merge.next(payload));
+            let event = match read {
+                Read::Record(found) => {
+                    Seen::Record(Record::new(self.name(found.stream), &found.record, &self.payload, None))
+                }
+                Read::Gap(gap) => Seen::Lost(self.lost(&gap)),
+                Read::Damaged(damage) => Seen::Damage(damage.to_string()),
+                Read::Nothing | Read::Ended => {
+                    self.is_over = true;
+                    return;
+                }
+            };
+            self.events.push_back(event);
+        }
+    }
+
+    fn lost(&mut self, gap: &Gap) -> Lost {
+        let why = gap
+            .reason
+            .map_or_else(|| "they were recorded and cannot be read".to_owned(), |reason| reason.to_string());
+        Lost { stream: self.name(gap.stream), count: gap.to.saturating_sub(gap.from), why: Some(why) }
+    }
+
+    fn name(&mut self, stream: u32) -> std::sync::Arc<str> {
+        let streams = self.reading.borrow_owner().streams();
+        let entry = usize::try_from(stream).ok().and_then(|at| streams.get(at));
+        self.names.get(entry.map_or("", |entry| entry.name.as_str()))
+    }
+}

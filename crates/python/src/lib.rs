@@ -1,0 +1,49 @@
+//! The Python module `lowlat`: nodes that join a running master, and recordings.
+//!
+//! `lowlat.pyi` describes it for readers and type checkers; a test holds it against the module. What waits releases the
+//! interpreter lock, and looks every 100 ms whether Ctrl-C was pressed.
+
+mod errors;
+mod events;
+mod journal;
+mod node;
+
+use lowlat_trade::address::RunFolder;
+use pyo3::{prelude::*, types::PyModule};
+use std::path::PathBuf;
+
+/// Prices are whole numbers: so many of them make one of the instrument's currency.
+const PRICE_SCALE: i64 = 10_000;
+
+/// The socket of the master of that name, where it usually is: below $XDG_RUNTIME_DIR/lowlat, /run/lowlat or /tmp/lowlat-UID.
+#[pyfunction]
+fn socket_of(name: &str) -> PyResult<PathBuf> {
+    let folder = RunFolder::named(name).map_err(|error| errors::value(&error))?;
+    Ok(folder.socket())
+}
+
+/// Now, in the pipeline's clock: nanoseconds of CLOCK_MONOTONIC.
+#[pyfunction]
+fn now_ns() -> u64 {
+    lowlat_trade::clock::now_ns()
+}
+
+/// Nodes of a lowlat pipeline, and recordings.
+///
+///     with lowlat.join(socket, "mine", number=7, instruments=[3]) as node:
+///         for event in node:
+///             if isinstance(event, lowlat.Quote):
+///                 node.order(event, "buy", event.ask, 1)
+#[pymodule]
+fn lowlat(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("PRICE_SCALE", PRICE_SCALE)?;
+    module.add_function(wrap_pyfunction!(socket_of, module)?)?;
+    module.add_function(wrap_pyfunction!(now_ns, module)?)?;
+    module.add_function(wrap_pyfunction!(node::join::join, module)?)?;
+    module.add_function(wrap_pyfunction!(node::join::join_node, module)?)?;
+    module.add_class::<node::Node>()?;
+    module.add_class::<journal::Journal>()?;
+    events::add(module)?;
+    errors::add(module)
+}

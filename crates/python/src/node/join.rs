@@ -1,0 +1,96 @@
+//! Joining a master.
+
+use super::Node;
+use lowlat_trade::{
+    node::{Join, Keys, Reads, Wait, Writes},
+    roles::{self, STRATEGIES_MAX},
+};
+use pyo3::{exceptions::PyValueError, prelude::*};
+use std::path::PathBuf;
+
+/// Bytes of a ring that was given none.
+const CAPACITY_BYTES: u64 = 1 << 20;
+
+/// Joins the master that listens at `socket` as strategy `number`, and gives back its node. It reads the quotes of
+/// `instruments` and the answers to its orders. `wait` is "parked" (sleeps until woken), "fast" (spins) or "adaptive".
+#[pyfunction]
+#[pyo3(signature = (socket, name, *, number, instruments, wait = "parked", capacity_bytes = CAPACITY_BYTES), text_signature = "(socket, name, *, number, instruments, wait='parked', capacity_bytes=1048576)")]
+#[expect(clippy::needless_pass_by_value, reason = "as it comes from Python")]
+pub fn join(
+    py: Python<'_>,
+    socket: PathBuf,
+    name: &str,
+    number: u32,
+    instruments: Vec<u32>,
+    wait: &str,
+    capacity_bytes: u64,
+) -> PyResult<Node> {
+    if number >= STRATEGIES_MAX {
+        let text = format!("number {number}: a strategy's number is below {STRATEGIES_MAX}; take a free one");
+        return Err(PyValueError::new_err(text));
+    }
+    let join =
+        roles::strategy::join(name, "strategy", &[number], &instruments, capacity_bytes, wait_of(wait)?);
+    Node::join(py, &socket, &join, Some(number))
+}
+
+/// Joins the master that listens at `socket` as any node. `writes` names the stream that it writes, whose instruments are
+/// below `keys`. `reads` are pairs of streams ("md", "orders.*") and what of them: None for all, a list of instruments, or
+/// "own" for what has the node's number.
+#[pyfunction]
+#[pyo3(signature = (socket, name, *, role = "node", writes = None, keys = 1, reads = vec![], wait = "parked", capacity_bytes = CAPACITY_BYTES), text_signature = "(socket, name, *, role='node', writes=None, keys=1, reads=(), wait='parked', capacity_bytes=1048576)")]
+#[expect(clippy::needless_pass_by_value, clippy::too_many_arguments, reason = "as it comes from Python")]
+pub fn join_node(
+    py: Python<'_>,
+    socket: PathBuf,
+    name: &str,
+    role: &str,
+    writes: Option<String>,
+    keys: u32,
+    reads: Vec<(String, Option<Wanted>)>,
+    wait: &str,
+    capacity_bytes: u64,
+) -> PyResult<Node> {
+    let reads = reads.into_iter().map(|(streams, wanted)| {
+        let keys = match wanted {
+            None => Keys::All,
+            Some(Wanted::Only(keys)) => Keys::Only(keys),
+            Some(Wanted::Word(word)) if word == "own" => Keys::Own,
+            Some(Wanted::Word(word)) => {
+                let text = format!(
+                    "reads of {streams:?}: found {word:?}, expected None, a list of instruments or \"own\""
+                );
+                return Err(PyValueError::new_err(text));
+            }
+        };
+        Ok(Reads { streams, keys })
+    });
+    // Fields that join the struct later keep their default.
+    let mut join = Join {
+        name: name.to_owned(),
+        role: role.to_owned(),
+        writes: writes.map(|stream| Writes { stream, capacity_bytes, keys }),
+        reads: reads.collect::<PyResult<_>>()?,
+        ..Join::default()
+    };
+    join.wait = wait_of(wait)?;
+    Node::join(py, &socket, &join, None)
+}
+
+/// Which records.
+#[derive(FromPyObject)]
+pub enum Wanted {
+    Word(String),
+    Only(Vec<u32>),
+}
+
+fn wait_of(wait: &str) -> PyResult<Wait> {
+    match wait {
+        "parked" => Ok(Wait::Parked),
+        "fast" => Ok(Wait::Fast),
+        "adaptive" => Ok(Wait::Adaptive),
+        _ => Err(PyValueError::new_err(format!(
+            "wait {wait:?}: expected \"parked\", \"fast\" or \"adaptive\""
+        ))),
+    }
+}

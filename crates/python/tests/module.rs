@@ -1,0 +1,166 @@
+//! The module as Python sees it: the scripts in this folder, run with what cargo built.
+
+#[path = "../../trade/tests/runtime/master_thread.rs"]
+#[allow(dead_code, clippy::unnecessary_wraps, reason = "other tests use the rest")]
+mod master_thread;
+#[path = "../../trade/tests/pipeline/threads.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod threads;
+
+use lowlat_trade::{master::Happened, roles};
+use master_thread::{MasterThread, until};
+use std::{
+    env, fs,
+    path::Path,
+    process::{Child, Command, Output, Stdio},
+    thread,
+};
+use tempfile::TempDir;
+use threads::{QUOTES, STRATEGIES, start_md, start_td};
+
+/// The oldest Python that the module loads into.
+const OLDEST: &str = "import sys; sys.exit(sys.version_info < (3, 9))";
+
+/// A Python with the module, which lies in a folder of its own; else the test says that it is skipped. With
+/// LOWLAT_INSTALLED set it is the one that is installed in that Python: a wheel.
+struct Python {
+    program: String,
+    module: Option<TempDir>,
+}
+
+impl Python {
+    fn find(test: &str) -> Option<Self> {
+        let program = env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned());
+        let found = Command::new(&program).args(["-c", OLDEST]).stderr(Stdio::null()).status();
+        if !found.is_ok_and(|status| status.success()) {
+            eprintln!("skipped: {test}: no {program} of 3.9 or later: install one, or name one in PYTHON");
+            return None;
+        }
+        if env::var_os("LOWLAT_INSTALLED").is_some() {
+            return Some(Self { program, module: None });
+        }
+        let module = tempfile::tempdir().unwrap();
+        let built = env::current_exe().unwrap().with_file_name("liblowlat_python.so");
+        fs::copy(&built, module.path().join("lowlat.abi3.so"))
+            .unwrap_or_else(|error| panic!("{}: {error}", built.display()));
+        Some(Self { program, module: Some(module) })
+    }
+
+    fn command(&self, script: &str) -> Command {
+        let mut command = Command::new(&self.program);
+        if let Some(module) = &self.module {
+            // What is installed must not stand in for what was built.
+            command.env("PYTHONPATH", module.path());
+        }
+        command.env("PYTHONDONTWRITEBYTECODE", "1");
+        command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join(script));
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+}
+
+fn words(output: &Output) -> String {
+    format!(
+        "{}\n{}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
+/// A script that runs, and may end before what is waited for.
+struct ChildWaiter(thread::JoinHandle<Output>);
+
+impl ChildWaiter {
+    fn new(child: Child) -> Self {
+        Self(thread::spawn(move || child.wait_with_output().unwrap()))
+    }
+
+    /// Whether it came while the script ran.
+    fn until(&self, is_so: impl Fn() -> bool) -> bool {
+        until("a node, or the end of the script", || is_so() || self.0.is_finished());
+        is_so()
+    }
+
+    fn output(self) -> Output {
+        self.0.join().unwrap()
+    }
+}
+
+#[test]
+fn the_module_does_what_its_stub_says() {
+    let Some(python) = Python::find("the_module_does_what_its_stub_says") else { return };
+    let master = MasterThread::start(|_| ());
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let child = python
+        .command("tests/test_module.py")
+        .env("LOWLAT_SOCKET", master.socket())
+        .env("LOWLAT_STUB", folder.join("lowlat.pyi"))
+        .env("LOWLAT_RECORDING", folder.join("../journal/tests/golden/v1"))
+        .spawn()
+        .unwrap();
+    // What test_words_of_the_master waits for; it comes before or after the others.
+    let joined = |name: &'static str| {
+        master.with(move |_, all| {
+            all.iter().any(|it| matches!(it, Happened::Joined { name: joined, .. } if joined == name))
+        })
+    };
+    let waiter = ChildWaiter::new(child);
+    if waiter.until(|| joined("commanded")) {
+        master.with(|master, _| {
+            master.command("commanded", "faster").unwrap();
+            master.stop_node("commanded").unwrap();
+        });
+    }
+    if waiter.until(|| joined("given-up")) {
+        master.with(|master, _| master.give_up("given-up").unwrap());
+    }
+    let output = waiter.output();
+    assert!(output.status.success(), "{}", words(&output));
+}
+
+/// Runs a strategy against a pipeline, and gives back what it said at its end.
+fn run_strategy(test: &str, script: &str, name: &'static str) -> Option<String> {
+    let python = Python::find(test)?;
+    let master = MasterThread::start(|options| options.areas = roles::areas());
+    let (md, td) = (start_md(&master), start_td(&master));
+    let instruments = (0..STRATEGIES).map(|number| number.to_string());
+    let mut command = python.command(script);
+    let child = command.arg(master.socket()).arg("7").args(instruments).spawn().unwrap();
+    master.expect("the strategy has joined", |it| matches!(it, Happened::Joined { .. }));
+    master.expect(
+        "it is the third",
+        move |it| matches!(it, Happened::Joined { name: joined, .. } if joined == name),
+    );
+    master.begin();
+    // A quote, an accepted and a fill each.
+    until("all answers are read", || {
+        master.with(move |master, _| {
+            master.counters(name).is_some_and(|counters| counters.read() == 3 * QUOTES)
+        })
+    });
+    master.with(|master, _| master.stop());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", words(&output));
+    md.join().unwrap();
+    let td = td.join().unwrap();
+    let told = (td.orders, td.rejected, td.known, td.missing, td.lost, td.not_orders);
+    assert_eq!(told, (QUOTES, 0, 0, 0, 0, 0));
+    master.expect("it has left", move |it| matches!(it, Happened::Left { name: left } if left == name));
+    Some(String::from_utf8(output.stdout).unwrap())
+}
+
+#[test]
+fn a_strategy_in_ten_lines_answers_every_quote() {
+    run_strategy("a_strategy_in_ten_lines_answers_every_quote", "examples/strategy.py", "example");
+}
+
+#[test]
+fn a_strategy_with_methods_is_told_everything_once() {
+    let test = "a_strategy_with_methods_is_told_everything_once";
+    let Some(said) = run_strategy(test, "tests/strategy_with_methods.py", "methods") else { return };
+    let expected = format!(
+        "quotes {QUOTES} orders {QUOTES} accepted {QUOTES} filled {QUOTES} begun 1 lost 0 out-of-order 0"
+    );
+    assert_eq!(said.trim_end(), expected);
+}

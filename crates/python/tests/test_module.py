@@ -1,0 +1,219 @@
+"""The module against its stub, its errors, a node and a recording.
+
+Needs LOWLAT_SOCKET (a master that has not begun), LOWLAT_STUB (lowlat.pyi) and LOWLAT_RECORDING (a recording's folder).
+"""
+
+import ast
+import os
+import pathlib
+import signal
+import tempfile
+import threading
+import time
+import unittest
+
+import lowlat
+
+SOCKET = os.environ["LOWLAT_SOCKET"]
+
+
+def public(names):
+    return {name for name in names if not name.startswith("_")}
+
+
+class Stub(unittest.TestCase):
+    def setUp(self):
+        tree = ast.parse(pathlib.Path(os.environ["LOWLAT_STUB"]).read_text())
+        self.classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+        self.functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+        self.values = {node.target.id for node in tree.body if isinstance(node, ast.AnnAssign)}
+
+    def test_it_names_what_the_module_has(self):
+        told = set(self.classes) | set(self.functions) | public(self.values)
+        # A wheel has the module inside of a package of its name.
+        self.assertEqual(told, public(dir(lowlat)) - {"lowlat"})
+
+    def test_its_classes_have_what_the_module_s_have(self):
+        for name, node in self.classes.items():
+            found = getattr(lowlat, name)
+            if issubclass(found, Exception):
+                self.assertEqual(found.__bases__[0].__name__, node.bases[0].id)
+                continue
+            told = {item.name for item in node.body if isinstance(item, ast.FunctionDef)}
+            self.assertEqual(public(told), public(vars(found)), name)
+            self.assertEqual(public(found.__doc__ and {"doc"}), {"doc"}, name)
+            for item in public(told):
+                self.assertTrue(getattr(found, item).__doc__, f"{name}.{item}")
+
+    def test_its_arguments_are_the_module_s(self):
+        def check(where, arguments, text):
+            told = [argument.arg for argument in arguments.args + arguments.kwonlyargs]
+            found = text.strip("()").replace("*, ", "").replace("$", "").replace("/, ", "").split(", ")
+            self.assertEqual(told, [argument.split("=")[0].strip() for argument in found if argument not in ("/", "")], where)
+
+        for name, node in self.functions.items():
+            check(name, node.args, getattr(lowlat, name).__text_signature__)
+        for name in ("poll", "order", "publish", "run", "leave"):
+            method = next(item for item in self.classes["Node"].body if getattr(item, "name", "") == name)
+            check(name, method.args, getattr(lowlat.Node, name).__text_signature__)
+
+
+class Errors(unittest.TestCase):
+    def test_they_name_the_path_and_the_next_step(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "master.sock"
+            with self.assertRaisesRegex(lowlat.JoinError, "master.sock.*start one"):
+                lowlat.join(path, "x", number=1, instruments=[])
+            with self.assertRaisesRegex(lowlat.JournalError, f"{folder}.*name the folder"):
+                lowlat.Journal(folder)
+        self.assertTrue(issubclass(lowlat.JoinError, lowlat.LowlatError))
+
+    def test_wrong_values_are_named(self):
+        for part, arguments in [
+            ("number 1024", {"number": 1024, "instruments": []}),
+            ("wait 'x'|wait \"x\"", {"number": 1, "instruments": [], "wait": "x"}),
+        ]:
+            with self.assertRaisesRegex(ValueError, part):
+                lowlat.join(SOCKET, "wrong", **arguments)
+        with self.assertRaisesRegex(ValueError, "mine.*own"):
+            lowlat.join_node(SOCKET, "wrong", reads=[("md", "mine")])
+        with self.assertRaisesRegex(lowlat.JoinError, "a b"):
+            lowlat.join(SOCKET, "a b", number=1, instruments=[])
+        with self.assertRaises(ValueError):
+            lowlat.socket_of("a/b")
+
+    def test_a_name_has_one_node(self):
+        with lowlat.join(SOCKET, "twice", number=2, instruments=[]):
+            with self.assertRaisesRegex(lowlat.JoinError, "refuses node twice"):
+                lowlat.join(SOCKET, "twice", number=2, instruments=[])
+
+
+class Nodes(unittest.TestCase):
+    def test_records_go_from_node_to_node(self):
+        with lowlat.join_node(SOCKET, "reader", reads=[("numbers", [1, 3])]) as reader:
+            with lowlat.join_node(SOCKET, "writer", writes="numbers", keys=4) as writer:
+                # The link is told to both, and each hears of it when it polls.
+                deadline, events = time.monotonic() + 60, []
+                sequence = -1
+                while not events and time.monotonic() < deadline:
+                    writer.poll(0.01)
+                    sequence = writer.publish(b"\x00hello", kind=77, instrument=1, schema=5)
+                    writer.publish(b"to nobody", kind=77, instrument=2)
+                    events = [event for event in reader.poll(0.01) if isinstance(event, lowlat.Record)]
+                record = events[-1]
+                self.assertIs(type(record), lowlat.Record)
+                self.assertEqual((record.payload, record.kind, record.schema), (b"\x00hello", 77, 5))
+                self.assertEqual((record.stream, record.instrument, record.source), ("numbers", 1, writer.number))
+                self.assertLessEqual(record.sequence, sequence)
+                self.assertLessEqual(record.generated_ns, record.received_ns)
+                self.assertLessEqual(record.received_ns, lowlat.now_ns())
+                self.assertIn("numbers", repr(record))
+                with self.assertRaisesRegex(lowlat.PublishError, "reserved"):
+                    writer.publish(b"", kind=0xFFFF)
+                with self.assertRaisesRegex(lowlat.PublishError, "takes"):
+                    writer.publish(bytes(1 << 20), kind=1)
+            with self.assertRaisesRegex(lowlat.PublishError, "without a stream"):
+                reader.publish(b"", kind=1)
+            with self.assertRaisesRegex(ValueError, "lowlat.join"):
+                reader.order(None, "buy", 1, 1, instrument=0)
+        self.assertTrue(reader.is_over)
+        with self.assertRaisesRegex(lowlat.LowlatError, "has left"):
+            reader.publish(b"", kind=1)
+        self.assertEqual(list(reader), [])
+
+    def test_orders_without_a_cause_and_wrong_ones(self):
+        with lowlat.join(SOCKET, "orders", number=9, instruments=[0]) as node:
+            first = node.order(None, "buy", 10 * lowlat.PRICE_SCALE, 1, instrument=0)
+            self.assertEqual(node.order(None, "sell", 1, 1, instrument=0), first + 1)
+            with self.assertRaisesRegex(ValueError, "instrument"):
+                node.order(None, "buy", 1, 1)
+            with self.assertRaisesRegex(ValueError, "side"):
+                node.order(None, "hold", 1, 1, instrument=0)
+            with self.assertRaisesRegex(TypeError, "expected the Quote"):
+                node.order("quote", "buy", 1, 1)
+            with self.assertRaises(TypeError):
+                node.order(None, "buy", 1.5, 1, instrument=0)
+
+    def test_words_of_the_master(self):
+        # The master says something to "commanded" and stops it, then gives "given-up" up.
+        with lowlat.join_node(SOCKET, "commanded") as node:
+            events = list(node)
+            self.assertEqual([type(event) for event in events], [lowlat.Command])
+            self.assertEqual(events[0].text, "faster")
+            self.assertEqual((node.is_over, node.poll()), (True, []))
+        with lowlat.join(SOCKET, "given-up", number=12, instruments=[0]) as node:
+            with self.assertRaisesRegex(lowlat.Fenced, "start it anew"):
+                list(node)
+            with self.assertRaises(lowlat.Fenced):
+                node.poll()
+            with self.assertRaises(lowlat.Fenced):
+                node.order(None, "buy", 1, 1, instrument=0)
+
+    def test_ctrl_c_ends_a_wait_and_other_threads_run_meanwhile(self):
+        for wait in ("parked", "fast", "adaptive"):
+            with lowlat.join(SOCKET, f"ctrl-c-{wait}", number=10, instruments=[0], wait=wait) as node:
+                # It runs while the wait has released the lock, and finds the node busy then; the signal comes during the wait.
+                busy = []
+
+                def press():
+                    while not busy:
+                        time.sleep(0.01)
+                        try:
+                            node.poll()
+                        except lowlat.BusyError as error:
+                            busy.append(error)
+                    os.kill(os.getpid(), signal.SIGINT)
+
+                thread = threading.Thread(target=press)
+                thread.start()
+                with self.assertRaises(KeyboardInterrupt):
+                    for _ in node:
+                        pass
+                thread.join()
+                self.assertEqual(len(busy), 1)
+                self.assertFalse(node.is_over)
+
+    def test_a_poll_comes_back_when_its_time_is_over(self):
+        with lowlat.join(SOCKET, "times", number=11, instruments=[0]) as node:
+            begin = time.monotonic()
+            self.assertEqual((node.poll(0.05), node.is_over), ([], False))
+            self.assertGreaterEqual(time.monotonic() - begin, 0.05)
+            with self.assertRaisesRegex(ValueError, "timeout_s -1"):
+                node.poll(-1)
+
+
+class Journals(unittest.TestCase):
+    def test_a_recording_is_read_in_the_order_of_time(self):
+        journal = lowlat.Journal(os.environ["LOWLAT_RECORDING"])
+        self.assertTrue(journal.streams)
+        records = [event for event in journal if isinstance(event, lowlat.Record)]
+        self.assertEqual({record.stream for record in records}, set(journal.streams))
+        for stream in journal.streams:
+            own = [record.sequence for record in records if record.stream == stream]
+            self.assertEqual(own, sorted(own))
+            chosen = lowlat.Journal(journal.folder, stream)
+            self.assertEqual([event.sequence for event in chosen if isinstance(event, lowlat.Record)], own)
+        times = [record.generated_ns for record in records]
+        self.assertEqual(times, sorted(times))
+        later = lowlat.Journal(journal.folder, from_ns=times[-1])
+        self.assertEqual([e.generated_ns for e in later if isinstance(e, lowlat.Record)], [t for t in times if t >= times[-1]])
+        self.assertTrue(all(record.received_ns is None for record in records))
+
+    def test_damage_is_told_and_the_rest_is_read(self):
+        whole = pathlib.Path(os.environ["LOWLAT_RECORDING"]) / "00000001.journal"
+        data = bytearray(whole.read_bytes())
+        data[len(data) // 3] ^= 0xFF
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / whole.name).write_bytes(data)
+            events = list(lowlat.Journal(folder))
+        told = [event.text for event in events if isinstance(event, lowlat.Damage)]
+        self.assertTrue(told and all(str(pathlib.Path(folder) / whole.name) in text for text in told), told)
+        self.assertTrue(any(isinstance(event, lowlat.Record) for event in events))
+
+    def test_a_stream_that_is_not_there_is_named(self):
+        with self.assertRaisesRegex(lowlat.JournalError, "nobody"):
+            lowlat.Journal(os.environ["LOWLAT_RECORDING"], "nobody")
+
+
+if __name__ == "__main__":
+    unittest.main()
