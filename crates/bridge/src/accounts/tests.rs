@@ -70,6 +70,17 @@ fn duplicates_are_refused_within_and_across_senders() {
     assert_eq!(incoming.lost(), 0);
 }
 
+/// Each sender counts void numbers from its own beginning.
+#[test]
+fn void_numbers_of_a_new_sender_count_once() {
+    let mut incoming = under_way();
+    assert_eq!(incoming.take(&head(7, 1, 6, 1)), told(Why::NewWriter, 0, 1));
+    assert_eq!(incoming.take(&head(7, 2, 8, 1)), told(Why::NewSender, 0, 1));
+    // One that has seen less than those before it: its void number is below what has come.
+    assert_eq!(incoming.take(&head(7, 3, 7, 1)), Verdict::Duplicate);
+    assert_eq!(incoming.take(&head(7, 3, 10, 1)), told(Why::NewSender, 1, 0));
+}
+
 #[test]
 fn a_new_run_begins_anew_and_the_old_one_is_fenced() {
     let mut incoming = under_way();
@@ -110,7 +121,10 @@ fn a_sender_tells_lost_numbers_from_void_ones() {
     assert_eq!(outgoing.see(14), Seen::Send { void: 1 });
     assert_eq!(outgoing.see(12), Seen::Old);
     assert_eq!(outgoing.see(15), Seen::Send { void: 1 });
-    assert_eq!((outgoing.standing(), outgoing.lost()), ((16, 1), 2));
+    outgoing.lose(1);
+    assert_eq!(outgoing.see(15), Seen::Old);
+    assert_eq!(outgoing.see(17), Seen::Send { void: 1 }, "what is lost is not forgotten over an old one");
+    assert_eq!((outgoing.standing(), outgoing.lost()), ((18, 1), 3));
 }
 
 /// What happens to a stream and its frames on their way.

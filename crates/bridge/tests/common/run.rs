@@ -1,12 +1,11 @@
-//! A run of one host in the test: its master, nodes that write and read, and what they see.
+//! A run of one host in the test: its master in a thread, and nodes that write.
 
-use lowlat_bridge::mark::{self, Mark};
 use lowlat_ipc::stream::Stamp;
 use lowlat_trade::{
     address::RunFolder,
     clock::now_ns,
     master::{Master, Options},
-    node::{Event, Join, Keys, Node, Reads, Wait, Writes},
+    node::{Join, Node, Reads, Wait, Writes},
 };
 use std::{
     path::PathBuf,
@@ -64,11 +63,6 @@ impl Run {
         let writes = Writes { stream: stream.to_owned(), capacity_bytes: 1 << 22, keys };
         Node::join(&self.socket(), &join(stream, Some(writes), vec![])).unwrap()
     }
-
-    pub fn reader(&self, name: &str, keys: Keys) -> Node {
-        let reads = Reads { streams: "md".to_owned(), keys };
-        Node::join(&self.socket(), &join(name, None, vec![reads])).unwrap()
-    }
 }
 
 impl Drop for Run {
@@ -78,7 +72,7 @@ impl Drop for Run {
     }
 }
 
-fn join(name: &str, writes: Option<Writes>, reads: Vec<Reads>) -> Join {
+pub fn join(name: &str, writes: Option<Writes>, reads: Vec<Reads>) -> Join {
     Join { name: name.to_owned(), role: "test".to_owned(), writes, reads, wait: Wait::Parked }
 }
 
@@ -95,53 +89,6 @@ pub fn publish(md: &mut Node, count: u64) -> Vec<(u64, Stamp)> {
             let stamp = stamp(u32::try_from(sequence % 4).unwrap());
             md.publisher().publish(&stamp, &sequence.to_le_bytes()).unwrap();
             (sequence, stamp)
-        })
-        .collect()
-}
-
-/// What a reader of the second run is given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Read {
-    Record(u64, Stamp),
-    Mark(u32, Mark),
-}
-
-/// Everything that is there now.
-pub fn read(node: &mut Node) -> Vec<Read> {
-    let mut seen = Vec::new();
-    // The doorbell may ring late; what was published before is in the ring.
-    loop {
-        node.wait(Some(now_ns()));
-        let events = node.poll(&mut |_, event| match event {
-            Event::Record { record, payload, .. } if record.stamp.kind == mark::KIND => {
-                seen.push(Read::Mark(record.stamp.instrument, Mark::decode(payload).unwrap()));
-            }
-            Event::Record { record, payload, .. } => {
-                seen.push(Read::Record(u64::from_le_bytes(payload.try_into().unwrap()), record.stamp));
-            }
-            Event::Lost { .. } => panic!("the reader is too slow"),
-            _ => {}
-        });
-        if events == 0 {
-            return seen;
-        }
-    }
-}
-
-pub fn records(read: &[Read]) -> Vec<(u64, Stamp)> {
-    read.iter()
-        .filter_map(|read| match read {
-            Read::Record(sequence, stamp) => Some((*sequence, *stamp)),
-            Read::Mark(..) => None,
-        })
-        .collect()
-}
-
-pub fn marks(read: &[Read]) -> Vec<(u32, Mark)> {
-    read.iter()
-        .filter_map(|read| match read {
-            Read::Mark(instrument, mark) => Some((*instrument, *mark)),
-            Read::Record(..) => None,
         })
         .collect()
 }

@@ -3,7 +3,8 @@
 use crate::{
     carrier::Queue,
     hosts::{begin, give_up, receive, receiver, send, sender},
-    run::{Run, marks, publish, read, records},
+    read::{marks, read, reader, records},
+    run::{Run, publish},
 };
 use lowlat_bridge::{accounts::Why, receiver::Says, sender::SenderError};
 use lowlat_trade::{clock::now_ns, node::Keys};
@@ -16,7 +17,7 @@ fn a_sender_that_starts_again_goes_on_with_the_next_number() {
     let mut first = sender(&here, &queue);
     md.poll(&mut |_, _| ());
     let mut receiver = receiver(&there, true);
-    let mut reader = there.reader("all", Keys::All);
+    let mut reader = reader(&there, "all", Keys::All);
     begin(&there, &mut receiver);
     let mut written = publish(&mut md, 10);
     send(&mut first);
@@ -55,7 +56,7 @@ fn two_senders_at_once_the_older_one_is_refused() {
     send(&mut second);
     let new = other.drain();
     let mut receiver = receiver(&there, true);
-    let mut reader = there.reader("all", Keys::All);
+    let mut reader = reader(&there, "all", Keys::All);
     begin(&there, &mut receiver);
     receive(&mut receiver, &old[..3]);
     receive(&mut receiver, &new);
@@ -92,7 +93,7 @@ fn a_writer_that_starts_again_loses_nothing() {
 #[test]
 fn a_new_run_begins_with_its_first_number() {
     let there = Run::start();
-    let (mut receiver, mut reader) = (receiver(&there, true), there.reader("all", Keys::All));
+    let (mut receiver, mut reader) = (receiver(&there, true), reader(&there, "all", Keys::All));
     begin(&there, &mut receiver);
     let mut frames = Vec::new();
     for _ in 0..2 {
@@ -116,6 +117,42 @@ fn a_new_run_begins_with_its_first_number() {
     assert_eq!((counts.published, counts.lost), (4, 0));
     assert_eq!(counts.fenced, u64::try_from(frames[0].len()).unwrap());
     assert_eq!(records(&read(&mut reader)).len(), 4);
+}
+
+/// Streams have other numbers in each run: what belongs to the old one, or comes before its name, is nobody's.
+#[test]
+fn a_number_of_a_new_run_is_another_stream() {
+    let there = Run::start();
+    let (mut receiver, mut reader) = (receiver(&there, true), reader(&there, "all", Keys::All));
+    begin(&there, &mut receiver);
+    let mut runs = Vec::new();
+    for names in [["md", "other"], ["other", "md"]] {
+        let here = Run::start();
+        let queue = Queue::connected();
+        let mut writers = names.map(|name| here.writer(name, 4));
+        let mut sender = sender(&here, &queue);
+        for writer in &mut writers {
+            writer.poll(&mut |_, _| ());
+            publish(writer, 3);
+        }
+        send(&mut sender);
+        runs.push(queue.drain());
+    }
+    let is_standing = |frame: &Vec<u8>| frame[6] == 2;
+    let (new_names, new_records): (Vec<_>, Vec<_>) = runs.remove(1).into_iter().partition(is_standing);
+    let old = runs.remove(0);
+    receive(&mut receiver, &old);
+    assert_eq!((receiver.counts().published, receiver.counts().lost), (3, 0));
+    // The new run's, without a name.
+    receive(&mut receiver, &new_records);
+    assert_eq!(receiver.counts().published, 3);
+    receive(&mut receiver, &new_names);
+    // The old one's names once more, which give no number away.
+    receive(&mut receiver, &old);
+    receive(&mut receiver, &new_records);
+    let counts = receiver.counts();
+    assert_eq!((counts.published, counts.lost), (3, 3), "{counts:?}: the names told where the stream stood");
+    assert_eq!(records(&read(&mut reader)).len(), 3);
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use crate::{
     carrier::Queue,
     hosts::{begin, receive, receiver, send, sender},
-    run::{Read, Run, marks, publish, read, records, stamp},
+    read::{Read, marks, read, reader, records},
+    run::{Run, publish, stamp},
 };
 use lowlat_bridge::{accounts::Why, frame::Frame, receiver::Says};
 use lowlat_ipc::stream::Stamp;
@@ -17,8 +18,8 @@ fn records_arrive_as_they_were_written() {
     let mut sender = sender(&here, &queue);
     md.poll(&mut |_, _| ());
     let mut receiver = receiver(&there, true);
-    let mut all = there.reader("all", Keys::All);
-    let mut one = there.reader("one", Keys::Only(vec![2]));
+    let mut all = reader(&there, "all", Keys::All);
+    let mut one = reader(&there, "one", Keys::Only(vec![2]));
     begin(&there, &mut receiver);
     let written = publish(&mut md, 100);
     send(&mut sender);
@@ -50,7 +51,7 @@ fn a_late_start_and_a_loss_are_told_exactly() {
     drop(queue.drain());
     // The receiver has heard nothing of it.
     let mut receiver = receiver(&there, true);
-    let mut reader = there.reader("s1", Keys::Only(vec![3]));
+    let mut reader = reader(&there, "s1", Keys::Only(vec![3]));
     begin(&there, &mut receiver);
     publish(&mut md, 10);
     std::thread::sleep(std::time::Duration::from_millis(260));
@@ -112,7 +113,7 @@ fn without_listeners_nothing_is_kept_and_all_is_told() {
     let mut sender = sender(&here, &queue);
     md.poll(&mut |_, _| ());
     let mut receiver = receiver(&there, false);
-    let mut reader = there.reader("all", Keys::All);
+    let mut reader = reader(&there, "all", Keys::All);
     begin(&there, &mut receiver);
     publish(&mut md, 7);
     send(&mut sender);
@@ -128,6 +129,56 @@ fn without_listeners_nothing_is_kept_and_all_is_told() {
         read(&mut reader),
         written.iter().map(|(at, stamp)| Read::Record(*at, *stamp)).collect::<Vec<_>>()
     );
+}
+
+#[test]
+fn whoever_begins_to_listen_hears_names_first() {
+    let here = Run::start();
+    let queue = Queue::connected();
+    let mut md = here.writer("md", 4);
+    let mut sender = sender(&here, &queue);
+    md.poll(&mut |_, _| ());
+    publish(&mut md, 1);
+    send(&mut sender);
+    let is_standing = |frame: &Vec<u8>| frame[6] == 2;
+    assert!(queue.drain().first().is_some_and(is_standing));
+    for _ in 0..2 {
+        queue.connect(false);
+        publish(&mut md, 1);
+        send(&mut sender);
+        queue.connect(true);
+        publish(&mut md, 1);
+        send(&mut sender);
+        assert!(queue.drain().first().is_some_and(is_standing), "before the first record");
+    }
+    queue.connect(false);
+    publish(&mut md, 1);
+    send(&mut sender);
+    queue.connect(true);
+    sender.turn(0).unwrap();
+    assert!(queue.drain().first().is_some_and(is_standing), "without a record");
+}
+
+#[test]
+fn a_sender_that_is_too_slow_says_how_much_it_missed() {
+    let (here, there) = (Run::start(), Run::start());
+    let queue = Queue::connected();
+    let mut md = here.writer("md", 4);
+    let mut sender = sender(&here, &queue);
+    md.poll(&mut |_, _| ());
+    let mut receiver = receiver(&there, true);
+    publish(&mut md, 1);
+    send(&mut sender);
+    // More than its ring holds.
+    let count = 40_000;
+    publish(&mut md, count);
+    send(&mut sender);
+    publish(&mut md, 1);
+    send(&mut sender);
+    receive(&mut receiver, &queue.drain());
+    let (sent, arrived) = (sender.counts(), receiver.counts());
+    assert!(sent.lost > 0 && sent.sent + sent.lost == count + 2, "{sent:?}");
+    assert_eq!((arrived.published, arrived.lost, arrived.void), (sent.sent, sent.lost, 0));
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use crate::{
     process::Process,
-    run::{LONG_NS, Read, Run, read},
+    read::{Read, read, reader},
+    run::{LONG_NS, Run},
 };
 use lowlat_bridge::mark::Mark;
 use lowlat_ipc::stream::Stamp;
@@ -155,7 +156,7 @@ impl Hosts {
     }
 
     pub fn reader(&self) -> Reader {
-        Reader { node: self.there.reader("reader", Keys::All), seen: Vec::new() }
+        Reader { node: reader(&self.there, "reader", Keys::All), seen: Vec::new() }
     }
 
     /// A counter of the driver there, by the beginning of its label.
@@ -194,11 +195,11 @@ impl Reader {
     }
 
     pub fn records(&self) -> Vec<(u64, Stamp)> {
-        crate::run::records(&self.seen)
+        crate::read::records(&self.seen)
     }
 
     pub fn marks(&self) -> Vec<(u32, Mark)> {
-        crate::run::marks(&self.seen)
+        crate::read::marks(&self.seen)
     }
 
     pub fn last(&self) -> u64 {
