@@ -6,7 +6,7 @@ use crate::{
     read::{marks, read, reader, records},
     run::{Run, publish},
 };
-use lowlat_bridge::{accounts::Why, receiver::Says, sender::SenderError};
+use lowlat_bridge::{accounts::Why, frame::Frame, receiver::Says, sender::SenderError};
 use lowlat_trade::{clock::now_ns, node::Keys};
 
 #[test]
@@ -138,21 +138,24 @@ fn a_number_of_a_new_run_is_another_stream() {
         send(&mut sender);
         runs.push(queue.drain());
     }
-    let is_standing = |frame: &Vec<u8>| frame[6] == 2;
-    let (new_names, new_records): (Vec<_>, Vec<_>) = runs.remove(1).into_iter().partition(is_standing);
+    let new = runs.remove(1);
     let old = runs.remove(0);
+    // The first words on a stream: its name, and no number yet.
+    let is_name = |frame: &&Vec<u8>| Frame::decode(frame).is_ok_and(|frame| frame.head.sequence == 0);
+    let names: Vec<_> = new.iter().filter(is_name).cloned().collect();
+    let new_records: Vec<_> = new.iter().filter(|frame| frame[6] == 1).cloned().collect();
+    assert_eq!((names.len(), new_records.len()), (2, 6));
     receive(&mut receiver, &old);
     assert_eq!((receiver.counts().published, receiver.counts().lost), (3, 0));
-    // The new run's, without a name.
     receive(&mut receiver, &new_records);
-    assert_eq!(receiver.counts().published, 3);
-    receive(&mut receiver, &new_names);
-    // The old one's names once more, which give no number away.
+    assert_eq!(receiver.counts().published, 3, "nobody has said whose they are");
+    receive(&mut receiver, &names);
+    // The old run's names once more give no number back.
     receive(&mut receiver, &old);
     receive(&mut receiver, &new_records);
     let counts = receiver.counts();
-    assert_eq!((counts.published, counts.lost), (3, 3), "{counts:?}: the names told where the stream stood");
-    assert_eq!(records(&read(&mut reader)).len(), 3);
+    assert_eq!((counts.published, counts.lost), (6, 0), "{counts:?}");
+    assert_eq!(records(&read(&mut reader)).len(), 6);
 }
 
 #[test]
