@@ -160,3 +160,31 @@ fn a_receiver_that_comes_late_is_told_how_much_it_missed() {
     assert_eq!((mark.why, mark.lost, mark.sequence), (Why::Start, first - 1, first));
     assert_eq!((number(&arrived, "lost"), number(&sent, "not_connected")), (first - 1, first - 1));
 }
+
+#[test]
+fn a_receiver_that_is_killed_begins_with_a_mark() {
+    let Some(spaces) = Spaces::given() else { return };
+    let mut hosts = Hosts::start(spaces, &[]);
+    let mut md = hosts.here.writer("md", 4);
+    let mut reader = hosts.reader();
+    let first = hosts.receive();
+    let mut sender = hosts.send();
+    connected(&mut sender);
+    let mut written = play(&mut md, &mut reader, 2 * BATCH);
+    reader.until(2 * BATCH);
+    first.kill();
+    let second = hosts.receive();
+    // A standing later it knows the stream's name.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    written.extend(play(&mut md, &mut reader, 2 * BATCH));
+    let last = written.last().unwrap().0;
+    reader.until(last);
+    sender.end();
+    let arrived = second.end();
+    assert_eq!(number(&arrived, "published") + number(&arrived, "lost"), last, "{arrived}");
+    let starts: Vec<_> = reader.marks().into_iter().filter(|(_, mark)| mark.why == Why::Start).collect();
+    let anew =
+        starts.iter().map(|(_, mark)| mark).find(|mark| mark.sequence > 2 * BATCH).expect("a second start");
+    assert_eq!(anew.lost, 2 * BATCH, "what the one before had published, for this one");
+    assert!(reader.records() == written, "nothing was under way, so nothing is lost");
+}
