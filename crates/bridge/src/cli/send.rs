@@ -3,14 +3,18 @@
 use super::{Run, WaitArgument, Way, hop, interrupted, is_set};
 use clap::Args;
 use lowlat_bridge::{
+    Carrier,
     aeron::{Link, Publication},
     sender::{Counts, Options, Sender, Turn},
 };
 use lowlat_trade::clock::now_ns;
 use serde_json::json;
+use std::{thread, time::Duration};
 
 /// Longest time between two looks at whether Ctrl-C was pressed.
 const LOOK_NS: u64 = 100_000_000;
+/// How long it waits at its start for somebody to listen.
+const CONNECT_NS_MAX: u64 = 2_000_000_000;
 
 /// Joins the run as a node and offers every record of the streams to Aeron. Prints what it counted at its end.
 #[derive(Debug, Args)]
@@ -40,6 +44,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let is_over = interrupted()?;
     let Way { driver, channel, stream_id } = &arguments.way;
     let publication = Publication::add(Link::open(driver)?, channel, *stream_id)?;
+    // Before it joins: the ring of the sender before it keeps the records until then.
+    let until_ns = now_ns() + CONNECT_NS_MAX;
+    while !publication.is_connected() && now_ns() < until_ns && !is_set(&is_over) {
+        thread::sleep(Duration::from_millis(1));
+    }
     let options = Options {
         name: arguments.name.clone(),
         streams: arguments.streams.clone(),

@@ -102,6 +102,7 @@ fn a_sender_that_is_killed_goes_on_where_it_ended() {
     let mut first = hosts.send();
     connected(&mut first);
     let mut written = play(&mut md, &mut reader, 4 * BATCH);
+    reader.until(4 * BATCH);
     // In the middle of its work.
     written.extend(publish(&mut md, BATCH));
     first.kill();
