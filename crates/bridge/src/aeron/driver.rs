@@ -12,7 +12,7 @@ use std::{
 pub fn drive(dir: &Path, is_over: &AtomicBool, started: impl FnOnce()) -> Result<(), AeronError> {
     run(dir, is_over, started).map_err(|source| {
         let doing = format!("run a media driver on {}", dir.display());
-        AeronError::new(doing, source, "take a folder that no other driver has, in /dev/shm")
+        AeronError::new(doing, source, "take a folder in /dev/shm that no other driver has; that of one that was killed is free after 10 s")
     })
 }
 

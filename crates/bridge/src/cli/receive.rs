@@ -111,3 +111,19 @@ fn follow(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_are_named_with_their_instruments() {
+        let asked = |text: &str| text.parse::<Asked>().map(|asked| asked.0);
+        let stream = |keys, capacity_bytes| StreamOptions { stream: "md".to_owned(), keys, capacity_bytes };
+        assert_eq!(asked("md:80"), Ok(stream(80, 1 << 24)));
+        assert_eq!(asked("md:80:65536"), Ok(stream(80, 65536)));
+        for wrong in ["", "md", ":80", "md:", "md:x", "md:80:", "md:80:1:2", "md:-1"] {
+            assert!(asked(wrong).unwrap_err().contains("such as md:1024"), "{wrong}");
+        }
+    }
+}

@@ -55,6 +55,8 @@ impl Spaces {
 pub struct Hosts {
     pub here: Run,
     pub there: Run,
+    /// Of both ends of the bridge.
+    pub environment: Vec<(&'static str, &'static str)>,
     spaces: Spaces,
     drivers: Vec<Process>,
     /// Behind the processes, which write there.
@@ -81,8 +83,16 @@ impl Hosts {
         let folder = tempfile::tempdir().unwrap();
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let (here, there_run) = (Run::start(), Run::start());
-        let mut hosts =
-            Self { here, there: there_run, spaces, drivers: Vec::new(), folder, number, started: 0 };
+        let mut hosts = Self {
+            here,
+            there: there_run,
+            environment: Vec::new(),
+            spaces,
+            drivers: Vec::new(),
+            folder,
+            number,
+            started: 0,
+        };
         // Few threads and little memory: two cores have all of it.
         let usual = [("AERON_THREADING_MODE", "SHARED"), ("AERON_TERM_BUFFER_LENGTH", "1m")];
         let environment = [&usual[..], there].concat();
@@ -152,7 +162,21 @@ impl Hosts {
         ]);
         arguments.extend(more);
         self.started += 1;
-        Process::start(space, self.folder.path(), &format!("{what}-{}", self.started), &[], &arguments)
+        Process::start(
+            space,
+            self.folder.path(),
+            &format!("{what}-{}", self.started),
+            &self.environment,
+            &arguments,
+        )
+    }
+
+    /// kill -9 of both media drivers, whose folders nobody takes away then.
+    pub fn kill_drivers(&mut self) {
+        self.drivers.drain(..).for_each(Process::kill);
+        for space in [&self.spaces.here, &self.spaces.there] {
+            std::fs::remove_dir_all(self.driver(space)).unwrap();
+        }
     }
 
     pub fn reader(&self) -> Reader {

@@ -48,6 +48,11 @@ impl Process {
         assert!(status.is_none(), "it ended with {status:?}: {}", self.said());
     }
 
+    /// Whether it has ended by itself, and could not do its work.
+    pub fn has_failed(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some_and(|status| status.code() == Some(2))
+    }
+
     /// kill -9.
     pub fn kill(mut self) {
         self.child.kill().unwrap();

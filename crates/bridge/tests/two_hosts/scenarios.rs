@@ -1,7 +1,7 @@
 //! What must hold between two hosts.
 
 use crate::{
-    hosts::{Hosts, Reader, Spaces, connected},
+    hosts::{Hosts, Reader, Spaces, connected, until},
     run::publish,
 };
 use lowlat_bridge::accounts::Why;
@@ -109,7 +109,7 @@ fn a_sender_that_is_killed_goes_on_where_it_ended() {
     written.extend(publish(&mut md, BATCH));
     let mut second = hosts.send();
     // Its ring is connected by whoever publishes.
-    crate::hosts::until("the second sender joins", || {
+    until("the second sender joins", || {
         md.poll(&mut |_, _| ());
         second.assert_runs();
         second.said().contains("sender 2 of the run")
@@ -143,7 +143,7 @@ fn a_receiver_that_comes_late_is_told_how_much_it_missed() {
     let mut md = hosts.here.writer("md", 4);
     let mut reader = hosts.reader();
     let mut sender = hosts.send();
-    crate::hosts::until("the sender joins", || sender.said().contains("sender 1 of the run"));
+    until("the sender joins", || sender.said().contains("sender 1 of the run"));
     md.poll(&mut |_, _| ());
     publish(&mut md, BATCH);
     // A standing later they are gone: nobody listens.
@@ -188,4 +188,24 @@ fn a_receiver_that_is_killed_begins_with_a_mark() {
         starts.iter().map(|(_, mark)| mark).find(|mark| mark.sequence > 2 * BATCH).expect("a second start");
     assert_eq!(anew.lost, 2 * BATCH, "what the one before had published, for this one");
     assert!(reader.records() == written, "nothing was under way, so nothing is lost");
+}
+
+#[test]
+fn both_ends_say_that_their_driver_is_gone() {
+    let Some(spaces) = Spaces::given() else { return };
+    let mut hosts = Hosts::start(spaces, &[]);
+    hosts.environment = vec![("AERON_DRIVER_TIMEOUT", "3000")];
+    let mut md = hosts.here.writer("md", 4);
+    let mut receiver = hosts.receive();
+    let mut sender = hosts.send();
+    connected(&mut sender);
+    md.poll(&mut |_, _| ());
+    hosts.kill_drivers();
+    for (what, process) in [("sender", &mut sender), ("receiver", &mut receiver)] {
+        until(&format!("the {what}'s end"), || {
+            publish(&mut md, 1);
+            process.has_failed()
+        });
+        assert!(process.said().contains("look at its driver, then start this again"), "{}", process.said());
+    }
 }
