@@ -145,7 +145,7 @@ fn why_of(code: u16) -> Option<Why> {
 pub struct Marks {
     told: Option<Told>,
     number: u32,
-    /// By instrument the number of the mark that was told.
+    /// By instrument the number of the mark that was told; the last one is of all that the stream does not have.
     by_instrument: Vec<u32>,
 }
 
@@ -153,7 +153,7 @@ impl Marks {
     /// Of a stream whose instruments are below `keys`.
     pub fn new(keys: u32) -> Self {
         let keys = usize::try_from(keys).unwrap_or(0);
-        Self { told: None, number: 0, by_instrument: vec![0; keys] }
+        Self { told: None, number: 0, by_instrument: vec![0; keys.saturating_add(1)] }
     }
 
     /// Something is to be told from the next record on.
@@ -170,7 +170,9 @@ impl Marks {
         head: &Head,
         (lost_total, void_total): (u64, u64),
     ) -> Option<Mark> {
-        let number = usize::try_from(instrument).ok().and_then(|at| self.by_instrument.get_mut(at))?;
+        let last = self.by_instrument.len().saturating_sub(1);
+        let at = usize::try_from(instrument).unwrap_or(last).min(last);
+        let number = self.by_instrument.get_mut(at)?;
         if std::mem::replace(number, self.number) == self.number {
             return None;
         }
@@ -234,7 +236,8 @@ mod tests {
         marks.set(told(6));
         marks.set(told(7));
         assert_eq!([1, 1, 0].map(|at| before(&mut marks, at)), [Some((3, 7, 9)), None, Some((3, 7, 9))]);
-        assert_eq!(before(&mut marks, 2), None, "no instrument of this stream");
+        // Instruments that the stream does not have are as one.
+        assert_eq!([2, 2, u32::MAX].map(|at| before(&mut marks, at)), [Some((3, 7, 9)), None, None]);
     }
 
     proptest! {

@@ -84,7 +84,7 @@ pub struct Counts {
     pub refused: u64,
     /// Records that do not fit the stream here: longer than its ring takes. They are among the lost ones.
     pub unfit: u64,
-    /// Records of instruments that the stream here does not have: published, and given only to who reads the stream directly.
+    /// Records of instruments that the stream here does not have: published, and given only to who reads all of them.
     pub unrouted: u64,
     /// Marks published.
     pub marks: u64,
