@@ -1,0 +1,241 @@
+use super::*;
+use crate::frame::Head;
+use proptest::{collection::vec, prelude::*};
+
+fn head(run: u64, epoch: u64, sequence: u64, void: u64) -> Head {
+    Head { stream: 0, run, epoch, sequence, void }
+}
+
+fn told(why: Why, lost: u64, void: u64) -> Verdict {
+    Verdict::Accept(Some(Told { why, lost, void }))
+}
+
+const GOOD: Verdict = Verdict::Accept(None);
+
+/// A receiver that has heard records 1 to 4 of run 7, sender 1.
+fn under_way() -> Incoming {
+    let mut incoming = Incoming::default();
+    assert_eq!(incoming.take(&head(7, 1, 1, 0)), told(Why::Start, 0, 0));
+    for sequence in 2..5 {
+        assert_eq!(incoming.take(&head(7, 1, sequence, 0)), GOOD);
+    }
+    incoming
+}
+
+#[test]
+fn a_late_start_is_a_gap_of_all_before() {
+    let mut incoming = Incoming::default();
+    assert_eq!(incoming.take(&head(7, 1, 100, 0)), told(Why::Start, 99, 0));
+    assert_eq!((incoming.take(&head(7, 1, 101, 0)), incoming.lost(), incoming.expected()), (GOOD, 99, 102));
+}
+
+#[test]
+fn a_jump_is_a_gap_of_its_numbers() {
+    let mut incoming = under_way();
+    assert_eq!(incoming.take(&head(7, 1, 8, 0)), told(Why::Gap, 3, 0));
+    assert_eq!((incoming.take(&head(7, 1, 9, 0)), incoming.lost()), (GOOD, 3));
+}
+
+#[test]
+fn a_void_number_is_not_lost() {
+    let mut incoming = under_way();
+    assert_eq!(incoming.take(&head(7, 1, 6, 1)), told(Why::NewWriter, 0, 1));
+    assert_eq!(incoming.take(&head(7, 1, 10, 2)), told(Why::Gap, 2, 1));
+    assert_eq!((incoming.lost(), incoming.void()), (2, 2));
+    // Void numbers beyond the jump, or fewer than before, are not believed.
+    assert_eq!(incoming.take(&head(7, 1, 12, 9)), told(Why::NewWriter, 0, 1));
+    assert_eq!(incoming.take(&head(7, 1, 14, 0)), told(Why::Gap, 1, 0));
+}
+
+#[test]
+fn a_new_sender_goes_on_and_an_old_one_is_fenced() {
+    let mut incoming = under_way();
+    assert_eq!(incoming.take(&head(7, 2, 5, 0)), told(Why::NewSender, 0, 0));
+    assert_eq!(incoming.take(&head(7, 1, 6, 0)), Verdict::Fenced);
+    assert_eq!(incoming.stand(&head(7, 1, 9, 0)), Verdict::Fenced);
+    assert_eq!(incoming.stand(&head(7, 1, 0, 0)), Verdict::Fenced);
+    assert_eq!((incoming.take(&head(7, 2, 6, 0)), incoming.lost()), (GOOD, 0));
+    // Also when the new one has only said that it is there.
+    assert_eq!(incoming.stand(&head(7, 3, 0, 0)), GOOD);
+    assert_eq!(incoming.take(&head(7, 2, 7, 0)), Verdict::Fenced);
+    assert_eq!(incoming.take(&head(7, 3, 8, 0)), told(Why::NewSender, 1, 0));
+}
+
+#[test]
+fn duplicates_are_refused_within_and_across_senders() {
+    let mut incoming = under_way();
+    assert_eq!(incoming.take(&head(7, 1, 4, 0)), Verdict::Duplicate);
+    assert_eq!(incoming.take(&head(7, 2, 3, 0)), Verdict::Duplicate);
+    assert_eq!(incoming.take(&head(7, 2, 5, 0)), told(Why::NewSender, 0, 0));
+    assert_eq!(incoming.lost(), 0);
+}
+
+/// Each sender counts void numbers from its own beginning.
+#[test]
+fn void_numbers_of_a_new_sender_count_once() {
+    let mut incoming = under_way();
+    assert_eq!(incoming.take(&head(7, 1, 6, 1)), told(Why::NewWriter, 0, 1));
+    assert_eq!(incoming.take(&head(7, 2, 8, 1)), told(Why::NewSender, 0, 1));
+    // One that has seen less than those before it: its void number is below what has come.
+    assert_eq!(incoming.take(&head(7, 3, 7, 1)), Verdict::Duplicate);
+    assert_eq!(incoming.take(&head(7, 3, 10, 1)), told(Why::NewSender, 1, 0));
+}
+
+#[test]
+fn a_new_run_begins_anew_and_the_old_one_is_fenced() {
+    let mut incoming = under_way();
+    assert_eq!(incoming.take(&head(8, 1, 1, 0)), told(Why::NewRun, 0, 0));
+    assert_eq!(incoming.take(&head(7, 9, 5, 0)), Verdict::Fenced);
+    assert_eq!(incoming.take(&head(9, 1, 4, 1)), told(Why::NewRun, 2, 1));
+}
+
+#[test]
+fn a_standing_without_a_number_keeps_the_news() {
+    let mut incoming = Incoming::default();
+    assert_eq!((incoming.stand(&head(7, 1, 0, 0)), incoming.expected()), (GOOD, 1));
+    assert_eq!(incoming.stand(&head(7, 2, 0, 0)), GOOD);
+    assert_eq!(incoming.take(&head(7, 2, 3, 0)), told(Why::Start, 2, 0));
+    assert_eq!(incoming.stand(&head(8, 1, 0, 0)), GOOD);
+    assert_eq!(incoming.take(&head(7, 2, 4, 0)), Verdict::Fenced);
+    assert_eq!(incoming.take(&head(8, 1, 1, 0)), told(Why::NewRun, 0, 0));
+}
+
+#[test]
+fn a_standing_tells_a_gap_behind_which_nothing_comes() {
+    let mut incoming = under_way();
+    assert_eq!(incoming.stand(&head(7, 1, 5, 0)), GOOD);
+    assert_eq!(incoming.stand(&head(7, 1, 8, 0)), told(Why::Gap, 3, 0));
+    assert_eq!(incoming.stand(&head(7, 1, 8, 0)), GOOD);
+    // Of a sender that has seen less than those before it.
+    assert_eq!(incoming.stand(&head(7, 1, 2, 0)), GOOD);
+    assert_eq!((incoming.take(&head(7, 1, 8, 0)), incoming.lost()), (GOOD, 3));
+}
+
+#[test]
+fn a_sender_tells_lost_numbers_from_void_ones() {
+    let mut outgoing = Outgoing::default();
+    assert_eq!(outgoing.standing(), (0, 0));
+    assert_eq!(outgoing.see(10), Seen::Send { void: 0 });
+    outgoing.lose(2);
+    assert_eq!(outgoing.standing(), (13, 0));
+    assert_eq!(outgoing.see(14), Seen::Send { void: 1 });
+    assert_eq!(outgoing.see(12), Seen::Old);
+    assert_eq!(outgoing.see(15), Seen::Send { void: 1 });
+    outgoing.lose(1);
+    assert_eq!(outgoing.see(15), Seen::Old);
+    assert_eq!(outgoing.see(17), Seen::Send { void: 1 }, "what is lost is not forgotten over an old one");
+    assert_eq!((outgoing.standing(), outgoing.lost()), ((18, 1), 3));
+}
+
+/// What happens to a stream and its frames on their way.
+#[derive(Debug, Clone)]
+enum Step {
+    Record,
+    /// A record that never comes to the sender, which is told.
+    Missed,
+    /// The writer starts anew.
+    NewWriter,
+    /// The sender starts anew; its node keeps what it had not read.
+    NewSender,
+    /// The next frame does not arrive.
+    Drop,
+    /// The last frame comes once more.
+    Again,
+    /// A frame of a sender before this one comes late.
+    Late(prop::sample::Index),
+    Standing,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        6 => Just(Step::Record),
+        1 => Just(Step::Missed),
+        1 => Just(Step::NewWriter),
+        1 => Just(Step::NewSender),
+        1 => Just(Step::Drop),
+        1 => Just(Step::Again),
+        1 => any::<prop::sample::Index>().prop_map(Step::Late),
+        2 => Just(Step::Standing),
+    ];
+    vec(step, 1..80)
+}
+
+proptest! {
+    /// Held against a list of all numbers: each record arrives once at most and in order, and every number below the
+    /// expected one is published, lost or void, and is counted so. Void numbers that passed while a sender was away,
+    /// or before it saw its first record, count as lost: nobody can tell.
+    #[test]
+    fn every_number_is_accounted_for(steps in steps()) {
+        let (mut outgoing, mut incoming) = (Outgoing::default(), Incoming::default());
+        let (mut sequence, mut epoch) = (0_u64, 1_u64);
+        let (mut published, mut void_numbers) = (Vec::new(), 0_u64);
+        let (mut sent, mut drops): (Vec<Head>, bool) = (Vec::new(), false);
+        for step in steps {
+            let is_standing = matches!(step, Step::Standing);
+            let arrives = match step {
+                Step::Record => {
+                    sequence += 1;
+                    let Seen::Send { void } = outgoing.see(sequence) else { unreachable!("numbers go up") };
+                    let frame = head(7, epoch, sequence, void);
+                    sent.push(frame);
+                    (!std::mem::take(&mut drops)).then_some(frame)
+                }
+                Step::Missed => {
+                    sequence += 1;
+                    outgoing.lose(1);
+                    None
+                }
+                Step::NewWriter => {
+                    sequence += 1;
+                    void_numbers += 1;
+                    None
+                }
+                Step::NewSender => {
+                    epoch += 1;
+                    outgoing = Outgoing::default();
+                    None
+                }
+                Step::Drop => {
+                    drops = true;
+                    None
+                }
+                Step::Again => sent.last().copied(),
+                Step::Late(index) if !sent.is_empty() => Some(sent[index.index(sent.len())]),
+                Step::Late(_) => None,
+                Step::Standing => {
+                    let (next, void) = outgoing.standing();
+                    Some(head(7, epoch, next, void))
+                }
+            };
+            let Some(frame) = arrives else { continue };
+            let before = incoming;
+            let verdict = if is_standing { incoming.stand(&frame) } else { incoming.take(&frame) };
+            match verdict {
+                Verdict::Accept(_) if !is_standing => published.push(frame.sequence),
+                Verdict::Accept(_) => {}
+                Verdict::Duplicate => prop_assert!(frame.sequence < before.expected()),
+                Verdict::Fenced => prop_assert!(frame.epoch < epoch || sent.iter().any(|sent| sent.epoch > frame.epoch)),
+            }
+            prop_assert!(published.is_sorted_by(|a, b| a < b), "{published:?}");
+            let numbers = incoming.expected().max(1) - 1;
+            prop_assert!(numbers <= sequence);
+            prop_assert_eq!(incoming.lost() + incoming.void() + published.len() as u64, numbers);
+            prop_assert!(incoming.void() <= void_numbers);
+        }
+    }
+
+    /// Whatever heads come, nothing overflows and the sum is right.
+    #[test]
+    fn hostile_heads_do_no_harm(heads in vec((1..4_u64, 1..4_u64, 0..=crate::frame::SEQUENCE_MAX, any::<u64>(), any::<bool>()), 0..50)) {
+        let (mut incoming, mut newest) = (Incoming::default(), (0, 0));
+        for (run, epoch, sequence, void, is_standing) in heads {
+            let frame = head(run, epoch, sequence.max(u64::from(!is_standing)), void);
+            let verdict = if is_standing { incoming.stand(&frame) } else { incoming.take(&frame) };
+            prop_assert_eq!(verdict == Verdict::Fenced, (run, epoch) < newest);
+            newest = newest.max((run, epoch));
+            if let Verdict::Accept(Some(told)) = verdict {
+                prop_assert!(told.lost + told.void <= crate::frame::SEQUENCE_MAX);
+            }
+        }
+    }
+}

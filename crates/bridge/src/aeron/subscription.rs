@@ -1,0 +1,86 @@
+//! Where frames come from.
+
+use super::{ANSWER_MAX, AeronError, Link, text};
+use crate::receiver::{Receiver, ReceiverError, Says};
+use rusteron_media_driver::{AeronFragmentClosureAssembler, AeronHeader, AeronSubscription, Handlers};
+
+/// Fragments that a poll takes before the caller has its turn.
+const FRAGMENTS: usize = 64;
+
+/// A subscription.
+pub struct Subscription {
+    inner: AeronSubscription,
+    /// Puts frames together that are longer than a packet.
+    assembler: AeronFragmentClosureAssembler,
+    link: Link,
+}
+
+/// What a poll lends to its callback.
+struct Taking<'a> {
+    receiver: &'a mut Receiver,
+    say: &'a mut dyn FnMut(Says),
+    failed: Option<ReceiverError>,
+}
+
+impl Subscription {
+    /// To this channel and stream.
+    pub fn add(link: Link, channel: &str, stream_id: i32) -> Result<Self, AeronError> {
+        let failed = |source| {
+            let doing = format!("subscribe to {channel}, stream {stream_id}");
+            AeronError::new(doing, source, "look at the channel's address, and at the driver")
+        };
+        let (channel_text, none) = (text(channel), Handlers::NONE);
+        let adding = link
+            .aeron
+            .async_add_subscription(&channel_text, stream_id, none, Handlers::NONE)
+            .map_err(failed)?;
+        let subscription = adding.poll_blocking(ANSWER_MAX).map_err(failed)?;
+        let assembler = AeronFragmentClosureAssembler::new().map_err(failed)?;
+        Ok(Self { inner: subscription, assembler, link })
+    }
+
+    /// Gives what is there to the receiver, and never blocks. Gives back how many fragments there were.
+    pub fn poll(&mut self, receiver: &mut Receiver, say: &mut dyn FnMut(Says)) -> Result<usize, PollError> {
+        let mut taking = Taking { receiver, say, failed: None };
+        let taken = self.assembler.poll(&self.inner, &mut taking, take, FRAGMENTS);
+        if let Some(failed) = taking.failed {
+            return Err(failed.into());
+        }
+        let taken = taken.map_err(|source| {
+            AeronError::new("poll the subscription".to_owned(), source, "look at the driver")
+        })?;
+        if taken == 0
+            && let Some(words) = self.link.failed()
+        {
+            return Err(PollError::Closed(words));
+        }
+        Ok(usize::try_from(taken).unwrap_or(0))
+    }
+
+    /// Whether somebody sends.
+    pub fn is_connected(&self) -> bool {
+        self.inner.is_connected()
+    }
+}
+
+fn take(taking: &mut Taking<'_>, message: &[u8], _: AeronHeader) {
+    if taking.failed.is_none()
+        && let Err(error) = taking.receiver.take(message, &mut taking.say)
+    {
+        taking.failed = Some(error);
+    }
+}
+
+/// Why a poll fails.
+#[derive(Debug, thiserror::Error)]
+pub enum PollError {
+    /// The receiver.
+    #[error(transparent)]
+    Receiver(#[from] ReceiverError),
+    /// Aeron.
+    #[error(transparent)]
+    Aeron(#[from] AeronError),
+    /// The driver is gone; in Aeron's words.
+    #[error("the carrier gives nothing any more: {0}; look at its driver, then start this again")]
+    Closed(String),
+}

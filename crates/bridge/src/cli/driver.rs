@@ -1,0 +1,21 @@
+//! `lowlat-bridge driver`.
+
+use super::interrupted;
+use clap::Args;
+use lowlat_bridge::aeron::drive;
+use std::path::PathBuf;
+
+/// Runs until Ctrl-C. AERON_* variables of the environment count: AERON_THREADING_MODE, AERON_TERM_BUFFER_LENGTH, ...
+#[derive(Debug, Args)]
+#[command(after_help = "Example: lowlat-bridge driver --dir /dev/shm/aeron-md")]
+pub struct Arguments {
+    /// Its folder, in memory
+    #[arg(long, value_name = "DIR")]
+    dir: PathBuf,
+}
+
+pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let is_over = interrupted()?;
+    let dir = &arguments.dir;
+    Ok(drive(dir, &is_over, || eprintln!("media driver runs on {}", dir.display()))?)
+}

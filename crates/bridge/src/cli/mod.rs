@@ -1,0 +1,94 @@
+//! The subcommands, and what they share: where the run and the driver are, and how the end is heard.
+
+pub mod driver;
+pub mod receive;
+pub mod send;
+
+use anyhow::Context;
+use clap::Args;
+use lowlat_bridge::HopFigures;
+use lowlat_trade::{address::RunFolder, node::Wait};
+use serde_json::json;
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+/// The run on this host.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct Run {
+    /// Name of the run
+    #[arg(long, value_name = "NAME")]
+    run: Option<String>,
+    /// Folder of the run
+    #[arg(long, value_name = "PATH")]
+    folder: Option<PathBuf>,
+}
+
+impl Run {
+    /// Where its master listens.
+    pub fn socket(&self) -> anyhow::Result<PathBuf> {
+        let folder = match (&self.run, &self.folder) {
+            (Some(name), _) => RunFolder::named(name),
+            (None, folder) => RunFolder::at(&folder.clone().unwrap_or_default()),
+        };
+        Ok(folder?.socket())
+    }
+}
+
+/// The way to the other host.
+#[derive(Debug, Args)]
+pub struct Way {
+    /// Folder of the media driver on this host
+    #[arg(long, value_name = "DIR")]
+    pub driver: PathBuf,
+    /// Aeron's channel, the same on both hosts: aeron:udp?endpoint=HOST:PORT with the receiver's address, or a multicast group
+    #[arg(long, value_name = "URI")]
+    pub channel: String,
+    /// Aeron's stream of the channel, the same on both hosts
+    #[arg(long, value_name = "NUMBER", default_value_t = 1001)]
+    pub stream_id: i32,
+}
+
+/// How to wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum WaitArgument {
+    /// Spin, on a core of its own
+    Fast,
+    /// Sleep
+    #[default]
+    Parked,
+}
+
+impl From<WaitArgument> for Wait {
+    fn from(wait: WaitArgument) -> Self {
+        match wait {
+            WaitArgument::Fast => Self::Fast,
+            WaitArgument::Parked => Self::Parked,
+        }
+    }
+}
+
+/// Set by Ctrl-C and SIGTERM.
+pub fn interrupted() -> anyhow::Result<Arc<AtomicBool>> {
+    let is_over = Arc::new(AtomicBool::new(false));
+    let set = Arc::clone(&is_over);
+    // Relaxed: the word says nothing of other memory.
+    ctrlc::set_handler(move || set.store(true, Ordering::Relaxed)).context("cannot hear Ctrl-C")?;
+    Ok(is_over)
+}
+
+/// Whether [`interrupted`] was.
+pub fn is_set(is_over: &AtomicBool) -> bool {
+    is_over.load(Ordering::Relaxed)
+}
+
+/// Times of one end, for the result.
+pub fn hop(figures: &HopFigures) -> serde_json::Value {
+    let HopFigures { count, p50_ns, p99_ns, latency_ns_max } = figures;
+    json!({"count": count, "p50_ns": p50_ns, "p99_ns": p99_ns, "latency_ns_max": latency_ns_max})
+}

@@ -1,0 +1,129 @@
+//! `lowlat-bridge receive`.
+
+use super::{Run, WaitArgument, Way, hop, interrupted, is_set};
+use clap::Args;
+use lowlat_bridge::{
+    aeron::{Link, Subscription},
+    receiver::{Counts, Options, Receiver, StreamOptions},
+};
+use serde_json::json;
+use std::{hint, str::FromStr, thread, time::Duration};
+
+/// Sleeps of a parked receiver that finds nothing: from the first to the second, each twice as long as the one before.
+const SLEEPS: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(1));
+
+/// Publishes streams of another host in this host's run. Prints what it counted at its end.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example: lowlat-bridge receive --run main --driver /dev/shm/aeron-md --channel 'aeron:udp?endpoint=10.0.0.2:40123' --stream md:1024"
+)]
+pub struct Arguments {
+    #[command(flatten)]
+    run: Run,
+    #[command(flatten)]
+    way: Way,
+    /// A stream to publish, how many instruments it has, and bytes of its ring; may be given again
+    #[arg(long = "stream", value_name = "NAME:KEYS[:BYTES]", required = true)]
+    streams: Vec<Asked>,
+    /// The beginning of its nodes' names
+    #[arg(long, default_value = "bridge")]
+    name: String,
+    /// How to wait for records
+    #[arg(long, value_enum, default_value_t)]
+    wait: WaitArgument,
+    /// Don't tell readers in the streams what was lost
+    #[arg(long)]
+    no_marks: bool,
+}
+
+/// One `--stream`.
+#[derive(Debug, Clone)]
+struct Asked(StreamOptions);
+
+impl FromStr for Asked {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?}: expected NAME:KEYS or NAME:KEYS:BYTES, such as md:1024");
+        let mut parts = text.split(':');
+        let stream = parts.next().unwrap_or_default().to_owned();
+        let keys = parts.next().and_then(|keys| keys.parse().ok()).ok_or_else(wrong)?;
+        let capacity_bytes =
+            parts.next().map_or(Ok(1 << 24), |bytes| bytes.parse::<u64>().map_err(|_| wrong()))?;
+        if parts.next().is_some() || stream.is_empty() {
+            return Err(wrong());
+        }
+        Ok(Self(StreamOptions { stream, keys, capacity_bytes }))
+    }
+}
+
+pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let is_over = interrupted()?;
+    let Way { driver, channel, stream_id } = &arguments.way;
+    let options = Options {
+        name: arguments.name.clone(),
+        streams: arguments.streams.iter().map(|asked| asked.0.clone()).collect(),
+        wait: arguments.wait.into(),
+        has_marks: !arguments.no_marks,
+    };
+    let mut receiver = Receiver::join(&arguments.run.socket()?, &options)?;
+    while !receiver.has_begun() && !receiver.is_over() && !is_set(&is_over) {
+        receiver.hear()?;
+        thread::sleep(SLEEPS.1);
+    }
+    // Only now: what came before the word to begin would wait here, and hold its sender up.
+    let mut subscription = Subscription::add(Link::open(driver)?, channel, *stream_id)?;
+    eprintln!("subscribed");
+    let done = follow(&mut receiver, &mut subscription, arguments.wait, || is_set(&is_over));
+    let Counts { published, lost, void, duplicates, fenced, not_ours, refused, unfit, unrouted, marks } =
+        receiver.counts();
+    let result = json!({
+        "published": published, "lost": lost, "void": void, "duplicates": duplicates, "fenced": fenced,
+        "not_ours": not_ours, "refused": refused, "unfit": unfit, "unrouted": unrouted, "marks": marks,
+        "hop": hop(&receiver.hop()),
+    });
+    println!("{result}");
+    done
+}
+
+fn follow(
+    receiver: &mut Receiver,
+    subscription: &mut Subscription,
+    wait: WaitArgument,
+    is_over: impl Fn() -> bool,
+) -> anyhow::Result<()> {
+    let mut is_connected = false;
+    let mut sleep = SLEEPS.0;
+    while !receiver.is_over() && !is_over() {
+        receiver.hear()?;
+        if subscription.is_connected() != is_connected {
+            is_connected = !is_connected;
+            eprintln!("{}", if is_connected { "connected" } else { "nobody sends any more" });
+        }
+        if subscription.poll(receiver, &mut |says| eprintln!("{says}"))? > 0 {
+            sleep = SLEEPS.0;
+        } else if wait == WaitArgument::Fast {
+            hint::spin_loop();
+        } else {
+            thread::sleep(sleep);
+            sleep = (sleep * 2).min(SLEEPS.1);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_are_named_with_their_instruments() {
+        let asked = |text: &str| text.parse::<Asked>().map(|asked| asked.0);
+        let stream = |keys, capacity_bytes| StreamOptions { stream: "md".to_owned(), keys, capacity_bytes };
+        assert_eq!(asked("md:80"), Ok(stream(80, 1 << 24)));
+        assert_eq!(asked("md:80:65536"), Ok(stream(80, 65536)));
+        for wrong in ["", "md", ":80", "md:", "md:x", "md:80:", "md:80:1:2", "md:-1"] {
+            assert!(asked(wrong).unwrap_err().contains("such as md:1024"), "{wrong}");
+        }
+    }
+}

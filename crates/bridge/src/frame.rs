@@ -1,0 +1,315 @@
+//! What goes over the wire. Numbers are little-endian; nothing of it is trusted before [`Frame::decode`] has looked at it.
+//!
+//! ```text
+//! offset bytes
+//!      0     4  magic "LLBR"
+//!      4     2  version of this layout
+//!      6     2  what it is: 1 a record, 2 a standing
+//!      8     4  number of the stream in its run: that of the node that writes it
+//!     12     4  bytes of the body
+//!     16     8  run: when it began, ns of the wall clock
+//!     24     8  epoch: how many senders the run has had, this one counted
+//!     32     8  sequence: the record's; of a standing the one that comes next, 0 while it is not known
+//!     40     8  void: how many numbers that no record has the sender passed over so far
+//!     48     2  kind          stamp, as the writer made it; of a standing all 0
+//!     50     2  schema
+//!     52     4  instrument
+//!     56     4  source
+//!     60     4  CRC-32C of all other bytes
+//!     64     8  generated
+//!     72     8  trigger
+//!     80     8  cause
+//!     88        body: the record's payload, or the stream's name
+//! ```
+//!
+//! A *standing* comes every 250 ms and whenever somebody begins to listen. It gives the stream's number its name, and
+//! tells the end of a gap behind which no record comes.
+
+use lowlat_ipc::{interest::SUBSCRIBERS_MAX, layout::KIND_RESERVED_MIN, stream::Stamp};
+use lowlat_trade::address::is_name;
+use thiserror::Error;
+
+/// The first bytes.
+pub const MAGIC: [u8; 4] = *b"LLBR";
+/// The layout described here.
+pub const VERSION: u16 = 1;
+/// Bytes before the body.
+pub const HEAD_BYTES: usize = 88;
+/// Bytes of a body: more than any record of a stream's ring can have is no frame.
+pub const BODY_BYTES_MAX: usize = 1 << 24;
+/// Numbers of streams are below it.
+pub const STREAMS_MAX: u32 = SUBSCRIBERS_MAX;
+/// The last sequence: at a billion records a second it lasts for a century, and nothing that is counted on it overflows.
+pub const SEQUENCE_MAX: u64 = 1 << 62;
+
+const RECORD: u16 = 1;
+const STANDING: u16 = 2;
+
+/// Where fields begin.
+mod at {
+    pub const VERSION: usize = 4;
+    pub const WHAT: usize = 6;
+    pub const STREAM: usize = 8;
+    pub const BODY_BYTES: usize = 12;
+    pub const RUN: usize = 16;
+    pub const EPOCH: usize = 24;
+    pub const SEQUENCE: usize = 32;
+    pub const VOID: usize = 40;
+    pub const KIND: usize = 48;
+    pub const SCHEMA: usize = 50;
+    pub const INSTRUMENT: usize = 52;
+    pub const SOURCE: usize = 56;
+    pub const CHECK: usize = 60;
+    pub const GENERATED: usize = 64;
+    pub const TRIGGER: usize = 72;
+    pub const CAUSE: usize = 80;
+}
+
+const _: () = {
+    assert!(at::VERSION == MAGIC.len() && at::WHAT == at::VERSION + 2 && at::STREAM == at::WHAT + 2);
+    assert!(at::BODY_BYTES == at::STREAM + 4 && at::RUN == at::BODY_BYTES + 4 && at::EPOCH == at::RUN + 8);
+    assert!(at::SEQUENCE == at::EPOCH + 8 && at::VOID == at::SEQUENCE + 8 && at::KIND == at::VOID + 8);
+    assert!(at::SCHEMA == at::KIND + 2 && at::INSTRUMENT == at::SCHEMA + 2);
+    assert!(
+        at::SOURCE == at::INSTRUMENT + 4 && at::CHECK == at::SOURCE + 4 && at::GENERATED == at::CHECK + 4
+    );
+    assert!(at::TRIGGER == at::GENERATED + 8 && at::CAUSE == at::TRIGGER + 8 && HEAD_BYTES == at::CAUSE + 8);
+    assert!(HEAD_BYTES.is_multiple_of(8) && BODY_BYTES_MAX < u32::MAX as usize);
+};
+
+/// Why bytes are no frame.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum FrameError {
+    /// Too short, or of another length than it says.
+    #[error("{found} bytes, expected {expected}: cut off, or not sent by lowlat-bridge")]
+    Length {
+        /// Bytes found.
+        found: usize,
+        /// What it should be, in words.
+        expected: String,
+    },
+    /// Another program's.
+    #[error(
+        "begins with {found:02x?}, expected \"LLBR\": something else sends to this channel and stream; take others"
+    )]
+    Magic {
+        /// The first bytes.
+        found: [u8; 4],
+    },
+    /// Another version's.
+    #[error("frame version {found}, and this program knows {VERSION}; use one lowlat-bridge on both hosts")]
+    Version {
+        /// The version.
+        found: u16,
+    },
+    /// Damaged on its way.
+    #[error(
+        "checksum {found:#010x}, expected {expected:#010x}: damaged on its way; look at the network cards' counters"
+    )]
+    Check {
+        /// What it holds.
+        found: u32,
+        /// What its bytes give.
+        expected: u32,
+    },
+    /// A field that stands for nothing.
+    #[error("{field}: found {found}, expected {expected}; use one lowlat-bridge on both hosts")]
+    Value {
+        /// Which field.
+        field: &'static str,
+        /// What it holds.
+        found: String,
+        /// What it may hold.
+        expected: &'static str,
+    },
+}
+
+/// Who sends, which stream, and which number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Head {
+    /// Number of the stream in its run, below [`STREAMS_MAX`].
+    pub stream: u32,
+    /// When the run began, ns of the origin's wall clock. Later runs have higher numbers.
+    pub run: u64,
+    /// How many senders the run has had, this one counted.
+    pub epoch: u64,
+    /// The record's number in its stream; of a standing the number that comes next, 0 while it is not known.
+    pub sequence: u64,
+    /// How many numbers that no record has the sender passed over since it began: those that writers spent on starting anew.
+    pub void: u64,
+}
+
+/// What a frame carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Body<'a> {
+    /// A record, as its writer made it.
+    Record {
+        /// What stands beside the payload.
+        stamp: Stamp,
+        /// The payload.
+        payload: &'a [u8],
+    },
+    /// Where the stream stands.
+    Standing {
+        /// Its name.
+        name: &'a str,
+    },
+}
+
+/// A frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// Who, which, and which number.
+    pub head: Head,
+    /// What.
+    pub body: Body<'a>,
+}
+
+impl<'a> Frame<'a> {
+    /// Writes it into `bytes`, in place of what is there. Does not allocate once `bytes` has held the longest frame.
+    pub fn encode(&self, bytes: &mut Vec<u8>) {
+        let (what, stamp, body) = match &self.body {
+            Body::Record { stamp, payload } => (RECORD, *stamp, *payload),
+            Body::Standing { name } => (STANDING, Stamp::default(), name.as_bytes()),
+        };
+        bytes.clear();
+        bytes.extend_from_slice(&MAGIC);
+        bytes.extend_from_slice(&VERSION.to_le_bytes());
+        bytes.extend_from_slice(&what.to_le_bytes());
+        bytes.extend_from_slice(&self.head.stream.to_le_bytes());
+        // Longer than its field: decoding refuses it, as it refuses every body above the longest.
+        bytes.extend_from_slice(&u32::try_from(body.len()).unwrap_or(u32::MAX).to_le_bytes());
+        for word in [self.head.run, self.head.epoch, self.head.sequence, self.head.void] {
+            bytes.extend_from_slice(&word.to_le_bytes());
+        }
+        bytes.extend_from_slice(&stamp.kind.to_le_bytes());
+        bytes.extend_from_slice(&stamp.schema.to_le_bytes());
+        bytes.extend_from_slice(&stamp.instrument.to_le_bytes());
+        bytes.extend_from_slice(&stamp.source.to_le_bytes());
+        bytes.extend_from_slice(&[0; 4]);
+        for word in [stamp.generated, stamp.trigger, stamp.cause] {
+            bytes.extend_from_slice(&word.to_le_bytes());
+        }
+        bytes.extend_from_slice(body);
+        let check = check_of(bytes).to_le_bytes();
+        if let Some(place) = bytes.get_mut(at::CHECK..at::GENERATED) {
+            place.copy_from_slice(&check);
+        }
+    }
+
+    /// Takes bytes of the network for a frame, after a look at every field.
+    pub fn decode(bytes: &'a [u8]) -> Result<Self, FrameError> {
+        let Some((head_bytes, body)) = bytes.split_at_checked(HEAD_BYTES) else {
+            return Err(FrameError::Length { found: bytes.len(), expected: format!("{HEAD_BYTES} or more") });
+        };
+        let magic: [u8; 4] = array(head_bytes, 0);
+        if magic != MAGIC {
+            return Err(FrameError::Magic { found: magic });
+        }
+        let version = u16::from_le_bytes(array(head_bytes, at::VERSION));
+        if version != VERSION {
+            return Err(FrameError::Version { found: version });
+        }
+        let body_bytes = u32_at(head_bytes, at::BODY_BYTES);
+        if body.len() > BODY_BYTES_MAX || u32::try_from(body.len()) != Ok(body_bytes) {
+            return Err(FrameError::Length {
+                found: bytes.len(),
+                expected: format!(
+                    "{HEAD_BYTES} and the {body_bytes} that it tells, at most {BODY_BYTES_MAX}"
+                ),
+            });
+        }
+        let (found, expected) = (u32_at(head_bytes, at::CHECK), check_of(bytes));
+        if found != expected {
+            return Err(FrameError::Check { found, expected });
+        }
+        let what = u16::from_le_bytes(array(head_bytes, at::WHAT));
+        let head = head_of(head_bytes, what)?;
+        let body = match what {
+            RECORD => Body::Record { stamp: stamp_of(head_bytes)?, payload: body },
+            _ => Body::Standing { name: name_of(body)? },
+        };
+        Ok(Self { head, body })
+    }
+}
+
+fn head_of(bytes: &[u8], what: u16) -> Result<Head, FrameError> {
+    let head = Head {
+        stream: u32_at(bytes, at::STREAM),
+        run: u64_at(bytes, at::RUN),
+        epoch: u64_at(bytes, at::EPOCH),
+        sequence: u64_at(bytes, at::SEQUENCE),
+        void: u64_at(bytes, at::VOID),
+    };
+    let sequence_min = match what {
+        RECORD => 1,
+        STANDING => 0,
+        found => return Err(value("what", found.to_string(), "1 (record) or 2 (standing)")),
+    };
+    if head.stream >= STREAMS_MAX {
+        return Err(value("stream", head.stream.to_string(), "a number below 1,024"));
+    }
+    if head.run == 0 {
+        return Err(value("run", "0", "a time"));
+    }
+    if head.epoch == 0 {
+        return Err(value("epoch", "0", "1 or more"));
+    }
+    if !(sequence_min..=SEQUENCE_MAX).contains(&head.sequence) {
+        return Err(value("sequence", head.sequence.to_string(), "1 (of a standing 0) to 2^62"));
+    }
+    if head.void > head.sequence {
+        return Err(value("void", head.void.to_string(), "no more than the sequence"));
+    }
+    Ok(head)
+}
+
+fn stamp_of(bytes: &[u8]) -> Result<Stamp, FrameError> {
+    let stamp = Stamp {
+        kind: u16::from_le_bytes(array(bytes, at::KIND)),
+        schema: u16::from_le_bytes(array(bytes, at::SCHEMA)),
+        instrument: u32_at(bytes, at::INSTRUMENT),
+        source: u32_at(bytes, at::SOURCE),
+        generated: u64_at(bytes, at::GENERATED),
+        trigger: u64_at(bytes, at::TRIGGER),
+        cause: u64_at(bytes, at::CAUSE),
+    };
+    if stamp.kind >= KIND_RESERVED_MIN {
+        return Err(value("kind", stamp.kind.to_string(), "a kind of the stream's users, below 0xff00"));
+    }
+    Ok(stamp)
+}
+
+fn name_of(body: &[u8]) -> Result<&str, FrameError> {
+    let wrong = || {
+        let text: String = String::from_utf8_lossy(body).chars().take(80).collect();
+        value("name", format!("{text:?}"), "a stream's name")
+    };
+    std::str::from_utf8(body).ok().filter(|name| is_name(name)).ok_or_else(wrong)
+}
+
+fn value(field: &'static str, found: impl Into<String>, expected: &'static str) -> FrameError {
+    FrameError::Value { field, found: found.into(), expected }
+}
+
+/// Over all bytes but the checksum's own.
+fn check_of(bytes: &[u8]) -> u32 {
+    let before = crc32c::crc32c(bytes.get(..at::CHECK).unwrap_or_default());
+    crc32c::crc32c_append(before, bytes.get(at::GENERATED..).unwrap_or_default())
+}
+
+/// Zeros where there are too few bytes; callers have looked at the length.
+fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    bytes.get(at..).and_then(|bytes| bytes.first_chunk()).copied().unwrap_or([0; N])
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(array(bytes, at))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(array(bytes, at))
+}
+
+#[cfg(test)]
+mod tests;

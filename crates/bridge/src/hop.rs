@@ -1,0 +1,81 @@
+//! How long records take inside one end of the bridge. Each end has its host's clock, and nothing here goes between two.
+
+use hdrhistogram::Histogram;
+
+/// Longest time that is told apart: what takes longer counts as that.
+const LATENCY_NS_MAX: u64 = 60_000_000_000;
+/// A percentile is told when so many samples lie beyond it.
+const BEYOND_MIN: f64 = 10.0;
+
+/// Times of one end. Recording one does not allocate.
+#[derive(Debug)]
+pub struct Hop {
+    histogram: Option<Histogram<u64>>,
+}
+
+/// What [`Hop`] has seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct HopFigures {
+    /// Records.
+    pub count: u64,
+    /// Half of them took no longer; none with too few of them.
+    pub p50_ns: Option<u64>,
+    /// 99 of 100 took no longer; none with too few of them.
+    pub p99_ns: Option<u64>,
+    /// The longest; none without records.
+    pub latency_ns_max: Option<u64>,
+}
+
+impl Default for Hop {
+    fn default() -> Self {
+        Self { histogram: Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).ok() }
+    }
+}
+
+impl Hop {
+    /// Counts one, from the first time to the second; nothing when the first is none or after the second: it is of another
+    /// clock.
+    pub fn record(&mut self, from_ns: u64, to_ns: u64) {
+        if let (Some(histogram), Some(latency_ns)) = (&mut self.histogram, to_ns.checked_sub(from_ns))
+            && from_ns > 0
+        {
+            histogram.saturating_record(latency_ns);
+        }
+    }
+
+    /// All of it.
+    pub fn figures(&self) -> HopFigures {
+        let Some(histogram) = self.histogram.as_ref().filter(|histogram| !histogram.is_empty()) else {
+            return HopFigures::default();
+        };
+        let count = histogram.len();
+        let at = |quantile: f64| {
+            let carries = count as f64 * (1.0 - quantile) >= BEYOND_MIN;
+            carries.then(|| histogram.value_at_quantile(quantile))
+        };
+        HopFigures { count, p50_ns: at(0.5), p99_ns: at(0.99), latency_ns_max: Some(histogram.max()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_told_when_there_are_enough() {
+        let mut hop = Hop::default();
+        assert_eq!(hop.figures(), HopFigures::default());
+        hop.record(10, 30);
+        let figures = hop.figures();
+        assert_eq!((figures.count, figures.p50_ns, figures.latency_ns_max), (1, None, Some(20)));
+        // Another host's time, and none at all.
+        hop.record(u64::MAX, 30);
+        hop.record(0, 30);
+        assert_eq!(hop.figures().count, 1);
+        for _ in 0..999 {
+            hop.record(1, 101);
+        }
+        let figures = hop.figures();
+        assert_eq!((figures.p50_ns, figures.p99_ns), (Some(100), Some(100)));
+    }
+}

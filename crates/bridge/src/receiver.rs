@@ -1,0 +1,320 @@
+//! The end of the bridge beside the run that is given the streams: a node for each, which publishes what comes.
+
+use crate::{
+    Hop, HopFigures,
+    accounts::{Incoming, Told, Verdict},
+    frame::{Body, Frame, FrameError, Head, STREAMS_MAX},
+    mark::{self, Marks},
+};
+use lowlat_ipc::stream::{self, Stamp};
+use lowlat_trade::{
+    clock::now_ns,
+    node::{Ended, Event, Join, JoinError, Node, PublishError, Wait, Writes},
+};
+use std::{fmt, path::Path};
+use thiserror::Error;
+
+/// Time between two signs of life of each node.
+const BEAT_NS: u64 = 100_000_000;
+
+/// Why a receiver cannot start, or go on.
+#[derive(Debug, Error)]
+pub enum ReceiverError {
+    /// It cannot join.
+    #[error(transparent)]
+    Join(#[from] JoinError),
+    /// A node ends.
+    #[error("stream {stream}: {source}")]
+    Ended {
+        /// The stream.
+        stream: String,
+        /// Why.
+        source: Ended,
+    },
+    /// A node cannot publish, and will not.
+    #[error("stream {stream}: {source}")]
+    Publish {
+        /// The stream.
+        stream: String,
+        /// Why.
+        source: PublishError,
+    },
+}
+
+/// A stream that is received.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StreamOptions {
+    /// Its name, there and here.
+    pub stream: String,
+    /// Its instruments are below it.
+    pub keys: u32,
+    /// Bytes of its ring here.
+    pub capacity_bytes: u64,
+}
+
+/// What a receiver does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// The beginning of its nodes' names; the stream's name follows.
+    pub name: String,
+    /// What it receives.
+    pub streams: Vec<StreamOptions>,
+    /// How its nodes are shown to wait.
+    pub wait: Wait,
+    /// Whether readers are told in the stream ([`mark`]); else it is only counted and said.
+    pub has_marks: bool,
+}
+
+/// What a receiver counts, of all streams together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Records published.
+    pub published: u64,
+    /// Records of the origin that readers here never got, those before the first one included.
+    pub lost: u64,
+    /// Numbers that no record has: writers at the origin started anew.
+    pub void: u64,
+    /// Frames whose record had been published.
+    pub duplicates: u64,
+    /// Frames of senders that have successors.
+    pub fenced: u64,
+    /// Frames of streams that are not received here, or whose name was not told yet.
+    pub not_ours: u64,
+    /// Messages that are no frames.
+    pub refused: u64,
+    /// Records that do not fit the stream here: longer than its ring takes. They are among the lost ones.
+    pub unfit: u64,
+    /// Records of instruments that the stream here does not have: published, and given only to who reads all of them.
+    pub unrouted: u64,
+    /// Marks published.
+    pub marks: u64,
+}
+
+/// What a receiver says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Says {
+    /// There is something to tell of a stream.
+    Told {
+        /// The stream.
+        stream: String,
+        /// What.
+        told: Told,
+        /// Who sent the frame that showed it.
+        head: Head,
+    },
+    /// A message is no frame. Only the first of a kind is told; all are counted.
+    Refused(FrameError),
+}
+
+impl fmt::Display for Says {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Told { stream, told: Told { why, lost, void }, head } => {
+                let Head { run, epoch, sequence, .. } = head;
+                write!(
+                    f,
+                    "stream {stream}: {why}: {lost} lost, {void} void before {sequence} (run {run}, sender {epoch})"
+                )
+            }
+            Self::Refused(error) => write!(f, "a message is refused: {error}"),
+        }
+    }
+}
+
+/// A receiver.
+#[derive(Debug)]
+pub struct Receiver {
+    streams: Vec<Stream>,
+    /// By the number of a stream at its origin: of which run, and which of ours it is.
+    numbers: Vec<(u64, Option<usize>)>,
+    has_marks: bool,
+    counts: Counts,
+    hop: Hop,
+    beat_due_ns: u64,
+    is_over: bool,
+    has_refused: bool,
+}
+
+#[derive(Debug)]
+struct Stream {
+    name: String,
+    node: Node,
+    account: Incoming,
+    marks: Marks,
+    keys: u32,
+    has_begun: bool,
+}
+
+impl Receiver {
+    /// Joins the run whose master listens at this socket, once for each stream.
+    pub fn join(master: &Path, options: &Options) -> Result<Self, ReceiverError> {
+        let streams = options.streams.iter().map(|asked| {
+            let StreamOptions { stream, keys, capacity_bytes } = asked.clone();
+            let join = Join {
+                name: format!("{}.{stream}", options.name),
+                role: "bridge-receiver".to_owned(),
+                writes: Some(Writes { stream: stream.clone(), capacity_bytes, keys }),
+                reads: Vec::new(),
+                wait: options.wait,
+            };
+            let node = Node::join(master, &join)?;
+            let (account, marks) = (Incoming::default(), Marks::new(keys));
+            Ok(Stream { name: stream, node, account, marks, keys, has_begun: false })
+        });
+        Ok(Self {
+            streams: streams.collect::<Result<_, JoinError>>()?,
+            numbers: (0..STREAMS_MAX).map(|_| (0, None)).collect(),
+            has_marks: options.has_marks,
+            counts: Counts::default(),
+            hop: Hop::default(),
+            beat_due_ns: 0,
+            is_over: false,
+            has_refused: false,
+        })
+    }
+
+    /// Hears the master: new readers are connected, and the end is noted. To be called between frames.
+    pub fn hear(&mut self) -> Result<(), ReceiverError> {
+        let now = now_ns();
+        let is_due = now >= self.beat_due_ns;
+        if is_due {
+            self.beat_due_ns = now.saturating_add(BEAT_NS);
+        }
+        for stream in &mut self.streams {
+            if is_due {
+                // A sign of life.
+                stream.node.wait(Some(now));
+            }
+            stream.node.poll(&mut |_, event| match event {
+                Event::Begin => stream.has_begun = true,
+                Event::Stop => self.is_over = true,
+                _ => {}
+            });
+            if let Some(source) = stream.node.ended() {
+                return Err(ReceiverError::Ended { stream: stream.name.clone(), source });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether frames may come: all readers of the run's beginning are connected.
+    pub fn has_begun(&self) -> bool {
+        self.streams.iter().all(|stream| stream.has_begun)
+    }
+
+    /// Whether the master has said to end.
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// What it has counted so far.
+    pub fn counts(&self) -> Counts {
+        let accounts = self.streams.iter().map(|stream| &stream.account);
+        let (lost, void) = accounts.fold((0_u64, 0_u64), |(lost, void), account| {
+            (lost.saturating_add(account.lost()), void.saturating_add(account.void()))
+        });
+        Counts { lost, void, ..self.counts }
+    }
+
+    /// From when frames were taken from the carrier until their records were published, in this host's clock.
+    pub fn hop(&self) -> HopFigures {
+        self.hop.figures()
+    }
+
+    /// Takes a message of the carrier.
+    pub fn take(&mut self, message: &[u8], say: &mut impl FnMut(Says)) -> Result<(), ReceiverError> {
+        let taken_ns = now_ns();
+        let frame = match Frame::decode(message) {
+            Ok(frame) => frame,
+            Err(error) => {
+                self.counts.refused += 1;
+                if !std::mem::replace(&mut self.has_refused, true) {
+                    say(Says::Refused(error));
+                }
+                return Ok(());
+            }
+        };
+        if let Body::Standing { name } = frame.body {
+            self.name(&frame.head, name);
+        }
+        let Some(stream) = self.stream_of(&frame.head).and_then(|at| self.streams.get_mut(at)) else {
+            self.counts.not_ours += 1;
+            return Ok(());
+        };
+        let verdict = match frame.body {
+            Body::Record { .. } => stream.account.take(&frame.head),
+            Body::Standing { .. } => stream.account.stand(&frame.head),
+        };
+        match verdict {
+            Verdict::Duplicate => self.counts.duplicates += 1,
+            Verdict::Fenced => self.counts.fenced += 1,
+            Verdict::Accept(told) => {
+                if let Some(told) = told {
+                    stream.marks.set(told);
+                    say(Says::Told { stream: stream.name.clone(), told, head: frame.head });
+                }
+                if let Body::Record { stamp, payload } = frame.body {
+                    stream.publish(&frame.head, &stamp, payload, self.has_marks, &mut self.counts)?;
+                    self.hop.record(taken_ns, now_ns());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A number of this run has a name. A sender of an older run gives none.
+    fn name(&mut self, head: &Head, name: &str) {
+        let ours = self.streams.iter().position(|stream| stream.name == name);
+        let Some(place) = usize::try_from(head.stream).ok().and_then(|at| self.numbers.get_mut(at)) else {
+            return;
+        };
+        if head.run >= place.0 {
+            *place = (head.run, ours);
+        }
+    }
+
+    #[inline]
+    fn stream_of(&self, head: &Head) -> Option<usize> {
+        let (run, ours) = usize::try_from(head.stream).ok().and_then(|at| self.numbers.get(at))?;
+        // Of an older run: its stream fences it off. Of a newer one: the name comes first.
+        if head.run <= *run { *ours } else { None }
+    }
+}
+
+impl Stream {
+    fn publish(
+        &mut self,
+        head: &Head,
+        stamp: &Stamp,
+        payload: &[u8],
+        has_marks: bool,
+        counts: &mut Counts,
+    ) -> Result<(), ReceiverError> {
+        if has_marks {
+            let totals = (self.account.lost(), self.account.void());
+            if let Some(mark) = self.marks.before(stamp.instrument, head, totals) {
+                let stamp = mark::stamp(stamp.instrument, self.node.number(), now_ns());
+                self.append(&stamp, &mark.encode())?;
+                counts.marks += 1;
+            }
+        }
+        if self.append(stamp, payload)? {
+            counts.published += 1;
+            counts.unrouted += u64::from(stamp.instrument >= self.keys);
+        } else {
+            counts.unfit += 1;
+            self.account.lose_one();
+            self.marks.set(Told { why: crate::accounts::Why::Gap, lost: 1, void: 0 });
+        }
+        Ok(())
+    }
+
+    /// False when the record does not fit this stream.
+    fn append(&mut self, stamp: &Stamp, payload: &[u8]) -> Result<bool, ReceiverError> {
+        match self.node.publisher().publish(stamp, payload) {
+            Ok(_) => Ok(true),
+            Err(PublishError::Refused(stream::PublishError::TooLong { .. })) => Ok(false),
+            Err(source) => Err(ReceiverError::Publish { stream: self.name.clone(), source }),
+        }
+    }
+}

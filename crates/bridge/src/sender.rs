@@ -1,0 +1,315 @@
+//! The end of the bridge beside the run whose streams are carried: a node that reads them, and offers every record.
+//!
+//! It holds nobody up. What the carrier does not take within [`Options::patience_ns`] is left out and counted, and so is
+//! what nobody listens to; readers on the other side are told exactly how much.
+
+use crate::{
+    Carrier, Hop, HopFigures, Offered,
+    accounts::{Outgoing, Seen},
+    frame::{Body, Frame, HEAD_BYTES, Head, STREAMS_MAX},
+};
+use lowlat_ipc::stream::Record;
+use lowlat_trade::{
+    clock::now_ns,
+    node::{Ended, Event, Join, JoinError, Keys, Node, Reads, StreamName, Wait},
+};
+use std::{
+    hint, io,
+    path::{Path, PathBuf},
+    time::UNIX_EPOCH,
+};
+use thiserror::Error;
+
+/// Time between two standings of a stream: for so long a receiver that comes late does not know its name.
+pub const STANDING_NS: u64 = 250_000_000;
+/// Bytes of frames that are built without allocating; longer ones make the buffer grow once.
+const FRAME_BYTES_KEPT: usize = HEAD_BYTES + (1 << 16);
+/// Tries between two looks at the clock while the carrier has no room.
+const TRIES_PER_LOOK: u32 = 16;
+
+/// Why a sender cannot start, or go on.
+#[derive(Debug, Error)]
+pub enum SenderError {
+    /// It cannot join.
+    #[error(transparent)]
+    Join(#[from] JoinError),
+    /// The run's age is not known.
+    #[error("{path}: cannot read when the run began: {source}; name the socket of a master that runs")]
+    Run {
+        /// The master's socket.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Its node ends.
+    #[error(transparent)]
+    Ended(#[from] Ended),
+    /// The carrier does.
+    #[error("the carrier takes nothing any more: {0}; look at its driver, then start this again")]
+    Closed(String),
+}
+
+/// What a sender does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// Its node's name. One that is started again under it goes on where the one before ended.
+    pub name: String,
+    /// Names of streams, or the beginning of many and a star.
+    pub streams: Vec<String>,
+    /// How it waits for records.
+    pub wait: Wait,
+    /// How long a frame is offered again while the carrier has no room, ns.
+    pub patience_ns: u64,
+}
+
+/// What a sender counts, of all streams together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Records that the carrier took.
+    pub sent: u64,
+    /// Records that never came to the sender, since it was too slow or away.
+    pub lost: u64,
+    /// Records that were left out because the carrier had no room for longer than the patience.
+    pub back_pressure: u64,
+    /// Records that nobody listened to.
+    pub not_connected: u64,
+    /// Records that were too long for the carrier.
+    pub too_long: u64,
+    /// Records whose number had been there: of processes that were given up.
+    pub old: u64,
+}
+
+/// Whether to go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// There is more to come.
+    GoOn,
+    /// The master has said to end.
+    Stop,
+}
+
+/// A sender.
+#[derive(Debug)]
+pub struct Sender<C> {
+    node: Node,
+    desk: Desk<C>,
+    standing_due_ns: u64,
+    is_over: bool,
+}
+
+/// All of it but the node, which lends out its events.
+#[derive(Debug)]
+struct Desk<C> {
+    carrier: C,
+    run: u64,
+    epoch: u64,
+    patience_ns: u64,
+    /// By the number of the node that writes.
+    streams: Vec<Option<Stream>>,
+    bytes: Vec<u8>,
+    was_connected: bool,
+    counts: Counts,
+    hop: Hop,
+    closed: Option<String>,
+}
+
+#[derive(Debug)]
+struct Stream {
+    name: String,
+    account: Outgoing,
+}
+
+impl<C: Carrier> Sender<C> {
+    /// Joins the run whose master listens at this socket.
+    pub fn join(master: &Path, options: &Options, carrier: C) -> Result<Self, SenderError> {
+        let run = run_of(master)?;
+        let reads = options
+            .streams
+            .iter()
+            .map(|streams| Reads { streams: streams.clone(), keys: Keys::All })
+            .collect();
+        let join = Join {
+            name: options.name.clone(),
+            role: "bridge-sender".to_owned(),
+            writes: None,
+            reads,
+            wait: options.wait,
+        };
+        let node = Node::join(master, &join)?;
+        let desk = Desk {
+            carrier,
+            run,
+            epoch: node.epoch(),
+            patience_ns: options.patience_ns,
+            streams: (0..STREAMS_MAX).map(|_| None).collect(),
+            bytes: Vec::with_capacity(FRAME_BYTES_KEPT),
+            was_connected: false,
+            counts: Counts::default(),
+            hop: Hop::default(),
+            closed: None,
+        };
+        Ok(Self { node, desk, standing_due_ns: 0, is_over: false })
+    }
+
+    /// Waits for records, as [`Options::wait`] says and until `until_ns` of the pipeline's clock at the latest, and sends
+    /// what is there.
+    pub fn turn(&mut self, until_ns: u64) -> Result<Turn, SenderError> {
+        self.node.wait(Some(until_ns.min(self.standing_due_ns)));
+        let Self { node, desk, is_over, .. } = self;
+        node.poll(&mut |_, event| match event {
+            Event::Record { stream, record, payload } => desk.send(stream, record, payload),
+            Event::Lost { stream, count } => desk.lose(stream, count),
+            Event::Stop => *is_over = true,
+            Event::Begin | Event::Command(_) => {}
+        });
+        self.desk.greet();
+        let now = now_ns();
+        if now >= self.standing_due_ns {
+            self.standing_due_ns = now.saturating_add(STANDING_NS);
+            self.desk.tell_standings();
+        }
+        if let Some(words) = self.desk.closed.take() {
+            return Err(SenderError::Closed(words));
+        }
+        if let Some(ended) = self.node.ended() {
+            return Err(ended.into());
+        }
+        Ok(if self.is_over { Turn::Stop } else { Turn::GoOn })
+    }
+
+    /// How many senders of this name the run has had, this one counted.
+    pub fn epoch(&self) -> u64 {
+        self.desk.epoch
+    }
+
+    /// When the run began, ns of the wall clock.
+    pub fn run(&self) -> u64 {
+        self.desk.run
+    }
+
+    /// Whether somebody listens.
+    pub fn is_connected(&self) -> bool {
+        self.desk.carrier.is_connected()
+    }
+
+    /// What it has counted so far.
+    pub fn counts(&self) -> Counts {
+        self.desk.counts
+    }
+
+    /// From when records were made until the carrier had them, in this host's clock.
+    pub fn hop(&self) -> HopFigures {
+        self.desk.hop.figures()
+    }
+
+    /// What it offers frames to.
+    pub fn carrier_mut(&mut self) -> &mut C {
+        &mut self.desk.carrier
+    }
+}
+
+impl<C: Carrier> Desk<C> {
+    #[inline]
+    fn send(&mut self, stream: &StreamName, record: &Record, payload: &[u8]) {
+        self.greet();
+        let number = stream.writer();
+        let Some(known) = self.known(stream) else { return };
+        let Seen::Send { void } = known.account.see(record.sequence) else {
+            self.counts.old += 1;
+            return;
+        };
+        let head = self.head(number, record.sequence, void);
+        Frame { head, body: Body::Record { stamp: record.stamp, payload } }.encode(&mut self.bytes);
+        match self.offer_patiently() {
+            Offered::Taken => {
+                self.counts.sent += 1;
+                self.hop.record(record.stamp.generated, now_ns());
+            }
+            Offered::BackPressure => self.counts.back_pressure += 1,
+            Offered::NotConnected => {
+                self.was_connected = false;
+                self.counts.not_connected += 1;
+            }
+            Offered::TooLong => self.counts.too_long += 1,
+            Offered::Closed(words) => self.closed = Some(words),
+        }
+    }
+
+    /// Whoever begins to listen hears the names before anything else.
+    #[inline]
+    fn greet(&mut self) {
+        if !self.was_connected && self.carrier.is_connected() {
+            self.was_connected = true;
+            self.tell_standings();
+        }
+    }
+
+    fn lose(&mut self, stream: &StreamName, count: u64) {
+        self.counts.lost += count;
+        if let Some(known) = self.known(stream) {
+            known.account.lose(count);
+        }
+    }
+
+    /// The account of a stream. The first time, its name is told before its first record.
+    #[inline]
+    fn known(&mut self, stream: &StreamName) -> Option<&mut Stream> {
+        let number = usize::try_from(stream.writer()).ok()?;
+        if self.streams.get(number)?.is_none() {
+            let account = Outgoing::default();
+            *self.streams.get_mut(number)? = Some(Stream { name: stream.as_str().to_owned(), account });
+            self.tell_standing(number);
+        }
+        self.streams.get_mut(number)?.as_mut()
+    }
+
+    fn tell_standings(&mut self) {
+        for number in 0..self.streams.len() {
+            self.tell_standing(number);
+        }
+    }
+
+    /// One that is not taken is followed by the next one.
+    fn tell_standing(&mut self, number: usize) {
+        let Some(Some(stream)) = self.streams.get(number) else { return };
+        let (sequence, void) = stream.account.standing();
+        let head = self.head(u32::try_from(number).unwrap_or(u32::MAX), sequence, void);
+        Frame { head, body: Body::Standing { name: &stream.name } }.encode(&mut self.bytes);
+        match self.offer_patiently() {
+            Offered::NotConnected => self.was_connected = false,
+            Offered::Closed(words) => self.closed = Some(words),
+            Offered::Taken | Offered::BackPressure | Offered::TooLong => {}
+        }
+    }
+
+    fn head(&self, stream: u32, sequence: u64, void: u64) -> Head {
+        Head { stream, run: self.run, epoch: self.epoch, sequence, void }
+    }
+
+    #[inline]
+    fn offer_patiently(&mut self) -> Offered {
+        let mut until_ns = None;
+        loop {
+            for _ in 0..TRIES_PER_LOOK {
+                match self.carrier.offer(&self.bytes) {
+                    Offered::BackPressure => hint::spin_loop(),
+                    offered => return offered,
+                }
+            }
+            let now = now_ns();
+            if now >= *until_ns.get_or_insert(now.saturating_add(self.patience_ns)) {
+                return Offered::BackPressure;
+            }
+            // Whoever makes room may need this CPU.
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// When a run began: when its master made its socket.
+fn run_of(master: &Path) -> Result<u64, SenderError> {
+    let failed = |source| SenderError::Run { path: master.to_owned(), source };
+    let modified = std::fs::metadata(master).and_then(|metadata| metadata.modified()).map_err(failed)?;
+    let since = modified.duration_since(UNIX_EPOCH).map_err(|error| failed(io::Error::other(error)))?;
+    Ok(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX).max(1))
+}

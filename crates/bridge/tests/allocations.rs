@@ -1,0 +1,114 @@
+//! After their start, both ends ask the allocator for nothing.
+
+#[path = "common/run.rs"]
+mod run;
+
+use lowlat_bridge::{
+    Carrier, Offered,
+    receiver::{self, Receiver, StreamOptions},
+    sender::{self, Sender},
+};
+use lowlat_trade::{clock::now_ns, master::Master, node::Wait};
+use run::{Run, publish};
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    cell::{Cell, RefCell},
+    rc::Rc,
+};
+
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: every call is handed on to the system's allocator as it is; counting touches a thread-local cell without a
+// destructor, which allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller keeps the promises that `alloc` asks for.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the pointer came from `alloc` above, which is the system's.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Frames one behind the other, in memory that was there before.
+#[derive(Debug, Clone)]
+struct Tape(Rc<RefCell<(Vec<u8>, Vec<usize>)>>);
+
+impl Carrier for Tape {
+    fn offer(&mut self, frame: &[u8]) -> Offered {
+        let mut tape = self.0.borrow_mut();
+        let (bytes, ends) = &mut *tape;
+        bytes.extend_from_slice(frame);
+        ends.push(bytes.len());
+        Offered::Taken
+    }
+
+    fn is_connected(&self) -> bool {
+        true
+    }
+}
+
+impl Tape {
+    /// Plays what is on it from the beginning, and forgets it.
+    fn play(&self, receiver: &mut Receiver) {
+        let mut tape = self.0.borrow_mut();
+        let mut begin = 0;
+        for end in &tape.1 {
+            receiver.hear().unwrap();
+            receiver.take(&tape.0[begin..*end], &mut |_| ()).unwrap();
+            begin = *end;
+        }
+        tape.0.clear();
+        tape.1.clear();
+    }
+}
+
+#[test]
+fn both_ends_allocate_nothing() {
+    let (here, there) = (Run::start(), Run::start());
+    let tape = Tape(Rc::new(RefCell::new((Vec::with_capacity(1 << 20), Vec::with_capacity(1 << 12)))));
+    let mut md = here.writer("md", 4);
+    let options = sender::Options {
+        name: "bridge".to_owned(),
+        streams: vec!["md".to_owned()],
+        wait: Wait::Parked,
+        patience_ns: 0,
+    };
+    let mut sender = Sender::join(&here.socket(), &options, tape.clone()).unwrap();
+    md.poll(&mut |_, _| ());
+    let stream = StreamOptions { stream: "md".to_owned(), keys: 4, capacity_bytes: 1 << 20 };
+    let options = receiver::Options {
+        name: "bridge".to_owned(),
+        streams: vec![stream],
+        wait: Wait::Parked,
+        has_marks: true,
+    };
+    let mut receiver = Receiver::join(&there.socket(), &options).unwrap();
+    here.with(Master::begin);
+    there.with(Master::begin);
+    let mut round = |count| {
+        publish(&mut md, count);
+        let before = ALLOCATIONS.get();
+        let until = sender.counts().sent + count;
+        while sender.counts().sent < until {
+            sender.turn(now_ns()).unwrap();
+        }
+        tape.play(&mut receiver);
+        ALLOCATIONS.get() - before
+    };
+    assert!(round(100) > 0, "allocations are counted: the stream is named, and something told");
+    // The nodes hear their masters out.
+    round(1000);
+    assert_eq!([round(1000), round(1000)], [0, 0]);
+    assert_eq!((receiver.counts().published, receiver.counts().lost), (3100, 0));
+}

@@ -1,0 +1,62 @@
+//! What readers of a run see.
+
+use crate::run::{Run, join};
+use lowlat_bridge::mark::{self, Mark};
+use lowlat_ipc::stream::Stamp;
+use lowlat_trade::{
+    clock::now_ns,
+    node::{Event, Keys, Node, Reads},
+};
+
+/// A node that reads `md`.
+pub fn reader(run: &Run, name: &str, keys: Keys) -> Node {
+    let reads = Reads { streams: "md".to_owned(), keys };
+    Node::join(&run.socket(), &join(name, None, vec![reads])).unwrap()
+}
+
+/// What a reader of the second run is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Read {
+    Record(u64, Stamp),
+    Mark(u32, Mark),
+}
+
+/// Everything that is there now.
+pub fn read(node: &mut Node) -> Vec<Read> {
+    let mut seen = Vec::new();
+    // The doorbell may ring late; what was published before is in the ring.
+    loop {
+        node.wait(Some(now_ns()));
+        let events = node.poll(&mut |_, event| match event {
+            Event::Record { record, payload, .. } if record.stamp.kind == mark::KIND => {
+                seen.push(Read::Mark(record.stamp.instrument, Mark::decode(payload).unwrap()));
+            }
+            Event::Record { record, payload, .. } => {
+                seen.push(Read::Record(u64::from_le_bytes(payload.try_into().unwrap()), record.stamp));
+            }
+            Event::Lost { .. } => panic!("the reader is too slow"),
+            _ => {}
+        });
+        if events == 0 {
+            return seen;
+        }
+    }
+}
+
+pub fn records(read: &[Read]) -> Vec<(u64, Stamp)> {
+    read.iter()
+        .filter_map(|read| match read {
+            Read::Record(sequence, stamp) => Some((*sequence, *stamp)),
+            Read::Mark(..) => None,
+        })
+        .collect()
+}
+
+pub fn marks(read: &[Read]) -> Vec<(u32, Mark)> {
+    read.iter()
+        .filter_map(|read| match read {
+            Read::Mark(instrument, mark) => Some((*instrument, *mark)),
+            Read::Record(..) => None,
+        })
+        .collect()
+}

@@ -1,0 +1,182 @@
+//! Ends that die, run twice, or hear nonsense.
+
+use crate::{
+    carrier::Queue,
+    hosts::{begin, give_up, receive, receiver, send, sender},
+    read::{marks, read, reader, records},
+    run::{Run, publish},
+};
+use lowlat_bridge::{accounts::Why, frame::Frame, receiver::Says, sender::SenderError};
+use lowlat_trade::{clock::now_ns, node::Keys};
+
+#[test]
+fn a_sender_that_starts_again_goes_on_with_the_next_number() {
+    let (here, there) = (Run::start(), Run::start());
+    let queue = Queue::connected();
+    let mut md = here.writer("md", 4);
+    let mut first = sender(&here, &queue);
+    md.poll(&mut |_, _| ());
+    let mut receiver = receiver(&there, true);
+    let mut reader = reader(&there, "all", Keys::All);
+    begin(&there, &mut receiver);
+    let mut written = publish(&mut md, 10);
+    send(&mut first);
+    receive(&mut receiver, &queue.drain());
+    // It dies; what comes meanwhile waits in its ring.
+    give_up(&here, "bridge");
+    written.extend(publish(&mut md, 20));
+    let mut second = sender(&here, &queue);
+    assert_eq!((first.epoch(), second.epoch()), (1, 2));
+    md.poll(&mut |_, _| ());
+    written.extend(publish(&mut md, 10));
+    send(&mut second);
+    receive(&mut receiver, &queue.drain());
+    let seen = read(&mut reader);
+    assert_eq!(records(&seen), written, "each once, in order");
+    let whys: Vec<_> = marks(&seen).iter().map(|(_, mark)| (mark.why, mark.epoch, mark.lost_total)).collect();
+    assert_eq!(whys, [[(Why::Start, 1, 0); 4], [(Why::NewSender, 2, 0); 4]].concat());
+    // The first one was only stopped, and goes on: nothing that it says is heard any more.
+    publish(&mut md, 1);
+    assert!(matches!(first.turn(now_ns()), Err(SenderError::Ended(_))));
+}
+
+#[test]
+fn two_senders_at_once_the_older_one_is_refused() {
+    let (here, there) = (Run::start(), Run::start());
+    let (queue, other) = (Queue::connected(), Queue::connected());
+    let mut md = here.writer("md", 4);
+    let mut first = sender(&here, &queue);
+    md.poll(&mut |_, _| ());
+    publish(&mut md, 5);
+    send(&mut first);
+    let old = queue.drain();
+    give_up(&here, "bridge");
+    publish(&mut md, 5);
+    let mut second = sender(&here, &other);
+    send(&mut second);
+    let new = other.drain();
+    let mut receiver = receiver(&there, true);
+    let mut reader = reader(&there, "all", Keys::All);
+    begin(&there, &mut receiver);
+    receive(&mut receiver, &old[..3]);
+    receive(&mut receiver, &new);
+    // What the first one had sent comes late, and the second one's once more.
+    receive(&mut receiver, &old[3..]);
+    receive(&mut receiver, &new);
+    let counts = receiver.counts();
+    assert_eq!(counts.fenced, u64::try_from(old.len() - 3).unwrap());
+    assert!(counts.duplicates >= 5, "{counts:?}");
+    let sequences: Vec<_> = records(&read(&mut reader)).iter().map(|(at, _)| *at).collect();
+    assert!(sequences.is_sorted_by(|a, b| a < b), "{sequences:?}");
+    assert_eq!(u64::try_from(sequences.len()).unwrap() + counts.lost + counts.void, 10);
+}
+
+#[test]
+fn a_writer_that_starts_again_loses_nothing() {
+    let (here, there) = (Run::start(), Run::start());
+    let queue = Queue::connected();
+    let mut md = here.writer("md", 4);
+    let mut sender = sender(&here, &queue);
+    md.poll(&mut |_, _| ());
+    let mut receiver = receiver(&there, true);
+    publish(&mut md, 3);
+    give_up(&here, "md");
+    let mut again = here.writer("md", 4);
+    assert_eq!(again.publisher().next_sequence(), Some(5), "number 4 says that what was begun is abandoned");
+    publish(&mut again, 3);
+    send(&mut sender);
+    receive(&mut receiver, &queue.drain());
+    let counts = receiver.counts();
+    assert_eq!((counts.published, counts.lost, counts.void), (6, 0, 1));
+}
+
+#[test]
+fn a_new_run_begins_with_its_first_number() {
+    let there = Run::start();
+    let (mut receiver, mut reader) = (receiver(&there, true), reader(&there, "all", Keys::All));
+    begin(&there, &mut receiver);
+    let mut frames = Vec::new();
+    for _ in 0..2 {
+        let here = Run::start();
+        let queue = Queue::connected();
+        let mut md = here.writer("md", 4);
+        let mut sender = sender(&here, &queue);
+        md.poll(&mut |_, _| ());
+        publish(&mut md, 2);
+        send(&mut sender);
+        frames.push(queue.drain());
+    }
+    receive(&mut receiver, &frames[0]);
+    let said = receive(&mut receiver, &frames[1]);
+    assert!(
+        matches!(&said[0], Says::Told { told, .. } if told.why == Why::NewRun && told.lost == 0),
+        "{said:?}"
+    );
+    receive(&mut receiver, &frames[0]);
+    let counts = receiver.counts();
+    assert_eq!((counts.published, counts.lost), (4, 0));
+    assert_eq!(counts.fenced, u64::try_from(frames[0].len()).unwrap());
+    assert_eq!(records(&read(&mut reader)).len(), 4);
+}
+
+/// Streams have other numbers in each run: what belongs to the old one, or comes before its name, is nobody's.
+#[test]
+fn a_number_of_a_new_run_is_another_stream() {
+    let there = Run::start();
+    let (mut receiver, mut reader) = (receiver(&there, true), reader(&there, "all", Keys::All));
+    begin(&there, &mut receiver);
+    let mut runs = Vec::new();
+    for names in [["md", "other"], ["other", "md"]] {
+        let here = Run::start();
+        let queue = Queue::connected();
+        let mut writers = names.map(|name| here.writer(name, 4));
+        let mut sender = sender(&here, &queue);
+        for writer in &mut writers {
+            writer.poll(&mut |_, _| ());
+            publish(writer, 3);
+        }
+        send(&mut sender);
+        runs.push(queue.drain());
+    }
+    let new = runs.remove(1);
+    let old = runs.remove(0);
+    // The first words on a stream: its name, and no number yet.
+    let is_name = |frame: &&Vec<u8>| Frame::decode(frame).is_ok_and(|frame| frame.head.sequence == 0);
+    let names: Vec<_> = new.iter().filter(is_name).cloned().collect();
+    let new_records: Vec<_> = new.iter().filter(|frame| frame[6] == 1).cloned().collect();
+    assert_eq!((names.len(), new_records.len()), (2, 6));
+    receive(&mut receiver, &old);
+    assert_eq!((receiver.counts().published, receiver.counts().lost), (3, 0));
+    receive(&mut receiver, &new_records);
+    assert_eq!(receiver.counts().published, 3, "nobody has said whose they are");
+    receive(&mut receiver, &names);
+    // The old run's names once more give no number back.
+    receive(&mut receiver, &old);
+    receive(&mut receiver, &new_records);
+    let counts = receiver.counts();
+    assert_eq!((counts.published, counts.lost), (6, 0), "{counts:?}");
+    assert_eq!(records(&read(&mut reader)).len(), 6);
+}
+
+#[test]
+fn what_is_no_frame_is_counted_and_told_once() {
+    let there = Run::start();
+    let mut receiver = receiver(&there, true);
+    let nonsense = [vec![], b"GET / HTTP/1.1".to_vec(), vec![0xff; 200]];
+    let said = receive(&mut receiver, &nonsense);
+    assert_eq!((said.len(), receiver.counts().refused), (1, 3));
+    assert!(said[0].to_string().contains("a message is refused: 0 bytes"), "{}", said[0]);
+}
+
+#[test]
+fn a_carrier_that_is_gone_ends_the_sender() {
+    let here = Run::start();
+    let queue = Queue::connected();
+    let mut md = here.writer("md", 4);
+    let mut sender = sender(&here, &queue);
+    md.poll(&mut |_, _| ());
+    queue.close("the driver is gone");
+    publish(&mut md, 1);
+    let error = (0..100).find_map(|_| sender.turn(now_ns() + 10_000_000).err()).expect("an error");
+    assert!(error.to_string().contains("the driver is gone"), "{error}");
+}

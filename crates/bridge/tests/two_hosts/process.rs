@@ -1,0 +1,96 @@
+//! A process of the test.
+
+use std::{
+    ffi::OsStr,
+    fs::File,
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+/// It ends with the test, however that ends.
+pub struct Process {
+    child: Child,
+    said: PathBuf,
+    result: PathBuf,
+}
+
+impl Process {
+    /// The bridge in a network namespace. What it says goes to files in `folder`.
+    pub fn start(
+        space: &str,
+        folder: &std::path::Path,
+        name: &str,
+        environment: &[(&str, &str)],
+        arguments: &[&OsStr],
+    ) -> Self {
+        let (said, result) = (folder.join(format!("{name}.said")), folder.join(format!("{name}.result")));
+        let child = Command::new("ip")
+            .args(["netns", "exec", space, env!("CARGO_BIN_EXE_lowlat-bridge")])
+            .args(arguments)
+            .envs(environment.iter().copied())
+            .stdin(Stdio::null())
+            .stdout(File::create(&result).unwrap())
+            .stderr(File::create(&said).unwrap())
+            .spawn()
+            .unwrap();
+        Self { child, said, result }
+    }
+
+    /// What it has said so far.
+    pub fn said(&self) -> String {
+        std::fs::read_to_string(&self.said).unwrap()
+    }
+
+    /// As it is, or as it ended.
+    pub fn assert_runs(&mut self) {
+        let status = self.child.try_wait().unwrap();
+        assert!(status.is_none(), "it ended with {status:?}: {}", self.said());
+    }
+
+    /// Whether it has ended by itself, and could not do its work.
+    pub fn has_failed(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some_and(|status| status.code() == Some(2))
+    }
+
+    /// kill -9.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Asks it to end. `ip netns exec` becomes the program, so the process id is the bridge's.
+    fn ask(&self) -> bool {
+        let asked =
+            Command::new("kill").args(["-TERM", &self.child.id().to_string()]).stderr(Stdio::null()).status();
+        asked.is_ok_and(|status| status.success())
+    }
+
+    /// Asks it to end, and gives back its result.
+    pub fn end(mut self) -> serde_json::Value {
+        assert!(self.ask(), "asked to end");
+        let status = self.child.wait().unwrap();
+        let said = self.said();
+        assert!(status.success(), "{status}: {said}");
+        let result = std::fs::read_to_string(&self.result).unwrap();
+        serde_json::from_str(&result).unwrap_or_else(|error| panic!("{error}: {result:?}; {said}"))
+    }
+}
+
+/// The polite way first: a media driver takes its folder away then.
+impl Drop for Process {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}: {}", self.said.display(), std::fs::read_to_string(&self.said).unwrap_or_default());
+        }
+        self.ask();
+        for _ in 0..500 {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
