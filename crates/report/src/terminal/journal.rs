@@ -313,7 +313,7 @@ mod tests {
         assert!(plain(&journal_text(&whole, 80)).contains("Every byte is as it was written."));
         let quick = JournalView { is_checked: false, ..whole };
         let quick = plain(&journal_text(&quick, 80));
-        assert!(!quick.contains("Every byte") && quick.contains("reads every byte"), "{quick}");
+        assert!(!quick.contains("Every byte") && quick.contains("journal verify"), "{quick}");
         assert!(quick.lines().all(|line| line.chars().count() <= 80), "{quick}");
     }
 
