@@ -1,6 +1,6 @@
 //! Appending records.
 
-use super::{Segment, Stamp};
+use super::{Segment, Stamp, crc_of};
 use crate::{
     atomics::{AtomicU64, Ordering, fence},
     layout::{self, LINE_BYTES, header, record},
@@ -61,6 +61,8 @@ pub struct Writer<R> {
     /// Up to where readers know that it may have begun to write.
     claimed: u64,
     claim_step_bytes: u64,
+    /// Up to where the commit words behind the last record are cleared.
+    cleared: u64,
     payload_bytes_max: u64,
     has_crc: bool,
 }
@@ -78,6 +80,8 @@ impl<R: Region> Writer<R> {
             sequence,
             claimed: 0,
             claim_step_bytes,
+            // Nobody has written there: it is zeroed.
+            cleared: LINE_BYTES,
             payload_bytes_max,
             has_crc: false,
         }
@@ -132,27 +136,36 @@ impl<R: Region> Writer<R> {
             self.pad(room);
         }
         let (position, sequence) = (self.position, self.sequence);
-        self.claim(position + bytes);
+        self.end_at(position + bytes);
+        let mut words = [
+            0,
+            layout::pack_shape(length, stamp.kind, stamp.schema),
+            sequence,
+            layout::pack(stamp.instrument, stamp.source),
+            stamp.generated,
+            stamp.trigger,
+            stamp.cause,
+            0,
+        ];
+        if self.has_crc {
+            words[record::CHECK] = layout::pack(crc_of(&words, payload), layout::FLAG_CRC);
+        }
         let ring = self.segment.ring_from(position);
         let (head, rest) = ring.split_at(record::WORDS.min(ring.len()));
-        put(head, record::SHAPE, layout::pack_shape(length, stamp.kind, stamp.schema));
-        put(head, record::SEQUENCE, sequence);
-        put(head, record::WHO, layout::pack(stamp.instrument, stamp.source));
-        put(head, record::GENERATED, stamp.generated);
-        put(head, record::TRIGGER, stamp.trigger);
-        put(head, record::CAUSE, stamp.cause);
-        let check = if self.has_crc { layout::pack(crc_of(head, payload), layout::FLAG_CRC) } else { 0 };
-        put(head, record::CHECK, check);
+        // The payload first. Readers that spin look at the head's line, and each look takes it away from this core: it is
+        // written in one go with its commit.
         copy_in(rest, payload);
+        head.iter().zip(words).skip(1).for_each(|(to, word)| to.store(word, Ordering::Relaxed));
         self.commit(position, bytes);
         self.sequence += 1;
+        self.clear_ahead(bytes);
         Ok(Published { position, sequence })
     }
 
     /// Fills the rest of the lap.
     fn pad(&mut self, room: u64) {
         let position = self.position;
-        self.claim(position + room);
+        self.end_at(position + room);
         let length = u32::try_from(room - LINE_BYTES).unwrap_or(u32::MAX);
         let shape = layout::pack_shape(length, layout::KIND_PADDING, 0);
         put(self.segment.ring_from(position), record::SHAPE, shape);
@@ -165,22 +178,46 @@ impl<R: Region> Writer<R> {
         let bytes = layout::record_bytes(payload_bytes);
         let room = self.segment.room(self.position);
         let end = self.position + bytes + if bytes > room { room } else { 0 };
-        self.claimed.max((end + LINE_BYTES).next_multiple_of(self.claim_step_bytes))
+        self.claimed.max((end + layout::ahead_bytes(bytes)).next_multiple_of(self.claim_step_bytes))
     }
 
-    /// Says that everything up to `end` may be written from now on, and the commit word behind it, and clears that: a
-    /// reader that comes there must not take what an earlier lap left for a record.
+    /// Says that everything before `end` may be written from now on.
+    #[inline]
     fn claim(&mut self, end: u64) {
-        if end + LINE_BYTES > self.claimed {
-            self.claimed = (end + LINE_BYTES).next_multiple_of(self.claim_step_bytes);
-            if let Some(word) = self.segment.word(header::CLAIM) {
-                word.store(self.claimed, Ordering::Relaxed);
-            }
-            // Pairs with the fence in `Reader::look`: a reader that copied a word written from here on, with this record
-            // or a later one, also sees the claim when it looks at it afterwards, and drops what it copied.
-            fence(Ordering::Release);
+        if end <= self.claimed {
+            return;
         }
-        put(self.segment.ring_from(end), record::COMMIT, 0);
+        self.claimed = end.next_multiple_of(self.claim_step_bytes);
+        if let Some(word) = self.segment.word(header::CLAIM) {
+            word.store(self.claimed, Ordering::Relaxed);
+        }
+        // Pairs with the fence in `Reader::look`: a reader that copied a word written from here on, with this record
+        // or a later one, also sees the claim when it looks at it afterwards, and drops what it copied.
+        fence(Ordering::Release);
+    }
+
+    /// Before a record that ends at `end`: clears the commit word there, since a reader that comes there must not take
+    /// what an earlier lap left for a record. Mostly that was done behind the record before.
+    #[inline]
+    fn end_at(&mut self, end: u64) {
+        self.claim(end + LINE_BYTES);
+        if self.cleared <= end {
+            put(self.segment.ring_from(end), record::COMMIT, 0);
+            self.cleared = end + LINE_BYTES;
+        }
+    }
+
+    /// Behind a record: the lines of the next ones, and the commit words behind them, are made this core's while nobody
+    /// waits. What readers had of them from the lap before is taken away from them by a store, and a store that
+    /// must do that first takes as long as a record's whole way.
+    #[inline]
+    fn clear_ahead(&mut self, bytes: u64) {
+        let end = self.position + layout::ahead_bytes(bytes);
+        self.claim(end);
+        while self.cleared < end {
+            put(self.segment.ring_from(self.cleared), record::COMMIT, 0);
+            self.cleared += LINE_BYTES;
+        }
     }
 
     fn commit(&mut self, position: u64, bytes: u64) {
@@ -215,12 +252,4 @@ fn copy_in(words: &[AtomicU64], payload: &[u8]) {
         bytes.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
         word.store(u64::from_ne_bytes(bytes), Ordering::Relaxed);
     }
-}
-
-fn crc_of(head: &[AtomicU64], payload: &[u8]) -> u32 {
-    let words = head.get(record::SHAPE..record::CHECK).unwrap_or_default();
-    let crc = words
-        .iter()
-        .fold(0, |crc, word| crc32c::crc32c_append(crc, &word.load(Ordering::Relaxed).to_le_bytes()));
-    crc32c::crc32c_append(crc, payload)
 }

@@ -16,10 +16,14 @@ pub enum Wait {
 pub enum Subject {
     /// One word that goes from core to core and back: nothing is faster
     Line,
+    /// The same over two lines: a head beside the payload, as records and other rings have it
+    LinePair,
     /// lowlat-ipc: a stream that its reader looks at
     LowlatStream,
     /// lowlat-ipc: as its runtime uses it, with router, ring and inbox
     LowlatInbox,
+    /// lowlat-ipc: router and ring, and a receiver that looks at its one ring by itself
+    LowlatRing,
     /// ringfire, spinning
     Ringfire,
     /// iceoryx2, publish and subscribe
@@ -44,10 +48,12 @@ pub enum Subject {
 
 impl Subject {
     /// All, floors first.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::Line,
+        Self::LinePair,
         Self::LowlatStream,
         Self::LowlatInbox,
+        Self::LowlatRing,
         Self::Ringfire,
         Self::Iceoryx2,
         Self::Futex,
@@ -64,8 +70,10 @@ impl Subject {
     pub fn name(self) -> &'static str {
         match self {
             Self::Line => "line",
+            Self::LinePair => "line-pair",
             Self::LowlatStream => "lowlat-stream",
             Self::LowlatInbox => "lowlat-inbox",
+            Self::LowlatRing => "lowlat-ring",
             Self::Ringfire => "ringfire",
             Self::Iceoryx2 => "iceoryx2",
             Self::Futex => "futex",
@@ -82,16 +90,20 @@ impl Subject {
     /// How its receiver waits.
     pub fn wait(self) -> Wait {
         match self {
-            Self::Line | Self::LowlatStream | Self::LowlatInbox | Self::Ringfire | Self::Iceoryx2 => {
-                Wait::Spin
-            }
+            Self::Line
+            | Self::LinePair
+            | Self::LowlatStream
+            | Self::LowlatInbox
+            | Self::LowlatRing
+            | Self::Ringfire
+            | Self::Iceoryx2 => Wait::Spin,
             _ => Wait::Park,
         }
     }
 
     /// Whether it is lowlat's own.
     pub fn is_ours(self) -> bool {
-        matches!(self, Self::LowlatStream | Self::LowlatInbox | Self::LowlatBell)
+        matches!(self, Self::LowlatStream | Self::LowlatInbox | Self::LowlatRing | Self::LowlatBell)
     }
 
     /// Why it takes no part here.

@@ -14,6 +14,7 @@ use lowlat_ipc::{
     inbox::Inbox,
     index_ring::{self, Taker},
     interest::Interest,
+    layout,
     router::{Link, Router},
     stream::{Owner, Read, Reader, Segment, Stamp, Writer},
 };
@@ -67,11 +68,24 @@ pub struct Inboxes {
     router: Router<Part>,
     inbox: Inbox<Part>,
     ring: Taker<Part>,
-    is_parked: bool,
+    looks: Looks,
+    /// Where the next record is expected.
+    expected: u64,
+}
+
+/// What the receiver does until something is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Looks {
+    /// It looks at its inbox, which says which of many rings to read, and at the ring.
+    Inbox,
+    /// It looks at its one ring, and leaves the inbox for when it wants to sleep.
+    Ring,
+    /// It sleeps.
+    Asleep,
 }
 
 impl Inboxes {
-    pub fn new(channel: &Channel, is_parked: bool) -> anyhow::Result<Self> {
+    pub fn new(channel: &Channel, looks: Looks) -> anyhow::Result<Self> {
         let [there, back] = channel.directions();
         let table = Interest::create(channel.part(&there.interest), 1).context("memory for a table")?;
         table.set(0, Some(0), true);
@@ -89,7 +103,8 @@ impl Inboxes {
             router,
             inbox: Inbox::new(channel.part(&back.inbox)).context("memory for an inbox")?,
             ring: index_ring::open(channel.part(&back.ring)).context("a ring")?,
-            is_parked,
+            looks,
+            expected: 0,
         })
     }
 }
@@ -103,13 +118,18 @@ impl Transport for Inboxes {
 
     fn receive(&mut self) -> anyhow::Result<Words> {
         loop {
-            self.inbox.take_ready(|_| ());
+            if self.looks == Looks::Ring {
+                self.stream.reader.prefetch(self.expected);
+            } else {
+                self.inbox.take_ready(|_| ());
+            }
             if let Some(position) = self.ring.take() {
                 let payload = &mut self.stream.payload;
                 self.stream.reader.read_at(position, payload).context("the record was overwritten")?;
+                self.expected = position + layout::record_bytes(u64::try_from(payload.len())?);
                 return Ok(decode(payload));
             }
-            if self.is_parked {
+            if self.looks == Looks::Asleep {
                 self.inbox.wait(&Futex, SLEEP_MAX);
             } else {
                 std::hint::spin_loop();
