@@ -63,6 +63,8 @@ pub struct Writer<R> {
     claim_step_bytes: u64,
     /// Up to where the commit words behind the last record are cleared.
     cleared: u64,
+    /// How far behind the last record they are to be.
+    ahead_bytes: u64,
     payload_bytes_max: u64,
     has_crc: bool,
 }
@@ -82,6 +84,7 @@ impl<R: Region> Writer<R> {
             claim_step_bytes,
             // Nobody has written there: it is zeroed.
             cleared: LINE_BYTES,
+            ahead_bytes: LINE_BYTES,
             payload_bytes_max,
             has_crc: false,
         }
@@ -109,7 +112,16 @@ impl<R: Region> Writer<R> {
     }
 
     /// Appends one record. Readers see all of it or nothing.
+    #[inline]
     pub fn publish(&mut self, stamp: &Stamp, payload: &[u8]) -> Result<Published, PublishError> {
+        let published = self.publish_only(stamp, payload)?;
+        self.prepare();
+        Ok(published)
+    }
+
+    /// [`Writer::publish`] without [`Writer::prepare`], which is to follow when the record has been delivered.
+    #[inline]
+    pub fn publish_only(&mut self, stamp: &Stamp, payload: &[u8]) -> Result<Published, PublishError> {
         if stamp.kind >= layout::KIND_RESERVED_MIN {
             return Err(PublishError::Kind { kind: stamp.kind });
         }
@@ -118,9 +130,12 @@ impl<R: Region> Writer<R> {
 
     /// Appends the record that says: what the writer before this one had begun and not finished is abandoned.
     pub fn publish_abandoned(&mut self, stamp: &Stamp) -> Result<Published, PublishError> {
-        self.append(&Stamp { kind: layout::KIND_ABANDONED, ..*stamp }, &[])
+        let published = self.append(&Stamp { kind: layout::KIND_ABANDONED, ..*stamp }, &[])?;
+        self.prepare();
+        Ok(published)
     }
 
+    #[inline]
     fn append(&mut self, stamp: &Stamp, payload: &[u8]) -> Result<Published, PublishError> {
         if let Some(successor) = self.segment.successor() {
             return Err(PublishError::Fenced { successor });
@@ -137,32 +152,36 @@ impl<R: Region> Writer<R> {
         }
         let (position, sequence) = (self.position, self.sequence);
         self.end_at(position + bytes);
-        let mut words = [
-            0,
-            layout::pack_shape(length, stamp.kind, stamp.schema),
-            sequence,
-            layout::pack(stamp.instrument, stamp.source),
-            stamp.generated,
-            stamp.trigger,
-            stamp.cause,
-            0,
-        ];
-        if self.has_crc {
-            words[record::CHECK] = layout::pack(crc_of(&words, payload), layout::FLAG_CRC);
+        let shape = layout::pack_shape(length, stamp.kind, stamp.schema);
+        let who = layout::pack(stamp.instrument, stamp.source);
+        let check = if self.has_crc {
+            let words = [0, shape, sequence, who, stamp.generated, stamp.trigger, stamp.cause, 0];
+            layout::pack(crc_of(&words, payload), layout::FLAG_CRC)
+        } else {
+            0
+        };
+        if let Some((head, rest)) = self.segment.ring_from(position).split_first_chunk::<{ record::WORDS }>()
+        {
+            // The payload first. Readers that spin look at the head's line, and each look takes it away from this core:
+            // it is written in one go with its commit. One by one, for words that are gathered before are read back
+            // before they have left the store buffer.
+            copy_in(rest, payload);
+            put(head, record::SHAPE, shape);
+            put(head, record::SEQUENCE, sequence);
+            put(head, record::WHO, who);
+            put(head, record::GENERATED, stamp.generated);
+            put(head, record::TRIGGER, stamp.trigger);
+            put(head, record::CAUSE, stamp.cause);
+            put(head, record::CHECK, check);
         }
-        let ring = self.segment.ring_from(position);
-        let (head, rest) = ring.split_at(record::WORDS.min(ring.len()));
-        // The payload first. Readers that spin look at the head's line, and each look takes it away from this core: it is
-        // written in one go with its commit.
-        copy_in(rest, payload);
-        head.iter().zip(words).skip(1).for_each(|(to, word)| to.store(word, Ordering::Relaxed));
         self.commit(position, bytes);
         self.sequence += 1;
-        self.clear_ahead(bytes);
+        self.ahead_bytes = layout::ahead_bytes(bytes);
         Ok(Published { position, sequence })
     }
 
     /// Fills the rest of the lap.
+    #[cold]
     fn pad(&mut self, room: u64) {
         let position = self.position;
         self.end_at(position + room);
@@ -207,12 +226,12 @@ impl<R: Region> Writer<R> {
         }
     }
 
-    /// Behind a record: the lines of the next ones, and the commit words behind them, are made this core's while nobody
-    /// waits. What readers had of them from the lap before is taken away from them by a store, and a store that
-    /// must do that first takes as long as a record's whole way.
+    /// Takes the lines of the next records, and clears their commit words, while nobody waits. Readers have copies of
+    /// them from the lap before, and a store into such a line takes as long as a record's whole way. It changes nothing
+    /// that is read; what was not prepared is done with the next record.
     #[inline]
-    fn clear_ahead(&mut self, bytes: u64) {
-        let end = self.position + layout::ahead_bytes(bytes);
+    pub fn prepare(&mut self) {
+        let end = self.position + self.ahead_bytes;
         self.claim(end);
         while self.cleared < end {
             put(self.segment.ring_from(self.cleared), record::COMMIT, 0);
@@ -220,6 +239,7 @@ impl<R: Region> Writer<R> {
         }
     }
 
+    #[inline]
     fn commit(&mut self, position: u64, bytes: u64) {
         if let Some(word) = self.segment.ring_from(position).first() {
             // Pairs with the load in `Reader::look`: who sees the commit sees the record, and the cleared commit
@@ -234,12 +254,14 @@ impl<R: Region> Writer<R> {
     }
 }
 
+#[inline]
 fn put(words: &[AtomicU64], at: usize, value: u64) {
     if let Some(word) = words.get(at) {
         word.store(value, Ordering::Relaxed);
     }
 }
 
+#[inline]
 fn copy_in(words: &[AtomicU64], payload: &[u8]) {
     let (whole, rest) = payload.as_chunks::<8>();
     for (word, bytes) in words.iter().zip(whole) {

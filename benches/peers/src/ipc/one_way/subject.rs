@@ -22,8 +22,6 @@ pub enum Subject {
     LowlatStream,
     /// lowlat-ipc: as its runtime uses it, with router, ring and inbox
     LowlatInbox,
-    /// lowlat-ipc: router and ring, and a receiver that looks at its one ring by itself
-    LowlatRing,
     /// ringfire, spinning
     Ringfire,
     /// iceoryx2, publish and subscribe
@@ -48,12 +46,11 @@ pub enum Subject {
 
 impl Subject {
     /// All, floors first.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 14] = [
         Self::Line,
         Self::LinePair,
         Self::LowlatStream,
         Self::LowlatInbox,
-        Self::LowlatRing,
         Self::Ringfire,
         Self::Iceoryx2,
         Self::Futex,
@@ -73,7 +70,6 @@ impl Subject {
             Self::LinePair => "line-pair",
             Self::LowlatStream => "lowlat-stream",
             Self::LowlatInbox => "lowlat-inbox",
-            Self::LowlatRing => "lowlat-ring",
             Self::Ringfire => "ringfire",
             Self::Iceoryx2 => "iceoryx2",
             Self::Futex => "futex",
@@ -94,7 +90,6 @@ impl Subject {
             | Self::LinePair
             | Self::LowlatStream
             | Self::LowlatInbox
-            | Self::LowlatRing
             | Self::Ringfire
             | Self::Iceoryx2 => Wait::Spin,
             _ => Wait::Park,
@@ -103,7 +98,7 @@ impl Subject {
 
     /// Whether it is lowlat's own.
     pub fn is_ours(self) -> bool {
-        matches!(self, Self::LowlatStream | Self::LowlatInbox | Self::LowlatRing | Self::LowlatBell)
+        matches!(self, Self::LowlatStream | Self::LowlatInbox | Self::LowlatBell)
     }
 
     /// Why it takes no part here.

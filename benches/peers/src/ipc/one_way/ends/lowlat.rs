@@ -14,7 +14,6 @@ use lowlat_ipc::{
     inbox::Inbox,
     index_ring::{self, Taker},
     interest::Interest,
-    layout,
     router::{Link, Router},
     stream::{Owner, Read, Reader, Segment, Stamp, Writer},
 };
@@ -68,24 +67,11 @@ pub struct Inboxes {
     router: Router<Part>,
     inbox: Inbox<Part>,
     ring: Taker<Part>,
-    looks: Looks,
-    /// Where the next record is expected.
-    expected: u64,
-}
-
-/// What the receiver does until something is there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Looks {
-    /// It looks at its inbox, which says which of many rings to read, and at the ring.
-    Inbox,
-    /// It looks at its one ring, and leaves the inbox for when it wants to sleep.
-    Ring,
-    /// It sleeps.
-    Asleep,
+    is_parked: bool,
 }
 
 impl Inboxes {
-    pub fn new(channel: &Channel, looks: Looks) -> anyhow::Result<Self> {
+    pub fn new(channel: &Channel, is_parked: bool) -> anyhow::Result<Self> {
         let [there, back] = channel.directions();
         let table = Interest::create(channel.part(&there.interest), 1).context("memory for a table")?;
         table.set(0, Some(0), true);
@@ -103,33 +89,26 @@ impl Inboxes {
             router,
             inbox: Inbox::new(channel.part(&back.inbox)).context("memory for an inbox")?,
             ring: index_ring::open(channel.part(&back.ring)).context("a ring")?,
-            looks,
-            expected: 0,
+            is_parked,
         })
     }
 }
 
 impl Transport for Inboxes {
     fn send(&mut self, message: &Words) -> anyhow::Result<()> {
-        let published = self.stream.writer.publish(&Stamp::default(), &encode(message))?;
-        self.router.deliver(0, published.position, &Futex);
+        self.router.publish(&mut self.stream.writer, &Stamp::default(), &encode(message), &Futex)?;
         Ok(())
     }
 
     fn receive(&mut self) -> anyhow::Result<Words> {
         loop {
-            if self.looks == Looks::Ring {
-                self.stream.reader.prefetch(self.expected);
-            } else {
-                self.inbox.take_ready(|_| ());
-            }
+            self.inbox.take_ready(|_| ());
             if let Some(position) = self.ring.take() {
                 let payload = &mut self.stream.payload;
                 self.stream.reader.read_at(position, payload).context("the record was overwritten")?;
-                self.expected = position + layout::record_bytes(u64::try_from(payload.len())?);
                 return Ok(decode(payload));
             }
-            if self.looks == Looks::Asleep {
+            if self.is_parked {
                 self.inbox.wait(&Futex, SLEEP_MAX);
             } else {
                 std::hint::spin_loop();

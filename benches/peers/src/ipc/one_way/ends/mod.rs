@@ -25,15 +25,8 @@ pub fn run(subject: Subject, channel: Channel, load: &play::Load) -> anyhow::Res
         Subject::Line => play::run(raw::Line::new(&channel), &channel, load),
         Subject::LinePair => play::run(raw::Pair::new(&channel), &channel, load),
         Subject::LowlatStream => play::run(lowlat::Stream::new(&channel)?, &channel, load),
-        Subject::LowlatInbox => {
-            play::run(lowlat::Inboxes::new(&channel, lowlat::Looks::Inbox)?, &channel, load)
-        }
-        Subject::LowlatRing => {
-            play::run(lowlat::Inboxes::new(&channel, lowlat::Looks::Ring)?, &channel, load)
-        }
-        Subject::LowlatBell => {
-            play::run(lowlat::Inboxes::new(&channel, lowlat::Looks::Asleep)?, &channel, load)
-        }
+        Subject::LowlatInbox => play::run(lowlat::Inboxes::new(&channel, false)?, &channel, load),
+        Subject::LowlatBell => play::run(lowlat::Inboxes::new(&channel, true)?, &channel, load),
         Subject::Futex => play::run(raw::Futex::new(&channel)?, &channel, load),
         Subject::Eventfd => {
             let mut channel = channel;
