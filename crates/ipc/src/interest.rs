@@ -81,6 +81,7 @@ impl Subscribers {
     }
 
     /// How many words from the first one on hold all of them.
+    #[cfg(not(lowlat_loom))]
     pub(crate) fn words(&self) -> usize {
         self.0.iter().rposition(|word| *word != 0).map_or(0, |last| last + 1)
     }
@@ -163,6 +164,7 @@ impl<R: Region> Interest<R> {
     }
 
     /// Those of `among` who want the instrument; `words`: how many words they take ([`Subscribers::words`]).
+    #[cfg(not(lowlat_loom))]
     #[inline]
     pub(crate) fn wanting_of(&self, instrument: u32, among: &Subscribers, words: usize) -> Subscribers {
         let everything = self.row(self.instruments).unwrap_or_default();

@@ -138,7 +138,7 @@ pub const fn claim_step_bytes(capacity_bytes: u64) -> u64 {
 
 /// Lines that a writer clears behind a record, beside the next one, at most. In the rings that loom is given more of them
 /// would leave readers nothing.
-const AHEAD_LINES_MAX: u64 = if cfg!(lowlat_loom) { 1 } else { 8 };
+const AHEAD_LINES_MAX: u64 = if cfg!(lowlat_loom) { 2 } else { 8 };
 
 /// How far behind a record of so many bytes a writer clears the commit words: over two others like it, and the commit word
 /// behind those. The next records are then written into lines that the writer's core already has to itself.

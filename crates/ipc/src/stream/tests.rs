@@ -64,15 +64,16 @@ mod loom_tests {
         model.check(|| {
             let heap = segment(CAPACITY);
             let mut writer = writer(&heap);
-            // Of two lines each, eight a lap: the eighth clears the second line of the first one.
-            let mut publish = move || writer.publish(&Stamp::default(), &[7; 8]).unwrap();
-            for _ in 0..7 {
-                publish();
+            // Six of two lines and one of one; another of two, and the second line of the first one is cleared.
+            let mut publish = move |payload: &[u8]| writer.publish(&Stamp::default(), payload).unwrap();
+            for _ in 0..6 {
+                publish(&[7; 8]);
             }
+            publish(&[]);
             let reader = reader(&heap);
             let mut payload = Vec::new();
             assert!(reader.read_at(0, &mut payload).is_some(), "nobody writes there yet");
-            let writing = thread::spawn(publish);
+            let writing = thread::spawn(move || publish(&[7; 8]));
             if reader.read_at(0, &mut payload).is_some() {
                 assert_eq!(payload, [7; 8]);
             }
