@@ -63,13 +63,27 @@ impl Subscribers {
     /// All of them, lowest first.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = u32> {
-        (0_u32..).zip(self.0).flat_map(|(number, mut bits)| {
+        self.iter_below(ROW_WORDS)
+    }
+
+    /// Those of the first so many words, lowest first: most hosts have fewer subscribers than one word holds, and a
+    /// publisher goes through them with each record.
+    #[inline]
+    pub(crate) fn iter_below(&self, words: usize) -> impl Iterator<Item = u32> {
+        (0_u32..).zip(self.0.iter().take(words)).flat_map(|(number, bits)| {
+            let mut bits = *bits;
             std::iter::from_fn(move || {
                 let lowest = (bits != 0).then(|| bits.trailing_zeros())?;
                 bits &= bits - 1;
                 Some(number * 64 + lowest)
             })
         })
+    }
+
+    /// How many words from the first one on hold all of them.
+    #[cfg(not(lowlat_loom))]
+    pub(crate) fn words(&self) -> usize {
+        self.0.iter().rposition(|word| *word != 0).map_or(0, |last| last + 1)
     }
 }
 
@@ -145,6 +159,22 @@ impl<R: Region> Interest<R> {
         for (found, word) in found.0.iter_mut().zip(own) {
             // Pairs with the change in `set`.
             *found |= word.load(Ordering::Acquire);
+        }
+        found
+    }
+
+    /// Those of `among` who want the instrument; `words`: how many words they take ([`Subscribers::words`]).
+    #[cfg(not(lowlat_loom))]
+    #[inline]
+    pub(crate) fn wanting_of(&self, instrument: u32, among: &Subscribers, words: usize) -> Subscribers {
+        let everything = self.row(self.instruments).unwrap_or_default();
+        let own = if instrument < self.instruments { self.row(instrument) } else { None }.unwrap_or_default();
+        let mut found = Subscribers::default();
+        for (at, (found, among)) in found.0.iter_mut().zip(&among.0).take(words).enumerate() {
+            // Both pair with the change in `set`.
+            let [everything, own] =
+                [everything, own].map(|row| row.get(at).map_or(0, |word| word.load(Ordering::Acquire)));
+            *found = (everything | own) & among;
         }
         found
     }

@@ -36,7 +36,8 @@
 //!
 //! A *position* counts bytes from the stream's first record in this segment and only goes up; its place in the ring is
 //! its lower bits. No record goes over the end of the ring: a padding record fills it, so each lap begins with a record.
-//! A commit holds the position, so that what an earlier lap left is not taken for a record of this one.
+//! A commit holds the position, so that what an earlier lap left is not taken for a record of this one; and the writer
+//! clears the first word of the lines behind a record: of one before its commit, and after it of twice as many as it has, 8 at most.
 
 /// "LLSTREAM" as a little-endian word.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"LLSTREAM");
@@ -133,6 +134,17 @@ const _: () = {
 pub const fn claim_step_bytes(capacity_bytes: u64) -> u64 {
     let step = capacity_bytes / if cfg!(lowlat_loom) { 2 } else { 64 };
     if step < LINE_BYTES { LINE_BYTES } else { step }
+}
+
+/// Lines that a writer clears behind a record, beside the next one, at most. In the rings that loom is given more of them
+/// would leave readers nothing.
+const AHEAD_LINES_MAX: u64 = if cfg!(lowlat_loom) { 2 } else { 8 };
+
+/// How far behind a record of so many bytes a writer clears the commit words: over two others like it, and the commit word
+/// behind those. The next records are then written into lines that the writer's core already has to itself.
+pub const fn ahead_bytes(record_bytes: u64) -> u64 {
+    let (twice, most) = (2 * record_bytes, AHEAD_LINES_MAX * LINE_BYTES);
+    LINE_BYTES + if twice < most { twice } else { most }
 }
 
 /// Bytes that a record with a payload takes in the ring.

@@ -27,6 +27,7 @@ pub mod layout;
 pub mod liveness;
 #[cfg(not(lowlat_loom))]
 pub mod passing;
+mod prefetch;
 pub mod region;
 #[cfg(not(lowlat_loom))]
 pub mod router;

@@ -3,7 +3,7 @@
 use super::{
     EVICTED, EVICTED_FROM, GAP_PLACES, GAPS, GAPS_TAKEN, Gap, HEAD, REFUSED, Ring, TAIL, gap, place,
 };
-use crate::{atomics::Ordering, region::Region};
+use crate::{atomics::Ordering, prefetch, region::Region};
 
 /// What a subscriber takes out of its ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,6 +124,8 @@ impl<R: Region> Taker<R> {
     }
 
     fn refresh(&mut self) {
+        // The next entry's line comes with the tail's, not after it.
+        prefetch::line(self.ring.word(self.ring.entry(self.head)));
         // Pairs with the store in `Pusher::push`.
         let tail = self.ring.load(TAIL, Ordering::Acquire);
         // A publisher that writes nonsense has pushed nothing.

@@ -81,6 +81,8 @@ pub struct Router<R> {
     links: Vec<Option<Connected<R>>>,
     /// Those that are given records.
     connected: Subscribers,
+    /// How many words of a set hold them.
+    words: usize,
     /// Those of them that may lose nothing.
     credit: Subscribers,
     evicted: Subscribers,
@@ -98,6 +100,7 @@ impl<R: Region> Router<R> {
             interest,
             links,
             connected: nobody,
+            words: 0,
             credit: nobody,
             evicted: nobody,
             claim_max: 0,
@@ -133,6 +136,7 @@ impl<R: Region> Router<R> {
         let may_lose_nothing = matches!(overrun, Overrun::Credit(_));
         let is_set = self.set(subscriber, Some(Connected { overrun, door: Arc::new(door), stream }));
         self.connected.set(subscriber, is_set);
+        self.words = self.connected.words();
         self.credit.set(subscriber, is_set && may_lose_nothing);
         is_set
     }
@@ -180,7 +184,7 @@ impl<R: Region> Router<R> {
         payload: &[u8],
         park: &impl Park,
     ) -> Result<(Published, Delivered), PublishError> {
-        let wanting = self.interest.wanting(stamp.instrument).and(&self.connected);
+        let wanting = self.interest.wanting_of(stamp.instrument, &self.connected, self.words);
         if !self.credit.is_empty() {
             let bytes = u64::try_from(payload.len()).unwrap_or(u64::MAX);
             if bytes > writer.payload_bytes_max() {
@@ -188,8 +192,10 @@ impl<R: Region> Router<R> {
             }
             self.check_credit(&wanting, writer.claim_with(bytes), writer.segment().capacity_bytes())?;
         }
-        let published = writer.publish(stamp, payload)?;
-        Ok((published, self.hand_out(&wanting, stamp.instrument, published.position, park)))
+        let published = writer.publish_only(stamp, payload)?;
+        let delivered = self.hand_out(&wanting, stamp.instrument, published.position, park);
+        writer.prepare();
+        Ok((published, delivered))
     }
 
     fn check_credit(
@@ -228,7 +234,7 @@ impl<R: Region> Router<R> {
     /// sleep. A publisher with subscribers that may lose nothing takes [`Router::publish`], which asks before it appends.
     #[inline]
     pub fn deliver(&mut self, instrument: u32, position: u64, park: &impl Park) -> Delivered {
-        let wanting = self.interest.wanting(instrument).and(&self.connected);
+        let wanting = self.interest.wanting_of(instrument, &self.connected, self.words);
         self.hand_out(&wanting, instrument, position, park)
     }
 
@@ -243,7 +249,7 @@ impl<R: Region> Router<R> {
         park: &impl Park,
     ) -> Delivered {
         let mut delivered = Delivered::default();
-        for subscriber in wanting.iter() {
+        for subscriber in wanting.iter_below(self.words) {
             let Some(link) = link(&mut self.links, subscriber) else { continue };
             match link.overrun.hand(instrument, position) {
                 Handed::Given => delivered.subscribers += 1,
@@ -267,7 +273,7 @@ impl<R: Region> Router<R> {
             let most = usize::try_from(helper.parked_max).unwrap_or(usize::MAX);
             sleeping.take(most.saturating_add(1)).count() > most
         });
-        for subscriber in wanting.iter() {
+        for subscriber in wanting.iter_below(self.words) {
             let Some(link) = link(&mut self.links, subscriber) else { continue };
             let Some(claimed) = link.door.claim() else { continue };
             delivered.woken += 1;

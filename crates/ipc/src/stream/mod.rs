@@ -10,6 +10,8 @@ pub use reader::{Read, Reader, Record};
 pub use segment::{Owner, Segment, SegmentError};
 pub use writer::{PublishError, Published, Writer};
 
+use crate::layout;
+
 /// What stands beside a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stamp {
@@ -27,4 +29,11 @@ pub struct Stamp {
     pub trigger: u64,
     /// The sequence of the record that caused it; 0 without one.
     pub cause: u64,
+}
+
+/// The checksum of a record: of the words of its head but its commit and the checksum itself, and of its payload.
+fn crc_of(words: &[u64; layout::record::WORDS], payload: &[u8]) -> u32 {
+    let words = words.get(layout::record::SHAPE..layout::record::CHECK).unwrap_or_default();
+    let crc = words.iter().fold(0, |crc, word| crc32c::crc32c_append(crc, &word.to_le_bytes()));
+    crc32c::crc32c_append(crc, payload)
 }

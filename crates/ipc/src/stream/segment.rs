@@ -174,6 +174,7 @@ impl<R: Region> Segment<R> {
     }
 
     /// The epoch of the segment that takes this one's place; none while this one is the last.
+    #[inline]
     pub fn successor(&self) -> Option<u64> {
         // Pairs with the store in `fence`: who sees it sees everything that was done before the writer was given up.
         let epoch = self.word(header::FENCE).map_or(0, |word| word.load(Ordering::Acquire));
@@ -187,11 +188,13 @@ impl<R: Region> Segment<R> {
         }
     }
 
+    #[inline]
     pub(super) fn word(&self, at: usize) -> Option<&AtomicU64> {
         self.region.words().get(at)
     }
 
     /// The words of the ring from the place of `position` on, up to the ring's end.
+    #[inline]
     pub(super) fn ring_from(&self, position: u64) -> &[AtomicU64] {
         let start = (HEADER_BYTES + (position & (self.capacity_bytes - 1))) / layout::WORD_BYTES;
         let end = (HEADER_BYTES + self.capacity_bytes) / layout::WORD_BYTES;
@@ -200,6 +203,7 @@ impl<R: Region> Segment<R> {
     }
 
     /// Bytes from the place of `position` to the ring's end.
+    #[inline]
     pub(super) fn room(&self, position: u64) -> u64 {
         self.capacity_bytes - (position & (self.capacity_bytes - 1))
     }

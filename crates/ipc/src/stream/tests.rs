@@ -1,7 +1,7 @@
 //! The states that a stream can be in, one test each; then many at random, and every order of few.
 
 use super::*;
-use crate::{layout, region::Heap};
+use crate::region::Heap;
 use std::sync::Arc;
 
 fn segment(capacity_bytes: u64) -> Arc<Heap> {
@@ -49,6 +49,33 @@ mod loom_tests {
                     assert!(record.stamp.cause > last);
                     last = record.stamp.cause;
                 }
+            }
+            writing.join().unwrap();
+        });
+    }
+
+    /// A writer that clears the lines of records to come, and a reader that still reads there: the record that stands in
+    /// them is whole or lost, never one with a cleared word.
+    #[test]
+    fn loom_what_is_cleared_ahead_is_never_read() {
+        const CAPACITY: u64 = 1024;
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(2);
+        model.check(|| {
+            let heap = segment(CAPACITY);
+            let mut writer = writer(&heap);
+            // Six of two lines and one of one; another of two, and the second line of the first one is cleared.
+            let mut publish = move |payload: &[u8]| writer.publish(&Stamp::default(), payload).unwrap();
+            for _ in 0..6 {
+                publish(&[7; 8]);
+            }
+            publish(&[]);
+            let reader = reader(&heap);
+            let mut payload = Vec::new();
+            assert!(reader.read_at(0, &mut payload).is_some(), "nobody writes there yet");
+            let writing = thread::spawn(move || publish(&[7; 8]));
+            if reader.read_at(0, &mut payload).is_some() {
+                assert_eq!(payload, [7; 8]);
             }
             writing.join().unwrap();
         });
@@ -176,6 +203,45 @@ mod std_tests {
         assert_eq!(late.next(&mut Vec::new()), Read::Nothing);
         writer.publish(&stamp(1), b"x").unwrap();
         assert_eq!(sequences(&records(&mut late)), [100]);
+    }
+
+    /// What `claim_with` says before a record is what readers are told by the end of it, lines that are cleared ahead
+    /// included.
+    #[test]
+    fn a_claim_is_known_before() {
+        let heap = segment(CAPACITY);
+        let mut writer = writer(&heap);
+        for number in 0..500_u64 {
+            let bytes = number * 37 % 449;
+            let claim = writer.claim_with(bytes);
+            writer.publish(&stamp(1), &vec![1; usize::try_from(bytes).unwrap()]).unwrap();
+            assert_eq!(heap.words()[header::CLAIM].load(Ordering::Relaxed), claim, "record {number}");
+        }
+    }
+
+    /// Payloads of another lap that read like a commit stand where the next records begin.
+    #[test]
+    fn what_an_earlier_lap_left_is_no_record() {
+        for lines in 0..7_u64 {
+            let heap = segment(CAPACITY);
+            let (mut writer, mut reader) = (writer(&heap), reader(&heap));
+            // Each line of the ring as if it were a record of the second lap.
+            for line in 0..CAPACITY / 64 {
+                let at = usize::try_from((layout::HEADER_BYTES + line * 64) / 8).unwrap();
+                heap.words()[at].store(layout::commit_of(CAPACITY + line * 64), Ordering::Relaxed);
+            }
+            heap.words()[usize::try_from(layout::HEADER_BYTES / 8).unwrap()].store(0, Ordering::Relaxed);
+            for number in 0..100 {
+                let payload = vec![1; usize::try_from(lines * 64).unwrap()];
+                let published = if number % 3 == 0 {
+                    writer.publish_only(&stamp(1), &payload).unwrap()
+                } else {
+                    writer.publish(&stamp(1), &payload).unwrap()
+                };
+                assert_eq!(sequences(&records(&mut reader)), [published.sequence]);
+                assert_eq!(reader.next(&mut Vec::new()), Read::Nothing);
+            }
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Appending records.
 
-use super::{Segment, Stamp};
+use super::{Segment, Stamp, crc_of};
 use crate::{
     atomics::{AtomicU64, Ordering, fence},
     layout::{self, LINE_BYTES, header, record},
@@ -61,6 +61,10 @@ pub struct Writer<R> {
     /// Up to where readers know that it may have begun to write.
     claimed: u64,
     claim_step_bytes: u64,
+    /// Up to where the commit words behind the last record are cleared.
+    cleared: u64,
+    /// How far behind the last record they are to be.
+    ahead_bytes: u64,
     payload_bytes_max: u64,
     has_crc: bool,
 }
@@ -78,6 +82,9 @@ impl<R: Region> Writer<R> {
             sequence,
             claimed: 0,
             claim_step_bytes,
+            // Nobody has written there: it is zeroed.
+            cleared: LINE_BYTES,
+            ahead_bytes: LINE_BYTES,
             payload_bytes_max,
             has_crc: false,
         }
@@ -105,7 +112,16 @@ impl<R: Region> Writer<R> {
     }
 
     /// Appends one record. Readers see all of it or nothing.
+    #[inline]
     pub fn publish(&mut self, stamp: &Stamp, payload: &[u8]) -> Result<Published, PublishError> {
+        let published = self.publish_only(stamp, payload)?;
+        self.prepare();
+        Ok(published)
+    }
+
+    /// [`Writer::publish`] without [`Writer::prepare`], which is to follow when the record has been delivered.
+    #[inline]
+    pub fn publish_only(&mut self, stamp: &Stamp, payload: &[u8]) -> Result<Published, PublishError> {
         if stamp.kind >= layout::KIND_RESERVED_MIN {
             return Err(PublishError::Kind { kind: stamp.kind });
         }
@@ -114,9 +130,12 @@ impl<R: Region> Writer<R> {
 
     /// Appends the record that says: what the writer before this one had begun and not finished is abandoned.
     pub fn publish_abandoned(&mut self, stamp: &Stamp) -> Result<Published, PublishError> {
-        self.append(&Stamp { kind: layout::KIND_ABANDONED, ..*stamp }, &[])
+        let published = self.append(&Stamp { kind: layout::KIND_ABANDONED, ..*stamp }, &[])?;
+        self.prepare();
+        Ok(published)
     }
 
+    #[inline]
     fn append(&mut self, stamp: &Stamp, payload: &[u8]) -> Result<Published, PublishError> {
         if let Some(successor) = self.segment.successor() {
             return Err(PublishError::Fenced { successor });
@@ -132,27 +151,40 @@ impl<R: Region> Writer<R> {
             self.pad(room);
         }
         let (position, sequence) = (self.position, self.sequence);
-        self.claim(position + bytes);
-        let ring = self.segment.ring_from(position);
-        let (head, rest) = ring.split_at(record::WORDS.min(ring.len()));
-        put(head, record::SHAPE, layout::pack_shape(length, stamp.kind, stamp.schema));
-        put(head, record::SEQUENCE, sequence);
-        put(head, record::WHO, layout::pack(stamp.instrument, stamp.source));
-        put(head, record::GENERATED, stamp.generated);
-        put(head, record::TRIGGER, stamp.trigger);
-        put(head, record::CAUSE, stamp.cause);
-        let check = if self.has_crc { layout::pack(crc_of(head, payload), layout::FLAG_CRC) } else { 0 };
-        put(head, record::CHECK, check);
-        copy_in(rest, payload);
+        self.end_at(position + bytes);
+        let shape = layout::pack_shape(length, stamp.kind, stamp.schema);
+        let who = layout::pack(stamp.instrument, stamp.source);
+        let check = if self.has_crc {
+            let words = [0, shape, sequence, who, stamp.generated, stamp.trigger, stamp.cause, 0];
+            layout::pack(crc_of(&words, payload), layout::FLAG_CRC)
+        } else {
+            0
+        };
+        if let Some((head, rest)) = self.segment.ring_from(position).split_first_chunk::<{ record::WORDS }>()
+        {
+            // The payload first. Readers that spin look at the head's line, and each look takes it away from this core:
+            // it is written in one go with its commit. One by one, for words that are gathered before are read back
+            // before they have left the store buffer.
+            copy_in(rest, payload);
+            put(head, record::SHAPE, shape);
+            put(head, record::SEQUENCE, sequence);
+            put(head, record::WHO, who);
+            put(head, record::GENERATED, stamp.generated);
+            put(head, record::TRIGGER, stamp.trigger);
+            put(head, record::CAUSE, stamp.cause);
+            put(head, record::CHECK, check);
+        }
         self.commit(position, bytes);
         self.sequence += 1;
+        self.ahead_bytes = layout::ahead_bytes(bytes);
         Ok(Published { position, sequence })
     }
 
     /// Fills the rest of the lap.
+    #[cold]
     fn pad(&mut self, room: u64) {
         let position = self.position;
-        self.claim(position + room);
+        self.end_at(position + room);
         let length = u32::try_from(room - LINE_BYTES).unwrap_or(u32::MAX);
         let shape = layout::pack_shape(length, layout::KIND_PADDING, 0);
         put(self.segment.ring_from(position), record::SHAPE, shape);
@@ -165,24 +197,49 @@ impl<R: Region> Writer<R> {
         let bytes = layout::record_bytes(payload_bytes);
         let room = self.segment.room(self.position);
         let end = self.position + bytes + if bytes > room { room } else { 0 };
-        self.claimed.max((end + LINE_BYTES).next_multiple_of(self.claim_step_bytes))
+        self.claimed.max((end + layout::ahead_bytes(bytes)).next_multiple_of(self.claim_step_bytes))
     }
 
-    /// Says that everything up to `end` may be written from now on, and the commit word behind it, and clears that: a
-    /// reader that comes there must not take what an earlier lap left for a record.
+    /// Says that everything before `end` may be written from now on.
+    #[inline]
     fn claim(&mut self, end: u64) {
-        if end + LINE_BYTES > self.claimed {
-            self.claimed = (end + LINE_BYTES).next_multiple_of(self.claim_step_bytes);
-            if let Some(word) = self.segment.word(header::CLAIM) {
-                word.store(self.claimed, Ordering::Relaxed);
-            }
-            // Pairs with the fence in `Reader::look`: a reader that copied a word written from here on, with this record
-            // or a later one, also sees the claim when it looks at it afterwards, and drops what it copied.
-            fence(Ordering::Release);
+        if end <= self.claimed {
+            return;
         }
-        put(self.segment.ring_from(end), record::COMMIT, 0);
+        self.claimed = end.next_multiple_of(self.claim_step_bytes);
+        if let Some(word) = self.segment.word(header::CLAIM) {
+            word.store(self.claimed, Ordering::Relaxed);
+        }
+        // Pairs with the fence in `Reader::look`: a reader that copied a word written from here on, with this record
+        // or a later one, also sees the claim when it looks at it afterwards, and drops what it copied.
+        fence(Ordering::Release);
     }
 
+    /// Before a record that ends at `end`: clears the commit word there, since a reader that comes there must not take
+    /// what an earlier lap left for a record. Mostly that was done behind the record before.
+    #[inline]
+    fn end_at(&mut self, end: u64) {
+        self.claim(end + LINE_BYTES);
+        if self.cleared <= end {
+            put(self.segment.ring_from(end), record::COMMIT, 0);
+            self.cleared = end + LINE_BYTES;
+        }
+    }
+
+    /// Takes the lines of the next records, and clears their commit words, while nobody waits. Readers have copies of
+    /// them from the lap before, and a store into such a line takes as long as a record's whole way. It changes nothing
+    /// that is read; what was not prepared is done with the next record.
+    #[inline]
+    pub fn prepare(&mut self) {
+        let end = self.position + self.ahead_bytes;
+        self.claim(end);
+        while self.cleared < end {
+            put(self.segment.ring_from(self.cleared), record::COMMIT, 0);
+            self.cleared += LINE_BYTES;
+        }
+    }
+
+    #[inline]
     fn commit(&mut self, position: u64, bytes: u64) {
         if let Some(word) = self.segment.ring_from(position).first() {
             // Pairs with the load in `Reader::look`: who sees the commit sees the record, and the cleared commit
@@ -197,12 +254,14 @@ impl<R: Region> Writer<R> {
     }
 }
 
+#[inline]
 fn put(words: &[AtomicU64], at: usize, value: u64) {
     if let Some(word) = words.get(at) {
         word.store(value, Ordering::Relaxed);
     }
 }
 
+#[inline]
 fn copy_in(words: &[AtomicU64], payload: &[u8]) {
     let (whole, rest) = payload.as_chunks::<8>();
     for (word, bytes) in words.iter().zip(whole) {
@@ -215,12 +274,4 @@ fn copy_in(words: &[AtomicU64], payload: &[u8]) {
         bytes.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
         word.store(u64::from_ne_bytes(bytes), Ordering::Relaxed);
     }
-}
-
-fn crc_of(head: &[AtomicU64], payload: &[u8]) -> u32 {
-    let words = head.get(record::SHAPE..record::CHECK).unwrap_or_default();
-    let crc = words
-        .iter()
-        .fold(0, |crc, word| crc32c::crc32c_append(crc, &word.load(Ordering::Relaxed).to_le_bytes()));
-    crc32c::crc32c_append(crc, payload)
 }

@@ -70,8 +70,9 @@ impl Publisher {
     #[inline]
     pub fn publish(&mut self, stamp: &Stamp, payload: &[u8]) -> Result<Published, PublishError> {
         let own = self.own.as_mut().ok_or(PublishError::NoStream)?;
-        let stream::Published { position, sequence } = own.writer.publish(stamp, payload)?;
+        let stream::Published { position, sequence } = own.writer.publish_only(stamp, payload)?;
         let delivered = own.router.deliver(stamp.instrument, position, &Futex);
+        own.writer.prepare();
         self.counters.add_published(delivered.woken, delivered.refused);
         // A process that was stopped between the look before the record and here may have been given up meanwhile.
         if let Some(successor) = own.writer.segment().successor() {

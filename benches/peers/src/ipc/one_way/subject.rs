@@ -16,6 +16,8 @@ pub enum Wait {
 pub enum Subject {
     /// One word that goes from core to core and back: nothing is faster
     Line,
+    /// The same over two lines: a head beside the payload, as records and other rings have it
+    LinePair,
     /// lowlat-ipc: a stream that its reader looks at
     LowlatStream,
     /// lowlat-ipc: as its runtime uses it, with router, ring and inbox
@@ -44,8 +46,9 @@ pub enum Subject {
 
 impl Subject {
     /// All, floors first.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Line,
+        Self::LinePair,
         Self::LowlatStream,
         Self::LowlatInbox,
         Self::Ringfire,
@@ -64,6 +67,7 @@ impl Subject {
     pub fn name(self) -> &'static str {
         match self {
             Self::Line => "line",
+            Self::LinePair => "line-pair",
             Self::LowlatStream => "lowlat-stream",
             Self::LowlatInbox => "lowlat-inbox",
             Self::Ringfire => "ringfire",
@@ -82,9 +86,12 @@ impl Subject {
     /// How its receiver waits.
     pub fn wait(self) -> Wait {
         match self {
-            Self::Line | Self::LowlatStream | Self::LowlatInbox | Self::Ringfire | Self::Iceoryx2 => {
-                Wait::Spin
-            }
+            Self::Line
+            | Self::LinePair
+            | Self::LowlatStream
+            | Self::LowlatInbox
+            | Self::Ringfire
+            | Self::Iceoryx2 => Wait::Spin,
             _ => Wait::Park,
         }
     }

@@ -96,8 +96,7 @@ impl Inboxes {
 
 impl Transport for Inboxes {
     fn send(&mut self, message: &Words) -> anyhow::Result<()> {
-        let published = self.stream.writer.publish(&Stamp::default(), &encode(message))?;
-        self.router.deliver(0, published.position, &Futex);
+        self.router.publish(&mut self.stream.writer, &Stamp::default(), &encode(message), &Futex)?;
         Ok(())
     }
 

@@ -23,6 +23,7 @@ pub trait Transport {
 pub fn run(subject: Subject, channel: Channel, load: &play::Load) -> anyhow::Result<()> {
     match subject {
         Subject::Line => play::run(raw::Line::new(&channel), &channel, load),
+        Subject::LinePair => play::run(raw::Pair::new(&channel), &channel, load),
         Subject::LowlatStream => play::run(lowlat::Stream::new(&channel)?, &channel, load),
         Subject::LowlatInbox => play::run(lowlat::Inboxes::new(&channel, false)?, &channel, load),
         Subject::LowlatBell => play::run(lowlat::Inboxes::new(&channel, true)?, &channel, load),

@@ -1,4 +1,4 @@
-//! The floors: a line that goes from core to core, and the same with a futex.
+//! The floors: a line that goes from core to core, two of them, and a line with a futex.
 
 use super::{Channel, Transport};
 use crate::ipc::trial::{memory::Part, message::Words};
@@ -52,6 +52,48 @@ impl Transport for Line {
         loop {
             if let Some(message) = get(&self.back, |number| number != self.last) {
                 self.last = message[0];
+                return Ok(message);
+            }
+            std::hint::spin_loop();
+        }
+    }
+}
+
+/// Words of a line.
+const LINE_WORDS: usize = 8;
+
+/// Spinning on a line that says that the one behind it is there: two lines for each message.
+#[derive(Debug)]
+pub struct Pair {
+    there: Part,
+    back: Part,
+    last: u64,
+}
+
+impl Pair {
+    pub fn new(channel: &Channel) -> Self {
+        let [there, back] = channel.directions().map(|direction| channel.part(&direction.line));
+        Self { there, back, last: 0 }
+    }
+}
+
+impl Transport for Pair {
+    fn send(&mut self, message: &Words) -> anyhow::Result<()> {
+        let payload = self.there.words().iter().skip(LINE_WORDS);
+        payload.zip(message).for_each(|(to, word)| to.store(*word, Ordering::Relaxed));
+        // The head, with a number that nobody has seen, last.
+        put(&self.there, message);
+        Ok(())
+    }
+
+    fn receive(&mut self) -> anyhow::Result<Words> {
+        loop {
+            if let Some(head) = get(&self.back, |number| number != self.last) {
+                self.last = head[0];
+                let mut message = Words::default();
+                let payload = self.back.words().iter().skip(LINE_WORDS);
+                message.iter_mut().zip(payload).for_each(|(to, word)| *to = word.load(Ordering::Relaxed));
+                anyhow::ensure!(message == head, "a head of {head:?}, and a payload of {message:?}");
                 return Ok(message);
             }
             std::hint::spin_loop();
