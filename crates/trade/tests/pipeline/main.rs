@@ -10,6 +10,7 @@ use lowlat_trade::{
     cached::Store,
     master::Happened,
     node::Wait,
+    records::Side,
     roles,
     run::tally::{self, Tally},
     stages::{Stage, StageRecorder},
@@ -27,7 +28,7 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-use threads::{Md, QUOTES, RING_BYTES, STRATEGIES, start_md, start_td};
+use threads::{Md, QUOTES, RING_BYTES, STRATEGIES, start_md, start_platform, start_strict_td, start_td};
 
 fn master() -> MasterThread {
     MasterThread::start(|options| options.areas = roles::areas())
@@ -118,6 +119,68 @@ fn every_quote_gives_an_order_and_every_order_an_answer() {
         let (_, position) = state.positions(number).next().unwrap();
         assert_eq!(position.quantity, i64::from(!each.is_multiple_of(2)));
     }
+}
+
+/// A strategy in a thread of its own.
+fn start_strategy(
+    master: &MasterThread,
+    number: u32,
+    mut strategy: impl Strategy + Send + 'static,
+) -> thread::JoinHandle<roles::strategy::StrategyDone> {
+    let name = format!("s{number}");
+    let join = roles::strategy::join(&name, "strategy", &[number], &[number], RING_BYTES, Wait::Parked);
+    let node = master.join(&join);
+    let options = roles::strategy::StrategyOptions { number };
+    thread::spawn(move || roles::strategy::run(node, &options, &mut strategy).unwrap())
+}
+
+#[test]
+fn md_and_td_do_the_same_in_one_loop() {
+    for wait in [Wait::Parked, Wait::Fast] {
+        let master = master();
+        let platform = start_platform(&master, wait);
+        let strategies: Vec<_> =
+            (0..STRATEGIES).map(|number| start_strategy(&master, number, OnEachRecord::of(number))).collect();
+        master.begin();
+        // It ends when its schedule is over, and td goes on.
+        master.expect("md leaves", |happened| matches!(happened, Happened::Left { name } if name == "md"));
+        until("all answers are read", || read_by(&master, "strategy") == 3 * QUOTES);
+        master.with(|master, _| master.stop());
+        let (md, td) = platform.join().unwrap();
+        assert_eq!((md.lateness.quotes, td.orders, td.missing, td.lost), (QUOTES, QUOTES, 0, 0));
+        strategies.into_iter().for_each(|strategy| _ = strategy.join().unwrap());
+        check_run(&master);
+    }
+}
+
+/// Sends at ten times the price.
+struct FarOff;
+
+impl Strategy for FarOff {
+    fn on_quote(&mut self, orders: &mut Orders<'_>, seen: &QuoteSeen) {
+        orders.send(seen.instrument, Side::Buy, seen.quote.ask * 10, 1).unwrap();
+    }
+
+    fn on_answer(&mut self, _: &mut Orders<'_>, _: &AnswerSeen) {}
+}
+
+#[test]
+fn prices_are_held_against_the_market_that_td_reads() {
+    let master = master();
+    let md = start_md(&master);
+    let td = start_strict_td(&master, 100);
+    let near = start_strategy(&master, 0, OnEachRecord::of(0));
+    let far = start_strategy(&master, 1, FarOff);
+    master.begin();
+    md.join().unwrap();
+    let each = QUOTES / u64::from(STRATEGIES);
+    until("all orders are answered", || answered(&master) == 2 * each);
+    master.with(|master, _| master.stop());
+    let td = td.join().unwrap();
+    // An order may be read before the first quote of its instrument.
+    assert!((each - 1..=each).contains(&td.rejected), "{td:?}");
+    near.join().unwrap();
+    far.join().unwrap();
 }
 
 #[test]
