@@ -142,7 +142,12 @@ impl Matrix {
         facts: &RoomFacts,
         arguments: &Arguments,
     ) -> anyhow::Result<Self> {
-        let no_pins = PlatformPins { pins: BTreeMap::new(), host_core: 0, how: String::new() };
+        let no_pins = PlatformPins {
+            pins: BTreeMap::new(),
+            host_core: 0,
+            host_pins: BTreeMap::new(),
+            how: String::new(),
+        };
         let (usable_pins, no_pinning) = match pins {
             Ok(pins) => (pins, None),
             Err(why) => (no_pins, Some(why)),
