@@ -7,10 +7,10 @@ mod threads;
 
 use lowlat_ipc::region::Memfd;
 use lowlat_trade::{
-    cached::Store,
+    cached::{Cached, Seen, Store, What},
     master::Happened,
     node::Wait,
-    records::Side,
+    records::{Answer, Order, Outcome, Side},
     roles,
     run::tally::{self, Tally},
     stages::{Stage, StageRecorder},
@@ -181,6 +181,73 @@ fn prices_are_held_against_the_market_that_td_reads() {
     assert!((each - 1..=each).contains(&td.rejected), "{td:?}");
     near.join().unwrap();
     far.join().unwrap();
+}
+
+/// Computes for long.
+struct Slow;
+
+impl Strategy for Slow {
+    fn on_quote(&mut self, _: &mut Orders<'_>, _: &QuoteSeen) {
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn a_host_has_its_master_move_out_who_is_slow() {
+    let master = master();
+    let md = start_md(&master);
+    let node = master.join(&roles::strategy::join("host", "host", &[1], &[1], RING_BYTES, Wait::Parked));
+    let host = thread::spawn(move || {
+        let budget = Budget { call_ns_max: 1_000_000, overruns_max: 20, ..Budget::default() };
+        let mut host = Host::new(budget);
+        host.add(1, &[1], Box::new(Slow)).unwrap();
+        roles::host::run(node, &mut host, &mut |_| ()).unwrap()
+    });
+    master.begin();
+    let said = format!("{}1", roles::host::MOVE_OUT);
+    until("the master hears of it", || {
+        let said = said.clone();
+        master.with(move |_, happened| {
+            happened
+                .iter()
+                .any(|one| matches!(one, Happened::Said { name, text } if name == "host" && *text == said))
+        })
+    });
+    master.with(|master, _| master.stop());
+    md.join().unwrap();
+    assert_eq!(host.join().unwrap().moved_out, 1);
+}
+
+#[test]
+fn a_strategy_that_is_started_again_is_told_what_cached_had_saved() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("state");
+    let (mut cached, _) = Cached::open(&store).unwrap();
+    cached.begin_run();
+    let order =
+        Order { number: 1, scheduled_ns: 1, received_ns: 2, price: 100, quantity: 1, side: Side::Buy };
+    let seen = |stream, key, source, what| Seen { stream, sequence: 1, generated_ns: 3, key, source, what };
+    assert!(cached.apply(&seen("orders.s0", 0, 0, What::Order(order))));
+    let answer = Answer {
+        order_number: 1,
+        outcome: Outcome::Filled,
+        received_ns: 4,
+        price: 100,
+        quantity: 1,
+        instrument: 0,
+        side: Side::Buy,
+    };
+    assert!(cached.apply(&seen("td", 0, 9, What::Answer(answer))));
+    cached.flush().unwrap();
+    let master = master();
+    let join = roles::strategy::join("s0", "strategy", &[0], &[0], RING_BYTES, Wait::Parked);
+    let options = roles::strategy::StrategyOptions { number: 0 };
+    let mut strategy = OnEachRecord::of(0);
+    for is_restored in [false, true] {
+        let node = master.join(&join);
+        assert_eq!(roles::strategy::restore(&node, &options, &store, &mut strategy).unwrap(), is_restored);
+        assert_eq!(strategy.sent, u64::from(is_restored), "it sells next what was bought");
+    }
 }
 
 #[test]

@@ -44,7 +44,7 @@ pub struct Arguments {
     /// How long quotes are published: 10s, 5m
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration, allow_hyphen_values = true)]
     duration: Duration,
-    /// CPUs of roles: md=0,td=1,strategies=2-5; platform=0 makes md and td one process
+    /// CPUs of roles: md=0,td=1,strategies=2-5; platform=0: md and td in one process
     #[arg(long, value_name = "ROLE=CPU", value_parser = pins::parse)]
     pin: Option<Pins>,
     /// CPUs of roles from a file that lowlat pipeline size --placement wrote
@@ -53,19 +53,19 @@ pub struct Arguments {
     /// Run all strategies in one process on this CPU
     #[arg(long, value_name = "CPU")]
     host_core: Option<u32>,
-    /// What happens to quotes that a strategy is too slow for: it is told how many are lost, or given the latest
+    /// Quotes that a strategy is too slow for: told as lost, or only the latest given
     #[arg(long, value_enum, default_value_t = OverrunWord::Gap)]
     overrun: OverrunWord,
-    /// Run cached beside, which keeps quotes, orders and positions in this file
+    /// Run cached beside, which keeps the latest state in this file
     #[arg(long, value_name = "FILE")]
     cached: Option<PathBuf>,
-    /// Wake md's subscribers from a thread that spins on this CPU
+    /// Wake strategies from a thread that spins on this CPU
     #[arg(long, value_name = "CPU")]
     wake_core: Option<u32>,
-    /// Have td reject orders whose price is farther from md's last quote, in thousandths of it
-    #[arg(long, value_name = "PER_MILLE", value_parser = clap::value_parser!(u32).range(1..))]
+    /// Reject prices farther from the last quote, in thousandths of it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     price_deviation: Option<u32>,
-    /// Name the run, so that other processes find its master [default: one of its own]
+    /// Name the run, so that others find its master [default: one of its own]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// Take memory from the reserved pool of huge pages
@@ -103,11 +103,11 @@ fn declare(command: Command) -> Command {
             "Exit codes: 0 clean, 1 records were lost, wakes missed or orders not answered, 2 error, 130 interrupted.\n\n{}",
             examples(&[
                 ("lowlat pipeline run", "80 strategies that sleep, 800 quotes a second, 10 s"),
-                ("lowlat pipeline run --pin md=0,td=1 --mode mixed --json", "the platform spins on CPUs of its own"),
+                ("lowlat pipeline run --pin md=0,td=1 --mode mixed --json", "md spins on a CPU of its own"),
                 ("lowlat pipeline run --host-core 3 --rate 8000", "all strategies in one process"),
                 (
                     "lowlat pipeline run --mode fast --pin platform=0 --host-core 1",
-                    "two processes that spin: md and td, and all strategies",
+                    "two processes that spin: the platform, and all strategies",
                 ),
                 ("lowlat pipeline run --pins placement.json", "on the CPUs that lowlat pipeline size proposed"),
             ])
