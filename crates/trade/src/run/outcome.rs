@@ -69,7 +69,10 @@ fn warnings(record: &PipelineRecord, ended: &Ended, cpus: Option<usize>) -> Vec<
     let all = ended.master.nodes().iter().fold(Figures::default(), |all, node| all.plus(node.figures));
     for (count, said) in [
         (all.uncredited, "orders were not sent, since td had no room for them: their strategies were told"),
-        (all.conflated, "quotes were never read: a newer one of the same instrument took their place"),
+        (
+            all.conflated,
+            "times a newer quote took the place of one that was not read, at readers that asked for the latest alone",
+        ),
         (all.evicted, "times a reader that was too far behind was given up and began anew"),
     ] {
         if count > 0 {
