@@ -153,7 +153,7 @@ impl Receiver {
             let join = Join {
                 name: format!("{}.{stream}", options.name),
                 role: "bridge-receiver".to_owned(),
-                writes: Some(Writes { stream: stream.clone(), capacity_bytes, keys }),
+                writes: Some(Writes { stream: stream.clone(), capacity_bytes, keys, gives_credit: false }),
                 reads: Vec::new(),
                 wait: options.wait,
             };

@@ -11,7 +11,7 @@ use crate::{
 use lowlat_ipc::stream::Record;
 use lowlat_trade::{
     clock::now_ns,
-    node::{Ended, Event, Join, JoinError, Keys, Node, Reads, StreamName, Wait},
+    node::{Ended, Event, Join, JoinError, Keys, Node, Overrun, Reads, StreamName, Wait},
 };
 use std::{
     hint, io,
@@ -126,7 +126,7 @@ impl<C: Carrier> Sender<C> {
         let reads = options
             .streams
             .iter()
-            .map(|streams| Reads { streams: streams.clone(), keys: Keys::All })
+            .map(|streams| Reads { streams: streams.clone(), keys: Keys::All, overrun: Overrun::default() })
             .collect();
         let join = Join {
             name: options.name.clone(),

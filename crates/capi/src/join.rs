@@ -123,6 +123,7 @@ pub unsafe extern "C" fn lowlat_join(options: *const NodeOptions, node: *mut *mu
             stream: stream.to_owned(),
             capacity_bytes: capacity(options.capacity_bytes),
             keys: options.keys.max(1),
+            gives_credit: false,
         });
         // SAFETY: as above: so many of them.
         let reads = unsafe { list(options.reads, options.reads_count, "reads") }?;
@@ -278,7 +279,7 @@ unsafe fn reads_of(reads: &Reads) -> Result<node::Reads, Status> {
             return Err(fail(Status::Argument, &text));
         }
     };
-    Ok(node::Reads { streams: streams.to_owned(), keys })
+    Ok(node::Reads { streams: streams.to_owned(), keys, overrun: node::Overrun::default() })
 }
 
 fn wait(wait: u32) -> Result<Wait, Status> {

@@ -7,9 +7,13 @@
 use crate::{
     histogram::{self, HistogramError},
     jitter::{JitterRecord, StudyError, lengths_of},
+    pipeline::Stages,
 };
 use hdrhistogram::Histogram;
-use std::fmt::{self, Display, Formatter, Write as _};
+use std::{
+    fmt::{self, Display, Formatter, Write as _},
+    time::Duration,
+};
 
 const VERSION: &str = "[Histogram log format version 1.3]";
 const LEGEND: &str =
@@ -74,6 +78,34 @@ pub fn of_jitter(record: &JitterRecord, start_ns: u64) -> Result<HdrLog, StudyEr
         "[lowlat jitter: lengths of interruptions of at least {} ns, in nanoseconds]",
         record.threshold_ns
     )];
+    Ok(HdrLog { comments, start_time_ns: Some(start_ns), base_time_ns: None, intervals })
+}
+
+/// The log of a run of the pipeline: one interval a stage. `start_ns` is when it began, in nanoseconds since the epoch.
+///
+/// # Errors
+/// [`HistogramError`] when a stage's histogram does not decode.
+pub fn of_stages(stages: &Stages, start_ns: u64, measured_s: f64) -> Result<HdrLog, HistogramError> {
+    let length_ns = u64::try_from(Duration::try_from_secs_f64(measured_s).unwrap_or_default().as_nanos());
+    let Stages { md, order, t2o, t2o_scheduled } = stages;
+    let mut intervals = Vec::with_capacity(4);
+    for (tag, of) in [("md", md), ("order", order), ("t2o", t2o), ("t2o_scheduled", t2o_scheduled)] {
+        // A stage of which nothing was measured has no text.
+        let histogram = if of.histogram.is_empty() {
+            empty()
+        } else {
+            histogram::decode(&of.histogram)?;
+            of.histogram.clone()
+        };
+        intervals.push(HdrInterval {
+            tag: Some(tag.to_owned()),
+            start_ns,
+            length_ns: length_ns.unwrap_or(u64::MAX),
+            max: of.max_ns.unwrap_or(0) as f64 / 1e6,
+            histogram,
+        });
+    }
+    let comments = vec!["[lowlat pipeline: latencies of the stages, in nanoseconds]".to_owned()];
     Ok(HdrLog { comments, start_time_ns: Some(start_ns), base_time_ns: None, intervals })
 }
 

@@ -70,8 +70,13 @@ fn node(socket: &Path, name: &str, writes: &str, reads: &str) -> Node {
     let join = Join {
         name: name.to_owned(),
         role: "test".to_owned(),
-        writes: Some(Writes { stream: writes.to_owned(), capacity_bytes: 1 << 16, keys: 2 }),
-        reads: vec![Reads { streams: reads.to_owned(), keys: Keys::Only(vec![1]) }],
+        writes: Some(Writes {
+            stream: writes.to_owned(),
+            capacity_bytes: 1 << 16,
+            keys: 2,
+            gives_credit: false,
+        }),
+        reads: vec![Reads::new(reads, Keys::Only(vec![1]))],
         wait: Wait::Fast,
     };
     Node::join(socket, &join).unwrap()

@@ -5,12 +5,12 @@ use lowlat_bridge::mark::{self, Mark};
 use lowlat_ipc::stream::Stamp;
 use lowlat_trade::{
     clock::now_ns,
-    node::{Event, Keys, Node, Reads},
+    node::{Event, Keys, Node, Overrun, Reads},
 };
 
 /// A node that reads `md`.
 pub fn reader(run: &Run, name: &str, keys: Keys) -> Node {
-    let reads = Reads { streams: "md".to_owned(), keys };
+    let reads = Reads { streams: "md".to_owned(), keys, overrun: Overrun::default() };
     Node::join(&run.socket(), &join(name, None, vec![reads])).unwrap()
 }
 

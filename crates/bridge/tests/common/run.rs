@@ -60,7 +60,7 @@ impl Run {
     }
 
     pub fn writer(&self, stream: &str, keys: u32) -> Node {
-        let writes = Writes { stream: stream.to_owned(), capacity_bytes: 1 << 22, keys };
+        let writes = Writes { stream: stream.to_owned(), capacity_bytes: 1 << 22, keys, gives_credit: false };
         Node::join(&self.socket(), &join(stream, Some(writes), vec![])).unwrap()
     }
 }

@@ -12,4 +12,6 @@ pub mod size;
 
 pub use figures::{StageFigures, Stages};
 pub use matrix::{MatrixDocument, MatrixRow, RowFigures, StageRange};
-pub use record::{Mode, PipelineDocument, PipelineParameters, PipelineRecord, ProcessUse};
+pub use record::{
+    Mode, PipelineDocument, PipelineOptions, PipelineParameters, PipelineRecord, ProcessUse, QuoteOverrun,
+};

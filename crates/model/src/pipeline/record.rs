@@ -15,7 +15,7 @@ pub enum Mode {
     Parked,
     /// Every process spins for as long as that pays, then sleeps.
     Adaptive,
-    /// The platform (md, td) spins, strategies sleep.
+    /// md spins, td and strategies sleep.
     Mixed,
 }
 
@@ -30,8 +30,9 @@ pub struct PipelineParameters {
     pub mode: Mode,
     /// How long md publishes, in seconds.
     pub duration_s: f64,
-    /// CPU of each pinned role by its name: `master`, `cached`, `md`, `td`, `strategies` (a list of CPUs in turn). Roles
-    /// that are not named go where the kernel puts them.
+    /// CPU of each pinned role by its name: `master`, `cached`, `md`, `td`, `strategies` (a list of CPUs in turn); in place
+    /// of `md` and `td` [`PipelineParameters::PLATFORM`], which makes them one process. Roles that are not named go where
+    /// the kernel puts them.
     #[serde(default)]
     pub pins: BTreeMap<String, Vec<u32>>,
     /// The CPU of the strategy host that runs all strategies in one process; `None`: a process each.
@@ -42,10 +43,46 @@ pub struct PipelineParameters {
     pub may_use_huge_pages: bool,
 }
 
+impl PipelineParameters {
+    /// The role of md and td in one process and one loop, which run so when it is pinned.
+    pub const PLATFORM: &'static str = "platform";
+}
+
+/// What happens to quotes that a strategy is too slow for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum QuoteOverrun {
+    /// They are lost to it, and it is told how many.
+    #[default]
+    Gap,
+    /// It is given the latest of each instrument.
+    Conflate,
+}
+
+/// What a run is asked beside its load.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct PipelineOptions {
+    /// The name under which other processes find its master; none: one of its own.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// What happens to quotes that a strategy is too slow for.
+    #[serde(default)]
+    pub overrun: QuoteOverrun,
+    /// The store of cached, which runs beside then; none: it does not run.
+    #[serde(default)]
+    pub cached_store: Option<String>,
+    /// The CPU from which md's subscribers are woken; none: md wakes them itself.
+    #[serde(default)]
+    pub wake_core: Option<u32>,
+    /// How far an order's price may be from the middle of the last quote, in thousandths of it; none: any price.
+    #[serde(default)]
+    pub price_deviation_max_per_mille: Option<u32>,
+}
+
 /// What one process, or all processes of a role, used.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ProcessUse {
-    /// `master`, `cached`, `md`, `td`, `strategies`, `host`.
+    /// `master`, `cached`, `md`, `td`, `platform`, `strategies`, `host`.
     pub role: String,
     /// How many processes that are.
     pub processes: u32,
@@ -109,6 +146,9 @@ pub struct PipelineDocument {
     pub started_at: String,
     /// Whether it was cut short by the user.
     pub is_interrupted: bool,
+    /// What was asked beside the load.
+    #[serde(default)]
+    pub options: PipelineOptions,
     /// The run.
     #[serde(flatten)]
     pub record: PipelineRecord,

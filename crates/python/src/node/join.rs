@@ -2,7 +2,7 @@
 
 use super::Node;
 use lowlat_trade::{
-    node::{Join, Keys, Reads, Wait, Writes},
+    node::{Join, Keys, Overrun, Reads, Wait, Writes},
     roles::{self, STRATEGIES_MAX},
 };
 use pyo3::{exceptions::PyValueError, prelude::*};
@@ -63,13 +63,13 @@ pub fn join_node(
                 return Err(PyValueError::new_err(text));
             }
         };
-        Ok(Reads { streams, keys })
+        Ok(Reads { streams, keys, overrun: Overrun::default() })
     });
     // Fields that join the struct later keep their default.
     let mut join = Join {
         name: name.to_owned(),
         role: role.to_owned(),
-        writes: writes.map(|stream| Writes { stream, capacity_bytes, keys }),
+        writes: writes.map(|stream| Writes { stream, capacity_bytes, keys, gives_credit: false }),
         reads: reads.collect::<PyResult<_>>()?,
         ..Join::default()
     };

@@ -3,7 +3,8 @@
 use lowlat_model::{
     CpuSet,
     pipeline::{
-        MatrixDocument, MatrixRow, Mode, PipelineDocument, PipelineParameters, PipelineRecord, made_up,
+        MatrixDocument, MatrixRow, Mode, PipelineDocument, PipelineOptions, PipelineParameters,
+        PipelineRecord, made_up,
         matrix::{self, platform_pins},
         size::{
             Capacity, CheckedPoint, Cores, Costs, Fit, Goal, Limit, Load, PlacedGroup, Placement,
@@ -37,6 +38,7 @@ pub fn broken_run() -> PipelineDocument {
 
 fn document(record: PipelineRecord) -> PipelineDocument {
     PipelineDocument {
+        options: PipelineOptions::default(),
         document: PipelineDocument::DOCUMENT.into(),
         schema_version: PipelineDocument::SCHEMA_VERSION,
         lowlat_version: "0.1.0".into(),

@@ -9,6 +9,8 @@
 //!                               <-   Joined   (publishers that ran already have connected it)
 //!                               <-   Begin, In, Out, Gone, Command, Stop: each announced by bit 1023 of the inbox
 //!   Linked (after an Out)       ->
+//!   Again (given up)            ->   Out to the publisher, In, Missed to the node
+//!   Say                         ->
 //!   Leave                       ->
 //! ```
 
@@ -17,11 +19,11 @@ mod wire;
 pub(crate) use wire::timespec;
 pub use wire::{Incoming, Socket, WireError, parse};
 
-use crate::node::{Keys, Wait, Writes};
+use crate::node::{Keys, Overrun, Wait, Writes};
 use serde::{Deserialize, Serialize};
 
 /// The messages described here.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// The bit of an inbox that says: read the socket.
 pub const CONTROL_STREAM: u32 = lowlat_ipc::inbox::STREAMS_MAX - 1;
 /// Keys of one [`ToMaster::Reads`]: so many fit a message whatever their size.
@@ -67,6 +69,8 @@ pub enum ToMaster {
         streams: String,
         /// Which of its records.
         keys: Keys,
+        /// What happens to those that it is too slow for.
+        overrun: Overrun,
     },
     /// All is said.
     Ready,
@@ -78,6 +82,20 @@ pub enum ToMaster {
         generation: u64,
         /// From which position of the stream's segment on.
         position: u64,
+    },
+    /// It was given up by a publisher for being too far behind, and asks to be connected anew.
+    Again {
+        /// The publisher.
+        writer: u32,
+        /// The number of the last record that it was given, if any.
+        after: Option<u64>,
+        /// Where the first record stands that it was not given.
+        first: u64,
+    },
+    /// A word for its master's user.
+    Say {
+        /// The word.
+        text: String,
     },
     /// It ends by its own will.
     Leave,
@@ -111,6 +129,8 @@ pub enum ToNode {
         stream: String,
         /// The number of who writes it.
         writer: u32,
+        /// What the ring is: with [`Overrun::Conflate`] a table of the latest.
+        overrun: Overrun,
     },
     /// Records of a stream went by while no process of this name was there, and were not kept.
     Missed {
@@ -125,10 +145,12 @@ pub enum ToNode {
         subscriber: u32,
         /// This stream's bit in its inbox.
         place: u32,
-        /// Entries of the ring.
+        /// Entries of the ring, or keys of the table.
         entries: u64,
         /// To be given back in [`ToMaster::Linked`].
         generation: u64,
+        /// What the ring is.
+        overrun: Overrun,
     },
     /// A subscriber is gone.
     Gone {

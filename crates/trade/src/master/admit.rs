@@ -1,19 +1,18 @@
-//! Taking a node in: its number, its memory, its links both ways.
+//! Taking a node in: its number, its memory, its stream.
 
 use super::{
     Happened, Master, Standing,
     connection::Phase,
-    links::Way,
     member::{Member, Stream},
 };
 use crate::{
     address::is_name,
     clock::now_ns,
-    control::{self, CONTROL_STREAM, ToNode},
-    node::{COUNTERS_BYTES, Counters, Figures, Join, Keys, Memory, Writes},
+    control::{self, ToNode},
+    node::{COUNTERS_BYTES, Counters, Figures, Join, Memory, Writes},
 };
 use lowlat_ipc::{
-    inbox, index_ring,
+    inbox,
     interest::{self, Interest, SUBSCRIBERS_MAX},
     liveness::Life,
     stream::{Owner, Segment},
@@ -21,12 +20,6 @@ use lowlat_ipc::{
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Entries of a ring for a subscriber that wants everything, at most.
-const ENTRIES_ALL_MAX: u64 = 1 << 16;
-/// Entries of a ring for one that wants some instruments, at most.
-const ENTRIES_SOME_MAX: u64 = 1 << 12;
-/// Bytes of the usual record: header and one line.
-const RECORD_BYTES: u64 = 128;
 /// Rows of an interest table at most: a million instruments.
 const KEYS_MAX: u32 = 1 << 20;
 
@@ -173,170 +166,6 @@ impl Master {
         Ok(Stream { writes: writes.clone(), segment, table })
     }
 
-    /// Links a node with those who read its stream.
-    fn link_as_writer(&mut self, number: u32) -> Result<(), String> {
-        let Some(name) = self.stream_name(number) else { return Ok(()) };
-        let readers: Vec<(u32, Keys)> = self
-            .members
-            .iter()
-            .filter(|member| member.number != number && self.is_served(member))
-            .filter_map(|member| member.wants(&name).map(|keys| (member.number, keys)))
-            .collect();
-        for (reader, keys) in readers {
-            let way = self.add_way(number, reader, &keys)?;
-            self.tell_in(number, reader, &way);
-            self.tell_out(number, reader, &way);
-            // Connected before anything is published: the node gets all of it before it knows that it has joined.
-            self.want(number, reader, &keys)?;
-        }
-        Ok(())
-    }
-
-    /// Links a node with those whose streams it reads.
-    fn link_as_reader(&mut self, number: u32) -> Result<(), String> {
-        let member = self.member(number).ok_or("gone")?;
-        let writers: Vec<(u32, Keys)> = self
-            .members
-            .iter()
-            .filter(|other| other.number != number)
-            .filter_map(|other| {
-                let stream = other.stream.as_ref()?;
-                Some((other.number, member.wants(&stream.writes.stream)?))
-            })
-            .collect();
-        for (writer, keys) in writers {
-            // What is left of before comes first.
-            let old = self.links.get(writer, number).map_or_else(Vec::new, |link| link.ways.clone());
-            for way in &old {
-                self.tell_in(writer, number, way);
-            }
-            if !self.member(writer).is_some_and(Member::is_there) {
-                continue;
-            }
-            let way = self.add_way(writer, number, &keys)?;
-            self.tell_in(writer, number, &way);
-            self.tell_out(writer, number, &way);
-            if self.has_begun {
-                // Records may come at any moment: wanted once the writer has connected it.
-                if let Some(member) = self.member_mut(number) {
-                    member.waits.insert(writer);
-                }
-            } else {
-                self.want(writer, number, &keys)?;
-                self.tell_missed(writer, number, 0, &keys);
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether records are kept for a node.
-    fn is_served(&self, member: &Member) -> bool {
-        let keeps = self.options.dead_readers == super::DeadReaders::Keep;
-        member.is_there() || (keeps && member.standing == Standing::Dead)
-    }
-
-    fn add_way(&mut self, writer: u32, reader: u32, keys: &Keys) -> Result<Way, String> {
-        let stream = self.member(writer).and_then(|member| member.stream.as_ref()).ok_or("no stream")?;
-        let most = if *keys == Keys::All { ENTRIES_ALL_MAX } else { ENTRIES_SOME_MAX };
-        let entries = (stream.writes.capacity_bytes / RECORD_BYTES).next_power_of_two().clamp(32, most);
-        let segment = stream.segment.clone();
-        let ring = self
-            .maker
-            .make(&format!("ring.{writer}-{reader}"), index_ring::bytes(entries))
-            .map_err(|error| error.to_string())?;
-        index_ring::create(ring.clone(), entries).ok_or("ring")?;
-        self.generation += 1;
-        let way = Way { segment, ring, entries, generation: self.generation, from: None };
-        self.place(writer, reader)?;
-        self.links.entry(writer, reader).push(way.clone());
-        Ok(way)
-    }
-
-    /// The bit of a stream in the inbox of its reader.
-    fn place(&mut self, writer: u32, reader: u32) -> Result<u32, String> {
-        let member = self.member_mut(reader).ok_or("gone")?;
-        if let Some(place) = member.places.get(&writer) {
-            return Ok(*place);
-        }
-        let place = u32::try_from(member.places.len()).unwrap_or(u32::MAX);
-        if place >= CONTROL_STREAM {
-            return Err(format!("node {} reads more than {CONTROL_STREAM} streams", member.name));
-        }
-        member.places.insert(writer, place);
-        Ok(place)
-    }
-
-    fn tell_in(&mut self, writer: u32, reader: u32, way: &Way) {
-        let (Some(stream), Ok(place)) = (self.stream_name(writer), self.place(writer, reader)) else {
-            return;
-        };
-        let message = ToNode::In { place, stream, writer };
-        self.tell(reader, &message, vec![way.segment.clone(), way.ring.clone()]);
-    }
-
-    fn tell_out(&mut self, writer: u32, reader: u32, way: &Way) {
-        let Ok(place) = self.place(writer, reader) else { return };
-        let Some(inbox) = self.member(reader).map(|member| member.inbox.clone()) else { return };
-        let Way { entries, generation, .. } = *way;
-        let message = ToNode::Out { subscriber: reader, place, entries, generation };
-        self.tell(writer, &message, vec![way.ring.clone(), inbox]);
-    }
-
-    /// Sets what a reader wants of a writer's stream.
-    fn want(&mut self, writer: u32, reader: u32, keys: &Keys) -> Result<(), String> {
-        let name = self.member(reader).map_or_else(String::new, |member| member.name.clone());
-        let Some(stream) = self.member(writer).and_then(|member| member.stream.as_ref()) else {
-            return Ok(());
-        };
-        if stream.set_wanted(reader, keys) {
-            return Ok(());
-        }
-        Err(format!(
-            "node {name} wants a key of stream {} that it has not: its keys are 0 to {}",
-            stream.writes.stream,
-            stream.writes.keys - 1
-        ))
-    }
-
-    /// Tells a reader how many records went by, up to a position of the writer's segment.
-    fn tell_missed(&mut self, writer: u32, reader: u32, position: u64, keys: &Keys) {
-        let unread = self.member_mut(reader).and_then(|member| member.unread.remove(&writer));
-        let stream = self.member(writer).and_then(|member| member.stream.as_ref());
-        let Some((unread, stream)) = unread.zip(stream) else { return };
-        let count = stream.count(unread, position, keys);
-        if let (true, Ok(place)) = (count > 0, self.place(writer, reader)) {
-            self.tell(reader, &ToNode::Missed { place, count }, Vec::new());
-        }
-    }
-
-    /// A writer has connected a reader.
-    pub(super) fn linked(&mut self, writer: u32, reader: u32, generation: u64, position: u64) {
-        let Some(link) = self.links.get_mut(writer, reader) else { return };
-        let Some(way) = link.ways.iter_mut().find(|way| way.generation == generation) else { return };
-        way.from = Some(position);
-        let is_last = link.ways.last().is_some_and(|way| way.generation == generation);
-        let is_waited_for = self.member(reader).is_some_and(|member| member.waits.contains(&writer));
-        if !(is_last && is_waited_for) {
-            return;
-        }
-        let name = self.stream_name(writer).unwrap_or_default();
-        let keys = self.member(reader).and_then(|member| member.wants(&name));
-        let result = keys.map_or(Ok(()), |keys| {
-            self.tell_missed(writer, reader, position, &keys);
-            self.want(writer, reader, &keys)
-        });
-        if let Some(member) = self.member_mut(reader) {
-            member.waits.remove(&writer);
-        }
-        match (result, self.member(reader).and_then(|member| member.connection)) {
-            (Err(reason), Some(id)) => {
-                let name = self.member(reader).map_or_else(String::new, |member| member.name.clone());
-                self.refuse(id, &name, &reason);
-            }
-            _ => self.finish_join(reader),
-        }
-    }
-
     /// Says that it has joined once nothing is waited for.
     pub(super) fn finish_join(&mut self, number: u32) {
         let Some(member) = self.member_mut(number) else { return };
@@ -350,10 +179,6 @@ impl Master {
             self.tell(number, &ToNode::Begin, Vec::new());
         }
         self.happened.push(Happened::Joined { name, epoch });
-    }
-
-    fn stream_name(&self, number: u32) -> Option<String> {
-        Some(self.member(number)?.stream.as_ref()?.writes.stream.clone())
     }
 }
 

@@ -2,12 +2,7 @@
 
 use super::{DeadReaders, Happened, Master, Standing, member::Stream};
 use crate::control::ToNode;
-use lowlat_ipc::{
-    doorbell::Futex,
-    inbox::Inbox,
-    index_ring::{self, Gap, Taken},
-    stream::Segment,
-};
+use lowlat_ipc::{doorbell::Futex, inbox::Inbox, stream::Segment};
 
 impl Master {
     /// A node ended by its own will.
@@ -58,11 +53,10 @@ impl Master {
             let Some(way) = self.links.get(number, reader).and_then(|link| link.active()) else { return };
             let is_owed = way.from.is_some_and(|from| from <= last.position)
                 && std::sync::Arc::ptr_eq(&way.segment, &stream.segment);
-            let Some(mut pusher) = index_ring::resume(&*way.ring).filter(|_| is_owed) else { return };
-            // A process that is only stopped would put the same into the same place.
-            if pusher.last() != Some(last.position) {
-                pusher.push(last.position);
+            if !is_owed {
+                return;
             }
+            way.give(last.instrument, last.position);
             let Some(member) = self.member(reader) else { return };
             if let (Some(inbox), Some(place)) = (Inbox::new(&*member.inbox), member.places.get(&number)) {
                 inbox.notify(*place, &Futex);
@@ -80,8 +74,7 @@ impl Master {
             let stream = self.member(publisher).and_then(|member| member.stream.as_ref());
             // What it had not taken, or else what comes next.
             let ways = self.links.get(publisher, number).map_or(&[][..], |link| &link.ways);
-            let waiting =
-                ways.iter().find_map(|way| Some((way, first(index_ring::open(&*way.ring)?.next()?))));
+            let waiting = ways.iter().find_map(|way| Some((way, way.first()?)));
             let unread = stream.map(|stream| {
                 // What waits of a segment that is gone is before everything of this one.
                 let position = waiting.map(|(way, position)| {
@@ -103,12 +96,5 @@ impl Master {
             }
             self.tell(publisher, &ToNode::Gone { subscriber: number }, Vec::new());
         }
-    }
-}
-
-/// The position that comes first in what a ring gives.
-fn first(taken: Taken) -> u64 {
-    match taken {
-        Taken::Entry(first) | Taken::Gap(Gap { first, .. }) | Taken::Evicted { first } => first,
     }
 }

@@ -108,6 +108,11 @@ impl Master {
             ToMaster::Linked { subscriber, generation, position } => {
                 self.linked(number, subscriber, generation, position);
             }
+            ToMaster::Again { writer, after, first } => self.again(writer, number, after, first)?,
+            ToMaster::Say { text } => {
+                let name = self.member(number).map_or_else(String::new, |member| member.name.clone());
+                self.happened.push(Happened::Said { name, text });
+            }
             ToMaster::Leave => self.leave(number),
             other => return Err(format!("{other:?} from a node that has joined; join once")),
         }
@@ -134,8 +139,8 @@ impl Master {
             ToMaster::Reads { .. } if join.reads.len() >= READS_MAX => {
                 Err(format!("more than {READS_MAX} lists of streams; name fewer, or use a star"))
             }
-            ToMaster::Reads { streams, keys } => {
-                join.reads.push(Reads { streams, keys });
+            ToMaster::Reads { streams, keys, overrun } => {
+                join.reads.push(Reads { streams, keys, overrun });
                 Ok(())
             }
             ToMaster::Ready => match hello.take() {

@@ -1,15 +1,20 @@
 //! The rings between publishers and subscribers.
 
-use crate::node::Memory;
-use lowlat_ipc::index_ring;
+use crate::node::{Memory, Overrun};
+use lowlat_ipc::{
+    index_ring::{self, Gap, Taken},
+    latest,
+};
 use std::collections::BTreeMap;
 
-/// A ring with the segment that its positions are of.
+/// A ring, or a table, with the segment that its positions are of.
 #[derive(Debug, Clone)]
 pub(super) struct Way {
     pub(super) segment: Memory,
     pub(super) ring: Memory,
+    /// Entries of the ring, or keys of the table.
     pub(super) entries: u64,
+    pub(super) overrun: Overrun,
     pub(super) generation: u64,
     /// From which position on the publisher puts records into it; none while it has not connected it.
     pub(super) from: Option<u64>,
@@ -17,7 +22,35 @@ pub(super) struct Way {
 
 impl Way {
     fn is_drained(&self) -> bool {
-        index_ring::open(&*self.ring).is_none_or(|mut taker| !taker.has_more())
+        // A reader that lives has the table of a writer that is gone; for the one after it there is a newer one.
+        self.overrun == Overrun::Conflate
+            || index_ring::open(&*self.ring).is_none_or(|mut taker| !taker.has_more())
+    }
+
+    /// The first position that its reader, which is gone, has not taken.
+    pub(super) fn first(&self) -> Option<u64> {
+        if self.overrun == Overrun::Conflate {
+            return latest::open(&*self.ring)?.take();
+        }
+        let (Taken::Entry(first) | Taken::Gap(Gap { first, .. }) | Taken::Evicted { first }) =
+            index_ring::open(&*self.ring)?.next()?;
+        Some(first)
+    }
+
+    /// Gives the last record of a writer that is gone, unless it was given.
+    pub(super) fn give(&self, instrument: u32, position: u64) {
+        if self.overrun == Overrun::Conflate {
+            let keys = u32::try_from(self.entries).ok();
+            // Its reader knows what it has taken.
+            if let Some(mut table) = keys.and_then(|keys| latest::create(&*self.ring, keys)) {
+                table.put(instrument, position);
+            }
+        } else if let Some(mut pusher) = index_ring::resume(&*self.ring)
+            // A process that is only stopped would put the same into the same place.
+            && pusher.last() != Some(position)
+        {
+            pusher.push(position);
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! A node as its master keeps it, over restarts.
 
 use super::options::{Standing, Status};
-use crate::node::{Counters, Figures, Keys, Memory, Reads, Wait, Writes};
+use crate::node::{Counters, Figures, Keys, Memory, Overrun, Reads, Wait, Writes};
 use lowlat_ipc::{
     doorbell::Futex,
     inbox::Inbox,
@@ -87,6 +87,12 @@ impl Member {
             standing: self.standing,
             figures: self.figures(),
         }
+    }
+
+    /// What happens to records of the stream that it is too slow for: as the first of its reads says that means it.
+    pub(super) fn overrun(&self, stream: &str) -> Overrun {
+        let reads = self.reads.iter().find(|reads| matches(&reads.streams, stream));
+        reads.map_or_else(Overrun::default, |reads| reads.overrun)
     }
 
     /// Which records of the stream it wants; none when it does not read it.

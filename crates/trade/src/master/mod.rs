@@ -11,6 +11,8 @@
 mod admit;
 mod bury;
 mod connection;
+mod error;
+mod linking;
 mod links;
 mod lock;
 mod member;
@@ -20,6 +22,7 @@ mod program;
 mod silence;
 mod used;
 
+pub use error::MasterError;
 pub use options::{DeadReaders, Happened, Options, Standing, Status};
 pub use program::{Program, Stopped};
 pub use used::Use;
@@ -32,7 +35,7 @@ use crate::{
 };
 use connection::{Connection, Phase};
 use links::Links;
-use lowlat_ipc::region::{Memfd, Region, RegionError};
+use lowlat_ipc::region::{Memfd, Region};
 use member::Member;
 use memory::Maker;
 use rustix::{
@@ -43,79 +46,15 @@ use rustix::{
 };
 use std::{
     collections::BTreeMap,
-    io,
     os::fd::{AsFd, OwnedFd},
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
-use thiserror::Error;
 
 /// Longest time between two signs of life.
 const HEARTBEAT: Duration = Duration::from_millis(100);
 /// Connections that may wait to be taken.
 const BACKLOG: i32 = 1024;
-
-/// Why a master cannot start, or go on.
-#[derive(Debug, Error)]
-pub enum MasterError {
-    /// Another one has the folder.
-    #[error("{path}: process {pid} is the master of this run folder; end it, or take another name")]
-    Taken {
-        /// The folder.
-        path: String,
-        /// Its process id, as the lock says.
-        pid: String,
-    },
-    /// The run folder does not work.
-    #[error("{path}: cannot {doing}: {source}; take a folder that this user can write, on a disk with room")]
-    Folder {
-        /// Which path.
-        path: String,
-        /// What was attempted.
-        doing: &'static str,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The socket does not work.
-    #[error("{path}: cannot {doing}: {source}")]
-    Socket {
-        /// Its path.
-        path: String,
-        /// What was attempted.
-        doing: &'static str,
-        /// What the system said.
-        source: Errno,
-    },
-    /// No memory.
-    #[error(transparent)]
-    Memory(#[from] RegionError),
-    /// No such node.
-    #[error("no node {name} has joined; those that have: {known}")]
-    NoNode {
-        /// The name.
-        name: String,
-        /// The names that there are.
-        known: String,
-    },
-    /// A process cannot be started.
-    #[error("{name}: cannot {doing} ({path}): {source}; name a program that this user can execute")]
-    Program {
-        /// Its name.
-        name: String,
-        /// The program.
-        path: String,
-        /// What was attempted.
-        doing: &'static str,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// A command that does not fit a message.
-    #[error("a command of {bytes} bytes, {COMMAND_BYTES_MAX} are the most; make it shorter")]
-    Command {
-        /// Its length.
-        bytes: usize,
-    },
-}
 
 /// A master.
 #[derive(Debug)]

@@ -104,6 +104,13 @@ pub enum Happened {
         /// Why.
         reason: String,
     },
+    /// A node said something ([`crate::node::Node::say`]).
+    Said {
+        /// Its name.
+        name: String,
+        /// Its words.
+        text: String,
+    },
     /// A node ended by its own will.
     Left {
         /// Its name.

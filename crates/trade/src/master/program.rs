@@ -222,12 +222,14 @@ impl Master {
         }
     }
 
-    /// The node of a process that ended, if it is one and its connection has not told yet.
+    /// The nodes of a process that ended whose connections have not told yet.
     fn bury_process(&mut self, pid: u32, reason: &str) {
-        let member = self.members.iter().find(|member| member.is_there() && member.owner.pid == pid);
-        let Some(number) = member.map(|member| member.number) else { return };
-        self.hear_out(number);
-        self.bury(number, reason, Standing::Dead);
+        let of_it = self.members.iter().filter(|member| member.is_there() && member.owner.pid == pid);
+        let numbers: Vec<u32> = of_it.map(|member| member.number).collect();
+        for number in numbers {
+            self.hear_out(number);
+            self.bury(number, reason, Standing::Dead);
+        }
     }
 
     fn spawn(&self, program: &Program) -> Result<(Child, Option<OwnedFd>), MasterError> {

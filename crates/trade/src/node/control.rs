@@ -4,10 +4,8 @@ use super::{Ended, Event, MASTER_HEARTBEAT, Memory, Node, Publisher, Source, Sou
 use crate::control::{Incoming, Socket, ToMaster, ToNode, WithoutMaster, parse};
 use lowlat_ipc::{
     inbox::Inbox,
-    index_ring,
     passing::Received,
     region::{Access, Memfd, Region},
-    router::Link,
 };
 use std::{
     os::fd::OwnedFd,
@@ -58,8 +56,8 @@ impl Node {
         let mut descriptors = descriptors.into_iter();
         let mut next = || descriptors.next().ok_or("a message without its memory");
         match message {
-            ToNode::In { place, stream, writer } => {
-                let source = Source::open(next()?, next()?)?;
+            ToNode::In { place, stream, writer, overrun } => {
+                let source = Source::open(next()?, next()?, overrun)?;
                 let bytes = source.payload_bytes_max().min(PAYLOAD_BYTES_KEPT);
                 self.payload.reserve(bytes.saturating_sub(self.payload.len()));
                 let entry = usize::try_from(place).ok().and_then(|at| self.incoming.get_mut(at));
@@ -75,13 +73,13 @@ impl Node {
                     mark(&mut self.pending, place);
                 }
             }
-            ToNode::Out { subscriber, place, entries, generation } => {
+            ToNode::Out { subscriber, place, entries, generation, overrun } => {
                 let (ring, inbox) = (map(next()?)?, map(next()?)?);
-                let ring = index_ring::create(ring, entries).ok_or("a ring that is too small")?;
+                let overrun = overrun.give(ring, entries).ok_or("a ring that is too small")?;
                 let inbox = Inbox::new(inbox).ok_or("an inbox that is too small")?;
                 let position = self
                     .publisher
-                    .connect(subscriber, Link { ring, inbox, stream: place })
+                    .connect(subscriber, overrun, inbox, place)
                     .ok_or("a subscriber for a stream that is not written")?;
                 self.socket.send(&ToMaster::Linked { subscriber, generation, position }, Vec::new()).ok();
             }

@@ -4,12 +4,13 @@
 //! words, written by the node
 //!   0  published     1  read         2  lost       3  refused     4  woken others
 //!   5  was woken     6  missed wakes 7  heartbeat (ns of the pipeline's clock)
+//!   8  uncredited    9  conflated   10  evicted
 //! written by the master
 //!  32  fenced: 1 when it gave this process up
 //! ```
 
 use super::Memory;
-use lowlat_ipc::region::Region;
+use lowlat_ipc::{region::Region, router::Delivered};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes of memory that they take.
@@ -23,6 +24,9 @@ const WAKES: usize = 4;
 const WOKEN: usize = 5;
 const MISSED: usize = 6;
 const HEARTBEAT: usize = 7;
+const UNCREDITED: usize = 8;
+const CONFLATED: usize = 9;
+const EVICTED: usize = 10;
 const FENCED: usize = 32;
 
 /// A node's counters: each only goes up, and is written by the node alone.
@@ -48,6 +52,12 @@ pub struct Figures {
     pub woken: u64,
     /// How often the safety net woke it. Must be 0.
     pub missed: u64,
+    /// Records of its own that were not published: a subscriber that may lose nothing had no room.
+    pub uncredited: u64,
+    /// Deliveries of its records that took the place of one that was not taken.
+    pub conflated: u64,
+    /// Subscribers of its records that were given up for being too far behind.
+    pub evicted: u64,
 }
 
 impl Figures {
@@ -62,6 +72,9 @@ impl Figures {
             wakes: self.wakes + other.wakes,
             woken: self.woken + other.woken,
             missed: self.missed + other.missed,
+            uncredited: self.uncredited + other.uncredited,
+            conflated: self.conflated + other.conflated,
+            evicted: self.evicted + other.evicted,
         }
     }
 }
@@ -128,6 +141,9 @@ impl Counters {
             wakes: self.wakes(),
             woken: self.woken(),
             missed: self.missed(),
+            uncredited: self.get(UNCREDITED),
+            conflated: self.get(CONFLATED),
+            evicted: self.get(EVICTED),
         }
     }
 
@@ -153,14 +169,19 @@ impl Counters {
         self.add(LOST, count);
     }
 
-    pub(crate) fn add_published(&self, wakes: u32, refused: u32) {
+    #[inline]
+    pub(crate) fn add_published(&self, delivered: &Delivered) {
         self.add(PUBLISHED, 1);
-        if wakes > 0 {
-            self.add(WAKES, u64::from(wakes));
+        let Delivered { woken, refused, conflated, evicted, .. } = *delivered;
+        for (at, count) in [(WAKES, woken), (REFUSED, refused), (CONFLATED, conflated), (EVICTED, evicted)] {
+            if count > 0 {
+                self.add(at, u64::from(count));
+            }
         }
-        if refused > 0 {
-            self.add(REFUSED, u64::from(refused));
-        }
+    }
+
+    pub(crate) fn add_uncredited(&self) {
+        self.add(UNCREDITED, 1);
     }
 
     pub(crate) fn set_woken_and_missed(&self, (woken, missed): (u64, u64)) {

@@ -4,9 +4,12 @@
 //! so it is emptied first and then left: nothing that was delivered is lost, and what a process that was given up still
 //! writes into its old ring is never looked at again.
 
-use super::Memory;
+use super::{
+    Memory,
+    overrun::{Overrun, Taking},
+};
 use lowlat_ipc::{
-    index_ring::{self, Taken, Taker},
+    index_ring::Taken,
     layout,
     region::{Access, Memfd},
     stream::{Reader, Record, Segment},
@@ -42,23 +45,23 @@ impl fmt::Display for StreamName {
     }
 }
 
-/// One ring with the segment that its positions are of.
+/// One ring, or table, with the segment that its positions are of.
 #[derive(Debug)]
 pub(super) struct Source {
-    ring: Taker<Memory>,
+    taking: Taking,
+    is_evicted: bool,
     reader: Reader<Memory>,
     memory: Memory,
 }
 
 impl Source {
     /// Maps what the master sent; the error is a sentence.
-    pub(super) fn open(segment: OwnedFd, ring: OwnedFd) -> Result<Self, String> {
+    pub(super) fn open(segment: OwnedFd, ring: OwnedFd, overrun: Overrun) -> Result<Self, String> {
         let map = |fd, access| Memfd::open(fd, access).map(Arc::new).map_err(|error| error.to_string());
         let memory = map(segment, Access::Read)?;
         let segment = Segment::open(Arc::clone(&memory)).map_err(|error| error.to_string())?;
-        let ring =
-            index_ring::open(map(ring, Access::Write)?).ok_or("a ring whose first word does not fit")?;
-        Ok(Self { ring, reader: Reader::from_now(segment), memory })
+        let taking = overrun.take(map(ring, Access::Write)?).ok_or("a ring whose first word does not fit")?;
+        Ok(Self { taking, is_evicted: false, reader: Reader::from_now(segment), memory })
     }
 
     /// The longest payload that it can bring.
@@ -72,6 +75,8 @@ impl Source {
 pub(super) enum Next {
     Record(Record),
     Lost(u64),
+    /// Its publisher gives it nothing from that position on: it has to be connected anew.
+    Evicted(u64),
     Nothing,
 }
 
@@ -84,11 +89,13 @@ pub(super) struct Sources {
     held: Option<u64>,
     /// What went by before this process was there, until it is told.
     missed: u64,
+    /// The number of the last record that was given.
+    last_sequence: Option<u64>,
 }
 
 impl Sources {
     pub(super) fn new(name: StreamName) -> Self {
-        Self { name, queue: VecDeque::with_capacity(4), held: None, missed: 0 }
+        Self { name, queue: VecDeque::with_capacity(4), held: None, missed: 0, last_sequence: None }
     }
 
     pub(super) fn name(&self) -> &StreamName {
@@ -99,6 +106,11 @@ impl Sources {
     pub(super) fn segments(&self) -> impl Iterator<Item = Segment<Memory>> {
         // Opened before, so it opens.
         self.queue.iter().filter_map(|source| Segment::open(Arc::clone(&source.memory)).ok())
+    }
+
+    /// The number of the last record that was given; none before the first.
+    pub(super) fn last_sequence(&self) -> Option<u64> {
+        self.last_sequence
     }
 
     pub(super) fn push(&mut self, source: Source) {
@@ -113,18 +125,25 @@ impl Sources {
     pub(super) fn next(&mut self, payload: &mut Vec<u8>) -> Next {
         let mut lost = std::mem::take(&mut self.missed);
         while let Some(source) = self.queue.front_mut() {
-            while let Some(taken) = self.held.take().map(Taken::Entry).or_else(|| source.ring.next()) {
+            while let Some(taken) = self.held.take().map(Taken::Entry).or_else(|| source.taking.next()) {
                 let position = match taken {
                     Taken::Entry(position) => position,
                     Taken::Gap(gap) => {
                         lost += gap.count;
                         continue;
                     }
-                    // Said again and again, and master's publishers give nobody up.
+                    Taken::Evicted { first } if lost == 0 && !source.is_evicted => {
+                        source.is_evicted = true;
+                        return Next::Evicted(first);
+                    }
+                    // Said again and again.
                     Taken::Evicted { .. } => break,
                 };
                 match source.reader.read_at(position, payload) {
-                    Some(record) if lost == 0 => return Next::Record(record),
+                    Some(record) if lost == 0 => {
+                        self.last_sequence = Some(record.sequence);
+                        return Next::Record(record);
+                    }
                     Some(_) => {
                         self.held = Some(position);
                         return Next::Lost(lost);

@@ -110,7 +110,8 @@ pub(super) fn join(path: &Path, join: &Join) -> Result<Node, JoinError> {
     };
     say(&mut socket, &hello)?;
     for reads in &join.reads {
-        let tell = |keys| ToMaster::Reads { streams: reads.streams.clone(), keys };
+        let overrun = reads.overrun;
+        let tell = |keys| ToMaster::Reads { streams: reads.streams.clone(), keys, overrun };
         match &reads.keys {
             Keys::All | Keys::Own => say(&mut socket, &tell(reads.keys.clone()))?,
             Keys::Only(keys) => {

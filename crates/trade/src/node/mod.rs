@@ -19,12 +19,14 @@ mod control;
 mod counters;
 mod incoming;
 mod join;
+mod overrun;
 mod publisher;
 mod waiting;
 
 pub use counters::{Counters, Figures};
 pub use incoming::StreamName;
 pub use join::JoinError;
+pub use overrun::Overrun;
 pub use publisher::{PublishError, Published, Publisher};
 
 pub(crate) use counters::COUNTERS_BYTES;
@@ -32,7 +34,7 @@ pub(crate) use join::raise_open_files;
 
 use crate::{
     clock::now_ns,
-    control::{CONTROL_STREAM, Socket, ToMaster, WithoutMaster},
+    control::{COMMAND_BYTES_MAX, CONTROL_STREAM, Socket, ToMaster, WithoutMaster},
 };
 use incoming::{Next, Source, Sources};
 use lowlat_ipc::{
@@ -93,6 +95,9 @@ pub struct Writes {
     pub capacity_bytes: u64,
     /// Rows of its interest table: instruments are below it.
     pub keys: u32,
+    /// Whether it can be told that a record has no room at a reader ([`Overrun::Credit`]), and does something else then.
+    #[serde(default)]
+    pub gives_credit: bool,
 }
 
 /// Streams that a node reads.
@@ -102,6 +107,22 @@ pub struct Reads {
     pub streams: String,
     /// Which of their records.
     pub keys: Keys,
+    /// What happens to those that it is too slow for.
+    #[serde(default)]
+    pub overrun: Overrun,
+}
+
+impl Reads {
+    /// Records of these streams, with gaps where this node is too slow.
+    pub fn new(streams: &str, keys: Keys) -> Self {
+        Self { streams: streams.to_owned(), keys, overrun: Overrun::default() }
+    }
+
+    /// With another policy.
+    #[must_use]
+    pub fn with(self, overrun: Overrun) -> Self {
+        Self { overrun, ..self }
+    }
 }
 
 /// What a node says of itself when it joins.
@@ -229,6 +250,13 @@ impl Node {
         sources.flat_map(|sources| sources.segments().map(|segment| (sources.name(), segment)))
     }
 
+    /// Says something to its master's user, of so many bytes as a command may have. Not for the hot path.
+    pub fn say(&mut self, text: &str) {
+        let text = text.chars().take(COMMAND_BYTES_MAX / 4).collect();
+        // A master that is gone hears nothing, which is noticed elsewhere.
+        self.socket.send(&ToMaster::Say { text }, Vec::new()).ok();
+    }
+
     /// Why the node ends without its master's word; none while it may go on.
     pub fn ended(&self) -> Option<Ended> {
         self.ended
@@ -290,6 +318,11 @@ impl Node {
                 Next::Lost(count) => {
                     self.counters.add_lost(count);
                     take(&mut self.publisher, Event::Lost { stream: sources.name(), count });
+                }
+                Next::Evicted(first) => {
+                    let (writer, after) = (sources.name().writer(), sources.last_sequence());
+                    // One that cannot say it is connected anew when its writer is.
+                    self.socket.send(&ToMaster::Again { writer, after, first }, Vec::new()).ok();
                 }
                 Next::Nothing => return count,
             }

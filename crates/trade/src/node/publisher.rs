@@ -3,9 +3,12 @@
 use super::{Counters, Memory, StreamName};
 use lowlat_ipc::{
     doorbell::Futex,
-    router::{Delivered, Link, Router},
+    inbox::Inbox,
+    router::{self, Delivered, HelperMode, Router, WakeHelper},
     stream::{self, Stamp, Writer},
 };
+use rustix::thread::{CpuSet, sched_setaffinity};
+use std::{io, sync::mpsc};
 use thiserror::Error;
 
 /// Why a record is not published.
@@ -66,14 +69,17 @@ impl Publisher {
     }
 
     /// Appends a record and gives it to every subscriber that wants `stamp.instrument`. Wakes those that sleep, each
-    /// with one system call.
+    /// with one system call. Where a subscriber that may lose nothing has no room, nothing is appended, and
+    /// [`stream::PublishError::NoCredit`] names it: it is too slow, or dead. It does not wait.
     #[inline]
     pub fn publish(&mut self, stamp: &Stamp, payload: &[u8]) -> Result<Published, PublishError> {
         let own = self.own.as_mut().ok_or(PublishError::NoStream)?;
-        let stream::Published { position, sequence } = own.writer.publish_only(stamp, payload)?;
-        let delivered = own.router.deliver(stamp.instrument, position, &Futex);
-        own.writer.prepare();
-        self.counters.add_published(delivered.woken, delivered.refused);
+        let result = own.router.publish(&mut own.writer, stamp, payload, &Futex);
+        if let Err(stream::PublishError::NoCredit { .. }) = result {
+            self.counters.add_uncredited();
+        }
+        let (stream::Published { position, sequence }, delivered) = result?;
+        self.counters.add_published(&delivered);
         // A process that was stopped between the look before the record and here may have been given up meanwhile.
         if let Some(successor) = own.writer.segment().successor() {
             return Err(stream::PublishError::Fenced { successor }.into());
@@ -82,9 +88,33 @@ impl Publisher {
     }
 
     /// Connects a subscriber, and gives back from which position on it is given records.
-    pub(super) fn connect(&mut self, subscriber: u32, link: Link<Memory>) -> Option<u64> {
+    pub(super) fn connect(
+        &mut self,
+        subscriber: u32,
+        overrun: router::Overrun<Memory>,
+        inbox: Inbox<Memory>,
+        place: u32,
+    ) -> Option<u64> {
         let own = self.own.as_mut()?;
-        own.router.connect(subscriber, link).then(|| own.writer.segment().tail())
+        own.router.connect_as(subscriber, overrun, inbox, place).then(|| own.writer.segment().tail())
+    }
+
+    /// Leaves wakes to a thread that spins on a CPU of its own, where one record wakes several subscribers. It pays where
+    /// a wake takes this process longer than handing it over, and takes that CPU whole.
+    pub fn wake_from(&mut self, cpu: u32) -> io::Result<()> {
+        let Some(own) = &mut self.own else { return Ok(()) };
+        let mut cpus = CpuSet::new();
+        cpus.set(usize::try_from(cpu).ok().filter(|cpu| *cpu < CpuSet::MAX_CPU).ok_or_else(|| {
+            io::Error::other(format!("CPU {cpu}: expected a number below {}", CpuSet::MAX_CPU))
+        })?);
+        // A helper that could not be pinned would spin where it takes the CPU from others, so the thread says so first.
+        let (tell, told) = mpsc::channel();
+        let helper = WakeHelper::start(0, HelperMode::Spin, move || {
+            tell.send(sched_setaffinity(None, &cpus)).ok();
+        })?;
+        told.recv().map_err(io::Error::other)??;
+        own.router.set_wake_helper(Some(helper));
+        Ok(())
     }
 
     pub(super) fn disconnect(&mut self, subscriber: u32) {

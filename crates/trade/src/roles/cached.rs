@@ -52,8 +52,7 @@ pub struct CachedDone {
 /// How cached joins.
 pub fn join() -> Join {
     let orders = format!("{ORDERS_PREFIX}*");
-    let reads =
-        [MD_STREAM, &orders, TD_STREAM].map(|streams| Reads { streams: streams.to_owned(), keys: Keys::All });
+    let reads = [MD_STREAM, &orders, TD_STREAM].map(|streams| Reads::new(streams, Keys::All));
     Join {
         name: "cached".to_owned(),
         role: "cached".to_owned(),

@@ -30,13 +30,18 @@ pub struct HostDone {
     pub moved_out: u32,
 }
 
+/// What a host says to its master of a strategy that is to have a process of its own, before the strategy's number.
+pub const MOVE_OUT: &str = "move out ";
+
 /// Serves the strategies of a host until the word to end; its node joined with [`super::strategy::join`]. `move_out` is told
-/// the number of a strategy that is to have a process of its own from now on: that process joins with the strategy's number
-/// and instruments, and its order numbers go on.
+/// the number of a strategy that is to have a process of its own from now on, and so is the master ([`MOVE_OUT`]): that
+/// process joins with the strategy's number and instruments, and its order numbers go on.
 pub fn run(mut node: Node, host: &mut Host, move_out: &mut dyn FnMut(u32)) -> Result<HostDone, RoleError> {
     let mut sinks = Sinks::new(&node, host);
     let mut done = HostDone::default();
     let (mut failed, mut is_over) = (None, false);
+    // Those of one turn, which is none at all but for a few in a day.
+    let mut moving = Vec::new();
     while !is_over && failed.is_none() {
         if !host.is_ready() {
             node.wait(None);
@@ -63,6 +68,7 @@ pub fn run(mut node: Node, host: &mut Host, move_out: &mut dyn FnMut(u32)) -> Re
         });
         let mut moved = |number| {
             done.moved_out += 1;
+            moving.push(number);
             move_out(number);
         };
         let mut calls = 0;
@@ -72,6 +78,9 @@ pub fn run(mut node: Node, host: &mut Host, move_out: &mut dyn FnMut(u32)) -> Re
         }
         if let Some(error) = sinks.sinks.unsent {
             failed.get_or_insert(error.into());
+        }
+        for number in moving.drain(..) {
+            node.say(&format!("{MOVE_OUT}{number}"));
         }
     }
     match (failed, node.ended()) {

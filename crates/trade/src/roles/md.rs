@@ -9,7 +9,7 @@ use crate::{
     run::tally::{self, Tally},
     scenario::{Scenario, Speed, Ticks},
 };
-use lowlat_ipc::stream::Stamp;
+use lowlat_ipc::{region::Memfd, stream::Stamp};
 use rustix::{
     thread::{ClockId, clock_nanosleep_absolute, set_current_timer_slack},
     time::Timespec,
@@ -63,7 +63,13 @@ pub fn join(instruments: u32, capacity_bytes: u64, wait: Wait) -> Join {
     Join {
         name: MD_STREAM.to_owned(),
         role: "md".to_owned(),
-        writes: Some(Writes { stream: MD_STREAM.to_owned(), capacity_bytes, keys: instruments }),
+        writes: Some(Writes {
+            stream: MD_STREAM.to_owned(),
+            capacity_bytes,
+            keys: instruments,
+            // A market does not wait for who reads it.
+            gives_credit: false,
+        }),
         reads: Vec::new(),
         wait,
     }
@@ -71,57 +77,108 @@ pub fn join(instruments: u32, capacity_bytes: u64, wait: Wait) -> Join {
 
 /// Publishes all quotes from the word to begin on and returns, or earlier at the word to end. Late quotes are published at
 /// once, none is left out.
-pub fn run(mut node: Node, options: &MdOptions) -> Result<MdDone, RoleError> {
-    let mut feed = Some(match &options.source {
-        Source::Simulated { scenario, seed } => Feed::simulated(scenario, *seed),
-        Source::Recorded { path, speed } => Feed::recorded(Ticks::read(path)?, *speed),
-    });
-    // A sleep ends when it should, and not up to 50 µs later. Where it is refused, sleeps are as they are.
-    set_current_timer_slack(NonZeroU64::new(1)).ok();
-    let tally = node.area(tally::AREA).and_then(|area| Tally::new(Arc::clone(area)));
-    if let (Some(tally), Some(feed)) = (&tally, &feed) {
-        tally.set_scheduled(feed.records());
-    }
-    let mut pacer: Option<Pacer> = None;
-    let (mut has_begun, mut is_over) = (false, false);
-    let mut until_poll = 0;
-    while !is_over {
-        if until_poll == 0 {
-            until_poll = QUOTES_PER_POLL;
-            node.poll(&mut |_, event| match event {
-                Event::Begin => has_begun = true,
-                Event::Stop => is_over = true,
-                _ => {}
-            });
-            if has_begun && let Some(feed) = feed.take() {
-                pacer = Some(Pacer::new(feed, now_ns() + LEAD_NS));
-            }
-        }
-        match pacer.as_mut().map(|pacer| pacer.step(now_ns())) {
-            Some(Step::Publish(due)) => {
-                until_poll -= 1;
-                let now = publish(&mut node, &due)?;
-                if let Some(tally) = &tally {
-                    tally.published(now);
-                }
-            }
-            Some(Step::WaitUntil(then_ns)) => {
-                until_poll = 0;
-                wait(&mut node, options.wait, then_ns);
-            }
-            Some(Step::Done) => is_over = true,
-            None => {
-                until_poll = 0;
-                if !is_over {
-                    node.wait(None);
-                }
-            }
+pub fn run(node: Node, options: &MdOptions) -> Result<MdDone, RoleError> {
+    let mut md = Md::new(node, options)?;
+    loop {
+        match md.step()? {
+            Next::Now => {}
+            Next::At(then_ns) => wait(&mut md.node, options.wait, then_ns),
+            Next::Word => md.node.wait(None),
+            Next::Never => return md.end(),
         }
     }
-    if let Some(ended) = node.ended() {
-        return Err(ended.into());
+}
+
+/// What md does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Something at once.
+    Now,
+    /// A quote at that time, ns.
+    At(u64),
+    /// It waits for its master's word.
+    Word,
+    /// Nothing any more.
+    Never,
+}
+
+/// md between two steps of its loop.
+pub(super) struct Md {
+    node: Node,
+    tally: Option<Tally<Arc<Memfd>>>,
+    /// Until the word to begin.
+    feed: Option<Feed>,
+    pacer: Option<Pacer>,
+    until_poll: u32,
+    has_begun: bool,
+    is_over: bool,
+}
+
+impl Md {
+    pub(super) fn new(node: Node, options: &MdOptions) -> Result<Self, RoleError> {
+        let feed = match &options.source {
+            Source::Simulated { scenario, seed } => Feed::simulated(scenario, *seed),
+            Source::Recorded { path, speed } => Feed::recorded(Ticks::read(path)?, *speed),
+        };
+        // A sleep ends when it should, and not up to 50 µs later. Where it is refused, sleeps are as they are.
+        set_current_timer_slack(NonZeroU64::new(1)).ok();
+        let tally = node.area(tally::AREA).and_then(|area| Tally::new(Arc::clone(area)));
+        if let Some(tally) = &tally {
+            tally.set_scheduled(feed.records());
+        }
+        let (feed, pacer) = (Some(feed), None);
+        Ok(Self { node, tally, feed, pacer, until_poll: 0, has_begun: false, is_over: false })
     }
-    Ok(MdDone { lateness: pacer.map(|pacer| pacer.lateness()).unwrap_or_default() })
+
+    /// Publishes the next quote if it is due, and hears the master now and then. Never blocks.
+    #[inline]
+    pub(super) fn step(&mut self) -> Result<Next, RoleError> {
+        if self.until_poll == 0 {
+            self.until_poll = QUOTES_PER_POLL;
+            self.hear();
+        }
+        if self.is_over {
+            return Ok(Next::Never);
+        }
+        let step = self.pacer.as_mut().map(|pacer| pacer.step(now_ns()));
+        if let Some(Step::Publish(due)) = step {
+            self.until_poll -= 1;
+            let now = publish(&mut self.node, &due)?;
+            if let Some(tally) = &self.tally {
+                tally.published(now);
+            }
+            return Ok(Next::Now);
+        }
+        self.until_poll = 0;
+        Ok(match step {
+            Some(Step::WaitUntil(then_ns)) => Next::At(then_ns),
+            Some(_) => {
+                self.is_over = true;
+                Next::Never
+            }
+            None => Next::Word,
+        })
+    }
+
+    fn hear(&mut self) {
+        let (has_begun, is_over) = (&mut self.has_begun, &mut self.is_over);
+        self.node.poll(&mut |_, event| match event {
+            Event::Begin => *has_begun = true,
+            Event::Stop => *is_over = true,
+            _ => {}
+        });
+        if self.has_begun
+            && let Some(feed) = self.feed.take()
+        {
+            self.pacer = Some(Pacer::new(feed, now_ns() + LEAD_NS));
+        }
+    }
+
+    /// Leaves its master.
+    pub(super) fn end(self) -> Result<MdDone, RoleError> {
+        let lateness = self.pacer.as_ref().map(Pacer::lateness).unwrap_or_default();
+        self.node.ended().map_or(Ok(MdDone { lateness }), |ended| Err(ended.into()))
+    }
 }
 
 /// Gives back when it was written.

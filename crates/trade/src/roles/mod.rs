@@ -4,7 +4,8 @@
 //! |---|---|---|
 //! | md | `md`, by instrument | nothing |
 //! | strategy, host | `orders.NAME` | its instruments of `md`, its own numbers of `td` |
-//! | td | `td`, by strategy | `orders.*` |
+//! | td | `td`, by strategy | `orders.*`, and `md` where prices are limited |
+//! | platform | md and td in one loop | |
 //! | cached | nothing | all of them |
 //!
 //! A strategy's number is given, not its node's: a host has many, and one that is moved out keeps its own.
@@ -12,6 +13,7 @@
 pub mod cached;
 pub mod host;
 pub mod md;
+pub mod platform;
 mod sink;
 pub mod strategy;
 pub mod td;

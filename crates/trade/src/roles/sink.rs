@@ -58,6 +58,8 @@ impl OrderSink for Sink<'_> {
     fn send(&mut self, stamp: Stamp, payload: &[u8; PAYLOAD_BYTES]) -> Result<(), SendError> {
         match self.publisher.publish(&Stamp { generated: now_ns(), ..stamp }, payload) {
             Ok(_) => Ok(()),
+            // td is dead, or too slow: the strategy knows what an order that is not sent means, and goes on.
+            Err(PublishError::Refused(stream::PublishError::NoCredit { .. })) => Err(SendError::NoCredit),
             Err(error) => {
                 self.failed.get_or_insert(error);
                 Err(match error {

@@ -2,12 +2,14 @@
 
 use super::{MD_STREAM, ORDERS_PREFIX, RoleError, TD_STREAM, numbers_of, sink::Sink};
 use crate::{
+    cached::Store,
     clock::now_ns,
-    node::{Event, Join, Keys, Node, Reads, Wait, Writes},
+    node::{Event, Join, Keys, Node, Overrun, Reads, Wait, Writes},
     records::{Answer, Quote, kind},
     strategy::{AnswerSeen, Cause, Gap, Orders, QuoteSeen, Strategy},
 };
 use lowlat_ipc::stream::Record;
+use std::path::Path;
 
 /// What the process of a strategy does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +30,8 @@ pub struct StrategyDone {
 }
 
 /// How a strategy joins, or a host of several: with the numbers of its strategies, and the instruments that they want.
+/// Quotes that it is too slow for are gaps; [`with_overrun`] changes that. An order that td has no room for is refused to
+/// it ([`crate::strategy::SendError::NoCredit`]).
 pub fn join(
     name: &str,
     role: &str,
@@ -36,15 +40,41 @@ pub fn join(
     capacity_bytes: u64,
     wait: Wait,
 ) -> Join {
-    let reads =
-        |streams: &str, keys: &[u32]| Reads { streams: streams.to_owned(), keys: Keys::Only(keys.to_vec()) };
+    let reads = |streams: &str, keys: &[u32]| Reads::new(streams, Keys::Only(keys.to_vec()));
     Join {
         name: name.to_owned(),
         role: role.to_owned(),
-        writes: Some(Writes { stream: format!("{ORDERS_PREFIX}{name}"), capacity_bytes, keys: 1 }),
+        writes: Some(Writes {
+            stream: format!("{ORDERS_PREFIX}{name}"),
+            capacity_bytes,
+            keys: 1,
+            gives_credit: true,
+        }),
         reads: vec![reads(MD_STREAM, instruments), reads(TD_STREAM, numbers)],
         wait,
     }
+}
+
+/// The same with another policy for quotes. Answers are never conflated.
+#[must_use]
+pub fn with_overrun(join: Join, overrun: Overrun) -> Join {
+    let change = |reads: Reads| if reads.streams == MD_STREAM { reads.with(overrun) } else { reads };
+    Join { reads: join.reads.into_iter().map(change).collect(), ..join }
+}
+
+/// Tells the strategy of a process that is not the first of its name what cached had saved in this store of the one before
+/// it. True when it did.
+pub fn restore(
+    node: &Node,
+    options: &StrategyOptions,
+    store: &Path,
+    strategy: &mut dyn Strategy,
+) -> Result<bool, RoleError> {
+    if node.epoch() == 1 {
+        return Ok(false);
+    }
+    strategy.on_restart(options.number, &Store::open_read_only(store)?.load()?);
+    Ok(true)
 }
 
 /// Calls the strategy with what comes, until the word to end.

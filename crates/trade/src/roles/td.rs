@@ -1,16 +1,16 @@
 //! td: answers orders, and counts how long they took to come.
 
-use super::{ORDERS_PREFIX, RoleError, STAGES_AREA, STRATEGIES_MAX, StageSink, TD_STREAM};
+use super::{MD_STREAM, ORDERS_PREFIX, RoleError, STAGES_AREA, STRATEGIES_MAX, StageSink, TD_STREAM};
 use crate::{
     clock::now_ns,
-    node::{Event, Join, Keys, Node, Publisher, Reads, Wait, Writes},
-    records::{Order, kind},
+    node::{Event, Join, Keys, Node, Overrun, Publisher, Reads, Wait, Writes},
+    records::{Order, Quote, kind},
     run::tally::{self, Tally},
     stages::{Stage, StageRecorder},
-    td::{Begun, Exchange, Pending, Rules, Taken, ledger::AREA},
+    td::{Begun, Exchange, Limits, Pending, Rules, Taken, ledger::AREA},
 };
 use lowlat_ipc::{
-    region::Region,
+    region::{Memfd, Region},
     stream::{Record, Stamp},
 };
 use std::sync::Arc;
@@ -45,47 +45,95 @@ pub struct TdDone {
     pub missing: u64,
 }
 
-/// How td joins.
-pub fn join(capacity_bytes: u64, wait: Wait) -> Join {
+/// How td joins. With [`Limits::price_deviation_max_per_mille`] it reads md as well: the latest quote of each instrument,
+/// which is all that a limit needs. Without, no quote wakes it.
+pub fn join(capacity_bytes: u64, limits: &Limits, wait: Wait) -> Join {
+    // A strategy's order is refused to the strategy before it is written, rather than lost here.
+    let orders = Reads::new(&format!("{ORDERS_PREFIX}*"), Keys::All).with(Overrun::Credit);
+    let quotes = Reads::new(MD_STREAM, Keys::All).with(Overrun::Conflate);
+    let has_deviation = limits.price_deviation_max_per_mille.is_some();
     Join {
         name: TD_STREAM.to_owned(),
         role: "td".to_owned(),
-        writes: Some(Writes { stream: TD_STREAM.to_owned(), capacity_bytes, keys: STRATEGIES_MAX }),
-        reads: vec![Reads { streams: format!("{ORDERS_PREFIX}*"), keys: Keys::All }],
+        writes: Some(Writes {
+            stream: TD_STREAM.to_owned(),
+            capacity_bytes,
+            keys: STRATEGIES_MAX,
+            gives_credit: false,
+        }),
+        reads: has_deviation.then_some(quotes).into_iter().chain([orders]).collect(),
         wait,
     }
 }
 
 /// Answers orders until the word to end. First it finishes what a td before it had begun.
-pub fn run(mut node: Node, options: &TdOptions) -> Result<TdDone, RoleError> {
-    let no_area = |name| RoleError::NoArea { name, role: "td" };
-    let area = node.area(AREA).map(Arc::clone).ok_or_else(|| no_area(AREA))?;
-    let exchange = Exchange::new(area, node.epoch(), options.rules.clone())?;
-    let stages = node.area(STAGES_AREA).and_then(|area| StageRecorder::new(Arc::clone(area)));
-    let tally = node.area(tally::AREA).and_then(|area| Tally::new(Arc::clone(area)));
-    let mut desk = Desk { exchange, stages, tally, td: node.number(), done: TdDone::default() };
-    desk.finish_what_is_left(node.publisher())?;
-    let mut failed = None;
-    let (mut end_ns, mut events) = (None, 0);
-    // Orders that were there before the word to end are answered.
-    while failed.is_none() && end_ns.is_none_or(|end_ns| events > 0 && now_ns() < end_ns) {
-        if end_ns.is_none() {
-            node.wait(None);
+pub fn run(node: Node, options: &TdOptions) -> Result<TdDone, RoleError> {
+    let mut td = Td::new(node, options)?;
+    while td.is_open() {
+        td.wait(None);
+        td.poll()?;
+    }
+    td.end()
+}
+
+/// td between two looks at what has come.
+pub(super) struct Td {
+    node: Node,
+    desk: Desk<Arc<Memfd>, Option<StageRecorder<Arc<Memfd>>>>,
+    /// When it ends at the latest; none before the word to end.
+    end_ns: Option<u64>,
+    events: usize,
+}
+
+impl Td {
+    pub(super) fn new(mut node: Node, options: &TdOptions) -> Result<Self, RoleError> {
+        let no_area = |name| RoleError::NoArea { name, role: "td" };
+        let area = node.area(AREA).map(Arc::clone).ok_or_else(|| no_area(AREA))?;
+        let exchange = Exchange::new(area, node.epoch(), options.rules.clone())?;
+        let stages = node.area(STAGES_AREA).and_then(|area| StageRecorder::new(Arc::clone(area)));
+        let tally = node.area(tally::AREA).and_then(|area| Tally::new(Arc::clone(area)));
+        let mut desk = Desk { exchange, stages, tally, td: node.number(), done: TdDone::default() };
+        desk.finish_what_is_left(node.publisher())?;
+        Ok(Self { node, desk, end_ns: None, events: 0 })
+    }
+
+    /// Whether it goes on. Orders that were there before the word to end are answered.
+    #[inline]
+    pub(super) fn is_open(&self) -> bool {
+        self.end_ns.is_none_or(|end_ns| self.events > 0 && now_ns() < end_ns)
+    }
+
+    /// Sleeps or spins until something is there, or until that time; not after the word to end.
+    pub(super) fn wait(&mut self, until_ns: Option<u64>) {
+        if self.end_ns.is_none() {
+            self.node.wait(until_ns);
         }
-        events = node.poll(&mut |publisher, event| match event {
+    }
+
+    /// Answers what is there, and never blocks. Gives back how many events there were.
+    #[inline]
+    pub(super) fn poll(&mut self) -> Result<usize, RoleError> {
+        let (mut failed, desk, end_ns) = (None, &mut self.desk, &mut self.end_ns);
+        self.events = self.node.poll(&mut |publisher, event| match event {
             _ if failed.is_some() => {}
+            Event::Record { stream, record, payload } if stream.as_str() == MD_STREAM => {
+                failed = desk.quote(stream.as_str(), record, payload).err();
+            }
             Event::Record { stream, record, payload } => {
                 failed = desk.take(publisher, stream.writer(), record, payload).err();
             }
+            // A quote that is lost leaves the market as the one before it said.
+            Event::Lost { stream, .. } if stream.as_str() == MD_STREAM => {}
             Event::Lost { count, .. } => desk.done.lost += count,
-            Event::Stop => end_ns = Some(now_ns() + LAST_ORDERS_NS),
+            Event::Stop => *end_ns = Some(now_ns() + LAST_ORDERS_NS),
             Event::Begin | Event::Command(_) => {}
         });
+        failed.map_or(Ok(self.events), Err)
     }
-    match (failed, node.ended()) {
-        (Some(error), _) => Err(error),
-        (None, Some(ended)) => Err(ended.into()),
-        (None, None) => Ok(desk.done),
+
+    /// Leaves its master.
+    pub(super) fn end(self) -> Result<TdDone, RoleError> {
+        self.node.ended().map_or(Ok(self.desk.done), |ended| Err(ended.into()))
     }
 }
 
@@ -105,6 +153,20 @@ impl<R: Region, S: StageSink> Desk<R, S> {
             self.done.finished = u64::try_from(pending.answers().count()).unwrap_or(u64::MAX);
             self.answer(publisher, pending)?;
         }
+        Ok(())
+    }
+
+    /// The market, against which prices are held.
+    fn quote(&mut self, stream: &str, record: &Record, payload: &[u8]) -> Result<(), RoleError> {
+        if record.stamp.kind != kind::QUOTE {
+            return Ok(());
+        }
+        let quote = Quote::decode(payload).map_err(|source| RoleError::Record {
+            stream: stream.to_owned(),
+            sequence: record.sequence,
+            source,
+        })?;
+        self.exchange.on_quote(record.stamp.instrument, &quote);
         Ok(())
     }
 

@@ -21,7 +21,7 @@ use crate::{
     address::{AddressError, RunFolder, is_name},
     master::{MasterError, Program},
 };
-use lowlat_model::pipeline::{PipelineParameters, PipelineRecord};
+use lowlat_model::pipeline::{PipelineOptions, PipelineParameters, PipelineRecord};
 use std::{
     io,
     path::Path,
@@ -133,8 +133,20 @@ pub fn run(
     progress: &mut dyn FnMut(&Progress),
     stop: &AtomicBool,
 ) -> Result<PipelineRecord, RunError> {
+    run_with(parameters, &PipelineOptions::default(), program, progress, stop)
+}
+
+/// The same with options.
+pub fn run_with(
+    parameters: &PipelineParameters,
+    options: &PipelineOptions,
+    program: &Path,
+    progress: &mut dyn FnMut(&Progress),
+    stop: &AtomicBool,
+) -> Result<PipelineRecord, RunError> {
     check(parameters)?;
-    run_programs(parameters, plan::programs(parameters, program), progress, stop)
+    let programs = plan::programs(parameters, options, program);
+    in_folder(&Folder::make(options.name.as_deref())?, parameters, programs, progress, stop)
 }
 
 /// Runs the pipeline with these processes, in the order in which they are started. [`plan::MASTER`] in arguments and
@@ -146,8 +158,21 @@ pub fn run_programs(
     stop: &AtomicBool,
 ) -> Result<PipelineRecord, RunError> {
     check(parameters)?;
-    let folder = Folder::make()?;
+    in_folder(&Folder::make(None)?, parameters, programs, progress, stop)
+}
+
+fn in_folder(
+    folder: &Folder,
+    parameters: &PipelineParameters,
+    programs: Vec<Program>,
+    progress: &mut dyn FnMut(&Progress),
+    stop: &AtomicBool,
+) -> Result<PipelineRecord, RunError> {
     let result = watch::watch(parameters, programs, folder.folder.clone(), progress, stop);
+    if let Err(RunError::Master(MasterError::Taken { .. })) = &result {
+        // It is another run's.
+        return result;
+    }
     let removed = folder.remove();
     let record = result?;
     removed?;
@@ -175,14 +200,18 @@ fn check(parameters: &PipelineParameters) -> Result<(), RunError> {
     }
 }
 
-/// A run folder of this run alone, removed when the run is over, however it ends.
+/// The run folder, removed when the run is over.
 #[derive(Debug)]
 struct Folder {
     folder: RunFolder,
 }
 
 impl Folder {
-    fn make() -> Result<Self, RunError> {
+    /// Of that name, or of one that no other run has.
+    fn make(name: Option<&str>) -> Result<Self, RunError> {
+        if let Some(name) = name {
+            return Ok(Self { folder: RunFolder::named(name)? });
+        }
         static NEXT: AtomicU32 = AtomicU32::new(0);
         // Relaxed: only that no two are the same.
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -197,11 +226,5 @@ impl Folder {
             }
             _ => Ok(()),
         }
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        self.remove().ok();
     }
 }

@@ -1,13 +1,12 @@
 //! What came of a run.
 
 use super::{
-    plan::spinners,
     tally::{self, Tally},
     uses,
     watch::Ended,
 };
 use crate::{node::Figures, stages::StageRecorder};
-use lowlat_model::pipeline::{PipelineParameters, PipelineRecord, Stages};
+use lowlat_model::pipeline::{PipelineParameters, PipelineRecord, Stages, check::spinning};
 use std::thread;
 
 /// Everything of it, and what makes it doubtful.
@@ -67,6 +66,19 @@ fn warnings(record: &PipelineRecord, ended: &Ended, cpus: Option<usize>) -> Vec<
             unlocked >> 10
         ));
     }
+    let all = ended.master.nodes().iter().fold(Figures::default(), |all, node| all.plus(node.figures));
+    for (count, said) in [
+        (all.uncredited, "orders were not sent, since td had no room for them: their strategies were told"),
+        (
+            all.conflated,
+            "times a newer quote took the place of one that was not read, at readers that asked for the latest alone",
+        ),
+        (all.evicted, "times a reader that was too far behind was given up and began anew"),
+    ] {
+        if count > 0 {
+            warnings.push(format!("{count} {said}."));
+        }
+    }
     let forced = ended.stopped.terminated + ended.stopped.killed;
     if forced > 0 {
         warnings
@@ -79,8 +91,8 @@ fn warnings(record: &PipelineRecord, ended: &Ended, cpus: Option<usize>) -> Vec<
 /// What the figures themselves say against the run. Also: how many CPUs this process may use, none when not known.
 pub(super) fn of_figures(record: &PipelineRecord, cpus: Option<usize>) -> Vec<String> {
     let mut warnings = Vec::new();
-    let spinners = spinners(&record.parameters);
-    if let Some(cpus) = cpus.filter(|cpus| u64::from(spinners) >= u64::try_from(*cpus).unwrap_or(u64::MAX))
+    let spinners = spinning(&record.parameters);
+    if let Some(cpus) = cpus.filter(|cpus| u64::from(spinners) > u64::try_from(*cpus).unwrap_or(u64::MAX))
         && spinners > 0
     {
         warnings.push(format!(

@@ -1,7 +1,7 @@
 //! Which processes a run has: pure.
 
 use crate::master::Program;
-use lowlat_model::pipeline::{Mode, PipelineParameters};
+use lowlat_model::pipeline::{Mode, PipelineOptions, PipelineParameters, QuoteOverrun};
 use std::path::Path;
 
 /// Stands for the master's socket in arguments and environment.
@@ -11,8 +11,8 @@ const RESTARTS_PER_MINUTE_MAX: u32 = 3;
 
 /// The processes of a run in the order in which they are started: readers before those whose records they read.
 /// `program` is `lowlat` itself.
-pub fn programs(parameters: &PipelineParameters, program: &Path) -> Vec<Program> {
-    let (platform, strategies) = waits(parameters.mode);
+pub fn programs(parameters: &PipelineParameters, options: &PipelineOptions, program: &Path) -> Vec<Program> {
+    let Waits { md: md_wait, td: td_wait, strategies } = waits(parameters.mode);
     let count = parameters.strategies;
     let role = |role: &str, name: &str, wait: &str, cpus: Vec<u32>, more: &[(&str, String)]| {
         let mut arguments: Vec<String> =
@@ -29,9 +29,32 @@ pub fn programs(parameters: &PipelineParameters, program: &Path) -> Vec<Program>
         }
     };
     let pins = |name: &str| parameters.pins.get(name).cloned().unwrap_or_default();
-    let mut programs = vec![role("td", "td", platform, pins("td"), &[("strategies", count.to_string())])];
+    let mut programs = Vec::new();
+    if let Some(store) = &options.cached_store {
+        programs.push(role("cached", "cached", "parked", pins("cached"), &[("store", store.clone())]));
+    }
+    let mut of_td = vec![("strategies", count.to_string())];
+    of_td.extend(options.price_deviation_max_per_mille.map(|most| ("price-deviation", most.to_string())));
+    let mut of_md = vec![
+        ("rate-per-s", parameters.rate_per_s.to_string()),
+        ("duration-s", parameters.duration_s.to_string()),
+    ];
+    of_md.extend(options.wake_core.map(|cpu| ("wake-core", cpu.to_string())));
+    let is_colocated = parameters.pins.contains_key(PipelineParameters::PLATFORM);
+    if is_colocated {
+        // It ends as td does, at the master's word; its md leaves the master before.
+        of_td.append(&mut of_md);
+        let cpus = pins(PipelineParameters::PLATFORM);
+        programs.push(role(PipelineParameters::PLATFORM, "td", md_wait, cpus, &of_td));
+    } else {
+        programs.push(role("td", "td", td_wait, pins("td"), &of_td));
+    }
+    let overrun = match options.overrun {
+        QuoteOverrun::Gap => "gap",
+        QuoteOverrun::Conflate => "conflate",
+    };
     if let Some(cpu) = parameters.host_core {
-        let more = [("strategies", count.to_string())];
+        let more = [("strategies", count.to_string()), ("overrun", overrun.to_owned())];
         programs.push(role("host", "host", "fast", vec![cpu], &more));
     } else {
         let cpus = pins("strategies");
@@ -39,43 +62,66 @@ pub fn programs(parameters: &PipelineParameters, program: &Path) -> Vec<Program>
             // The CPUs in turn, one for each process.
             let turn = usize::try_from(number).unwrap_or(0).checked_rem(cpus.len());
             let cpu = turn.and_then(|turn| cpus.get(turn)).copied();
-            let more = [("instrument", number.to_string())];
+            let mut more = vec![("instrument", number.to_string()), ("overrun", overrun.to_owned())];
+            more.extend(options.cached_store.clone().map(|store| ("store", store)));
             let name = format!("s{number}");
             programs.push(role("strategy", &name, strategies, cpu.into_iter().collect(), &more));
         }
     }
-    let more = [
-        ("strategies", count.to_string()),
-        ("rate-per-s", parameters.rate_per_s.to_string()),
-        ("duration-s", parameters.duration_s.to_string()),
-    ];
-    programs.push(role("md", "md", platform, pins("md"), &more));
+    if !is_colocated {
+        of_md.insert(0, ("strategies", count.to_string()));
+        programs.push(role("md", "md", md_wait, pins("md"), &of_md));
+    }
     programs
 }
 
-/// How md and td wait, and how strategies do.
-fn waits(mode: Mode) -> (&'static str, &'static str) {
-    match mode {
-        Mode::Fast => ("fast", "fast"),
-        Mode::Parked => ("parked", "parked"),
-        Mode::Adaptive => ("adaptive", "adaptive"),
-        Mode::Mixed => ("fast", "parked"),
+/// The process of a strategy that its host (`host`) moves out. It sleeps, since it was to have no CPU of its own, and runs
+/// where the kernel puts it.
+pub fn moved_out(host: &Program, number: u32) -> Program {
+    let mut arguments = Vec::new();
+    let mut words = host.arguments.iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "host" => arguments.push("strategy".to_owned()),
+            "--strategies" => _ = words.next(),
+            "--wait" => {
+                words.next();
+                arguments.extend(["--wait", "parked"].map(str::to_owned));
+            }
+            _ => arguments.push(word.clone()),
+        }
+    }
+    arguments.extend(["--instrument".to_owned(), number.to_string()]);
+    Program {
+        name: format!("s{number}"),
+        role: "strategies".to_owned(),
+        arguments,
+        cpus: Vec::new(),
+        ..host.clone()
     }
 }
 
-/// How many processes of a run never sleep.
-pub fn spinners(parameters: &PipelineParameters) -> u32 {
-    let strategies = match (parameters.host_core, parameters.mode) {
-        (Some(_), _) => 1,
-        (None, Mode::Fast) => parameters.strategies,
-        (None, _) => 0,
-    };
-    strategies + if matches!(parameters.mode, Mode::Fast | Mode::Mixed) { 2 } else { 0 }
+/// How the processes wait.
+struct Waits {
+    md: &'static str,
+    td: &'static str,
+    strategies: &'static str,
+}
+
+fn waits(mode: Mode) -> Waits {
+    let all = |word| Waits { md: word, td: word, strategies: word };
+    match mode {
+        Mode::Fast => all("fast"),
+        Mode::Parked => all("parked"),
+        Mode::Adaptive => all("adaptive"),
+        Mode::Mixed => Waits { md: "fast", ..all("parked") },
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lowlat_model::pipeline::check::spinning;
     use std::collections::BTreeMap;
 
     fn parameters(mode: Mode, host_core: Option<u32>) -> PipelineParameters {
@@ -93,7 +139,8 @@ mod tests {
 
     #[test]
     fn readers_come_before_writers_and_cpus_in_turn() {
-        let programs = programs(&parameters(Mode::Mixed, None), Path::new("lowlat"));
+        let programs =
+            programs(&parameters(Mode::Mixed, None), &PipelineOptions::default(), Path::new("lowlat"));
         let told: Vec<_> =
             programs.iter().map(|program| (program.name.as_str(), program.cpus.as_slice())).collect();
         let expected: [(&str, &[u32]); 5] =
@@ -104,17 +151,58 @@ mod tests {
             md,
             "pipeline role md --master {master} --wait fast --strategies 3 --rate-per-s 0.5 --duration-s 2"
         );
-        assert!(programs[1].arguments.join(" ").contains("--wait parked --instrument 0"));
+        assert!(programs[0].arguments.join(" ").contains("--wait parked --strategies 3"));
+        assert!(programs[1].arguments.join(" ").contains("--wait parked --instrument 0 --overrun gap"));
+    }
+
+    #[test]
+    fn options_become_processes_and_arguments() {
+        let mut parameters = parameters(Mode::Fast, Some(1));
+        parameters.pins = BTreeMap::from([(PipelineParameters::PLATFORM.to_owned(), vec![0])]);
+        let options = PipelineOptions {
+            cached_store: Some("state.sqlite".to_owned()),
+            overrun: QuoteOverrun::Conflate,
+            wake_core: Some(3),
+            price_deviation_max_per_mille: Some(50),
+            ..PipelineOptions::default()
+        };
+        let programs = programs(&parameters, &options, Path::new("lowlat"));
+        let told: Vec<_> =
+            programs.iter().map(|program| (program.name.as_str(), program.role.as_str())).collect();
+        assert_eq!(told, [("cached", "cached"), ("td", "platform"), ("host", "host")]);
+        let said = |at: usize| programs[at].arguments.join(" ");
+        assert!(said(0).ends_with("--store state.sqlite"));
+        assert!(
+            said(1).contains("--price-deviation 50 --rate-per-s 0.5") && said(1).ends_with("--wake-core 3")
+        );
+        assert!(said(2).ends_with("--overrun conflate") && programs[1].cpus == [0]);
+        // What is judged before a run is what is started then.
+        let fast = programs.iter().filter(|program| program.arguments.join(" ").contains("--wait fast"));
+        assert_eq!(u32::try_from(fast.count()).unwrap(), spinning(&parameters));
     }
 
     #[test]
     fn a_host_takes_the_place_of_the_strategies_and_spins() {
-        let programs = programs(&parameters(Mode::Parked, Some(7)), Path::new("lowlat"));
+        let programs =
+            programs(&parameters(Mode::Parked, Some(7)), &PipelineOptions::default(), Path::new("lowlat"));
         let names: Vec<_> = programs.iter().map(|program| program.name.as_str()).collect();
         assert_eq!(names, ["td", "host", "md"]);
         assert_eq!(programs[1].cpus, [7]);
-        let count = |mode, host| spinners(&parameters(mode, host));
-        assert_eq!([count(Mode::Fast, None), count(Mode::Mixed, None), count(Mode::Parked, None)], [5, 2, 0]);
-        assert_eq!([count(Mode::Fast, Some(1)), count(Mode::Adaptive, Some(1))], [3, 1]);
+        let out = moved_out(&programs[1], 2);
+        assert_eq!((out.name.as_str(), out.role.as_str(), out.cpus.len()), ("s2", "strategies", 0));
+        let said = out.arguments.join(" ");
+        assert_eq!(
+            said,
+            "pipeline role strategy --master {master} --wait parked --overrun gap --instrument 2"
+        );
+        // What is judged before a run is what is started then.
+        for (mode, host) in
+            [Mode::Fast, Mode::Mixed, Mode::Parked].map(|mode| [(mode, None), (mode, Some(1))]).concat()
+        {
+            let parameters = parameters(mode, host);
+            let started = super::programs(&parameters, &PipelineOptions::default(), Path::new("lowlat"));
+            let fast = started.iter().filter(|program| program.arguments.join(" ").contains("--wait fast"));
+            assert_eq!(u32::try_from(fast.count()).unwrap(), spinning(&parameters), "{mode:?} {host:?}");
+        }
     }
 }

@@ -1,9 +1,12 @@
 //! What a run refuses and doubts.
 
-use super::{RunError, check, outcome::of_figures, run_programs, tally::Tally};
-use crate::master::Program;
+use super::{RunError, check, outcome::of_figures, run_programs, run_with, tally::Tally};
+use crate::{
+    address::RunFolder,
+    master::{Master, Options, Program},
+};
 use lowlat_ipc::region::Heap;
-use lowlat_model::pipeline::{Mode, PipelineParameters, PipelineRecord, ProcessUse, Stages};
+use lowlat_model::pipeline::{Mode, PipelineOptions, PipelineParameters, PipelineRecord, ProcessUse, Stages};
 use std::{collections::BTreeMap, sync::atomic::AtomicBool};
 
 fn parameters() -> PipelineParameters {
@@ -91,6 +94,28 @@ fn a_process_that_fails_at_its_start_ends_the_run_with_its_words() {
     let missing = Program { program: "/nonexistent/lowlat".into(), ..program };
     let error = run_programs(&parameters(), vec![missing], &mut |_| (), &stop).unwrap_err().to_string();
     assert!(error.contains("md: cannot start it (/nonexistent/lowlat)"), "{error}");
+}
+
+#[test]
+fn a_name_has_one_master() {
+    let name = format!("twice-{}", std::process::id());
+    let folder = RunFolder::named(&name).unwrap();
+    let first = Master::open(Options::new(folder.clone())).unwrap();
+    let options = PipelineOptions { name: Some(name), ..PipelineOptions::default() };
+    let program = std::path::Path::new("/bin/true");
+    let stop = AtomicBool::new(false);
+    let error = run_with(&parameters(), &options, program, &mut |_| (), &stop).unwrap_err().to_string();
+    let said = format!(
+        "process {} is the master of this run folder; end it, or take another name",
+        std::process::id()
+    );
+    assert!(error.contains(&said), "{error}");
+    assert!(folder.socket().exists(), "the first goes on");
+    drop(first);
+    // Its processes end at once.
+    let error = run_with(&parameters(), &options, program, &mut |_| (), &stop).unwrap_err();
+    assert!(matches!(error, RunError::Ended { .. }), "{error}");
+    assert!(!folder.path().exists(), "and its folder goes with it");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::{
     LOG_LINES, Phase, Progress, RunError, outcome,
-    plan::MASTER,
+    plan::{MASTER, moved_out},
     tally::{self, Tally},
     uses::{self, Uses},
 };
@@ -11,7 +11,7 @@ use crate::{
     clock::now_ns,
     control::WithoutMaster,
     master::{Happened, Master, Options, Program, Stopped},
-    roles::STAGES_AREA,
+    roles::{STAGES_AREA, host::MOVE_OUT},
     stages::{Stage, StageRecorder},
 };
 use lowlat_model::pipeline::{PipelineParameters, PipelineRecord};
@@ -54,6 +54,8 @@ pub(super) struct Ended {
 struct Watch<'a> {
     master: Master,
     names: BTreeSet<String>,
+    /// Programs whose strategies may get processes of their own, as they were started.
+    hosts: Vec<Program>,
     joined: BTreeSet<String>,
     /// md has ended by itself.
     is_published: bool,
@@ -78,6 +80,7 @@ pub(super) fn watch(
     let mut watch = Watch {
         master: Master::open(options)?,
         names: programs.iter().map(|program| program.name.clone()).collect(),
+        hosts: Vec::new(),
         joined: BTreeSet::new(),
         is_published: false,
         begun_ns: None,
@@ -105,6 +108,9 @@ impl Watch<'_> {
             }
             for (_, value) in &mut program.environment {
                 *value = value.replace(MASTER, &socket);
+            }
+            if program.role == "host" {
+                self.hosts.push(program.clone());
             }
             self.master.start(program)?;
             self.turn(Duration::ZERO)?;
@@ -184,6 +190,10 @@ impl Watch<'_> {
             match happened {
                 Happened::Joined { name, .. } => _ = self.joined.insert(name),
                 Happened::Ended { name, is_failure: false, .. } if name == "md" => self.is_published = true,
+                // In one process with td it leaves, and the process goes on.
+                Happened::Left { name } if name == "md" && !self.names.contains(&name) => {
+                    self.is_published = true;
+                }
                 Happened::Ended { name, reason, is_failure } => {
                     // One that ends without being asked leaves the run without it; and before the begin nothing is
                     // mended: what fails at its start fails again.
@@ -201,11 +211,25 @@ impl Watch<'_> {
                 Happened::Refused { name, reason } => {
                     self.incidents.push(format!("{name} was refused: {reason}"));
                 }
+                Happened::Said { name, text } => self.hear(&name, &text)?,
                 Happened::Died { .. }
                 | Happened::Left { .. }
                 | Happened::Back { .. }
                 | Happened::Started { .. } => {}
             }
+        }
+        Ok(())
+    }
+
+    /// A host has a strategy that keeps the others waiting.
+    fn hear(&mut self, name: &str, text: &str) -> Result<(), RunError> {
+        let number = text.strip_prefix(MOVE_OUT).and_then(|number| number.parse::<u32>().ok());
+        let host = self.hosts.iter().find(|host| host.name == name);
+        if let (Some(number), Some(host)) = (number, host) {
+            let program = moved_out(host, number);
+            self.incidents
+                .push(format!("strategy {number} took too long in {name} and has a process of its own now"));
+            self.master.start(program)?;
         }
         Ok(())
     }

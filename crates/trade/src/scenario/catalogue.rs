@@ -174,7 +174,7 @@ pub enum Setup {
     OneStrategy,
     /// Everybody spins.
     AllFast,
-    /// md and td spin, strategies sleep.
+    /// md spins, td and strategies sleep.
     Mixed,
     /// All strategies in one process, which spins.
     StrategyHost,

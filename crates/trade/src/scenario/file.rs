@@ -41,15 +41,20 @@ impl Scenario {
         parse_json(path, text, Self::check)
     }
 
-    /// So many quotes per second over all instruments, spread evenly, for so long. At least one quote of each
-    /// instrument. None when a number is not above 0 or the times do not fit.
+    /// So many quotes per second over all instruments, spread evenly, and no more than fit into that time: whole rounds
+    /// over all instruments, or one round over as many as get a quote in it, which is one at least. None when a number is
+    /// not above 0 or the times do not fit.
     pub fn at_rate(instruments: u32, rate_per_s: f64, duration_s: f64) -> Option<Self> {
         let is_positive = |number: f64| number.is_finite() && number > 0.0;
-        if !is_positive(rate_per_s) || !is_positive(duration_s) {
+        if instruments == 0 || !is_positive(rate_per_s) || !is_positive(duration_s) {
             return None;
         }
+        // Of a product that is a whole number but for rounding, all count.
+        let quotes = (rate_per_s * duration_s + 1e-6).floor().max(1.0);
+        let rounds = (quotes / f64::from(instruments)).floor();
+        let (instruments, records) =
+            if rounds < 1.0 { (u32::try_from(whole(quotes)?).ok()?, 1.0) } else { (instruments, rounds) };
         let interval_ns = (f64::from(instruments) * 1e9 / rate_per_s).round();
-        let records = (duration_s * 1e9 / interval_ns).round().max(1.0);
         let scenario = Self {
             name: format!("{instruments} instruments, {rate_per_s}/s"),
             instruments,
@@ -163,7 +168,15 @@ mod tests {
         assert_eq!((scenario.interval_ns, scenario.start_delay_ns), (100_000_000, 1_250_000));
         assert_eq!(scenario.records(), 8000);
         assert!((scenario.rate_per_s() - 800.0).abs() < 1e-9);
-        assert_eq!(Scenario::at_rate(80, 0.2, 1.0).unwrap().records(), 80, "one each at least");
+        let of = |instruments, rate, duration| {
+            let scenario = Scenario::at_rate(instruments, rate, duration).unwrap();
+            (scenario.instruments, scenario.records())
+        };
+        assert_eq!(of(80, 0.2, 5.0), (1, 1), "one quote in 5 s, and not 80 in 400 s");
+        assert_eq!(of(80, 0.2, 1.0), (1, 1), "one at least");
+        assert_eq!(of(80, 8.0, 3.0), (24, 24));
+        assert_eq!(of(80, 32.0, 4.0), (80, 80), "whole rounds only");
+        assert_eq!(of(1, 500.0, 5.0), (1, 2_500));
         for (instruments, rate, duration) in
             [(0, 1.0, 1.0), (1, 0.0, 1.0), (1, f64::NAN, 1.0), (1, 1.0, -1.0), (1, 1e-300, 1.0)]
         {

@@ -12,7 +12,10 @@ pub use numbers::{AREA as NUMBERS_AREA, BYTES as NUMBERS_BYTES, Numbers};
 pub use on_each_record::OnEachRecord;
 pub use orders::{Cause, OrderSink, Orders, SendError};
 
-use crate::records::{Answer, Quote};
+use crate::{
+    cached::State,
+    records::{Answer, Quote},
+};
 
 /// A quote as a strategy is given it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +66,11 @@ pub trait Strategy: Send {
     fn on_gap(&mut self, orders: &mut Orders<'_>, gap: Gap) {
         let _ = (orders, gap);
     }
+    /// Its process is started again: what cached had saved of the one before, positions by the strategy's number. Before
+    /// everything else; it may allocate.
+    fn on_restart(&mut self, strategy: u32, state: &State) {
+        let _ = (strategy, state);
+    }
 }
 
 impl<S: Strategy + ?Sized> Strategy for Box<S> {
@@ -76,5 +84,9 @@ impl<S: Strategy + ?Sized> Strategy for Box<S> {
 
     fn on_gap(&mut self, orders: &mut Orders<'_>, gap: Gap) {
         (**self).on_gap(orders, gap);
+    }
+
+    fn on_restart(&mut self, strategy: u32, state: &State) {
+        (**self).on_restart(strategy, state);
     }
 }

@@ -1,7 +1,10 @@
 //! The Kungfu report's strategy: one order for each record of its instrument.
 
 use super::{AnswerSeen, Gap, Orders, QuoteSeen, Strategy};
-use crate::records::{Outcome, Side};
+use crate::{
+    cached::State,
+    records::{Outcome, Side},
+};
 
 /// Sends an order of one piece for each quote, buying and selling in turn so that its position stays small.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -10,7 +13,7 @@ pub struct OnEachRecord {
     pub instrument: Option<u32>,
     /// Quotes of its instrument.
     pub quotes: u64,
-    /// Orders sent.
+    /// Orders sent, and 1 more when it began with a piece that the process before it had bought.
     pub sent: u64,
     /// Orders that could not be sent.
     pub unsent: u64,
@@ -51,5 +54,10 @@ impl Strategy for OnEachRecord {
     fn on_gap(&mut self, _: &mut Orders<'_>, gap: Gap) {
         let (Gap::Quotes(count) | Gap::Answers(count)) = gap;
         self.lost += count;
+    }
+
+    /// Goes on selling what the one before it had bought.
+    fn on_restart(&mut self, strategy: u32, state: &State) {
+        self.sent = u64::from(state.positions(strategy).any(|(_, position)| position.quantity > 0));
     }
 }

@@ -11,6 +11,9 @@ pub enum SendError {
     /// The stream takes nothing any more: another process has this one's place.
     #[error("this process was given up and another has its place; end")]
     Fenced,
+    /// td has no room for it. Nothing was written; a later order may find room.
+    #[error("td takes no orders at this moment: it is dead, or too slow; the order was not sent")]
+    NoCredit,
     /// The stream refuses it for another reason.
     #[error("the orders stream refuses the record; see the process's log")]
     Refused,

@@ -7,9 +7,10 @@ mod threads;
 
 use lowlat_ipc::region::Memfd;
 use lowlat_trade::{
-    cached::Store,
+    cached::{Cached, Seen, Store, What},
     master::Happened,
     node::Wait,
+    records::{Answer, Order, Outcome, Side},
     roles,
     run::tally::{self, Tally},
     stages::{Stage, StageRecorder},
@@ -27,7 +28,7 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-use threads::{Md, QUOTES, RING_BYTES, STRATEGIES, start_md, start_td};
+use threads::{Md, QUOTES, RING_BYTES, STRATEGIES, start_md, start_platform, start_strict_td, start_td};
 
 fn master() -> MasterThread {
     MasterThread::start(|options| options.areas = roles::areas())
@@ -117,6 +118,135 @@ fn every_quote_gives_an_order_and_every_order_an_answer() {
         // It buys and sells in turn.
         let (_, position) = state.positions(number).next().unwrap();
         assert_eq!(position.quantity, i64::from(!each.is_multiple_of(2)));
+    }
+}
+
+/// A strategy in a thread of its own.
+fn start_strategy(
+    master: &MasterThread,
+    number: u32,
+    mut strategy: impl Strategy + Send + 'static,
+) -> thread::JoinHandle<roles::strategy::StrategyDone> {
+    let name = format!("s{number}");
+    let join = roles::strategy::join(&name, "strategy", &[number], &[number], RING_BYTES, Wait::Parked);
+    let node = master.join(&join);
+    let options = roles::strategy::StrategyOptions { number };
+    thread::spawn(move || roles::strategy::run(node, &options, &mut strategy).unwrap())
+}
+
+#[test]
+fn md_and_td_do_the_same_in_one_loop() {
+    for wait in [Wait::Parked, Wait::Fast] {
+        let master = master();
+        let platform = start_platform(&master, wait);
+        let strategies: Vec<_> =
+            (0..STRATEGIES).map(|number| start_strategy(&master, number, OnEachRecord::of(number))).collect();
+        master.begin();
+        // It ends when its schedule is over, and td goes on.
+        master.expect("md leaves", |happened| matches!(happened, Happened::Left { name } if name == "md"));
+        until("all answers are read", || read_by(&master, "strategy") == 3 * QUOTES);
+        master.with(|master, _| master.stop());
+        let (md, td) = platform.join().unwrap();
+        assert_eq!((md.lateness.quotes, td.orders, td.missing, td.lost), (QUOTES, QUOTES, 0, 0));
+        strategies.into_iter().for_each(|strategy| _ = strategy.join().unwrap());
+        check_run(&master);
+    }
+}
+
+/// Sends at ten times the price.
+struct FarOff;
+
+impl Strategy for FarOff {
+    fn on_quote(&mut self, orders: &mut Orders<'_>, seen: &QuoteSeen) {
+        orders.send(seen.instrument, Side::Buy, seen.quote.ask * 10, 1).unwrap();
+    }
+
+    fn on_answer(&mut self, _: &mut Orders<'_>, _: &AnswerSeen) {}
+}
+
+#[test]
+fn prices_are_held_against_the_market_that_td_reads() {
+    let master = master();
+    let md = start_md(&master);
+    let td = start_strict_td(&master, 100);
+    let near = start_strategy(&master, 0, OnEachRecord::of(0));
+    let far = start_strategy(&master, 1, FarOff);
+    master.begin();
+    md.join().unwrap();
+    let each = QUOTES / u64::from(STRATEGIES);
+    until("all orders are answered", || answered(&master) == 2 * each);
+    master.with(|master, _| master.stop());
+    let td = td.join().unwrap();
+    // An order may be read before the first quote of its instrument.
+    assert!((each - 1..=each).contains(&td.rejected), "{td:?}");
+    near.join().unwrap();
+    far.join().unwrap();
+}
+
+/// Computes for long.
+struct Slow;
+
+impl Strategy for Slow {
+    fn on_quote(&mut self, _: &mut Orders<'_>, _: &QuoteSeen) {
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn a_host_has_its_master_move_out_who_is_slow() {
+    let master = master();
+    let md = start_md(&master);
+    let node = master.join(&roles::strategy::join("host", "host", &[1], &[1], RING_BYTES, Wait::Parked));
+    let host = thread::spawn(move || {
+        let budget = Budget { call_ns_max: 1_000_000, overruns_max: 20, ..Budget::default() };
+        let mut host = Host::new(budget);
+        host.add(1, &[1], Box::new(Slow)).unwrap();
+        roles::host::run(node, &mut host, &mut |_| ()).unwrap()
+    });
+    master.begin();
+    let said = format!("{}1", roles::host::MOVE_OUT);
+    until("the master hears of it", || {
+        let said = said.clone();
+        master.with(move |_, happened| {
+            happened
+                .iter()
+                .any(|one| matches!(one, Happened::Said { name, text } if name == "host" && *text == said))
+        })
+    });
+    master.with(|master, _| master.stop());
+    md.join().unwrap();
+    assert_eq!(host.join().unwrap().moved_out, 1);
+}
+
+#[test]
+fn a_strategy_that_is_started_again_is_told_what_cached_had_saved() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("state");
+    let (mut cached, _) = Cached::open(&store).unwrap();
+    cached.begin_run();
+    let order =
+        Order { number: 1, scheduled_ns: 1, received_ns: 2, price: 100, quantity: 1, side: Side::Buy };
+    let seen = |stream, key, source, what| Seen { stream, sequence: 1, generated_ns: 3, key, source, what };
+    assert!(cached.apply(&seen("orders.s0", 0, 0, What::Order(order))));
+    let answer = Answer {
+        order_number: 1,
+        outcome: Outcome::Filled,
+        received_ns: 4,
+        price: 100,
+        quantity: 1,
+        instrument: 0,
+        side: Side::Buy,
+    };
+    assert!(cached.apply(&seen("td", 0, 9, What::Answer(answer))));
+    cached.flush().unwrap();
+    let master = master();
+    let join = roles::strategy::join("s0", "strategy", &[0], &[0], RING_BYTES, Wait::Parked);
+    let options = roles::strategy::StrategyOptions { number: 0 };
+    let mut strategy = OnEachRecord::of(0);
+    for is_restored in [false, true] {
+        let node = master.join(&join);
+        assert_eq!(roles::strategy::restore(&node, &options, &store, &mut strategy).unwrap(), is_restored);
+        assert_eq!(strategy.sent, u64::from(is_restored), "it sells next what was bought");
     }
 }
 

@@ -29,11 +29,22 @@ pub const RING_BYTES: u64 = 1 << 20;
 /// What md did.
 pub type Md = MdDone;
 
-pub fn start_md(master: &MasterThread) -> JoinHandle<MdDone> {
+fn md_options(wait: Wait) -> MdOptions {
     let scenario = Scenario::at_rate(STRATEGIES, RATE_PER_S, QUOTES as f64 / RATE_PER_S).unwrap();
     assert_eq!(scenario.records(), QUOTES);
+    MdOptions { source: Source::Simulated { scenario, seed: 1 }, wait }
+}
+
+/// Both in one process.
+pub fn start_platform(master: &MasterThread, wait: Wait) -> JoinHandle<(MdDone, TdDone)> {
+    let td = master.join(&roles::td::join(RING_BYTES, &Limits::default(), wait));
+    let md = master.join(&roles::md::join(STRATEGIES, RING_BYTES, wait));
+    thread::spawn(move || roles::platform::run(md, td, &md_options(wait), &td_options()).unwrap())
+}
+
+pub fn start_md(master: &MasterThread) -> JoinHandle<MdDone> {
     let node = master.join(&roles::md::join(STRATEGIES, RING_BYTES, Wait::Parked));
-    let options = MdOptions { source: Source::Simulated { scenario, seed: 1 }, wait: Wait::Parked };
+    let options = md_options(Wait::Parked);
     thread::spawn(move || {
         let done = roles::md::run(node, &options).unwrap();
         let Lateness { quotes, behind, max_ns, .. } = done.lateness;
@@ -47,12 +58,20 @@ fn td_options() -> TdOptions {
 }
 
 pub fn start_td(master: &MasterThread) -> JoinHandle<TdDone> {
-    let node = master.join(&roles::td::join(RING_BYTES, Wait::Parked));
+    let node = master.join(&roles::td::join(RING_BYTES, &Limits::default(), Wait::Parked));
     thread::spawn(move || roles::td::run(node, &td_options()).unwrap())
+}
+
+/// One that rejects prices that are so far from the last quote.
+pub fn start_strict_td(master: &MasterThread, per_mille: u32) -> JoinHandle<TdDone> {
+    let limits = Limits { price_deviation_max_per_mille: Some(per_mille), ..Limits::default() };
+    let node = master.join(&roles::td::join(RING_BYTES, &limits, Wait::Parked));
+    let rules = Rules { instruments: STRATEGIES, fills: 1, limits };
+    thread::spawn(move || roles::td::run(node, &TdOptions { rules }).unwrap())
 }
 
 /// In a process of its own.
 pub fn run_td(socket: &Path) {
-    let node = Node::join(socket, &roles::td::join(RING_BYTES, Wait::Parked)).unwrap();
+    let node = Node::join(socket, &roles::td::join(RING_BYTES, &Limits::default(), Wait::Parked)).unwrap();
     roles::td::run(node, &td_options()).unwrap();
 }

@@ -2,7 +2,7 @@
 
 use crate::master_thread::{MasterThread, join, writes};
 use lowlat_ipc::{passing, stream::Owner};
-use lowlat_trade::control::{ToNode, parse};
+use lowlat_trade::control::{ToNode, VERSION, parse};
 use rustix::{
     event::{PollFd, PollFlags, poll},
     io::Errno,
@@ -40,7 +40,7 @@ fn refusal(master: &MasterThread, messages: &[&[u8]]) -> String {
 fn hello(change: impl Fn(&mut serde_json::Value)) -> Vec<u8> {
     let me = Owner::current().unwrap();
     let mut value = serde_json::json!({
-        "message": "hello", "version": 1, "pid": me.pid, "start_ticks": me.start_ticks,
+        "message": "hello", "version": VERSION, "pid": me.pid, "start_ticks": me.start_ticks,
         "name": "x", "role": "test", "writes": null, "wait": "parked",
     });
     change(&mut value);
@@ -56,7 +56,7 @@ fn malformed_messages_are_refused_in_words_and_others_go_on() {
         (b"\xff\x00garbage".to_vec(), "use one lowlat"),
         (b"[]".to_vec(), "use one lowlat"),
         (ready.to_vec(), "must be hello"),
-        (hello(|value| value["version"] = 2.into()), "version 2"),
+        (hello(|value| value["version"] = 4711.into()), "version 4711"),
         (hello(|value| _ = value.as_object_mut().unwrap().remove("version")), "version none"),
         (hello(|value| value["pid"] = 1.into()), "the kernel says"),
         (hello(|value| value["start_ticks"] = 1.into()), "its own start time"),

@@ -7,5 +7,6 @@ mod in_process;
 mod kills;
 mod master_thread;
 mod masters;
+mod overrun;
 mod pipeline;
 mod zombie;

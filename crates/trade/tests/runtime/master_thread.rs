@@ -95,11 +95,11 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 
 #[expect(clippy::unnecessary_wraps, reason = "as Join has it")]
 pub fn writes(stream: &str, keys: u32) -> Option<Writes> {
-    Some(Writes { stream: stream.to_owned(), capacity_bytes: 1 << 16, keys })
+    Some(Writes { stream: stream.to_owned(), capacity_bytes: 1 << 16, keys, gives_credit: true })
 }
 
 pub fn reads(streams: &str, keys: Keys) -> Reads {
-    Reads { streams: streams.to_owned(), keys }
+    Reads::new(streams, keys)
 }
 
 pub fn join(name: &str, writes: Option<Writes>, reads: Vec<Reads>) -> Join {

@@ -14,7 +14,7 @@ use lowlat_ipc::{
 };
 use lowlat_journal::record::{Follower, Options, Recorder, Source, SyncPolicy, Writes};
 use lowlat_report::JournalRecorded;
-use lowlat_trade::node::{Ended, Event, Join, Keys, Node, Reads};
+use lowlat_trade::node::{Ended, Event, Join, Keys, Node, Overrun, Reads};
 use std::{
     collections::{BTreeMap, VecDeque},
     path::PathBuf,
@@ -184,7 +184,7 @@ impl<'a> Session<'a> {
         let patterns =
             if arguments.stream.is_empty() { vec!["*".to_owned()] } else { arguments.stream.clone() };
         // With no key at all: it reads the segments by itself, and no publisher has any work with it.
-        let reads = |streams| Reads { streams, keys: Keys::Only(Vec::new()) };
+        let reads = |streams| Reads { streams, keys: Keys::Only(Vec::new()), overrun: Overrun::default() };
         let join = Join {
             name: arguments.name.clone(),
             role: "recorder".to_owned(),

@@ -43,7 +43,7 @@ struct Arguments {
     /// Rows to measure: A10,C11,... [default: all]
     #[arg(long, value_name = "ROWS", value_delimiter = ',')]
     rows: Vec<String>,
-    /// Groups to measure: A to D of the report, S one strategy, F fast, M mixed, H strategy host
+    /// Groups to measure: A to D of the report, S one strategy, F fast, M mixed, H strategy host, P md and td in one too
     #[arg(long, value_name = "GROUPS", value_delimiter = ',')]
     groups: Vec<String>,
     /// Runs of each row [default: 3, or 2 where a third would cost a row]
@@ -142,7 +142,12 @@ impl Matrix {
         facts: &RoomFacts,
         arguments: &Arguments,
     ) -> anyhow::Result<Self> {
-        let no_pins = PlatformPins { pins: BTreeMap::new(), host_core: 0, how: String::new() };
+        let no_pins = PlatformPins {
+            pins: BTreeMap::new(),
+            host_core: 0,
+            host_pins: BTreeMap::new(),
+            how: String::new(),
+        };
         let (usable_pins, no_pinning) = match pins {
             Ok(pins) => (pins, None),
             Err(why) => (no_pins, Some(why)),
@@ -314,6 +319,7 @@ impl Matrix {
         lines.push(String::new());
         for (row, plan) in self.rows.iter().zip(&self.budget.rows) {
             let mode = match row.group.mode {
+                _ if row.group.is_colocated => "one+one",
                 Mode::Parked if row.group.has_host => "host",
                 Mode::Parked => "parked",
                 Mode::Fast => "fast",
@@ -424,7 +430,7 @@ mod tests {
     fn rows_that_cannot_be_run_say_why() {
         let matrix = plan(&["--budget", "4m"], 2);
         assert_eq!(why(&matrix, "B10"), Some(NO_HUGE_PAGES));
-        assert!(why(&matrix, "F11").unwrap().contains("82 processes spin on 2 CPUs"));
+        assert!(why(&matrix, "F11").unwrap().contains("82 processes spin (md on CPU 0, td on CPU 1"));
         assert!(why(&matrix, "A1").unwrap().contains("one tick takes 5.0 s"), "{:?}", why(&matrix, "A1"));
         assert_eq!((why(&matrix, "A12"), why(&matrix, "C10")), (None, None));
         assert!(matrix.plan_text().contains("not run: no huge pages reserved"), "{}", matrix.plan_text());

@@ -13,7 +13,8 @@ mod size;
 use super::Subcommand;
 use crate::output::Exit;
 use clap::{ArgMatches, Command, ValueEnum};
-use lowlat_model::pipeline::Mode;
+use lowlat_model::pipeline::{Mode, QuoteOverrun};
+use lowlat_trade::node::Overrun;
 
 pub const COMMAND: Subcommand = Subcommand { name: "pipeline", declare, run };
 
@@ -30,7 +31,7 @@ pub enum ModeWord {
     Fast,
     // Every process spins for as long as that pays, then sleeps.
     Adaptive,
-    // md and td spin, strategies sleep.
+    // md spins, td and strategies sleep.
     Mixed,
 }
 
@@ -41,6 +42,33 @@ impl From<ModeWord> for Mode {
             ModeWord::Fast => Self::Fast,
             ModeWord::Adaptive => Self::Adaptive,
             ModeWord::Mixed => Self::Mixed,
+        }
+    }
+}
+
+/// What happens to quotes that a strategy is too slow for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OverrunWord {
+    // They are lost to it, and it is told.
+    Gap,
+    // It is given the latest of each instrument.
+    Conflate,
+}
+
+impl From<OverrunWord> for QuoteOverrun {
+    fn from(word: OverrunWord) -> Self {
+        match word {
+            OverrunWord::Gap => Self::Gap,
+            OverrunWord::Conflate => Self::Conflate,
+        }
+    }
+}
+
+impl From<OverrunWord> for Overrun {
+    fn from(word: OverrunWord) -> Self {
+        match word {
+            OverrunWord::Gap => Self::Gap,
+            OverrunWord::Conflate => Self::Conflate,
         }
     }
 }

@@ -1,11 +1,15 @@
 //! Which CPUs roles get: from the command line, or from a file.
 
 use anyhow::{Context, bail};
-use lowlat_model::{CpuSet, pipeline::size::Placement};
+use lowlat_model::{
+    CpuSet,
+    pipeline::{PipelineParameters, size::Placement},
+};
 use std::{collections::BTreeMap, path::Path};
 
 /// Roles that can be pinned.
-const ROLES: [&str; 5] = ["master", "cached", "md", "td", "strategies"];
+const ROLES: [&str; 6] = ["master", "cached", "md", "td", PLATFORM, "strategies"];
+const PLATFORM: &str = PipelineParameters::PLATFORM;
 
 /// CPUs by role.
 pub type Pins = BTreeMap<String, Vec<u32>>;
@@ -37,6 +41,13 @@ pub fn parse(text: &str) -> Result<Pins, String> {
         if pins.insert(role.to_owned(), cpus.iter().collect()).is_some() {
             return Err(format!("{role} is pinned twice"));
         }
+    }
+    if let Some(role) = ["md", "td"].into_iter().find(|role| pins.contains_key(*role))
+        && pins.contains_key(PLATFORM)
+    {
+        return Err(format!(
+            "{PLATFORM} is md and td in one process, so {role} has no CPU of its own; leave one out"
+        ));
     }
     Ok(pins)
 }
@@ -72,6 +83,7 @@ mod tests {
         let pins = parse("md=0,strategies=2-4,7,td=1").unwrap();
         assert_eq!((pins["md"].as_slice(), pins["td"].as_slice()), ([0].as_slice(), [1].as_slice()));
         assert_eq!(pins["strategies"], [2, 3, 4, 7]);
+        assert_eq!(parse("platform=1").unwrap()["platform"], [1]);
         for (text, said) in [
             ("0", "names no role"),
             ("mdx=0", "is no role"),
@@ -79,6 +91,7 @@ mod tests {
             ("md=0-1", "takes one CPU"),
             ("md=0,md=1", "pinned twice"),
             ("md=a", "md: "),
+            ("platform=0,td=1", "td has no CPU of its own"),
         ] {
             let error = parse(text).unwrap_err();
             assert!(error.contains(said), "{text}: {error}");

@@ -1,6 +1,6 @@
 //! `lowlat pipeline role`: one process of a run, started by its master.
 
-use super::run::rate;
+use super::{OverrunWord, run::rate};
 use crate::{
     commands::{Subcommand, examples},
     output::{self, Exit},
@@ -32,6 +32,8 @@ pub const COMMAND: Subcommand = Subcommand { name: "role", declare, run };
 const SEED: u64 = 1;
 /// Records that may wait for one strategy of a host.
 const HOST_QUEUE: usize = 4096;
+/// Longest time of one call of a strategy in a host.
+const HOST_CALL_NS_MAX: u64 = 20_000_000;
 
 #[derive(Debug, Args)]
 struct Arguments {
@@ -56,15 +58,25 @@ struct Arguments {
     /// How long quotes are published, seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
     duration_s: f64,
-    /// Where cached keeps its state
-    #[arg(long, value_name = "FILE", default_value = "cached.sqlite")]
-    store: PathBuf,
+    /// What happens to quotes that a strategy is too slow for
+    #[arg(long, value_enum, default_value_t = OverrunWord::Gap)]
+    overrun: OverrunWord,
+    /// The CPU from which md's subscribers are woken
+    #[arg(long, value_name = "CPU")]
+    wake_core: Option<u32>,
+    /// How far a price may be from the middle of the last quote, in thousandths
+    #[arg(long, value_name = "PER_MILLE")]
+    price_deviation: Option<u32>,
+    /// Where cached keeps its state, which a strategy that is started again reads
+    #[arg(long, value_name = "FILE")]
+    store: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Role {
     Md,
     Td,
+    Platform,
     Strategy,
     Host,
     Cached,
@@ -90,7 +102,7 @@ impl From<WaitWord> for Wait {
 fn declare(command: Command) -> Command {
     Arguments::augment_args(command)
         .hide(true)
-        .about("Run one process of the pipeline: md, td, a strategy, a strategy host or cached")
+        .about("Run one process of the pipeline: md, td, both, a strategy, a strategy host or cached")
         .after_help(examples(&[(
             "lowlat pipeline role md --master SOCKET --strategies 80 --rate-per-s 800",
             "as its master starts it",
@@ -103,6 +115,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     match arguments.role {
         Role::Md => md(&arguments, wait),
         Role::Td => td(&arguments, wait),
+        Role::Platform => platform(&arguments, wait),
         Role::Strategy => strategy(&arguments, wait),
         Role::Host => host(&arguments, wait),
         Role::Cached => cached(&arguments),
@@ -115,33 +128,42 @@ fn join(master: &Path, join: &Join) -> anyhow::Result<Node> {
 }
 
 fn md(arguments: &Arguments, wait: Wait) -> anyhow::Result<()> {
-    let scenario = scenario(arguments.strategies, arguments.rate_per_s, arguments.duration_s)
-        .context("--strategies, --rate-per-s and --duration-s make no schedule; give numbers above 0")?;
-    let node =
-        join(&arguments.master, &roles::md::join(arguments.strategies, Memory::PLATFORM_STREAM_BYTES, wait))?;
-    let options = MdOptions { source: Source::Simulated { scenario, seed: SEED }, wait };
+    let (node, options) = join_md(arguments, wait)?;
     roles::md::run(node, &options)?;
     Ok(())
 }
 
-/// A schedule that holds no more quotes than fit into its time: whole rounds over all instruments, or one round over as
-/// many instruments as get a quote in it.
-fn scenario(instruments: u32, rate_per_s: f64, duration_s: f64) -> Option<Scenario> {
-    let ticks = (rate_per_s * duration_s + 1e-6).floor().max(1.0);
-    let rounds = (ticks / f64::from(instruments)).floor();
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "below the number of instruments"
-    )]
-    let (instruments, rounds) = if rounds < 1.0 { (ticks as u32, 1.0) } else { (instruments, rounds) };
-    Scenario::at_rate(instruments, rate_per_s, rounds * f64::from(instruments) / rate_per_s)
+fn join_md(arguments: &Arguments, wait: Wait) -> anyhow::Result<(Node, MdOptions)> {
+    let scenario = Scenario::at_rate(arguments.strategies, arguments.rate_per_s, arguments.duration_s)
+        .context("--strategies, --rate-per-s and --duration-s make no schedule; give numbers above 0")?;
+    let asked = roles::md::join(arguments.strategies, Memory::PLATFORM_STREAM_BYTES, wait);
+    let mut node = join(&arguments.master, &asked)?;
+    if let Some(cpu) = arguments.wake_core {
+        node.publisher()
+            .wake_from(cpu)
+            .with_context(|| format!("cannot wake from CPU {cpu}; name one that this process may use"))?;
+    }
+    Ok((node, MdOptions { source: Source::Simulated { scenario, seed: SEED }, wait }))
 }
 
 fn td(arguments: &Arguments, wait: Wait) -> anyhow::Result<()> {
-    let node = join(&arguments.master, &roles::td::join(Memory::PLATFORM_STREAM_BYTES, wait))?;
-    let rules = Rules { instruments: arguments.strategies, fills: 1, limits: Limits::default() };
-    roles::td::run(node, &TdOptions { rules })?;
+    let (node, options) = join_td(arguments, wait)?;
+    roles::td::run(node, &options)?;
+    Ok(())
+}
+
+fn join_td(arguments: &Arguments, wait: Wait) -> anyhow::Result<(Node, TdOptions)> {
+    let limits = Limits { price_deviation_max_per_mille: arguments.price_deviation, ..Limits::default() };
+    let asked = roles::td::join(Memory::PLATFORM_STREAM_BYTES, &limits, wait);
+    let node = join(&arguments.master, &asked)?;
+    Ok((node, TdOptions { rules: Rules { instruments: arguments.strategies, fills: 1, limits } }))
+}
+
+fn platform(arguments: &Arguments, wait: Wait) -> anyhow::Result<()> {
+    // td last: its master takes the process for joined then.
+    let (md, of_md) = join_md(arguments, wait)?;
+    let (td, of_td) = join_td(arguments, wait)?;
+    roles::platform::run(md, td, &of_md, &of_td)?;
     Ok(())
 }
 
@@ -150,8 +172,12 @@ fn strategy(arguments: &Arguments, wait: Wait) -> anyhow::Result<()> {
     let name = format!("s{number}");
     let own = [number];
     let asked = roles::strategy::join(&name, "strategies", &own, &own, Memory::ORDERS_STREAM_BYTES, wait);
-    let node = join(&arguments.master, &asked)?;
-    roles::strategy::run(node, &StrategyOptions { number }, &mut OnEachRecord::of(number))?;
+    let node = join(&arguments.master, &roles::strategy::with_overrun(asked, arguments.overrun.into()))?;
+    let (options, mut strategy) = (StrategyOptions { number }, OnEachRecord::of(number));
+    if let Some(store) = &arguments.store {
+        roles::strategy::restore(&node, &options, store, &mut strategy)?;
+    }
+    roles::strategy::run(node, &options, &mut strategy)?;
     Ok(())
 }
 
@@ -159,9 +185,10 @@ fn host(arguments: &Arguments, wait: Wait) -> anyhow::Result<()> {
     let numbers: Vec<u32> = (0..arguments.strategies).collect();
     let asked =
         roles::strategy::join("host", "host", &numbers, &numbers, Memory::PLATFORM_STREAM_BYTES, wait);
-    let node = join(&arguments.master, &asked)?;
-    // These strategies are known to be quick: one that looks slow was displaced, and stays.
-    let mut host = Host::new(Budget { call_ns_max: u64::MAX, queue_max: HOST_QUEUE, ..Budget::default() });
+    let node = join(&arguments.master, &roles::strategy::with_overrun(asked, arguments.overrun.into()))?;
+    // So long that one that was displaced now and then stays, and one that keeps the others waiting does not.
+    let budget = Budget { call_ns_max: HOST_CALL_NS_MAX, queue_max: HOST_QUEUE, ..Budget::default() };
+    let mut host = Host::new(budget);
     for number in numbers {
         host.add(number, &[number], Box::new(OnEachRecord::of(number)))?;
     }
@@ -173,24 +200,7 @@ fn host(arguments: &Arguments, wait: Wait) -> anyhow::Result<()> {
 
 fn cached(arguments: &Arguments) -> anyhow::Result<()> {
     let node = join(&arguments.master, &roles::cached::join())?;
-    roles::cached::run(node, &CachedOptions::new(arguments.store.clone()), &mut |note| output::talk(note))?;
+    let store = arguments.store.clone().context("--store names the file of cached's state; give one")?;
+    roles::cached::run(node, &CachedOptions::new(store), &mut |note| output::talk(note))?;
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_schedule_fits_its_time() {
-        let of = |instruments, rate, duration| {
-            let scenario = scenario(instruments, rate, duration).unwrap();
-            (scenario.instruments, scenario.records())
-        };
-        assert_eq!(of(80, 800.0, 10.0), (80, 8_000));
-        assert_eq!(of(80, 0.2, 5.0), (1, 1), "one tick in 5 s, and not 80 in 400 s");
-        assert_eq!(of(80, 8.0, 3.0), (24, 24));
-        assert_eq!(of(80, 32.0, 4.0), (80, 80), "whole rounds only");
-        assert_eq!(of(1, 500.0, 5.0), (1, 2_500));
-    }
 }

@@ -1,7 +1,7 @@
 //! `lowlat pipeline run`: one run.
 
 use super::{
-    ModeWord,
+    ModeWord, OverrunWord,
     live::Live,
     now,
     pins::{self, Pins},
@@ -17,7 +17,10 @@ use crate::{
 };
 use anyhow::ensure;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-use lowlat_model::pipeline::{PipelineDocument, PipelineParameters, PipelineRecord, check::RoomFacts};
+use lowlat_model::{
+    hlog::{self, HdrLog},
+    pipeline::{PipelineDocument, PipelineOptions, PipelineParameters, PipelineRecord, check::RoomFacts},
+};
 use lowlat_report::pipeline_text;
 use std::{
     path::PathBuf,
@@ -41,7 +44,7 @@ pub struct Arguments {
     /// How long quotes are published: 10s, 5m
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration, allow_hyphen_values = true)]
     duration: Duration,
-    /// CPUs of roles: md=0,td=1,strategies=2-5
+    /// CPUs of roles: md=0,td=1,strategies=2-5; platform=0: md and td in one process
     #[arg(long, value_name = "ROLE=CPU", value_parser = pins::parse)]
     pin: Option<Pins>,
     /// CPUs of roles from a file that lowlat pipeline size --placement wrote
@@ -50,6 +53,21 @@ pub struct Arguments {
     /// Run all strategies in one process on this CPU
     #[arg(long, value_name = "CPU")]
     host_core: Option<u32>,
+    /// Quotes that a strategy is too slow for: told as lost, or only the latest given
+    #[arg(long, value_enum, default_value_t = OverrunWord::Gap)]
+    overrun: OverrunWord,
+    /// Run cached beside, which keeps the latest state in this file
+    #[arg(long, value_name = "FILE")]
+    cached: Option<PathBuf>,
+    /// Wake strategies from a thread that spins on this CPU
+    #[arg(long, value_name = "CPU")]
+    wake_core: Option<u32>,
+    /// Reject prices farther from the last quote, in thousandths of it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    price_deviation: Option<u32>,
+    /// Name the run, so that others find its master [default: one of its own]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
     /// Take memory from the reserved pool of huge pages
     #[arg(long)]
     huge_pages: bool,
@@ -62,6 +80,9 @@ pub struct Arguments {
     /// Write the document for programs
     #[arg(long, value_name = "FILE")]
     result: Option<PathBuf>,
+    /// Write the latencies as a HdrHistogram log, an interval a stage
+    #[arg(long, value_name = "FILE")]
+    hlog: Option<PathBuf>,
 }
 
 /// A rate of quotes, per second.
@@ -82,8 +103,12 @@ fn declare(command: Command) -> Command {
             "Exit codes: 0 clean, 1 records were lost, wakes missed or orders not answered, 2 error, 130 interrupted.\n\n{}",
             examples(&[
                 ("lowlat pipeline run", "80 strategies that sleep, 800 quotes a second, 10 s"),
-                ("lowlat pipeline run --pin md=0,td=1 --mode mixed --json", "the platform spins on CPUs of its own"),
+                ("lowlat pipeline run --pin md=0,td=1 --mode mixed --json", "md spins on a CPU of its own"),
                 ("lowlat pipeline run --host-core 3 --rate 8000", "all strategies in one process"),
+                (
+                    "lowlat pipeline run --mode fast --pin platform=0 --host-core 1",
+                    "two processes that spin: the platform, and all strategies",
+                ),
                 ("lowlat pipeline run --pins placement.json", "on the CPUs that lowlat pipeline size proposed"),
             ])
         ))
@@ -94,17 +119,23 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let parameters = parameters(&arguments)?;
     let result = arguments.result.as_deref().map(|path| OutputFile::prepare(path, "--result")).transpose()?;
     let stop = signals::stop_flag()?;
-    let (mut runner, facts) = super::runner::real(&stop)?;
-    let document = measure(&parameters, &facts, arguments.force, &mut runner, &stop)?;
+    let hlog = arguments.hlog.as_deref().map(|path| OutputFile::prepare(path, "--hlog")).transpose()?;
+    let options = options(&arguments);
+    let (mut runner, facts) = super::runner::with_options(&options, &stop)?;
+    let mut document = measure(&parameters, &facts, arguments.force, &mut runner, &stop)?;
+    document.options = options;
     if let Some(file) = &result {
         file.write_json(&document)?;
+    }
+    if let Some(file) = &hlog {
+        file.write(hlog_of(&document)?.to_string().as_bytes())?;
     }
     if arguments.json {
         output::print_json(&document)?;
     } else {
         output::print(&pipeline_text(&document, output::width()))?;
     }
-    if let Some(file) = &result {
+    for file in result.iter().chain(&hlog) {
         output::talk(&format!("written: {}", file.path().display()));
     }
     Ok(exit(&document))
@@ -122,6 +153,24 @@ fn parameters(arguments: &Arguments) -> anyhow::Result<PipelineParameters> {
         host_core: arguments.host_core,
         may_use_huge_pages: arguments.huge_pages,
     })
+}
+
+fn options(arguments: &Arguments) -> PipelineOptions {
+    // The processes of a run are started in this process's folder; a path that is whole says the same to all.
+    let store = arguments.cached.as_deref().map(|path| std::path::absolute(path).unwrap_or(path.to_owned()));
+    PipelineOptions {
+        name: arguments.name.clone(),
+        overrun: arguments.overrun.into(),
+        cached_store: store.map(|path| path.display().to_string()),
+        wake_core: arguments.wake_core,
+        price_deviation_max_per_mille: arguments.price_deviation,
+    }
+}
+
+fn hlog_of(document: &PipelineDocument) -> anyhow::Result<HdrLog> {
+    let started: jiff::Timestamp = document.started_at.parse()?;
+    let start_ns = u64::try_from(started.as_nanosecond()).unwrap_or(0);
+    Ok(hlog::of_stages(&document.record.stages, start_ns, document.record.measured_s)?)
 }
 
 /// Checks for room, runs, and puts the document together.
@@ -148,6 +197,7 @@ fn measure(
         started_at,
         // Relaxed: a lone flag.
         is_interrupted: stop.load(Ordering::Relaxed),
+        options: PipelineOptions::default(),
         record,
     })
 }
@@ -169,7 +219,7 @@ pub fn is_sound(record: &PipelineRecord) -> bool {
 mod tests {
     use super::super::runner::fake::Fake;
     use super::*;
-    use lowlat_model::{CpuSet, Reading};
+    use lowlat_model::{CpuSet, Reading, pipeline::QuoteOverrun};
 
     fn arguments(words: &[&str]) -> Result<Arguments, clap::Error> {
         let command = declare(Command::new("run"));
@@ -204,6 +254,23 @@ mod tests {
             assert!(arguments(&words).is_err(), "{words:?}");
         }
         assert!(parameters(&arguments(&["--duration", "0s"]).unwrap()).is_err());
+        let words = ["--overrun", "conflate", "--cached", "/x/state", "--wake-core", "2", "--name", "main"];
+        let of = options(&arguments(&words).unwrap());
+        assert_eq!((of.overrun, of.wake_core), (QuoteOverrun::Conflate, Some(2)));
+        assert_eq!((of.cached_store.as_deref(), of.name.as_deref()), (Some("/x/state"), Some("main")));
+        assert_eq!(options(&arguments(&[]).unwrap()), PipelineOptions::default());
+    }
+
+    #[test]
+    fn stages_become_intervals_of_a_log() {
+        let parameters = parameters(&arguments(&["--duration", "2s"]).unwrap()).unwrap();
+        let stop = AtomicBool::new(false);
+        let document = measure(&parameters, &facts(), false, &mut Fake::default(), &stop).unwrap();
+        let read = hlog::parse(&hlog_of(&document).unwrap().to_string()).unwrap();
+        let tags: Vec<_> = read.intervals.iter().filter_map(|interval| interval.tag.as_deref()).collect();
+        assert_eq!(tags, ["md", "order", "t2o", "t2o_scheduled"]);
+        let t2o = lowlat_model::histogram::decode(&read.intervals[2].histogram).unwrap();
+        assert_eq!(t2o.len(), document.record.stages.t2o.count);
     }
 
     #[test]
@@ -231,7 +298,10 @@ mod tests {
         let mut runner = Fake::default();
         let stop = AtomicBool::new(false);
         let error = measure(&parameters, &facts(), false, &mut runner, &stop).unwrap_err().to_string();
-        assert!(error.contains("82 processes spin on 2 CPUs") && runner.asked.is_empty(), "{error}");
+        assert!(
+            error.contains("82 processes spin (md, td, 80 strategies) on 2 CPUs") && runner.asked.is_empty(),
+            "{error}"
+        );
         let document = measure(&parameters, &facts(), true, &mut runner, &stop).unwrap();
         assert!(document.record.warnings.iter().any(|warning| warning.starts_with("spinners")));
     }

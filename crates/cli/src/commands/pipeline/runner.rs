@@ -2,9 +2,12 @@
 
 use super::room;
 use anyhow::Context;
-use lowlat_model::pipeline::{PipelineParameters, PipelineRecord, check::RoomFacts};
+use lowlat_model::pipeline::{PipelineOptions, PipelineParameters, PipelineRecord, check::RoomFacts};
 use lowlat_sys::Root;
-use lowlat_trade::run::{self, Phase, Progress};
+use lowlat_trade::{
+    address::RunFolder,
+    run::{self, Phase, Progress},
+};
 use std::{
     path::PathBuf,
     sync::{Arc, atomic::AtomicBool},
@@ -42,16 +45,26 @@ pub trait Runner {
 /// Runs of real processes: `lowlat` itself, once for each.
 pub struct Processes {
     program: PathBuf,
+    options: PipelineOptions,
     stop: Arc<AtomicBool>,
 }
 
 /// What makes real runs on this host, and what the host offers to them.
 pub fn real(stop: &Arc<AtomicBool>) -> anyhow::Result<(Processes, RoomFacts)> {
+    with_options(&PipelineOptions::default(), stop)
+}
+
+/// The same of runs with options.
+pub fn with_options(
+    options: &PipelineOptions,
+    stop: &Arc<AtomicBool>,
+) -> anyhow::Result<(Processes, RoomFacts)> {
+    let folder = options.name.as_deref().map(RunFolder::named).transpose()?;
     let program = std::env::current_exe().context(
         "cannot find the program of this process, which is started again for each role; is /proc mounted?",
     )?;
-    let facts = room::read(&Root::live(), None);
-    Ok((Processes { program, stop: Arc::clone(stop) }, facts))
+    let facts = room::read(&Root::live(), folder.as_ref());
+    Ok((Processes { program, options: options.clone(), stop: Arc::clone(stop) }, facts))
 }
 
 impl Runner for Processes {
@@ -72,7 +85,7 @@ impl Runner for Processes {
                 t2o_p50_ns: now.t2o_p50_ns,
             });
         };
-        Ok(run::run(parameters, &self.program, &mut tell, &self.stop)?)
+        Ok(run::run_with(parameters, &self.options, &self.program, &mut tell, &self.stop)?)
     }
 }
 

@@ -4,28 +4,21 @@
     reason = "every judgement has the shape of one that may have nothing to say"
 )]
 
-use super::{Memory, Point, Room, RoomFacts, files_needed};
-use crate::{
-    CpuId, CpuSet, Reading,
-    pipeline::{Mode, PipelineParameters},
-};
-use std::{cmp::Ordering, collections::BTreeMap};
-
-/// How the process of all strategies is called in sentences.
-const HOST: &str = "strategy host";
+use super::{Memory, Point, Room, RoomFacts, cores, files_needed};
+use crate::{CpuSet, Reading, pipeline::PipelineParameters};
 
 type Judgement = fn(&PipelineParameters, &RoomFacts) -> Option<Point>;
 
 /// Every point in the order of the report. A new one is a function and a line here.
 const POINTS: &[Judgement] =
-    &[memory, swap, spinners, shared_pins, absent_pins, locked_memory, open_files, huge_pages, master];
+    &[memory, swap, cores::spinners, cores::pins, absent_pins, locked_memory, open_files, huge_pages, master];
 
 /// Judges whether there is room for a run. Points of which nothing is to be said are left out.
 pub fn judge(parameters: &PipelineParameters, facts: &RoomFacts) -> Vec<Point> {
     POINTS.iter().filter_map(|point| point(parameters, facts)).collect()
 }
 
-fn unknown<T>(id: &'static str, reading: &Reading<T>) -> Point {
+pub(super) fn unknown<T>(id: &'static str, reading: &Reading<T>) -> Point {
     let why = match reading {
         Reading::Denied => "it may not be read by this user".to_owned(),
         Reading::Unparsable(why) => why.to_string(),
@@ -76,97 +69,6 @@ fn swap(_: &PipelineParameters, facts: &RoomFacts) -> Option<Point> {
                 "Free memory and turn swap off and on again (swapoff -a; swapon -a), or run fewer strategies."
                     .to_owned(),
         },
-    })
-}
-
-/// Processes that never sleep. A strategy host always spins: it has a CPU of its own for that.
-fn spinning(parameters: &PipelineParameters) -> u32 {
-    let strategies = match (parameters.host_core, parameters.mode) {
-        (Some(_), _) => 1,
-        (None, Mode::Fast) => parameters.strategies,
-        (None, _) => 0,
-    };
-    strategies + if matches!(parameters.mode, Mode::Fast | Mode::Mixed) { 2 } else { 0 }
-}
-
-fn spinners(parameters: &PipelineParameters, facts: &RoomFacts) -> Option<Point> {
-    let id = "spinners";
-    let spinning = spinning(parameters);
-    if spinning == 0 {
-        return None;
-    }
-    let Some(cpus) = facts.cpus.known() else { return Some(unknown(id, &facts.cpus)) };
-    let count = u32::try_from(cpus.len()).unwrap_or(u32::MAX);
-    let found = format!("{spinning} processes spin on {count} CPUs");
-    Some(match spinning.cmp(&count) {
-        Ordering::Greater => Point {
-            id,
-            room: Room::Pointless,
-            found: format!(
-                "{found}: they would take whole time slices from each other, and that would be measured"
-            ),
-            action: format!(
-                "{} sleep (--mode parked, --mode adaptive), or measure it all the same with --force.",
-                match count.saturating_sub(2) {
-                    fit if fit > 0 && parameters.host_core.is_none() && parameters.mode == Mode::Fast => {
-                        format!("Run {fit} strategies at most, let them")
-                    }
-                    _ => "Let processes".to_owned(),
-                }
-            ),
-        },
-        Ordering::Equal => Point {
-            id,
-            room: Room::Doubtful,
-            found: format!("{found}: none is left for the others, for the kernel and for interrupts"),
-            action: "Leave a CPU free, or take the tail as that of a full host.".to_owned(),
-        },
-        Ordering::Less => Point::fine(id, found),
-    })
-}
-
-fn shared_pins(parameters: &PipelineParameters, _: &RoomFacts) -> Option<Point> {
-    let id = "pins";
-    let mut by_cpu: BTreeMap<CpuId, Vec<&str>> = BTreeMap::new();
-    for (role, cpus) in &parameters.pins {
-        for cpu in cpus.iter().copied().collect::<CpuSet>().iter() {
-            by_cpu.entry(cpu).or_default().push(role);
-        }
-    }
-    if let Some(cpu) = parameters.host_core {
-        by_cpu.entry(cpu).or_default().push(HOST);
-    }
-    // master and cached have no part in the way from a quote to its order.
-    let on_the_way =
-        |roles: &[&str]| roles.iter().filter(|role| !matches!(**role, "master" | "cached")).count();
-    let shared: Vec<String> = by_cpu
-        .iter()
-        .filter(|(_, roles)| roles.len() > 1 && on_the_way(roles) > 0)
-        .map(|(cpu, roles)| format!("{} share CPU {cpu}", roles.join(" and ")))
-        .collect();
-    if by_cpu.is_empty() {
-        return None;
-    }
-    if shared.is_empty() {
-        return Some(Point::fine(id, "no CPU is taken twice".to_owned()));
-    }
-    let spin = |role: &str| match parameters.mode {
-        _ if role == HOST => true,
-        Mode::Fast => !matches!(role, "master" | "cached"),
-        Mode::Mixed => matches!(role, "md" | "td"),
-        Mode::Parked | Mode::Adaptive => false,
-    };
-    let is_stuck = by_cpu.values().any(|roles| roles.len() > 1 && roles.iter().any(|role| spin(role)));
-    Some(Point {
-        id,
-        room: if is_stuck { Room::Pointless } else { Room::Doubtful },
-        found: shared.join("; ")
-            + if is_stuck {
-                ", and one that spins leaves the other only what the kernel takes from it"
-            } else {
-                ""
-            },
-        action: "Give each a CPU of its own (--pin).".to_owned(),
     })
 }
 
@@ -253,7 +155,7 @@ fn master(_: &PipelineParameters, facts: &RoomFacts) -> Option<Point> {
             id,
             room: Room::Impossible,
             found: format!("one of this name runs already ({who})"),
-            action: "End it, or give this run another --name.".to_owned(),
+            action: "End it, or give this run another --name; without one it has its own.".to_owned(),
         }),
         Reading::Absent => None,
         other => Some(unknown(id, other)),
@@ -263,7 +165,9 @@ fn master(_: &PipelineParameters, facts: &RoomFacts) -> Option<Point> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pipeline::Mode;
     use crate::pipeline::check::{doubts, hindrances};
+    use std::collections::BTreeMap;
 
     fn parameters(mode: Mode) -> PipelineParameters {
         PipelineParameters {
@@ -300,24 +204,6 @@ mod tests {
     }
 
     #[test]
-    fn eighty_spinners_on_two_cpus_are_refused_unless_forced() {
-        let points = judge(&parameters(Mode::Fast), &facts(2));
-        let [point] = hindrances(&points, false)[..] else { panic!("{points:?}") };
-        assert!(
-            point.sentence().starts_with("spinners: 82 processes spin on 2 CPUs"),
-            "{}",
-            point.sentence()
-        );
-        assert!(point.action.contains("--force"));
-        assert!(hindrances(&points, true).is_empty());
-        assert_eq!(doubts(&points).len(), 1, "a forced run says so");
-        assert_eq!(of(&parameters(Mode::Mixed), &facts(2), "spinners").room, Room::Doubtful);
-        assert_eq!(of(&parameters(Mode::Mixed), &facts(3), "spinners").room, Room::Fine);
-        let host = PipelineParameters { host_core: Some(1), ..parameters(Mode::Fast) };
-        assert_eq!(of(&host, &facts(4), "spinners").room, Room::Fine, "a host is one process");
-    }
-
-    #[test]
     fn memory_limits_and_a_running_master_cannot_be_forced() {
         let small = RoomFacts {
             memory_available_bytes: Reading::Known(64 << 20),
@@ -332,25 +218,10 @@ mod tests {
     }
 
     #[test]
-    fn pins_that_meet_are_named() {
-        let pinned = |mode, pins: &[(&str, u32)]| PipelineParameters {
-            pins: pins.iter().map(|(role, cpu)| ((*role).to_owned(), vec![*cpu])).collect(),
-            ..parameters(mode)
-        };
-        let both = pinned(Mode::Mixed, &[("md", 1), ("td", 1)]);
-        let point = of(&both, &facts(4), "pins");
-        assert_eq!(point.room, Room::Pointless);
-        assert!(point.found.starts_with("md and td share CPU 1"), "{}", point.found);
-        assert_eq!(
-            of(&pinned(Mode::Parked, &[("md", 1), ("td", 1)]), &facts(4), "pins").room,
-            Room::Doubtful
-        );
-        assert_eq!(
-            of(&pinned(Mode::Fast, &[("master", 0), ("cached", 0)]), &facts(4), "pins").room,
-            Room::Fine
-        );
-        let absent = of(&pinned(Mode::Parked, &[("md", 9)]), &facts(4), "pinned CPUs");
-        assert!(absent.room == Room::Impossible && absent.found.contains("CPU 9"), "{absent:?}");
+    fn pins_outside_the_allowed_cpus_are_refused() {
+        let pins = [("md".to_owned(), vec![9])].into();
+        let point = of(&PipelineParameters { pins, ..parameters(Mode::Parked) }, &facts(4), "pinned CPUs");
+        assert!(point.room == Room::Impossible && point.found.contains("CPU 9"), "{point:?}");
     }
 
     #[test]

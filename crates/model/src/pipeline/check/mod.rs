@@ -1,8 +1,10 @@
 //! Whether a host has room for a run: judgements over facts that were read before.
 
+mod cores;
 mod judge;
 mod memory;
 
+pub use cores::spinning;
 pub use judge::judge;
 pub use memory::{Memory, files_needed};
 

@@ -58,6 +58,8 @@ pub struct Group {
     pub needs_huge_pages: bool,
     /// Whether one process runs all strategies, on a CPU of its own.
     pub has_host: bool,
+    /// Whether md and td are one process.
+    pub is_colocated: bool,
     /// Whether the report has a table of it.
     pub is_in_report: bool,
     /// Numbers of its scenarios.
@@ -74,6 +76,7 @@ const BASE: Group = Group {
     is_pinned: false,
     needs_huge_pages: false,
     has_host: false,
+    is_colocated: false,
     is_in_report: true,
     scenarios: ALL,
 };
@@ -93,8 +96,16 @@ pub const GROUPS: &[Group] = &[
     },
     Group { letter: 'S', name: "one strategy, parked, platform pinned", strategies: 1, ..BESIDE },
     Group { letter: 'F', name: "every process fast, platform pinned", mode: Mode::Fast, ..BESIDE },
-    Group { letter: 'M', name: "platform fast, strategies parked", mode: Mode::Mixed, ..BESIDE },
+    Group { letter: 'M', name: "md fast, td and strategies parked", mode: Mode::Mixed, ..BESIDE },
     Group { letter: 'H', name: "platform parked, one strategy host that spins", has_host: true, ..BESIDE },
+    Group {
+        letter: 'P',
+        name: "md and td in one process, which spins beside one strategy host",
+        mode: Mode::Fast,
+        has_host: true,
+        is_colocated: true,
+        ..BESIDE
+    },
 ];
 
 /// A scenario in a group.
@@ -122,18 +133,26 @@ impl Row {
 
     /// Processes that a run starts: master, cached, md, td, and the strategies or their host.
     pub fn processes(&self) -> u32 {
-        4 + if self.group.has_host { 1 } else { self.group.strategies }
+        let platform = if self.group.is_colocated { 3 } else { 4 };
+        platform + if self.group.has_host { 1 } else { self.group.strategies }
     }
 
     /// What a run of so many seconds is asked to do; `pins` are those of the host.
     pub fn parameters(&self, duration_s: f64, pins: &PlatformPins) -> PipelineParameters {
         let group = self.group;
+        let mut platform = if group.has_host { pins.host_pins.clone() } else { pins.pins.clone() };
+        if group.is_colocated {
+            platform.remove("td");
+            // Where there are no pins it is one process all the same.
+            let cpus = platform.remove("md").unwrap_or_default();
+            platform.insert(PipelineParameters::PLATFORM.to_owned(), cpus);
+        }
         PipelineParameters {
             strategies: group.strategies,
             rate_per_s: self.scenario.rate_per_s,
             mode: group.mode,
             duration_s,
-            pins: if group.is_pinned { pins.pins.clone() } else { std::collections::BTreeMap::new() },
+            pins: if group.is_pinned { platform } else { std::collections::BTreeMap::new() },
             host_core: group.has_host.then_some(pins.host_core),
             may_use_huge_pages: group.needs_huge_pages,
         }

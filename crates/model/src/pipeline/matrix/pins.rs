@@ -14,6 +14,8 @@ pub struct PlatformPins {
     pub pins: BTreeMap<String, Vec<CpuId>>,
     /// The CPU of a strategy host.
     pub host_core: CpuId,
+    /// The platform's beside a strategy host, which nobody shares its CPU with.
+    pub host_pins: BTreeMap<String, Vec<CpuId>>,
     /// How the report's CPUs were mapped to this host's, one sentence.
     pub how: String,
 }
@@ -29,7 +31,7 @@ pub fn platform_pins(cpus: &CpuSet) -> Result<PlatformPins, String> {
     let (chosen, host, how) = match all.as_slice() {
         [] | [_] => return Err("pinning changes nothing with one CPU".to_owned()),
         [a, b] => ([*a, *a, *a, *b], *b, "master, cached and md share one CPU, td has the other"),
-        [a, b, c] => ([*a, *a, *b, *c], *a, "master and cached share one CPU, md and td have one each"),
+        [a, b, c] => ([*a, *a, *b, *c], *c, "master and cached share one CPU, md and td have one each"),
         [a, b, c, d] => ([*a, *a, *c, *d], *b, "master and cached share one CPU, md and td have one each"),
         _ if all.len() > 8 && REPORT.iter().all(|cpu| cpus.contains(*cpu)) => {
             let free = all.iter().copied().rfind(|cpu| !REPORT.contains(cpu));
@@ -39,14 +41,22 @@ pub fn platform_pins(cpus: &CpuSet) -> Result<PlatformPins, String> {
             ([*first, *second, *md, *td], *host, "master and cached on the first CPUs, md and td on the last")
         }
     };
-    let pins = ROLES.iter().zip(chosen).map(|(role, cpu)| ((*role).to_owned(), vec![cpu])).collect();
+    let pins_of = |cpus: [CpuId; 4]| -> BTreeMap<String, Vec<CpuId>> {
+        ROLES.iter().zip(cpus).map(|(role, cpu)| ((*role).to_owned(), vec![cpu])).collect()
+    };
+    // A host that spins leaves its CPU to nobody: with fewer than four, the platform has what is left.
+    let beside_host = match all.as_slice() {
+        [a, _] => [*a; 4],
+        [a, b, _] => [*a, *a, *a, *b],
+        _ => chosen,
+    };
     let [master, cached, md, td] = chosen;
     let how = format!(
         "Platform pins on {} CPUs: {how} (master {master}, cached {cached}, md {md}, td {td}; the report: 0, 1, 6 and \
          8 of 12).",
         all.len()
     );
-    Ok(PlatformPins { pins, host_core: host, how })
+    Ok(PlatformPins { pins: pins_of(chosen), host_core: host, host_pins: pins_of(beside_host), how })
 }
 
 #[cfg(test)]
@@ -69,8 +79,13 @@ mod tests {
     fn md_and_td_keep_a_cpu_each_on_small_hosts() {
         assert_eq!(chosen("0-7"), [0, 1, 6, 7, 5]);
         assert_eq!(chosen("0-3"), [0, 0, 2, 3, 1]);
-        assert_eq!(chosen("0-2"), [0, 0, 1, 2, 0]);
+        assert_eq!(chosen("0-2"), [0, 0, 1, 2, 2]);
         assert_eq!(chosen("0-1"), [0, 0, 0, 1, 1]);
+        for count in 2..16 {
+            let pins = platform_pins(&CpuSet::first(count)).unwrap();
+            let beside: Vec<&CpuId> = pins.host_pins.values().flatten().collect();
+            assert!(beside.len() == ROLES.len() && !beside.contains(&&pins.host_core), "{pins:?}");
+        }
         assert!(platform_pins(&CpuSet::of(0)).unwrap_err().contains("one CPU"));
         let how = platform_pins(&CpuSet::first(2)).unwrap().how;
         assert!(how.contains("Platform pins on 2 CPUs") && how.contains("md 0, td 1"), "{how}");

@@ -1,0 +1,188 @@
+//! Readers that are too slow, dead, or never read: what each policy makes of them.
+
+use crate::{
+    in_process::{poll_until, told},
+    master_thread::{MasterThread, join, reads, until, writes},
+};
+use lowlat_ipc::stream::{PublishError as Refused, Stamp};
+use lowlat_trade::node::{Event, Keys, Node, Overrun, PublishError, Writes};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+fn stamp(instrument: u32) -> Stamp {
+    Stamp { instrument, kind: 1, ..Stamp::default() }
+}
+
+fn publish(node: &mut Node, instrument: u32, number: u64) -> Result<u32, PublishError> {
+    let published = node.publisher().publish(&stamp(instrument), format!("{number}").as_bytes())?;
+    Ok(published.delivered.subscribers)
+}
+
+/// Publishes until there is no credit. Gives back how many were published, and who had no room.
+fn fill(node: &mut Node, from: u64) -> (u64, u32) {
+    for number in from.. {
+        match publish(node, 0, number) {
+            Ok(_) => {}
+            Err(PublishError::Refused(Refused::NoCredit { subscriber })) => return (number, subscriber),
+            Err(error) => panic!("{error}"),
+        }
+    }
+    unreachable!()
+}
+
+fn orders(from: u64, to: u64) -> Vec<String> {
+    (from..to).map(|number| format!("orders.s 0 {number}")).collect()
+}
+
+/// A writer hears of those who have joined since.
+fn meet(writer: &mut Node) {
+    writer.poll(&mut |_, _| ());
+}
+
+fn td_and_strategy(master: &MasterThread) -> (Node, Node) {
+    let td = master.join(&join("td", None, vec![reads("orders.*", Keys::All).with(Overrun::Credit)]));
+    (td, master.join(&join("s", writes("orders.s", 1), vec![])))
+}
+
+fn figures(master: &MasterThread, name: &'static str) -> lowlat_trade::node::Figures {
+    master.with(move |master, _| {
+        master.nodes().into_iter().find(|node| node.name == name).map(|node| node.figures).unwrap()
+    })
+}
+
+#[test]
+fn a_slow_td_refuses_orders_and_loses_none() {
+    let master = MasterThread::start(|_| {});
+    let (mut td, mut strategy) = td_and_strategy(&master);
+    let mut sent = 0;
+    for _ in 0..5 {
+        let (to, subscriber) = fill(&mut strategy, sent);
+        assert!(to > sent && subscriber == td.number(), "room again each time");
+        let expected = orders(sent, to);
+        assert_eq!(poll_until(&mut td, |seen| seen.len() >= expected.len()), expected);
+        sent = to;
+    }
+    assert_eq!(figures(&master, "td").lost, 0);
+    let figures = figures(&master, "s");
+    assert_eq!((figures.published, figures.uncredited, figures.refused), (sent, 5, 0));
+}
+
+#[test]
+fn orders_for_a_dead_td_wait_for_the_next_and_no_strategy_for_it() {
+    let master = MasterThread::start(|_| {});
+    let (td, mut strategy) = td_and_strategy(&master);
+    publish(&mut strategy, 0, 0).unwrap();
+    // As when its process is killed: what was sent stays for the one that comes.
+    master.with(|master, _| master.give_up("td").unwrap());
+    let (sent, _) = fill(&mut strategy, 1);
+    assert!(publish(&mut strategy, 0, sent).is_err(), "and again, without waiting");
+    drop(td);
+    let next = join("td", None, vec![reads("orders.*", Keys::All).with(Overrun::Credit)]);
+    let mut td = master.join(&next);
+    assert_eq!(td.epoch(), 2);
+    let expected = orders(0, sent);
+    assert_eq!(poll_until(&mut td, |seen| seen.len() >= expected.len()), expected);
+    // Connected anew, as soon as the strategy has heard it.
+    until("credit", || {
+        strategy.poll(&mut |_, _| ());
+        publish(&mut strategy, 0, sent).is_ok()
+    });
+    assert_eq!(poll_until(&mut td, |seen| !seen.is_empty()), orders(sent, sent + 1));
+}
+
+#[test]
+fn a_td_that_left_holds_nobody_up() {
+    let master = MasterThread::start(|_| {});
+    let (td, mut strategy) = td_and_strategy(&master);
+    let (sent, _) = fill(&mut strategy, 0);
+    drop(td);
+    until("it is disconnected", || {
+        strategy.poll(&mut |_, _| ());
+        publish(&mut strategy, 0, sent) == Ok(0)
+    });
+}
+
+/// One that dies while it works on an order: that one comes again, and those before it do not.
+#[test]
+fn what_a_dead_td_had_in_hand_comes_again() {
+    let master = MasterThread::start(|_| {});
+    let (mut td, mut strategy) = td_and_strategy(&master);
+    (0..4).for_each(|number| _ = publish(&mut strategy, 0, number).unwrap());
+    let dies = catch_unwind(AssertUnwindSafe(|| {
+        // The stream itself comes with the first.
+        loop {
+            td.poll(&mut |_, event| assert_ne!(told(&event), "orders.s 0 2"));
+        }
+    }));
+    assert!(dies.is_err());
+    master.with(|master, _| master.give_up("td").unwrap());
+    let next = join("td", None, vec![reads("orders.*", Keys::All).with(Overrun::Credit)]);
+    assert_eq!(poll_until(&mut master.join(&next), |seen| seen.len() >= 2), orders(2, 4));
+}
+
+#[test]
+fn a_writer_that_gives_no_credit_never_waits() {
+    let master = MasterThread::start(|_| {});
+    let market = Writes { gives_credit: false, ..writes("md", 1).unwrap() };
+    let mut md = master.join(&join("md", Some(market), vec![]));
+    let mut never = master.join(&join("never", None, vec![reads("md", Keys::All).with(Overrun::Credit)]));
+    meet(&mut md);
+    (0..5000).for_each(|number| _ = publish(&mut md, 0, number).unwrap());
+    // What its ring has is written over by then.
+    assert_eq!(poll_until(&mut never, |seen| !seen.is_empty()), ["md lost 5000"], "it is told of each");
+    assert_eq!(figures(&master, "md").uncredited, 0);
+}
+
+#[test]
+fn of_a_market_that_is_too_fast_the_latest_is_given() {
+    let master = MasterThread::start(|_| {});
+    let mut md = master.join(&join("md", writes("md", 4), vec![]));
+    let asked = reads("md", Keys::Only(vec![1, 3])).with(Overrun::Conflate);
+    let mut strategy = master.join(&join("s", None, vec![asked]));
+    meet(&mut md);
+    for number in 0..5000 {
+        publish(&mut md, u32::try_from(number % 4).unwrap(), number).unwrap();
+    }
+    assert_eq!(poll_until(&mut strategy, |seen| seen.len() >= 2), ["md 1 4997", "md 3 4999"]);
+    publish(&mut md, 1, 5000).unwrap();
+    assert_eq!(poll_until(&mut strategy, |seen| !seen.is_empty()), ["md 1 5000"]);
+    assert_eq!(figures(&master, "md").conflated, 2 * (1250 - 1));
+    // A writer that starts again: what was there before comes first, and nothing twice.
+    publish(&mut md, 3, 5001).unwrap();
+    drop(md);
+    let mut md = master.join(&join("md", writes("md", 4), vec![]));
+    until("it is connected", || publish(&mut md, 3, 5002).is_ok_and(|subscribers| subscribers == 1));
+    let seen = poll_until(&mut strategy, |seen| seen.iter().any(|seen| seen.ends_with("5002")));
+    assert_eq!(seen, ["md 3 5001", "md 3 5002"]);
+}
+
+#[test]
+fn a_sink_that_is_too_far_behind_is_given_up_and_begins_anew() {
+    let master = MasterThread::start(|_| {});
+    let mut md = master.join(&join("md", writes("md", 1), vec![]));
+    let asked = reads("*", Keys::All).with(Overrun::Evict { behind_max: 100 });
+    let mut sink = master.join(&join("sink", None, vec![asked]));
+    meet(&mut md);
+    (0..300).for_each(|number| _ = publish(&mut md, 0, number).unwrap());
+    assert_eq!(figures(&master, "md").evicted, 1);
+    let (mut records, mut lost, mut number) = (0, 0, 300);
+    until("it is connected again", || {
+        sink.poll(&mut |_, event| match event {
+            Event::Record { .. } => records += 1,
+            Event::Lost { count, .. } => lost += count,
+            _ => {}
+        });
+        // Hears that the sink asks.
+        md.poll(&mut |_, _| ());
+        number += 1;
+        publish(&mut md, 0, number - 1) == Ok(1)
+    });
+    until("each record was given or told of", || {
+        sink.poll(&mut |_, event| match event {
+            Event::Record { .. } => records += 1,
+            Event::Lost { count, .. } => lost += count,
+            _ => {}
+        });
+        records + lost == number
+    });
+    assert!(records > 100 && lost >= 100, "{records} {lost}");
+}
