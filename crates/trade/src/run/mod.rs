@@ -209,10 +209,10 @@ struct Folder {
 impl Folder {
     /// Of that name, or of one that no other run has.
     fn make(name: Option<&str>) -> Result<Self, RunError> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
         if let Some(name) = name {
             return Ok(Self { folder: RunFolder::named(name)? });
         }
-        static NEXT: AtomicU32 = AtomicU32::new(0);
         // Relaxed: only that no two are the same.
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         Ok(Self { folder: RunFolder::named(&format!("run-{}-{number}", std::process::id()))? })

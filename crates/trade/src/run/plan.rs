@@ -12,7 +12,7 @@ const RESTARTS_PER_MINUTE_MAX: u32 = 3;
 /// The processes of a run in the order in which they are started: readers before those whose records they read.
 /// `program` is `lowlat` itself.
 pub fn programs(parameters: &PipelineParameters, options: &PipelineOptions, program: &Path) -> Vec<Program> {
-    let Waits { md: md_wait, td: td_wait, strategies } = waits(parameters.mode);
+    let waits = waits_of(parameters.mode);
     let count = parameters.strategies;
     let role = |role: &str, name: &str, wait: &str, cpus: Vec<u32>, more: &[(&str, String)]| {
         let mut arguments: Vec<String> =
@@ -33,21 +33,21 @@ pub fn programs(parameters: &PipelineParameters, options: &PipelineOptions, prog
     if let Some(store) = &options.cached_store {
         programs.push(role("cached", "cached", "parked", pins("cached"), &[("store", store.clone())]));
     }
-    let mut of_td = vec![("strategies", count.to_string())];
-    of_td.extend(options.price_deviation_max_per_mille.map(|most| ("price-deviation", most.to_string())));
-    let mut of_md = vec![
+    let mut desk = vec![("strategies", count.to_string())];
+    desk.extend(options.price_deviation_max_per_mille.map(|most| ("price-deviation", most.to_string())));
+    let mut feed = vec![
         ("rate-per-s", parameters.rate_per_s.to_string()),
         ("duration-s", parameters.duration_s.to_string()),
     ];
-    of_md.extend(options.wake_core.map(|cpu| ("wake-core", cpu.to_string())));
+    feed.extend(options.wake_core.map(|cpu| ("wake-core", cpu.to_string())));
     let is_colocated = parameters.pins.contains_key(PipelineParameters::PLATFORM);
     if is_colocated {
         // It ends as td does, at the master's word; its md leaves the master before.
-        of_td.append(&mut of_md);
+        desk.append(&mut feed);
         let cpus = pins(PipelineParameters::PLATFORM);
-        programs.push(role(PipelineParameters::PLATFORM, "td", md_wait, cpus, &of_td));
+        programs.push(role(PipelineParameters::PLATFORM, "td", waits.md, cpus, &desk));
     } else {
-        programs.push(role("td", "td", td_wait, pins("td"), &of_td));
+        programs.push(role("td", "td", waits.td, pins("td"), &desk));
     }
     let overrun = match options.overrun {
         QuoteOverrun::Gap => "gap",
@@ -65,12 +65,12 @@ pub fn programs(parameters: &PipelineParameters, options: &PipelineOptions, prog
             let mut more = vec![("instrument", number.to_string()), ("overrun", overrun.to_owned())];
             more.extend(options.cached_store.clone().map(|store| ("store", store)));
             let name = format!("s{number}");
-            programs.push(role("strategy", &name, strategies, cpu.into_iter().collect(), &more));
+            programs.push(role("strategy", &name, waits.strategies, cpu.into_iter().collect(), &more));
         }
     }
     if !is_colocated {
-        of_md.insert(0, ("strategies", count.to_string()));
-        programs.push(role("md", "md", md_wait, pins("md"), &of_md));
+        feed.insert(0, ("strategies", count.to_string()));
+        programs.push(role("md", "md", waits.md, pins("md"), &feed));
     }
     programs
 }
@@ -108,7 +108,7 @@ struct Waits {
     strategies: &'static str,
 }
 
-fn waits(mode: Mode) -> Waits {
+fn waits_of(mode: Mode) -> Waits {
     let all = |word| Waits { md: word, td: word, strategies: word };
     match mode {
         Mode::Fast => all("fast"),

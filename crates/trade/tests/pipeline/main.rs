@@ -125,7 +125,7 @@ fn every_quote_gives_an_order_and_every_order_an_answer() {
 fn start_strategy(
     master: &MasterThread,
     number: u32,
-    mut strategy: impl Strategy + Send + 'static,
+    mut strategy: impl Strategy + 'static,
 ) -> thread::JoinHandle<roles::strategy::StrategyDone> {
     let name = format!("s{number}");
     let join = roles::strategy::join(&name, "strategy", &[number], &[number], RING_BYTES, Wait::Parked);
@@ -148,7 +148,9 @@ fn md_and_td_do_the_same_in_one_loop() {
         master.with(|master, _| master.stop());
         let (md, td) = platform.join().unwrap();
         assert_eq!((md.lateness.quotes, td.orders, td.missing, td.lost), (QUOTES, QUOTES, 0, 0));
-        strategies.into_iter().for_each(|strategy| _ = strategy.join().unwrap());
+        for strategy in strategies {
+            strategy.join().unwrap();
+        }
         check_run(&master);
     }
 }
@@ -296,7 +298,7 @@ impl Strategy for Bookkeeper {
     }
 
     fn on_answer(&mut self, _: &mut Orders<'_>, seen: &AnswerSeen) {
-        let is_fill = seen.answer.outcome == lowlat_trade::records::Outcome::Filled;
+        let is_fill = seen.answer.outcome == Outcome::Filled;
         let counted = if is_fill { &mut self.filled } else { &mut self.decisions };
         *counted.entry(seen.answer.order_number).or_default() += 1;
     }
