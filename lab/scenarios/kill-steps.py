@@ -30,7 +30,13 @@ while kill -0 $pid 2>/dev/null && [ $held -lt 5 ]; do
     read -r _ _ state _ </proc/$pid/stat || break
     if [ "$state" = t ]; then held=$((held + 1)); else held=0; fi
 done
-[ $held -lt 5 ] || kill -KILL $pid
+if [ $held -eq 5 ]; then
+    # lowlat first, so that the call is never made; strace as well, which would sit out the rest of its delay.
+    kill -KILL $pid $strace
+    wait $strace
+    while kill -0 $pid 2>/dev/null; do read -rt 0.1 -u $silence; done
+    exit 137
+fi
 wait $strace
 """
 

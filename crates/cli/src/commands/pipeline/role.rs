@@ -161,9 +161,9 @@ fn join_td(arguments: &Arguments, wait: Wait) -> anyhow::Result<(Node, TdOptions
 
 fn platform(arguments: &Arguments, wait: Wait) -> anyhow::Result<()> {
     // td last: its master takes the process for joined then.
-    let (md, of_md) = join_md(arguments, wait)?;
-    let (td, of_td) = join_td(arguments, wait)?;
-    roles::platform::run(md, td, &of_md, &of_td)?;
+    let (md, market) = join_md(arguments, wait)?;
+    let (td, exchange) = join_td(arguments, wait)?;
+    roles::platform::run(md, td, &market, &exchange)?;
     Ok(())
 }
 
