@@ -43,7 +43,7 @@ fn every_hazard_s_document_is_there() {
 fn the_readme_names_every_command_and_its_own_test_command() {
     let readme = document("README.md");
     assert!(
-        readme.contains("<!-- test command -->\n```sh\ncargo test --workspace\n```"),
+        readme.contains("<!-- test command -->\n```sh\ncargo test --workspace --no-fail-fast\n```"),
         "the test command that CI reads"
     );
     let help = std::process::Command::new(env!("CARGO_BIN_EXE_lowlat"))

@@ -45,8 +45,10 @@ pub fn run(scene: &Scene, layout: &Layout, post: &mut Post, numbers: Range<u32>)
                 ..Stamp::default()
             };
             let (writer, router) = &mut place.orders;
-            let published = writer.publish(&stamp, &encode(&words))?;
+            // The table of orders has one key, whatever instrument they name.
+            let published = writer.publish_only(&stamp, &encode(&words))?;
             lost += u64::from(router.deliver(0, published.position, &Futex).refused);
+            writer.prepare();
         }
         Ok(())
     })?;

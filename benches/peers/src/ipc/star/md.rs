@@ -25,8 +25,8 @@ pub fn run(scene: &Scene, layout: &Layout, post: &mut Post) -> anyhow::Result<()
         let instrument = scene.load.instrument(tick);
         let now = now_ns();
         let stamp = Stamp { kind: 1, instrument, generated: now, trigger: now, ..Stamp::default() };
-        let published = writer.publish(&stamp, &encode(&payload))?;
-        refused += u64::from(router.deliver(instrument, published.position, &Futex).refused);
+        let (_, delivered) = router.publish(&mut writer, &stamp, &encode(&payload), &Futex)?;
+        refused += u64::from(delivered.refused);
         post.count(Count::Published, tick + 1);
     }
     post.count_lost(refused);

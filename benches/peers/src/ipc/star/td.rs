@@ -46,8 +46,8 @@ pub fn run(scene: &Scene, layout: &Layout, post: &mut Post) -> anyhow::Result<()
                 cause: order.sequence,
                 ..Stamp::default()
             };
-            let published = writer.publish(&stamp, &payload)?;
-            lost += u64::from(router.deliver(stamp.instrument, published.position, &Futex).refused);
+            let (_, delivered) = router.publish(&mut writer, &stamp, &payload, &Futex)?;
+            lost += u64::from(delivered.refused);
             count += 1;
             post.count(Count::Orders, count);
             post.count(Count::Answers, count);
