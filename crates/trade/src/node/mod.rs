@@ -308,6 +308,11 @@ impl Node {
         let place = usize::try_from(stream).ok().and_then(|at| self.incoming.get_mut(at));
         let Some(sources) = place.and_then(Option::as_mut) else { return 0 };
         for count in 0..BATCH {
+            // Given up in the middle of a batch, it leaves the rest to the process after it.
+            if self.counters.is_fenced() {
+                mark(&mut self.pending, stream);
+                return count;
+            }
             match sources.next(&mut self.payload) {
                 Next::Record(record) => {
                     self.counters.add_read(1);

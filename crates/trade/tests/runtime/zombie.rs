@@ -7,7 +7,7 @@ use crate::{
 use lowlat_ipc::{liveness::Life, stream::Stamp};
 use lowlat_trade::{
     master::{Happened, Standing},
-    node::{Event, Keys, Node},
+    node::{Event, Keys, Node, Writes},
 };
 use rustix::process::{Pid, Signal, kill_process};
 use std::{collections::BTreeMap, fs, path::Path};
@@ -75,7 +75,9 @@ fn a_reader_that_was_given_up_takes_nothing_from_the_one_after_it() {
         let text = fs::read_to_string(file).unwrap_or_default();
         text.lines().map(|line| line.parse().expect("no losses")).collect()
     };
-    let mut writer = master.join(&join("writer", writes("count", 1), vec![]));
+    // Room for all that is published while the second one starts, however long that takes.
+    let room = writes("count", 1).map(|writes| Writes { capacity_bytes: 1 << 22, ..writes });
+    let mut writer = master.join(&join("writer", room, vec![]));
     let mut first = start(&files[0]);
     master.expect(
         "the reader joins",
