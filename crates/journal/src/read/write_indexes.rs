@@ -84,7 +84,9 @@ mod tests {
         let paths = indexes(folder.path());
         let (last, ended) = paths.split_last().unwrap();
         assert!(!last.exists());
-        ended.iter().for_each(|path| fs::remove_file(path).unwrap());
+        for path in ended {
+            fs::remove_file(path).unwrap();
+        }
         let damaged = folder.path().join(layout::data_name(1));
         let mut bytes = fs::read(&damaged).unwrap();
         // The magic of its second block, without which it is none.
