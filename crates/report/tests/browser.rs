@@ -7,18 +7,38 @@ use lowlat_model::catalogue::Verdict;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
+use std::panic::{AssertUnwindSafe, catch_unwind, panic_any, resume_unwind};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// A hanging browser must not hang the tests.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
+/// The page does what a click asks for soon after it, and a busy machine may take long for it.
+const PATIENCE_MAX: Duration = Duration::from_secs(30);
 /// Lines that chromedriver prints before it names its port.
 const START_LINES_MAX: usize = 50;
+/// Browsers that are tried before it is said that none works here.
+const BROWSERS_MAX: usize = 3;
+/// WebDriver's words for a browser that is not there any more; anything else is the fault of the page or of the test.
+const DIED: [&str; 6] = [
+    "session not created",
+    "invalid session id",
+    "no such window",
+    "tab crashed",
+    "disconnected",
+    "chrome not reachable",
+];
+
+/// The browser ended or does not answer, which says nothing about the page.
+#[derive(Debug)]
+struct Died(String);
 
 /// A chromedriver that ends with the test.
 struct Driver {
     child: Child,
+    /// Kept open: it may still have something to say.
+    _output: BufReader<ChildStdout>,
     port: u16,
     session: String,
 }
@@ -43,14 +63,23 @@ impl Driver {
             .stderr(Stdio::null())
             .spawn()
             .ok()?;
-        let output = BufReader::new(child.stdout.take()?);
-        let port = output.lines().take(START_LINES_MAX).map_while(Result::ok).find_map(|line| {
+        let mut output = BufReader::new(child.stdout.take()?);
+        let port = output.by_ref().lines().take(START_LINES_MAX).map_while(Result::ok).find_map(|line| {
             line.rsplit_once("started successfully on port ")?.1.trim_end_matches('.').parse::<u16>().ok()
         });
         // Made before the port is looked at, so that a driver that never came up is ended too.
-        let mut driver = Self { child, port: port.unwrap_or(0), session: String::new() };
-        port?;
-        let arguments = ["--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1400,1000"];
+        let mut driver = Self { child, _output: output, port: port.unwrap_or(0), session: String::new() };
+        if port.is_none() {
+            panic_any(Died("chromedriver named no port".to_owned()));
+        }
+        // Containers often have a small /dev/shm.
+        let arguments = [
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--window-size=1400,1000",
+        ];
         let capabilities = json!({"capabilities": {"alwaysMatch": {
             "goog:chromeOptions": {"args": arguments, "binary": browser},
             "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
@@ -61,9 +90,29 @@ impl Driver {
     }
 
     fn raw(&self, method: &str, path: &str, body: Option<&Value>) -> Value {
-        let answer = request(self.port, method, path, body).expect("an answer from chromedriver");
-        assert!(answer["value"]["error"].is_null(), "{method} {path}: {answer}");
+        let answer = request(self.port, method, path, body)
+            .unwrap_or_else(|error| panic_any(Died(format!("{method} {path}: {error}"))));
+        let error = &answer["value"]["error"];
+        let message = answer["value"]["message"].as_str().unwrap_or_default();
+        let is_dead = |words: &&str| error == words || message.starts_with(words);
+        if error.is_string() && DIED.iter().any(is_dead) {
+            panic_any(Died(format!("{method} {path}: {message}")));
+        }
+        assert!(error.is_null(), "{method} {path}: {answer}");
         answer["value"].clone()
+    }
+
+    /// Waits until a script gives what it must.
+    fn expect(&self, script: &str, wanted: &Value) {
+        let start = Instant::now();
+        loop {
+            let found = self.script(script);
+            if found == *wanted {
+                return;
+            }
+            assert!(start.elapsed() < PATIENCE_MAX, "{script}: {found}, not {wanted}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
     }
 
     fn post(&self, path: &str, body: &Value) -> Value {
@@ -76,18 +125,25 @@ impl Driver {
 
     /// Clicks as a user does: the element must be visible.
     fn click(&self, selector: &str) {
+        // The bar at the top would lie over what is only just in sight.
+        self.expect(
+            &format!(
+                "const found = document.querySelector({}); \
+                 found?.scrollIntoView({{block: 'center', behavior: 'instant'}}); return !!found",
+                json!(selector)
+            ),
+            &json!(true),
+        );
         let found = self.post("/element", &json!({"using": "css selector", "value": selector}));
         let id =
             found.as_object().and_then(|id| id.values().next()).and_then(Value::as_str).expect("an element");
         self.post(&format!("/element/{id}/click"), &json!({}));
     }
 
-    fn visible_rows(&self) -> u64 {
-        self.script(
-            "return [...document.querySelectorAll('.finding')].filter(row => row.checkVisibility()).length",
-        )
-        .as_u64()
-        .expect("a count")
+    fn expect_visible_rows(&self, count: u64) {
+        let script =
+            "return [...document.querySelectorAll('.finding')].filter(row => row.checkVisibility()).length";
+        self.expect(script, &json!(count));
     }
 
     fn log(&self, kind: &str) -> Vec<Value> {
@@ -152,6 +208,22 @@ fn write_page(name: &str, document: &lowlat_model::result::ResultDocument) -> (P
 
 #[test]
 fn the_page_works_in_a_browser() {
+    for left in (0..BROWSERS_MAX).rev() {
+        let Err(fault) = catch_unwind(AssertUnwindSafe(in_a_browser)) else { return };
+        match fault.downcast::<Died>() {
+            Ok(died) if left == 0 => {
+                eprintln!(
+                    "skipped: Chromium is installed and does not stay up here, so the page was not opened: {}",
+                    died.0
+                );
+            }
+            Ok(died) => eprintln!("the browser ended, another one is started: {}", died.0),
+            Err(fault) => resume_unwind(fault),
+        }
+    }
+}
+
+fn in_a_browser() {
     let Some(driver) = Driver::start() else {
         eprintln!(
             "skipped: chromedriver or Chromium is not installed, so the page was not opened in a browser"
@@ -174,36 +246,38 @@ fn filters_and_theme(driver: &Driver) {
 
     // Good and inapplicable rows are folded away at first.
     let all = document.audit.findings.len() as u64;
-    assert_eq!(driver.visible_rows(), all - count(Verdict::Good) - count(Verdict::NotApplicable));
+    driver.expect_visible_rows(all - count(Verdict::Good) - count(Verdict::NotApplicable));
 
     driver.click(".chip[data-verdict=wrong]");
-    assert_eq!(driver.visible_rows(), count(Verdict::Wrong));
-    assert_eq!(
-        driver.script("return document.querySelector('.chip[data-verdict=wrong]').ariaPressed"),
-        "true"
-    );
+    driver.expect_visible_rows(count(Verdict::Wrong));
+    driver.expect("return document.querySelector('.chip[data-verdict=wrong]').ariaPressed", &json!("true"));
     driver.click(".chip[data-verdict=good]");
-    assert_eq!(driver.visible_rows(), count(Verdict::Wrong) + count(Verdict::Good));
+    driver.expect_visible_rows(count(Verdict::Wrong) + count(Verdict::Good));
     driver.click(".chip[data-verdict='']");
 
     driver.script(
         "const text = document.getElementById('filter-text'); text.value = 'NOHZ_full'; \
          text.dispatchEvent(new Event('input'))",
     );
-    assert_eq!(driver.visible_rows(), 1);
-    let status = driver.script("return document.getElementById('filter-status').textContent");
-    assert_eq!(status, format!("1 of {all} settings"));
-
-    driver.click("[id^=f-]:not([hidden]) > summary");
-    assert_eq!(
-        driver.script("return document.querySelector('.finding[open] .story').checkVisibility()"),
-        true
+    driver.expect_visible_rows(1);
+    driver.expect(
+        "return document.getElementById('filter-status').textContent",
+        &json!(format!("1 of {all} settings")),
     );
 
-    let ground = || driver.script("return getComputedStyle(document.body).backgroundColor");
-    let before = ground();
+    driver.click("[id^=f-]:not([hidden]) > summary");
+    driver.expect(
+        "const story = document.querySelector('.finding[open] .story'); return !!story && story.checkVisibility()",
+        &json!(true),
+    );
+
+    let ground = "return getComputedStyle(document.body).backgroundColor";
+    let before = driver.script(ground).as_str().expect("a colour").to_owned();
     driver.click("#theme");
-    assert_ne!(ground(), before, "the theme button changes the colours");
+    driver.expect(
+        &format!("return getComputedStyle(document.body).backgroundColor !== '{before}'"),
+        &json!(true),
+    );
     assert_alone_and_silent(driver, &address);
 }
 
@@ -212,19 +286,13 @@ fn links_open_folded_rows(driver: &Driver) {
     let (_, address) = write_page("traced.html", &common::traced());
     driver.post("/url", &json!({"url": address}));
     driver.click(".chip[data-verdict=shadowed]");
-    // The bar at the top would lie over a link that is only just in sight.
-    driver.script("document.querySelector('.remedy a').scrollIntoView({block: 'center'})");
     driver.click(".remedy a");
     let is_open = "const row = document.getElementById(location.hash.slice(1)); \
-                   return row.open && row.checkVisibility() && row.textContent.includes('boot.nohz_full')";
-    assert_eq!(driver.script(is_open), true);
+                   return !!row && row.open && row.checkVisibility() && row.textContent.includes('boot.nohz_full')";
+    driver.expect(is_open, &json!(true));
     // A good row lies in a folded list.
     driver.script("location.hash = document.querySelector('.rest .finding').id");
-    std::thread::sleep(Duration::from_millis(200));
-    assert_eq!(
-        driver.script("return document.getElementById(location.hash.slice(1)).checkVisibility()"),
-        true
-    );
+    driver.expect("return document.getElementById(location.hash.slice(1)).checkVisibility()", &json!(true));
     assert_alone_and_silent(driver, &address);
 }
 
