@@ -130,7 +130,8 @@ impl From {
         let expected = self.next_wanted();
         let is_expected = match self.policy {
             // The one before it may have been told of, but not given back, by the process before this one.
-            Policy::Credit if self.is_new => number == expected || number < self.next,
+            Policy::Credit if self.is_new && number < self.next => true,
+            Policy::Credit if self.is_new && !self.is_loose => number == expected,
             _ if self.is_loose || self.is_new || self.policy == Policy::Conflate => number >= self.next,
             _ => number == expected,
         };
@@ -232,7 +233,11 @@ pub fn run(memory: &'static Memory, plan: Plan, subscriber: u64, generation: u64
     // Slow ones are what the policies are for.
     let is_slow = random().is_multiple_of(3);
     let named = |publisher: u64, error: String| {
-        format!("seed {}: publisher {publisher} to subscriber {subscriber}: {error}", plan.seed)
+        let policy = plan.policy(publisher, subscriber);
+        format!(
+            "seed {}: publisher {publisher} to subscriber {subscriber}, start {generation}, {policy:?}: {error}",
+            plan.seed
+        )
     };
     loop {
         let is_done = (0..PUBLISHERS)

@@ -1,6 +1,8 @@
 //! The publisher's side.
 
-use super::{EVICTED, EVICTED_FROM, GAP_PLACES, GAPS, Gap, HEAD, REFUSED, Ring, TAIL, gap, place};
+use super::{
+    EVICTED, EVICTED_FROM, GAP_PLACES, GAPS, GAPS_TAKEN, Gap, HEAD, REFUSED, Ring, TAIL, gap, place,
+};
 use crate::{atomics::Ordering, region::Region};
 
 /// The publisher's side.
@@ -134,7 +136,7 @@ impl<R: Region> Pusher<R> {
             self.open = Some(longer);
             return;
         }
-        // The place is free: the gap before was closed only when it was, or was just taken, and those before it too.
+        // The place is free: the gap before was closed only when it was, or was just taken, and those before it counted.
         let at = place(self.gaps);
         self.ring.store(at + gap::AT, self.tail, Ordering::Relaxed);
         self.ring.store(at + gap::FIRST, entry, Ordering::Relaxed);
@@ -164,10 +166,12 @@ impl<R: Region> Pusher<R> {
     /// Ends the open gap, so that an entry can be pushed behind it; false while there is no place for another one.
     #[cold]
     fn close(&mut self) -> bool {
-        // Both pair with the exchange in `Taker::take_gap`: the subscriber has read the words of a gap that is taken.
-        let is_there =
-            |number| self.ring.load(place(number) + gap::STATE, Ordering::Acquire) & gap::MASK == gap::THERE;
-        let is_closed = !is_there(self.gaps) || !is_there(self.gaps - 1);
+        // Pairs with the store in `Taker::count_gap`. A place is free when its gap is counted, not when it is taken: one that
+        // ended in between has a successor that looks at that place once more.
+        let counted = self.ring.load(GAPS_TAKEN, Ordering::Acquire);
+        // Pairs with the exchange in `Taker::take_gap`: the subscriber has read the words.
+        let last = self.ring.load(place(self.gaps - 1) + gap::STATE, Ordering::Acquire);
+        let is_closed = self.gaps.wrapping_sub(counted) < GAP_PLACES || last & gap::MASK != gap::THERE;
         if is_closed {
             self.open = None;
         }

@@ -178,8 +178,9 @@ impl<R: Region> Taker<R> {
 
     fn count_gap(&mut self) {
         self.gaps_taken = self.gaps_taken.wrapping_add(1);
-        // For a process that comes after this one.
-        self.ring.store(GAPS_TAKEN, self.gaps_taken, Ordering::Relaxed);
+        // Pairs with the load in `Pusher::close`: the place is the publisher's again. Also for a process that comes after
+        // this one.
+        self.ring.store(GAPS_TAKEN, self.gaps_taken, Ordering::Release);
     }
 
     fn evicted(&mut self) -> Option<Taken> {

@@ -134,6 +134,48 @@ fn a_subscriber_that_starts_again_is_told_what_the_one_before_was_not() {
     assert_eq!(taken(&mut open(heap).unwrap()), []);
 }
 
+/// All places have gaps, and a subscriber ends after it has taken the first of them and before it has counted it.
+#[test]
+fn a_gap_that_was_taken_and_not_counted_keeps_its_place() {
+    let heap = Arc::new(Heap::zeroed(bytes(64)));
+    let mut pusher = create(Arc::clone(&heap), 64).unwrap();
+    let mut taker = open(Arc::clone(&heap)).unwrap();
+    let mut entries = 0..;
+    let mut push = |count| entries.by_ref().take(count).filter(|entry| pusher.push(*entry)).count();
+    assert_eq!(push(64), 64);
+    for _ in 0..GAP_PLACES {
+        assert!(taker.take().is_some());
+        assert_eq!(push(2), 1, "the other one is a gap");
+    }
+    let first = heap.words()[place(0) + gap::AT].load(Ordering::Relaxed);
+    while heap.words()[HEAD].load(Ordering::Relaxed) < first {
+        assert!(taker.take().is_some());
+    }
+    heap.words()[place(0) + gap::STATE].store(gap::TAKEN, Ordering::Relaxed);
+    push(100);
+    let mut taker = open(Arc::clone(&heap)).unwrap();
+    // Entry 65 was the gap.
+    let mut next = first + 1;
+    while let Some(taken) = taker.next() {
+        next += match taken {
+            Taken::Entry(entry) => {
+                assert_eq!(entry, next);
+                1
+            }
+            Taken::Gap(gap) => {
+                assert_eq!((gap.first, gap.last), (next, next + gap.count - 1));
+                gap.count
+            }
+            Taken::Evicted { .. } => panic!("nobody did"),
+        };
+        push(1);
+        if next > 1000 {
+            break;
+        }
+    }
+    assert!(next > 1000, "{next}");
+}
+
 #[test]
 fn the_oldest_entry_is_the_one_not_given_back() {
     let heap = Arc::new(Heap::zeroed(bytes(4)));
