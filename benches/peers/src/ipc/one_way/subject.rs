@@ -18,7 +18,9 @@ pub enum Subject {
     Line,
     /// The same over two lines: a head beside the payload, as records and other rings have it
     LinePair,
-    /// lowlat-ipc: a stream that its reader looks at
+    /// lowlat-ipc: a stream that its reader looks at, with records of one line: what stands in a head, and no payload
+    LowlatHead,
+    /// lowlat-ipc: a stream that its reader looks at, with the payload behind the head
     LowlatStream,
     /// lowlat-ipc: as its runtime uses it, with router, ring and inbox
     LowlatInbox,
@@ -46,9 +48,10 @@ pub enum Subject {
 
 impl Subject {
     /// All, floors first.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Line,
         Self::LinePair,
+        Self::LowlatHead,
         Self::LowlatStream,
         Self::LowlatInbox,
         Self::Ringfire,
@@ -68,6 +71,7 @@ impl Subject {
         match self {
             Self::Line => "line",
             Self::LinePair => "line-pair",
+            Self::LowlatHead => "lowlat-head",
             Self::LowlatStream => "lowlat-stream",
             Self::LowlatInbox => "lowlat-inbox",
             Self::Ringfire => "ringfire",
@@ -88,6 +92,7 @@ impl Subject {
         match self {
             Self::Line
             | Self::LinePair
+            | Self::LowlatHead
             | Self::LowlatStream
             | Self::LowlatInbox
             | Self::Ringfire
@@ -98,7 +103,7 @@ impl Subject {
 
     /// Whether it is lowlat's own.
     pub fn is_ours(self) -> bool {
-        matches!(self, Self::LowlatStream | Self::LowlatInbox | Self::LowlatBell)
+        matches!(self, Self::LowlatHead | Self::LowlatStream | Self::LowlatInbox | Self::LowlatBell)
     }
 
     /// Why it takes no part here.

@@ -8,14 +8,14 @@ use crate::ipc::{
         message::{PAYLOAD_BYTES, Words, decode, encode},
     },
 };
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use lowlat_ipc::{
     doorbell::Futex,
     inbox::Inbox,
     index_ring::{self, Taker},
     interest::Interest,
     router::{Link, Router},
-    stream::{Owner, Read, Reader, Segment, Stamp, Writer},
+    stream::{Owner, Read, Reader, Record, Segment, Stamp, Writer},
 };
 use std::time::Duration;
 
@@ -53,6 +53,41 @@ impl Transport for Stream {
         loop {
             match self.reader.next(&mut self.payload) {
                 Read::Record(_) => return Ok(decode(&self.payload)),
+                Read::Nothing => std::hint::spin_loop(),
+                other => bail!("the stream gave {other:?}"),
+            }
+        }
+    }
+}
+
+/// A stream of records that are heads alone: times and causes, as an acknowledgement has them.
+#[derive(Debug)]
+pub struct Heads(Stream);
+
+impl Heads {
+    pub fn new(channel: &Channel) -> anyhow::Result<Self> {
+        Ok(Self(Stream::new(channel)?))
+    }
+}
+
+impl Transport for Heads {
+    fn send(&mut self, message: &Words) -> anyhow::Result<()> {
+        let stamp =
+            Stamp { generated: message[0], trigger: message[1], cause: message[2], ..Stamp::default() };
+        self.0.writer.publish(&stamp, &[])?;
+        Ok(())
+    }
+
+    fn receive(&mut self) -> anyhow::Result<Words> {
+        loop {
+            match self.0.reader.next(&mut self.0.payload) {
+                Read::Record(Record { stamp: Stamp { generated, trigger, cause, .. }, .. }) => {
+                    ensure!(
+                        generated == trigger && trigger == cause,
+                        "a head of {generated}, {trigger}, {cause}"
+                    );
+                    return Ok([generated; 8]);
+                }
                 Read::Nothing => std::hint::spin_loop(),
                 other => bail!("the stream gave {other:?}"),
             }

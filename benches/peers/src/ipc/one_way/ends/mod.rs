@@ -24,6 +24,7 @@ pub fn run(subject: Subject, channel: Channel, load: &play::Load) -> anyhow::Res
     match subject {
         Subject::Line => play::run(raw::Line::new(&channel), &channel, load),
         Subject::LinePair => play::run(raw::Pair::new(&channel), &channel, load),
+        Subject::LowlatHead => play::run(lowlat::Heads::new(&channel)?, &channel, load),
         Subject::LowlatStream => play::run(lowlat::Stream::new(&channel)?, &channel, load),
         Subject::LowlatInbox => play::run(lowlat::Inboxes::new(&channel, false)?, &channel, load),
         Subject::LowlatBell => play::run(lowlat::Inboxes::new(&channel, true)?, &channel, load),
