@@ -14,7 +14,7 @@ use lowlat_trade::{
     node::{Ended, Event, Join, JoinError, Keys, Node, Overrun, Reads, StreamName, Wait},
 };
 use std::{
-    hint, io,
+    io,
     path::{Path, PathBuf},
     time::UNIX_EPOCH,
 };
@@ -292,7 +292,7 @@ impl<C: Carrier> Desk<C> {
         loop {
             for _ in 0..TRIES_PER_LOOK {
                 match self.carrier.offer(&self.bytes) {
-                    Offered::BackPressure => hint::spin_loop(),
+                    Offered::BackPressure => lowlat_ipc::relax(),
                     offered => return offered,
                 }
             }

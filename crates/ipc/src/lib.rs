@@ -29,8 +29,13 @@ pub mod liveness;
 pub mod passing;
 mod prefetch;
 pub mod region;
+mod relax;
 #[cfg(not(lowlat_loom))]
 pub mod router;
 pub mod stream;
 #[cfg(not(lowlat_loom))]
 pub mod waiter;
+
+#[cfg(not(lowlat_loom))]
+pub use relax::pauses_leave_the_core;
+pub use relax::relax;

@@ -133,7 +133,7 @@ fn wait_until(started: Instant, due: Duration, stop: &AtomicBool) -> bool {
         if left > SPIN {
             thread::sleep(left.saturating_sub(SPIN).min(SLEEP_MAX));
         } else {
-            std::hint::spin_loop();
+            lowlat_ipc::relax();
         }
     }
 }

@@ -7,7 +7,7 @@ use lowlat_bridge::{
     receiver::{Counts, Options, Receiver, StreamOptions},
 };
 use serde_json::json;
-use std::{hint, str::FromStr, thread, time::Duration};
+use std::{str::FromStr, thread, time::Duration};
 
 /// Sleeps of a parked receiver that finds nothing: from the first to the second, each twice as long as the one before.
 const SLEEPS: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(1));
@@ -103,7 +103,7 @@ fn follow(
         if subscription.poll(receiver, &mut |says| eprintln!("{says}"))? > 0 {
             sleep = SLEEPS.0;
         } else if wait == WaitArgument::Fast {
-            hint::spin_loop();
+            lowlat_ipc::relax();
         } else {
             thread::sleep(sleep);
             sleep = (sleep * 2).min(SLEEPS.1);

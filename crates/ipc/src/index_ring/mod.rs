@@ -3,7 +3,7 @@
 //! ```text
 //! words of the ring
 //!   0  capacity in entries, a power of two
-//!  16  tail: how many entries were pushed       (publisher's line)
+//!  16  tail: how many entries were pushed       (publisher's line; for who goes on after it)
 //!  17  gaps: how many gaps were begun
 //!  18  evicted: 0, or 1 once the publisher has given the subscriber up
 //!  19  the first entry that an evicted subscriber was not given
@@ -14,8 +14,12 @@
 //!        state: how many entries it lacks * 4 + 0 taken, 1 there, 2 being made longer by one
 //!        at: how many entries were pushed before it
 //!        first, last: the entries it begins and ends with
-//! 128  entries
+//! 128  entries: what was pushed * 4 + 2 if a gap stands before it + lap
+//!        lap: 1 in the first round of the ring, 0 in the second, 1 in the third
 //! ```
+//!
+//! An entry says itself that it is there: by the lap, it differs from what stood in its place a round ago, and from the
+//! zeros before the first. So a subscriber that spins looks at one line, and what it waits for comes with the same line.
 //!
 //! A *gap* is a run of entries that found no room, and stands between two entries of the ring. While no entry is pushed
 //! behind it, it is open: the publisher makes it longer, and a subscriber that has taken every entry before it may
@@ -52,6 +56,19 @@ const GAP_PLACES: u64 = if cfg!(lowlat_loom) { 2 } else { 16 };
 const GAP_WORDS: usize = 4;
 #[expect(clippy::cast_possible_truncation, reason = "a small constant")]
 const ENTRIES: usize = GAP + GAP_PLACES as usize * GAP_WORDS;
+
+/// The largest entry: the lower bits of an entry's word are the ring's.
+pub const ENTRY_MAX: u64 = u64::MAX >> 2;
+
+/// Parts of an entry's word.
+mod word {
+    /// How far up the entry stands.
+    pub const SHIFT: u32 = 2;
+    /// A gap stands before it.
+    pub const BEHIND_GAP: u64 = 2;
+    /// Set in every other lap, from the first one on.
+    pub const LAP: u64 = 1;
+}
 
 /// Words of a gap.
 mod gap {
@@ -107,6 +124,19 @@ impl<R: Region> Ring<R> {
 
     fn entry(&self, number: u64) -> usize {
         ENTRIES + usize::try_from(number & self.mask).unwrap_or(0)
+    }
+
+    /// The lap's bit in the word of an entry of that number.
+    fn lap(&self, number: u64) -> u64 {
+        if number & self.capacity() == 0 { word::LAP } else { 0 }
+    }
+
+    /// The word of the entry of that number; none while it is not there.
+    #[inline]
+    fn there(&self, number: u64) -> Option<u64> {
+        // Pairs with the store in `Pusher::push`: the record that the entry stands for is seen, and each gap before it.
+        let word = self.load(self.entry(number), Ordering::Acquire);
+        (word & word::LAP == self.lap(number)).then_some(word)
     }
 
     fn capacity(&self) -> u64 {

@@ -1,7 +1,8 @@
 //! The publisher's side.
 
 use super::{
-    EVICTED, EVICTED_FROM, GAP_PLACES, GAPS, GAPS_TAKEN, Gap, HEAD, REFUSED, Ring, TAIL, gap, place,
+    ENTRY_MAX, EVICTED, EVICTED_FROM, GAP_PLACES, GAPS, GAPS_TAKEN, Gap, HEAD, REFUSED, Ring, TAIL, gap,
+    place, word,
 };
 use crate::{atomics::Ordering, region::Region};
 
@@ -16,11 +17,13 @@ pub struct Pusher<R> {
     gaps: u64,
     /// The gap that no entry was pushed behind yet.
     open: Option<Gap>,
+    /// The next entry's word says that a gap stands before it.
+    is_behind_gap: bool,
 }
 
 impl<R: Region> Pusher<R> {
     pub(super) fn new(ring: Ring<R>) -> Self {
-        Self { ring, tail: 0, head: 0, gaps: 0, open: None }
+        Self { ring, tail: 0, head: 0, gaps: 0, open: None, is_behind_gap: false }
     }
 
     /// The side of a publisher that died. A gap that it was just making longer is one longer; one that it had begun and not
@@ -28,8 +31,10 @@ impl<R: Region> Pusher<R> {
     pub(super) fn resume(ring: Ring<R>) -> Option<Self> {
         // Pair with the stores in `push`, `Taker::release` and `refuse`.
         let [tail, head, gaps] = [TAIL, HEAD, GAPS].map(|at| ring.load(at, Ordering::Acquire));
+        // An entry that it had just put in, and not counted, may have been taken already.
+        let tail = tail.wrapping_add(u64::from(ring.there(tail).is_some()));
         let fits = tail.wrapping_sub(head) <= ring.capacity();
-        let mut pusher = Self { ring, tail, head, gaps, open: None };
+        let mut pusher = Self { ring, tail, head, gaps, open: None, is_behind_gap: false };
         if let Some(at) = pusher.last_gap() {
             let word = pusher.ring.word(at + gap::STATE)?;
             let found = word.load(Ordering::Acquire);
@@ -41,6 +46,7 @@ impl<R: Region> Pusher<R> {
                 .map(|word| pusher.ring.load(at + word, Ordering::Acquire));
             // One that was taken is found so by `lengthen`.
             pusher.open = Some(Gap { count: found >> 2, first, last });
+            pusher.is_behind_gap = true;
         }
         fits.then_some(pusher)
     }
@@ -57,19 +63,24 @@ impl<R: Region> Pusher<R> {
             return Some(self.ring.load(at + gap::LAST, Ordering::Relaxed));
         }
         let number = self.tail.checked_sub(1)?;
-        Some(self.ring.load(self.ring.entry(number), Ordering::Relaxed))
+        Some(self.ring.load(self.ring.entry(number), Ordering::Relaxed) >> word::SHIFT)
     }
 
-    /// Puts an entry in; false when there is no room, which is counted and told to the subscriber as part of a gap.
+    /// Puts an entry in, of [`ENTRY_MAX`] at most; false when there is no room, which is counted and told to the subscriber as part of a gap.
     #[inline]
     pub fn push(&mut self, entry: u64) -> bool {
         if !self.has_room() {
             self.refuse(entry);
             return false;
         }
-        self.ring.store(self.ring.entry(self.tail), entry, Ordering::Relaxed);
+        debug_assert!(entry <= ENTRY_MAX, "{entry}");
+        let flag = if self.is_behind_gap { word::BEHIND_GAP } else { 0 };
+        let word = entry << word::SHIFT | flag | self.ring.lap(self.tail);
+        // Pairs with the load in `Ring::there`: what the entry stands for is seen, and each gap before it.
+        self.ring.store(self.ring.entry(self.tail), word, Ordering::Release);
+        self.is_behind_gap = false;
         self.tail += 1;
-        // Pairs with the load in `Taker::refresh`: the entry is seen, and each gap before it.
+        // Pairs with the load in `resume`.
         self.ring.store(TAIL, self.tail, Ordering::Release);
         true
     }
@@ -105,7 +116,8 @@ impl<R: Region> Pusher<R> {
         let behind = self.behind();
         // The entry is this side's own store, unless the subscriber wrote over it, which harms itself.
         (behind > 0)
-            .then(|| self.ring.load(self.ring.entry(self.tail.wrapping_sub(behind)), Ordering::Relaxed))
+            .then(|| self.ring.entry(self.tail.wrapping_sub(behind)))
+            .map(|at| self.ring.load(at, Ordering::Relaxed) >> word::SHIFT)
     }
 
     /// How many entries found the ring full.
@@ -144,9 +156,10 @@ impl<R: Region> Pusher<R> {
         // Pairs with the load in `Taker::take_gap`.
         self.ring.store(at + gap::STATE, state(1), Ordering::Release);
         self.gaps += 1;
-        // Pairs with the load in `Taker::refresh`.
+        // Pairs with the load in `Taker::look_up_gaps`.
         self.ring.store(GAPS, self.gaps, Ordering::Release);
         self.open = Some(Gap { count: 1, first: entry, last: entry });
+        self.is_behind_gap = true;
     }
 
     /// Makes the open gap longer; none when the subscriber has taken it.

@@ -1,9 +1,9 @@
 //! The subscriber's side.
 
 use super::{
-    EVICTED, EVICTED_FROM, GAP_PLACES, GAPS, GAPS_TAKEN, Gap, HEAD, REFUSED, Ring, TAIL, gap, place,
+    EVICTED, EVICTED_FROM, GAP_PLACES, GAPS, GAPS_TAKEN, Gap, HEAD, REFUSED, Ring, gap, place, word,
 };
-use crate::{atomics::Ordering, prefetch, region::Region};
+use crate::{atomics::Ordering, region::Region};
 
 /// What a subscriber takes out of its ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,8 +25,6 @@ pub enum Taken {
 pub struct Taker<R> {
     pub(super) ring: Ring<R>,
     head: u64,
-    /// What the publisher had pushed when it was last looked up.
-    tail: u64,
     gaps_taken: u64,
     /// Gaps that the publisher had begun when they were last looked up.
     gaps: u64,
@@ -46,7 +44,7 @@ impl<R: Region> Taker<R> {
         // What the subscriber itself wrote, maybe as the process before this one.
         let head = ring.load(HEAD, Ordering::Relaxed);
         let gaps_taken = ring.load(GAPS_TAKEN, Ordering::Relaxed);
-        Self { ring, head, tail: head, gaps_taken, gaps: gaps_taken }
+        Self { ring, head, gaps_taken, gaps: gaps_taken }
     }
 
     /// How many entries found the ring full: what this subscriber lost, told or not yet.
@@ -86,28 +84,14 @@ impl<R: Region> Taker<R> {
     /// publisher from writing over what it still reads. One that ends before it releases is given the same again.
     #[inline]
     pub fn hold(&mut self) -> Option<Taken> {
-        if self.gaps_taken != self.gaps
-            && let Look::Gap(gap) = self.take_gap()
+        let Some(entry) = self.ring.there(self.head) else { return self.without_entry() };
+        if entry & word::BEHIND_GAP != 0
+            && let Some(gap) = self.gap_before_entry()
         {
             return Some(Taken::Gap(gap));
         }
-        if self.head == self.tail || self.gaps_taken != self.gaps {
-            self.refresh();
-            if self.gaps_taken != self.gaps {
-                match self.take_gap() {
-                    Look::Gap(gap) => return Some(Taken::Gap(gap)),
-                    Look::Nothing => {}
-                    // It is the last thing there: the publisher rings when it is done.
-                    Look::Changing => return None,
-                }
-            }
-            if self.head == self.tail {
-                return self.evicted();
-            }
-        }
-        let entry = self.ring.load(self.ring.entry(self.head), Ordering::Relaxed);
         self.head = self.head.wrapping_add(1);
-        Some(Taken::Entry(entry))
+        Some(Taken::Entry(entry >> word::SHIFT))
     }
 
     /// Gives the room of all that was taken back to the publisher.
@@ -117,25 +101,49 @@ impl<R: Region> Taker<R> {
         self.ring.store(HEAD, self.head, Ordering::Release);
     }
 
-    /// Whether an entry or a gap waits. Looks at the publisher's line.
-    pub fn has_more(&mut self) -> bool {
-        self.refresh();
-        self.tail != self.head || self.gaps != self.gaps_taken
+    /// Whether an entry is there to be taken: one look at the line that it comes with, for who spins. Gaps behind which
+    /// nothing came, and an eviction, it does not see; for those, the publisher marks the inbox.
+    #[inline]
+    pub fn has_entry(&self) -> bool {
+        self.ring.there(self.head).is_some()
     }
 
-    fn refresh(&mut self) {
-        // The next entry's line comes with the tail's, not after it.
-        prefetch::line(self.ring.word(self.ring.entry(self.head)));
-        // Pairs with the store in `Pusher::push`.
-        let tail = self.ring.load(TAIL, Ordering::Acquire);
-        // A publisher that writes nonsense has pushed nothing.
-        if tail.wrapping_sub(self.head) <= self.ring.capacity() {
-            self.tail = tail;
-        }
-        // After the tail, so that no entry is known without the gaps before it. Pairs with the store in `Pusher::refuse`.
+    /// Whether an entry or a gap waits. Looks at the publisher's line.
+    pub fn has_more(&mut self) -> bool {
+        self.look_up_gaps();
+        self.has_entry() || self.gaps != self.gaps_taken
+    }
+
+    fn look_up_gaps(&mut self) {
+        // Pairs with the store in `Pusher::refuse`.
         let gaps = self.ring.load(GAPS, Ordering::Acquire);
+        // A publisher that writes nonsense has begun none.
         if gaps.wrapping_sub(self.gaps_taken) <= GAP_PLACES {
             self.gaps = gaps;
+        }
+    }
+
+    /// The next gap that stands before the entry that is next and is there.
+    #[cold]
+    fn gap_before_entry(&mut self) -> Option<Gap> {
+        // After the entry, so that each gap before it is known.
+        self.look_up_gaps();
+        match self.take_gap() {
+            Look::Gap(gap) => Some(gap),
+            // One that is being changed has no entry behind it yet: it stands behind this one.
+            Look::Nothing | Look::Changing => None,
+        }
+    }
+
+    /// What comes where no entry is: a gap that nothing was pushed behind, or the end.
+    #[cold]
+    fn without_entry(&mut self) -> Option<Taken> {
+        self.look_up_gaps();
+        match self.take_gap() {
+            Look::Gap(gap) => Some(Taken::Gap(gap)),
+            // It is the last thing there: the publisher rings when it is done.
+            Look::Changing => None,
+            Look::Nothing => self.evicted(),
         }
     }
 
@@ -188,8 +196,7 @@ impl<R: Region> Taker<R> {
         if self.ring.load(EVICTED, Ordering::Acquire) == 0 {
             return None;
         }
-        self.refresh();
-        if self.head != self.tail || self.gaps != self.gaps_taken {
+        if self.has_more() {
             // Pushed in between: the caller looks again, as it does after everything that it takes.
             return self.hold_once_more();
         }
@@ -202,11 +209,10 @@ impl<R: Region> Taker<R> {
         match self.take_gap() {
             Look::Gap(gap) => return Some(Taken::Gap(gap)),
             Look::Changing => return None,
-            Look::Nothing if self.head == self.tail => return None,
             Look::Nothing => {}
         }
-        let entry = self.ring.load(self.ring.entry(self.head), Ordering::Relaxed);
+        let entry = self.ring.there(self.head)?;
         self.head = self.head.wrapping_add(1);
-        Some(Taken::Entry(entry))
+        Some(Taken::Entry(entry >> word::SHIFT))
     }
 }

@@ -25,10 +25,17 @@ fn another_goes_on_where_a_publisher_stopped() {
     (8..14).for_each(|entry| _ = second.push(entry));
     let word = place(1) + gap::STATE;
     heap.words()[word].store(2 << 2 | gap::CHANGING, Ordering::Relaxed);
+    assert_eq!((0..4).map(|_| taker.take()).collect::<Vec<_>>(), [8, 9, 10, 11].map(Some));
     assert_eq!(taker.take(), None, "nothing, until the change is done");
     assert!(resumed().is_some());
-    assert_eq!((0..4).map(|_| taker.take()).collect::<Vec<_>>(), [8, 9, 10, 11].map(Some));
     assert!(matches!(taker.next(), Some(Taken::Gap(Gap { count: 3, .. }))));
+    // One that died between an entry and its count: the entry was seen.
+    assert!(second.push(14));
+    let tail = heap.words()[TAIL].fetch_sub(1, Ordering::Relaxed);
+    assert_eq!(taker.take(), Some(14));
+    let mut third = resumed().unwrap();
+    assert_eq!((third.last(), third.push(15), taker.take()), (Some(14), true, Some(15)));
+    assert_eq!(heap.words()[TAIL].load(Ordering::Relaxed), tail + 1);
     heap.words()[TAIL].store(99, Ordering::Relaxed);
     assert!(resumed().is_none(), "nonsense");
 }
@@ -345,13 +352,18 @@ proptest::proptest! {
     }
 
     #[test]
-    fn a_hostile_other_side_is_survived(tail: u64, head: u64) {
+    fn a_hostile_other_side_is_survived(
+        tail: u64,
+        head: u64,
+        words in proptest::collection::vec(proptest::num::u64::ANY, 8),
+    ) {
         let heap = Arc::new(Heap::zeroed(bytes(8)));
         let mut pusher = create(Arc::clone(&heap), 8).unwrap();
         let mut taker = open(Arc::clone(&heap)).unwrap();
         heap.words()[TAIL].store(tail, Ordering::Relaxed);
+        heap.words()[ENTRIES..].iter().zip(words).for_each(|(to, word)| to.store(word, Ordering::Relaxed));
         let taken = std::iter::from_fn(|| taker.take()).take(100).count();
-        proptest::prop_assert!(taken <= 8);
+        proptest::prop_assert!(taken <= 8, "each word is of one lap");
         heap.words()[HEAD].store(head, Ordering::Relaxed);
         for entry in 0..20 {
             pusher.push(entry);

@@ -150,7 +150,7 @@ impl<R: Region> Shared<R> {
                     return;
                 }
             } else if mode == HelperMode::Spin {
-                std::hint::spin_loop();
+                crate::relax();
             } else {
                 let is_over = || self.is_over.load(Ordering::Acquire);
                 self.bell.wait(&Futex, LONGEST, || ring.has_more() || is_over());

@@ -172,7 +172,7 @@ fn spin(budget: Duration, is_ready: impl Fn() -> bool) -> bool {
             if is_ready() {
                 return true;
             }
-            std::hint::spin_loop();
+            crate::relax();
         }
         if start.elapsed() >= budget {
             return false;

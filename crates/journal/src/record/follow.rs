@@ -123,7 +123,7 @@ impl<R: Region> Follower<R> {
                 looks = 0;
             } else if looks < LOOKS {
                 looks += 1;
-                std::hint::spin_loop();
+                lowlat_ipc::relax();
             } else {
                 thread::sleep(SLEEP);
             }

@@ -14,7 +14,7 @@ use rustix::{
     thread::{ClockId, clock_nanosleep_absolute, set_current_timer_slack},
     time::Timespec,
 };
-use std::{hint, num::NonZeroU64, path::PathBuf, sync::Arc};
+use std::{num::NonZeroU64, path::PathBuf, sync::Arc};
 
 /// From the word to begin to the first quote: everybody has heard it then.
 const LEAD_NS: u64 = 50_000_000;
@@ -211,7 +211,7 @@ fn wait(node: &mut Node, wait: Wait, then_ns: u64) {
     match wait {
         Wait::Fast => {
             while now_ns() < then_ns {
-                hint::spin_loop();
+                lowlat_ipc::relax();
             }
         }
         Wait::Parked | Wait::Adaptive => {

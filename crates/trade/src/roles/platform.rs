@@ -12,7 +12,6 @@ use crate::{
     clock::now_ns,
     node::{Node, Wait},
 };
-use std::hint;
 
 /// A wait for td's inbox is broken off so often, ns, so that md hears its master.
 const SLICE_NS: u64 = 20_000_000;
@@ -41,7 +40,7 @@ pub fn run(
         }
         match (md_options.wait, next) {
             // Looking at the clock and at the inbox is all that there is to do until one of them has something.
-            (Wait::Fast, Next::At(_)) => hint::spin_loop(),
+            (Wait::Fast, Next::At(_)) => lowlat_ipc::relax(),
             (_, Next::At(then_ns)) => td.wait(Some(then_ns.min(now_ns() + SLICE_NS))),
             (_, Next::Word) => td.wait(Some(now_ns() + SLICE_NS)),
             _ => td.wait(None),

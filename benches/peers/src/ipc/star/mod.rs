@@ -47,7 +47,7 @@ fn follow<R: Region>(
                 if inbox.is_ready() {
                     break;
                 }
-                std::hint::spin_loop();
+                lowlat_ipc::relax();
             }
         } else {
             inbox.wait(&Futex, SLEEP_MAX);

@@ -30,7 +30,7 @@ pub fn wait_until(due_ns: u64, is_spinning: bool, is_over: impl Fn() -> bool) ->
             return true;
         }
         if is_spinning {
-            std::hint::spin_loop();
+            lowlat_ipc::relax();
             continue;
         }
         let until = due_ns.min(now + SLEEP_NS_MAX);

@@ -71,7 +71,7 @@ impl Transport for PubSub {
             if let Some(message) = self.try_receive()? {
                 return Ok(message);
             }
-            std::hint::spin_loop();
+            lowlat_ipc::relax();
         }
     }
 }

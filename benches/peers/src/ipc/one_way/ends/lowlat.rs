@@ -53,7 +53,7 @@ impl Transport for Stream {
         loop {
             match self.reader.next(&mut self.payload) {
                 Read::Record(_) => return Ok(decode(&self.payload)),
-                Read::Nothing => std::hint::spin_loop(),
+                Read::Nothing => lowlat_ipc::relax(),
                 other => bail!("the stream gave {other:?}"),
             }
         }
@@ -88,7 +88,7 @@ impl Transport for Heads {
                     );
                     return Ok([generated; 8]);
                 }
-                Read::Nothing => std::hint::spin_loop(),
+                Read::Nothing => lowlat_ipc::relax(),
                 other => bail!("the stream gave {other:?}"),
             }
         }
@@ -146,7 +146,7 @@ impl Transport for Inboxes {
             if self.is_parked {
                 self.inbox.wait(&Futex, SLEEP_MAX);
             } else {
-                std::hint::spin_loop();
+                lowlat_ipc::relax();
             }
         }
     }

@@ -54,7 +54,7 @@ impl Transport for Line {
                 self.last = message[0];
                 return Ok(message);
             }
-            std::hint::spin_loop();
+            lowlat_ipc::relax();
         }
     }
 }
@@ -96,7 +96,7 @@ impl Transport for Pair {
                 anyhow::ensure!(message == head, "a head of {head:?}, and a payload of {message:?}");
                 return Ok(message);
             }
-            std::hint::spin_loop();
+            lowlat_ipc::relax();
         }
     }
 }

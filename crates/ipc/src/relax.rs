@@ -1,0 +1,36 @@
+//! Between two looks of a loop that waits without sleeping.
+
+/// Lets a core rest for a moment, where that does not cost more than it gives.
+///
+/// On bare metal this is the processor's own hint (PAUSE, YIELD): it saves power and leaves the core to its other thread. In
+/// a virtual machine it is nothing on x86: hypervisors have processors leave the guest when it pauses often, to let other
+/// guests run (AMD APM volume 2, "Pause Intercept Filtering"; Intel SDM volume 3, "PAUSE-Loop Exiting"), so that who looks
+/// most eagerly is the one that is away when something comes.
+#[inline]
+pub fn relax() {
+    #[cfg(lowlat_loom)]
+    loom::thread::yield_now();
+    #[cfg(not(lowlat_loom))]
+    if !pauses_leave_the_core() {
+        std::hint::spin_loop();
+    }
+}
+
+/// Whether [`relax`] does nothing, since a pause may hand the core to the hypervisor.
+#[cfg(all(not(lowlat_loom), target_arch = "x86_64", not(miri)))]
+#[inline]
+pub fn pauses_leave_the_core() -> bool {
+    use std::sync::LazyLock;
+    /// CPUID leaf 1, ECX bit 31: zero in every processor, set by hypervisors.
+    const HYPERVISOR: u32 = 1 << 31;
+    // CPUID leaves the guest itself, so it is asked once.
+    static IS_GUEST: LazyLock<bool> = LazyLock::new(|| std::arch::x86_64::__cpuid(1).ecx & HYPERVISOR != 0);
+    *IS_GUEST
+}
+
+/// Whether [`relax`] does nothing, since a pause may hand the core to the hypervisor.
+#[cfg(all(not(lowlat_loom), any(not(target_arch = "x86_64"), miri)))]
+#[inline]
+pub fn pauses_leave_the_core() -> bool {
+    false
+}
