@@ -7,9 +7,22 @@
 //! ```
 //!
 //! So a subscriber of a thousand streams looks at two cache lines to learn which of them to read.
+//!
+//! ```text
+//! publisher                               subscriber
+//!   put the entry where it looks            take the bit
+//!   fence                                   fence
+//!   is the bit set?                         look for entries
+//!   no: set it
+//! ```
+//!
+//! With the two fences at least one side sees what the other did: a bit that the publisher found set is taken after the
+//! entry was put there, and whoever takes it finds the entry. So a subscriber that spins may look for the entries of a few
+//! streams itself and leave their bits set ([`Inbox::take_ready_but`]): its publishers have nothing to write then, and
+//! an entry comes with its own line and no other.
 
 use crate::{
-    atomics::{AtomicU64, Ordering},
+    atomics::{AtomicU64, Ordering, fence},
     doorbell::{
         self, BELL_WORDS, Bell, Claimed, EventFd, Park, ParkSeveral, SEVERAL_MAX, Waited, wait_several,
     },
@@ -66,6 +79,23 @@ impl<R: Region> Inbox<R> {
         }
     }
 
+    /// Publisher: [`Inbox::mark`] for one that made a sequentially consistent fence since it put something there, which may
+    /// serve several. A bit that is set is left alone. Gives back whether it was not: then another such fence is due
+    /// before [`Inbox::claim`].
+    #[inline]
+    pub fn mark_behind_fence(&self, stream: u32) -> bool {
+        let word = usize::try_from(stream / 64).unwrap_or(usize::MAX);
+        let bit = 1 << (stream % 64);
+        let word = self.ready().and_then(|ready| ready.get(word));
+        // Relaxed: the fences order it.
+        let is_due = word.filter(|word| word.load(Ordering::Relaxed) & bit == 0);
+        if let Some(word) = is_due {
+            // Pairs with the change in `take_ready_but`.
+            word.fetch_or(bit, Ordering::Release);
+        }
+        is_due.is_some()
+    }
+
     /// Publisher: the second half of [`Inbox::notify`], after one sequentially consistent fence that serves several: takes
     /// it on itself to wake the subscriber, if that sleeps. `has_event`: whether it can wake one that sleeps in an epoll loop.
     #[inline]
@@ -85,14 +115,24 @@ impl<R: Region> Inbox<R> {
     /// Subscriber: calls `ready` with the number of each stream that has something, and clears its bit before, so that
     /// what comes during the call sets it again. Gives back how many there were.
     #[inline]
-    pub fn take_ready(&self, mut ready: impl FnMut(u32)) -> u32 {
+    pub fn take_ready(&self, ready: impl FnMut(u32)) -> u32 {
+        self.take_ready_but(0, ready)
+    }
+
+    /// [`Inbox::take_ready`] without those of the first 64 streams that have a bit in `but`: the subscriber looks for their
+    /// entries by itself. It takes them now and then all the same, since an entry is not all that a publisher has to tell.
+    #[inline]
+    pub fn take_ready_but(&self, but: u64, mut ready: impl FnMut(u32)) -> u32 {
         let mut count = 0;
         for (number, word) in (0_u32..).zip(self.ready().unwrap_or_default()) {
-            if word.load(Ordering::Relaxed) == 0 {
+            let left = if number == 0 { but } else { 0 };
+            if word.load(Ordering::Relaxed) & !left == 0 {
                 continue;
             }
-            // Pairs with the change in `notify`.
-            let mut bits = word.swap(0, Ordering::Acquire);
+            // Pairs with the changes in `mark` and `mark_behind_fence`.
+            let mut bits = word.fetch_and(left, Ordering::Acquire) & !left;
+            // Pairs with the fence before `mark_behind_fence`: its publisher may have found the bit set.
+            fence(Ordering::SeqCst);
             while bits != 0 {
                 ready(number * 64 + bits.trailing_zeros());
                 bits &= bits - 1;
@@ -105,8 +145,14 @@ impl<R: Region> Inbox<R> {
     /// Whether a stream has something.
     #[inline]
     pub fn is_ready(&self) -> bool {
-        let ready = self.ready().unwrap_or_default();
-        ready.iter().any(|word| word.load(Ordering::Relaxed) != 0)
+        self.is_ready_but(0)
+    }
+
+    /// Whether a stream has something other than those of the first 64 that have a bit in `but`.
+    #[inline]
+    pub fn is_ready_but(&self, but: u64) -> bool {
+        let mut ready = self.ready().unwrap_or_default().iter().map(|word| word.load(Ordering::Relaxed));
+        ready.next().is_some_and(|bits| bits & !but != 0) || ready.any(|bits| bits != 0)
     }
 
     /// Subscriber: sleeps until a stream has something, or `longest` is over.

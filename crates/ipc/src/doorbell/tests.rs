@@ -120,6 +120,47 @@ mod loom_tests {
             assert_eq!(shared.0.missed(), 0);
         });
     }
+
+    /// A bit that is set is left alone, as [`crate::inbox`] does it: two entries, a subscriber that takes the bit, looks for
+    /// entries, and sleeps when there are none.
+    #[test]
+    fn loom_no_wake_is_lost_where_a_bit_is_left_alone() {
+        use crate::atomics::fence;
+        use loom::{sync::Arc, thread};
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(|| {
+            // Bell, bit, entries.
+            let shared = Arc::new((Bell::default(), AtomicU64::new(0), AtomicU64::new(0)));
+            let theirs = Arc::clone(&shared);
+            let publisher = thread::spawn(move || {
+                let (bell, bit, entries) = &*theirs;
+                for entry in 1..=2 {
+                    entries.store(entry, Ordering::Release);
+                    fence(Ordering::SeqCst);
+                    if bit.load(Ordering::Relaxed) == 0 {
+                        bit.fetch_or(1, Ordering::Release);
+                        fence(Ordering::SeqCst);
+                    }
+                    if bell.claim(false).is_some() {
+                        bell.wake_claimed(&Loom);
+                    }
+                }
+            });
+            let (bell, bit, entries) = &*shared;
+            let mut seen = 0;
+            while seen < 2 {
+                if bit.fetch_and(0, Ordering::Acquire) == 0 {
+                    bell.wait(&Loom, Duration::MAX, || bit.load(Ordering::Relaxed) != 0);
+                    continue;
+                }
+                fence(Ordering::SeqCst);
+                seen = entries.load(Ordering::Acquire);
+            }
+            publisher.join().unwrap();
+            assert_eq!(bell.missed(), 0);
+        });
+    }
 }
 
 #[cfg(not(lowlat_loom))]

@@ -264,10 +264,19 @@ impl<R: Region> Router<R> {
                     self.evicted.set(subscriber, true);
                 }
             }
-            link.door.inbox.mark(link.stream);
         }
-        // Pairs with the fence in `Bell::wait`: one for all of them.
+        // One for all of them. Pairs with the fence in `Inbox::take_ready_but`, and, where no bit is to be set, with that in
+        // `Bell::wait`: a bit that is set keeps its subscriber from sleeping.
         fence(Ordering::SeqCst);
+        let mut has_marked = false;
+        for subscriber in wanting.iter_below(self.words) {
+            let Some(link) = link(&mut self.links, subscriber) else { continue };
+            has_marked |= link.door.inbox.mark_behind_fence(link.stream);
+        }
+        if has_marked {
+            // Pairs with the fence in `Bell::wait`.
+            fence(Ordering::SeqCst);
+        }
         let mut helper = self.helper.as_mut().filter(|helper| {
             let sleeping = wanting.iter().filter(|subscriber| is_asleep(&self.links, *subscriber));
             let most = usize::try_from(helper.parked_max).unwrap_or(usize::MAX);
