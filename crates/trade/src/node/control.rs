@@ -1,6 +1,8 @@
 //! A node hears its master.
 
-use super::{Ended, Event, MASTER_HEARTBEAT, Memory, Node, Publisher, Source, Sources, StreamName, mark};
+use super::{
+    Ended, Event, MASTER_HEARTBEAT, Memory, Node, Publisher, Source, Sources, StreamName, direct, mark,
+};
 use crate::control::{Incoming, Socket, ToMaster, ToNode, WithoutMaster, parse};
 use lowlat_ipc::{
     inbox::Inbox,
@@ -65,6 +67,7 @@ impl Node {
                 entry.get_or_insert_with(|| Sources::new(StreamName::new(stream, writer))).push(source);
                 // Records may have come before this message.
                 mark(&mut self.pending, place);
+                self.direct = direct::streams(self.waiting.wait, &self.incoming);
             }
             ToNode::Missed { place, count } => {
                 let sources = usize::try_from(place).ok().and_then(|at| self.incoming.get_mut(at));

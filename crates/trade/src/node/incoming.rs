@@ -121,6 +121,22 @@ impl Sources {
         self.missed += count;
     }
 
+    /// Whether an entry is there to be read, where entries are all that comes in the long run. One look at the line that
+    /// it comes with.
+    #[inline]
+    pub(super) fn has_entry(&self) -> bool {
+        // More than one: the first is empty or soon will be, and the next one is to be begun.
+        self.queue.len() > 1
+            || self.held.is_some()
+            || self.missed > 0
+            || self.queue.front().is_some_and(|source| source.taking.has_entry())
+    }
+
+    /// Whether all of it comes by rings, whose entries can be looked for.
+    pub(super) fn tell_entries(&self) -> bool {
+        self.queue.iter().all(|source| source.taking.tells_entries())
+    }
+
     #[inline]
     pub(super) fn next(&mut self, payload: &mut Vec<u8>) -> Next {
         let mut lost = std::mem::take(&mut self.missed);

@@ -256,6 +256,8 @@ impl Talk<'_> {
             counters,
             incoming: (0..STREAMS_MAX).map(|_| None).collect(),
             pending: [0; STREAMS_MAX as usize / 64],
+            direct: 0,
+            takes_all: false,
             payload: Vec::new(),
             waiting: Waiting::new(join.wait),
             areas: BTreeMap::new(),

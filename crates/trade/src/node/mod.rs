@@ -17,6 +17,7 @@
 
 mod control;
 mod counters;
+mod direct;
 mod incoming;
 mod join;
 mod overrun;
@@ -193,6 +194,10 @@ pub struct Node {
     incoming: Vec<Option<Sources>>,
     /// Bits that were taken from the inbox and not worked off, by the same number.
     pending: [u64; STREAMS_MAX as usize / 64],
+    /// Streams that it looks for itself, as bits: [`direct`].
+    direct: u64,
+    /// The next poll takes the bits of those too.
+    takes_all: bool,
     publisher: Publisher,
     payload: Vec<u8>,
     waiting: Waiting,
@@ -268,9 +273,12 @@ impl Node {
         self.polls = self.polls.wrapping_add(1);
         if self.polls.is_multiple_of(POLLS_PER_BEAT) {
             self.beat(now_ns());
+            self.takes_all = true;
         }
+        let has_found = self.look();
+        let left = if std::mem::take(&mut self.takes_all) { 0 } else { self.direct };
         let pending = &mut self.pending;
-        let taken = self.inbox.take_ready(|stream| mark(pending, stream));
+        let taken = self.inbox.take_ready_but(left, |stream| mark(pending, stream));
         let mut events = 0;
         if self.ended.is_some() || self.counters.is_fenced() {
             events = self.end(take);
@@ -278,7 +286,7 @@ impl Node {
                 return events;
             }
         }
-        if taken == 0 && self.pending.iter().all(|bits| *bits == 0) {
+        if !has_found && taken == 0 && self.pending.iter().all(|bits| *bits == 0) {
             return events;
         }
         for number in 0..self.pending.len() {
@@ -299,8 +307,12 @@ impl Node {
 
     /// Whether a poll would find something.
     fn is_ready(&self) -> bool {
+        self.inbox.is_ready() || self.is_ready_beside()
+    }
+
+    /// Whether it would find something that is not the inbox's.
+    fn is_ready_beside(&self) -> bool {
         self.pending.iter().any(|bits| *bits != 0)
-            || self.inbox.is_ready()
             || (!self.is_told && (self.ended.is_some() || self.counters.is_fenced()))
     }
 

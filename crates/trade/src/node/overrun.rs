@@ -80,6 +80,19 @@ pub(super) enum Taking {
 }
 
 impl Taking {
+    /// Whether an entry is there: one look at the line that it comes with. A table is not looked for so.
+    #[inline]
+    pub(super) fn has_entry(&self) -> bool {
+        match self {
+            Self::Ring(ring) | Self::Held(ring) => ring.has_entry(),
+            Self::Latest { .. } => false,
+        }
+    }
+
+    pub(super) fn tells_entries(&self) -> bool {
+        matches!(self, Self::Ring(_) | Self::Held(_))
+    }
+
     #[inline]
     pub(super) fn next(&mut self) -> Option<Taken> {
         match self {

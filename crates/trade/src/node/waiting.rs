@@ -20,6 +20,7 @@ const WAKE_NS: u64 = 20_000;
 /// A node's way to wait.
 #[derive(Debug)]
 pub(super) struct Waiting {
+    pub(super) wait: Wait,
     waiter: Waiter,
     slice_ns: u64,
 }
@@ -36,7 +37,7 @@ impl Waiting {
                 (Mode::Adaptive(SpinPolicy::new(wake_ns)), SLEEP_NS_MAX)
             }
         };
-        Self { waiter: Waiter::new(mode), slice_ns }
+        Self { wait, waiter: Waiter::new(mode), slice_ns }
     }
 }
 
@@ -45,6 +46,12 @@ pub(super) fn wait(node: &mut Node, until_ns: Option<u64>) {
     // One that always finds something lives too.
     if node.polls.is_multiple_of(POLLS_PER_BEAT) {
         node.beat(now_ns());
+    }
+    if node.direct != 0 {
+        if !node.is_ready_beside() {
+            node.wait_directly(until_ns);
+        }
+        return;
     }
     while !node.is_ready() {
         let now_ns = now_ns();
