@@ -17,6 +17,9 @@ BOOT_SECONDS = 1800
 # What the kernel says of a task that hangs, first after 120 seconds.
 HANGS = re.compile(r"INFO: task \S+ blocked for more than (\d+) seconds")
 HANG_SECONDS = 200
+# A kernel whose timers do not come any more tells only this, again and again; one that boots says it never.
+STALLS = re.compile(r"rcu: INFO: rcu_\w+ detected stalls")
+STALLS_MAX = 5
 
 # Emulated, udev still names the NICs long after systemd says "running".
 SETTLE = """
@@ -172,10 +175,12 @@ class Guest:
         return False
 
     def _hangs(self):
-        """Whether the kernel has told, more than once, of a task that waits for minutes. Asked before the agent runs."""
+        """Whether the kernel has told, more than once, of a task that waits for minutes, or of stalls. Asked before the
+        agent runs."""
         path = self.folder / f"console-{self.boots}.log"
-        told = HANGS.findall(path.read_text(errors="replace")) if path.exists() else []
-        return any(int(seconds) > HANG_SECONDS for seconds in told)
+        console = path.read_text(errors="replace") if path.exists() else ""
+        is_waiting = any(int(seconds) > HANG_SECONDS for seconds in HANGS.findall(console))
+        return is_waiting or len(STALLS.findall(console)) > STALLS_MAX
 
     def _console(self):
         path = self.folder / f"console-{self.boots}.log"

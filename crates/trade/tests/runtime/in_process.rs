@@ -5,7 +5,7 @@ use lowlat_ipc::stream::Stamp;
 use lowlat_trade::{
     clock::now_ns,
     master::DeadReaders,
-    node::{Event, JoinError, Keys, Node},
+    node::{Event, Join, JoinError, Keys, Node, Wait},
 };
 use std::{
     sync::{
@@ -45,9 +45,16 @@ fn stamp(instrument: u32) -> Stamp {
 
 #[test]
 fn two_nodes_and_a_master() {
+    [Wait::Parked, Wait::Fast, Wait::Adaptive].into_iter().for_each(two_nodes_that_wait);
+}
+
+fn two_nodes_that_wait(wait: Wait) {
     let master = MasterThread::start(|_| {});
-    let mut md = master.join(&join("md", writes("md", 4), vec![reads("orders.*", Keys::All)]));
-    let mut s1 = master.join(&join("s1", writes("orders.s1", 1), vec![reads("md", Keys::Only(vec![1, 3]))]));
+    let joins = [
+        join("md", writes("md", 4), vec![reads("orders.*", Keys::All)]),
+        join("s1", writes("orders.s1", 1), vec![reads("md", Keys::Only(vec![1, 3]))]),
+    ];
+    let [mut md, mut s1] = joins.map(|join| master.join(&Join { wait, ..join }));
     assert_eq!((md.number(), s1.number(), s1.epoch()), (0, 1, 1));
     assert!(s1.area("stages").is_some() && s1.area("ledger").is_none());
     master.begin();

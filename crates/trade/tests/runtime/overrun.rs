@@ -5,7 +5,7 @@ use crate::{
     master_thread::{MasterThread, join, reads, until, writes},
 };
 use lowlat_ipc::stream::{PublishError as Refused, Stamp};
-use lowlat_trade::node::{Event, Keys, Node, Overrun, PublishError, Writes};
+use lowlat_trade::node::{Event, Join, Keys, Node, Overrun, PublishError, Wait, Writes};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 fn stamp(instrument: u32) -> Stamp {
@@ -38,9 +38,15 @@ fn meet(writer: &mut Node) {
     writer.poll(&mut |_, _| ());
 }
 
-fn td_and_strategy(master: &MasterThread) -> (Node, Node) {
-    let td = master.join(&join("td", None, vec![reads("orders.*", Keys::All).with(Overrun::Credit)]));
-    (td, master.join(&join("s", writes("orders.s", 1), vec![])))
+/// Readers that sleep hear everything through their inbox; those that spin look for entries themselves.
+const WAITS: [Wait; 2] = [Wait::Parked, Wait::Fast];
+
+fn td(wait: Wait) -> Join {
+    Join { wait, ..join("td", None, vec![reads("orders.*", Keys::All).with(Overrun::Credit)]) }
+}
+
+fn td_and_strategy(master: &MasterThread, wait: Wait) -> (Node, Node) {
+    (master.join(&td(wait)), master.join(&join("s", writes("orders.s", 1), vec![])))
 }
 
 fn figures(master: &MasterThread, name: &'static str) -> lowlat_trade::node::Figures {
@@ -51,8 +57,12 @@ fn figures(master: &MasterThread, name: &'static str) -> lowlat_trade::node::Fig
 
 #[test]
 fn a_slow_td_refuses_orders_and_loses_none() {
+    WAITS.into_iter().for_each(a_slow_td_refuses_orders_and_loses_none_by);
+}
+
+fn a_slow_td_refuses_orders_and_loses_none_by(wait: Wait) {
     let master = MasterThread::start(|_| {});
-    let (mut td, mut strategy) = td_and_strategy(&master);
+    let (mut td, mut strategy) = td_and_strategy(&master, wait);
     let mut sent = 0;
     for _ in 0..5 {
         let (to, subscriber) = fill(&mut strategy, sent);
@@ -68,16 +78,19 @@ fn a_slow_td_refuses_orders_and_loses_none() {
 
 #[test]
 fn orders_for_a_dead_td_wait_for_the_next_and_no_strategy_for_it() {
+    WAITS.into_iter().for_each(orders_for_a_dead_td_wait_for_the_next_and_no_strategy_for_it_by);
+}
+
+fn orders_for_a_dead_td_wait_for_the_next_and_no_strategy_for_it_by(wait: Wait) {
     let master = MasterThread::start(|_| {});
-    let (td, mut strategy) = td_and_strategy(&master);
+    let (td, mut strategy) = td_and_strategy(&master, wait);
     publish(&mut strategy, 0, 0).unwrap();
     // As when its process is killed: what was sent stays for the one that comes.
     master.with(|master, _| master.give_up("td").unwrap());
     let (sent, _) = fill(&mut strategy, 1);
     assert!(publish(&mut strategy, 0, sent).is_err(), "and again, without waiting");
     drop(td);
-    let next = join("td", None, vec![reads("orders.*", Keys::All).with(Overrun::Credit)]);
-    let mut td = master.join(&next);
+    let mut td = master.join(&self::td(wait));
     assert_eq!(td.epoch(), 2);
     let expected = orders(0, sent);
     assert_eq!(poll_until(&mut td, |seen| seen.len() >= expected.len()), expected);
@@ -92,7 +105,7 @@ fn orders_for_a_dead_td_wait_for_the_next_and_no_strategy_for_it() {
 #[test]
 fn a_td_that_left_holds_nobody_up() {
     let master = MasterThread::start(|_| {});
-    let (td, mut strategy) = td_and_strategy(&master);
+    let (td, mut strategy) = td_and_strategy(&master, Wait::Parked);
     let (sent, _) = fill(&mut strategy, 0);
     drop(td);
     until("it is disconnected", || {
@@ -104,8 +117,12 @@ fn a_td_that_left_holds_nobody_up() {
 /// One that dies while it works on an order: that one comes again, and those before it do not.
 #[test]
 fn what_a_dead_td_had_in_hand_comes_again() {
+    WAITS.into_iter().for_each(what_a_dead_td_had_in_hand_comes_again_by);
+}
+
+fn what_a_dead_td_had_in_hand_comes_again_by(wait: Wait) {
     let master = MasterThread::start(|_| {});
-    let (mut td, mut strategy) = td_and_strategy(&master);
+    let (mut td, mut strategy) = td_and_strategy(&master, wait);
     (0..4).for_each(|number| _ = publish(&mut strategy, 0, number).unwrap());
     let dies = catch_unwind(AssertUnwindSafe(|| {
         // The stream itself comes with the first.
@@ -115,8 +132,7 @@ fn what_a_dead_td_had_in_hand_comes_again() {
     }));
     assert!(dies.is_err());
     master.with(|master, _| master.give_up("td").unwrap());
-    let next = join("td", None, vec![reads("orders.*", Keys::All).with(Overrun::Credit)]);
-    assert_eq!(poll_until(&mut master.join(&next), |seen| seen.len() >= 2), orders(2, 4));
+    assert_eq!(poll_until(&mut master.join(&self::td(wait)), |seen| seen.len() >= 2), orders(2, 4));
 }
 
 #[test]
@@ -130,6 +146,30 @@ fn a_writer_that_gives_no_credit_never_waits() {
     // What its ring has is written over by then.
     assert_eq!(poll_until(&mut never, |seen| !seen.is_empty()), ["md lost 5000"], "it is told of each");
     assert_eq!(figures(&master, "md").uncredited, 0);
+}
+
+/// Nothing comes behind it, so no entry tells of it.
+#[test]
+fn a_loss_at_the_end_is_told_to_those_that_spin_too() {
+    for wait in WAITS {
+        let master = MasterThread::start(|_| {});
+        let mut md = master.join(&join("md", writes("md", 1), vec![]));
+        let mut slow = master.join(&Join { wait, ..join("slow", None, vec![reads("md", Keys::All)]) });
+        meet(&mut md);
+        (0..2).for_each(|number| _ = publish(&mut md, 0, number).unwrap());
+        assert_eq!(poll_until(&mut slow, |seen| seen.len() >= 2), ["md 0 0", "md 0 1"]);
+        let sent = (2..).find(|number| publish(&mut md, 0, *number).unwrap() == 0).unwrap() + 1;
+        // What its ring has may be written over in the stream, which is told too.
+        let count = |seen: &[String]| {
+            seen.iter()
+                .map(|one| one.strip_prefix("md lost ").map_or(1, |lost| lost.parse().unwrap()))
+                .sum::<u64>()
+        };
+        let seen = poll_until(&mut slow, |seen| count(seen) >= sent - 2);
+        assert_eq!((count(&seen), seen.last().unwrap().as_str()), (sent - 2, "md lost 1"));
+        publish(&mut md, 0, sent).unwrap();
+        assert_eq!(poll_until(&mut slow, |seen| !seen.is_empty()), [format!("md 0 {sent}")]);
+    }
 }
 
 #[test]
@@ -157,10 +197,14 @@ fn of_a_market_that_is_too_fast_the_latest_is_given() {
 
 #[test]
 fn a_sink_that_is_too_far_behind_is_given_up_and_begins_anew() {
+    WAITS.into_iter().for_each(a_sink_that_is_too_far_behind_is_given_up_and_begins_anew_by);
+}
+
+fn a_sink_that_is_too_far_behind_is_given_up_and_begins_anew_by(wait: Wait) {
     let master = MasterThread::start(|_| {});
     let mut md = master.join(&join("md", writes("md", 1), vec![]));
     let asked = reads("*", Keys::All).with(Overrun::Evict { behind_max: 100 });
-    let mut sink = master.join(&join("sink", None, vec![asked]));
+    let mut sink = master.join(&Join { wait, ..join("sink", None, vec![asked]) });
     meet(&mut md);
     (0..300).for_each(|number| _ = publish(&mut md, 0, number).unwrap());
     assert_eq!(figures(&master, "md").evicted, 1);
