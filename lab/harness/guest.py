@@ -108,6 +108,8 @@ class Guest:
         shutil.copy(GUEST / "facts.py", self.share / "facts.py")
         self.qemu, self.boots, self.jobs = None, 0, 0
         self.boot_id = self.cmdline = ""
+        self.boot_seconds = 0
+        """How long the last boot took."""
         self.is_installed = False
 
     def _arguments(self, console):
@@ -155,7 +157,8 @@ class Guest:
             raise GuestError("QEMU aborts, or its guest hangs, again and again")
         if settled:
             self.settle()
-        self.progress(f"boot {self.boots} of {self.machine.name} took {time.monotonic() - self.started:.0f} s")
+        self.boot_seconds = time.monotonic() - self.started
+        self.progress(f"boot {self.boots} of {self.machine.name} took {self.boot_seconds:.0f} s")
 
     def settle(self):
         """Waits until the system has nothing left to start; gives systemd's word for its state."""
