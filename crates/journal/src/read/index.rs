@@ -52,11 +52,6 @@ impl FileIndex {
         Self::of(scan, origin)
     }
 
-    /// By looking through the data file.
-    pub fn of_data(file: &DataFile, recording: Option<u64>) -> Self {
-        Self::of(scan(file, recording), IndexOrigin::Missing)
-    }
-
     fn of(scan: Scan, origin: IndexOrigin) -> Self {
         let mut by_stream: BTreeMap<u32, Vec<Place>> = BTreeMap::new();
         for (block, head) in scan.blocks.iter().enumerate() {

@@ -1,8 +1,11 @@
 //! Looking at every byte of a recording.
 
+#[cfg(test)]
+mod tests;
+
 use super::{
     Block, Gap, Recording,
-    file::{DataFile, FileEnd},
+    file::{DataFile, FileEnd, scan},
     index::{FileIndex, IndexOrigin},
     recording::streams_of,
 };
@@ -189,14 +192,14 @@ impl Verifier {
     fn file(&mut self, recording: &Recording, file: &DataFile, is_last: bool, progress: &mut dyn FnMut(u64)) {
         // The blocks are those that readers find, so that what is counted here is what they read.
         let index = FileIndex::load(file, recording.number());
-        let looked_through = self.out.is_whole.then(|| FileIndex::of_data(file, recording.number()).scan);
+        // Any other index is what a look through the file gave.
+        let is_unchecked = self.out.is_whole && index.origin == IndexOrigin::Stored;
+        let looked_through = is_unchecked.then(|| scan(file, recording.number()));
         let has_end = matches!(index.scan.end, FileEnd::Ended { .. });
         let index_problem = match index.origin {
             IndexOrigin::Rebuilt(problem) => Some(problem.to_string()),
             IndexOrigin::Missing if has_end => Some("it is missing".to_owned()),
-            IndexOrigin::Stored
-                if looked_through.as_ref().is_some_and(|scan| !index.scan.names_all(scan)) =>
-            {
+            _ if looked_through.as_ref().is_some_and(|scan| !index.scan.names_all(scan)) => {
                 Some("the file has blocks that it does not name".to_owned())
             }
             _ => None,
@@ -219,7 +222,7 @@ impl Verifier {
             progress(head.offset);
         }
         damages.for_each(|damage| self.out.damaged(damage.clone()));
-        if let (Some(scan), IndexOrigin::Stored) = (looked_through, index.origin) {
+        if let Some(scan) = looked_through {
             // A damaged head among the blocks was told with its block.
             let behind = index.scan.blocks.last().map_or(0, |last| last.offset.saturating_add(last.bytes()));
             let damages = scan.damages.into_iter().filter(|damage| damage.offset >= behind);
