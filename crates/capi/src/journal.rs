@@ -107,15 +107,7 @@ pub unsafe extern "C" fn lowlat_journal_close(journal: *mut Journal) -> Status {
 impl Journal {
     fn open(folder: &Path, pattern: &str) -> Result<Self, OpenError> {
         let recording = Recording::open(folder)?;
-        let fits =
-            |name: &str| pattern.strip_suffix('*').map_or(pattern == name, |begin| name.starts_with(begin));
-        let numbers = (0_u32..).zip(recording.streams());
-        let chosen: Vec<u32> =
-            numbers.filter(|(_, stream)| fits(&stream.name)).map(|(number, _)| number).collect();
-        if chosen.is_empty() {
-            // For the names that there are.
-            recording.stream(pattern)?;
-        }
+        let chosen = recording.choose(&[pattern])?;
         let stamp = Stamp::default();
         let (stream, payload) = (ptr::null(), ptr::null());
         Ok(Self {

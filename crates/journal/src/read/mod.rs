@@ -2,6 +2,7 @@
 //! as it was written.
 
 mod block;
+mod choose;
 pub mod file;
 pub mod index;
 mod last;
@@ -17,6 +18,7 @@ mod verify;
 mod write_indexes;
 
 pub use block::Block;
+pub use choose::fits;
 pub use last::last_records;
 pub use merge::Merge;
 pub use recording::{FileStart, OpenError, Recording};
