@@ -6,7 +6,7 @@ use crate::{
     records::{Event, LOWLAT_EVENT_DAMAGE, LOWLAT_EVENT_LOST, Record, Stamp},
     text::Text,
 };
-use lowlat_journal::read::{Gap, Merge, OpenError, Read, Recording};
+use lowlat_journal::read::{Merge, OpenError, Read, Recording};
 use self_cell::self_cell;
 use std::{
     ffi::{CStr, OsStr, c_char},
@@ -139,9 +139,9 @@ impl Journal {
             }
             Read::Gap(gap) => {
                 self.set_name(gap.stream);
-                self.set_why(&gap);
+                self.words.set(gap.why());
                 let (stream, text) = (self.name.as_ptr(), self.words.as_ptr());
-                Event { stream, text, lost: gap.to.saturating_sub(gap.from), ..Event::new(LOWLAT_EVENT_LOST) }
+                Event { stream, text, lost: gap.count(), ..Event::new(LOWLAT_EVENT_LOST) }
             }
             Read::Damaged(damage) => {
                 self.words.set_to(&damage);
@@ -156,12 +156,5 @@ impl Journal {
         let streams = self.reading.borrow_owner().streams();
         let entry = usize::try_from(stream).ok().and_then(|at| streams.get(at));
         self.name.set(entry.map_or("", |entry| entry.name.as_str()));
-    }
-
-    fn set_why(&mut self, gap: &Gap) {
-        match gap.reason {
-            Some(reason) => self.words.set_to(&reason),
-            None => self.words.set("they were recorded and cannot be read"),
-        }
     }
 }

@@ -123,10 +123,7 @@ impl Inner {
     }
 
     fn lost(&mut self, gap: &Gap) -> Lost {
-        let why = gap
-            .reason
-            .map_or_else(|| "they were recorded and cannot be read".to_owned(), |reason| reason.to_string());
-        Lost { stream: self.name(gap.stream), count: gap.to.saturating_sub(gap.from), why: Some(why) }
+        Lost { stream: self.name(gap.stream), count: gap.count(), why: Some(gap.why().to_owned()) }
     }
 
     fn name(&mut self, stream: u32) -> std::sync::Arc<str> {

@@ -56,6 +56,22 @@ pub struct Gap {
     pub reason: Option<GapReason>,
 }
 
+impl Gap {
+    /// How many records.
+    pub fn count(&self) -> u64 {
+        self.to.saturating_sub(self.from)
+    }
+
+    /// Why they are not there, in words.
+    pub fn why(&self) -> &'static str {
+        match self.reason {
+            Some(reason) => reason.words(),
+            None if self.count() == 1 => "it was recorded and cannot be read",
+            None => "they were recorded and cannot be read",
+        }
+    }
+}
+
 /// What a look at a recording gives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Read {

@@ -140,7 +140,7 @@ fn every_flipped_bit_is_told(stored: bool) {
                     .iter()
                     .filter_map(|read| match read {
                         Read::Gap(gap) if gap.stream == head.stream && gap.reason.is_none() => {
-                            Some(gap.to - gap.from)
+                            Some(gap.count())
                         }
                         _ => None,
                     })
@@ -239,7 +239,16 @@ fn what_a_reader_lost_is_found_again() {
     let recording = Recording::open(small_folder.path()).unwrap();
     let found = refill(&recording, 1, 4, 7, |_, _| ());
     let reason = Some(GapReason::Overwritten);
-    assert_eq!((found.records, found.missing), (1, vec![Gap { stream: 1, from: 4, to: 6, reason }]));
+    let gap = Gap { stream: 1, from: 4, to: 6, reason };
+    assert_eq!((found.records, found.missing), (1, vec![gap]));
+    let unknown = Gap { reason: None, ..gap };
+    let whys = [gap, unknown, Gap { from: 5, ..unknown }].map(|gap| (gap.count(), gap.why()));
+    let words = [
+        "overwritten before they were recorded",
+        "they were recorded and cannot be read",
+        "it was recorded and cannot be read",
+    ];
+    assert_eq!(whys, [(2, words[0]), (2, words[1]), (1, words[2])]);
 }
 
 #[test]

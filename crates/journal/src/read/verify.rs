@@ -350,7 +350,7 @@ impl Verifier {
     fn lost(&mut self, gap: Gap) {
         let total = &mut self.seen.entry(gap.stream).or_default().report.gaps;
         total.gaps += 1;
-        total.records += gap.to - gap.from;
+        total.records += gap.count();
         self.out.missing(gap);
     }
 

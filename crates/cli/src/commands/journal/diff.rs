@@ -92,7 +92,7 @@ fn orders<'r>(
                         latency_ns: stamp.generated.checked_sub(stamp.trigger),
                     });
                 }
-                Read::Gap(gap) => side.lost += gap.to - gap.from,
+                Read::Gap(gap) => side.lost += gap.count(),
                 Read::Damaged(_) => side.damages += 1,
                 Read::Nothing | Read::Ended => return None,
             }
