@@ -1,5 +1,7 @@
 //! After their start, both ends ask the allocator for nothing.
 
+#[path = "../../trade/tests/common/allocator.rs"]
+mod allocator;
 #[path = "common/run.rs"]
 mod run;
 
@@ -10,35 +12,7 @@ use lowlat_bridge::{
 };
 use lowlat_trade::{clock::now_ns, master::Master, node::Wait};
 use run::{Run, publish};
-use std::{
-    alloc::{GlobalAlloc, Layout, System},
-    cell::{Cell, RefCell},
-    rc::Rc,
-};
-
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: every call is handed on to the system's allocator as it is; counting touches a thread-local cell without a
-// destructor, which allocates nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller keeps the promises that `alloc` asks for.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the pointer came from `alloc` above, which is the system's.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
+use std::{cell::RefCell, rc::Rc};
 
 /// Frames one behind the other, in memory that was there before.
 #[derive(Debug, Clone)]
@@ -98,13 +72,14 @@ fn both_ends_allocate_nothing() {
     there.with(Master::begin);
     let mut round = |count| {
         publish(&mut md, count);
-        let before = ALLOCATIONS.get();
-        let until = sender.counts().sent + count;
-        while sender.counts().sent < until {
-            sender.turn(now_ns()).unwrap();
-        }
-        tape.play(&mut receiver);
-        ALLOCATIONS.get() - before
+        let (asked, ()) = allocator::asked(|| {
+            let until = sender.counts().sent + count;
+            while sender.counts().sent < until {
+                sender.turn(now_ns()).unwrap();
+            }
+            tape.play(&mut receiver);
+        });
+        asked.allocations
     };
     assert!(round(100) > 0, "allocations are counted: the stream is named, and something told");
     // The nodes hear their masters out.

@@ -6,7 +6,7 @@ use crate::{
     records::{Event, LOWLAT_EVENT_DAMAGE, LOWLAT_EVENT_LOST, Record, Stamp},
     text::Text,
 };
-use lowlat_journal::read::{Gap, Merge, OpenError, Read, Recording};
+use lowlat_journal::read::{Merge, OpenError, Read, Recording};
 use self_cell::self_cell;
 use std::{
     ffi::{CStr, OsStr, c_char},
@@ -107,15 +107,7 @@ pub unsafe extern "C" fn lowlat_journal_close(journal: *mut Journal) -> Status {
 impl Journal {
     fn open(folder: &Path, pattern: &str) -> Result<Self, OpenError> {
         let recording = Recording::open(folder)?;
-        let fits =
-            |name: &str| pattern.strip_suffix('*').map_or(pattern == name, |begin| name.starts_with(begin));
-        let numbers = (0_u32..).zip(recording.streams());
-        let chosen: Vec<u32> =
-            numbers.filter(|(_, stream)| fits(&stream.name)).map(|(number, _)| number).collect();
-        if chosen.is_empty() {
-            // For the names that there are.
-            recording.stream(pattern)?;
-        }
+        let chosen = recording.choose(&[pattern])?;
         let stamp = Stamp::default();
         let (stream, payload) = (ptr::null(), ptr::null());
         Ok(Self {
@@ -147,9 +139,9 @@ impl Journal {
             }
             Read::Gap(gap) => {
                 self.set_name(gap.stream);
-                self.set_why(&gap);
+                self.words.set(gap.why());
                 let (stream, text) = (self.name.as_ptr(), self.words.as_ptr());
-                Event { stream, text, lost: gap.to.saturating_sub(gap.from), ..Event::new(LOWLAT_EVENT_LOST) }
+                Event { stream, text, lost: gap.count(), ..Event::new(LOWLAT_EVENT_LOST) }
             }
             Read::Damaged(damage) => {
                 self.words.set_to(&damage);
@@ -164,12 +156,5 @@ impl Journal {
         let streams = self.reading.borrow_owner().streams();
         let entry = usize::try_from(stream).ok().and_then(|at| streams.get(at));
         self.name.set(entry.map_or("", |entry| entry.name.as_str()));
-    }
-
-    fn set_why(&mut self, gap: &Gap) {
-        match gap.reason {
-            Some(reason) => self.words.set_to(&reason),
-            None => self.words.set("they were recorded and cannot be read"),
-        }
     }
 }

@@ -6,14 +6,13 @@ use crate::{
     node::{Node, Strategy, with},
     records::{LOWLAT_KIND_QUOTE, LOWLAT_SIDE_BUY, LOWLAT_SIDE_SELL, Order, Record, Stamp},
 };
-use lowlat_ipc::{region::Memfd, stream};
 use lowlat_trade::{
     clock::now_ns,
-    node::{PublishError, Publisher},
-    records::{self, PAYLOAD_BYTES, Side},
-    strategy::{Cause, Numbers, OrderSink, Orders, SendError},
+    records::{self, Side},
+    roles::OrderStream,
+    strategy::{Cause, Orders},
 };
-use std::{ffi::c_void, sync::Arc};
+use std::ffi::c_void;
 
 /// Appends a record to the node's stream and gives it to every reader that wants stamp.instrument; those that sleep are
 /// woken, with a system call each. `sequence` is set to its number; it may be NULL. Not before LOWLAT_EVENT_BEGIN, if all
@@ -75,14 +74,15 @@ pub unsafe extern "C" fn lowlat_send_order(
         let mut strategy = node.strategy.try_borrow_mut().map_err(|_| Status::Busy)?;
         let Strategy { number, numbers } = strategy.as_mut().ok_or_else(no_strategy)?;
         node.publish_with(|publisher| {
-            let mut sink = Sink { publisher, numbers, failed: None };
+            let mut failed = None;
+            let mut sink = OrderStream::new(publisher, numbers, |error| failed = Some(error));
             let sent = Orders::new(&mut sink, *number, cause).send(
                 order.instrument,
                 side,
                 order.price,
                 order.quantity,
             );
-            match (sent, sink.failed) {
+            match (sent, failed) {
                 (Ok(number), _) => {
                     let Cause { scheduled_ns, received_ns, .. } = cause;
                     *order = Order { number, scheduled_ns, received_ns, reserved: 0, ..*order };
@@ -109,26 +109,5 @@ unsafe fn cause_of(record: &Record) -> Cause {
         scheduled_ns: quote.map_or(generated_ns, |quote| quote.scheduled_ns),
         received_ns: record.received_ns,
         sequence: record.sequence,
-    }
-}
-
-/// Orders go into the node's stream.
-struct Sink<'a> {
-    publisher: &'a mut Publisher,
-    numbers: &'a mut Numbers<Arc<Memfd>>,
-    failed: Option<PublishError>,
-}
-
-impl OrderSink for Sink<'_> {
-    fn send(&mut self, stamp: stream::Stamp, payload: &[u8; PAYLOAD_BYTES]) -> Result<(), SendError> {
-        let stamp = stream::Stamp { generated: now_ns(), ..stamp };
-        self.publisher.publish(&stamp, payload).map(|_| ()).map_err(|error| {
-            self.failed = Some(error);
-            SendError::Refused
-        })
-    }
-
-    fn number(&mut self) -> u64 {
-        self.numbers.take()
     }
 }

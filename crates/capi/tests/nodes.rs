@@ -1,6 +1,8 @@
 //! The functions of the header, called as C calls them.
 #![allow(clippy::borrow_as_ptr, reason = "as C gives addresses")]
 
+#[path = "../../trade/tests/common/allocator.rs"]
+mod allocator;
 #[path = "../../trade/tests/runtime/master_thread.rs"]
 #[allow(dead_code, clippy::unnecessary_wraps, reason = "other tests use the rest")]
 mod master_thread;
@@ -8,37 +10,11 @@ mod master_thread;
 use lowlat_capi::*;
 use master_thread::MasterThread;
 use std::{
-    alloc::{GlobalAlloc, Layout, System},
-    cell::Cell,
     ffi::{CStr, CString, c_char, c_void},
     os::unix::ffi::OsStrExt,
     path::Path,
     ptr,
 };
-
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: every call is handed on to the system's allocator as it is; counting touches a thread-local cell without a
-// destructor, which allocates nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller keeps the promises that `alloc` asks for.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the pointer came from `alloc` above, which is the system's.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 fn words(text: *const c_char) -> String {
     // SAFETY: a text of the library, which ends with a zero.
@@ -172,9 +148,8 @@ fn what_is_published_is_read_without_allocating() {
         poll(reader, &mut at_reader);
     };
     round(100);
-    let before = ALLOCATIONS.get();
-    round(RECORDS);
-    assert_eq!(ALLOCATIONS.get() - before, 0, "allocations of {RECORDS} records");
+    let (asked, ()) = allocator::asked(|| round(RECORDS));
+    assert_eq!(asked.allocations, 0, "allocations of {RECORDS} records");
     assert_eq!((at_reader.records, at_reader.lost), (RECORDS.midpoint(100), 0));
     assert_eq!(at_reader.bytes, 5 * at_reader.records);
 
@@ -272,9 +247,9 @@ fn strategies_and_names_are_refused_with_a_reason() {
         order.side = LOWLAT_SIDE_SELL;
         assert_eq!(lowlat_send_order(node, ptr::null(), &mut order), Status::Ok);
         assert!(order.number > 0 && order.scheduled_ns == order.received_ns && order.received_ns > 0);
-        let (first, before) = (order.number, ALLOCATIONS.get());
-        assert_eq!(lowlat_send_order(node, ptr::null(), &mut order), Status::Ok);
-        assert_eq!((order.number, ALLOCATIONS.get() - before), (first + 1, 0));
+        let first = order.number;
+        let (asked, sent) = allocator::asked(|| lowlat_send_order(node, ptr::null(), &mut order));
+        assert_eq!((sent, order.number, asked.allocations), (Status::Ok, first + 1, 0));
         let plain = join(&options(&socket, c"plain")).unwrap();
         assert_eq!(lowlat_send_order(plain, ptr::null(), &mut order), Status::Argument);
         assert!(words(lowlat_last_error()).contains("lowlat_join_strategy"));

@@ -33,6 +33,8 @@ pub const fn bytes(instruments: u32) -> u64 {
 pub struct Subscribers([u64; ROW_WORDS]);
 
 impl Subscribers {
+    const ALL: Self = Self([u64::MAX; ROW_WORDS]);
+
     /// Adds or removes one; false when no subscriber has that number.
     pub fn set(&mut self, subscriber: u32, is_in: bool) -> bool {
         let word = usize::try_from(subscriber / 64).ok().and_then(|at| self.0.get_mut(at));
@@ -129,7 +131,7 @@ impl<R: Region> Interest<R> {
         let word = usize::try_from(subscriber / 64).unwrap_or(usize::MAX);
         let Some(word) = self.row(row).and_then(|row| row.get(word)) else { return false };
         let bit = 1 << (subscriber % 64);
-        // Pairs with the load in `each`: what the subscriber prepared before it asked is seen by who sees its bit.
+        // Pairs with the loads in `wanting_of`: what the subscriber prepared before it asked is seen by who sees its bit.
         if is_wanted {
             word.fetch_or(bit, Ordering::Release)
         } else {
@@ -146,25 +148,7 @@ impl<R: Region> Interest<R> {
         self.set(subscriber, None, false);
     }
 
-    /// Who wants the instrument, as it is at this moment.
-    #[inline]
-    pub fn wanting(&self, instrument: u32) -> Subscribers {
-        let everything = self.row(self.instruments).unwrap_or_default();
-        let own = if instrument < self.instruments { self.row(instrument) } else { None }.unwrap_or_default();
-        let mut found = Subscribers::default();
-        for (found, word) in found.0.iter_mut().zip(everything) {
-            // Pairs with the change in `set`.
-            *found = word.load(Ordering::Acquire);
-        }
-        for (found, word) in found.0.iter_mut().zip(own) {
-            // Pairs with the change in `set`.
-            *found |= word.load(Ordering::Acquire);
-        }
-        found
-    }
-
-    /// Those of `among` who want the instrument; `words`: how many words they take ([`Subscribers::words`]).
-    #[cfg(not(lowlat_loom))]
+    /// Those of `among` who want the instrument at this moment; `words`: how many words they take (`Subscribers::words`).
     #[inline]
     pub(crate) fn wanting_of(&self, instrument: u32, among: &Subscribers, words: usize) -> Subscribers {
         let everything = self.row(self.instruments).unwrap_or_default();
@@ -182,7 +166,7 @@ impl<R: Region> Interest<R> {
     /// Calls `wanted` with each subscriber that wants the instrument, lowest first.
     #[inline]
     pub fn each(&self, instrument: u32, wanted: impl FnMut(u32)) {
-        self.wanting(instrument).iter().for_each(wanted);
+        self.wanting_of(instrument, &Subscribers::ALL, ROW_WORDS).iter().for_each(wanted);
     }
 
     fn row(&self, row: u32) -> Option<&[AtomicU64]> {

@@ -67,7 +67,7 @@ pub fn replay(
         let read = next(&mut payload);
         match &read {
             Read::Ended | Read::Nothing => break,
-            Read::Gap(gap) => replayed.lost += gap.to - gap.from,
+            Read::Gap(gap) => replayed.lost += gap.count(),
             Read::Damaged(_) => replayed.damages += 1,
             Read::Record(record) => {
                 let generated = record.record.stamp.generated;

@@ -1,8 +1,11 @@
 //! Memory is bounded however long a run is: allocations are counted over a simulated day.
 
+#[path = "../../trade/tests/common/allocator.rs"]
+mod allocator;
 #[path = "memory/causes.rs"]
 mod causes;
 
+use allocator::asked;
 use lowlat_measure::{
     clock::TickScale,
     jitter::{Companion, Lane, RawFiles, Recorder, SeriesPlan, capacity_for, ring},
@@ -11,60 +14,7 @@ use lowlat_model::{
     CpuSet,
     jitter::{JitterCpu, JitterRecord},
 };
-use std::{
-    alloc::{GlobalAlloc, Layout, System},
-    cell::Cell,
-    time::Duration,
-};
-
-/// Counts what each thread allocates by itself, so that the test harness does not show.
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-    static BYTES: Cell<i64> = const { Cell::new(0) };
-    static BYTES_MAX: Cell<i64> = const { Cell::new(0) };
-}
-
-fn count(grown: usize, freed: usize) {
-    let change = i64::try_from(grown).unwrap_or(i64::MAX) - i64::try_from(freed).unwrap_or(i64::MAX);
-    ALLOCATIONS.set(ALLOCATIONS.get() + u64::from(grown > 0));
-    BYTES.set(BYTES.get() + change);
-    BYTES_MAX.set(BYTES_MAX.get().max(BYTES.get()));
-}
-
-// SAFETY: each call is handed to the system's allocator unchanged; counting touches thread-local cells only, which
-// are initialised at compile time, need no destructor and so allocate nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size(), 0);
-        // SAFETY: the caller's promises about the layout are passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        count(0, layout.size());
-        // SAFETY: the pointer came from `System` by the calls here, with this layout.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count(size, layout.size());
-        // SAFETY: the pointer came from `System` by the calls here, with this layout; the size is the caller's.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// What a piece of work allocated: how often, and how many bytes at most at a time beyond those before.
-fn allocated<T>(work: impl FnOnce() -> T) -> (u64, i64, T) {
-    let (allocations, bytes) = (ALLOCATIONS.get(), BYTES.get());
-    BYTES_MAX.set(bytes);
-    let result = work();
-    (ALLOCATIONS.get() - allocations, BYTES_MAX.get() - bytes, result)
-}
+use std::time::Duration;
 
 const KEPT: usize = 64;
 const DAY: Duration = Duration::from_secs(86_400);
@@ -98,7 +48,7 @@ fn a_day_allocates_nothing() {
 
     let mut now = epoch;
     let between = u64::try_from(DAY.as_nanos()).unwrap() / INTERRUPTIONS;
-    let (allocations, bytes_max, ()) = allocated(|| {
+    let (asked, ()) = asked(|| {
         let mut noise = Noise(88_172_645_463_325_252);
         for n in 0..INTERRUPTIONS {
             let length = 100 + noise.next() % (1 << (8 + n % 15));
@@ -111,7 +61,7 @@ fn a_day_allocates_nothing() {
         }
         files.finish(&lanes);
     });
-    assert_eq!((allocations, bytes_max), (0, 0));
+    assert_eq!((asked.allocations, asked.bytes_max), (0, 0));
     assert!(lanes[0].ring.lost_count() > 0, "the ring was full at times, which costs no memory either");
 
     let record = recorder.into_record(now);
@@ -135,9 +85,9 @@ fn writing_the_text_takes_the_same_memory_for_any_number() {
             cpus: vec![JitterCpu { stop_ticks: 1 << 40, ..JitterCpu::default() }],
             ..JitterRecord::default()
         };
-        let (_, bytes_max, warnings) = allocated(|| files.convert(&record));
+        let (asked, warnings) = asked(|| files.convert(&record));
         assert_eq!(warnings, Vec::<String>::new());
-        bytes_max
+        asked.bytes_max
     };
     let (few, many) = (convert(100), convert(100_000));
     assert!(many <= few + 256, "{few} bytes for 100, {many} for 100,000");
@@ -148,11 +98,11 @@ fn a_sampler_takes_what_is_stated() {
     let kib = |cpus: u32, seconds| {
         let cpus = cpus as usize;
         let series = SeriesPlan::of(Duration::from_secs(seconds), cpus);
-        let (_, bytes, _kept) = allocated(|| {
+        let (asked, _kept) = asked(|| {
             let recorder = Recorder::new(TickScale::NANOSECONDS, series, KEPT, KEPT);
             (recorder, ring(capacity_for(cpus)))
         });
-        (bytes + 1_023) / 1_024
+        (asked.bytes_max + 1_023) / 1_024
     };
     // Histogram, series, ring, kept; see memory.rs.
     for (cpus, seconds, kib_max) in

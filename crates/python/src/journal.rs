@@ -85,15 +85,7 @@ impl Journal {
 impl Journal {
     fn open(folder: &Path, pattern: &str, from_ns: Option<u64>) -> Result<Self, OpenError> {
         let recording = Recording::open(folder)?;
-        let fits =
-            |name: &str| pattern.strip_suffix('*').map_or(pattern == name, |begin| name.starts_with(begin));
-        let numbers = (0_u32..).zip(recording.streams());
-        let chosen: Vec<u32> =
-            numbers.filter(|(_, stream)| fits(&stream.name)).map(|(number, _)| number).collect();
-        if chosen.is_empty() {
-            // For the names that there are.
-            recording.stream(pattern)?;
-        }
+        let chosen = recording.choose(&[pattern])?;
         let streams = recording.streams().iter().map(|stream| stream.name.clone()).collect();
         let mut reading = Reading::new(recording, |recording| Merge::new(recording, &chosen));
         if let Some(from_ns) = from_ns {
@@ -131,10 +123,7 @@ impl Inner {
     }
 
     fn lost(&mut self, gap: &Gap) -> Lost {
-        let why = gap
-            .reason
-            .map_or_else(|| "they were recorded and cannot be read".to_owned(), |reason| reason.to_string());
-        Lost { stream: self.name(gap.stream), count: gap.to.saturating_sub(gap.from), why: Some(why) }
+        Lost { stream: self.name(gap.stream), count: gap.count(), why: Some(gap.why().to_owned()) }
     }
 
     fn name(&mut self, stream: u32) -> std::sync::Arc<str> {

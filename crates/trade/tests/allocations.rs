@@ -1,5 +1,8 @@
 //! After their start, the hot paths ask the allocator for nothing.
 
+#[path = "common/allocator.rs"]
+mod allocator;
+
 use lowlat_ipc::{region::Heap, stream::Stamp};
 use lowlat_trade::{
     md::{Feed, Pacer, Step},
@@ -11,44 +14,8 @@ use lowlat_trade::{
     },
     td::{Begun, Exchange, Limits, Rules, Taken, ledger},
 };
-use std::{
-    alloc::{GlobalAlloc, Layout, System},
-    cell::Cell,
-};
-
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: every call is handed on to the system's allocator as it is; counting touches a thread-local cell without a
-// destructor, which allocates nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller keeps the promises that `alloc` asks for.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the pointer came from `alloc` above, which is the system's.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
 fn allocations(work: impl FnOnce()) -> u64 {
-    let before = ALLOCATIONS.get();
-    work();
-    ALLOCATIONS.get() - before
-}
-
-#[test]
-fn allocations_are_counted() {
-    assert_eq!(allocations(|| drop(std::hint::black_box(Box::new(5)))), 1);
+    allocator::asked(work).0.allocations
 }
 
 #[test]

@@ -2,6 +2,9 @@
 //!
 //! A process that the kernel ends at its first system call (seccomp's strict mode) does what a process in fast mode does.
 
+#[path = "common/allocator.rs"]
+mod allocator;
+
 use lowlat_ipc::stream::Stamp;
 use lowlat_trade::{
     address::RunFolder,
@@ -10,8 +13,6 @@ use lowlat_trade::{
 };
 use rustix::thread::{SecureComputingMode, set_secure_computing_mode};
 use std::{
-    alloc::{GlobalAlloc, Layout, System},
-    cell::Cell,
     env, hint,
     path::Path,
     process::Command,
@@ -22,43 +23,6 @@ use std::{
     thread,
     time::Duration,
 };
-
-/// The system's allocator, counting what this thread asks of it.
-struct Counting;
-
-thread_local! {
-    static REQUESTS: Cell<u64> = const { Cell::new(0) };
-}
-
-fn count() {
-    // A thread that ends has no cell any more, and is none that is looked at.
-    REQUESTS.try_with(|requests| requests.set(requests.get() + 1)).ok();
-}
-
-// SAFETY: everything is passed on to the system's allocator as it came; counting allocates nothing, since the cell is
-// made at compile time and has no destructor.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: the caller keeps the contract, which is the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        count();
-        // SAFETY: as above.
-        unsafe { System.dealloc(block, layout) }
-    }
-
-    unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
-        count();
-        // SAFETY: as above.
-        unsafe { System.realloc(block, layout, bytes) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 const ROLE: &str = "LOWLAT_TEST_STRICT";
 /// The exit code of a process whose thread was ended for a system call.
@@ -131,12 +95,8 @@ fn publishing_and_polling_allocate_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let is_over = Arc::new(AtomicBool::new(false));
     let (thread, mut one, mut other) = pair(&folder.path().join("run"), &is_over);
-    let before = REQUESTS.get();
-    let came = exchange(&mut one, &mut other, true);
-    let requests = REQUESTS.get() - before;
-    assert_eq!((came, requests), (2 * ROUNDS, 0));
-    drop(Box::new(0_u8));
-    assert_eq!(REQUESTS.get() - before, 2, "the count counts");
+    let (asked, came) = allocator::asked(|| exchange(&mut one, &mut other, true));
+    assert_eq!((came, asked.allocations, asked.releases), (2 * ROUNDS, 0, 0));
     is_over.store(true, Ordering::Release);
     thread.join().unwrap();
 }

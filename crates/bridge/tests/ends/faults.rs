@@ -2,7 +2,7 @@
 
 use crate::{
     carrier::Queue,
-    hosts::{begin, give_up, receive, receiver, send, sender},
+    hosts::{Far, Near, begin, give_up, receive, send, sender},
     read::{marks, read, reader, records},
     run::{Run, publish},
 };
@@ -11,12 +11,8 @@ use lowlat_trade::{clock::now_ns, node::Keys};
 
 #[test]
 fn a_sender_that_starts_again_goes_on_with_the_next_number() {
-    let (here, there) = (Run::start(), Run::start());
-    let queue = Queue::connected();
-    let mut md = here.writer("md", 4);
-    let mut first = sender(&here, &queue);
-    md.poll(&mut |_, _| ());
-    let mut receiver = receiver(&there, true);
+    let Near { here, queue, mut md, sender: mut first } = Near::start();
+    let Far { there, mut receiver } = Far::start(true);
     let mut reader = reader(&there, "all", Keys::All);
     begin(&there, &mut receiver);
     let mut written = publish(&mut md, 10);
@@ -42,11 +38,8 @@ fn a_sender_that_starts_again_goes_on_with_the_next_number() {
 
 #[test]
 fn two_senders_at_once_the_older_one_is_refused() {
-    let (here, there) = (Run::start(), Run::start());
-    let (queue, other) = (Queue::connected(), Queue::connected());
-    let mut md = here.writer("md", 4);
-    let mut first = sender(&here, &queue);
-    md.poll(&mut |_, _| ());
+    let Near { here, queue, mut md, sender: mut first } = Near::start();
+    let other = Queue::connected();
     publish(&mut md, 5);
     send(&mut first);
     let old = queue.drain();
@@ -55,7 +48,7 @@ fn two_senders_at_once_the_older_one_is_refused() {
     let mut second = sender(&here, &other);
     send(&mut second);
     let new = other.drain();
-    let mut receiver = receiver(&there, true);
+    let Far { there, mut receiver } = Far::start(true);
     let mut reader = reader(&there, "all", Keys::All);
     begin(&there, &mut receiver);
     receive(&mut receiver, &old[..3]);
@@ -73,12 +66,8 @@ fn two_senders_at_once_the_older_one_is_refused() {
 
 #[test]
 fn a_writer_that_starts_again_loses_nothing() {
-    let (here, there) = (Run::start(), Run::start());
-    let queue = Queue::connected();
-    let mut md = here.writer("md", 4);
-    let mut sender = sender(&here, &queue);
-    md.poll(&mut |_, _| ());
-    let mut receiver = receiver(&there, true);
+    let Near { here, queue, mut md, mut sender } = Near::start();
+    let Far { there: _there, mut receiver } = Far::start(true);
     publish(&mut md, 3);
     give_up(&here, "md");
     let mut again = here.writer("md", 4);
@@ -92,16 +81,12 @@ fn a_writer_that_starts_again_loses_nothing() {
 
 #[test]
 fn a_new_run_begins_with_its_first_number() {
-    let there = Run::start();
-    let (mut receiver, mut reader) = (receiver(&there, true), reader(&there, "all", Keys::All));
+    let Far { there, mut receiver } = Far::start(true);
+    let mut reader = reader(&there, "all", Keys::All);
     begin(&there, &mut receiver);
     let mut frames = Vec::new();
     for _ in 0..2 {
-        let here = Run::start();
-        let queue = Queue::connected();
-        let mut md = here.writer("md", 4);
-        let mut sender = sender(&here, &queue);
-        md.poll(&mut |_, _| ());
+        let Near { here: _here, queue, mut md, mut sender } = Near::start();
         publish(&mut md, 2);
         send(&mut sender);
         frames.push(queue.drain());
@@ -122,8 +107,8 @@ fn a_new_run_begins_with_its_first_number() {
 /// Streams have other numbers in each run: what belongs to the old one, or comes before its name, is nobody's.
 #[test]
 fn a_number_of_a_new_run_is_another_stream() {
-    let there = Run::start();
-    let (mut receiver, mut reader) = (receiver(&there, true), reader(&there, "all", Keys::All));
+    let Far { there, mut receiver } = Far::start(true);
+    let mut reader = reader(&there, "all", Keys::All);
     begin(&there, &mut receiver);
     let mut runs = Vec::new();
     for names in [["md", "other"], ["other", "md"]] {
@@ -160,8 +145,7 @@ fn a_number_of_a_new_run_is_another_stream() {
 
 #[test]
 fn what_is_no_frame_is_counted_and_told_once() {
-    let there = Run::start();
-    let mut receiver = receiver(&there, true);
+    let Far { there: _there, mut receiver } = Far::start(true);
     let nonsense = [vec![], b"GET / HTTP/1.1".to_vec(), vec![0xff; 200]];
     let said = receive(&mut receiver, &nonsense);
     assert_eq!((said.len(), receiver.counts().refused), (1, 3));
@@ -170,11 +154,7 @@ fn what_is_no_frame_is_counted_and_told_once() {
 
 #[test]
 fn a_carrier_that_is_gone_ends_the_sender() {
-    let here = Run::start();
-    let queue = Queue::connected();
-    let mut md = here.writer("md", 4);
-    let mut sender = sender(&here, &queue);
-    md.poll(&mut |_, _| ());
+    let Near { here: _here, queue, mut md, mut sender } = Near::start();
     queue.close("the driver is gone");
     publish(&mut md, 1);
     let error = (0..100).find_map(|_| sender.turn(now_ns() + 10_000_000).err()).expect("an error");

@@ -8,7 +8,48 @@ use lowlat_bridge::{
     receiver::{self, Receiver, Says, StreamOptions},
     sender::{self, Sender},
 };
-use lowlat_trade::{clock::now_ns, master::Master, node::Wait};
+use lowlat_trade::{
+    clock::now_ns,
+    master::Master,
+    node::{Node, Wait},
+};
+
+/// The run that records come from: a node that writes, and the bridge's sender.
+pub struct Near {
+    pub here: Run,
+    pub queue: Queue,
+    pub md: Node,
+    pub sender: Sender<Queue>,
+}
+
+impl Near {
+    pub fn start() -> Self {
+        Self::writing("md", 4)
+    }
+
+    /// With another stream than md, or another number of its instruments.
+    pub fn writing(stream: &str, keys: u32) -> Self {
+        let (here, queue) = (Run::start(), Queue::connected());
+        let mut md = here.writer(stream, keys);
+        let sender = sender(&here, &queue);
+        md.poll(&mut |_, _| ());
+        Self { here, queue, md, sender }
+    }
+}
+
+/// The run that they go to, with the bridge's receiver.
+pub struct Far {
+    pub there: Run,
+    pub receiver: Receiver,
+}
+
+impl Far {
+    pub fn start(has_marks: bool) -> Self {
+        let there = Run::start();
+        let receiver = receiver(&there, has_marks);
+        Self { there, receiver }
+    }
+}
 
 /// The word to begin. Nodes that join later would wait for those that run.
 pub fn begin(run: &Run, receiver: &mut Receiver) {
@@ -35,7 +76,7 @@ pub fn sender(run: &Run, queue: &Queue) -> Sender<Queue> {
     Sender::join(&run.socket(), &options, queue.clone()).unwrap()
 }
 
-pub fn receiver(run: &Run, has_marks: bool) -> Receiver {
+fn receiver(run: &Run, has_marks: bool) -> Receiver {
     let stream = StreamOptions { stream: "md".to_owned(), keys: 4, capacity_bytes: 1 << 16 };
     let options =
         receiver::Options { name: "bridge".to_owned(), streams: vec![stream], wait: Wait::Parked, has_marks };

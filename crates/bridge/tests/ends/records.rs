@@ -1,10 +1,9 @@
 //! What arrives, and what is told.
 
 use crate::{
-    carrier::Queue,
-    hosts::{begin, receive, receiver, send, sender},
+    hosts::{Far, Near, begin, receive, send},
     read::{Read, marks, read, reader, records},
-    run::{Run, publish, stamp},
+    run::{publish, stamp},
 };
 use lowlat_bridge::{accounts::Why, frame::Frame, receiver::Says};
 use lowlat_ipc::stream::Stamp;
@@ -12,12 +11,8 @@ use lowlat_trade::node::Keys;
 
 #[test]
 fn records_arrive_as_they_were_written() {
-    let (here, there) = (Run::start(), Run::start());
-    let queue = Queue::connected();
-    let mut md = here.writer("md", 4);
-    let mut sender = sender(&here, &queue);
-    md.poll(&mut |_, _| ());
-    let mut receiver = receiver(&there, true);
+    let Near { here: _here, queue, mut md, mut sender } = Near::start();
+    let Far { there, mut receiver } = Far::start(true);
     let mut all = reader(&there, "all", Keys::All);
     let mut one = reader(&there, "one", Keys::Only(vec![2]));
     begin(&there, &mut receiver);
@@ -41,16 +36,12 @@ fn records_arrive_as_they_were_written() {
 
 #[test]
 fn a_late_start_and_a_loss_are_told_exactly() {
-    let (here, there) = (Run::start(), Run::start());
-    let queue = Queue::connected();
-    let mut md = here.writer("md", 4);
-    let mut sender = sender(&here, &queue);
-    md.poll(&mut |_, _| ());
+    let Near { here: _here, queue, mut md, mut sender } = Near::start();
     publish(&mut md, 30);
     send(&mut sender);
     drop(queue.drain());
     // The receiver has heard nothing of it.
-    let mut receiver = receiver(&there, true);
+    let Far { there, mut receiver } = Far::start(true);
     let mut reader = reader(&there, "s1", Keys::Only(vec![3]));
     begin(&there, &mut receiver);
     publish(&mut md, 10);
@@ -79,12 +70,8 @@ fn a_late_start_and_a_loss_are_told_exactly() {
 
 #[test]
 fn what_the_network_has_no_room_for_is_counted_and_told() {
-    let (here, there) = (Run::start(), Run::start());
-    let queue = Queue::connected();
-    let mut md = here.writer("md", 4);
-    let mut sender = sender(&here, &queue);
-    md.poll(&mut |_, _| ());
-    let mut receiver = receiver(&there, true);
+    let Near { here: _here, queue, mut md, mut sender } = Near::start();
+    let Far { there: _there, mut receiver } = Far::start(true);
     publish(&mut md, 1);
     send(&mut sender);
     let first = queue.drain();
@@ -106,13 +93,9 @@ fn what_the_network_has_no_room_for_is_counted_and_told() {
 
 #[test]
 fn without_listeners_nothing_is_kept_and_all_is_told() {
-    let (here, there) = (Run::start(), Run::start());
-    let queue = Queue::connected();
+    let Near { here: _here, queue, mut md, mut sender } = Near::start();
     queue.connect(false);
-    let mut md = here.writer("md", 4);
-    let mut sender = sender(&here, &queue);
-    md.poll(&mut |_, _| ());
-    let mut receiver = receiver(&there, false);
+    let Far { there, mut receiver } = Far::start(false);
     let mut reader = reader(&there, "all", Keys::All);
     begin(&there, &mut receiver);
     publish(&mut md, 7);
@@ -133,11 +116,7 @@ fn without_listeners_nothing_is_kept_and_all_is_told() {
 
 #[test]
 fn whoever_begins_to_listen_hears_names_first() {
-    let here = Run::start();
-    let queue = Queue::connected();
-    let mut md = here.writer("md", 4);
-    let mut sender = sender(&here, &queue);
-    md.poll(&mut |_, _| ());
+    let Near { here: _here, queue, mut md, mut sender } = Near::start();
     publish(&mut md, 1);
     send(&mut sender);
     let is_standing = |frame: &Vec<u8>| frame[6] == 2;
@@ -161,12 +140,8 @@ fn whoever_begins_to_listen_hears_names_first() {
 
 #[test]
 fn a_sender_that_is_too_slow_says_how_much_it_missed() {
-    let (here, there) = (Run::start(), Run::start());
-    let queue = Queue::connected();
-    let mut md = here.writer("md", 4);
-    let mut sender = sender(&here, &queue);
-    md.poll(&mut |_, _| ());
-    let mut receiver = receiver(&there, true);
+    let Near { here: _here, queue, mut md, mut sender } = Near::start();
+    let Far { there: _there, mut receiver } = Far::start(true);
     publish(&mut md, 1);
     send(&mut sender);
     // More than its ring holds.
@@ -183,12 +158,8 @@ fn a_sender_that_is_too_slow_says_how_much_it_missed() {
 
 #[test]
 fn a_stream_that_is_not_received_is_left_alone() {
-    let (here, there) = (Run::start(), Run::start());
-    let queue = Queue::connected();
-    let mut orders = here.writer("orders.s1", 1);
-    let mut sender = sender(&here, &queue);
-    orders.poll(&mut |_, _| ());
-    let mut receiver = receiver(&there, true);
+    let Near { here: _here, queue, md: mut orders, mut sender } = Near::writing("orders.s1", 1);
+    let Far { there: _there, mut receiver } = Far::start(true);
     orders.publisher().publish(&Stamp { instrument: 0, ..stamp(0) }, b"order").unwrap();
     send(&mut sender);
     let frames = queue.drain();
@@ -200,12 +171,8 @@ fn a_stream_that_is_not_received_is_left_alone() {
 
 #[test]
 fn an_instrument_that_is_unknown_here_is_counted() {
-    let (here, there) = (Run::start(), Run::start());
-    let queue = Queue::connected();
-    let mut md = here.writer("md", 9);
-    let mut sender = sender(&here, &queue);
-    md.poll(&mut |_, _| ());
-    let mut receiver = receiver(&there, true);
+    let Near { here: _here, queue, mut md, mut sender } = Near::writing("md", 9);
+    let Far { there: _there, mut receiver } = Far::start(true);
     md.publisher().publish(&stamp(8), b"12345678").unwrap();
     // Longer than the ring on the other side takes.
     md.publisher().publish(&stamp(1), &[1; 8000]).unwrap();

@@ -162,7 +162,7 @@ pub fn export(
                 out.rows += 1;
             }
             Read::Gap(gap) => {
-                out.lost += gap.to - gap.from;
+                out.lost += gap.count();
                 if out.gaps.len() < GAPS_MAX {
                     out.gaps.push(*gap);
                 }

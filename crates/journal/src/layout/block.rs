@@ -54,17 +54,22 @@ impl GapReason {
     pub fn of(code: u64) -> Option<Self> {
         Self::ALL.into_iter().find(|reason| reason.code() == code)
     }
-}
 
-impl fmt::Display for GapReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
             Self::Overwritten => "overwritten before they were recorded",
             Self::DamagedInMemory => "damaged in shared memory",
             Self::BetweenSegments => "lost with their writer",
             Self::NotRecording => "published while nobody recorded",
             Self::TooLong => "longer than a recording takes",
-        })
+        }
+    }
+}
+
+impl fmt::Display for GapReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.words())
     }
 }
 

@@ -2,10 +2,12 @@
 //! as it was written.
 
 mod block;
+mod choose;
 pub mod file;
 pub mod index;
 mod last;
 mod merge;
+mod missing;
 mod recording;
 mod refill;
 mod resume;
@@ -17,6 +19,7 @@ mod verify;
 mod write_indexes;
 
 pub use block::Block;
+pub use choose::fits;
 pub use last::last_records;
 pub use merge::Merge;
 pub use recording::{FileStart, OpenError, Recording};
@@ -52,6 +55,22 @@ pub struct Gap {
     pub to: u64,
     /// Why the recorder did not have them; none when they were recorded and are damaged or gone since.
     pub reason: Option<GapReason>,
+}
+
+impl Gap {
+    /// How many records.
+    pub fn count(&self) -> u64 {
+        self.to.saturating_sub(self.from)
+    }
+
+    /// Why they are not there, in words.
+    pub fn why(&self) -> &'static str {
+        match self.reason {
+            Some(reason) => reason.words(),
+            None if self.count() == 1 => "it was recorded and cannot be read",
+            None => "they were recorded and cannot be read",
+        }
+    }
 }
 
 /// What a look at a recording gives.

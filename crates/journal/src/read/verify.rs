@@ -1,22 +1,24 @@
 //! Looking at every byte of a recording.
 
+#[cfg(test)]
+mod tests;
+
 use super::{
     Block, Gap, Recording,
-    file::{DataFile, FileEnd},
+    file::{DataFile, FileEnd, scan},
     index::{FileIndex, IndexOrigin},
+    missing::missing,
     recording::streams_of,
 };
 use crate::{
     damage::{Damage, Problem},
-    layout::{self, BlockHead, BlockKind},
+    layout::{BlockHead, BlockKind},
 };
 use serde::Serialize;
 use std::{collections::BTreeMap, path::PathBuf};
 
 /// Damages and gaps that are kept one by one; more are counted.
 const KEPT_MAX: usize = 10_000;
-/// Missing files in a row that are named.
-const FILES_NAMED_MAX: u64 = 16;
 
 /// One data file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -180,23 +182,20 @@ struct Verifier {
 
 impl Verifier {
     fn missing_files(&mut self, recording: &Recording, from: u64, to: u64) {
-        for number in (from..to).take(crate::bytes::narrow(FILES_NAMED_MAX)) {
-            let file = recording.folder().join(layout::data_name(number));
-            self.out.damaged(Damage { file, offset: 0, bytes: 0, problem: Problem::FileMissing });
-        }
+        missing(recording.folder(), from..to).for_each(|damage| self.out.damaged(damage));
     }
 
     fn file(&mut self, recording: &Recording, file: &DataFile, is_last: bool, progress: &mut dyn FnMut(u64)) {
         // The blocks are those that readers find, so that what is counted here is what they read.
         let index = FileIndex::load(file, recording.number());
-        let looked_through = self.out.is_whole.then(|| FileIndex::of_data(file, recording.number()).scan);
+        // Any other index is what a look through the file gave.
+        let is_unchecked = self.out.is_whole && index.origin == IndexOrigin::Stored;
+        let looked_through = is_unchecked.then(|| scan(file, recording.number()));
         let has_end = matches!(index.scan.end, FileEnd::Ended { .. });
         let index_problem = match index.origin {
             IndexOrigin::Rebuilt(problem) => Some(problem.to_string()),
             IndexOrigin::Missing if has_end => Some("it is missing".to_owned()),
-            IndexOrigin::Stored
-                if looked_through.as_ref().is_some_and(|scan| !index.scan.names_all(scan)) =>
-            {
+            _ if looked_through.as_ref().is_some_and(|scan| !index.scan.names_all(scan)) => {
                 Some("the file has blocks that it does not name".to_owned())
             }
             _ => None,
@@ -219,7 +218,7 @@ impl Verifier {
             progress(head.offset);
         }
         damages.for_each(|damage| self.out.damaged(damage.clone()));
-        if let (Some(scan), IndexOrigin::Stored) = (looked_through, index.origin) {
+        if let Some(scan) = looked_through {
             // A damaged head among the blocks was told with its block.
             let behind = index.scan.blocks.last().map_or(0, |last| last.offset.saturating_add(last.bytes()));
             let damages = scan.damages.into_iter().filter(|damage| damage.offset >= behind);
@@ -347,7 +346,7 @@ impl Verifier {
     fn lost(&mut self, gap: Gap) {
         let total = &mut self.seen.entry(gap.stream).or_default().report.gaps;
         total.gaps += 1;
-        total.records += gap.to - gap.from;
+        total.records += gap.count();
         self.out.missing(gap);
     }
 

@@ -1,6 +1,6 @@
 //! The memory of looking for causes: trace, attribution and groups of a simulated day.
 
-use crate::allocated;
+use crate::allocator::asked;
 use lowlat_model::{
     CpuId, CpuSet,
     jitter::attribution::{AttributionPlan, CauseNames, CpuAttributor, GroupFinder, GroupPlan, Hit},
@@ -223,7 +223,7 @@ fn a_day_of_causes_allocates_nothing() {
     assert_eq!((threads, irqs, search.decoder.functions().len()), (THREADS_MAX, IRQS_MAX, FUNCTIONS_MAX));
 
     let mut n = KINDS + 1;
-    let (allocations, bytes_max, ()) = allocated(|| {
+    let (asked, ()) = asked(|| {
         for second in 1..SECONDS {
             search.second(second, n, INTERRUPTIONS_PER_S, if second % 60 == 0 { &moved } else { &quiet });
             n += INTERRUPTIONS_PER_S;
@@ -232,7 +232,7 @@ fn a_day_of_causes_allocates_nothing() {
             }
         }
     });
-    assert_eq!((allocations, bytes_max), (0, 0));
+    assert_eq!((asked.allocations, asked.bytes_max), (0, 0));
 
     let own_tids = BTreeSet::new();
     let names = CauseNames { names: search.decoder.names(), own_tids: &own_tids };

@@ -9,10 +9,10 @@ use crate::{
 use lowlat_ipc::{region::Memfd, stream::Stamp};
 use lowlat_trade::{
     clock::now_ns,
-    node::{self, Event, Join, PublishError, Publisher},
-    records::{PAYLOAD_BYTES, Side},
-    roles::numbers_of,
-    strategy::{Cause, Numbers, OrderSink, Orders, SendError},
+    node::{self, Event, Join},
+    records::Side,
+    roles::{OrderStream, numbers_of},
+    strategy::{Cause, Numbers, Orders},
 };
 use pyo3::{exceptions::PyValueError, prelude::*};
 use std::{
@@ -108,9 +108,10 @@ impl Node {
         let node = node.as_mut().ok_or_else(left)?;
         let no_strategy = || PyValueError::new_err("this node is no strategy; join with lowlat.join");
         let (number, numbers) = strategy.as_mut().ok_or_else(no_strategy)?;
-        let mut sink = Sink { publisher: node.publisher(), numbers, failed: None };
+        let mut failed = None;
+        let mut sink = OrderStream::new(node.publisher(), numbers, |error| failed = Some(error));
         let sent = Orders::new(&mut sink, *number, cause).send(instrument, side, price, quantity);
-        sent.map_err(|error| sink.failed.map_or_else(|| errors::value(&error), errors::of_publish))
+        sent.map_err(|error| failed.map_or_else(|| errors::value(&error), errors::of_publish))
     }
 
     /// Appends a record to the node's stream and gives back its number there. Readers are chosen by `instrument`. Before the
@@ -277,26 +278,5 @@ impl Inner {
             py.detach(|| node.wait(Some(slice_ns)));
         }
         Ok(())
-    }
-}
-
-/// Orders go into the node's stream.
-struct Sink<'a> {
-    publisher: &'a mut Publisher,
-    numbers: &'a mut Numbers<Arc<Memfd>>,
-    failed: Option<PublishError>,
-}
-
-impl OrderSink for Sink<'_> {
-    fn send(&mut self, stamp: Stamp, payload: &[u8; PAYLOAD_BYTES]) -> Result<(), SendError> {
-        let stamp = Stamp { generated: now_ns(), ..stamp };
-        self.publisher.publish(&stamp, payload).map(|_| ()).map_err(|error| {
-            self.failed = Some(error);
-            SendError::Refused
-        })
-    }
-
-    fn number(&mut self) -> u64 {
-        self.numbers.take()
     }
 }

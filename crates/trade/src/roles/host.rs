@@ -2,7 +2,7 @@
 
 use super::{
     RoleError, numbers_of,
-    sink::Sink,
+    sink::{OrderStream, note},
     strategy::{Seen, gap},
 };
 use crate::{
@@ -127,7 +127,8 @@ impl SinkOf for WithPublisher<'_> {
     fn with(&mut self, strategy: u32, then: &mut dyn FnMut(&mut dyn OrderSink)) {
         let at = usize::try_from(strategy).unwrap_or(usize::MAX);
         if let Some(Some(numbers)) = self.sinks.numbers.get_mut(at) {
-            then(&mut Sink { publisher: self.publisher, numbers, failed: &mut self.sinks.unsent });
+            let unsent = &mut self.sinks.unsent;
+            then(&mut OrderStream::new(self.publisher, numbers, |error| note(unsent, error)));
         }
     }
 }

@@ -18,7 +18,7 @@ mod sink;
 pub mod strategy;
 pub mod td;
 
-pub use sink::{StageSink, numbers_of};
+pub use sink::{OrderStream, StageSink, numbers_of};
 
 use crate::{
     cached::StoreError,

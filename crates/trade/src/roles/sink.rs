@@ -45,24 +45,30 @@ pub fn numbers_of(node: &Node, strategy: u32) -> Numbers<Arc<Memfd>> {
     numbers.unwrap_or_else(|| Numbers::of_epoch(node.epoch()))
 }
 
-/// A strategy's orders go into the node's stream.
-pub(super) struct Sink<'a> {
-    pub(super) publisher: &'a mut Publisher,
-    pub(super) numbers: &'a mut Numbers<Arc<Memfd>>,
-    /// The first order that could not be sent, and why.
-    pub(super) failed: &'a mut Option<PublishError>,
+/// A strategy's orders go into its node's stream.
+pub struct OrderStream<'a, F> {
+    publisher: &'a mut Publisher,
+    numbers: &'a mut Numbers<Arc<Memfd>>,
+    unsent: F,
 }
 
-impl OrderSink for Sink<'_> {
+impl<'a, F: FnMut(PublishError)> OrderStream<'a, F> {
+    /// Orders of the strategy that these numbers are for. `unsent` is told why one is not sent, each time.
+    #[inline]
+    pub fn new(publisher: &'a mut Publisher, numbers: &'a mut Numbers<Arc<Memfd>>, unsent: F) -> Self {
+        Self { publisher, numbers, unsent }
+    }
+}
+
+impl<F: FnMut(PublishError)> OrderSink for OrderStream<'_, F> {
     #[inline]
     fn send(&mut self, stamp: Stamp, payload: &[u8; PAYLOAD_BYTES]) -> Result<(), SendError> {
         match self.publisher.publish(&Stamp { generated: now_ns(), ..stamp }, payload) {
             Ok(_) => Ok(()),
-            // td is dead, or too slow: the strategy knows what an order that is not sent means, and goes on.
-            Err(PublishError::Refused(stream::PublishError::NoCredit { .. })) => Err(SendError::NoCredit),
             Err(error) => {
-                self.failed.get_or_insert(error);
+                (self.unsent)(error);
                 Err(match error {
+                    PublishError::Refused(stream::PublishError::NoCredit { .. }) => SendError::NoCredit,
                     PublishError::Refused(stream::PublishError::Fenced { .. }) => SendError::Fenced,
                     _ => SendError::Refused,
                 })
@@ -73,5 +79,13 @@ impl OrderSink for Sink<'_> {
     #[inline]
     fn number(&mut self) -> u64 {
         self.numbers.take()
+    }
+}
+
+/// Keeps the first reason that ends a role.
+pub(super) fn note(unsent: &mut Option<PublishError>, error: PublishError) {
+    // td is dead, or too slow: the strategy knows what an order that is not sent means, and goes on.
+    if !matches!(error, PublishError::Refused(stream::PublishError::NoCredit { .. })) {
+        unsent.get_or_insert(error);
     }
 }

@@ -1,6 +1,6 @@
 //! One strategy in a process of its own.
 
-use super::{MD_STREAM, ORDERS_PREFIX, RoleError, TD_STREAM, numbers_of, sink::Sink};
+use super::{MD_STREAM, ORDERS_PREFIX, OrderStream, RoleError, TD_STREAM, numbers_of, sink::note};
 use crate::{
     cached::Store,
     clock::now_ns,
@@ -91,7 +91,7 @@ pub fn run(
     while !is_over && failed.is_none() && unsent.is_none() {
         node.wait(None);
         node.poll(&mut |publisher, event| {
-            let mut sink = Sink { publisher, numbers: &mut numbers, failed: &mut unsent };
+            let mut sink = OrderStream::new(publisher, &mut numbers, |error| note(&mut unsent, error));
             let seen = match event {
                 Event::Record { stream, record, payload } => match Seen::new(record, payload) {
                     Ok(seen) => seen,

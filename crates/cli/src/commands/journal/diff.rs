@@ -1,6 +1,6 @@
 //! `lowlat journal diff`.
 
-use super::{payload, select, show};
+use super::{payload, show};
 use crate::output::{self, Exit};
 use clap::Args;
 use lowlat_journal::{
@@ -61,15 +61,7 @@ fn orders<'r>(
     pattern: &str,
     side: &'r RefCell<Side>,
 ) -> anyhow::Result<impl Iterator<Item = Item> + use<'r>> {
-    let numbered = (0_u32..).zip(recording.streams());
-    let streams: Vec<u32> = numbered
-        .filter(|(_, stream)| select::fits(pattern, &stream.name))
-        .map(|(number, _)| number)
-        .collect();
-    if streams.is_empty() {
-        recording.stream(pattern)?;
-    }
-    let mut merge = Merge::new(recording, &streams);
+    let mut merge = Merge::new(recording, &recording.choose(&[pattern])?);
     let mut bytes = Vec::new();
     Ok(std::iter::from_fn(move || {
         loop {
@@ -100,7 +92,7 @@ fn orders<'r>(
                         latency_ns: stamp.generated.checked_sub(stamp.trigger),
                     });
                 }
-                Read::Gap(gap) => side.lost += gap.to - gap.from,
+                Read::Gap(gap) => side.lost += gap.count(),
                 Read::Damaged(_) => side.damages += 1,
                 Read::Nothing | Read::Ended => return None,
             }

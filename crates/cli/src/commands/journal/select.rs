@@ -28,20 +28,10 @@ impl Select {
 
     /// The numbers of the chosen streams.
     pub fn streams(&self, recording: &Recording) -> anyhow::Result<Vec<u32>> {
-        let all = (0_u32..).take(recording.streams().len());
         if self.stream.is_empty() {
-            return Ok(all.collect());
+            return Ok((0..).take(recording.streams().len()).collect());
         }
-        for name in &self.stream {
-            if !recording.streams().iter().any(|stream| fits(name, &stream.name)) {
-                recording.stream(name).context("--stream")?;
-            }
-        }
-        let is_chosen = |number: &u32| {
-            let stream = usize::try_from(*number).ok().and_then(|at| recording.streams().get(at));
-            stream.is_some_and(|stream| self.stream.iter().any(|name| fits(name, &stream.name)))
-        };
-        Ok(all.filter(is_chosen).collect())
+        recording.choose(&self.stream).context("--stream")
     }
 
     /// The chosen records by time.
@@ -61,21 +51,5 @@ impl Select {
     /// Whether a record of this time is behind the chosen ones.
     pub fn is_behind(&self, generated: u64) -> bool {
         self.to_ns.is_some_and(|to| generated >= to)
-    }
-}
-
-/// Whether a stream's name is the one that was given, or begins as one given with a star does.
-pub fn fits(pattern: &str, name: &str) -> bool {
-    pattern.strip_suffix('*').map_or(pattern == name, |begin| name.starts_with(begin))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_star_stands_for_the_rest() {
-        assert!(fits("orders.*", "orders.a") && fits("*", "md") && fits("md", "md"));
-        assert!(!fits("orders.*", "md") && !fits("md", "md2"));
     }
 }

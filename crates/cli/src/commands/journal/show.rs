@@ -19,11 +19,9 @@ pub fn name(streams: &[StreamEntry], stream: u32) -> String {
 
 /// A gap in words.
 pub fn gap(streams: &[StreamEntry], gap: &Gap) -> String {
-    let count = gap.to - gap.from;
-    let (records, were) = if count == 1 { ("record", "it was") } else { ("records", "they were") };
-    let why =
-        gap.reason.map_or_else(|| format!("{were} recorded and cannot be read"), |reason| reason.to_string());
-    format!("{}: {count} {records}, {} to {}: {why}", name(streams, gap.stream), gap.from, gap.to - 1)
+    let (name, count, why) = (name(streams, gap.stream), gap.count(), gap.why());
+    let records = if count == 1 { "record" } else { "records" };
+    format!("{name}: {count} {records}, {} to {}: {why}", gap.from, gap.to - 1)
 }
 
 /// What is wrong with a place, in words, with the names of streams.

@@ -91,7 +91,7 @@ fn follow(
         };
         let is_chosen = stream.is_none_or(|stream| {
             let name = super::show::name(tail.streams(), stream);
-            chosen.is_empty() || chosen.iter().any(|pattern| super::select::fits(pattern, &name))
+            chosen.is_empty() || chosen.iter().any(|pattern| read::fits(pattern, &name))
         });
         if is_chosen && !print(out, printer.line(tail.streams(), &read, &payload))? {
             break;

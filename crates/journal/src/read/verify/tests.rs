@@ -1,0 +1,92 @@
+use super::*;
+use crate::{
+    layout::{self, data_name, index, index_name},
+    testing::{Maker, options},
+};
+use std::{fs, path::Path};
+use tempfile::TempDir;
+
+/// Three files at least, with their indexes. Gives back how many.
+fn make(folder: &Path) -> u64 {
+    let mut maker = Maker::new(folder, options(), &["one", "two"]);
+    for block in 0..100 {
+        maker.records(0, 20 * block..20 * block + 20);
+        maker.records(1, 10 * block..10 * block + 10);
+    }
+    maker.gap(1, 1000, 1010);
+    maker.files.finish().unwrap();
+    let files = Recording::open(folder).unwrap().files().len();
+    assert!(files > 2);
+    files as u64
+}
+
+fn check(folder: &Path) -> Verification {
+    verify(&Recording::open(folder).unwrap(), true, &mut |_, _| ())
+}
+
+/// Writes the index of a file as it is now, of these of its blocks.
+fn write_index(folder: &Path, number: u64, is_named: impl Fn(&BlockHead) -> bool) {
+    let recording = Recording::open(folder).unwrap();
+    let file = DataFile::open(folder, number).unwrap();
+    let scan = scan(&file, recording.number());
+    let heads: Vec<u8> =
+        scan.blocks.iter().filter(|head| is_named(head)).flat_map(BlockHead::encode).collect();
+    let bytes = index::encode(recording.number().unwrap(), number, file.bytes, &heads);
+    fs::write(folder.join(index_name(number)), bytes).unwrap();
+}
+
+/// What a check finds with the index files must be what it finds without them.
+fn same_without_indexes(folder: &Path, files: u64, damages: u64) {
+    let with = check(folder);
+    assert_eq!(with.damage_count, damages, "{:?}", with.damages);
+    assert!(with.files.iter().all(|file| file.index_problem.is_none()), "{:?}", with.files);
+    for number in 1..=files {
+        fs::remove_file(folder.join(index_name(number))).unwrap();
+    }
+    let mut without = check(folder);
+    for file in &mut without.files {
+        assert_eq!(file.index_problem.take().as_deref(), Some("it is missing"));
+    }
+    assert_eq!(without, with);
+}
+
+#[test]
+fn a_check_comes_to_the_same_sum_with_indexes_and_without() {
+    let folder = TempDir::new().unwrap();
+    let files = make(folder.path());
+    same_without_indexes(folder.path(), files, 0);
+}
+
+#[test]
+fn also_of_a_damaged_record_and_of_what_stands_behind_an_end() {
+    let folder = TempDir::new().unwrap();
+    let files = make(folder.path());
+    let path = folder.path().join(data_name(1));
+    let mut bytes = fs::read(&path).unwrap();
+    let recording = Recording::open(folder.path()).unwrap();
+    let index = recording.index(0, &recording.open_file(0).unwrap());
+    let head = index.block_of(0, 1).unwrap();
+    bytes[usize::try_from(head.offset).unwrap() + layout::BLOCK_HEAD_BYTES + 100] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    let path = folder.path().join(data_name(2));
+    let mut bytes = fs::read(&path).unwrap();
+    bytes.extend([7; 64]);
+    fs::write(&path, &bytes).unwrap();
+    write_index(folder.path(), 2, |_| true);
+    same_without_indexes(folder.path(), files, 2);
+}
+
+#[test]
+fn an_index_that_lacks_a_block_is_told() {
+    let folder = TempDir::new().unwrap();
+    make(folder.path());
+    let before = check(folder.path());
+    write_index(folder.path(), 1, |head| (head.stream, head.first_sequence) != (0, 20));
+    let report = check(folder.path());
+    let problem = report.files[0].index_problem.as_deref();
+    assert_eq!(problem, Some("the file has blocks that it does not name"));
+    assert_eq!(report.records() + 20, before.records());
+    // Only where every byte is looked at.
+    let report = verify(&Recording::open(folder.path()).unwrap(), false, &mut |_, _| ());
+    assert_eq!(report.files[0].index_problem, None);
+}
