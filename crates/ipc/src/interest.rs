@@ -191,7 +191,7 @@ impl<R: Region> Interest<R> {
     }
 }
 
-#[cfg(all(test, not(lowlat_loom)))]
+#[cfg(all(test, not(any(lowlat_loom, lowlat_shuttle))))]
 mod tests {
     use super::*;
     use crate::region::Heap;

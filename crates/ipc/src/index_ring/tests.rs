@@ -25,10 +25,12 @@ fn another_goes_on_where_a_publisher_stopped() {
     (8..14).for_each(|entry| _ = second.push(entry));
     let word = place(1) + gap::STATE;
     heap.words()[word].store(2 << 2 | gap::CHANGING, Ordering::Relaxed);
+    // It had not come to write the entry into the gap.
+    heap.words()[ADDING].store(14, Ordering::Relaxed);
     assert_eq!(taker.take(), None, "nothing, until the change is done");
-    assert!(resumed().is_some());
+    assert_eq!(resumed().unwrap().last(), Some(14));
     assert_eq!((0..4).map(|_| taker.take()).collect::<Vec<_>>(), [8, 9, 10, 11].map(Some));
-    assert!(matches!(taker.next(), Some(Taken::Gap(Gap { count: 3, .. }))));
+    assert!(matches!(taker.next(), Some(Taken::Gap(Gap { count: 3, first: 12, last: 14 }))));
     heap.words()[TAIL].store(99, Ordering::Relaxed);
     assert!(resumed().is_none(), "nonsense");
 }
