@@ -34,6 +34,8 @@ pub mod router;
 #[cfg(all(test, lowlat_shuttle))]
 mod shuttle_tests;
 pub mod stream;
+#[cfg(test)]
+mod testing;
 #[cfg(not(lowlat_loom))]
 mod threads;
 #[cfg(not(any(lowlat_loom, lowlat_shuttle)))]

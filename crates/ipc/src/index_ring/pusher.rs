@@ -103,6 +103,12 @@ impl<R: Region> Pusher<R> {
         self.tail.wrapping_sub(self.head).min(self.ring.capacity())
     }
 
+    /// Whether the subscriber has given back none of a whole ring of entries.
+    #[cfg(all(test, lowlat_shuttle))]
+    pub(crate) fn is_full(&mut self) -> bool {
+        self.behind() == self.ring.capacity()
+    }
+
     /// The oldest entry that the subscriber has not given back; none when it has given back all.
     pub fn oldest(&mut self) -> Option<u64> {
         let behind = self.behind();

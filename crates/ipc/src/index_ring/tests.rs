@@ -259,6 +259,8 @@ fn between_threads_every_loss_is_told() {
 }
 
 proptest::proptest! {
+    #![proptest_config(crate::testing::cases(256))]
+
     /// Against a list of what was pushed: pushes, takes, holds and restarts in any order.
     #[test]
     fn it_is_a_queue_with_gaps(steps in proptest::collection::vec(0_u8..10, 0..400), size in 0_u32..4) {

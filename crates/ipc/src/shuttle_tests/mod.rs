@@ -10,21 +10,13 @@ mod router;
 mod stream;
 mod takeover;
 
-use crate::{
-    atomics::AtomicU64,
-    region::{Heap, Region},
-};
 use shuttle::{
     Config, Runner,
     rand::{Rng, thread_rng},
     scheduler::{PctScheduler, RandomScheduler, Scheduler},
     thread,
 };
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
-    sync::{Arc, atomic},
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 /// How long each test tries schedules of each of the two kinds.
 const SECONDS: u64 = 5;
@@ -62,40 +54,4 @@ fn draw(end: u64) -> u64 {
 fn nap() {
     let longest = 1 << draw(7);
     (0..draw(longest)).for_each(|_| thread::yield_now());
-}
-
-/// The memory of a process that ends at some access of it.
-#[derive(Debug)]
-struct Mortal {
-    heap: Arc<Heap>,
-    /// Accesses that it has left. Nobody else looks at it, so shuttle needs not know.
-    left: atomic::AtomicU64,
-}
-
-impl Mortal {
-    fn new(heap: &Arc<Heap>, left: u64) -> Arc<Self> {
-        Arc::new(Self { heap: Arc::clone(heap), left: atomic::AtomicU64::new(left) })
-    }
-}
-
-// SAFETY: the words are those of the heap that the value keeps; it gives them or does not return.
-unsafe impl Region for Mortal {
-    fn words(&self) -> &[AtomicU64] {
-        if self.left.fetch_sub(1, atomic::Ordering::Relaxed) == 0 {
-            resume_unwind(Box::new(Ended));
-        }
-        self.heap.words()
-    }
-}
-
-/// What a process that ends throws.
-struct Ended;
-
-/// What a process comes to; none when it ended before.
-fn unless_it_ends<T>(process: impl FnOnce() -> T) -> Option<T> {
-    match catch_unwind(AssertUnwindSafe(process)) {
-        Ok(result) => Some(result),
-        Err(thrown) if thrown.is::<Ended>() => None,
-        Err(thrown) => resume_unwind(thrown),
-    }
 }

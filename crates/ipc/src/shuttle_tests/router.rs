@@ -13,7 +13,13 @@ use crate::{
     stream::{Owner, PublishError, Reader, Segment, Stamp, Writer},
 };
 use shuttle::thread;
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 const PUBLISHERS: u32 = 2;
 const SUBSCRIBERS: u32 = 3;
@@ -37,6 +43,14 @@ struct Way {
     at: usize,
     taken: usize,
     is_over: bool,
+    told: Arc<AtomicU64>,
+}
+
+/// What the publisher may wait for: that a subscriber was told of all that it wants before this number. For the test
+/// alone, so shuttle needs not know.
+struct Told {
+    wants: Option<u32>,
+    before: Arc<AtomicU64>,
 }
 
 enum End {
@@ -95,6 +109,8 @@ impl Way {
             }
         }
         self.is_over |= self.at == self.wanted.len();
+        let before = if self.is_over { u64::MAX } else { self.wanted[self.at] / LINE_BYTES };
+        self.told.store(before, Ordering::Relaxed);
         true
     }
 
@@ -118,7 +134,7 @@ fn connect(
     inbox: &Shared,
     segment: &Shared,
     wants: Option<u32>,
-) -> Way {
+) -> (Way, Told) {
     let memory = memory(index_ring::bytes(ENTRIES));
     let ring = || index_ring::create(Arc::clone(&memory), ENTRIES).unwrap();
     let policy = match draw(4) {
@@ -148,11 +164,12 @@ fn connect(
     let reader = Reader::from_start(Segment::open(Arc::clone(segment)).unwrap());
     let numbers = (0..COUNT).filter(|number| wants.is_none_or(|wanted| u64::from(wanted) == number % 2));
     let wanted = numbers.map(|number| number * LINE_BYTES).collect();
-    Way { end, reader, wanted, at: 0, taken: 0, is_over: false }
+    let told = Told { wants, before: Arc::default() };
+    (Way { end, reader, wanted, at: 0, taken: 0, is_over: false, told: Arc::clone(&told.before) }, told)
 }
 
 /// Publishes all, and gives back how many subscribers it woke.
-fn publish(mut router: Router<Shared>, segment: &Shared) -> u64 {
+fn publish(mut router: Router<Shared>, segment: &Shared, told: &[Told]) -> u64 {
     let mut writer = Writer::new(Segment::open(Arc::clone(segment)).unwrap());
     let mut woken = 0;
     for number in 0..COUNT {
@@ -168,7 +185,16 @@ fn publish(mut router: Router<Shared>, segment: &Shared) -> u64 {
                 Err(error) => panic!("{error}"),
             }
         };
-        if draw(6) == 0 {
+        // All sleep then, and nobody comes later who would wake one whose own wake was lost.
+        let is_told = |told: &Told| {
+            let wants = told.wants.is_none_or(|wanted| wanted == instrument);
+            !wants || told.before.load(Ordering::Relaxed) > number
+        };
+        if draw(8) == 0 {
+            while !told.iter().all(is_told) {
+                thread::yield_now();
+            }
+        } else if draw(6) == 0 {
             nap();
         }
     }
@@ -183,11 +209,7 @@ fn subscribe(inbox: &Inbox<Shared>, ways: &mut [Way]) {
         } else {
             assert_ne!(inbox.wait(&Futex, Duration::MAX), Waited::TimedOut);
         }
-        let mut ready = Vec::new();
-        inbox.take_ready(|stream| ready.push(stream));
-        for stream in ready {
-            ways[usize::try_from(stream / STREAM_STEP).unwrap()].drain();
-        }
+        inbox.take_ready(|stream| ways[usize::try_from(stream / STREAM_STEP).unwrap()].drain());
     }
 }
 
@@ -203,7 +225,7 @@ fn shuttle_each_record_is_given_or_told_and_no_wake_is_lost() {
             .map(|stream| {
                 let segment = memory(Segment::<Heap>::bytes(CAPACITY));
                 Segment::create(Arc::clone(&segment), CAPACITY, stream, 1, 0, Owner::default()).unwrap();
-                (Router::new(Interest::open(Arc::clone(&table)).unwrap()), segment)
+                (Router::new(Interest::open(Arc::clone(&table)).unwrap()), segment, Vec::new())
             })
             .collect();
         let subscribing: Vec<_> = (0..SUBSCRIBERS)
@@ -213,8 +235,11 @@ fn shuttle_each_record_is_given_or_told_and_no_wake_is_lost() {
                 let bytes = memory(inbox::BYTES);
                 let mut ways: Vec<_> = (0..)
                     .zip(&mut publishers)
-                    .map(|(stream, (router, segment))| {
-                        connect(router, subscriber, stream * STREAM_STEP, &bytes, segment, wants)
+                    .map(|(stream, (router, segment, told))| {
+                        let (way, its) =
+                            connect(router, subscriber, stream * STREAM_STEP, &bytes, segment, wants);
+                        told.push(its);
+                        way
                     })
                     .collect();
                 thread::spawn(move || {
@@ -226,13 +251,13 @@ fn shuttle_each_record_is_given_or_told_and_no_wake_is_lost() {
             .collect();
         let publishing: Vec<_> = publishers
             .into_iter()
-            .map(|(mut router, segment)| {
+            .map(|(mut router, segment, told)| {
                 let has_helper = draw(3) == 0;
                 thread::spawn(move || {
                     if has_helper {
                         router.set_wake_helper(WakeHelper::start(2, HelperMode::Park, || ()).ok());
                     }
-                    publish(router, &segment)
+                    publish(router, &segment, &told)
                 })
             })
             .collect();
