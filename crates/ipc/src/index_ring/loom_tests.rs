@@ -42,7 +42,7 @@ fn loom_entries_arrive_whole_and_in_order() {
 fn loom_gaps_are_exact_and_in_order() {
     use loom::thread;
     let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(2);
+    model.preemption_bound = Some(3);
     model.check(|| {
         let heap = std::sync::Arc::new(Heap::zeroed(bytes(1)));
         let mut pusher = create(std::sync::Arc::clone(&heap), 1).unwrap();
@@ -139,7 +139,7 @@ fn loom_a_gap_that_was_taken_keeps_its_place_until_it_is_counted() {
     // It opens the ring with the first 4; from 9 to 11 it has taken the gap, and not counted it.
     for accesses in [4, 8, 9, 10, 11, 12] {
         let mut model = loom::model::Builder::new();
-        model.preemption_bound = Some(2);
+        model.preemption_bound = Some(3);
         model.check(move || {
             let heap = std::sync::Arc::new(Heap::zeroed(bytes(2)));
             let mut pusher = create(std::sync::Arc::clone(&heap), 2).unwrap();
