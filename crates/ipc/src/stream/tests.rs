@@ -28,8 +28,7 @@ mod loom_tests {
     ///
     /// The writer adds two records to three that are there: the first claims the line of the oldest and clears its commit,
     /// the second writes over it. Lines are not taken ahead (see the next test), which would lap the reader before it
-    /// begins. Bounded: three preemptions (of all
-    /// loom tests here the longest: a few seconds), and two looks in each of the reader's two turns.
+    /// begins. The bound that is left: three preemptions, and two looks in each of the reader's two turns.
     #[test]
     fn loom_a_lapped_reader_never_sees_a_torn_record() {
         let mut model = loom::model::Builder::new();
