@@ -1,10 +1,13 @@
-//! Memory that another process wrote: segments, rings, tables of latest positions, interest. Whatever the words are,
+//! Memory that another process wrote: segments, rings, tables of latest positions, interest, inboxes. Whatever the words are,
 //! nothing panics and nothing runs for ever.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use lowlat_ipc::{
-    index_ring, interest::Interest, latest,
+    inbox::{Inbox, STREAMS_MAX},
+    index_ring,
+    interest::Interest,
+    latest,
     region::{Heap, Region},
     stream::{Reader, Segment},
 };
@@ -18,13 +21,18 @@ fuzz_target!(|input: (u8, Vec<(u16, u64)>)| {
             heap.words()[usize::from(*at) % 1024].store(*word, Ordering::Relaxed);
         }
     };
-    match kind % 4 {
+    match kind % 5 {
         0 => {
             let made = Segment::create(Arc::clone(&heap), 4096, 1, 1, 0, Default::default());
             drop(made);
             change();
             let Ok(segment) = Segment::open(heap.clone()) else { return };
             let (mut reader, mut payload) = (Reader::from_start(segment), Vec::new());
+            let mut buffer = [0; 100];
+            for (_, position) in &changes {
+                drop(reader.read_at(*position, &mut payload));
+                drop(reader.next_into(&mut buffer));
+            }
             (0..200).for_each(|_| drop(reader.next(&mut payload)));
         }
         1 => {
@@ -34,6 +42,12 @@ fuzz_target!(|input: (u8, Vec<(u16, u64)>)| {
             (0..70).for_each(|entry| drop(pusher.push(entry)));
             let Some(mut taker) = index_ring::open(heap.clone()) else { return };
             (0..300).for_each(|_| drop(taker.next()));
+            // Who finishes a dead publisher's work, of what is there now and of what it wrote itself.
+            change();
+            let Some(mut pusher) = index_ring::resume(heap.clone()) else { return };
+            (0..70).for_each(|entry| drop((pusher.last(), pusher.oldest(), pusher.push(entry))));
+            let Some(mut taker) = index_ring::open(heap.clone()) else { return };
+            (0..300).for_each(|_| drop(taker.take()));
         }
         2 => {
             let Some(mut putter) = latest::create(Arc::clone(&heap), 64) else { return };
@@ -41,6 +55,12 @@ fuzz_target!(|input: (u8, Vec<(u16, u64)>)| {
             change();
             let Some(mut taker) = latest::open(heap.clone()) else { return };
             (0..300).for_each(|_| drop(taker.take()));
+        }
+        3 => {
+            change();
+            let Some(inbox) = Inbox::new(heap.clone()) else { return };
+            assert!(inbox.take_ready(|_| ()) <= STREAMS_MAX);
+            drop((inbox.is_ready(), inbox.claim(true), inbox.arm(), inbox.woken_and_missed()));
         }
         _ => {
             change();

@@ -175,7 +175,7 @@ impl<R: Region> Interest<R> {
     }
 }
 
-#[cfg(all(test, not(lowlat_loom)))]
+#[cfg(all(test, not(any(lowlat_loom, lowlat_shuttle))))]
 mod tests {
     use super::*;
     use crate::region::Heap;
@@ -214,6 +214,8 @@ mod tests {
     }
 
     proptest::proptest! {
+        #![proptest_config(crate::testing::cases(256))]
+
         #[test]
         fn it_is_a_table_of_sets(steps in proptest::collection::vec((0_u32..1024, 0_u32..4, proptest::bool::ANY), 0..100)) {
             let table = Interest::create(Heap::zeroed(bytes(4)), 4).unwrap();

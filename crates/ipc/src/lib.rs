@@ -23,17 +23,23 @@ pub mod index_ring;
 pub mod interest;
 pub mod latest;
 pub mod layout;
-#[cfg(not(lowlat_loom))]
+#[cfg(not(any(lowlat_loom, lowlat_shuttle)))]
 pub mod liveness;
-#[cfg(not(lowlat_loom))]
+#[cfg(not(any(lowlat_loom, lowlat_shuttle)))]
 pub mod passing;
 mod prefetch;
 pub mod region;
 mod relax;
 #[cfg(not(lowlat_loom))]
 pub mod router;
+#[cfg(all(test, lowlat_shuttle))]
+mod shuttle_tests;
 pub mod stream;
+#[cfg(test)]
+mod testing;
 #[cfg(not(lowlat_loom))]
+mod threads;
+#[cfg(not(any(lowlat_loom, lowlat_shuttle)))]
 pub mod waiter;
 
 #[cfg(not(lowlat_loom))]

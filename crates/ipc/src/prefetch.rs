@@ -6,12 +6,12 @@ use crate::atomics::AtomicU64;
 /// for it, nothing is done.
 #[inline]
 pub fn line(word: Option<&AtomicU64>) {
-    #[cfg(all(target_arch = "x86_64", not(lowlat_loom), not(miri)))]
+    #[cfg(all(target_arch = "x86_64", not(lowlat_loom), not(lowlat_shuttle), not(miri)))]
     if let Some(word) = word {
         use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: a prefetch neither reads nor writes nor faults, whatever the address; this one is of a word that is there.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(word.as_ptr().cast_const().cast()) };
     }
-    #[cfg(not(all(target_arch = "x86_64", not(lowlat_loom), not(miri))))]
+    #[cfg(not(all(target_arch = "x86_64", not(lowlat_loom), not(lowlat_shuttle), not(miri))))]
     let _ = word;
 }

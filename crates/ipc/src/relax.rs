@@ -10,7 +10,9 @@
 pub fn relax() {
     #[cfg(lowlat_loom)]
     loom::thread::yield_now();
-    #[cfg(not(lowlat_loom))]
+    #[cfg(lowlat_shuttle)]
+    shuttle::thread::yield_now();
+    #[cfg(not(any(lowlat_loom, lowlat_shuttle)))]
     if !pauses_leave_the_core() {
         std::hint::spin_loop();
     }

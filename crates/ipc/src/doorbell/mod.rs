@@ -16,8 +16,10 @@
 #[cfg(not(lowlat_loom))]
 mod event;
 mod park;
+#[cfg(lowlat_shuttle)]
+mod park_shuttle;
 mod several;
-#[cfg(test)]
+#[cfg(all(test, not(lowlat_shuttle)))]
 mod tests;
 
 #[cfg(not(lowlat_loom))]
@@ -58,7 +60,8 @@ const GRACE: Duration = Duration::from_millis(1);
 ///       16  missed: how often the safety net found what no bell had rung for
 /// ```
 #[derive(Debug)]
-#[repr(C, align(128))]
+#[cfg_attr(not(lowlat_shuttle), repr(C, align(128)))]
+#[cfg_attr(lowlat_shuttle, repr(C))]
 pub struct Bell {
     state: AtomicU32,
     unused: AtomicU32,
@@ -89,7 +92,8 @@ pub enum Waited {
 }
 
 /// Words of a region that a bell takes.
-pub const BELL_WORDS: usize = size_of::<Bell>() / size_of::<u64>();
+pub const BELL_WORDS: usize = 16;
+const _: () = assert!(size_of::<Bell>() <= BELL_WORDS * size_of::<AtomicU64>());
 
 #[cfg(not(lowlat_loom))]
 impl Bell {

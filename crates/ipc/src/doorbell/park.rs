@@ -22,7 +22,7 @@ pub trait ParkSeveral: Park {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Futex;
 
-#[cfg(not(lowlat_loom))]
+#[cfg(not(any(lowlat_loom, lowlat_shuttle)))]
 impl Park for Futex {
     fn sleep(&self, word: &AtomicU32, value: u32, longest: Duration) {
         use rustix::thread::futex::{Flags, Timespec, wait};
@@ -39,7 +39,7 @@ impl Park for Futex {
     }
 }
 
-#[cfg(not(lowlat_loom))]
+#[cfg(not(any(lowlat_loom, lowlat_shuttle)))]
 mod several {
     use super::{AtomicU32, Duration, Futex, Park, ParkSeveral};
     use rustix::{

@@ -31,7 +31,7 @@ mod loom_tests {
     #[test]
     fn loom_no_wake_of_several_bells_is_lost() {
         let mut model = loom::model::Builder::new();
-        model.preemption_bound = Some(2);
+        model.preemption_bound = Some(3);
         model.check(|| {
             let shared = Arc::new(([Bell::default(), Bell::default()], AtomicU64::new(0)));
             let publishers: Vec<_> = (0..2)
@@ -59,7 +59,7 @@ mod loom_tests {
     #[test]
     fn loom_no_wake_in_an_epoll_loop_is_lost() {
         let mut model = loom::model::Builder::new();
-        model.preemption_bound = Some(2);
+        model.preemption_bound = Some(3);
         model.check(|| {
             let shared = Arc::new((Bell::default(), AtomicU64::new(0), AtomicU32::new(0)));
             let publishers: Vec<_> = (0..2)

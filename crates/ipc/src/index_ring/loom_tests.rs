@@ -1,7 +1,10 @@
 //! Every order of the few steps that the two sides take.
 
 use super::*;
-use crate::region::Heap;
+use crate::{
+    region::Heap,
+    testing::{Mortal, unless_it_ends},
+};
 
 #[test]
 fn loom_entries_arrive_whole_and_in_order() {
@@ -39,7 +42,7 @@ fn loom_entries_arrive_whole_and_in_order() {
 fn loom_gaps_are_exact_and_in_order() {
     use loom::thread;
     let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(2);
+    model.preemption_bound = Some(3);
     model.check(|| {
         let heap = std::sync::Arc::new(Heap::zeroed(bytes(1)));
         let mut pusher = create(std::sync::Arc::clone(&heap), 1).unwrap();
@@ -126,4 +129,55 @@ fn loom_what_is_held_stays() {
         taker.release();
         pushing.join().unwrap();
     });
+}
+
+/// Both places have gaps. A subscriber takes the first one and ends, at any access, and the next one goes on while the
+/// publisher pushes: the place is not the publisher's before the gap is counted.
+#[test]
+fn loom_a_gap_that_was_taken_keeps_its_place_until_it_is_counted() {
+    use loom::thread;
+    // It opens the ring with the first 4; from 9 to 11 it has taken the gap, and not counted it.
+    for accesses in [4, 8, 9, 10, 11, 12] {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(move || {
+            let heap = std::sync::Arc::new(Heap::zeroed(bytes(2)));
+            let mut pusher = create(std::sync::Arc::clone(&heap), 2).unwrap();
+            let mut taker = open(std::sync::Arc::clone(&heap)).unwrap();
+            let pushed = [1, 2, 3].map(|entry| pusher.push(entry));
+            assert_eq!((pushed, taker.take()), ([true, true, false], Some(1)));
+            assert_eq!(([4, 5].map(|entry| pusher.push(entry)), taker.take()), ([true, false], Some(2)));
+            let pushing = thread::spawn(move || [6, 7].map(|entry| pusher.push(entry)));
+            let told = unless_it_ends(|| open(Mortal::new(&heap, accesses)).unwrap().next());
+            let mut next = match told {
+                Some(Some(Taken::Gap(gap))) => gap.last + 1,
+                None if heap.words()[place(0) + gap::STATE].load(Ordering::Relaxed) == gap::TAKEN => 4,
+                other => {
+                    assert_eq!(other, None);
+                    3
+                }
+            };
+            let mut taker = open(heap).unwrap();
+            let mut take = |next: &mut u64| match taker.next() {
+                Some(Taken::Entry(entry)) => {
+                    assert_eq!(entry, *next);
+                    *next += 1;
+                    true
+                }
+                Some(Taken::Gap(gap)) => {
+                    assert_eq!((gap.first, gap.last), (*next, *next + gap.count - 1));
+                    *next += gap.count;
+                    true
+                }
+                other => {
+                    assert_eq!(other, None);
+                    false
+                }
+            };
+            take(&mut next);
+            pushing.join().unwrap();
+            while take(&mut next) {}
+            assert_eq!(next, 8);
+        });
+    }
 }

@@ -10,6 +10,7 @@
 //!  32  head: how many were taken                (subscriber's line)
 //!  33  gaps taken: how many gaps were told
 //!  48  refused: how many found the ring full    (publisher's)
+//!  49  adding: the entry that the open gap is made longer by, for who finishes the work of a publisher that died
 //!  64  16 gaps of 4 words; gap number N is in place N modulo 16
 //!        state: how many entries it lacks * 4 + 0 taken, 1 there, 2 being made longer by one
 //!        at: how many entries were pushed before it
@@ -31,7 +32,7 @@
 mod loom_tests;
 mod pusher;
 mod taker;
-#[cfg(all(test, not(lowlat_loom)))]
+#[cfg(all(test, not(any(lowlat_loom, lowlat_shuttle))))]
 mod tests;
 
 pub use pusher::Pusher;
@@ -50,6 +51,7 @@ const EVICTED_FROM: usize = 19;
 const HEAD: usize = 32;
 const GAPS_TAKEN: usize = 33;
 const REFUSED: usize = 48;
+const ADDING: usize = 49;
 const GAP: usize = 64;
 /// Places for gaps. Loom keeps books of every word, so it gets the fewest with which an entry can follow a gap.
 const GAP_PLACES: u64 = if cfg!(lowlat_loom) { 2 } else { 16 };
@@ -180,4 +182,14 @@ pub fn resume<R: Region>(region: R) -> Option<Pusher<R>> {
 
 fn has_room(region: &impl Region, entries: u64) -> bool {
     usize::try_from(entries).is_ok_and(|entries| region.words().len().saturating_sub(ENTRIES) >= entries)
+}
+
+/// The gap that a subscriber took and did not count, when it has ended in between: its words are still those that it read.
+#[cfg(all(test, lowlat_shuttle))]
+pub(crate) fn taken_and_not_counted(region: &impl Region) -> Option<Gap> {
+    let load = |at: usize| region.words().get(at).map_or(0, |word| word.load(Ordering::Acquire));
+    let at = place(load(GAPS_TAKEN));
+    let is_it = load(GAPS) > load(GAPS_TAKEN) && load(at + gap::STATE) == gap::TAKEN;
+    let [first, last] = [gap::FIRST, gap::LAST].map(|word| load(at + word));
+    is_it.then(|| Gap { count: last - first + 1, first, last })
 }

@@ -1,8 +1,8 @@
 //! The publisher's side.
 
 use super::{
-    ENTRY_MAX, EVICTED, EVICTED_FROM, GAP_PLACES, GAPS, GAPS_TAKEN, Gap, HEAD, REFUSED, Ring, TAIL, gap,
-    place, word,
+    ADDING, ENTRY_MAX, EVICTED, EVICTED_FROM, GAP_PLACES, GAPS, GAPS_TAKEN, Gap, HEAD, REFUSED, Ring, TAIL,
+    gap, place, word,
 };
 use crate::{atomics::Ordering, region::Region};
 
@@ -26,8 +26,8 @@ impl<R: Region> Pusher<R> {
         Self { ring, tail: 0, head: 0, gaps: 0, open: None, is_behind_gap: false }
     }
 
-    /// The side of a publisher that died. A gap that it was just making longer is one longer; one that it had begun and not
-    /// yet counted stays untold.
+    /// The side of a publisher that died. A gap that it was just making longer is so by the entry that it had at hand; one that
+    /// it had begun and not yet counted stays untold.
     pub(super) fn resume(ring: Ring<R>) -> Option<Self> {
         // Pair with the stores in `push`, `Taker::release` and `refuse`.
         let [tail, head, gaps] = [TAIL, HEAD, GAPS].map(|at| ring.load(at, Ordering::Acquire));
@@ -39,7 +39,10 @@ impl<R: Region> Pusher<R> {
             let word = pusher.ring.word(at + gap::STATE)?;
             let found = word.load(Ordering::Acquire);
             if found & gap::MASK == gap::CHANGING {
-                // Only its publisher leaves that state. Pairs with the load in `Taker::take_gap`.
+                // Only its publisher leaves that state. Whether it had written the entry down can't be seen, so it is written
+                // once more. The state's store pairs with the load in `Taker::take_gap`.
+                let entry = pusher.ring.load(ADDING, Ordering::Relaxed);
+                pusher.ring.store(at + gap::LAST, entry, Ordering::Relaxed);
                 word.store(state((found >> 2).wrapping_add(1)), Ordering::Release);
             }
             let [found, first, last] = [gap::STATE, gap::FIRST, gap::LAST]
@@ -111,6 +114,12 @@ impl<R: Region> Pusher<R> {
         self.tail.wrapping_sub(self.head).min(self.ring.capacity())
     }
 
+    /// Whether the subscriber has given back none of a whole ring of entries.
+    #[cfg(all(test, lowlat_shuttle))]
+    pub(crate) fn is_full(&mut self) -> bool {
+        self.behind() == self.ring.capacity()
+    }
+
     /// The oldest entry that the subscriber has not given back; none when it has given back all.
     pub fn oldest(&mut self) -> Option<u64> {
         let behind = self.behind();
@@ -167,9 +176,11 @@ impl<R: Region> Pusher<R> {
         let at = place(self.gaps - 1);
         let word = self.ring.word(at + gap::STATE)?;
         let longer = Gap { count: open.count + 1, last: entry, ..open };
+        self.ring.store(ADDING, entry, Ordering::Relaxed);
         // Only one side gets past this for one state. Acquire pairs with the subscriber's exchange: it has read the words.
+        // Release pairs with the load in `resume`: who sees the change sees the entry.
         let changing = open.count << 2 | gap::CHANGING;
-        word.compare_exchange(state(open.count), changing, Ordering::Acquire, Ordering::Acquire).ok()?;
+        word.compare_exchange(state(open.count), changing, Ordering::AcqRel, Ordering::Acquire).ok()?;
         self.ring.store(at + gap::LAST, entry, Ordering::Relaxed);
         // Pairs with the load in `Taker::take_gap`.
         word.store(state(longer.count), Ordering::Release);

@@ -231,5 +231,5 @@ impl<R: Region> LatestTaker<R> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(lowlat_shuttle)))]
 mod tests;

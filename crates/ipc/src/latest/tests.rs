@@ -133,6 +133,8 @@ mod std_tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::cases(256))]
+
         /// Against a map from instrument to the newest position.
         #[test]
         fn it_is_a_map_of_the_newest(steps in proptest::collection::vec(proptest::option::of(0_u32..130), 0..300)) {

@@ -3,23 +3,45 @@
 use super::Region;
 use crate::atomics::AtomicU64;
 
-/// Words on the heap.
+/// Words on the heap. The first one begins a pair of cache lines, as in mapped memory: a bell asks for that.
 #[derive(Debug)]
 pub struct Heap {
     words: Vec<AtomicU64>,
+    first: usize,
 }
+
+const ALIGN_BYTES: usize = 128;
 
 impl Heap {
     /// So many bytes of zeros, a multiple of 8.
     pub fn zeroed(bytes: u64) -> Self {
         let count = usize::try_from(bytes / 8).unwrap_or(usize::MAX);
-        Self { words: (0..count).map(|_| AtomicU64::new(0)).collect() }
+        // Words of loom and shuttle are larger, and those of loom dear.
+        let spare = if cfg!(any(lowlat_loom, lowlat_shuttle)) { 0 } else { ALIGN_BYTES / 8 - 1 };
+        let mut words: Vec<_> = (0..count.saturating_add(spare)).map(|_| AtomicU64::new(0)).collect();
+        let first = words.as_ptr().align_offset(ALIGN_BYTES).min(spare);
+        words.truncate(first.saturating_add(count));
+        Self { words, first }
     }
 }
 
 // SAFETY: the vector is never changed in length, so its words stay where they are as long as the value lives.
 unsafe impl Region for Heap {
     fn words(&self) -> &[AtomicU64] {
-        &self.words
+        self.words.get(self.first..).unwrap_or_default()
+    }
+}
+
+#[cfg(all(test, not(any(lowlat_loom, lowlat_shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_has_all_its_words_on_lines_of_their_own() {
+        for bytes in [0, 8, 256, 8192] {
+            let heap = Heap::zeroed(bytes);
+            assert_eq!(heap.words().len() as u64, bytes / 8);
+            assert_eq!(heap.words().as_ptr().align_offset(ALIGN_BYTES), 0);
+        }
     }
 }

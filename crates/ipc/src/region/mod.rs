@@ -2,12 +2,12 @@
 
 mod backing;
 mod heap;
-#[cfg(not(lowlat_loom))]
+#[cfg(not(any(lowlat_loom, lowlat_shuttle)))]
 mod memfd;
 
 pub use backing::Backing;
 pub use heap::Heap;
-#[cfg(not(lowlat_loom))]
+#[cfg(not(any(lowlat_loom, lowlat_shuttle)))]
 pub use memfd::{Access, Memfd, RegionError};
 
 use crate::atomics::AtomicU64;

@@ -1,7 +1,7 @@
 //! From one publisher to exactly the subscribers that want a record.
 
 mod overrun;
-#[cfg(test)]
+#[cfg(all(test, not(lowlat_shuttle)))]
 mod tests;
 mod wake_helper;
 

@@ -6,27 +6,34 @@ use crate::{
     inbox, index_ring,
     index_ring::Taken,
     interest, latest, layout,
-    region::Memfd,
     stream::{Owner, Reader, Segment, Stamp, Writer},
 };
+// Miri knows no memfd.
+#[cfg(miri)]
+use crate::region::Heap as Memory;
+#[cfg(not(miri))]
+use crate::region::Memfd as Memory;
 use std::{sync::Arc, thread, time::Duration};
 
 /// More than all that a test publishes, so that a thread that gets no CPU for long is not lapped.
 const CAPACITY: u64 = 1 << 18;
 const LONG: Duration = Duration::from_secs(30);
 
-fn memory(bytes: u64) -> Arc<Memfd> {
-    Arc::new(Memfd::create("lowlat-test", bytes).unwrap())
+fn memory(bytes: u64) -> Arc<Memory> {
+    #[cfg(miri)]
+    return Arc::new(Memory::zeroed(bytes));
+    #[cfg(not(miri))]
+    Arc::new(Memory::create("lowlat-test", bytes).unwrap())
 }
 
 /// What one subscriber holds: its inbox, its ring, and the stream.
 struct Subscriber {
-    inbox: Inbox<Arc<Memfd>>,
-    ring: index_ring::Taker<Arc<Memfd>>,
-    reader: Reader<Arc<Memfd>>,
+    inbox: Inbox<Arc<Memory>>,
+    ring: index_ring::Taker<Arc<Memory>>,
+    reader: Reader<Arc<Memory>>,
 }
 
-fn connect(router: &mut Router<Arc<Memfd>>, number: u32, segment: &Arc<Memfd>) -> Subscriber {
+fn connect(router: &mut Router<Arc<Memory>>, number: u32, segment: &Arc<Memory>) -> Subscriber {
     let (inbox, ring) = (memory(inbox::BYTES), memory(index_ring::bytes(1024)));
     let link = Link {
         ring: index_ring::create(Arc::clone(&ring), 1024).unwrap(),
@@ -41,10 +48,10 @@ fn connect(router: &mut Router<Arc<Memfd>>, number: u32, segment: &Arc<Memfd>) -
     }
 }
 
-type Shared = Arc<Memfd>;
+type Shared = Arc<Memory>;
 
 fn publisher(instruments: u32) -> (Shared, Writer<Shared>, Shared, Router<Shared>) {
-    let segment = memory(Segment::<Memfd>::bytes(CAPACITY));
+    let segment = memory(Segment::<Memory>::bytes(CAPACITY));
     let made = Segment::create(Arc::clone(&segment), CAPACITY, 1, 1, 0, Owner::default()).unwrap();
     let table = memory(interest::bytes(instruments));
     let router = Router::new(Interest::create(Arc::clone(&table), instruments).unwrap());
@@ -200,7 +207,7 @@ fn without_credit_nothing_is_appended() {
 #[test]
 fn nothing_is_written_over_what_is_not_read() {
     let capacity_bytes = layout::CAPACITY_BYTES_MIN;
-    let segment = memory(Segment::<Memfd>::bytes(capacity_bytes));
+    let segment = memory(Segment::<Memory>::bytes(capacity_bytes));
     let made = Segment::create(Arc::clone(&segment), capacity_bytes, 1, 1, 0, Owner::default()).unwrap();
     let mut writer = Writer::new(made);
     let table = Interest::create(memory(interest::bytes(2)), 2).unwrap();

@@ -7,17 +7,15 @@
 
 use super::Door;
 use crate::{
+    atomics::{AtomicU64, Ordering},
     doorbell::{Bell, Claimed, Futex},
     index_ring::{self, Pusher, Taker},
     interest::SUBSCRIBERS_MAX,
     region::{Heap, Region},
+    threads::{AtomicBool, Mutex, is_finished, thread},
 };
 use std::{
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
-    thread::{self, JoinHandle},
+    sync::{Arc, PoisonError},
     time::Duration,
 };
 
@@ -63,7 +61,7 @@ pub struct WakeHelper<R> {
     ring: Pusher<Arc<Heap>>,
     handed: u64,
     pub(super) parked_max: u32,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<thread::JoinHandle<()>>,
 }
 
 #[derive(Debug)]
@@ -125,7 +123,7 @@ impl<R: Region> WakeHelper<R> {
     pub(super) fn set(&self, subscriber: u32, door: Option<&Arc<Door<R>>>) {
         // Pairs with the addition in `Shared::run`.
         while self.shared.done.load(Ordering::Acquire) < self.handed
-            && self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
+            && !self.thread.as_ref().is_none_or(is_finished)
         {
             thread::yield_now();
         }

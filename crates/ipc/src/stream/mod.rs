@@ -2,7 +2,7 @@
 
 mod reader;
 mod segment;
-#[cfg(test)]
+#[cfg(all(test, not(lowlat_shuttle)))]
 mod tests;
 mod writer;
 

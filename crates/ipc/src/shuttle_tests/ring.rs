@@ -1,0 +1,201 @@
+//! A ring, its gaps, and processes that end at any access.
+
+use super::{draw, explore, nap};
+use crate::{
+    index_ring::{self, Gap, Pusher, Taken, Taker},
+    region::{Heap, Region},
+    testing::{Mortal, unless_it_ends},
+};
+use shuttle::thread;
+use std::sync::Arc;
+
+/// Entries that are pushed, from 1 on.
+const COUNT: u64 = 300;
+
+/// What was told of each entry. All are given or in a gap, in their order; an entry that was not given back comes again
+/// to the taker after the one that has ended, a gap that was taken does not.
+struct Books {
+    next: u64,
+    given_back: u64,
+    is_lost: Vec<bool>,
+}
+
+impl Books {
+    fn new() -> Self {
+        Self { next: 1, given_back: 1, is_lost: vec![false; usize::try_from(COUNT).unwrap() + 2] }
+    }
+
+    fn is_over(&self) -> bool {
+        self.next > COUNT
+    }
+
+    fn lost(&mut self, entry: u64) -> &mut bool {
+        &mut self.is_lost[usize::try_from(entry).unwrap()]
+    }
+
+    /// Gaps that a taker before this one has taken are not told again.
+    fn pass_over(&mut self) {
+        while *self.lost(self.next) {
+            self.next += 1;
+        }
+    }
+
+    fn give(&mut self, entry: u64) {
+        assert_eq!(entry, self.next, "the next entry");
+        self.next += 1;
+        self.pass_over();
+    }
+
+    fn lose(&mut self, gap: Gap) {
+        assert_eq!((gap.first, gap.last), (self.next, self.next + gap.count - 1), "the next gap");
+        (gap.first..=gap.last).for_each(|entry| *self.lost(entry) = true);
+        self.pass_over();
+    }
+
+    /// The taker has ended. A gap that it took and did not count was told to it, and its place is still its own.
+    fn end(&mut self, heap: &Arc<Heap>) {
+        self.next = self.given_back;
+        self.pass_over();
+        if let Some(gap) = index_ring::taken_and_not_counted(heap)
+            && !*self.lost(gap.first)
+        {
+            let next = std::mem::replace(&mut self.next, gap.first);
+            let count = gap.last - gap.first + 1;
+            self.lose(Gap { count, ..gap });
+            self.next = next;
+            self.pass_over();
+        }
+    }
+}
+
+/// One process that takes; back when it ends, or all was told.
+fn take(heap: &Arc<Heap>, accesses: u64, books: &mut Books) -> Option<()> {
+    let mut taker: Taker<_> =
+        unless_it_ends(|| index_ring::open(Mortal::new(heap, accesses)))?.expect("a ring");
+    while !books.is_over() {
+        match unless_it_ends(|| taker.hold())? {
+            Some(Taken::Entry(entry)) => books.give(entry),
+            Some(Taken::Gap(gap)) => books.lose(gap),
+            None => nap(),
+            Some(Taken::Evicted { .. }) => panic!("nobody did"),
+        }
+        if draw(3) > 0 {
+            unless_it_ends(|| taker.release())?;
+            books.given_back = books.next;
+            // Slow enough that gaps gather.
+            nap();
+        }
+    }
+    Some(())
+}
+
+fn take_all(heap: &Arc<Heap>) {
+    let mut books = Books::new();
+    while !books.is_over() {
+        let accesses = if draw(8) == 0 { u64::MAX } else { draw(200) };
+        if take(heap, accesses, &mut books).is_none() {
+            books.end(heap);
+            // Until the next one is there, the publisher goes on.
+            (0..draw(20)).for_each(|_| nap());
+        }
+    }
+}
+
+fn ring() -> (Arc<Heap>, Pusher<Arc<Heap>>) {
+    let entries = 8 << draw(4).min(3 - draw(3));
+    let heap = Arc::new(Heap::zeroed(index_ring::bytes(entries)));
+    let pusher = index_ring::create(Arc::clone(&heap), entries).unwrap();
+    (heap, pusher)
+}
+
+/// Every entry is given or told, exactly and in order, to takers that end and begin anew at any access: also between
+/// taking a gap and counting it.
+#[test]
+fn shuttle_gaps_are_exact_whenever_the_taker_ends() {
+    explore(|| {
+        let (heap, mut pusher) = ring();
+        let pushing = thread::spawn(move || {
+            for entry in 1..=COUNT {
+                if !pusher.push(entry) {
+                    wait_for_room(&mut pusher);
+                } else if draw(8) == 0 {
+                    nap();
+                }
+            }
+        });
+        take_all(&heap);
+        pushing.join().unwrap();
+    });
+}
+
+/// The same, while the publisher ends at any access, and another one finishes its work: [`index_ring::resume`].
+#[test]
+fn shuttle_gaps_are_exact_whenever_the_publisher_ends() {
+    explore(|| {
+        let (heap, pusher) = ring();
+        drop(pusher);
+        let its = Arc::clone(&heap);
+        let pushing = thread::spawn(move || while push(&its).is_none() {});
+        take_all(&heap);
+        pushing.join().unwrap();
+    });
+}
+
+/// A ring that stays full tells all as one gap. With room for one at a time there are as many gaps as there can be.
+fn wait_for_room<R: Region>(pusher: &mut Pusher<R>) {
+    if draw(8) == 0 {
+        nap();
+    }
+    while draw(16) > 0 && pusher.is_full() {
+        thread::yield_now();
+    }
+}
+
+/// One process that pushes what the ones before it have not; none when it ends.
+fn push(heap: &Arc<Heap>) -> Option<()> {
+    let region = Mortal::new(heap, 1 + draw(800));
+    let mut pusher = unless_it_ends(|| index_ring::resume(region))?.expect("words that fit each other");
+    let first = unless_it_ends(|| pusher.last())?.map_or(1, |last| last + 1);
+    for entry in first..=COUNT {
+        if !unless_it_ends(|| pusher.push(entry))? {
+            unless_it_ends(|| wait_for_room(&mut pusher))?;
+        }
+    }
+    Some(())
+}
+
+/// A subscriber with room for a few: what is refused, given up or held is what the ring says.
+#[test]
+fn shuttle_an_eviction_is_told_behind_the_last_entry() {
+    explore(|| {
+        let (heap, mut pusher) = ring();
+        let behind_max = 1 + draw(8);
+        let pushing = thread::spawn(move || {
+            (1..=COUNT).find(|entry| {
+                let is_out = pusher.is_behind(behind_max) || !pusher.has_room();
+                if is_out {
+                    pusher.evict(*entry);
+                } else {
+                    assert!(pusher.push(*entry));
+                }
+                is_out
+            })
+        });
+        let mut taker = index_ring::open(Arc::clone(&heap)).unwrap();
+        let mut next = 1;
+        let told = loop {
+            match taker.next() {
+                Some(Taken::Entry(entry)) => {
+                    assert_eq!(entry, next);
+                    next += 1;
+                }
+                Some(Taken::Evicted { first }) => break Some(first),
+                Some(Taken::Gap(gap)) => panic!("{gap:?}"),
+                None if next > COUNT => break None,
+                None => thread::yield_now(),
+            }
+        };
+        assert_eq!(pushing.join().unwrap(), told);
+        assert!(told.is_none_or(|first| first == next));
+    });
+}
