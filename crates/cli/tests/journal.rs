@@ -5,6 +5,7 @@ use lowlat_journal::record::{Options, Recorder};
 use lowlat_trade::records::{Order, PAYLOAD_BYTES, Quote, SCHEMA, Side, kind};
 use std::{
     fs,
+    os::unix::fs::symlink,
     path::Path,
     process::{Command, Output},
 };
@@ -126,6 +127,62 @@ fn damage_is_named_with_its_offset_and_the_rest_is_read() {
     let (code, out, _) = text(&lowlat(&["export", dir]));
     assert_eq!(code, Some(1));
     assert!(out.lines().count() > 20, "the orders are there: {out}");
+}
+
+/// Orders in as many small files as that takes; gives back how many.
+fn many_files(folder: &Path) -> u64 {
+    let options = Options { file_bytes_max: 16 << 10, block_bytes: 4 << 10, ..Options::default() };
+    let mut recorder = Recorder::open(folder, options).unwrap();
+    let orders = recorder.add_stream("orders.alpha", 2, "lowlat-trade", Some(0)).unwrap();
+    for sequence in 0..1_000 {
+        let stamp = Stamp { kind: kind::ORDER, generated: START_NS + sequence, ..stamp() };
+        put(&mut recorder, orders, sequence, stamp, &Order::default().encode());
+    }
+    recorder.stop().unwrap().written.files
+}
+
+#[test]
+fn a_tail_tells_missing_refused_and_useless_files_apart() {
+    let folder = TempDir::new().unwrap();
+    let dir = folder.path().to_str().unwrap();
+    let files = many_files(folder.path());
+    assert!(files > 6, "{files}");
+    let file = |number: u64| folder.path().join(format!("{number:08}.journal"));
+    fs::remove_file(file(2)).unwrap();
+    // It leads to itself: refused also to root, whom no permission stops.
+    fs::remove_file(file(4)).unwrap();
+    symlink(file(4), file(4)).unwrap();
+    fs::write(file(6), "no journal").unwrap();
+    // The end of the one before it says that it was there.
+    fs::remove_file(file(files)).unwrap();
+    let (code, out, _) = text(&lowlat(&["tail", dir, "-n", "1000"]));
+    let expected = [
+        (2, "the file is missing"),
+        (4, "cannot be read: "),
+        (6, "no head of a data file"),
+        (files, "the file is missing"),
+    ];
+    let told: Vec<&str> = out.lines().filter(|line| line.contains(".journal at byte 0: ")).collect();
+    assert_eq!((code, told.len()), (Some(1), expected.len()), "{out}");
+    for (line, (number, words)) in told.into_iter().zip(expected) {
+        assert!(line.contains(&format!("{number:08}.journal")) && line.contains(words), "{line}");
+    }
+    // What is behind all of it is told with the records before it, and also to who asks for none and follows.
+    for (count, more) in [("1", &[][..]), ("0", &["--follow"])] {
+        let (code, out, talk) = text(&lowlat(&[&["tail", dir, "-n", count, "--json"][..], more].concat()));
+        let told: Vec<_> = out.lines().filter(|line| line.contains("file_missing")).collect();
+        assert_eq!((code, told.len()), (Some(1), 1), "{out}");
+        assert!(told[0].contains(&format!("{files:08}.journal")), "{out}");
+        assert_eq!(talk.contains("nobody records there any more"), !more.is_empty(), "{talk}");
+    }
+    // A folder whose files are all refused is no recording that is read.
+    for number in 1..files {
+        fs::remove_file(file(number)).ok();
+        symlink(file(number), file(number)).unwrap();
+    }
+    let (code, _, talk) = text(&lowlat(&["tail", dir]));
+    assert_eq!(code, Some(2));
+    assert!(talk.contains("00000001.journal") && talk.contains("see who may read them"), "{talk}");
 }
 
 #[test]

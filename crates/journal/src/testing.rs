@@ -1,7 +1,7 @@
 //! Small recordings for tests.
 
 use crate::{
-    layout::{BlockHead, GapReason, manifest::StreamEntry},
+    layout::{BlockHead, GapReason, data_name, manifest::StreamEntry},
     read::{Merge, Read, Recording},
     record::{
         Buffer, Disk, Files, Options, Place, SyncPolicy,
@@ -9,7 +9,7 @@ use crate::{
     },
 };
 use lowlat_ipc::stream::{Record, Stamp};
-use std::path::Path;
+use std::{fs, path::Path};
 
 pub const IDENTITY: Identity = Identity {
     recording: 0x00c0_ffee,
@@ -59,7 +59,7 @@ pub struct Maker {
 
 impl Maker {
     pub fn new(folder: &Path, options: Options, streams: &[&str]) -> Self {
-        std::fs::create_dir_all(folder).unwrap();
+        fs::create_dir_all(folder).unwrap();
         let place = Place { streams: streams.iter().map(|name| entry(name)).collect(), ..Place::start() };
         let options = options.bounded();
         let files = Files::new(Disk, folder, IDENTITY, options, place).unwrap();
@@ -84,6 +84,16 @@ impl Maker {
         };
         self.files.append_gap(&head).unwrap();
     }
+}
+
+/// Makes three data files useless, each in its own way: one that the system refuses to open, also to root (it leads to
+/// itself), one of another number, and one of other contents.
+pub fn make_useless(folder: &Path, numbers: [u64; 3]) {
+    let [refused, foreign, other] = numbers.map(|number| folder.join(data_name(number)));
+    fs::remove_file(&refused).unwrap();
+    std::os::unix::fs::symlink(&refused, &refused).unwrap();
+    fs::copy(folder.join(data_name(1)), foreign).unwrap();
+    fs::write(other, vec![0x55; 20_000]).unwrap();
 }
 
 /// Everything that a merge gives.

@@ -16,6 +16,7 @@
 
 use super::{BLOCK_HEAD_BYTES, BlockHead, VERSION};
 use crate::bytes::{put, u32_at, u64_at, wide};
+use std::io;
 use thiserror::Error;
 
 /// "LLJINDEX".
@@ -28,6 +29,12 @@ pub const BYTES_MAX: u64 = (64 << 30) / 4096 * BLOCK_HEAD_BYTES as u64 + HEAD_BY
 /// Why an index is not used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum IndexProblem {
+    /// The system cannot read it.
+    #[error("it cannot be read: {kind}")]
+    Unreadable {
+        /// What it said.
+        kind: io::ErrorKind,
+    },
     /// No index, or one of another layout.
     #[error("its head is none of an index of layout {VERSION}")]
     Head,

@@ -59,6 +59,27 @@ impl DataFile {
         Ok(Self { head: FileHead::decode(&head), path, number, bytes: metadata.len(), file })
     }
 
+    /// The same, of a file that must belong to this recording, as far as its head says.
+    pub fn open_of(folder: &Path, number: u64, recording: Option<u64>) -> Result<Self, Damage> {
+        let file = Self::open(folder, number)?;
+        let foreign = file.head.as_ref().ok().and_then(|head| {
+            let of_file = (head.file, number);
+            let of_recording = (head.recording, recording.unwrap_or(head.recording));
+            [of_file, of_recording].into_iter().find(|(found, expected)| found != expected)
+        });
+        match foreign {
+            Some((found, expected)) => Err(file.damage(0, file.bytes, Problem::Foreign { found, expected })),
+            None => Ok(file),
+        }
+    }
+
+    /// What is wrong with its head.
+    pub fn head_damage(&self) -> Option<Damage> {
+        let why = self.head.as_ref().err()?.clone();
+        let bytes = wide(FILE_HEAD_BYTES).min(self.bytes);
+        Some(self.damage(0, bytes, Problem::FileHead { why }))
+    }
+
     /// Damage of this file.
     pub fn damage(&self, offset: u64, bytes: u64, problem: Problem) -> Damage {
         Damage { file: self.path.clone(), offset, bytes, problem }
@@ -189,12 +210,9 @@ impl Scan {
 pub fn scan(file: &DataFile, recording: Option<u64>) -> Scan {
     let mut at = wide(FILE_HEAD_BYTES);
     let mut scan = Scan { blocks: Vec::new(), damages: Vec::new(), end: FileEnd::Open { at } };
-    if let Err(why) = &file.head {
-        let bytes = at.min(file.bytes);
-        scan.damages.push(file.damage(0, bytes, Problem::FileHead { why: why.clone() }));
-        if matches!(why, HeadProblem::Version { .. }) {
-            return scan;
-        }
+    scan.damages.extend(file.head_damage());
+    if matches!(file.head, Err(HeadProblem::Version { .. })) {
+        return scan;
     }
     while at < file.bytes {
         let found = match file.block_at(at, recording) {

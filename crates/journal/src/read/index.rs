@@ -5,7 +5,11 @@ use crate::layout::{
     self, BlockHead, BlockKind, FileHead,
     index::{self, IndexProblem},
 };
-use std::{collections::BTreeMap, fs::File, io::Read};
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{self, Read},
+};
 
 /// Where an index came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,11 +104,14 @@ impl FileIndex {
 
 fn stored(file: &DataFile, head: &FileHead) -> Result<Option<Scan>, IndexProblem> {
     let path = file.path.with_file_name(layout::index_name(file.number));
-    let Ok(stored) = File::open(path) else { return Ok(None) };
+    let unreadable = |error: io::Error| IndexProblem::Unreadable { kind: error.kind() };
+    let stored = match File::open(path) {
+        Ok(stored) => stored,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(unreadable(error)),
+    };
     let mut bytes = Vec::new();
-    if stored.take(index::BYTES_MAX).read_to_end(&mut bytes).is_err() {
-        return Err(IndexProblem::Head);
-    }
+    stored.take(index::BYTES_MAX).read_to_end(&mut bytes).map_err(unreadable)?;
     let blocks = index::decode(&mut bytes, head.recording, file.number, file.bytes)?;
     let Some(last) = blocks.last().filter(|last| last.kind == BlockKind::End) else {
         return Err(IndexProblem::Other);

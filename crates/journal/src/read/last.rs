@@ -1,24 +1,42 @@
 //! The last records of a recording.
 
-use super::{Block, Gap, Read, Record, Recording};
-use crate::layout::BlockKind;
+use super::{
+    Block, Gap, Read, Record, Recording,
+    file::FileEnd,
+    missing::{is_there, missing},
+};
+use crate::{
+    bytes::narrow,
+    damage::Damage,
+    layout::{BlockHead, BlockKind},
+};
 
 /// What was read with its place in the order of a merge, and its payload.
 type Keyed = ((u64, u32, u64), Read, Vec<u8>);
 
 /// The last `count` records of some streams that `is_chosen` takes by their generated time, in the order of a merge,
-/// with the gaps and damages among them. Memory: so many records of each stream at most.
+/// with the gaps and damages among them, those of the files as well; of the last file always. Memory: so many records of each stream at most.
 pub fn last_records(
     recording: &Recording,
     streams: &[u32],
     count: usize,
     is_chosen: &dyn Fn(u64) -> bool,
 ) -> Vec<(Read, Vec<u8>)> {
-    let mut all: Vec<Keyed> = Vec::new();
+    let is_live = recording.is_live();
+    // Kept, since a look through a file that is being written is long.
+    let last = recording.files().len().saturating_sub(1);
+    let _index = recording.open_file(last).map(|file| recording.index(last, &file));
+    let (mut all, mut lowest): (Vec<Keyed>, _) = (Vec::new(), last);
     for stream in streams {
-        let mut found = of_stream(recording, *stream, count, is_chosen);
+        let (mut found, file) = of_stream(recording, *stream, count, is_chosen);
         all.append(&mut found);
+        lowest = lowest.min(file);
     }
+    let of_files = of_files(recording, streams, lowest, is_live).into_iter();
+    all.extend(
+        of_files
+            .map(|(time, damage)| ((time, u32::MAX, u64::MAX), Read::Damaged(Box::new(damage)), Vec::new())),
+    );
     all.sort_by_key(|(key, ..)| *key);
     let mut records = 0;
     let from = all.iter().rposition(|(_, read, _)| {
@@ -26,26 +44,26 @@ pub fn last_records(
         records > count
     });
     all.drain(..from.map_or(0, |from| from + 1));
-    if count == 0 {
-        all.clear();
-    }
     all.into_iter().map(|(_, read, payload)| (read, payload)).collect()
 }
 
-/// Those of one stream, file by file and block by block from the end.
+/// Those of one stream, file by file and block by block from the end; and the place of the lowest file that was looked at.
 fn of_stream(
     recording: &Recording,
     stream: u32,
     count: usize,
     is_chosen: &dyn Fn(u64) -> bool,
-) -> Vec<Keyed> {
+) -> (Vec<Keyed>, usize) {
     let (mut found, mut records, mut block) = (Vec::new(), 0, Block::default());
     for at in (0..recording.files().len()).rev() {
+        if records >= count {
+            return (found, at + 1);
+        }
         let Ok(file) = recording.open_file(at) else { continue };
         let index = recording.index(at, &file);
         for nth in (0..index.blocks_of(stream)).rev() {
             if records >= count {
-                return found;
+                return (found, at);
             }
             let Some(head) = index.block_of(stream, nth) else { break };
             if head.kind == BlockKind::Gap {
@@ -79,15 +97,65 @@ fn of_stream(
             }
         }
     }
-    found
+    (found, 0)
+}
+
+/// What is wrong with the files from a place on, besides their blocks, and between them: each with the generated time that
+/// the records before it go up to.
+fn of_files(recording: &Recording, streams: &[u32], from: usize, is_live: bool) -> Vec<(u64, Damage)> {
+    let (files, folder, mut out) = (recording.files(), recording.folder(), Vec::new());
+    for (at, start) in files.iter().enumerate().skip(from) {
+        let is_last = at + 1 == files.len();
+        let begin = time_before(recording, streams, at);
+        if let Some(before) = at.checked_sub(1).filter(|_| at > from).and_then(|at| files.get(at)) {
+            out.extend(missing(folder, before.number + 1..start.number).map(|damage| (begin, damage)));
+        }
+        let file = match recording.open_file(at) {
+            Ok(file) => file,
+            Err(damage) => {
+                out.push((begin, damage));
+                continue;
+            }
+        };
+        let index = recording.index(at, &file);
+        let open_at = match index.scan.end {
+            // A block that is being written is none yet.
+            FileEnd::Open { at } if is_last && is_live => at,
+            _ => u64::MAX,
+        };
+        for damage in index.scan.damages.iter().filter(|damage| damage.offset < open_at) {
+            let is_before = |head: &&BlockHead| head.offset < damage.offset && streams.contains(&head.stream);
+            let before = index.scan.blocks.iter().filter(is_before).map(|head| head.generated_max);
+            out.push((before.max().unwrap_or(begin), damage.clone()));
+        }
+        let goes_on = matches!(index.scan.end, FileEnd::Ended { goes_on: true });
+        // Its writer made the next file before it wrote that it goes on.
+        if is_last && goes_on && !is_there(folder, start.number + 1) {
+            out.extend(missing(folder, start.number + 1..start.number + 2).map(|damage| (u64::MAX, damage)));
+        }
+    }
+    out
+}
+
+/// The latest generated time of these streams before a file, by the list of streams that it begins with, or the next one
+/// that has a list; as late as can be when none has.
+fn time_before(recording: &Recording, streams: &[u32], at: usize) -> u64 {
+    let mut lists = recording.files().iter().skip(at).filter_map(|file| file.streams.as_ref());
+    lists.next().map_or(u64::MAX, |list| {
+        let entries = streams.iter().filter_map(|stream| list.get(narrow((*stream).into())));
+        entries.map(|entry| entry.generated_max).max().unwrap_or(0)
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
-        layout::data_name,
-        testing::{Maker, options, payload, read_all, record, sequences},
+        damage::Problem,
+        layout::{data_name, number_of},
+        read::verify,
+        record::FolderLock,
+        testing::{Maker, make_useless, options, payload, read_all, record, sequences},
     };
     use std::{fs, path::Path};
     use tempfile::TempDir;
@@ -177,6 +245,77 @@ mod tests {
         assert!(
             last_records(&recording, &[0, 1], 5, &|_| false).iter().all(|(read, _)| *read == Read::Nothing)
         );
+    }
+
+    /// The places of damages among what is read, with the files and their problems.
+    fn troubles(folder: &Path, reads: &[Read]) -> Vec<(usize, u64, Problem)> {
+        let trouble = |(at, read): (usize, &Read)| match read {
+            Read::Damaged(damage) => {
+                let name = damage.file.strip_prefix(folder).unwrap().to_str().unwrap();
+                Some((at, number_of(name).unwrap(), damage.problem.clone()))
+            }
+            _ => None,
+        };
+        reads.iter().enumerate().filter_map(trouble).collect()
+    }
+
+    /// How many records of the first stream the files hold, by their number from 1.
+    fn counts(recording: &Recording) -> Vec<usize> {
+        let count = |at| {
+            let index = recording.index(at, &recording.open_file(at).unwrap());
+            let records = |nth| index.block_of(0, nth).unwrap().records as usize;
+            (0..index.blocks_of(0)).map(records).sum()
+        };
+        (0..recording.files().len()).map(count).collect()
+    }
+
+    #[test]
+    fn files_that_are_missing_are_told_between_their_records() {
+        let folder = TempDir::new().unwrap();
+        let folder = folder.path();
+        make(folder);
+        let counts = counts(&open(folder));
+        let files = counts.len() as u64;
+        assert!(files > 4, "{counts:?}");
+        for number in [2, files] {
+            fs::remove_file(folder.join(data_name(number))).unwrap();
+        }
+        let reads = last(&open(folder), &[0], usize::MAX);
+        let behind_first = (counts[0], 2, Problem::FileMissing);
+        let at_the_end = (reads.len() - 1, files, Problem::FileMissing);
+        assert_eq!(troubles(folder, &reads), [behind_first, at_the_end.clone()]);
+        // As many as stand behind the first missing one: what is before them is not looked at.
+        let few = last(&open(folder), &[0, 1], counts[2]);
+        let found = troubles(folder, &few);
+        assert_eq!((found.len(), found[0].1), (1, files), "{found:?}");
+        assert_eq!(troubles(folder, &last(&open(folder), &[], 0)).len(), 1, "where it ends is always told");
+        // While somebody records as well: the next file is there before the one before it says so.
+        let _writer = FolderLock::take(folder).unwrap().unwrap();
+        assert_eq!(troubles(folder, &last(&open(folder), &[0], usize::MAX))[1], at_the_end);
+    }
+
+    #[test]
+    fn refused_foreign_and_useless_files_are_told_apart() {
+        let folder = TempDir::new().unwrap();
+        let folder = folder.path();
+        make(folder);
+        let files = counts(&open(folder)).len() as u64;
+        assert!(files > 4);
+        make_useless(folder, [files, 2, 3]);
+        let found = troubles(folder, &last(&open(folder), &[0], usize::MAX));
+        let files_of: Vec<u64> = found.iter().map(|(_, file, _)| *file).collect();
+        assert_eq!(files_of, [2, 3, 3, files], "{found:?}");
+        assert_eq!(found[0].2, Problem::Foreign { found: 1, expected: 2 });
+        assert!(
+            matches!(found[1].2, Problem::FileHead { .. }) && found[2].2 == Problem::NoBlock,
+            "{found:?}"
+        );
+        assert!(matches!(found[3].2, Problem::Unreadable { .. }), "{found:?}");
+        // A check says the same of them.
+        let checked = verify(&open(folder), true, &mut |_, _| ()).damages;
+        let is_told = |damage: &Damage| checked.contains(damage);
+        let told: Vec<Read> = last(&open(folder), &[0], usize::MAX);
+        assert!(told.iter().all(|read| !matches!(read, Read::Damaged(damage) if !is_told(damage))));
     }
 
     #[test]

@@ -7,6 +7,7 @@ pub mod file;
 pub mod index;
 mod last;
 mod merge;
+mod missing;
 mod recording;
 mod refill;
 mod resume;

@@ -3,7 +3,7 @@
 use super::{file::DataFile, index::FileIndex};
 use crate::{
     bytes::wide,
-    damage::{Damage, Problem},
+    damage::Damage,
     layout::{
         self, BlockHead, BlockKind, FILE_HEAD_BYTES, FileHead,
         manifest::{self, StreamEntry},
@@ -50,7 +50,9 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// None of its files can be read.
-    #[error("{damage}; none of the recording's files can be read: restore them from a copy")]
+    #[error(
+        "{damage}; none of the recording's files can be read: see who may read them, or restore them from a copy"
+    )]
     Damaged {
         /// What is wrong with the first.
         damage: Box<Damage>,
@@ -65,12 +67,12 @@ pub enum OpenError {
     },
 }
 
-/// What one file begins with.
+/// What one file begins with; nothing is known of one that cannot be opened.
 #[derive(Debug, Clone)]
 pub struct FileStart {
     /// Its number.
     pub number: u64,
-    /// Its length when the recording was opened.
+    /// Its length when the recording was opened; 0 when it could not be.
     pub bytes: u64,
     /// Its head, when that is right.
     pub head: Option<FileHead>,
@@ -99,22 +101,27 @@ impl Recording {
             streams: Vec::new(),
             indexes: Mutex::default(),
         };
-        let mut first_damage = None;
+        let (mut first_damage, mut is_any_open) = (None, false);
         let numbers =
             numbers(folder).map_err(|source| OpenError::Refused { path: folder.to_owned(), source })?;
         for number in &numbers {
             match DataFile::open(folder, *number) {
                 Ok(file) => {
+                    is_any_open = true;
                     recording.number = recording.number.or_else(|| recording_of(&file));
                     let start = recording.start_of(&file);
                     recording.files.push(start);
                 }
-                Err(damage) => drop(first_damage.get_or_insert(damage)),
+                Err(damage) => {
+                    // It stays among the files, so that those who come to it tell why it is not read.
+                    recording.files.push(FileStart { number: *number, bytes: 0, head: None, streams: None });
+                    first_damage.get_or_insert(damage);
+                }
             }
         }
         match first_damage {
             _ if numbers.is_empty() => return Err(OpenError::Nothing { path: folder.to_owned() }),
-            Some(damage) if recording.files.is_empty() => {
+            Some(damage) if !is_any_open => {
                 return Err(OpenError::Damaged { damage: Box::new(damage) });
             }
             _ => {}
@@ -142,9 +149,8 @@ impl Recording {
         };
         self.files.iter().filter_map(|file| file.streams.as_deref()).for_each(&mut add);
         let mut known = 0;
-        if let Some((at, file)) =
-            self.files.len().checked_sub(1).and_then(|at| Some((at, self.open_file(at).ok()?)))
-        {
+        let mut places = (0..self.files.len()).rev();
+        if let Some((at, file)) = places.find_map(|at| Some((at, self.open_file(at).ok()?))) {
             let index = self.index(at, &file);
             for head in &index.scan.blocks {
                 match head.kind {
@@ -211,18 +217,7 @@ impl Recording {
     /// Opens one of its files, by its place in [`Recording::files`].
     pub fn open_file(&self, at: usize) -> Result<DataFile, Damage> {
         let number = self.files.get(at).map_or(0, |file| file.number);
-        let file = DataFile::open(&self.folder, number)?;
-        match &file.head {
-            Ok(head) if Some(head.recording) != self.number || head.file != number => {
-                let (found, expected) = if head.file == number {
-                    (head.recording, self.number.unwrap_or(0))
-                } else {
-                    (head.file, number)
-                };
-                Err(file.damage(0, file.bytes, Problem::Foreign { found, expected }))
-            }
-            _ => Ok(file),
-        }
+        DataFile::open_of(&self.folder, number, self.number)
     }
 
     /// The index of one of its files. Readers of several streams share it.

@@ -1,18 +1,21 @@
 //! Following a recording while it is written.
 
+#[cfg(test)]
+mod tests;
+
 use super::{
     Block, Gap, Read, Record, Recording,
     file::{DataFile, FileEnd},
-    recording::streams_of,
+    missing::{is_there, missing},
+    recording::{numbers, streams_of},
 };
 use crate::{
     bytes::wide,
-    damage::Damage,
-    damage::Problem,
-    layout::{BlockHead, BlockKind, FILE_HEAD_BYTES, data_name, manifest::StreamEntry},
+    damage::{Damage, Problem},
+    layout::{BlockHead, BlockKind, FILE_HEAD_BYTES, HeadProblem, manifest::StreamEntry},
     record::FolderLock,
 };
-use std::path::PathBuf;
+use std::{collections::VecDeque, path::PathBuf};
 
 /// Reads a recording in the order in which its blocks were written, and goes on when more come. Each stream is in its
 /// order; between streams the order is that of the blocks.
@@ -22,6 +25,14 @@ pub struct Tail {
     streams: Vec<StreamEntry>,
     number: u64,
     file: Option<DataFile>,
+    /// Whether the file is known to have been made.
+    is_made: bool,
+    /// Whether it was told what is wrong with the file.
+    is_told: bool,
+    /// Whether there are files behind it.
+    is_left: bool,
+    /// Missing files before it that are still to be told.
+    missing: VecDeque<Damage>,
     offset: u64,
     block: Block,
     stream: u32,
@@ -33,20 +44,25 @@ impl Tail {
         Self::at(recording, recording.files().first().map_or(1, |file| file.number), wide(FILE_HEAD_BYTES))
     }
 
-    /// Behind the last block that is there now.
+    /// Behind the last block that is there now. What is wrong with the files by now is not told.
     pub fn from_now(recording: &Recording) -> Self {
         let last = recording.files().len().saturating_sub(1);
         let number = recording.files().get(last).map_or(1, |file| file.number);
-        let offset = recording.open_file(last).map_or(wide(FILE_HEAD_BYTES), |file| {
-            let index = recording.index(last, &file);
-            match (index.scan.end, index.scan.blocks.last()) {
-                (FileEnd::Open { at }, _) => at,
-                // To be read again, since it says where to go on.
-                (FileEnd::Ended { .. }, Some(end)) => end.offset,
-                (FileEnd::Ended { .. }, None) => wide(FILE_HEAD_BYTES),
+        let begin = wide(FILE_HEAD_BYTES);
+        let Ok(file) = recording.open_file(last) else {
+            return Self { is_told: true, ..Self::at(recording, number, begin) };
+        };
+        let index = recording.index(last, &file);
+        let at = |number, offset| Self { is_told: file.head.is_err(), ..Self::at(recording, number, offset) };
+        match (index.scan.end, index.scan.blocks.last()) {
+            (FileEnd::Open { at: offset }, _) => at(number, offset),
+            (FileEnd::Ended { goes_on: true }, _) if !is_there(recording.folder(), number + 1) => {
+                Self { is_told: true, ..Self::at(recording, number + 1, begin) }
             }
-        });
-        Self::at(recording, number, offset)
+            // To be read again, since it says where to go on.
+            (FileEnd::Ended { .. }, Some(end)) => at(number, end.offset),
+            (FileEnd::Ended { .. }, None) => at(number, begin),
+        }
     }
 
     fn at(recording: &Recording, number: u64, offset: u64) -> Self {
@@ -56,6 +72,10 @@ impl Tail {
             streams: recording.streams().to_vec(),
             number,
             file: None,
+            is_made: true,
+            is_told: false,
+            is_left: false,
+            missing: VecDeque::new(),
             offset,
             block: Block::default(),
             stream: 0,
@@ -71,15 +91,13 @@ impl Tail {
     /// records and has written nothing new.
     pub fn next(&mut self, payload: &mut Vec<u8>) -> Read {
         loop {
+            if let Some(damage) = self.missing.pop_front() {
+                return Read::Damaged(Box::new(damage));
+            }
             if self.file.is_none() {
-                match DataFile::open(&self.folder, self.number) {
-                    Ok(file) => self.file = Some(file),
-                    Err(damage) => {
-                        if let Some(read) = self.without_file(damage) {
-                            return read;
-                        }
-                        continue;
-                    }
+                match self.open() {
+                    Some(read) => return read,
+                    None => continue,
                 }
             }
             if let Some(read) = self.next_of_block(payload).or_else(|| self.next_block()) {
@@ -88,27 +106,50 @@ impl Tail {
         }
     }
 
-    /// The file cannot be opened: not there yet, never there, or not readable.
+    /// Opens the file, or goes on to one behind it; something to tell instead.
+    fn open(&mut self) -> Option<Read> {
+        let file = match DataFile::open_of(&self.folder, self.number, self.recording) {
+            Ok(file) => file,
+            Err(damage) => return self.without_file(damage),
+        };
+        let is_other = matches!(file.head, Err(HeadProblem::Version { .. }));
+        // A writer makes a file and then writes its head.
+        let is_told = self.is_told || (!is_other && self.is_being_written());
+        let damage = file.head_damage().filter(|_| !is_told);
+        if is_other {
+            self.go_to(self.number + 1, false);
+        } else {
+            self.file = Some(file);
+        }
+        damage.map(|damage| Read::Damaged(Box::new(damage)))
+    }
+
+    /// The file cannot be opened: not there yet, gone, or not readable. The latter two are told once; it is waited for
+    /// as long as somebody records and there is none behind it.
     fn without_file(&mut self, damage: Damage) -> Option<Read> {
-        if damage.problem != Problem::FileMissing {
-            self.go_to_next();
+        // Looked at before the files: what is there when nobody writes any more is all there is.
+        let is_live = FolderLock::is_taken(&self.folder);
+        let later = self.later();
+        let is_missing = damage.problem == Problem::FileMissing;
+        if !self.is_told && (self.is_made || later.is_some() || !is_missing) {
+            self.is_told = true;
             return Some(Read::Damaged(Box::new(damage)));
         }
-        let is_there = |number| self.folder.join(data_name(number)).exists();
-        match (1..=16).map(|more| self.number + more).find(|number| is_there(*number)) {
+        match later {
             Some(later) => {
-                self.number = later;
-                Some(Read::Damaged(Box::new(damage)))
+                self.missing.extend(missing(&self.folder, self.number + 1..later));
+                self.go_to(later, true);
+                None
             }
-            None if FolderLock::is_taken(&self.folder) => Some(Read::Nothing),
+            None if is_live => Some(Read::Nothing),
             // Made in the moment between the two looks?
-            None if is_there(self.number) => None,
+            None if is_missing && is_there(&self.folder, self.number) => None,
             None => Some(Read::Ended),
         }
     }
 
-    fn go_to_next(&mut self) {
-        self.number += 1;
+    fn go_to(&mut self, number: u64, is_made: bool) {
+        (self.number, self.is_made, self.is_told, self.is_left) = (number, is_made, false, false);
         self.offset = wide(FILE_HEAD_BYTES);
         self.file = None;
         self.block.clear();
@@ -116,7 +157,18 @@ impl Tail {
 
     /// Whether the last block of the last file may still be under way.
     fn is_being_written(&self) -> bool {
-        !self.folder.join(data_name(self.number + 1)).exists() && FolderLock::is_taken(&self.folder)
+        !self.is_left && !is_there(&self.folder, self.number + 1) && FolderLock::is_taken(&self.folder)
+    }
+
+    /// Nothing new of a file that is being written; or it is not, since its writer has gone on and the next file is gone.
+    fn nothing_yet(&mut self) -> Option<Read> {
+        self.is_left = self.later().is_some();
+        (!self.is_left).then_some(Read::Nothing)
+    }
+
+    /// The next file behind the present one that is there.
+    fn later(&self) -> Option<u64> {
+        numbers(&self.folder).unwrap_or_default().into_iter().find(|number| *number > self.number)
     }
 
     fn next_of_block(&mut self, payload: &mut Vec<u8>) -> Option<Read> {
@@ -143,7 +195,7 @@ impl Tail {
             Err(error) => {
                 let problem = Problem::Unreadable { error: error.to_string() };
                 let damage = file.damage(self.offset, 0, problem);
-                self.go_to_next();
+                self.go_to(self.number + 1, false);
                 return Some(Read::Damaged(Box::new(damage)));
             }
         };
@@ -152,7 +204,7 @@ impl Tail {
             let damage = self.block.load(file, &head);
             if is_being_written && !self.block.is_whole(file) {
                 self.block.clear();
-                return Some(Read::Nothing);
+                return self.nothing_yet();
             }
             self.stream = head.stream;
             self.offset += head.bytes();
@@ -178,7 +230,8 @@ impl Tail {
                 None
             }
             BlockKind::End => {
-                self.go_to_next();
+                // Its writer made the next file before it wrote that it goes on.
+                self.go_to(self.number + 1, head.goes_on());
                 None
             }
             BlockKind::Records => None,
@@ -188,11 +241,11 @@ impl Tail {
     /// No block begins where the next one should.
     fn without_block(&mut self, is_being_written: bool) -> Option<Read> {
         if is_being_written {
-            return Some(Read::Nothing);
+            return self.nothing_yet();
         }
         let file = self.file.as_ref()?;
         let Ok(found) = file.find_block(self.offset, self.recording) else {
-            self.go_to_next();
+            self.go_to(self.number + 1, false);
             return None;
         };
         let next = found.head.map_or(found.used, |head| head.offset);
@@ -200,7 +253,7 @@ impl Tail {
             (next > self.offset).then(|| file.damage(self.offset, next - self.offset, Problem::NoBlock));
         match found.head {
             Some(head) => self.offset = head.offset,
-            None => self.go_to_next(),
+            None => self.go_to(self.number + 1, false),
         }
         damage.map(|damage| Read::Damaged(Box::new(damage)))
     }

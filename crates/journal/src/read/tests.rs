@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     damage::Problem,
     layout::{data_name, index_name},
-    record::{Options, Recorder},
+    record::Options,
     testing::{Maker, options, payload, read_all, record, sequences},
 };
 use proptest::prelude::*;
@@ -285,45 +285,6 @@ fn nothing_is_an_answer_of_its_own() {
     let recording = Recording::open(folder.path()).unwrap();
     let error = recording.stream("three").unwrap_err().to_string();
     assert_eq!(error, "no stream \"three\" in the recording; it has one, two");
-}
-
-#[test]
-fn a_tail_follows_while_somebody_records() {
-    let folder = TempDir::new().unwrap();
-    let options = Options { file_bytes_max: 16 << 10, block_age_max: std::time::Duration::ZERO, ..options() };
-    let mut recorder = Recorder::open(folder.path(), options).unwrap();
-    let stream = recorder.add_stream("one", 1, "", Some(0)).unwrap();
-    recorder.record(stream, 1, &record(0, 0), &payload(0, 0)).unwrap();
-    recorder.flush_old().unwrap();
-    while !folder.path().join(data_name(1)).exists() {
-        std::thread::yield_now();
-    }
-    let mut tail = Tail::from_start(&Recording::open(folder.path()).unwrap());
-    let (mut bytes, mut next) = (Vec::new(), 0);
-    for sequence in 0..500 {
-        if sequence > 0 {
-            recorder.record(stream, 1, &record(0, sequence), &payload(0, sequence)).unwrap();
-        }
-        recorder.flush_old().unwrap();
-        while next <= sequence {
-            match tail.next(&mut bytes) {
-                Read::Record(found) => {
-                    assert_eq!((found.record, &bytes), (record(0, next), &payload(0, next)));
-                    next += 1;
-                }
-                Read::Nothing => {
-                    std::thread::yield_now();
-                    recorder.flush_old().unwrap();
-                }
-                other => panic!("{other:?}"),
-            }
-        }
-    }
-    assert_eq!(tail.next(&mut bytes), Read::Nothing);
-    recorder.stop().unwrap();
-    assert_eq!(tail.next(&mut bytes), Read::Ended);
-    let mut late = Tail::from_now(&Recording::open(folder.path()).unwrap());
-    assert_eq!(late.next(&mut bytes), Read::Ended);
 }
 
 proptest! {

@@ -7,19 +7,18 @@ use super::{
     Block, Gap, Recording,
     file::{DataFile, FileEnd, scan},
     index::{FileIndex, IndexOrigin},
+    missing::missing,
     recording::streams_of,
 };
 use crate::{
     damage::{Damage, Problem},
-    layout::{self, BlockHead, BlockKind},
+    layout::{BlockHead, BlockKind},
 };
 use serde::Serialize;
 use std::{collections::BTreeMap, path::PathBuf};
 
 /// Damages and gaps that are kept one by one; more are counted.
 const KEPT_MAX: usize = 10_000;
-/// Missing files in a row that are named.
-const FILES_NAMED_MAX: u64 = 16;
 
 /// One data file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -183,10 +182,7 @@ struct Verifier {
 
 impl Verifier {
     fn missing_files(&mut self, recording: &Recording, from: u64, to: u64) {
-        for number in (from..to).take(crate::bytes::narrow(FILES_NAMED_MAX)) {
-            let file = recording.folder().join(layout::data_name(number));
-            self.out.damaged(Damage { file, offset: 0, bytes: 0, problem: Problem::FileMissing });
-        }
+        missing(recording.folder(), from..to).for_each(|damage| self.out.damaged(damage));
     }
 
     fn file(&mut self, recording: &Recording, file: &DataFile, is_last: bool, progress: &mut dyn FnMut(u64)) {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    layout::{data_name, index, index_name},
+    layout::{self, data_name, index, index_name},
     testing::{Maker, options},
 };
 use std::{fs, path::Path};

@@ -1,0 +1,227 @@
+use super::*;
+use crate::{
+    layout::{data_name, index_name},
+    record::{Options, Recorder},
+    testing::{Maker, make_useless, options, payload, record, sequences},
+};
+use std::{fs, path::Path};
+use tempfile::TempDir;
+
+#[test]
+fn a_tail_follows_while_somebody_records() {
+    let folder = TempDir::new().unwrap();
+    let options = Options { file_bytes_max: 16 << 10, block_age_max: std::time::Duration::ZERO, ..options() };
+    let mut recorder = Recorder::open(folder.path(), options).unwrap();
+    let stream = recorder.add_stream("one", 1, "", Some(0)).unwrap();
+    recorder.record(stream, 1, &record(0, 0), &payload(0, 0)).unwrap();
+    recorder.flush_old().unwrap();
+    while !folder.path().join(data_name(1)).exists() {
+        std::thread::yield_now();
+    }
+    let mut tail = Tail::from_start(&Recording::open(folder.path()).unwrap());
+    let (mut bytes, mut next) = (Vec::new(), 0);
+    for sequence in 0..500 {
+        if sequence > 0 {
+            recorder.record(stream, 1, &record(0, sequence), &payload(0, sequence)).unwrap();
+        }
+        recorder.flush_old().unwrap();
+        while next <= sequence {
+            match tail.next(&mut bytes) {
+                Read::Record(found) => {
+                    assert_eq!((found.record, &bytes), (record(0, next), &payload(0, next)));
+                    next += 1;
+                }
+                Read::Nothing => {
+                    std::thread::yield_now();
+                    recorder.flush_old().unwrap();
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    assert_eq!(tail.next(&mut bytes), Read::Nothing);
+    recorder.stop().unwrap();
+    assert_eq!(tail.next(&mut bytes), Read::Ended);
+    let mut late = Tail::from_now(&Recording::open(folder.path()).unwrap());
+    assert_eq!(late.next(&mut bytes), Read::Ended);
+}
+
+/// One stream in five files at least, and how many.
+fn long(folder: &Path) -> u64 {
+    let mut maker = Maker::new(folder, Options { file_bytes_max: 16 << 10, ..options() }, &["one"]);
+    for block in 0..60 {
+        maker.records(0, block * 20..block * 20 + 20);
+    }
+    maker.files.finish().unwrap();
+    let files = numbers(folder).unwrap().len();
+    assert!(files > 4);
+    files as u64
+}
+
+/// The sequences that files of these numbers hold.
+fn sequences_of(recording: &Recording, is_of: impl Fn(u64) -> bool) -> Vec<u64> {
+    let mut found = Vec::new();
+    for (at, file) in recording.files().iter().enumerate().filter(|(_, file)| is_of(file.number)) {
+        let index = recording.index(at, &DataFile::open(recording.folder(), file.number).unwrap());
+        for nth in 0..index.blocks_of(0) {
+            let head = index.block_of(0, nth).unwrap();
+            found.extend(head.first_sequence..=head.last_sequence);
+        }
+    }
+    found
+}
+
+/// What a tail gives up to its end, or until it has nothing new: sequences, damages, and the last answer.
+fn follow(tail: &mut Tail) -> (Vec<u64>, Vec<Damage>, Read) {
+    let (mut reads, mut payload) = (Vec::new(), Vec::new());
+    let last = loop {
+        match tail.next(&mut payload) {
+            read @ (Read::Nothing | Read::Ended) => break read,
+            read => reads.push(read),
+        }
+        assert!(reads.len() < 100_000, "endless");
+    };
+    let damages = reads.iter().filter_map(|read| match read {
+        Read::Damaged(damage) => Some((**damage).clone()),
+        _ => None,
+    });
+    let damages = damages.collect();
+    (sequences(&reads).into_iter().map(|(_, sequence)| sequence).collect(), damages, last)
+}
+
+fn problems(folder: &Path, damages: &[Damage]) -> Vec<(u64, Problem)> {
+    let number = |damage: &Damage| {
+        let name = damage.file.strip_prefix(folder).unwrap().to_str().unwrap();
+        crate::layout::number_of(name).unwrap()
+    };
+    damages.iter().map(|damage| (number(damage), damage.problem.clone())).collect()
+}
+
+#[test]
+fn files_that_are_missing_are_named_and_the_rest_is_read() {
+    let folder = TempDir::new().unwrap();
+    let folder = folder.path();
+    let files = long(folder);
+    let recording = Recording::open(folder).unwrap();
+    let rest = sequences_of(&recording, |number| ![2, 3, files].contains(&number));
+    for number in [2, 3, files] {
+        fs::remove_file(folder.join(data_name(number))).unwrap();
+    }
+    let (read, damages, last) = follow(&mut Tail::from_start(&Recording::open(folder).unwrap()));
+    assert_eq!((read, last), (rest, Read::Ended));
+    let missing = |number| (number, Problem::FileMissing);
+    // The last one by the end of the one before it, which says that the recording goes on.
+    assert_eq!(problems(folder, &damages), [missing(2), missing(3), missing(files)]);
+}
+
+#[test]
+fn refused_foreign_and_useless_files_are_told_apart() {
+    let folder = TempDir::new().unwrap();
+    let folder = folder.path();
+    long(folder);
+    let recording = Recording::open(folder).unwrap();
+    let rest = sequences_of(&recording, |number| ![2, 3, 4].contains(&number));
+    make_useless(folder, [2, 3, 4]);
+    let (read, damages, last) = follow(&mut Tail::from_start(&Recording::open(folder).unwrap()));
+    assert_eq!((read, last), (rest, Read::Ended));
+    let found = problems(folder, &damages);
+    let [
+        (2, Problem::Unreadable { error }),
+        (3, foreign),
+        (4, Problem::FileHead { .. }),
+        (4, Problem::NoBlock),
+    ] = &found[..]
+    else {
+        panic!("{found:?}")
+    };
+    assert!(!error.is_empty());
+    assert_eq!(*foreign, Problem::Foreign { found: 1, expected: 3 });
+}
+
+#[test]
+fn a_file_that_is_gone_is_told_once_and_the_next_one_is_waited_for() {
+    let folder = TempDir::new().unwrap();
+    let folder = folder.path();
+    let files = long(folder);
+    let recording = Recording::open(folder).unwrap();
+    let _writer = FolderLock::take(folder).unwrap().unwrap();
+    let [gone, last] = [files - 1, files].map(|number| folder.join(data_name(number)));
+    let [kept, back] = ["kept", "back"].map(|name| folder.join(name));
+    fs::rename(&gone, &kept).unwrap();
+    fs::rename(&last, &back).unwrap();
+    let mut tail = Tail::from_start(&recording);
+    let (read, damages, answer) = follow(&mut tail);
+    assert_eq!((read, answer), (sequences_of(&recording, |number| number < files - 1), Read::Nothing));
+    assert_eq!(problems(folder, &damages), [(files - 1, Problem::FileMissing)]);
+    assert_eq!(follow(&mut tail), (vec![], vec![], Read::Nothing), "it was told");
+    // A tail from now on leaves it to who reads what there is by now.
+    let mut from_now = Tail::from_now(&Recording::open(folder).unwrap());
+    assert_eq!(follow(&mut from_now), (vec![], vec![], Read::Nothing));
+    fs::rename(&back, &last).unwrap();
+    for tail in [&mut tail, &mut from_now] {
+        let (read, damages, answer) = follow(tail);
+        assert_eq!((read, damages), (sequences_of(&recording, |number| number == files), vec![]));
+        assert_eq!(answer, Read::Nothing, "the recorder has not begun another file yet");
+    }
+    drop(kept);
+}
+
+#[test]
+fn the_next_file_of_a_recorder_that_ended_is_not_missed() {
+    let folder = TempDir::new().unwrap();
+    long(folder.path());
+    let recording = Recording::open(folder.path()).unwrap();
+    let mut tail = Tail::from_now(&recording);
+    let writer = FolderLock::take(folder.path()).unwrap().unwrap();
+    assert_eq!(follow(&mut tail), (vec![], vec![], Read::Nothing), "another one begins, and has no file yet");
+    drop(writer);
+    assert_eq!(follow(&mut tail), (vec![], vec![], Read::Ended));
+}
+
+#[test]
+fn a_file_without_an_end_is_left_when_there_are_later_ones() {
+    let folder = TempDir::new().unwrap();
+    let folder = folder.path();
+    long(folder);
+    let recording = Recording::open(folder).unwrap();
+    let rest = sequences_of(&recording, |number| number != 2);
+    let first = folder.join(data_name(1));
+    let bytes = fs::read(&first).unwrap();
+    fs::write(&first, &bytes[..bytes.len() - crate::layout::BLOCK_HEAD_BYTES]).unwrap();
+    fs::remove_file(folder.join(index_name(1))).unwrap();
+    fs::remove_file(folder.join(data_name(2))).unwrap();
+    let _writer = FolderLock::take(folder).unwrap().unwrap();
+    let (read, damages, answer) = follow(&mut Tail::from_start(&Recording::open(folder).unwrap()));
+    assert_eq!((read, answer), (rest, Read::Nothing));
+    assert_eq!(problems(folder, &damages), [(2, Problem::FileMissing)]);
+}
+
+#[test]
+fn a_file_of_another_layout_is_told_also_while_somebody_records() {
+    let folder = TempDir::new().unwrap();
+    let folder = folder.path();
+    let files = long(folder);
+    let recording = Recording::open(folder).unwrap();
+    let rest = sequences_of(&recording, |number| number < files);
+    let last = folder.join(data_name(files));
+    let mut bytes = fs::read(&last).unwrap();
+    bytes[8] += 1;
+    let check = FILE_HEAD_BYTES - 4;
+    let crc = crc32c::crc32c(&bytes[..check]).to_le_bytes();
+    bytes[check..FILE_HEAD_BYTES].copy_from_slice(&crc);
+    fs::write(&last, &bytes).unwrap();
+    let writer = FolderLock::take(folder).unwrap().unwrap();
+    let recording = Recording::open(folder).unwrap();
+    let mut tails = [Tail::from_start(&recording), Tail::from_now(&recording)];
+    let (read, damages, answer) = follow(&mut tails[0]);
+    assert_eq!((read, answer), (rest, Read::Nothing));
+    let why = HeadProblem::Version { found: crate::layout::VERSION + 1 };
+    assert_eq!(problems(folder, &damages), [(files, Problem::FileHead { why })]);
+    assert_eq!(
+        follow(&mut tails[1]),
+        (vec![], vec![], Read::Nothing),
+        "it is left to who reads what there is"
+    );
+    drop(writer);
+    assert_eq!(tails.map(|mut tail| follow(&mut tail)), [(); 2].map(|()| (vec![], vec![], Read::Ended)));
+}
