@@ -1,9 +1,20 @@
 //! `lowlat journal record` beside a pipeline that runs.
 
+#[path = "../../trade/tests/runtime/master_thread.rs"]
+#[allow(dead_code, clippy::unnecessary_wraps, reason = "other tests use the rest")]
+mod master_thread;
+
+use lowlat_ipc::stream::Stamp;
+use lowlat_trade::{
+    clock::now_ns,
+    master::{Happened, Program},
+    node::{Event, Node, Writes},
+};
+use master_thread::MasterThread;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::{
-    fs,
+    env, fs,
     path::Path,
     process::{Child, Command, Output, Stdio},
     thread,
@@ -14,6 +25,9 @@ use tempfile::TempDir;
 /// A guard against hanging for ever, no measure of anything.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// The socket of the master, for the process that publishes.
+const PUBLISHER: &str = "LOWLAT_TEST_PUBLISHER";
+
 /// A lowlat whose runs are in a folder of this test.
 fn lowlat(runs: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lowlat"));
@@ -22,11 +36,12 @@ fn lowlat(runs: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// A pipeline that runs; one that is left when a test fails is ended.
-struct Pipeline(Option<Child>);
+/// A lowlat that runs; one that is left when a test fails is ended.
+struct Running(Option<Child>);
 
-impl Pipeline {
-    fn start(runs: &Path, duration: &str) -> Self {
+impl Running {
+    /// A pipeline, once others can join it.
+    fn pipeline(runs: &Path, duration: &str) -> Self {
         let words = ["--strategies", "3", "--rate", "300", "--duration", duration, "--force", "--json"];
         let arguments = [&["pipeline", "run"][..], &words].concat();
         let running = Self(Some(lowlat(runs, &arguments).spawn().unwrap()));
@@ -47,7 +62,7 @@ impl Pipeline {
     }
 }
 
-impl Drop for Pipeline {
+impl Drop for Running {
     fn drop(&mut self) {
         if let Some(mut child) = self.0.take() {
             // It ends its processes.
@@ -77,7 +92,7 @@ fn a_whole_run_is_recorded_and_the_recorder_ends_with_it() {
     let (runs, folder) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let out = folder.path().join("monday");
     let out = out.to_str().unwrap();
-    let running = Pipeline::start(runs.path(), "2s");
+    let running = Running::pipeline(runs.path(), "2s");
     let recorded = lowlat(runs.path(), &["journal", "record", "--out", out, "--json"]).output().unwrap();
     let ran = running.ended();
     let (recorded, code, ran) = (json(&recorded), recorded.status.code(), json(&ran));
@@ -101,7 +116,7 @@ fn a_recorder_ends_when_it_is_asked_to_and_another_one_goes_on() {
     let (runs, folder) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let out = folder.path().join("monday");
     let out = out.to_str().unwrap();
-    let running = Pipeline::start(runs.path(), "60s");
+    let running = Running::pipeline(runs.path(), "60s");
     let record = [
         "journal",
         "record",
@@ -113,6 +128,8 @@ fn a_recorder_ends_when_it_is_asked_to_and_another_one_goes_on() {
         "each",
         "--writes",
         "cached",
+        "--file-mib",
+        "1",
         "--json",
     ];
     let first = lowlat(runs.path(), &record).spawn().unwrap();
@@ -150,6 +167,89 @@ fn a_recorder_ends_when_it_is_asked_to_and_another_one_goes_on() {
     let both = first["records"].as_u64().unwrap() + second["records"].as_u64().unwrap();
     assert_eq!(verified(runs.path(), out), [("md".to_owned(), both)]);
     drop(running);
+}
+
+/// Started as a test it does nothing; started by the master of the test below it publishes until it is stopped or killed.
+#[test]
+fn publisher() {
+    let Ok(socket) = env::var(PUBLISHER) else { return };
+    // Room for half a minute, in which a recorder comes by however slow the host is.
+    let writes = Writes { stream: "count".to_owned(), capacity_bytes: 1 << 22, keys: 4, gives_credit: false };
+    let writes = Some(writes);
+    let mut node = Node::join(Path::new(&socket), &master_thread::join("writer", writes, vec![])).unwrap();
+    let (mut has_begun, mut is_over) = (false, false);
+    while !is_over {
+        node.poll(&mut |_, event| match event {
+            Event::Begin => has_begun = true,
+            Event::Stop => is_over = true,
+            _ => {}
+        });
+        if has_begun && !is_over {
+            let sequence = node.publisher().next_sequence().unwrap();
+            let stamp = Stamp { kind: 1, source: std::process::id(), ..Stamp::default() };
+            node.publisher().publish(&stamp, &sequence.to_le_bytes()).unwrap();
+        }
+        node.wait(Some(now_ns() + 1_000_000));
+    }
+}
+
+#[test]
+fn a_publisher_that_dies_is_recorded_without_a_break() {
+    const KILLS: u64 = 3;
+    let (runs, folder) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let out = folder.path().join("monday");
+    let out = out.to_str().unwrap();
+    let master = MasterThread::start(|_| ());
+    let socket = master.socket().display().to_string();
+    let writer = Program {
+        name: "writer".to_owned(),
+        role: "writer".to_owned(),
+        program: env::current_exe().unwrap(),
+        arguments: ["publisher", "--exact", "--nocapture"].map(str::to_owned).to_vec(),
+        environment: vec![(PUBLISHER.to_owned(), socket.clone())],
+        restarts_per_minute_max: 1000,
+        ..Program::default()
+    };
+    let record = ["journal", "record", "--run", &socket, "--out", out, "--json"];
+    // Each block at once, so that it can be waited for, into small files, which are soon looked through.
+    let record = [&record[..], &["--sync", "each", "--writes", "cached", "--file-mib", "1"]].concat();
+    let running = Running(Some(lowlat(runs.path(), &record).spawn().unwrap()));
+    master
+        .expect("the recorder joins", |it| matches!(it, Happened::Joined { name, .. } if name == "recorder"));
+    master.with(|master, _| {
+        master.start(writer).unwrap();
+        master.begin();
+    });
+    for epoch in 1..=KILLS + 1 {
+        let tail = ["journal", "tail", out, "-n", "1", "--json"];
+        master_thread::until("records of this segment are recorded", || {
+            let tail = lowlat(runs.path(), &tail).output().unwrap();
+            let line = serde_json::from_slice::<Value>(&tail.stdout).unwrap_or_default();
+            line["epoch"].as_u64().is_some_and(|found| found == epoch)
+        });
+        if epoch <= KILLS {
+            let processes = master.with(|master, _| master.processes());
+            let pid = processes.iter().find(|(name, ..)| name == "writer").unwrap().2;
+            kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), Signal::KILL).unwrap();
+        }
+    }
+    let stopped = master.with(|master, _| master.stop_programs(PATIENCE).unwrap());
+    assert_eq!((stopped.terminated, stopped.killed), (0, 0));
+    kill_process(Pid::from_child(running.0.as_ref().unwrap()), Signal::TERM).unwrap();
+    let recorded = running.ended();
+    let (code, recorded) = (recorded.status.code(), json(&recorded));
+    let fields = ["streams", "lost", "gaps"].map(|name| recorded[name].as_u64());
+    assert_eq!((code, fields), (Some(0), [Some(1), Some(0), Some(0)]), "{recorded}");
+    let checked = ["journal", "verify", out, "--no-gaps", "--json"];
+    let checked = lowlat(runs.path(), &checked).output().unwrap();
+    assert_eq!(checked.status.code(), Some(0), "{checked:?}");
+    let stream = &json(&checked)["streams"][0];
+    let [first, last, records, epochs] =
+        ["first_sequence", "last_sequence", "records", "epochs"].map(|name| stream[name].as_u64().unwrap());
+    // From the first one: with what the killed processes left unfinished, which has numbers of its own.
+    assert_eq!((stream["name"].as_str(), first, epochs), (Some("count"), 1, KILLS + 1), "{stream}");
+    assert_eq!(Some(last + 1 - first), recorded["records"].as_u64(), "{stream}");
+    assert_eq!(records, last + 1 - first, "{stream}");
 }
 
 #[test]
