@@ -195,3 +195,33 @@ fn a_file_without_an_end_is_left_when_there_are_later_ones() {
     assert_eq!((read, answer), (rest, Read::Nothing));
     assert_eq!(problems(folder, &damages), [(2, Problem::FileMissing)]);
 }
+
+#[test]
+fn a_file_of_another_layout_is_told_also_while_somebody_records() {
+    let folder = TempDir::new().unwrap();
+    let folder = folder.path();
+    let files = long(folder);
+    let recording = Recording::open(folder).unwrap();
+    let rest = sequences_of(&recording, |number| number < files);
+    let last = folder.join(data_name(files));
+    let mut bytes = fs::read(&last).unwrap();
+    bytes[8] += 1;
+    let check = FILE_HEAD_BYTES - 4;
+    let crc = crc32c::crc32c(&bytes[..check]).to_le_bytes();
+    bytes[check..FILE_HEAD_BYTES].copy_from_slice(&crc);
+    fs::write(&last, &bytes).unwrap();
+    let writer = FolderLock::take(folder).unwrap().unwrap();
+    let recording = Recording::open(folder).unwrap();
+    let mut tails = [Tail::from_start(&recording), Tail::from_now(&recording)];
+    let (read, damages, answer) = follow(&mut tails[0]);
+    assert_eq!((read, answer), (rest, Read::Nothing));
+    let why = HeadProblem::Version { found: crate::layout::VERSION + 1 };
+    assert_eq!(problems(folder, &damages), [(files, Problem::FileHead { why })]);
+    assert_eq!(
+        follow(&mut tails[1]),
+        (vec![], vec![], Read::Nothing),
+        "it is left to who reads what there is"
+    );
+    drop(writer);
+    assert_eq!(tails.map(|mut tail| follow(&mut tail)), [(); 2].map(|()| (vec![], vec![], Read::Ended)));
+}
