@@ -1,14 +1,15 @@
-//! Which CPUs roles get: from the command line, or from a file.
+//! Which CPUs roles get: from the command line, or from a file; and whether those roles run at all.
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use lowlat_model::{
     CpuSet,
     pipeline::{PipelineParameters, size::Placement},
 };
+use lowlat_trade::run::plan::RECORDER;
 use std::{collections::BTreeMap, path::Path};
 
 /// Roles that can be pinned.
-const ROLES: [&str; 6] = ["master", "cached", "md", "td", PLATFORM, "strategies"];
+const ROLES: [&str; 7] = ["master", "cached", RECORDER, "md", "td", PLATFORM, "strategies"];
 const PLATFORM: &str = PipelineParameters::PLATFORM;
 
 /// CPUs by role.
@@ -74,6 +75,50 @@ pub fn read(path: &Path) -> anyhow::Result<Pins> {
     Ok(placement.pins)
 }
 
+/// Which of the roles that run only when they are asked for do.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked {
+    /// `--cached`.
+    pub cached: bool,
+    /// `--record`.
+    pub recorder: bool,
+    /// `--host-core`: strategies have no processes of their own.
+    pub host: bool,
+}
+
+impl Asked {
+    /// The role without a process, and what to do about a pin of it.
+    fn idle(self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        [
+            (!self.cached, "cached", "cached does not run; add --cached FILE, or leave its pin out"),
+            (!self.recorder, RECORDER, "nothing is recorded; add --record DIR, or leave the recorder's pin out"),
+            (
+                self.host,
+                "strategies",
+                "--host-core has all strategies in one process on its CPU; leave their pin or --host-core out",
+            ),
+        ]
+        .into_iter()
+        .filter_map(|(is_idle, role, words)| is_idle.then_some((role, words)))
+    }
+
+    /// Pins that were typed: one for a role that does not run is a mistake.
+    pub fn check(self, pins: &Pins) -> anyhow::Result<()> {
+        for (role, words) in self.idle() {
+            ensure!(!pins.contains_key(role), "--pin {role}=: {words}");
+        }
+        Ok(())
+    }
+
+    /// Pins of a file, which names every role: only those that run.
+    pub fn keep(self, mut pins: Pins) -> Pins {
+        for (role, _) in self.idle() {
+            pins.remove(role);
+        }
+        pins
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,6 +141,22 @@ mod tests {
             let error = parse(text).unwrap_err();
             assert!(error.contains(said), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn a_pin_of_a_role_that_does_not_run_is_told() {
+        let none = Asked { cached: false, recorder: false, host: false };
+        let all = Asked { cached: true, recorder: true, host: false };
+        let pins = parse("md=0,cached=1,recorder=2,strategies=3").unwrap();
+        assert!(none.check(&pins).unwrap_err().to_string().contains("--cached FILE"));
+        let pins_of = |text| parse(text).unwrap();
+        assert!(none.check(&pins_of("recorder=1")).unwrap_err().to_string().contains("--record DIR"));
+        let host = Asked { host: true, ..all };
+        assert!(host.check(&pins_of("strategies=1")).unwrap_err().to_string().contains("--host-core"));
+        assert!(all.check(&pins).is_ok() && none.check(&pins_of("md=0")).is_ok());
+        let kept: Vec<String> = host.keep(pins.clone()).into_keys().collect();
+        assert_eq!(kept, ["cached", "md", "recorder"], "a file's other pins are of no matter");
+        assert_eq!(all.keep(pins.clone()), pins);
     }
 
     #[test]
