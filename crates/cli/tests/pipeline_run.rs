@@ -120,6 +120,25 @@ fn interrupted_it_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_second_interrupt_ends_it_at_once_and_leaves_nothing_behind_either() {
+    let runs = TempDir::new().unwrap();
+    let mut running = Running::start(runs.path());
+    let mut child = running.0.take().unwrap();
+    // The two may be taken for one, when the second comes before the first is handled.
+    while child.try_wait().unwrap().is_none() {
+        kill_process(Pid::from_child(&child), Signal::INT).ok();
+        thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let begun = Instant::now();
+    while processes_of(runs.path()) > 0 {
+        assert!(begun.elapsed() < PATIENCE, "its processes stay");
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(folders(runs.path()), 0);
+}
+
+#[test]
 fn a_reader_that_goes_away_is_no_error() {
     let runs = TempDir::new().unwrap();
     let mut child = run(runs.path(), &["--duration", "1s"]).spawn().unwrap();

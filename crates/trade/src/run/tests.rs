@@ -1,6 +1,6 @@
 //! What a run refuses and doubts.
 
-use super::{RunError, check, outcome::of_figures, run_programs, run_with, tally::Tally};
+use super::{RunError, check, is_ours, outcome::of_figures, run_programs, run_with, tally::Tally};
 use crate::{
     address::RunFolder,
     master::{Master, Options, Program},
@@ -122,6 +122,17 @@ fn a_name_has_one_master() {
     let error = run_with(&parameters(), &options, program, &mut |_| (), &stop).unwrap_err();
     assert!(matches!(error, RunError::Ended { .. }), "{error}");
     assert!(!folder.path().exists(), "and its folder goes with it");
+}
+
+#[test]
+fn a_folder_of_another_process_is_left_alone() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = RunFolder::at(home.path()).unwrap();
+    assert!(!is_ours(&folder), "nobody's");
+    std::fs::write(folder.lock(), "1\n").unwrap();
+    assert!(!is_ours(&folder));
+    std::fs::write(folder.lock(), format!("{}\n", std::process::id())).unwrap();
+    assert!(is_ours(&folder));
 }
 
 #[test]

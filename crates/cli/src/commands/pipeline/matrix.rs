@@ -420,7 +420,7 @@ mod tests {
         assert!(why(&matrix, "A1").unwrap().contains("one tick takes 5.0 s"), "{:?}", why(&matrix, "A1"));
         assert_eq!((why(&matrix, "A12"), why(&matrix, "C10")), (None, None));
         assert!(
-            matrix.plan_text(100).contains("not run: no huge pages reserved"),
+            matrix.plan_text(100).contains("B1-B12, D1-D12: no huge pages reserved"),
             "{}",
             matrix.plan_text(100)
         );

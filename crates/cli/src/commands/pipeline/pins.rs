@@ -105,7 +105,7 @@ impl Asked {
     /// Pins that were typed: one for a role that does not run is a mistake.
     pub fn check(self, pins: &Pins) -> anyhow::Result<()> {
         for (role, words) in self.idle() {
-            ensure!(!pins.contains_key(role), "--pin {role}=: {words}");
+            ensure!(!pins.contains_key(role), "--pin {role}=CPU: {words}");
         }
         Ok(())
     }

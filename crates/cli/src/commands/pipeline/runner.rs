@@ -97,7 +97,7 @@ impl Runner for Processes {
         };
         let mut record = run::run_with(parameters, &self.options, &self.program, &mut tell, &self.stop)?;
         let came: Vec<String> = came.difference(&self.beside).cloned().collect();
-        record.warnings.extend(others(&came).map(|point| point.sentence()));
+        record.warnings.extend(others(&came, true).map(|point| point.sentence()));
         Ok(record)
     }
 }

@@ -178,21 +178,30 @@ fn master(_: &PipelineParameters, facts: &RoomFacts) -> Option<Point> {
 fn other_runs(_: &PipelineParameters, facts: &RoomFacts) -> Option<Point> {
     Some(match facts.other_runs.known() {
         None => unknown(OTHER_RUNS, &facts.other_runs),
-        Some(runs) => others(runs).unwrap_or_else(|| Point::fine(OTHER_RUNS, "none".to_owned())),
+        Some(runs) => others(runs, false).unwrap_or_else(|| Point::fine(OTHER_RUNS, "none".to_owned())),
     })
 }
 
-/// What runs beside this one mean, before it or found while it ran; none without any.
-pub fn others(runs: &[String]) -> Option<Point> {
-    let (pipelines, verb) = if runs.len() == 1 { ("a pipeline", "runs") } else { ("pipelines", "run") };
+/// What runs beside this one mean; none without any. `is_over`: they were found while it ran, and it is told at its end.
+pub fn others(runs: &[String], is_over: bool) -> Option<Point> {
+    let what = if runs.len() == 1 { "a pipeline" } else { "pipelines" };
+    let (verb, takes, action) = match (is_over, runs.len()) {
+        (true, _) => ("ran", "took", "Measure again without."),
+        (false, 1) => {
+            ("runs", "takes", "Let it end, or stop it (kill -INT with its number), and measure again.")
+        }
+        (false, _) => {
+            ("run", "takes", "Let them end, or stop them (kill -INT with their numbers), and measure again.")
+        }
+    };
     (!runs.is_empty()).then(|| Point {
         id: OTHER_RUNS,
         room: Room::Doubtful,
         found: format!(
-            "{} {verb} {pipelines} at the same time: each takes CPU time from the other, and the figures of both are spoilt",
+            "{} {verb} {what} at the same time: each {takes} CPU time from the other, and the figures of both are spoilt",
             runs.join(" and ")
         ),
-        action: "Let it end, or stop it (kill -INT with its number), and measure again.".to_owned(),
+        action: action.to_owned(),
     })
 }
 
@@ -294,6 +303,8 @@ mod tests {
         let both =
             doubts(&judge(&parameters(Mode::Parked), &beside(&["process 1 (run a)", "process 2 (run b)"])));
         assert!(both[0].contains("process 1 (run a) and process 2 (run b) run pipelines"), "{both:?}");
+        let after = others(&["process 4711 (run a)".to_owned()], true).unwrap().sentence();
+        assert!(after.contains("ran a pipeline") && !after.contains("kill"), "{after}");
     }
 
     #[test]

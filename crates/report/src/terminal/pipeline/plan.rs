@@ -10,7 +10,7 @@ use lowlat_model::pipeline::MatrixDocument;
 /// What would be run and for how long, group by group, and what would not and why. `expected_s`: all runs together.
 pub fn matrix_plan_text(document: &MatrixDocument, expected_s: f64, width: usize) -> String {
     let width = usable(width);
-    let rows = MeasuredRow::all(document);
+    let mut rows = MeasuredRow::all(document);
     let mut out = String::new();
     let run = rows.iter().filter(|row| row.row.not_run.is_none()).count();
     let repeats = usize::try_from(document.repeats).unwrap_or(usize::MAX);
@@ -31,6 +31,7 @@ pub fn matrix_plan_text(document: &MatrixDocument, expected_s: f64, width: usize
         add_heading(&mut out, &format!("{}: {}", first.row.group, clean(&first.row.group_name)));
         out.push_str(&columns::table(table(&planned), width));
     }
+    rows.retain(|row| row.row.not_run.is_some());
     add_not_run(&mut out, &rows, width);
     add_warnings(&mut out, &document.warnings, width);
     out
@@ -38,8 +39,9 @@ pub fn matrix_plan_text(document: &MatrixDocument, expected_s: f64, width: usize
 
 /// Why rows are not run, alone.
 pub fn matrix_not_run_text(document: &MatrixDocument, width: usize) -> String {
-    let mut out = String::new();
-    add_not_run(&mut out, &MeasuredRow::all(document), usable(width));
+    let (mut out, mut rows) = (String::new(), MeasuredRow::all(document));
+    rows.retain(|row| row.row.not_run.is_some());
+    add_not_run(&mut out, &rows, usable(width));
     out.trim_start_matches('\n').to_owned()
 }
 

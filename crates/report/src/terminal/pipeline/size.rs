@@ -43,7 +43,11 @@ pub fn size_text(document: &SizeDocument, width: usize) -> String {
         add_dim(&mut out, step, width);
     }
     if document.placement.pins.contains_key("md") {
-        add_dim(&mut out, "A run takes it from a file: --placement FILE here, --pins FILE there.", width);
+        add_dim(
+            &mut out,
+            "lowlat pipeline run --pins FILE takes it from the file that --placement FILE writes.",
+            width,
+        );
     }
     let mut warnings = document.placement.warnings.clone();
     warnings.extend(document.warnings.iter().cloned());
