@@ -1,6 +1,6 @@
 //! Which CPUs roles get: from the command line, or from a file; and whether those roles run at all.
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, anyhow, ensure};
 use lowlat_model::{
     CpuSet,
     pipeline::{PipelineParameters, size::Placement},
@@ -33,14 +33,26 @@ pub fn parse(text: &str) -> Result<Pins, String> {
             return Err(format!("\"{role}\" is no role; those that can be pinned are {}", ROLES.join(", ")));
         }
         let cpus = CpuSet::parse_list(&list).map_err(|error| format!("{role}: {error}"))?;
+        if pins.insert(role.to_owned(), cpus.iter().collect()).is_some() {
+            return Err(format!("{role} is pinned twice"));
+        }
+    }
+    possible(&pins)?;
+    Ok(pins)
+}
+
+/// Whether these pins can be, wherever they are from.
+fn possible(pins: &Pins) -> Result<(), String> {
+    for (role, cpus) in pins {
+        if !ROLES.contains(&role.as_str()) {
+            return Err(format!("\"{role}\" is no role; those that can be pinned are {}", ROLES.join(", ")));
+        }
         if cpus.is_empty() {
             return Err(format!("{role}: no CPU is named; write one, such as {role}=0"));
         }
         if role != "strategies" && cpus.len() > 1 {
+            let list: CpuSet = cpus.iter().copied().collect();
             return Err(format!("{role}: one process takes one CPU, and {list} are {}", cpus.len()));
-        }
-        if pins.insert(role.to_owned(), cpus.iter().collect()).is_some() {
-            return Err(format!("{role} is pinned twice"));
         }
     }
     if let Some(role) = ["md", "td"].into_iter().find(|role| pins.contains_key(*role))
@@ -50,7 +62,7 @@ pub fn parse(text: &str) -> Result<Pins, String> {
             "{PLATFORM} is md and td in one process, so {role} has no CPU of its own; leave one out"
         ));
     }
-    Ok(pins)
+    Ok(())
 }
 
 /// Reads the pins of a placement: what `lowlat pipeline size --placement` wrote, or the whole document of it.
@@ -69,9 +81,7 @@ pub fn read(path: &Path) -> anyhow::Result<Pins> {
         .with_context(|| {
             format!("{shown} is no placement: expected JSON with \"pins\", a list of CPUs by role")
         })?;
-    if let Some(role) = placement.pins.keys().find(|role| !ROLES.contains(&role.as_str())) {
-        bail!("{shown}: \"{role}\" is no role; those that can be pinned are {}", ROLES.join(", "));
-    }
+    possible(&placement.pins).map_err(|why| anyhow!("{shown}: {why}"))?;
     Ok(placement.pins)
 }
 
@@ -170,6 +180,14 @@ mod tests {
         assert_eq!(file("a", r#"{"pins": {"md": [1]}}"#).unwrap()["md"], [1]);
         assert_eq!(file("b", r#"{"placement": {"pins": {"td": [2]}}, "goal": 1}"#).unwrap()["td"], [2]);
         assert!(file("c", r#"{"pins": {"mdx": [1]}}"#).unwrap_err().to_string().contains("is no role"));
+        for (text, said) in [
+            (r#"{"pins": {"md": []}}"#, "md: no CPU is named"),
+            (r#"{"pins": {"td": [0, 1]}}"#, "td: one process takes one CPU, and 0-1 are 2"),
+            (r#"{"pins": {"td": [0], "platform": [1]}}"#, "td has no CPU of its own"),
+        ] {
+            let error = file("e", text).unwrap_err().to_string();
+            assert!(error.contains(said) && error.contains("/e: "), "{error}");
+        }
         assert!(format!("{:#}", file("d", "[]").unwrap_err()).contains("no placement"));
         assert!(read(&folder.path().join("none")).unwrap_err().to_string().contains("cannot read"));
     }

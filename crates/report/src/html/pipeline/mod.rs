@@ -52,7 +52,7 @@ fn summary(document: &MatrixDocument, rows: &[MeasuredRow<'_>]) -> Markup {
             p class="eyebrow" { "Tick to order through the trading pipeline: 12 rates, in the groups of the Kungfu report and beside them" }
             h1 id="summary-title" { (clean(&document.host)) }
             p class="sub" { (clean(&document.kernel)) }
-            @if !document.pinning.is_empty() { p class="small" { (clean(&document.pinning)) } }
+            @if !document.pinning.is_empty() { p class="small pinning" { (clean(&document.pinning)) } }
             (facts([
                 ("Begun", document.started_at.clone()),
                 ("Took", format!("{} of a budget of {}", seconds(document.elapsed_s), seconds(document.budget_s))),
