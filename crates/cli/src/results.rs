@@ -1,7 +1,10 @@
 //! The files of a run, each written whole or not at all.
 
 use anyhow::Context;
-use std::path::{Path, PathBuf};
+use std::{
+    os::unix::fs::FileTypeExt,
+    path::{Path, PathBuf},
+};
 
 /// A file that will be written when the run is over. Tried before, so that a directory that cannot be written fails
 /// at once and not after hours.
@@ -14,8 +17,13 @@ impl OutputFile {
     /// Checks that the file can be written; `option` is how the user names another place.
     pub fn prepare(path: &Path, option: &str) -> anyhow::Result<Self> {
         if !is_replaceable(path) {
+            // A named pipe would take its reader's end for the end of what is written.
+            let is_pipe = std::fs::metadata(path).is_ok_and(|there| there.file_type().is_fifo());
+            if is_pipe {
+                return Ok(Self { path: path.into() });
+            }
             // Opened as it will be, with nothing written.
-            std::fs::OpenOptions::new().append(true).open(path).with_context(|| {
+            std::fs::OpenOptions::new().create(true).append(true).open(path).with_context(|| {
                 format!("cannot write {}; name another place with {option}", path.display())
             })?;
             return Ok(Self { path: path.into() });

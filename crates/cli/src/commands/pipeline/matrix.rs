@@ -96,7 +96,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let stop = signals::stop_flag()?;
     let (mut runner, mut facts) = super::runner::real(&stop)?;
     let pins = platform_pins(facts.cpus.known().unwrap_or(&CpuSet::default()));
-    let mut matrix = Matrix::plan(rows, pins, &facts, &arguments)?;
+    let mut matrix = Matrix::plan(&rows, pins, &facts, &arguments)?;
     if arguments.plan {
         output::print(&matrix.plan_text(output::width()))?;
         return Ok(Exit::Clean);
@@ -142,7 +142,7 @@ struct Matrix {
 
 impl Matrix {
     fn plan(
-        rows: Vec<Row>,
+        rows: &[Row],
         pins: Result<PlatformPins, String>,
         facts: &RoomFacts,
         arguments: &Arguments,
@@ -405,7 +405,7 @@ mod tests {
         let arguments = arguments(words);
         let rows = choose(&[arguments.rows.clone(), arguments.groups.clone()].concat()).unwrap();
         let pins = platform_pins(&CpuSet::first(cpus));
-        Matrix::plan(rows, pins, &facts(cpus), &arguments).unwrap()
+        Matrix::plan(&rows, pins, &facts(cpus), &arguments).unwrap()
     }
 
     fn why<'a>(matrix: &'a Matrix, id: &str) -> Option<&'a str> {
