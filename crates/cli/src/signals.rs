@@ -7,7 +7,7 @@ use std::sync::{
 };
 
 /// A flag that SIGINT, SIGTERM and SIGHUP raise. A second signal ends the process at once; a trace of ours in the kernel
-/// is removed before, and reserved huge pages are given back.
+/// is removed before, as is the folder of a pipeline, and reserved huge pages are given back.
 pub fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let raised = Arc::clone(&stop);
@@ -18,6 +18,7 @@ pub fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
                 crate::output::talk(&format!("lowlat: {problem}"));
             }
             crate::commands::pipeline::huge_pages::give_back();
+            lowlat_trade::run::remove_folder();
             std::process::exit(130);
         }
     };

@@ -36,7 +36,8 @@ pub use terminal::journal::{
 };
 pub use terminal::journal_recorded::{JournalRecorded, journal_recorded_text};
 pub use terminal::pipeline::{
-    PipelineLive, load_words, matrix_text, pipeline_live_lines, pipeline_text, size_text,
+    PipelineLive, load_words, matrix_not_run_text, matrix_plan_text, matrix_text, pipeline_live_lines,
+    pipeline_text, size_text,
 };
 pub use terminal::plan::plan_text;
 pub use terminal::summary::summary;

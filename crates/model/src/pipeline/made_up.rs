@@ -35,6 +35,7 @@ pub fn run_of(parameters: PipelineParameters, ticks: u64, t2o_ns: u64) -> Pipeli
     PipelineRecord {
         parameters,
         measured_s,
+        is_cut_short: false,
         ticks_scheduled: ticks,
         ticks_published: ticks,
         orders: ticks,
@@ -57,6 +58,7 @@ pub fn run_of(parameters: PipelineParameters, ticks: u64, t2o_ns: u64) -> Pipeli
             of("td", 1, ticks),
             of(role, processes, ticks * 2),
         ],
+        uses_s: measured_s,
         backing_bytes: [("pages of the usual size".to_owned(), 96 << 20)].into(),
         warnings: Vec::new(),
     }

@@ -30,8 +30,8 @@ pub struct PipelineParameters {
     pub mode: Mode,
     /// How long md publishes, in seconds.
     pub duration_s: f64,
-    /// CPU of each pinned role by its name: `master`, `cached`, `md`, `td`, `strategies` (a list of CPUs in turn); in place
-    /// of `md` and `td` [`PipelineParameters::PLATFORM`], which makes them one process. Roles that are not named go where
+    /// CPU of each pinned role by its name: `master`, `cached`, `recorder`, `md`, `td`, `strategies` (a list of CPUs in
+    /// turn); in place of `md` and `td` [`PipelineParameters::PLATFORM`], which makes them one process. Roles that are not named go where
     /// the kernel puts them.
     #[serde(default)]
     pub pins: BTreeMap<String, Vec<u32>>,
@@ -71,6 +71,9 @@ pub struct PipelineOptions {
     /// The store of cached, which runs beside then; none: it does not run.
     #[serde(default)]
     pub cached_store: Option<String>,
+    /// The folder of the recording that is made beside; none: nothing is recorded.
+    #[serde(default)]
+    pub recording: Option<String>,
     /// The CPU from which md's subscribers are woken; none: md wakes them itself.
     #[serde(default)]
     pub wake_core: Option<u32>,
@@ -82,7 +85,7 @@ pub struct PipelineOptions {
 /// What one process, or all processes of a role, used.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ProcessUse {
-    /// `master`, `cached`, `md`, `td`, `platform`, `strategies`, `host`.
+    /// `master`, `cached`, `recorder`, `md`, `td`, `platform`, `strategies`, `host`.
     pub role: String,
     /// How many processes that are.
     pub processes: u32,
@@ -105,6 +108,9 @@ pub struct PipelineRecord {
     pub parameters: PipelineParameters,
     /// How long quotes were published, seconds.
     pub measured_s: f64,
+    /// Whether it was stopped before md had published its schedule.
+    #[serde(default)]
+    pub is_cut_short: bool,
     /// Quotes that the schedule held.
     pub ticks_scheduled: u64,
     /// Quotes that md published.
@@ -127,10 +133,26 @@ pub struct PipelineRecord {
     pub stages: Stages,
     /// What processes used, a row per role.
     pub uses: Vec<ProcessUse>,
+    /// How long that was counted, seconds: from before the first quote until orders had come to rest. 0 in a record of an
+    /// earlier lowlat, which did not tell.
+    #[serde(default)]
+    pub uses_s: f64,
     /// The memory that was really given, by kind of page (`2 MiB pages of the pool`, …), bytes.
     pub backing_bytes: BTreeMap<String, u64>,
     /// What makes the run doubtful. One sentence each.
     pub warnings: Vec<String>,
+}
+
+impl PipelineRecord {
+    /// Whether md could not keep to its schedule. One that was stopped by the user could have.
+    pub fn is_late(&self) -> bool {
+        !self.is_cut_short && self.ticks_published < self.ticks_scheduled
+    }
+
+    /// The time by which CPU time becomes a share, seconds.
+    pub fn busy_by_s(&self) -> f64 {
+        if self.uses_s > 0.0 { self.uses_s } else { self.measured_s }
+    }
 }
 
 /// One run as a document: the record's fields stand at its top, so that other programs find `stages.t2o.p50_ns`.

@@ -150,6 +150,7 @@ pub fn size() -> SizeDocument {
     let pins = [
         ("master", vec![0]),
         ("cached", vec![1]),
+        ("recorder", vec![1]),
         ("md", vec![4]),
         ("td", vec![5]),
         ("strategies", vec![6, 7, 8, 9, 10, 11]),

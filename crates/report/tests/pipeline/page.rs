@@ -24,6 +24,24 @@ fn the_page_holds_every_row_and_names_the_other_machine() {
 }
 
 #[test]
+fn every_group_has_its_colour_on_either_ground() {
+    let document = documents::matrix();
+    let page = matrix_html(&document);
+    for row in &document.rows {
+        let letter = row.group.to_ascii_lowercase();
+        assert_eq!(
+            page.matches(&format!("--g-{letter}:")).count(),
+            3,
+            "{letter}: light, dark, and dark by choice"
+        );
+        assert!(
+            page.contains(&format!(".g-{letter} {{")) || page.contains(&format!(".g-{letter}{{")),
+            "{letter}"
+        );
+    }
+}
+
+#[test]
 fn the_page_asks_for_nothing_and_runs_nothing_of_the_document() {
     for document in [documents::matrix(), documents::hostile_matrix()] {
         let page = matrix_html(&document);

@@ -1,7 +1,9 @@
 //! Terminal texts.
 
 use super::documents;
-use lowlat_report::{PipelineLive, matrix_text, pipeline_live_lines, pipeline_text, size_text};
+use lowlat_report::{
+    PipelineLive, matrix_plan_text, matrix_text, pipeline_live_lines, pipeline_text, size_text,
+};
 
 /// The text as a pipe sees it, no line wider than the terminal.
 fn plain(text: &str, width: usize) -> String {
@@ -58,6 +60,26 @@ fn the_matrix_at_80_and_at_160_columns() {
 }
 
 #[test]
+fn what_a_matrix_would_run_fits_80_columns() {
+    let mut document = documents::matrix();
+    document.rows.retain(|row| ['A', 'B', 'F'].contains(&row.group));
+    for row in &mut document.rows {
+        row.runs.clear();
+    }
+    insta::assert_snapshot!(plain(&matrix_plan_text(&document, 588.0, 80), 80));
+    document.pinning.clear();
+    assert!(!matrix_text(&document, 80).contains("  \n"), "no line of nothing");
+}
+
+#[test]
+fn a_run_that_was_stopped_was_not_too_fast_for_the_host() {
+    let mut document = documents::broken_run();
+    document.record.is_cut_short = true;
+    let text = plain(&pipeline_text(&document, 80), 80);
+    assert!(text.contains("cut short") && !text.contains("more than this host keeps up with"), "{text}");
+}
+
+#[test]
 fn hostile_texts_are_cleaned() {
     let text = plain(&matrix_text(&documents::hostile_matrix(), 80), 80);
     assert!(text.contains("Not run") && !text.contains('\u{202e}'), "{text}");
@@ -69,8 +91,20 @@ fn a_size_says_what_it_rests_on() {
 }
 
 #[test]
+fn runs_too_short_for_a_p99_are_told() {
+    let mut document = documents::size();
+    for point in &mut document.checked {
+        point.measured.stages.t2o.p99_ns = None;
+    }
+    document.fit = lowlat_model::pipeline::size::Fit::of(&document.checked);
+    let text = plain(&size_text(&document, 80), 80);
+    assert!(text.contains("No run had ticks enough for a p99") && text.contains("--duration"), "{text}");
+}
+
+#[test]
 fn a_host_that_carries_nothing_says_so() {
     let text = plain(&size_text(&documents::nothing_fits(), 80), 80);
     assert!(text.starts_with("Not even one strategy of 100 quotes/s"), "{text}");
+    assert!(text.contains("one alone is expected") && !text.contains("one more"), "{text}");
     assert!(text.contains("no point was checked"), "{text}");
 }

@@ -25,7 +25,10 @@ use lowlat_model::pipeline::{PipelineOptions, PipelineParameters, PipelineRecord
 use std::{
     io,
     path::Path,
-    sync::atomic::{AtomicBool, AtomicU32, Ordering},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
 };
 use thiserror::Error;
 
@@ -168,7 +171,9 @@ fn in_folder(
     progress: &mut dyn FnMut(&Progress),
     stop: &AtomicBool,
 ) -> Result<PipelineRecord, RunError> {
+    CURRENT.lock().unwrap_or_else(PoisonError::into_inner).replace(folder.folder.clone());
     let result = watch::watch(parameters, programs, folder.folder.clone(), progress, stop);
+    CURRENT.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Err(RunError::Master(MasterError::Taken { .. })) = &result {
         // It is another run's.
         return result;
@@ -198,6 +203,25 @@ fn check(parameters: &PipelineParameters) -> Result<(), RunError> {
         Some(name) => Err(wrong("pins", name.clone(), "names of roles")),
         None => Ok(()),
     }
+}
+
+/// The folder of the run that goes on, for whoever ends the process without unwinding.
+static CURRENT: Mutex<Option<RunFolder>> = Mutex::new(None);
+
+/// Removes the folder of the run that goes on in this process, if any: for a process that is about to end at once. Its
+/// processes end with the thread that runs it.
+pub fn remove_folder() {
+    let current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(folder) = current.filter(is_ours) {
+        // Nobody is left to tell; a folder whose master is gone keeps nobody from anything.
+        std::fs::remove_dir_all(folder.path()).ok();
+    }
+}
+
+/// Whether this process is, or was, the master of that folder.
+fn is_ours(folder: &RunFolder) -> bool {
+    let holder = std::fs::read_to_string(folder.lock()).unwrap_or_default();
+    holder.trim().parse() == Ok(std::process::id())
 }
 
 /// The run folder, removed when the run is over.

@@ -23,6 +23,7 @@ pub(super) fn record(parameters: &PipelineParameters, ended: &Ended) -> Pipeline
     let mut record = PipelineRecord {
         parameters: parameters.clone(),
         measured_s: measured_ns as f64 / 1e9,
+        is_cut_short: ended.is_interrupted,
         ticks_scheduled: scheduled.unwrap_or_else(|| by_rate(parameters)),
         ticks_published,
         orders: from_tally(Tally::orders),
@@ -34,6 +35,7 @@ pub(super) fn record(parameters: &PipelineParameters, ended: &Ended) -> Pipeline
         restarts: ended.master.restarts(),
         stages: stages.map_or_else(Stages::default, |stages| stages.stages()),
         uses: uses::between(&ended.before, &ended.after),
+        uses_s: ended.uses_ns as f64 / 1e9,
         backing_bytes: ended.master.backing_bytes().clone(),
         warnings: Vec::new(),
     };
@@ -99,7 +101,7 @@ pub(super) fn of_figures(record: &PipelineRecord, cpus: Option<usize>) -> Vec<St
             "{spinners} processes spin on {cpus} CPUs: they take CPU time from each other, and latencies are those of the scheduler; run in parked mode, or on more CPUs."
         ));
     }
-    if record.ticks_published < record.ticks_scheduled {
+    if record.is_late() {
         warnings.push(format!(
             "md published {} of {} scheduled ticks: figures from the time of writing hide what a reader of the others would have seen; look at tick to order from the scheduled time.",
             record.ticks_published, record.ticks_scheduled

@@ -6,6 +6,8 @@ use std::path::Path;
 
 /// Stands for the master's socket in arguments and environment.
 pub const MASTER: &str = "{master}";
+/// The name and the role of the process that records.
+pub const RECORDER: &str = "recorder";
 /// How often a process of a run is started again within a minute.
 const RESTARTS_PER_MINUTE_MAX: u32 = 3;
 
@@ -30,6 +32,14 @@ pub fn programs(parameters: &PipelineParameters, options: &PipelineOptions, prog
     };
     let pins = |name: &str| parameters.pins.get(name).cloned().unwrap_or_default();
     let mut programs = Vec::new();
+    if let Some(folder) = &options.recording {
+        // First to join and last to be stopped: it sees every record of the run.
+        let arguments = ["journal", "record", "--run", MASTER, "--out", folder, "--name", RECORDER];
+        programs.push(Program {
+            arguments: arguments.map(str::to_owned).to_vec(),
+            ..role(RECORDER, RECORDER, "", pins(RECORDER), &[])
+        });
+    }
     if let Some(store) = &options.cached_store {
         programs.push(role("cached", "cached", "parked", pins("cached"), &[("store", store.clone())]));
     }
@@ -153,6 +163,20 @@ mod tests {
         );
         assert!(programs[0].arguments.join(" ").contains("--wait parked --strategies 3"));
         assert!(programs[1].arguments.join(" ").contains("--wait parked --instrument 0 --overrun gap"));
+    }
+
+    #[test]
+    fn a_recorder_is_the_first_and_has_its_cpu() {
+        let mut parameters = parameters(Mode::Parked, None);
+        parameters.pins.insert(RECORDER.to_owned(), vec![5]);
+        let options = PipelineOptions { recording: Some("/tmp/monday".to_owned()), ..Default::default() };
+        let programs = programs(&parameters, &options, Path::new("lowlat"));
+        assert_eq!((programs[0].name.as_str(), programs[0].cpus.as_slice()), (RECORDER, [5].as_slice()));
+        assert_eq!(
+            programs[0].arguments.join(" "),
+            "journal record --run {master} --out /tmp/monday --name recorder"
+        );
+        assert_eq!(programs[1].name, "td");
     }
 
     #[test]

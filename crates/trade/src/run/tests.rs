@@ -1,6 +1,6 @@
 //! What a run refuses and doubts.
 
-use super::{RunError, check, outcome::of_figures, run_programs, run_with, tally::Tally};
+use super::{RunError, check, is_ours, outcome::of_figures, run_programs, run_with, tally::Tally};
 use crate::{
     address::RunFolder,
     master::{Master, Options, Program},
@@ -25,6 +25,7 @@ fn clean() -> PipelineRecord {
     PipelineRecord {
         parameters: parameters(),
         measured_s: 1.0,
+        is_cut_short: false,
         ticks_scheduled: 100,
         ticks_published: 100,
         orders: 100,
@@ -36,6 +37,7 @@ fn clean() -> PipelineRecord {
         restarts: 0,
         stages: Stages::default(),
         uses: vec![ProcessUse { role: "md".to_owned(), ..ProcessUse::default() }],
+        uses_s: 1.0,
         backing_bytes: BTreeMap::new(),
         warnings: Vec::new(),
     }
@@ -57,6 +59,9 @@ fn each_doubt_has_its_sentence_and_a_clean_run_has_none() {
     doubt(|record| record.missed_wakes = 1, "safety net");
     doubt(|record| record.restarts = 2, "2 processes died");
     doubt(|record| record.uses[0].major_faults = 3, "3 pages from a disk");
+    let mut stopped = clean();
+    (stopped.is_cut_short, stopped.ticks_published) = (true, 10);
+    assert_eq!(of_figures(&stopped, Some(3)), Vec::<String>::new(), "the user stopped md, not the host");
     let mut mixed = clean();
     mixed.parameters.mode = Mode::Mixed;
     assert!(of_figures(&mixed, Some(3)).is_empty(), "two spinners on three CPUs");
@@ -91,6 +96,7 @@ fn a_process_that_fails_at_its_start_ends_the_run_with_its_words() {
     assert!(matches!(error, RunError::Ended { .. }), "{error}");
     let error = error.to_string();
     assert!(error.contains("exit status: 3") && error.contains("no feed at /"), "{error}");
+    assert!(!error.contains("its words are in"), "the folder with its log is gone: {error}");
     let missing = Program { program: "/nonexistent/lowlat".into(), ..program };
     let error = run_programs(&parameters(), vec![missing], &mut |_| (), &stop).unwrap_err().to_string();
     assert!(error.contains("md: cannot start it (/nonexistent/lowlat)"), "{error}");
@@ -116,6 +122,17 @@ fn a_name_has_one_master() {
     let error = run_with(&parameters(), &options, program, &mut |_| (), &stop).unwrap_err();
     assert!(matches!(error, RunError::Ended { .. }), "{error}");
     assert!(!folder.path().exists(), "and its folder goes with it");
+}
+
+#[test]
+fn a_folder_of_another_process_is_left_alone() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = RunFolder::at(home.path()).unwrap();
+    assert!(!is_ours(&folder), "nobody's");
+    std::fs::write(folder.lock(), "1\n").unwrap();
+    assert!(!is_ours(&folder));
+    std::fs::write(folder.lock(), format!("{}\n", std::process::id())).unwrap();
+    assert!(is_ours(&folder));
 }
 
 #[test]

@@ -42,6 +42,8 @@ pub(super) struct Ended {
     pub(super) master: Master,
     /// From the word to begin to md's end.
     pub(super) elapsed_ns: u64,
+    /// From one look at what processes use to the other.
+    pub(super) uses_ns: u64,
     pub(super) before: Uses,
     pub(super) after: Uses,
     pub(super) swapped_pages: Option<u64>,
@@ -134,7 +136,7 @@ impl Watch<'_> {
 
     /// Has md publish, waits for its end, and stops everything.
     fn publish(mut self, parameters: &PipelineParameters) -> Result<PipelineRecord, RunError> {
-        let before = uses::read(&self.master);
+        let (before, before_ns) = (uses::read(&self.master), now_ns());
         let swapped_before = uses::swapped_pages();
         let begun_ns = now_ns();
         self.begun_ns = Some(begun_ns);
@@ -156,13 +158,23 @@ impl Watch<'_> {
         }
         let elapsed_ns = now_ns() - begun_ns;
         self.rest()?;
-        let after = uses::read(&self.master);
+        let (after, uses_ns) = (uses::read(&self.master), now_ns() - before_ns);
         let swapped_pages = swapped_before.zip(uses::swapped_pages()).map(|(before, after)| after - before);
         self.tell(Phase::Ending, true);
         let stopped = self.master.stop_programs(PATIENCE)?;
+        self.hear_last_words()?;
         let Self { master, incidents, .. } = self;
-        let ended =
-            Ended { master, elapsed_ns, before, after, swapped_pages, stopped, is_interrupted, incidents };
+        let ended = Ended {
+            master,
+            elapsed_ns,
+            uses_ns,
+            before,
+            after,
+            swapped_pages,
+            stopped,
+            is_interrupted,
+            incidents,
+        };
         Ok(outcome::record(parameters, &ended))
     }
 
@@ -176,6 +188,20 @@ impl Watch<'_> {
             let counted = self.counted();
             if counted != last.0 {
                 last = (counted, now_ns());
+            }
+        }
+        Ok(())
+    }
+
+    /// Processes that ended as they were asked, but had something to complain of.
+    fn hear_last_words(&mut self) -> Result<(), RunError> {
+        for happened in self.master.turn(Duration::ZERO)? {
+            if let Happened::Ended { name, reason, is_failure: false } = happened
+                && let Some(code) = without_log(&reason).strip_prefix("exit status: ")
+                && code != "0"
+            {
+                self.incidents
+                    .push(format!("{name} ended with exit status {code}{}", self.last_words(&name)));
             }
         }
         Ok(())
@@ -198,9 +224,10 @@ impl Watch<'_> {
                     // One that ends without being asked leaves the run without it; and before the begin nothing is
                     // mended: what fails at its start fails again.
                     if !is_failure || self.begun_ns.is_none() {
-                        let words = self.last_words(&name);
+                        let (words, reason) = (self.last_words(&name), without_log(&reason).to_owned());
                         return Err(RunError::Ended { name, reason, words });
                     }
+                    let reason = without_log(&reason);
                     self.incidents.push(format!("{name} ended ({reason}) and was started again"));
                 }
                 Happened::GivenUp { name, reason } => {
@@ -262,7 +289,9 @@ impl Watch<'_> {
     fn last_words(&self, name: &str) -> String {
         let text = fs::read(self.master.folder().log(name)).unwrap_or_default();
         let text = String::from_utf8_lossy(&text).into_owned();
-        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        let mut lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        // One that was started again says the same each time.
+        lines.dedup();
         let from = lines.len().saturating_sub(LOG_LINES);
         let words = lines.get(from..).unwrap_or_default().join("\n  ");
         if words.is_empty() {
@@ -271,6 +300,11 @@ impl Watch<'_> {
             format!("; its last words:\n  {words}")
         }
     }
+}
+
+/// How a process ended, without the place of its words: that goes with the run folder.
+fn without_log(reason: &str) -> &str {
+    reason.split_once("; its words are in ").map_or(reason, |(how, _)| how)
 }
 
 /// Seconds as nanoseconds, a year at most.

@@ -13,12 +13,12 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 use lowlat_model::{
     CpuSet,
     pipeline::{
-        MatrixDocument, MatrixRow, Mode, RowFigures,
-        check::{Memory, Room, RoomFacts, doubts, hindrances, judge},
+        MatrixDocument, MatrixRow, RowFigures,
+        check::{Memory, OTHER_RUNS, Room, RoomFacts, doubts, hindrances, judge},
         matrix::{Budget, PlatformPins, Row, Share, choose, platform_pins},
     },
 };
-use lowlat_report::{matrix_html, matrix_text};
+use lowlat_report::{matrix_html, matrix_not_run_text, matrix_plan_text, matrix_text};
 use lowlat_sys::{Root, snapshot};
 use std::{
     collections::BTreeMap,
@@ -96,12 +96,16 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let stop = signals::stop_flag()?;
     let (mut runner, mut facts) = super::runner::real(&stop)?;
     let pins = platform_pins(facts.cpus.known().unwrap_or(&CpuSet::default()));
-    let mut matrix = Matrix::plan(rows, pins, &facts, &arguments)?;
+    let mut matrix = Matrix::plan(&rows, pins, &facts, &arguments)?;
     if arguments.plan {
-        output::print(&matrix.plan_text())?;
+        output::print(&matrix.plan_text(output::width()))?;
         return Ok(Exit::Clean);
     }
-    ensure!(!matrix.budget.runs.is_empty(), "no row can be run on this host\n{}", matrix.plan_text());
+    ensure!(
+        !matrix.budget.runs.is_empty(),
+        "no row can be run on this host\n{}",
+        matrix.why_not(output::width())
+    );
     let root = Root::live();
     let host = snapshot::read(&root);
     let (title, cpus) = lowlat_report::host_line(&host);
@@ -113,6 +117,8 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         facts = room::read(&root, None);
     }
     matrix.add_doubts(&facts);
+    let beside = matrix.document.warnings.iter().filter(|warning| warning.starts_with(OTHER_RUNS));
+    room::talk("matrix", &beside.cloned().collect::<Vec<_>>());
     let result = matrix.measure(&mut runner, &stop, &|document| outputs.keep(document));
     drop(reserved);
     let document = matrix.document;
@@ -130,14 +136,13 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
 
 /// What is to be run, and what was.
 struct Matrix {
-    rows: Vec<Row>,
     budget: Budget,
     document: MatrixDocument,
 }
 
 impl Matrix {
     fn plan(
-        rows: Vec<Row>,
+        rows: &[Row],
         pins: Result<PlatformPins, String>,
         facts: &RoomFacts,
         arguments: &Arguments,
@@ -203,7 +208,7 @@ impl Matrix {
             rows: planned.collect(),
             warnings: Vec::new(),
         };
-        Ok(Self { rows, budget, document })
+        Ok(Self { budget, document })
     }
 
     /// Pages of 2 MiB that the largest row to be run takes.
@@ -274,6 +279,9 @@ impl Matrix {
                 Ok(record) => {
                     failures = 0;
                     // A run that the user cut short before anything came of it is none.
+                    let beside = record.warnings.iter().find(|warning| warning.starts_with(OTHER_RUNS));
+                    let beside = beside.map(|warning| format!("{}: {warning}", row.id));
+                    self.document.warnings.extend(beside);
                     if record.orders > 0 || !stop.load(Ordering::Relaxed) {
                         row.runs.push(record);
                     }
@@ -303,36 +311,14 @@ impl Matrix {
         result
     }
 
-    /// What would be run: a line for each row.
-    fn plan_text(&self) -> String {
-        let runs = self.budget.runs.len();
-        let mut lines = vec![format!(
-            "{runs} runs, {} of each of {} rows, in about {:.0} s of a budget of {:.0} s; rows take turns",
-            self.budget.repeats,
-            self.budget.run_count(),
-            self.budget.expected_s,
-            self.document.budget_s
-        )];
-        if !self.document.pinning.is_empty() {
-            lines.push(self.document.pinning.clone());
-        }
-        lines.push(String::new());
-        for (row, plan) in self.rows.iter().zip(&self.budget.rows) {
-            let mode = match row.group.mode {
-                _ if row.group.is_colocated => "one+one",
-                Mode::Parked if row.group.has_host => "host",
-                Mode::Parked => "parked",
-                Mode::Fast => "fast",
-                Mode::Adaptive => "adaptive",
-                Mode::Mixed => "mixed",
-            };
-            let what = match &plan.not_run {
-                Some(why) => format!("not run: {why}"),
-                None => format!("{:6.1} s  {:6} ticks a run", plan.duration_s, plan.ticks),
-            };
-            lines.push(format!("  {:4} {:>9.3}/s  {mode:7}  {what}", row.id(), row.scenario.rate_per_s));
-        }
-        lines.join("\n")
+    /// What would be run.
+    fn plan_text(&self, width: usize) -> String {
+        matrix_plan_text(&self.document, self.budget.expected_s, width)
+    }
+
+    /// Why nothing is, as the lines below an error.
+    fn why_not(&self, width: usize) -> String {
+        anstream::adapter::strip_str(&matrix_not_run_text(&self.document, width)).to_string()
     }
 }
 
@@ -419,7 +405,7 @@ mod tests {
         let arguments = arguments(words);
         let rows = choose(&[arguments.rows.clone(), arguments.groups.clone()].concat()).unwrap();
         let pins = platform_pins(&CpuSet::first(cpus));
-        Matrix::plan(rows, pins, &facts(cpus), &arguments).unwrap()
+        Matrix::plan(&rows, pins, &facts(cpus), &arguments).unwrap()
     }
 
     fn why<'a>(matrix: &'a Matrix, id: &str) -> Option<&'a str> {
@@ -433,9 +419,13 @@ mod tests {
         assert!(why(&matrix, "F11").unwrap().contains("82 processes spin (md on CPU 0, td on CPU 1"));
         assert!(why(&matrix, "A1").unwrap().contains("one tick takes 5.0 s"), "{:?}", why(&matrix, "A1"));
         assert_eq!((why(&matrix, "A12"), why(&matrix, "C10")), (None, None));
-        assert!(matrix.plan_text().contains("not run: no huge pages reserved"), "{}", matrix.plan_text());
+        assert!(
+            matrix.plan_text(100).contains("B1-B12, D1-D12: no huge pages reserved"),
+            "{}",
+            matrix.plan_text(100)
+        );
         let allowed = plan(&["--reserve-huge-pages", "--force", "--budget", "3h"], 2);
-        assert!(allowed.document.rows.iter().all(|row| row.not_run.is_none()), "{}", allowed.plan_text());
+        assert!(allowed.document.rows.iter().all(|row| row.not_run.is_none()), "{}", allowed.plan_text(100));
         assert!(allowed.pages_needed() > 0 && plan(&[], 2).pages_needed() == 0);
         let single = plan(&["--groups", "C"], 1).document;
         assert!(

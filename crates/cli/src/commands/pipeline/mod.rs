@@ -1,5 +1,6 @@
 //! `lowlat pipeline`: one file per subcommand.
 
+mod beside;
 pub mod huge_pages;
 mod live;
 mod matrix;

@@ -1,14 +1,15 @@
-//! Which CPUs roles get: from the command line, or from a file.
+//! Which CPUs roles get: from the command line, or from a file; and whether those roles run at all.
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, ensure};
 use lowlat_model::{
     CpuSet,
     pipeline::{PipelineParameters, size::Placement},
 };
+use lowlat_trade::run::plan::RECORDER;
 use std::{collections::BTreeMap, path::Path};
 
 /// Roles that can be pinned.
-const ROLES: [&str; 6] = ["master", "cached", "md", "td", PLATFORM, "strategies"];
+const ROLES: [&str; 7] = ["master", "cached", RECORDER, "md", "td", PLATFORM, "strategies"];
 const PLATFORM: &str = PipelineParameters::PLATFORM;
 
 /// CPUs by role.
@@ -32,14 +33,26 @@ pub fn parse(text: &str) -> Result<Pins, String> {
             return Err(format!("\"{role}\" is no role; those that can be pinned are {}", ROLES.join(", ")));
         }
         let cpus = CpuSet::parse_list(&list).map_err(|error| format!("{role}: {error}"))?;
+        if pins.insert(role.to_owned(), cpus.iter().collect()).is_some() {
+            return Err(format!("{role} is pinned twice"));
+        }
+    }
+    possible(&pins)?;
+    Ok(pins)
+}
+
+/// Whether these pins can be, wherever they are from.
+fn possible(pins: &Pins) -> Result<(), String> {
+    for (role, cpus) in pins {
+        if !ROLES.contains(&role.as_str()) {
+            return Err(format!("\"{role}\" is no role; those that can be pinned are {}", ROLES.join(", ")));
+        }
         if cpus.is_empty() {
             return Err(format!("{role}: no CPU is named; write one, such as {role}=0"));
         }
         if role != "strategies" && cpus.len() > 1 {
+            let list: CpuSet = cpus.iter().copied().collect();
             return Err(format!("{role}: one process takes one CPU, and {list} are {}", cpus.len()));
-        }
-        if pins.insert(role.to_owned(), cpus.iter().collect()).is_some() {
-            return Err(format!("{role} is pinned twice"));
         }
     }
     if let Some(role) = ["md", "td"].into_iter().find(|role| pins.contains_key(*role))
@@ -49,7 +62,7 @@ pub fn parse(text: &str) -> Result<Pins, String> {
             "{PLATFORM} is md and td in one process, so {role} has no CPU of its own; leave one out"
         ));
     }
-    Ok(pins)
+    Ok(())
 }
 
 /// Reads the pins of a placement: what `lowlat pipeline size --placement` wrote, or the whole document of it.
@@ -68,10 +81,52 @@ pub fn read(path: &Path) -> anyhow::Result<Pins> {
         .with_context(|| {
             format!("{shown} is no placement: expected JSON with \"pins\", a list of CPUs by role")
         })?;
-    if let Some(role) = placement.pins.keys().find(|role| !ROLES.contains(&role.as_str())) {
-        bail!("{shown}: \"{role}\" is no role; those that can be pinned are {}", ROLES.join(", "));
-    }
+    possible(&placement.pins).map_err(|why| anyhow!("{shown}: {why}"))?;
     Ok(placement.pins)
+}
+
+/// Which of the roles that run only when they are asked for do.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked {
+    /// `--cached`.
+    pub cached: bool,
+    /// `--record`.
+    pub recorder: bool,
+    /// `--host-core`: strategies have no processes of their own.
+    pub host: bool,
+}
+
+impl Asked {
+    /// The role without a process, and what to do about a pin of it.
+    fn idle(self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        [
+            (!self.cached, "cached", "cached does not run; add --cached FILE, or leave its pin out"),
+            (!self.recorder, RECORDER, "nothing is recorded; add --record DIR, or leave the recorder's pin out"),
+            (
+                self.host,
+                "strategies",
+                "--host-core has all strategies in one process on its CPU; leave their pin or --host-core out",
+            ),
+        ]
+        .into_iter()
+        .filter_map(|(is_idle, role, words)| is_idle.then_some((role, words)))
+    }
+
+    /// Pins that were typed: one for a role that does not run is a mistake.
+    pub fn check(self, pins: &Pins) -> anyhow::Result<()> {
+        for (role, words) in self.idle() {
+            ensure!(!pins.contains_key(role), "--pin {role}=CPU: {words}");
+        }
+        Ok(())
+    }
+
+    /// Pins of a file, which names every role: only those that run.
+    pub fn keep(self, mut pins: Pins) -> Pins {
+        for (role, _) in self.idle() {
+            pins.remove(role);
+        }
+        pins
+    }
 }
 
 #[cfg(test)]
@@ -99,6 +154,22 @@ mod tests {
     }
 
     #[test]
+    fn a_pin_of_a_role_that_does_not_run_is_told() {
+        let none = Asked { cached: false, recorder: false, host: false };
+        let all = Asked { cached: true, recorder: true, host: false };
+        let pins = parse("md=0,cached=1,recorder=2,strategies=3").unwrap();
+        assert!(none.check(&pins).unwrap_err().to_string().contains("--cached FILE"));
+        let pins_of = |text| parse(text).unwrap();
+        assert!(none.check(&pins_of("recorder=1")).unwrap_err().to_string().contains("--record DIR"));
+        let host = Asked { host: true, ..all };
+        assert!(host.check(&pins_of("strategies=1")).unwrap_err().to_string().contains("--host-core"));
+        assert!(all.check(&pins).is_ok() && none.check(&pins_of("md=0")).is_ok());
+        let kept: Vec<String> = host.keep(pins.clone()).into_keys().collect();
+        assert_eq!(kept, ["cached", "md", "recorder"], "a file's other pins are of no matter");
+        assert_eq!(all.keep(pins.clone()), pins);
+    }
+
+    #[test]
     fn a_placement_and_the_document_around_it_are_read() {
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str, text: &str| {
@@ -109,6 +180,14 @@ mod tests {
         assert_eq!(file("a", r#"{"pins": {"md": [1]}}"#).unwrap()["md"], [1]);
         assert_eq!(file("b", r#"{"placement": {"pins": {"td": [2]}}, "goal": 1}"#).unwrap()["td"], [2]);
         assert!(file("c", r#"{"pins": {"mdx": [1]}}"#).unwrap_err().to_string().contains("is no role"));
+        for (text, said) in [
+            (r#"{"pins": {"md": []}}"#, "md: no CPU is named"),
+            (r#"{"pins": {"td": [0, 1]}}"#, "td: one process takes one CPU, and 0-1 are 2"),
+            (r#"{"pins": {"td": [0], "platform": [1]}}"#, "td has no CPU of its own"),
+        ] {
+            let error = file("e", text).unwrap_err().to_string();
+            assert!(error.contains(said) && error.contains("/e: "), "{error}");
+        }
         assert!(format!("{:#}", file("d", "[]").unwrap_err()).contains("no placement"));
         assert!(read(&folder.path().join("none")).unwrap_err().to_string().contains("cannot read"));
     }

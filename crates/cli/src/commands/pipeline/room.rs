@@ -1,5 +1,6 @@
 //! What the host offers to a run, as read.
 
+use super::beside;
 use crate::output;
 use anyhow::bail;
 use lowlat_measure::affinity;
@@ -41,6 +42,7 @@ pub fn read(root: &Root, folder: Option<&RunFolder>) -> RoomFacts {
         }),
         open_files_max: Reading::Known(getrlimit(Resource::Nofile).maximum),
         huge_bytes_free: root.read_as::<u64>(POOL, "a number of pages").map(|pages| pages * PAGE_BYTES),
+        other_runs: beside::other_runs(root),
         running_master: folder.map_or(Reading::Absent, |folder| master_of(&folder.lock())),
     }
 }
@@ -111,6 +113,7 @@ mod tests {
         let facts = read(&root("MemAvailable:   2048 kB\nSwapTotal: 100 kB\nSwapFree: 40 kB\n"), None);
         assert_eq!(facts.memory_available_bytes, Reading::Known(2 << 20));
         assert_eq!(facts.swap_used_bytes, Reading::Known(60 << 10));
+        assert!(facts.other_runs.is_absent());
         assert!(facts.huge_bytes_free.is_absent() && facts.running_master.is_absent());
         let facts = read(&root("MemAvailable: much\n"), None);
         assert!(matches!(facts.memory_available_bytes, Reading::Unparsable(_)));

@@ -4,7 +4,7 @@ use super::{
     ModeWord, OverrunWord,
     live::Live,
     now,
-    pins::{self, Pins},
+    pins::{self, Asked, Pins},
     room,
     runner::Runner,
 };
@@ -15,7 +15,7 @@ use crate::{
     results::OutputFile,
     signals,
 };
-use anyhow::ensure;
+use anyhow::{bail, ensure};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use lowlat_model::{
     hlog::{self, HdrLog},
@@ -23,7 +23,7 @@ use lowlat_model::{
 };
 use lowlat_report::pipeline_text;
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
@@ -33,10 +33,10 @@ pub const COMMAND: Subcommand = Subcommand { name: "run", declare, run };
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// How many strategies, each with an instrument of its own
-    #[arg(long, value_name = "N", default_value_t = 80, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 80, value_parser = clap::value_parser!(u32).range(1..=1000), allow_negative_numbers = true)]
     strategies: u32,
     /// Quotes per second over all instruments
-    #[arg(long, value_name = "RATE", default_value = "800", value_parser = rate)]
+    #[arg(long, value_name = "RATE", default_value = "800", value_parser = rate, allow_negative_numbers = true)]
     rate: f64,
     /// How processes wait
     #[arg(long, value_enum, default_value_t = ModeWord::Parked)]
@@ -44,7 +44,7 @@ pub struct Arguments {
     /// How long quotes are published: 10s, 5m
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration, allow_hyphen_values = true)]
     duration: Duration,
-    /// CPUs of roles: md=0,td=1,strategies=2-5; platform=0: md and td in one process
+    /// CPUs of roles: md=0,td=1,strategies=2-5; platform=0: md and td in one process; also master, cached, recorder
     #[arg(long, value_name = "ROLE=CPU", value_parser = pins::parse)]
     pin: Option<Pins>,
     /// CPUs of roles from a file that lowlat pipeline size --placement wrote
@@ -59,6 +59,9 @@ pub struct Arguments {
     /// Run cached beside, which keeps the latest state in this file
     #[arg(long, value_name = "FILE")]
     cached: Option<PathBuf>,
+    /// Record every stream beside, into this folder, which lowlat journal reads
+    #[arg(long, value_name = "DIR")]
+    record: Option<PathBuf>,
     /// Wake strategies from a thread that spins on this CPU
     #[arg(long, value_name = "CPU")]
     wake_core: Option<u32>,
@@ -110,6 +113,7 @@ fn declare(command: Command) -> Command {
                     "two processes that spin: the platform, and all strategies",
                 ),
                 ("lowlat pipeline run --pins placement.json", "on the CPUs that lowlat pipeline size proposed"),
+                ("lowlat pipeline run --record monday --pin recorder=0", "with a recorder, kept to CPU 0"),
             ])
         ))
 }
@@ -122,6 +126,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let hlog = arguments.hlog.as_deref().map(|path| OutputFile::prepare(path, "--hlog")).transpose()?;
     let options = options(&arguments);
     let (mut runner, facts) = super::runner::with_options(&options, &stop)?;
+    check_wake_core(&options, &facts)?;
     let mut document = measure(&parameters, &facts, arguments.force, &mut runner, &stop)?;
     document.options = options;
     if let Some(file) = &result {
@@ -135,6 +140,10 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     } else {
         output::print(&pipeline_text(&document, output::width()))?;
     }
+    if let Some(folder) = &arguments.record {
+        let shown = folder.display();
+        output::talk(&format!("recorded: {shown}; lowlat journal ls {shown} tells what is in it"));
+    }
     for file in result.iter().chain(&hlog) {
         output::talk(&format!("written: {}", file.path().display()));
     }
@@ -143,7 +152,14 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
 
 fn parameters(arguments: &Arguments) -> anyhow::Result<PipelineParameters> {
     ensure!(!arguments.duration.is_zero(), "--duration is 0; a second is the least that says something");
+    let asked = Asked {
+        cached: arguments.cached.is_some(),
+        recorder: arguments.record.is_some(),
+        host: arguments.host_core.is_some(),
+    };
+    asked.check(&arguments.pin.clone().unwrap_or_default())?;
     let from_file = arguments.pins.as_deref().map(pins::read).transpose()?;
+    let from_file = from_file.map(|pins| asked.keep(pins));
     Ok(PipelineParameters {
         strategies: arguments.strategies,
         rate_per_s: arguments.rate,
@@ -157,13 +173,24 @@ fn parameters(arguments: &Arguments) -> anyhow::Result<PipelineParameters> {
 
 fn options(arguments: &Arguments) -> PipelineOptions {
     // The processes of a run are started in this process's folder; a path that is whole says the same to all.
-    let store = arguments.cached.as_deref().map(|path| std::path::absolute(path).unwrap_or(path.to_owned()));
+    let whole = |path: &Path| std::path::absolute(path).unwrap_or(path.to_owned()).display().to_string();
     PipelineOptions {
         name: arguments.name.clone(),
         overrun: arguments.overrun.into(),
-        cached_store: store.map(|path| path.display().to_string()),
+        cached_store: arguments.cached.as_deref().map(whole),
+        recording: arguments.record.as_deref().map(whole),
         wake_core: arguments.wake_core,
         price_deviation_max_per_mille: arguments.price_deviation,
+    }
+}
+
+/// md finds out by itself too, but only after every process of the run has started.
+fn check_wake_core(options: &PipelineOptions, facts: &RoomFacts) -> anyhow::Result<()> {
+    match (options.wake_core, facts.cpus.known()) {
+        (Some(cpu), Some(cpus)) if !cpus.contains(cpu) => bail!(
+            "--wake-core {cpu}: this process may use CPUs {cpus}; name one of them, or widen the list (taskset, cpuset)"
+        ),
+        _ => Ok(()),
     }
 }
 
@@ -254,11 +281,26 @@ mod tests {
             assert!(arguments(&words).is_err(), "{words:?}");
         }
         assert!(parameters(&arguments(&["--duration", "0s"]).unwrap()).is_err());
+        let asked = |words: &[&str]| parameters(&arguments(words).unwrap());
+        assert!(asked(&["--pin", "recorder=1"]).unwrap_err().to_string().contains("--record DIR"));
+        let recorded = ["--record", "/x/monday", "--pin", "recorder=1"];
+        assert_eq!(asked(&recorded).unwrap().pins["recorder"], [1]);
+        assert_eq!(options(&arguments(&recorded).unwrap()).recording.as_deref(), Some("/x/monday"));
+        assert!(asked(&["--pin", "strategies=0", "--host-core", "1"]).is_err());
         let words = ["--overrun", "conflate", "--cached", "/x/state", "--wake-core", "2", "--name", "main"];
         let of = options(&arguments(&words).unwrap());
         assert_eq!((of.overrun, of.wake_core), (QuoteOverrun::Conflate, Some(2)));
         assert_eq!((of.cached_store.as_deref(), of.name.as_deref()), (Some("/x/state"), Some("main")));
         assert_eq!(options(&arguments(&[]).unwrap()), PipelineOptions::default());
+    }
+
+    #[test]
+    fn a_cpu_to_wake_from_must_be_there() {
+        let of = |cpu: &str| options(&arguments(&["--wake-core", cpu]).unwrap());
+        assert!(check_wake_core(&of("1"), &facts()).is_ok());
+        let error = check_wake_core(&of("7"), &facts()).unwrap_err().to_string();
+        assert!(error.contains("--wake-core 7: this process may use CPUs 0-1"), "{error}");
+        assert!(check_wake_core(&of("7"), &RoomFacts::default()).is_ok(), "md will find out");
     }
 
     #[test]

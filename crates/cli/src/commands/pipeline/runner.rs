@@ -1,14 +1,18 @@
 //! What makes runs: the commands know this trait only.
 
-use super::room;
+use super::{beside, room};
 use anyhow::Context;
-use lowlat_model::pipeline::{PipelineOptions, PipelineParameters, PipelineRecord, check::RoomFacts};
+use lowlat_model::pipeline::{
+    PipelineOptions, PipelineParameters, PipelineRecord,
+    check::{RoomFacts, others},
+};
 use lowlat_sys::Root;
 use lowlat_trade::{
     address::RunFolder,
     run::{self, Phase, Progress},
 };
 use std::{
+    collections::BTreeSet,
     path::PathBuf,
     sync::{Arc, atomic::AtomicBool},
 };
@@ -47,6 +51,8 @@ pub struct Processes {
     program: PathBuf,
     options: PipelineOptions,
     stop: Arc<AtomicBool>,
+    /// Other pipelines that were there before, of which the facts tell.
+    beside: BTreeSet<String>,
 }
 
 /// What makes real runs on this host, and what the host offers to them.
@@ -64,7 +70,8 @@ pub fn with_options(
         "cannot find the program of this process, which is started again for each role; is /proc mounted?",
     )?;
     let facts = room::read(&Root::live(), folder.as_ref());
-    Ok((Processes { program, options: options.clone(), stop: Arc::clone(stop) }, facts))
+    let beside = facts.other_runs.known().into_iter().flatten().cloned().collect();
+    Ok((Processes { program, options: options.clone(), stop: Arc::clone(stop), beside }, facts))
 }
 
 impl Runner for Processes {
@@ -73,7 +80,10 @@ impl Runner for Processes {
         parameters: &PipelineParameters,
         progress: &mut dyn FnMut(&RunProgress),
     ) -> anyhow::Result<PipelineRecord> {
+        let mut came = BTreeSet::new();
         let mut tell = |now: &Progress| {
+            // Once a second or so, in the master, which is on nobody's way.
+            came.extend(beside::other_runs(&Root::live()).into_known().into_iter().flatten());
             let is_publishing = now.phase != Phase::Joining;
             progress(&RunProgress {
                 elapsed_s: is_publishing.then_some(now.elapsed_s),
@@ -85,7 +95,10 @@ impl Runner for Processes {
                 t2o_p50_ns: now.t2o_p50_ns,
             });
         };
-        Ok(run::run_with(parameters, &self.options, &self.program, &mut tell, &self.stop)?)
+        let mut record = run::run_with(parameters, &self.options, &self.program, &mut tell, &self.stop)?;
+        let came: Vec<String> = came.difference(&self.beside).cloned().collect();
+        record.warnings.extend(others(&came, true).map(|point| point.sentence()));
+        Ok(record)
     }
 }
 

@@ -5,17 +5,17 @@ use crate::{
     arguments::{duration, time_ns},
     commands::{Subcommand, examples},
     host::HostArgs,
-    output::{self, Exit},
+    output::{self, Exit, Interrupted},
     results::OutputFile,
     signals,
 };
-use anyhow::Context;
+use anyhow::{Context, bail, ensure};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use lowlat_model::{
     Allocation, Topology,
     pipeline::{
         Mode, PipelineParameters, PipelineRecord,
-        check::RoomFacts,
+        check::{OTHER_RUNS, Point, Room, RoomFacts, judge},
         size::{
             CheckedPoint, Costs, Fit, Goal, Load, Placement, SizeDocument, StrategyGroup, capacity, place,
             predict,
@@ -39,7 +39,7 @@ const SPINNING_CPUS: usize = 4;
 #[derive(Debug, Args)]
 struct Arguments {
     /// Quotes per second of each strategy
-    #[arg(long, value_name = "RATE", default_value = "10", value_parser = rate)]
+    #[arg(long, value_name = "RATE", default_value = "10", value_parser = rate, allow_negative_numbers = true)]
     rate: f64,
     /// Tick to order at the 99th percentile, at most
     #[arg(long, value_name = "TIME", default_value = "500us", value_parser = time_ns)]
@@ -105,6 +105,8 @@ fn declare(command: Command) -> Command {
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = Arguments::from_arg_matches(matches)?;
+    ensure!(!arguments.duration.is_zero(), "--duration is 0; a second is the least that says something");
+    ensure!(arguments.goal > 0, "--goal is 0, which no order keeps; give a time such as 500us");
     let file =
         arguments.placement.as_deref().map(|path| OutputFile::prepare(path, "--placement")).transpose()?;
     let host = arguments.host.read()?;
@@ -128,7 +130,8 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         output::print(&size_text(&document, output::width()))?;
     }
     if let Some(file) = &file {
-        output::talk(&format!("written: {}", file.path().display()));
+        let shown = file.path().display();
+        output::talk(&format!("written: {shown}; lowlat pipeline run --pins {shown} takes it"));
     }
     Ok(match document.capacity.strategies {
         _ if document.is_interrupted => Exit::Interrupted,
@@ -150,18 +153,24 @@ impl Sizing<'_> {
     fn find(&self, host: &str, runner: &mut dyn Runner) -> anyhow::Result<SizeDocument> {
         let arguments = self.arguments;
         let started_at = now();
-        let mut warnings = Vec::new();
+        let mut warnings = self.doubts();
+        room::talk("size", &warnings);
         let live = Live::new();
         let costs = self.costs(runner, &live, &mut warnings);
         let mut checked = Vec::new();
         if let Ok(costs) = &costs {
-            for number in &arguments.check {
-                // Relaxed: a lone flag.
-                if self.stop.load(Ordering::Relaxed) {
+            let before = self.cost_runs();
+            for (at, number) in arguments.check.iter().enumerate() {
+                if self.is_stopped() {
                     break;
                 }
-                match self.check(*number, costs, runner, &live) {
-                    Ok(point) => checked.push(point),
+                match self.check(*number, costs, before + at + 1, runner, &live) {
+                    // One that was stopped before anything came of it is none.
+                    Ok(point) if point.measured.is_cut_short && point.measured.orders == 0 => {}
+                    Ok(point) => {
+                        warnings.extend(came_beside(&point.measured));
+                        checked.push(point);
+                    }
                     Err(error) => {
                         warnings.push(format!("{number} strategies could not be checked: {error:#}."));
                     }
@@ -169,7 +178,11 @@ impl Sizing<'_> {
             }
         }
         live.finish();
+        if costs.is_err() && self.is_stopped() {
+            bail!(Interrupted("the costs of one strategy were measured".to_owned()));
+        }
         let costs = costs?;
+        warnings.dedup();
         let fit = Fit::of(&checked);
         let goal =
             Goal { p99_ns: arguments.goal as f64, utilisation: f64::from(arguments.utilisation) / 100.0 };
@@ -184,7 +197,7 @@ impl Sizing<'_> {
             schema_version: SizeDocument::SCHEMA_VERSION,
             lowlat_version: env!("CARGO_PKG_VERSION").into(),
             started_at,
-            is_interrupted: self.stop.load(Ordering::Relaxed),
+            is_interrupted: self.is_stopped(),
             host: host.to_owned(),
             costs,
             strategy_extra_ns: arguments.strategy_cost as f64,
@@ -199,6 +212,29 @@ impl Sizing<'_> {
         })
     }
 
+    fn is_stopped(&self) -> bool {
+        // Relaxed: a lone flag.
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// What is doubtful of the host whatever is run.
+    fn doubts(&self) -> Vec<String> {
+        let points = judge(&self.parameters(1, COST_RATE, Mode::Parked), self.facts);
+        let of_host = |id: &str| ["swap", OTHER_RUNS].contains(&id);
+        let doubtful = points.iter().filter(|point| of_host(point.id) && point.room == Room::Doubtful);
+        doubtful.map(Point::sentence).collect()
+    }
+
+    /// Whether there are the CPUs to measure the cost of a transfer.
+    fn can_spin(&self) -> bool {
+        self.facts.cpus.known().is_some_and(|cpus| cpus.len() >= SPINNING_CPUS)
+    }
+
+    /// How many runs the costs take.
+    fn cost_runs(&self) -> usize {
+        1 + usize::from(self.can_spin())
+    }
+
     fn place(&self, groups: &[StrategyGroup]) -> Placement {
         place(self.topology, self.allocation, groups)
     }
@@ -210,12 +246,13 @@ impl Sizing<'_> {
         live: &Live,
         warnings: &mut Vec<String>,
     ) -> anyhow::Result<Costs> {
-        let parked = self.made(&self.parameters(1, COST_RATE, Mode::Parked), "costs", runner, live)?;
-        let cpus = self.facts.cpus.known().map_or(0, lowlat_model::CpuSet::len);
-        let fast = if cpus >= SPINNING_CPUS {
+        let parked = self.made(&self.parameters(1, COST_RATE, Mode::Parked), "costs", 1, runner, live)?;
+        warnings.extend(came_beside(&parked));
+        let fast = if self.can_spin() {
             let parameters = self.parameters(1, COST_RATE, Mode::Fast);
-            Some(self.made(&parameters, "costs, spinning", runner, live)?)
+            Some(self.made(&parameters, "costs, spinning", 2, runner, live)?)
         } else {
+            let cpus = self.facts.cpus.known().map_or(0, lowlat_model::CpuSet::len);
             warnings.push(format!(
                 "{cpus} CPUs are too few for processes that spin, so the cost of a wake is not told from that of a transfer."
             ));
@@ -230,6 +267,7 @@ impl Sizing<'_> {
         &self,
         number: u32,
         costs: &Costs,
+        run: usize,
         runner: &mut dyn Runner,
         live: &Live,
     ) -> anyhow::Result<CheckedPoint> {
@@ -242,7 +280,7 @@ impl Sizing<'_> {
         let rate = self.arguments.rate * f64::from(number);
         let parameters = self.parameters(number, rate, self.arguments.mode.into());
         let load = self.load(&parameters);
-        let measured = self.made(&parameters, &format!("check of {number}"), runner, live)?;
+        let measured = self.made(&parameters, &format!("check of {number}"), run, runner, live)?;
         Ok(CheckedPoint { load, predicted: predict(&bare, &load), measured })
     }
 
@@ -269,15 +307,22 @@ impl Sizing<'_> {
         &self,
         parameters: &PipelineParameters,
         title: &str,
+        run: usize,
         runner: &mut dyn Runner,
         live: &Live,
     ) -> anyhow::Result<PipelineRecord> {
         room::check(parameters, self.facts, self.arguments.force)?;
-        let title = format!("{title}: {}", lowlat_report::load_words(parameters));
+        let total = self.cost_runs() + self.arguments.check.len();
+        let title = format!("run {run} of {total}, {title}: {}", lowlat_report::load_words(parameters));
         runner
             .run(parameters, &mut |now| live.show(&title, parameters.duration_s, now))
             .with_context(|| format!("the run failed ({title})"))
     }
+}
+
+/// What a run says of others that came beside it.
+fn came_beside(record: &PipelineRecord) -> Option<String> {
+    record.warnings.iter().find(|warning| warning.starts_with(OTHER_RUNS)).cloned()
 }
 
 #[cfg(test)]
@@ -285,6 +330,7 @@ mod tests {
     use super::super::runner::fake::Fake;
     use super::*;
     use lowlat_model::{CpuSet, Reading};
+    use std::sync::Arc;
 
     fn arguments(words: &[&str]) -> Result<Arguments, clap::Error> {
         let command = declare(Command::new("size"));
@@ -292,6 +338,15 @@ mod tests {
     }
 
     fn find(words: &[&str], cpus: u32, runner: &mut Fake) -> SizeDocument {
+        try_find(words, cpus, runner, &AtomicBool::new(false)).unwrap()
+    }
+
+    fn try_find(
+        words: &[&str],
+        cpus: u32,
+        runner: &mut Fake,
+        stop: &AtomicBool,
+    ) -> anyhow::Result<SizeDocument> {
         let arguments = arguments(words).unwrap();
         let topology = Topology { online: CpuSet::first(cpus), ..Topology::default() };
         let allocation = Allocation {
@@ -299,15 +354,19 @@ mod tests {
             isolated: CpuSet::first(cpus).difference(&CpuSet::of(0)),
             ..Allocation::default()
         };
-        let facts = RoomFacts { cpus: Reading::Known(CpuSet::first(cpus)), ..RoomFacts::default() };
+        let facts = RoomFacts {
+            cpus: Reading::Known(CpuSet::first(cpus)),
+            other_runs: Reading::Known(vec!["process 4711 (run a)".to_owned()]),
+            ..RoomFacts::default()
+        };
         let sizing = Sizing {
             arguments: &arguments,
             topology: &topology,
             allocation: &allocation,
             facts: &facts,
-            stop: &AtomicBool::new(false),
+            stop,
         };
-        sizing.find("made up", runner).unwrap()
+        sizing.find("made up", runner)
     }
 
     #[test]
@@ -328,9 +387,33 @@ mod tests {
     #[test]
     fn a_small_host_says_what_it_could_not_tell_apart() {
         let document = find(&["--check", "10", "--strategies", "6x10,2x100"], 2, &mut Fake::default());
-        assert!(document.warnings[0].contains("too few for processes that spin"));
+        assert!(document.warnings[1].contains("too few for processes that spin"));
         assert_eq!(document.placement.groups.len(), 2);
         assert!(document.costs.transfer_ns == 0.0);
+    }
+
+    #[test]
+    fn a_run_beside_is_told() {
+        let document = find(&["--check", "10"], 8, &mut Fake::default());
+        assert!(document.warnings[0].starts_with("other runs: process 4711"), "{:?}", document.warnings);
+    }
+
+    #[test]
+    fn stopped_before_the_costs_are_known_it_has_nothing_to_show() {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stops_after = Some((1, Arc::clone(&stop)));
+        let mut runner = Fake { fails_at: Some(2), stops_after, ..Fake::default() };
+        let error = try_find(&[], 8, &mut runner, &stop).unwrap_err();
+        assert!(error.is::<Interrupted>(), "{error}");
+    }
+
+    #[test]
+    fn what_is_written_is_what_a_run_takes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("placement.json");
+        let document = find(&["--check", "10"], 8, &mut Fake::default());
+        OutputFile::prepare(&path, "--placement").unwrap().write_json_lines(&document.placement).unwrap();
+        assert_eq!(super::super::pins::read(&path).unwrap(), document.placement.pins);
     }
 
     #[test]

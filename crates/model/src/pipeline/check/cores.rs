@@ -35,8 +35,9 @@ impl Processes {
         if self.name == STRATEGIES { format!("{count} {}", self.name) } else { self.name.clone() }
     }
 
-    /// Whether its way from a quote to an order leads through it.
-    fn is_on_the_way(&self) -> bool {
+    /// Whether it takes so much of a CPU that others feel it: what lies on the way from a quote to its order, and a
+    /// recorder, which looks at every stream all the time.
+    fn weighs(&self) -> bool {
         !matches!(self.name.as_str(), "master" | "cached")
     }
 }
@@ -63,8 +64,9 @@ fn processes(parameters: &PipelineParameters) -> Vec<Processes> {
     } else {
         vec![one("md", md_spins), one("td", *mode == Mode::Fast)]
     };
-    // master and cached sleep whatever the mode.
-    [vec![one("master", false), one("cached", false)], platform, vec![traders]].concat()
+    // master, cached and a recorder sleep whatever the mode.
+    let beside = ["master", "cached", "recorder"].map(|role| one(role, false));
+    [beside.to_vec(), platform, vec![traders]].concat()
 }
 
 /// Who has a CPU of its own on each CPU: how many of which processes.
@@ -179,7 +181,7 @@ pub(super) fn pins(parameters: &PipelineParameters, _: &RoomFacts) -> Option<Poi
     let mut found = Vec::new();
     for (cpu, here) in &by_cpu {
         let (spins, sleeps): (Vec<_>, Vec<_>) =
-            here.iter().copied().filter(|(of, _)| of.is_on_the_way()).partition(|(of, _)| of.spins);
+            here.iter().copied().filter(|(of, _)| of.weighs()).partition(|(of, _)| of.spins);
         // Strategies among themselves take turns as they were asked to.
         let names: BTreeSet<&str> = sleeps.iter().map(|(of, _)| of.name.as_str()).collect();
         let spinning: usize = spins.iter().map(|(_, count)| count).sum();

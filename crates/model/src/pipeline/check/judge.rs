@@ -10,8 +10,21 @@ use crate::{CpuSet, Reading, pipeline::PipelineParameters};
 type Judgement = fn(&PipelineParameters, &RoomFacts) -> Option<Point>;
 
 /// Every point in the order of the report. A new one is a function and a line here.
-const POINTS: &[Judgement] =
-    &[memory, swap, cores::spinners, cores::pins, absent_pins, locked_memory, open_files, huge_pages, master];
+const POINTS: &[Judgement] = &[
+    memory,
+    swap,
+    cores::spinners,
+    cores::pins,
+    absent_pins,
+    locked_memory,
+    open_files,
+    huge_pages,
+    master,
+    other_runs,
+];
+
+/// The id of the point on runs beside this one.
+pub const OTHER_RUNS: &str = "other runs";
 
 /// Judges whether there is room for a run. Points of which nothing is to be said are left out.
 pub fn judge(parameters: &PipelineParameters, facts: &RoomFacts) -> Vec<Point> {
@@ -162,6 +175,36 @@ fn master(_: &PipelineParameters, facts: &RoomFacts) -> Option<Point> {
     }
 }
 
+fn other_runs(_: &PipelineParameters, facts: &RoomFacts) -> Option<Point> {
+    Some(match facts.other_runs.known() {
+        None => unknown(OTHER_RUNS, &facts.other_runs),
+        Some(runs) => others(runs, false).unwrap_or_else(|| Point::fine(OTHER_RUNS, "none".to_owned())),
+    })
+}
+
+/// What runs beside this one mean; none without any. `is_over`: they were found while it ran, and it is told at its end.
+pub fn others(runs: &[String], is_over: bool) -> Option<Point> {
+    let what = if runs.len() == 1 { "a pipeline" } else { "pipelines" };
+    let (verb, takes, action) = match (is_over, runs.len()) {
+        (true, _) => ("ran", "took", "Measure again without."),
+        (false, 1) => {
+            ("runs", "takes", "Let it end, or stop it (kill -INT with its number), and measure again.")
+        }
+        (false, _) => {
+            ("run", "takes", "Let them end, or stop them (kill -INT with their numbers), and measure again.")
+        }
+    };
+    (!runs.is_empty()).then(|| Point {
+        id: OTHER_RUNS,
+        room: Room::Doubtful,
+        found: format!(
+            "{} {verb} {what} at the same time: each {takes} CPU time from the other, and the figures of both are spoilt",
+            runs.join(" and ")
+        ),
+        action: action.to_owned(),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -190,6 +233,7 @@ mod tests {
             open_files_max: Reading::Known(Some(524_288)),
             huge_bytes_free: Reading::Known(0),
             running_master: Reading::Absent,
+            other_runs: Reading::Known(Vec::new()),
         }
     }
 
@@ -244,6 +288,23 @@ mod tests {
         let needed = Memory::of(&huge);
         assert!(needed.pooled_bytes > 0 && Memory::of(&parameters(Mode::Parked)).pooled_bytes == 0);
         assert!(of(&huge, &swapping, "huge pages").action.contains(&needed.huge_pages().to_string()));
+    }
+
+    #[test]
+    fn a_run_beside_makes_figures_doubtful() {
+        let beside = |runs: &[&str]| RoomFacts {
+            other_runs: Reading::Known(runs.iter().map(|run| (*run).to_owned()).collect()),
+            ..facts(12)
+        };
+        let points = judge(&parameters(Mode::Parked), &beside(&["process 4711 (run a)"]));
+        assert!(hindrances(&points, false).is_empty());
+        let said = doubts(&points);
+        assert!(said.len() == 1 && said[0].starts_with("other runs: process 4711 (run a) runs"), "{said:?}");
+        let both =
+            doubts(&judge(&parameters(Mode::Parked), &beside(&["process 1 (run a)", "process 2 (run b)"])));
+        assert!(both[0].contains("process 1 (run a) and process 2 (run b) run pipelines"), "{both:?}");
+        let after = others(&["process 4711 (run a)".to_owned()], true).unwrap().sentence();
+        assert!(after.contains("ran a pipeline") && !after.contains("kill"), "{after}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ mod judge;
 mod memory;
 
 pub use cores::spinning;
-pub use judge::judge;
+pub use judge::{OTHER_RUNS, judge, others};
 pub use memory::{Memory, files_needed};
 
 use crate::{CpuSet, Reading};
@@ -27,6 +27,8 @@ pub struct RoomFacts {
     pub huge_bytes_free: Reading<u64>,
     /// Who is master already, by the run's name; `Absent` when nobody is.
     pub running_master: Reading<String>,
+    /// Other runs of the pipeline on this machine, as "process 4711 (run monday)".
+    pub other_runs: Reading<Vec<String>>,
 }
 
 /// How a point is judged.
@@ -47,7 +49,8 @@ pub enum Room {
 /// One point.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Point {
-    /// `memory`, `swap`, `spinners`, `pins`, `locked memory`, `open files`, `master`, `huge pages`.
+    /// `memory`, `swap`, `spinners`, `pins`, `pinned CPUs`, `locked memory`, `open files`, `huge pages`, `master`,
+    /// [`OTHER_RUNS`].
     pub id: &'static str,
     /// How it is judged.
     pub room: Room,

@@ -30,7 +30,7 @@ pub struct RowFigures {
     pub t2o: StageRange,
     /// The same from the time the quote was due.
     pub t2o_scheduled: StageRange,
-    /// CPUs kept busy: CPU time of all processes by the time that quotes were published; none without a run.
+    /// CPUs kept busy: CPU time of all processes by the time in which it was counted; none without a run.
     pub cpus_busy: Option<f64>,
     /// Switches, asked for and not, of all processes by ticks; none without ticks.
     pub switches_per_tick: Option<f64>,
@@ -40,7 +40,7 @@ pub struct RowFigures {
     pub faults: u64,
     /// Records lost and wakes missed: both must be 0.
     pub failures: u64,
-    /// Runs whose md could not keep to its schedule: fewer ticks than scheduled.
+    /// Runs whose md could not keep to its schedule: fewer ticks than scheduled, though nobody stopped it.
     pub late_runs: usize,
 }
 
@@ -52,7 +52,7 @@ impl RowFigures {
         let uses = || runs.iter().flat_map(|run| &run.uses);
         let ticks = sum(&|run| run.ticks_published);
         let per_tick = |count: u64| (ticks > 0).then(|| count as f64 / ticks as f64);
-        let measured_s: f64 = runs.iter().map(|run| run.measured_s).sum();
+        let by_s: f64 = runs.iter().map(PipelineRecord::busy_by_s).sum();
         let switches = uses().map(|of| of.voluntary_switches + of.involuntary_switches).sum();
         Self {
             runs: runs.len(),
@@ -61,12 +61,12 @@ impl RowFigures {
             order: stage(runs, |stages| &stages.order),
             t2o: stage(runs, |stages| &stages.t2o),
             t2o_scheduled: stage(runs, |stages| &stages.t2o_scheduled),
-            cpus_busy: (measured_s > 0.0).then(|| uses().map(|of| of.cpu_s).sum::<f64>() / measured_s),
+            cpus_busy: (by_s > 0.0).then(|| uses().map(|of| of.cpu_s).sum::<f64>() / by_s),
             switches_per_tick: per_tick(switches),
             wakes_per_tick: per_tick(sum(&|run| run.wakes)),
             faults: uses().map(|of| of.minor_faults + of.major_faults).sum(),
             failures: sum(&|run| run.lost + run.missed_wakes),
-            late_runs: runs.iter().filter(|run| run.ticks_published < run.ticks_scheduled).count(),
+            late_runs: runs.iter().filter(|run| run.is_late()).count(),
         }
     }
 }
@@ -133,6 +133,14 @@ mod tests {
 
     fn switches(of: &ProcessUse) -> u64 {
         of.voluntary_switches + of.involuntary_switches
+    }
+
+    #[test]
+    fn a_run_that_was_stopped_was_not_late() {
+        let mut late = made_up::run(100, 20_000);
+        late.ticks_scheduled = 200;
+        let stopped = PipelineRecord { is_cut_short: true, ..late.clone() };
+        assert_eq!(RowFigures::of(&row(vec![late, stopped])).late_runs, 1);
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub struct Placement {
 
 /// Proposes CPUs. The rules:
 ///
-/// 1. master and cached go to housekeeping CPUs: they are not on the way from a quote to its order.
+/// 1. master, cached and a recorder go to housekeeping CPUs: they are not on the way from a quote to its order.
 /// 2. md and td get a core each under one last-level cache, in one cluster where there are clusters; the cache with the
 ///    most isolated CPUs near the trading NICs is taken, and their SMT siblings stay idle.
 /// 3. Strategies get a core each in turn out of what is left: the same cluster first, then the same cache, node and
@@ -60,6 +60,7 @@ pub fn place(topology: &Topology, allocation: &Allocation, groups: &[StrategyGro
             if allocation.housekeeping.len() > 1 { housekeeping.last() } else { None }.unwrap_or(master);
         placement.pin("master", vec![*master]);
         placement.pin("cached", vec![*cached]);
+        placement.pin("recorder", vec![*cached]);
     }
     let Some((md, td)) = platform(topology, allocation, &cores) else {
         placement.warnings.push(
@@ -276,6 +277,7 @@ mod tests {
     fn the_platform_is_together_and_near_the_nics() {
         let placement = place(&topology(), &allocation("0,8", "1-7,9-15", "9-15"), &GROUPS);
         assert_eq!((placement.pins["master"][0], placement.pins["cached"][0]), (0, 8));
+        assert_eq!(placement.pins["recorder"], [8], "beside cached");
         assert_eq!(
             (placement.pins["md"][0], placement.pins["td"][0]),
             (12, 13),

@@ -31,7 +31,7 @@ pub fn cost(groups: &[Vec<&MeasuredRow<'_>>]) -> Markup {
     };
     let body = html! {
         div class="cards two small-charts" {
-            (chart("CPUs busy", "CPU time of all processes by the time that quotes were published.", "CPUs", &|row| row.figures.cpus_busy, &|of| format!("{of:.3} CPUs busy")))
+            (chart("CPUs busy", "CPU time of all processes by the time in which it was counted.", "CPUs", &|row| row.figures.cpus_busy, &|of| format!("{of:.3} CPUs busy")))
             (chart("Switches", "Switches of all processes by ticks, asked for or not: waits of idle processes count in slow rows.", "switches per tick", &|row| row.figures.switches_per_tick, &|of| format!("{} switches a tick", rate(of))))
         }
     };

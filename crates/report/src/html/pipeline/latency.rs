@@ -9,6 +9,8 @@ use maud::{Markup, html};
 
 const WIDTH: f64 = 1_080.0;
 const HEIGHT: f64 = 400.0;
+/// How far the bars of two groups stand from each other at one rate.
+const BESIDE: f64 = 5.0;
 const SMALL_WIDTH: f64 = 528.0;
 const SMALL_HEIGHT: f64 = 290.0;
 
@@ -25,11 +27,17 @@ pub fn section(groups: &[Group<'_, '_>]) -> Markup {
     let parts: Vec<Series> =
         measured.iter().flat_map(|group| [of_percentiles(group), of_reference(group)]).collect();
     let span = span_of(&parts);
+    let has_reference = measured.iter().any(|group| !of_reference(group).points.is_empty());
     let body = html! {
         @if means.is_empty() {
             p class="empty" { "No row was measured." }
         } @else {
             (means_chart(&means, &measured))
+            p class="small small-charts-lead" {
+                "Each group for itself, all on one scale. Line: p50; band: p50 to p99. Hollow: too few ticks for a p99; where they are too few "
+                "for a p50 as well, the mean stands there."
+                @if has_reference { " Dashed: the report's range of means, on another machine." }
+            }
             div class="cards two small-charts" { @for group in &measured { (percentiles(group, span)) } }
         }
     };
@@ -38,12 +46,12 @@ pub fn section(groups: &[Group<'_, '_>]) -> Markup {
 
 fn means_chart(means: &[Series], measured: &[&Group<'_, '_>]) -> Markup {
     let (low, high) = span_of(means);
-    let frame = Frame::new(WIDTH, HEIGHT, low, high);
+    let frame = Frame::new(WIDTH, HEIGHT, low, high).side_by_side(BESIDE);
     html! {
         figure class="card" {
             figcaption {
                 h3 { "Means" }
-                p { "Tick to order: bars reach from the lowest to the highest mean of a run, the report's figure." }
+                p { "Tick to order: bars reach from the lowest to the highest mean of a run, the report's figure. Groups of one rate stand side by side." }
             }
             (frame.draw("Mean tick to order over the rate, a line per group; the tables below hold the figures", "tick to order", time_name, means))
             (legend(measured.iter().filter_map(|group| group.first()).map(|row| (row.row.group, row.row.group_name.as_str())), false))
@@ -55,7 +63,6 @@ fn percentiles(group: &Group<'_, '_>, (low, high): (i32, i32)) -> Markup {
     let Some(first) = group.first() else { return html! {} };
     let measured = of_percentiles(group);
     let reference = of_reference(group);
-    let has_reference = !reference.points.is_empty();
     let all: Vec<Series> =
         [reference, measured].into_iter().filter(|series| !series.points.is_empty()).collect();
     let frame = Frame::new(SMALL_WIDTH, SMALL_HEIGHT, low, high);
@@ -64,11 +71,6 @@ fn percentiles(group: &Group<'_, '_>, (low, high): (i32, i32)) -> Markup {
         figure class="card" {
             figcaption {
                 h3 { (first.row.group) ": " (crate::units::clean(&first.row.group_name)) }
-                p {
-                    "Line: p50; band: p50 to p99. Hollow: too few ticks for a p99, and where for a p50, the mean"
-                    @if has_reference { "; dashed: the report's range of means, on another machine" }
-                    "."
-                }
             }
             (frame.draw(&label, "tick to order", time_name, &all))
         }

@@ -7,6 +7,7 @@ mod table;
 
 use super::{Section, facts, micro, page, section as page_section, tile};
 use crate::pipeline::{MeasuredRow, failures_text, groups, not_run};
+use crate::terminal::pipeline::seconds;
 use crate::units::{clean, count, duration};
 use lowlat_model::pipeline::{MatrixDocument, reference::REFERENCE_MACHINE};
 use maud::{Markup, html};
@@ -51,9 +52,10 @@ fn summary(document: &MatrixDocument, rows: &[MeasuredRow<'_>]) -> Markup {
             p class="eyebrow" { "Tick to order through the trading pipeline: 12 rates, in the groups of the Kungfu report and beside them" }
             h1 id="summary-title" { (clean(&document.host)) }
             p class="sub" { (clean(&document.kernel)) }
+            @if !document.pinning.is_empty() { p class="small pinning" { (clean(&document.pinning)) } }
             (facts([
                 ("Begun", document.started_at.clone()),
-                ("Took", micro(&format!("{:.0} s of a budget of {:.0} s", document.elapsed_s, document.budget_s))),
+                ("Took", format!("{} of a budget of {}", seconds(document.elapsed_s), seconds(document.budget_s))),
                 ("Runs of each row", format!("{} by the plan, all rows in turn", document.repeats)),
             ]))
             @if document.is_interrupted { p class="note" { "It was cut short; what was measured until then is shown." } }
@@ -62,7 +64,7 @@ fn summary(document: &MatrixDocument, rows: &[MeasuredRow<'_>]) -> Markup {
                 (tile("Ticks", &count(ticks), "in all runs"))
                 (tile("Lowest p50", &figure(best), &note(best)))
                 (tile("Highest p50", &figure(worst), &note(worst)))
-                (tile("Lost or missed", &count(failures), "records and wakes; must be 0"))
+                (tile("Lost or missed", &count(failures), "must be 0"))
             }
         }
     }

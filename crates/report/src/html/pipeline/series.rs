@@ -61,6 +61,8 @@ pub struct Frame {
     y: LogScale,
     width: f64,
     height: f64,
+    /// How far series stand apart at one rate, so that their bars do not hide each other.
+    beside: f64,
 }
 
 impl Frame {
@@ -68,7 +70,12 @@ impl Frame {
     pub fn new(width: f64, height: f64, low: i32, high: i32) -> Self {
         let x = LogScale { low: RATE_LOW, high: RATE_HIGH, start: LEFT, end: width - RIGHT };
         let y = LogScale { low, high: high.max(low + 1), start: height - BOTTOM, end: TOP };
-        Self { x, y, width, height }
+        Self { x, y, width, height, beside: 0.0 }
+    }
+
+    /// The same with series moved apart, around where they belong.
+    pub fn side_by_side(self, beside: f64) -> Self {
+        Self { beside, ..self }
     }
 
     /// The chart.
@@ -76,8 +83,8 @@ impl Frame {
         html! {
             svg class="chart rates" viewBox={ "0 0 " (px(self.width)) " " (px(self.height)) } role="img" aria-label=(label) {
                 (self.axes(y_title, name))
-                @for series in all.iter().filter(|series| series.look == Look::Reference) { (self.series(series)) }
-                @for series in all.iter().filter(|series| series.look != Look::Reference) { (self.series(series)) }
+                @for (at, series) in all.iter().enumerate().filter(|(_, series)| series.look == Look::Reference) { (self.series(series, self.shift(at, all.len()))) }
+                @for (at, series) in all.iter().enumerate().filter(|(_, series)| series.look != Look::Reference) { (self.series(series, self.shift(at, all.len()))) }
                 (self.letters(all))
             }
         }
@@ -102,13 +109,18 @@ impl Frame {
         }
     }
 
-    fn series(&self, series: &Series) -> Markup {
-        let at = |point: &Point, value: f64| (self.x.at(point.rate), self.y.at(value));
+    /// How far one of so many series is moved.
+    fn shift(&self, at: usize, of: usize) -> f64 {
+        self.beside * (at as f64 - (of.saturating_sub(1)) as f64 / 2.0)
+    }
+
+    fn series(&self, series: &Series, shift: f64) -> Markup {
+        let at = |point: &Point, value: f64| (self.x.at(point.rate) + shift, self.y.at(value));
         let class = format!("g-{}", series.letter.to_ascii_lowercase());
         html! {
             g class={ "series " (class) @if series.look == Look::Reference { " reference" } } {
                 @if series.look != Look::Bars { path class="band" d=(self.band(series)) {} }
-                path class="line" d=(self.line(series)) {}
+                path class="line" d=(self.line(series, shift)) {}
                 @for point in &series.points {
                     @let (x, y) = at(point, point.at);
                     @let (low, high) = (at(point, point.low).1, at(point, point.high).1);
@@ -125,11 +137,15 @@ impl Frame {
         }
     }
 
-    fn line(&self, series: &Series) -> String {
+    fn line(&self, series: &Series, shift: f64) -> String {
         let mut path = String::new();
         for point in &series.points {
             let step = if path.is_empty() { 'M' } else { 'L' };
-            path.push_str(&format!("{step}{} {}", px(self.x.at(point.rate)), px(self.y.at(point.at))));
+            path.push_str(&format!(
+                "{step}{} {}",
+                px(self.x.at(point.rate) + shift),
+                px(self.y.at(point.at))
+            ));
         }
         path
     }
@@ -153,10 +169,14 @@ impl Frame {
     fn letters(&self, all: &[Series]) -> Markup {
         let mut ends: Vec<(char, f64, f64)> = all
             .iter()
-            .filter(|series| series.look != Look::Reference)
-            .filter_map(|series| {
+            .enumerate()
+            .filter(|(_, series)| series.look != Look::Reference)
+            .filter_map(|(at, series)| {
                 let last = series.points.last()?;
-                Some((series.letter, self.x.at(last.rate), self.y.at(last.at)))
+                // All in one column, beside the last of the bars.
+                let beside =
+                    self.shift(all.len().saturating_sub(1), all.len()).max(self.shift(at, all.len()));
+                Some((series.letter, self.x.at(last.rate) + beside, self.y.at(last.at)))
             })
             .collect();
         ends.sort_by(|a, b| a.2.total_cmp(&b.2));

@@ -58,7 +58,7 @@ fn table_row(row: &MeasuredRow<'_>, has_reference: bool) -> Markup {
             th scope="row" class="left" { (row.row.id) }
             td { (trimmed(row.row.parameters.rate_per_s)) }
             @if figures.runs == 0 {
-                td class="left muted" colspan=(if has_reference { COLUMNS } else { "12" }) {
+                td class="left muted not-run" colspan=(if has_reference { COLUMNS } else { "12" }) {
                     "not run: " (micro(&clean(row.row.not_run.as_deref().unwrap_or("the run ended before"))))
                     @if has_reference { "; in the report " (reference) }
                 }

@@ -1,8 +1,8 @@
 //! The matrix.
 
 use super::super::{YELLOW, add_heading, jitter::columns, paint, usable};
-use super::{add_dim, add_headline, add_warnings, range, trimmed};
-use crate::pipeline::{MeasuredRow, failures_text, not_run};
+use super::{add_dim, add_headline, add_not_run, add_warnings, range, trimmed};
+use crate::pipeline::{MeasuredRow, failures_text};
 use crate::units::{clean, count, duration, rate};
 use columns::{Column, NONE};
 use lowlat_model::pipeline::{MatrixDocument, reference::REFERENCE_MACHINE};
@@ -21,8 +21,11 @@ pub fn matrix_text(document: &MatrixDocument, width: usize) -> String {
     add_dim(
         &mut out,
         &format!(
-            "{}; {}; {:.0} s of a budget of {:.0} s",
-            document.host, document.kernel, document.elapsed_s, document.budget_s
+            "{}; {}; {} of a budget of {}",
+            document.host,
+            document.kernel,
+            super::seconds(document.elapsed_s),
+            super::seconds(document.budget_s)
         ),
         width,
     );
@@ -51,13 +54,7 @@ pub fn matrix_text(document: &MatrixDocument, width: usize) -> String {
             width,
         );
     }
-    let reasons = not_run(&rows);
-    if !reasons.is_empty() {
-        add_heading(&mut out, "Not run");
-        for (ids, why) in reasons {
-            super::super::add_wrapped(&mut out, &format!("{ids}: {}.", clean(&why)), 2, width);
-        }
-    }
+    add_not_run(&mut out, &rows, width);
     let mut warnings = document.warnings.clone();
     warnings.extend(failures_text(&rows));
     add_warnings(&mut out, &warnings, width);

@@ -2,16 +2,19 @@
 
 mod live;
 mod matrix;
+mod plan;
 mod run;
 mod size;
 
 pub use live::{PipelineLive, pipeline_live_lines};
 pub use matrix::matrix_text;
+pub use plan::{matrix_not_run_text, matrix_plan_text};
 pub use run::pipeline_text;
 pub use size::size_text;
 
 use super::jitter::columns::{Column, NONE};
 use super::{BOLD, DIM, add_heading, add_wrapped, paint, wrap};
+use crate::pipeline::{MeasuredRow, not_run};
 use crate::units::{clean, duration};
 use lowlat_model::pipeline::{Mode, PipelineParameters, StageFigures, Stages};
 
@@ -81,6 +84,27 @@ pub fn trimmed(rate: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
+/// "59 s", "10 min", "2 h 5 min": a time to wait for.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "`as` saturates, which is what is meant"
+)]
+pub fn seconds(s: f64) -> String {
+    let whole = s.max(0.0).round() as u64;
+    let (hours, minutes, rest) = (whole / 3_600, whole / 60 % 60, whole % 60);
+    let parts = [(hours, "h"), (minutes, "min"), (rest, "s")];
+    let from = parts.iter().position(|(number, _)| *number > 0).unwrap_or(2);
+    // Two of them say enough.
+    let said: Vec<String> = parts[from..]
+        .iter()
+        .take(2)
+        .filter(|(number, unit)| *number > 0 || (whole == 0 && *unit == "s"))
+        .map(|(number, unit)| format!("{number} {unit}"))
+        .collect();
+    said.join(" ")
+}
+
 /// "38.1-44.0 us", or "-".
 pub fn range(of: Option<(f64, f64)>) -> String {
     let Some((low, high)) = of else { return NONE.to_owned() };
@@ -105,8 +129,23 @@ fn add_headline(out: &mut String, text: &str, width: usize) {
 }
 
 fn add_dim(out: &mut String, text: &str, width: usize) {
+    if text.is_empty() {
+        return;
+    }
     for line in wrap(&clean(text), width.saturating_sub(2)) {
         out.push_str(&format!("  {}\n", paint(DIM, &line)));
+    }
+}
+
+/// Rows that were not run, or will not be, and why; nothing when all were.
+fn add_not_run(out: &mut String, rows: &[MeasuredRow<'_>], width: usize) {
+    let reasons = not_run(rows);
+    if reasons.is_empty() {
+        return;
+    }
+    add_heading(out, "Not run");
+    for (ids, why) in reasons {
+        add_wrapped(out, &format!("{ids}: {}.", clean(&why)), 2, width);
     }
 }
 
@@ -131,6 +170,8 @@ mod tests {
         assert_eq!(range(Some((938_000.0, 1_200_000.0))), "938 us-1.20 ms");
         assert_eq!(range(Some((5_000.0, 5_001.0))), "5.00 us");
         assert_eq!(range(None), "-");
+        let said = [0.2, 59.0, 600.0, 797.0, 7_510.0, 36_000.0].map(seconds);
+        assert_eq!(said, ["0 s", "59 s", "10 min", "13 min 17 s", "2 h 5 min", "10 h"]);
         assert_eq!([0.2, 1.0 / 3.0, 80.0, 8000.0].map(trimmed), ["0.2", "0.333", "80", "8,000"]);
     }
 }

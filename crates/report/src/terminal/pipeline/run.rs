@@ -2,7 +2,7 @@
 
 use super::super::{YELLOW, add_heading, jitter::columns, paint, usable};
 use super::{add_dim, add_headline, add_warnings, load_words, stage_columns};
-use crate::units::{count, duration, rate, size};
+use crate::units::{count, duration, plural, rate, size};
 use columns::Column;
 use lowlat_model::pipeline::{PipelineDocument, PipelineRecord, ProcessUse};
 
@@ -42,15 +42,19 @@ fn headline(record: &PipelineRecord) -> String {
     format!("{}: {said}", load_words(&record.parameters))
 }
 
+fn number(count: u64, noun: &str) -> String {
+    plural(usize::try_from(count).unwrap_or(usize::MAX), noun)
+}
+
 fn counts(record: &PipelineRecord) -> String {
     let late = record.ticks_scheduled.saturating_sub(record.ticks_published);
     let late = if late > 0 { format!(" of {} due", count(record.ticks_scheduled)) } else { String::new() };
     format!(
-        "{} ticks{late} in {:.1} s, {} orders, {} answers; {} rejected, {} lost",
-        count(record.ticks_published),
+        "{}{late} in {:.1} s, {}, {}; {} rejected, {} lost",
+        number(record.ticks_published, "tick"),
         record.measured_s,
-        count(record.orders),
-        count(record.answers),
+        number(record.orders, "order"),
+        number(record.answers, "answer"),
         count(record.rejected),
         count(record.lost)
     )
@@ -70,8 +74,8 @@ fn wakes(record: &PipelineRecord) -> String {
 fn use_columns(record: &PipelineRecord) -> Vec<Column> {
     let cells = |of: &dyn Fn(&ProcessUse) -> String| -> Vec<String> { record.uses.iter().map(of).collect() };
     let share = |of: &ProcessUse| {
-        if record.measured_s > 0.0 {
-            format!("{:.1} %", of.cpu_s * 100.0 / record.measured_s)
+        if record.busy_by_s() > 0.0 {
+            format!("{:.1} %", of.cpu_s * 100.0 / record.busy_by_s())
         } else {
             "-".to_owned()
         }
@@ -108,7 +112,7 @@ pub fn doubts(record: &PipelineRecord) -> Vec<String> {
     say(record.restarts > 0, format!("{} processes died and were started again.", count(record.restarts)));
     let late = record.ticks_scheduled.saturating_sub(record.ticks_published);
     say(
-        late > 0,
+        record.is_late(),
         format!(
             "md published {} ticks fewer than were due: the rate is more than this host keeps up with, so trust the figures \
              from when ticks were due.",

@@ -2,10 +2,13 @@
 
 use super::super::{YELLOW, add_field, add_heading, jitter::columns, paint, usable};
 use super::{add_dim, add_headline, add_warnings, mode_word, trimmed, whole};
-use crate::units::{clean, count, duration, percent};
+use crate::units::{clean, count, duration, percent, plural};
 use columns::{Column, NONE};
-use lowlat_model::CpuSet;
-use lowlat_model::pipeline::size::{CheckedPoint, Cores, Costs, Limit, SizeDocument};
+use lowlat_model::{
+    CpuId, CpuSet,
+    pipeline::size::{CheckedPoint, Cores, Costs, Limit, Load, Prediction, SizeDocument, predict},
+};
+use std::collections::BTreeMap;
 
 const LABEL_WIDTH: usize = 12;
 
@@ -14,6 +17,7 @@ pub fn size_text(document: &SizeDocument, width: usize) -> String {
     let width = usable(width);
     let mut out = String::new();
     add_headline(&mut out, &headline(document), width);
+    add_dim(&mut out, &clean(&document.host), width);
     add_dim(&mut out, &expected(document), width);
     if document.is_interrupted {
         out.push_str(&paint(YELLOW, "It was cut short; what was measured until then is used."));
@@ -31,12 +35,19 @@ pub fn size_text(document: &SizeDocument, width: usize) -> String {
         add_dim(&mut out, &fit(document), width);
     }
     add_heading(&mut out, "Placement");
-    for (role, cpus) in &document.placement.pins {
+    for (role, cpus) in in_order(&document.placement.pins) {
         let set: CpuSet = cpus.iter().copied().collect();
         add_field(&mut out, role, &format!("{set:#}"), LABEL_WIDTH, width);
     }
     for step in &document.placement.steps {
         add_dim(&mut out, step, width);
+    }
+    if document.placement.pins.contains_key("md") {
+        add_dim(
+            &mut out,
+            "lowlat pipeline run --pins FILE takes it from the file that --placement FILE writes.",
+            width,
+        );
     }
     let mut warnings = document.placement.warnings.clone();
     warnings.extend(document.warnings.iter().cloned());
@@ -64,27 +75,63 @@ fn headline(document: &SizeDocument) -> String {
     }
 }
 
+/// The roles from the quote to its order, then those beside.
+const ORDER: [&str; 7] = ["md", "td", "platform", "strategies", "master", "cached", "recorder"];
+
+fn in_order(pins: &BTreeMap<String, Vec<CpuId>>) -> Vec<(&String, &Vec<CpuId>)> {
+    let mut pins: Vec<_> = pins.iter().collect();
+    pins.sort_by_key(|(role, _)| ORDER.iter().position(|of| of == role).unwrap_or(ORDER.len()));
+    pins
+}
+
 fn expected(document: &SizeDocument) -> String {
-    let limit = match document.capacity.limit {
-        Limit::P99 => "one more breaks the limit of p99",
-        Limit::Utilisation => "one more keeps a CPU busier than that",
-        Limit::Numbers => "more have no numbers in one run",
-    };
     let cores = match document.load.cores {
-        Cores::Shared { cpus } => format!("all processes on {cpus} CPUs"),
+        Cores::Shared { cpus } => format!("all processes on {}", cpus_words(cpus)),
         Cores::Own { strategy_cpus } => {
-            format!("md and td on CPUs of their own, strategies on {strategy_cpus}")
+            format!("md and td on CPUs of their own, strategies on {}", cpus_words(strategy_cpus))
         }
     };
-    let expected = document.capacity.expected.map_or_else(String::new, |of| {
-        format!(
-            "expected {} at p50, {} at p99, the busiest CPU {}; ",
-            duration(whole(of.p50_ns)),
-            duration(whole(of.p99_ns)),
-            percent(of.utilisation * 100.0)
-        )
-    });
-    format!("{expected}{limit}; {cores}")
+    match &document.capacity.expected {
+        Some(of) => {
+            let limit = match document.capacity.limit {
+                Limit::P99 => "one more breaks the limit of p99",
+                Limit::Utilisation => "one more keeps a CPU busier than that",
+                Limit::Numbers => "more have no numbers in one run",
+            };
+            format!("expected {}; {limit}; {cores}", prediction(of))
+        }
+        None => format!("{}; {cores}", alone(document)),
+    }
+}
+
+fn cpus_words(cpus: u32) -> String {
+    plural(usize::try_from(cpus).unwrap_or(usize::MAX), "CPU")
+}
+
+/// "41.2 us at p50, 118 us at p99, the busiest CPU 4.21 %".
+fn prediction(of: &Prediction) -> String {
+    format!(
+        "{} at p50, {} at p99, the busiest CPU {}",
+        duration(whole(of.p50_ns)),
+        duration(whole(of.p99_ns)),
+        percent(of.utilisation * 100.0)
+    )
+}
+
+/// What is in the way of a single strategy, and what to do about it.
+fn alone(document: &SizeDocument) -> String {
+    let one = Load { strategies: 1, rate_per_s: document.rate_each_per_s, ..document.load };
+    let predicted = predict(&document.costs, &one).map(|of| document.fit.correct(&of));
+    match (predicted, document.capacity.limit) {
+        (None, _) => "one alone has more work for a CPU than there is time; lower --rate".to_owned(),
+        (Some(of), Limit::P99) => format!(
+            "one alone is expected {}; give it a longer --goal, or its processes CPUs of their own",
+            prediction(&of)
+        ),
+        (Some(of), _) => {
+            format!("one alone is expected {}; lower --rate, or raise --utilisation", prediction(&of))
+        }
+    }
 }
 
 fn costs(costs: &Costs, extra_ns: f64) -> Vec<(&'static str, String)> {
@@ -121,29 +168,36 @@ fn checked(points: &[CheckedPoint]) -> Vec<Column> {
     };
     let t2o = |point: &CheckedPoint| point.measured.stages.t2o.clone();
     let factor =
-        |which: usize| move |point: &CheckedPoint| point.ratios()[which].map(|of| format!("{of:.2}"));
+        |which: usize| move |point: &CheckedPoint| point.ratios()[which].map(|of| format!("x {of:.2}"));
     vec![
         Column::figures("strategies", 0, cells(&|point| Some(count(u64::from(point.load.strategies))))),
         Column::figures("rate/s", 0, cells(&|point| Some(trimmed(point.load.rate_per_s)))),
-        Column::figures("p50", 1, cells(&|point| point.predicted.map(|of| duration(whole(of.p50_ns))))),
+        Column::figures("p50 said", 1, cells(&|point| point.predicted.map(|of| duration(whole(of.p50_ns))))),
         Column::figures("seen", 1, cells(&|point| t2o(point).p50_ns.map(duration))),
-        Column::figures("by", 2, cells(&factor(0))),
-        Column::figures("p99", 0, cells(&|point| point.predicted.map(|of| duration(whole(of.p99_ns))))),
+        Column::figures("off by", 2, cells(&factor(0))),
+        Column::figures("p99 said", 0, cells(&|point| point.predicted.map(|of| duration(whole(of.p99_ns))))),
         Column::figures("seen", 0, cells(&|point| t2o(point).p99_ns.map(duration))),
-        Column::figures("by", 0, cells(&factor(1))),
+        Column::figures("off by", 0, cells(&factor(1))),
     ]
 }
 
+/// How far the prediction was off, and what was made of that.
 fn fit(document: &SizeDocument) -> String {
     let fit = &document.fit;
-    let off = fit.error_factor.map_or_else(
-        || "with one point nothing tells how far others are off".to_owned(),
-        |factor| format!("the farthest point is then still off by a factor of {factor:.2} at p99"),
-    );
-    format!(
-        "The answer is corrected by {:.2} at p50 and {:.2} at p99; {off}. {}",
-        fit.p50_factor,
-        fit.p99_factor,
-        clean(&document.host)
-    )
+    let corrected = format!("the answer is corrected by {:.2} at p50", fit.p50_factor);
+    match (fit.points, fit.error_factor) {
+        (0, _) => format!(
+            "Off by: seen by said. No run had ticks enough for a p99, so {corrected}, and not at all at p99: measure longer \
+             (--duration), or at more strategies (--check)."
+        ),
+        (_, None) => format!(
+            "Off by: seen by said; {corrected} and {:.2} at p99. With one point at p99 nothing tells how far others are off.",
+            fit.p99_factor
+        ),
+        (_, Some(factor)) => format!(
+            "Off by: seen by said; {corrected} and {:.2} at p99. The farthest point is then still off by a factor of \
+             {factor:.2} at p99.",
+            fit.p99_factor
+        ),
+    }
 }

@@ -1,0 +1,123 @@
+//! Which other pipelines run on this machine: who holds the locks of run folders, as the kernel tells it.
+//!
+//! No lock is asked for: a master that is just starting could not have its own for that moment.
+
+use lowlat_model::Reading;
+use lowlat_sys::Root;
+use lowlat_trade::address::RunFolder;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    process,
+};
+
+/// The kernel's list of locks (proc_locks(5)).
+const LOCKS: &str = "/proc/locks";
+
+/// Pipelines of other processes, as "process 4711 (run monday)", by process. Those of other users are found where this
+/// user may look into their folders.
+pub fn other_runs(root: &Root) -> Reading<Vec<String>> {
+    root.read(LOCKS).as_ref().and_then(|text| match holders(text) {
+        Ok(holders) => Reading::Known(held(&holders, &homes(), process::id())),
+        Err(line) => Reading::unparsable(LOCKS, line, "a process and a file behind FLOCK and WRITE"),
+    })
+}
+
+/// Processes by the inode of the file that each has locked for itself.
+type Holders = BTreeMap<u64, BTreeSet<u32>>;
+
+/// Reads lines such as "7: FLOCK  ADVISORY  WRITE 4711 00:1a:123 0 EOF"; gives back one that is no such line.
+fn holders(locks: &str) -> Result<Holders, &str> {
+    let mut holders = Holders::new();
+    for line in locks.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        // One that waits has an arrow in place of the kind.
+        let [_, "FLOCK", _, "WRITE", pid, file, ..] = words.as_slice() else { continue };
+        let inode = file.rsplit(':').next().and_then(|inode| inode.parse().ok());
+        match (pid.parse::<i64>(), inode) {
+            // 0 and less: a process that this one cannot name, since it is in another namespace.
+            (Ok(pid), Some(inode)) => {
+                holders.entry(inode).or_default().extend(u32::try_from(pid).ok().filter(|pid| *pid > 0));
+            }
+            _ => return Err(line),
+        }
+    }
+    Ok(holders)
+}
+
+/// Where run folders lie: of this user, of root, and of other users.
+fn homes() -> BTreeSet<PathBuf> {
+    let own = RunFolder::named("any").ok().and_then(|any| Some(any.path().parent()?.to_owned()));
+    let users = entries(Path::new("/run/user")).map(|user| user.join("lowlat"));
+    let without_runtime = entries(Path::new("/tmp"))
+        .filter(|path| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"lowlat-")));
+    own.into_iter().chain([PathBuf::from("/run/lowlat")]).chain(users).chain(without_runtime).collect()
+}
+
+fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()))
+}
+
+/// The runs whose lock is held by the process that wrote itself into it.
+fn held(holders: &Holders, homes: &BTreeSet<PathBuf>, own: u32) -> Vec<String> {
+    let mut runs = BTreeMap::new();
+    for folder in homes.iter().flat_map(|home| entries(home)) {
+        let Some(name) = folder.file_name().and_then(|name| name.to_str()) else { continue };
+        let Ok(run) = RunFolder::at(&folder) else { continue };
+        let Ok(inode) = fs::metadata(run.lock()).map(|known| known.ino()) else { continue };
+        // A number of a file is one of its file system alone; what stands in it tells which of them is meant.
+        let written = fs::read_to_string(run.lock()).ok().and_then(|text| text.trim().parse::<u32>().ok());
+        if let Some(pid) = written
+            && pid != own
+            && holders.get(&inode).is_some_and(|pids| pids.contains(&pid))
+        {
+            runs.insert(pid, format!("process {pid} (run {name})"));
+        }
+    }
+    runs.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{FlockOperation, flock};
+    use std::fs::File;
+
+    #[test]
+    fn lines_of_locks_are_read() {
+        let text = "1: POSIX  ADVISORY  WRITE 5 00:1a:9 0 EOF\n2: FLOCK  ADVISORY  WRITE 4711 00:1a:123 0 EOF\n\
+                    2: -> FLOCK  ADVISORY  WRITE 4712 00:1a:123 0 EOF\n3: FLOCK  ADVISORY  READ 6 00:1a:7 0 EOF\n\
+                    4: FLOCK  ADVISORY  WRITE 0 00:1a:8 0 EOF\n";
+        let found = holders(text).unwrap();
+        assert_eq!(found.get(&123), Some(&BTreeSet::from([4711])));
+        assert!(found.get(&8).is_some_and(BTreeSet::is_empty), "somebody in another namespace");
+        assert_eq!(found.len(), 2);
+        assert!(holders("1: FLOCK ADVISORY WRITE many 00:1a:1 0 EOF").is_err());
+    }
+
+    #[test]
+    fn a_run_counts_while_its_master_holds_the_lock() {
+        let home = tempfile::tempdir().unwrap();
+        let homes = BTreeSet::from([home.path().to_owned()]);
+        let lock = home.path().join("monday/lock");
+        fs::create_dir(home.path().join("monday")).unwrap();
+        fs::write(&lock, format!("{}\n", process::id())).unwrap();
+        let found = |own: u32| held(&holders(&fs::read_to_string(LOCKS).unwrap()).unwrap(), &homes, own);
+        assert!(found(0).is_empty(), "a lock that nobody holds is of a master that is gone");
+        let file = File::open(&lock).unwrap();
+        flock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();
+        assert_eq!(found(0), [format!("process {} (run monday)", process::id())]);
+        assert!(found(process::id()).is_empty(), "this process is no other one");
+        drop(file);
+        assert!(found(0).is_empty());
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_tell_is_not_known() {
+        let root = |text: &str| Root::in_memory("test", [(LOCKS.to_owned(), text.as_bytes().to_vec())]);
+        assert!(other_runs(&Root::in_memory("test", [])).is_absent());
+        assert!(matches!(other_runs(&root("1: FLOCK ADVISORY WRITE x y 0 EOF")), Reading::Unparsable(_)));
+    }
+}

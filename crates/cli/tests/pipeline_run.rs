@@ -1,0 +1,191 @@
+//! `lowlat pipeline run` as its users meet it: beside another run, with a recorder, cut short, into a closed pipe.
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::{
+    fs,
+    path::Path,
+    process::{Child, Command, Output, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+use tempfile::TempDir;
+
+/// A guard against hanging for ever, no measure of anything.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A run of two strategies whose folder is in a folder of this test.
+fn run(runs: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lowlat"));
+    command.args(["pipeline", "run", "--strategies", "2", "--rate", "100", "--json"]).args(arguments);
+    command.env("XDG_RUNTIME_DIR", runs).env("NO_COLOR", "1").env("COLUMNS", "80");
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// A process that is ended with the test.
+struct Running(Option<Child>);
+
+impl Running {
+    /// Starts a long run, and waits until its processes are there.
+    fn start(runs: &Path) -> Self {
+        let running = Self(Some(run(runs, &["--duration", "100s"]).spawn().unwrap()));
+        let begun = Instant::now();
+        while processes_of(runs) < 4 {
+            assert!(begun.elapsed() < PATIENCE, "its processes do not come");
+            thread::sleep(Duration::from_millis(20));
+        }
+        running
+    }
+
+    fn pid(&self) -> u32 {
+        self.0.as_ref().unwrap().id()
+    }
+
+    /// What it printed when it was interrupted.
+    fn interrupted(mut self) -> Output {
+        let child = self.0.take().unwrap();
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+        child.wait_with_output().unwrap()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            kill_process(Pid::from_child(&child), Signal::TERM).ok();
+            child.wait().ok();
+        }
+    }
+}
+
+/// Processes whose master is in that folder.
+fn processes_of(runs: &Path) -> usize {
+    let folder = runs.as_os_str().as_encoded_bytes();
+    let of_run = |entry: fs::DirEntry| {
+        let words = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        words.windows(folder.len()).any(|part| part == folder)
+    };
+    fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| of_run(entry).then_some(())).count()
+}
+
+/// Run folders that are there.
+fn folders(runs: &Path) -> usize {
+    fs::read_dir(runs.join("lowlat")).map_or(0, Iterator::count)
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+}
+
+fn talk(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The warning on runs beside, of a document.
+fn beside(document: &Value) -> String {
+    let warnings = document["warnings"].as_array().unwrap().iter().filter_map(Value::as_str);
+    warnings.filter(|warning| warning.starts_with("other runs: ")).collect()
+}
+
+#[test]
+fn two_runs_beside_each_other_both_say_so() {
+    let runs = TempDir::new().unwrap();
+    let first = Running::start(runs.path());
+    let second = run(runs.path(), &["--duration", "3s"]).spawn().unwrap();
+    let (first_said, second_said) =
+        (format!("process {} (run ", first.pid()), format!("process {} (run ", second.id()));
+    let second = second.wait_with_output().unwrap();
+    let said = talk(&second);
+    assert!(said.contains("other runs: ") && said.contains(&first_said), "{said}");
+    assert!(said.contains("figures of both are spoilt") && said.contains("kill -INT"), "{said}");
+    assert!(beside(&json(&second)).contains(&first_said), "{second:?}");
+    // It began alone, and says at its end who came.
+    let first = first.interrupted();
+    assert!(beside(&json(&first)).contains(&second_said), "{first:?}");
+    let alone = run(runs.path(), &["--duration", "1s"]).output().unwrap();
+    assert!(!talk(&alone).contains(&first_said), "one that is over spoils nothing: {alone:?}");
+}
+
+#[test]
+fn interrupted_it_leaves_nothing_behind() {
+    let runs = TempDir::new().unwrap();
+    let ended = Running::start(runs.path()).interrupted();
+    assert_eq!(ended.status.code(), Some(130), "{ended:?}");
+    let document = json(&ended);
+    assert_eq!(document["is_interrupted"], true, "{ended:?}");
+    let warnings = document["warnings"].to_string();
+    assert!(warnings.contains("was stopped") && !warnings.contains("scheduled ticks"), "{warnings}");
+    assert_eq!((processes_of(runs.path()), folders(runs.path())), (0, 0));
+}
+
+#[test]
+fn a_second_interrupt_ends_it_at_once_and_leaves_nothing_behind_either() {
+    let runs = TempDir::new().unwrap();
+    let mut running = Running::start(runs.path());
+    let mut child = running.0.take().unwrap();
+    // The two may be taken for one, when the second comes before the first is handled.
+    while child.try_wait().unwrap().is_none() {
+        kill_process(Pid::from_child(&child), Signal::INT).ok();
+        thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let begun = Instant::now();
+    while processes_of(runs.path()) > 0 {
+        assert!(begun.elapsed() < PATIENCE, "its processes stay");
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(folders(runs.path()), 0);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let runs = TempDir::new().unwrap();
+    let mut child = run(runs.path(), &["--duration", "1s"]).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(!talk(&output).contains("panicked") && folders(runs.path()) == 0, "{output:?}");
+}
+
+#[test]
+fn a_run_is_recorded_by_a_process_on_its_cpu() {
+    let (runs, folder) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let out = folder.path().join("monday");
+    let out = out.to_str().unwrap();
+    // A CPU that this process may use.
+    let cpus = lowlat_measure::affinity::current().unwrap();
+    let pin = format!("recorder={}", cpus.lowest().unwrap());
+    let arguments = ["--duration", "2s", "--record", out, "--pin", &pin, "--force"];
+    let output = run(runs.path(), &arguments).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(talk(&output).contains("recorded: "), "{output:?}");
+    let document = json(&output);
+    let used = document["uses"].as_array().unwrap().iter().find(|used| used["role"] == "recorder");
+    assert_eq!(used.map(|used| &used["processes"]), Some(&1.into()), "{document}");
+    let mut verify = Command::new(env!("CARGO_BIN_EXE_lowlat"));
+    let known = verify.args(["journal", "verify", out, "--no-gaps", "--json"]).output().unwrap();
+    assert_eq!(known.status.code(), Some(0), "{known:?}");
+    let known = json(&known);
+    let of = |name: &str| -> u64 {
+        let streams = known["streams"].as_array().unwrap().iter();
+        let named = streams.filter(|stream| stream["name"].as_str().unwrap().starts_with(name));
+        named.map(|stream| stream["records"].as_u64().unwrap()).sum()
+    };
+    assert_eq!(Some(of("md")), document["ticks_published"].as_u64(), "{known}");
+    assert_eq!(Some(of("orders.")), document["orders"].as_u64(), "{known}");
+}
+
+#[test]
+fn a_recording_that_cannot_be_made_ends_the_run_with_the_recorder_s_words() {
+    let runs = TempDir::new().unwrap();
+    let output = run(runs.path(), &["--duration", "1s", "--record", "/proc/monday"]).output().unwrap();
+    let said = talk(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("process recorder ended: exit status: 2") && said.contains("/proc/monday"),
+        "{said}"
+    );
+    assert!(!said.contains("its words are in"), "that folder is gone: {said}");
+    assert_eq!((processes_of(runs.path()), folders(runs.path())), (0, 0));
+}
