@@ -6,7 +6,7 @@ pub use mortal::{Mortal, unless_it_ends};
 /// So many random cases; Miri, for which each takes seconds, tries a few.
 #[cfg(not(any(lowlat_loom, lowlat_shuttle)))]
 pub fn cases(count: u32) -> proptest::test_runner::Config {
-    proptest::test_runner::Config::with_cases(if cfg!(miri) { 6 } else { count })
+    proptest::test_runner::Config::with_cases(if cfg!(miri) { 2 } else { count })
 }
 
 #[cfg(any(lowlat_loom, lowlat_shuttle))]

@@ -212,9 +212,10 @@ mod std_tests {
     /// included.
     #[test]
     fn a_claim_is_known_before() {
+        const COUNT: u64 = if cfg!(miri) { 30 } else { 500 };
         let heap = segment(CAPACITY);
         let mut writer = writer(&heap);
-        for number in 0..500_u64 {
+        for number in 0..COUNT {
             let bytes = number * 37 % 449;
             let claim = writer.claim_with(bytes);
             writer.publish(&stamp(1), &vec![1; usize::try_from(bytes).unwrap()]).unwrap();
@@ -225,6 +226,7 @@ mod std_tests {
     /// Payloads of another lap that read like a commit stand where the next records begin.
     #[test]
     fn what_an_earlier_lap_left_is_no_record() {
+        const COUNT: u64 = if cfg!(miri) { 10 } else { 100 };
         for lines in 0..7_u64 {
             let heap = segment(CAPACITY);
             let (mut writer, mut reader) = (writer(&heap), reader(&heap));
@@ -234,7 +236,7 @@ mod std_tests {
                 heap.words()[at].store(layout::commit_of(CAPACITY + line * 64), Ordering::Relaxed);
             }
             heap.words()[usize::try_from(layout::HEADER_BYTES / 8).unwrap()].store(0, Ordering::Relaxed);
-            for number in 0..100 {
+            for number in 0..COUNT {
                 let payload = vec![1; usize::try_from(lines * 64).unwrap()];
                 let published = if number % 3 == 0 {
                     writer.publish_only(&stamp(1), &payload).unwrap()
@@ -303,8 +305,8 @@ mod std_tests {
 
     #[test]
     fn a_writer_in_another_thread_is_followed_without_a_torn_record() {
-        const COUNT: u64 = if cfg!(miri) { 300 } else { 200_000 };
-        let heap = segment(1 << 16);
+        const COUNT: u64 = if cfg!(miri) { 60 } else { 200_000 };
+        let heap = segment(if cfg!(miri) { CAPACITY } else { 1 << 16 });
         let (mut writer, mut reader) = (writer(&heap), reader(&heap));
         let writing = thread::spawn(move || {
             for number in 0..COUNT {
