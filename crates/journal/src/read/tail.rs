@@ -27,11 +27,7 @@ pub struct Tail {
     file: Option<DataFile>,
     /// Whether the file is known to have been made.
     is_made: bool,
-<<<<<<< HEAD
-    /// Whether it was told that the file cannot be opened.
-=======
     /// Whether it was told what is wrong with the file.
->>>>>>> mends
     is_told: bool,
     /// Whether there are files behind it.
     is_left: bool,
@@ -57,25 +53,15 @@ impl Tail {
             return Self { is_told: true, ..Self::at(recording, number, begin) };
         };
         let index = recording.index(last, &file);
-<<<<<<< HEAD
-        match (index.scan.end, index.scan.blocks.last()) {
-            (FileEnd::Open { at }, _) => Self::at(recording, number, at),
-=======
         let at = |number, offset| Self { is_told: file.head.is_err(), ..Self::at(recording, number, offset) };
         match (index.scan.end, index.scan.blocks.last()) {
             (FileEnd::Open { at: offset }, _) => at(number, offset),
->>>>>>> mends
             (FileEnd::Ended { goes_on: true }, _) if !is_there(recording.folder(), number + 1) => {
                 Self { is_told: true, ..Self::at(recording, number + 1, begin) }
             }
             // To be read again, since it says where to go on.
-<<<<<<< HEAD
-            (FileEnd::Ended { .. }, Some(end)) => Self::at(recording, number, end.offset),
-            (FileEnd::Ended { .. }, None) => Self::at(recording, number, begin),
-=======
             (FileEnd::Ended { .. }, Some(end)) => at(number, end.offset),
             (FileEnd::Ended { .. }, None) => at(number, begin),
->>>>>>> mends
         }
     }
 
@@ -126,18 +112,11 @@ impl Tail {
             Ok(file) => file,
             Err(damage) => return self.without_file(damage),
         };
-<<<<<<< HEAD
-        // A writer makes a file and then writes its head.
-        let is_begun = self.offset == wide(FILE_HEAD_BYTES) && !self.is_being_written();
-        let damage = file.head_damage().filter(|_| is_begun);
-        if matches!(file.head, Err(HeadProblem::Version { .. })) {
-=======
         let is_other = matches!(file.head, Err(HeadProblem::Version { .. }));
         // A writer makes a file and then writes its head.
         let is_told = self.is_told || (!is_other && self.is_being_written());
         let damage = file.head_damage().filter(|_| !is_told);
         if is_other {
->>>>>>> mends
             self.go_to(self.number + 1, false);
         } else {
             self.file = Some(file);
