@@ -5,17 +5,21 @@
 //!   undo/             the undo log: what was changed, and the way back
 //!   plans/ID.json     each plan that was ever applied, as it was
 //!   in-force.json     which of them is in force, since when, and whether it still waits for its confirmation
+//!   untold.json       unit files that a rollback takes back, until systemd has been told
 //! ```
 
 use lowlat_model::tune::Plan;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{
+    collections::BTreeSet,
     fs::{self, File},
     io::{self, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 use thiserror::Error;
+
+const UNTOLD: &str = "untold.json";
 
 /// The plan in force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -133,7 +137,21 @@ impl StateDir {
 
     /// Notes that no plan is in force. Plans stay kept.
     pub fn take_out_of_force(&self) -> Result<(), StateError> {
-        let path = self.dir.join("in-force.json");
+        self.remove("in-force.json")
+    }
+
+    /// Unit files that a rollback was about to take back when it ended, without telling systemd.
+    pub fn untold(&self) -> Result<BTreeSet<String>, StateError> {
+        self.read(UNTOLD).map(Option::unwrap_or_default)
+    }
+
+    /// Notes, durably, of which unit files systemd is still to be told.
+    pub fn put_untold(&self, paths: &BTreeSet<String>) -> Result<(), StateError> {
+        if paths.is_empty() { self.remove(UNTOLD) } else { self.write(UNTOLD, paths) }
+    }
+
+    fn remove(&self, name: &str) -> Result<(), StateError> {
+        let path = self.dir.join(name);
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io_error("remove", &path, error)),
             _ => Ok(()),

@@ -3,6 +3,7 @@
 use super::{FlowError, Site};
 use crate::units::{self, Unit};
 use lowlat_sys::undo::{FileState, State, Step, TargetSpec, UndoLog};
+use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -55,6 +56,28 @@ pub(super) fn steps(log: &UndoLog, units: &[Unit]) -> Result<Vec<Step>, FlowErro
         }
     }
     Ok(steps)
+}
+
+/// Notes of which unit files the service manager has to be told once they are taken back, so that a rollback after one that was
+/// killed in between does it. Gives back those of which the one before this did not come to tell; what cannot be noted is
+/// told in `notes`, and no reason to stay.
+pub(super) fn expect_telling<'a>(
+    site: &Site,
+    paths: impl Iterator<Item = &'a str>,
+    notes: &mut Vec<String>,
+) -> BTreeSet<String> {
+    let earlier = site.state.untold().unwrap_or_else(|error| {
+        notes.push(error.to_string());
+        BTreeSet::new()
+    });
+    let mut all = earlier.clone();
+    all.extend(paths.filter(|path| path.starts_with(units::DIRECTORY)).map(str::to_owned));
+    if all != earlier
+        && let Err(error) = site.state.put_untold(&all)
+    {
+        notes.push(error.to_string());
+    }
+    earlier
 }
 
 /// Tells the service manager what has changed of its units: it reads them again, and units whose drop-ins have changed

@@ -66,11 +66,15 @@ pub fn rollback(site: &Site, request: &RollbackRequest) -> Result<RollbackOutcom
     }
     let before: Vec<Entry> = log.history().entries.clone();
     let taken_back = site.state.in_force().ok().flatten().filter(|_| request.scope == Scope::All);
+    let mut notes = Vec::new();
+    let of_chosen = before.iter().filter(|entry| chosen.contains(&key(entry)));
+    let untold = persist::expect_telling(site, of_chosen.map(|entry| entry.target.name.as_str()), &mut notes);
     // The dead-man switch goes last: after a crash in between it finishes what was begun.
     let is_confirm = |entry: &Entry| Part::Confirm.is_of(&entry.plan);
     let report = log.rollback_where(|entry| chosen.contains(&key(entry)) && !is_confirm(entry));
     let mut outcome =
         outcome_of(&report, &before, &log, |entry| chosen.contains(&key(entry)) && !is_confirm(entry));
+    outcome.notes.extend(notes);
     settle_conflicts(site, &mut log, &report, &mut outcome)?;
     if request.scope != Scope::RunTime {
         outcome.in_force = update_in_force(site, &request.scope, outcome.failures.is_empty())?;
@@ -90,7 +94,7 @@ pub fn rollback(site: &Site, request: &RollbackRequest) -> Result<RollbackOutcom
         let is_known = |path: &str| before.iter().any(|entry| entry.target.name == path);
         outcome.notes.extend(later_kernels::notes(site, &plan, is_known));
     }
-    tell_units(site, &mut outcome);
+    tell_units(site, &mut outcome, &untold);
     if matches!(request.scope, Scope::To(_)) && outcome.in_force.is_some() {
         let again = at_boot::apply_again(site)?;
         outcome.notes.extend(again.refused);
@@ -111,10 +115,15 @@ pub fn rollback_unconfirmed(site: &Site) -> Result<Option<(RollbackOutcome, bool
         let mut log = site.open_log()?;
         let is_confirm = |entry: &Entry| Part::Confirm.is_of(&entry.plan);
         let before = log.history().entries.clone();
+        let mut notes = Vec::new();
+        let of_switch = before.iter().filter(|entry| is_confirm(entry));
+        let untold =
+            persist::expect_telling(site, of_switch.map(|entry| entry.target.name.as_str()), &mut notes);
         let report = log.rollback_where(is_confirm);
         let mut outcome = outcome_of(&report, &before, &log, is_confirm);
+        outcome.notes.extend(notes);
         drop(log);
-        tell_units(site, &mut outcome);
+        tell_units(site, &mut outcome, &untold);
         return Ok(None);
     };
     let scope = now.earlier.map_or(Scope::All, |earlier| Scope::To(earlier.plan_id));
@@ -373,17 +382,25 @@ fn update_in_force(site: &Site, scope: &Scope, is_restored: bool) -> Result<Opti
 }
 
 /// The service manager reads its units again, those that are no longer there are stopped, and services whose drop-ins
-/// were restored are started anew.
-fn tell_units(site: &Site, outcome: &mut RollbackOutcome) {
-    let paths: Vec<String> = outcome.restored.iter().map(|restored| restored.name.clone()).collect();
-    outcome.notes.extend(persist::tell_manager(site, paths.iter().map(String::as_str)));
-    let Some(manager) = &site.manager else { return };
-    // Not the service of the dead-man switch: that may be who calls.
-    for name in [units::CONFIRM, units::WATCH, units::APPLY] {
-        if paths.contains(&units::path(name))
-            && let Err(error) = manager.stop(name)
-        {
-            outcome.notes.push(format!("{name} does not stop: {error}"));
+/// were restored are started anew. `untold`: what a rollback before this one left it to tell.
+fn tell_units(site: &Site, outcome: &mut RollbackOutcome, untold: &BTreeSet<String>) {
+    let restored: BTreeSet<String> = outcome.restored.iter().map(|restored| restored.name.clone()).collect();
+    let all = restored.union(untold).map(String::as_str);
+    outcome.notes.extend(persist::tell_manager(site, all));
+    if let Some(manager) = &site.manager {
+        // Not the service of the dead-man switch: that may be who calls.
+        for name in [units::CONFIRM, units::WATCH, units::APPLY] {
+            let path = units::path(name);
+            // It may be there again, by an apply that came in between.
+            let is_gone = untold.contains(&path) && site.real(&path).symlink_metadata().is_err();
+            if (is_gone || restored.contains(&path))
+                && let Err(error) = manager.stop(name)
+            {
+                outcome.notes.push(format!("{name} does not stop: {error}"));
+            }
         }
+    }
+    if let Err(error) = site.state.put_untold(&BTreeSet::new()) {
+        outcome.notes.push(error.to_string());
     }
 }
