@@ -43,6 +43,7 @@ pub fn of(scene: &Scene, board: &Board, measured_s: f64) -> anyhow::Result<Pipel
     Ok(PipelineRecord {
         parameters: scene.parameters.clone(),
         measured_s,
+        is_cut_short: false,
         ticks_scheduled: scene.load.ticks,
         ticks_published: published,
         orders,
@@ -54,6 +55,7 @@ pub fn of(scene: &Scene, board: &Board, measured_s: f64) -> anyhow::Result<Pipel
         restarts: 0,
         stages: scene.samples().stages(orders)?,
         uses,
+        uses_s: measured_s,
         backing_bytes: backing.into_iter().collect::<BTreeMap<_, _>>(),
         warnings,
     })
