@@ -103,7 +103,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     }
     ensure!(
         !matrix.budget.runs.is_empty(),
-        "no row can be run on this host\n{}",
+        "no row can be run on this host; choose others with --rows or --groups, or measure what says nothing with --force\n{}",
         matrix.why_not(output::width())
     );
     let root = Root::live();

@@ -42,7 +42,7 @@ pub fn matrix_not_run_text(document: &MatrixDocument, width: usize) -> String {
     let (mut out, mut rows) = (String::new(), MeasuredRow::all(document));
     rows.retain(|row| row.row.not_run.is_some());
     add_not_run(&mut out, &rows, usable(width));
-    out.trim_start_matches('\n').to_owned()
+    out.trim().to_owned()
 }
 
 fn table(rows: &[&MeasuredRow<'_>]) -> Vec<Column> {
