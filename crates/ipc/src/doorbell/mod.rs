@@ -93,6 +93,7 @@ pub enum Waited {
 
 /// Words of a region that a bell takes.
 pub const BELL_WORDS: usize = 16;
+// In shuttle words are larger, and a bell is fewer of them.
 const _: () = assert!(size_of::<Bell>() <= BELL_WORDS * size_of::<AtomicU64>());
 
 #[cfg(not(lowlat_loom))]
@@ -100,11 +101,12 @@ impl Bell {
     /// The bell in zeroed memory from word `at` on; none when that is not on a line of its own, or outside.
     pub fn in_region<R: crate::region::Region + ?Sized>(region: &R, at: usize) -> Option<&Self> {
         let words = region.words().get(at..)?.get(..BELL_WORDS)?;
-        #[expect(clippy::cast_ptr_alignment, reason = "looked at below")]
+        #[cfg_attr(not(lowlat_shuttle), expect(clippy::cast_ptr_alignment, reason = "looked at below"))]
         let bell = words.as_ptr().cast::<Self>();
         // SAFETY: the words are `BELL_WORDS` of a live region, so the memory is there as long as the reference; its
         // alignment is checked here; any bytes are a valid bell, which is atomics alone; and no word of it is reached
-        // otherwise than as a bell, so that no access is of another size.
+        // otherwise than as a bell, so that no access is of another size. In shuttle a bell is four words as the region's,
+        // one after the other, each made by the region.
         bell.is_aligned().then(|| unsafe { &*bell })
     }
 }

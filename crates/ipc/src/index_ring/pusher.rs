@@ -1,8 +1,8 @@
 //! The publisher's side.
 
 use super::{
-    ADDING, ENTRY_MAX, EVICTED, EVICTED_FROM, GAP_PLACES, GAPS, GAPS_TAKEN, Gap, HEAD, REFUSED, Ring, TAIL,
-    gap, place, word,
+    ADDING, EVICTED, EVICTED_FROM, GAP_PLACES, GAPS, GAPS_TAKEN, Gap, HEAD, REFUSED, Ring, TAIL, gap, place,
+    word,
 };
 use crate::{atomics::Ordering, region::Region};
 
@@ -76,13 +76,13 @@ impl<R: Region> Pusher<R> {
             self.refuse(entry);
             return false;
         }
-        debug_assert!(entry <= ENTRY_MAX, "{entry}");
         let flag = if self.is_behind_gap { word::BEHIND_GAP } else { 0 };
         let word = entry << word::SHIFT | flag | self.ring.lap(self.tail);
         // Pairs with the load in `Ring::there`: what the entry stands for is seen, and each gap before it.
         self.ring.store(self.ring.entry(self.tail), word, Ordering::Release);
         self.is_behind_gap = false;
-        self.tail += 1;
+        // What a dead publisher left may be any number.
+        self.tail = self.tail.wrapping_add(1);
         // Pairs with the load in `resume`.
         self.ring.store(TAIL, self.tail, Ordering::Release);
         true
@@ -164,7 +164,7 @@ impl<R: Region> Pusher<R> {
         self.ring.store(at + gap::LAST, entry, Ordering::Relaxed);
         // Pairs with the load in `Taker::take_gap`.
         self.ring.store(at + gap::STATE, state(1), Ordering::Release);
-        self.gaps += 1;
+        self.gaps = self.gaps.wrapping_add(1);
         // Pairs with the load in `Taker::look_up_gaps`.
         self.ring.store(GAPS, self.gaps, Ordering::Release);
         self.open = Some(Gap { count: 1, first: entry, last: entry });
@@ -173,7 +173,7 @@ impl<R: Region> Pusher<R> {
 
     /// Makes the open gap longer; none when the subscriber has taken it.
     fn lengthen(&self, open: Gap, entry: u64) -> Option<Gap> {
-        let at = place(self.gaps - 1);
+        let at = place(self.gaps.wrapping_sub(1));
         let word = self.ring.word(at + gap::STATE)?;
         let longer = Gap { count: open.count + 1, last: entry, ..open };
         self.ring.store(ADDING, entry, Ordering::Relaxed);
@@ -194,7 +194,7 @@ impl<R: Region> Pusher<R> {
         // ended in between has a successor that looks at that place once more.
         let counted = self.ring.load(GAPS_TAKEN, Ordering::Acquire);
         // Pairs with the exchange in `Taker::take_gap`: the subscriber has read the words.
-        let last = self.ring.load(place(self.gaps - 1) + gap::STATE, Ordering::Acquire);
+        let last = self.ring.load(place(self.gaps.wrapping_sub(1)) + gap::STATE, Ordering::Acquire);
         let is_closed = self.gaps.wrapping_sub(counted) < GAP_PLACES || last & gap::MASK != gap::THERE;
         if is_closed {
             self.open = None;

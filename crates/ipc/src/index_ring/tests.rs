@@ -42,6 +42,24 @@ fn another_goes_on_where_a_publisher_stopped() {
     assert!(resumed().is_none(), "nonsense");
 }
 
+/// The words of a dead publisher are as hostile as any other's.
+#[test]
+fn another_goes_on_with_the_largest_numbers() {
+    for at in [HEAD, GAPS] {
+        let heap = Arc::new(Heap::zeroed(bytes(4)));
+        create(Arc::clone(&heap), 4).unwrap();
+        for word in [at, HEAD, TAIL] {
+            heap.words()[word].store(u64::MAX, Ordering::Relaxed);
+        }
+        let mut pusher = resume(Arc::clone(&heap)).unwrap();
+        assert_eq!((0..40).filter(|entry| pusher.push(*entry)).count(), 4);
+        let _ = pusher.last();
+        let mut taker = open(heap).unwrap();
+        (0..40).for_each(|_| _ = taker.next());
+        (0..40).for_each(|entry| _ = pusher.push(entry));
+    }
+}
+
 #[test]
 fn full_is_refused_and_counted() {
     let heap = Arc::new(Heap::zeroed(bytes(4)));

@@ -143,21 +143,18 @@ fn connect(
         2 => Some(Policy::Credit),
         _ => None,
     };
-    let (overrun, end) = match policy {
-        Some(policy) => {
-            let ring = ring();
-            let overrun = match policy {
-                Policy::Gap => Overrun::Gap(ring),
-                Policy::Evict => Overrun::Evict { ring, behind_max: 1 + draw(ENTRIES) },
-                Policy::Credit => Overrun::Credit(ring),
-            };
-            (overrun, End::Ring { ring: index_ring::open(Arc::clone(&memory)).unwrap(), policy })
-        }
-        None => {
-            let memory = self::memory(latest::bytes(2));
-            let putter = latest::create(Arc::clone(&memory), 2).unwrap();
-            (Overrun::Conflate(putter), End::Latest(latest::open(memory).unwrap()))
-        }
+    let (overrun, end) = if let Some(policy) = policy {
+        let ring = ring();
+        let overrun = match policy {
+            Policy::Gap => Overrun::Gap(ring),
+            Policy::Evict => Overrun::Evict { ring, behind_max: 1 + draw(ENTRIES) },
+            Policy::Credit => Overrun::Credit(ring),
+        };
+        (overrun, End::Ring { ring: index_ring::open(Arc::clone(&memory)).unwrap(), policy })
+    } else {
+        let memory = self::memory(latest::bytes(2));
+        let putter = latest::create(Arc::clone(&memory), 2).unwrap();
+        (Overrun::Conflate(putter), End::Latest(latest::open(memory).unwrap()))
     };
     let inbox = Inbox::new(Arc::clone(inbox)).unwrap();
     assert!(router.connect_as(subscriber, overrun, inbox, stream));

@@ -89,8 +89,7 @@ fn two_nodes_that_wait(wait: Wait) {
 #[test]
 fn what_does_not_fit_is_refused_in_words() {
     let master = MasterThread::start(|_| {});
-    let refused =
-        |join: &Join| Node::join(&master.socket(), join).unwrap_err().to_string();
+    let refused = |join: &Join| Node::join(&master.socket(), join).unwrap_err().to_string();
     let _md = master.join(&join("md", writes("md", 4), vec![]));
     let error = refused(&join("md", None, vec![]));
     assert!(error.contains("has this name, and lives"), "{error}");
