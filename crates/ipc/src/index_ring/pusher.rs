@@ -69,7 +69,8 @@ impl<R: Region> Pusher<R> {
         Some(self.ring.load(self.ring.entry(number), Ordering::Relaxed) >> word::SHIFT)
     }
 
-    /// Puts an entry in, of [`ENTRY_MAX`] at most; false when there is no room, which is counted and told to the subscriber as part of a gap.
+    /// Puts an entry in, of [`super::ENTRY_MAX`] at most; false when there is no room, which is counted and told to the
+    /// subscriber as part of a gap.
     #[inline]
     pub fn push(&mut self, entry: u64) -> bool {
         if !self.has_room() {
