@@ -52,7 +52,8 @@ fn another_goes_on_with_the_largest_numbers() {
             heap.words()[word].store(u64::MAX, Ordering::Relaxed);
         }
         let mut pusher = resume(Arc::clone(&heap)).unwrap();
-        assert_eq!((0..40).filter(|entry| pusher.push(*entry)).count(), 4);
+        // In a lap of such a number zeros are an entry, which it takes for the last one's.
+        assert_eq!((0..40).filter(|entry| pusher.push(*entry)).count(), 3);
         let _ = pusher.last();
         let mut taker = open(heap).unwrap();
         (0..40).for_each(|_| _ = taker.next());
