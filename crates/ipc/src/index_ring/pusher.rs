@@ -4,7 +4,7 @@ use super::{
     ADDING, EVICTED, EVICTED_FROM, GAP_PLACES, GAPS, GAPS_TAKEN, Gap, HEAD, REFUSED, Ring, TAIL, gap, place,
     word,
 };
-use crate::{atomics::Ordering, region::Region};
+use crate::{atomics::Ordering, prefetch, region::Region};
 
 /// The publisher's side.
 #[derive(Debug)]
@@ -141,6 +141,12 @@ impl<R: Region> Pusher<R> {
         self.ring.store(EVICTED_FROM, first, Ordering::Relaxed);
         // Pairs with the load in `Taker::evicted`.
         self.ring.store(EVICTED, 1, Ordering::Release);
+    }
+
+    /// Has the line of the next entry fetched. It changes nothing.
+    #[inline]
+    pub fn warm(&self) {
+        prefetch::line(self.ring.word(self.ring.entry(self.tail)));
     }
 
     fn look_up_head(&mut self) {

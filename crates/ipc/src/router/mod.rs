@@ -20,6 +20,9 @@ use crate::{
 use overrun::Handed;
 use std::sync::Arc;
 
+/// Subscribers that one call of [`Router::warm`] looks at.
+const WARMED_MAX: usize = 8;
+
 /// How a publisher reaches one subscriber that is told what it is too slow for ([`Overrun::Gap`]).
 #[derive(Debug)]
 pub struct Link<R> {
@@ -88,6 +91,8 @@ pub struct Router<R> {
     evicted: Subscribers,
     /// Up to which claim nothing is written over that a subscriber of `credit` still has to read.
     claim_max: u64,
+    /// The instrument that was looked at last by [`Router::warm`].
+    warmed: u32,
     helper: Option<WakeHelper<R>>,
 }
 
@@ -104,6 +109,7 @@ impl<R: Region> Router<R> {
             credit: nobody,
             evicted: nobody,
             claim_max: 0,
+            warmed: 0,
             helper: None,
         }
     }
@@ -196,6 +202,20 @@ impl<R: Region> Router<R> {
         let delivered = self.hand_out(&wanting, stamp.instrument, published.position, park);
         writer.prepare();
         Ok((published, delivered))
+    }
+
+    /// Looks at what the next record of some instrument needs, for a publisher that has nothing to do, so that it is at hand.
+    /// It changes nothing; each call is for the next instrument.
+    pub fn warm(&mut self) {
+        self.warmed = self.warmed.wrapping_add(1) % self.interest.instruments().max(1);
+        let wanting = self.interest.wanting_of(self.warmed, &self.connected, self.words);
+        for subscriber in wanting.iter_below(self.words).take(WARMED_MAX) {
+            if let Some(link) = link(&mut self.links, subscriber) {
+                link.overrun.warm();
+                // The line that is looked at for a sleeper, and that of its bits.
+                std::hint::black_box((link.door.inbox.state(), link.door.inbox.is_ready()));
+            }
+        }
     }
 
     fn check_credit(

@@ -59,6 +59,15 @@ impl<R: Region> Overrun<R> {
         if is_in { Handed::Given } else { Handed::Refused }
     }
 
+    /// Has the place of the next position fetched.
+    #[inline]
+    pub(super) fn warm(&self) {
+        match self {
+            Self::Gap(ring) | Self::Credit(ring) | Self::Evict { ring, .. } => ring.warm(),
+            Self::Conflate(_) => {}
+        }
+    }
+
     /// The ring of a subscriber that may lose nothing.
     pub(super) fn credit(&mut self) -> Option<&mut Pusher<R>> {
         if let Self::Credit(ring) = self { Some(ring) } else { None }

@@ -4,6 +4,7 @@ use super::{Segment, Stamp, crc_of};
 use crate::{
     atomics::{AtomicU64, Ordering, fence},
     layout::{self, LINE_BYTES, header, record},
+    prefetch,
     region::Region,
 };
 use thiserror::Error;
@@ -237,6 +238,14 @@ impl<R: Region> Writer<R> {
             put(self.segment.ring_from(self.cleared), record::COMMIT, 0);
             self.cleared += LINE_BYTES;
         }
+    }
+
+    /// Has the lines of the next record fetched, for a writer that has nothing to do. It changes nothing.
+    #[inline]
+    pub fn warm(&self) {
+        let next = self.segment.ring_from(self.position);
+        prefetch::line(next.first());
+        prefetch::line(next.get(record::WORDS));
     }
 
     #[inline]

@@ -74,6 +74,7 @@ impl Node {
             }
             let now_ns = now_ns();
             self.beat(now_ns);
+            self.rehearse(now_ns);
             if now_ns >= until_ns || self.is_ready_beside() {
                 return;
             }

@@ -59,9 +59,16 @@ impl Source {
     pub(super) fn open(segment: OwnedFd, ring: OwnedFd, overrun: Overrun) -> Result<Self, String> {
         let map = |fd, access| Memfd::open(fd, access).map(Arc::new).map_err(|error| error.to_string());
         let memory = map(segment, Access::Read)?;
-        let segment = Segment::open(Arc::clone(&memory)).map_err(|error| error.to_string())?;
-        let taking = overrun.take(map(ring, Access::Write)?).ok_or("a ring whose first word does not fit")?;
-        Ok(Self { taking, is_evicted: false, reader: Reader::from_now(segment), memory })
+        Segment::open(Arc::clone(&memory)).map_err(|error| error.to_string())?;
+        Self::of(memory, map(ring, Access::Write)?, overrun)
+            .ok_or_else(|| "a ring whose first word does not fit".to_owned())
+    }
+
+    /// A segment and a ring that fit; else none.
+    pub(super) fn of(memory: Memory, ring: Memory, overrun: Overrun) -> Option<Self> {
+        let segment = Segment::open(Arc::clone(&memory)).ok()?;
+        let taking = overrun.take(ring)?;
+        Some(Self { taking, is_evicted: false, reader: Reader::from_now(segment), memory })
     }
 
     /// The longest payload that it can bring.
@@ -137,7 +144,8 @@ impl Sources {
         self.queue.iter().all(|source| source.taking.tells_entries())
     }
 
-    #[inline]
+    /// One function for all who read: what [`super::rehearsal`] keeps warm is what a record goes through.
+    #[inline(never)]
     pub(super) fn next(&mut self, payload: &mut Vec<u8>) -> Next {
         let mut lost = std::mem::take(&mut self.missed);
         while let Some(source) = self.queue.front_mut() {

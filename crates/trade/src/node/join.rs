@@ -1,8 +1,8 @@
 //! Joining a master.
 
 use super::{
-    Counters, Join, Keys, Memory, Node, Publisher, control::say, incoming::StreamName, publisher::Own,
-    waiting::Waiting,
+    Counters, Join, Keys, Memory, Node, Publisher, Wait, control::say, incoming::StreamName, publisher::Own,
+    rehearsal::Rehearsal, waiting::Waiting,
 };
 use crate::{
     address::is_name,
@@ -258,6 +258,7 @@ impl Talk<'_> {
             pending: [0; STREAMS_MAX as usize / 64],
             direct: 0,
             takes_all: false,
+            rehearsal: if join.wait == Wait::Fast { Rehearsal::new() } else { None },
             payload: Vec::new(),
             waiting: Waiting::new(join.wait),
             areas: BTreeMap::new(),

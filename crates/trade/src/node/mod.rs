@@ -22,6 +22,7 @@ mod incoming;
 mod join;
 mod overrun;
 mod publisher;
+mod rehearsal;
 mod waiting;
 
 pub use counters::{Counters, Figures};
@@ -43,6 +44,7 @@ use lowlat_ipc::{
     region::Memfd,
     stream::{Record, Segment},
 };
+use rehearsal::Rehearsal;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 use thiserror::Error;
@@ -198,6 +200,8 @@ pub struct Node {
     direct: u64,
     /// The next poll takes the bits of those too.
     takes_all: bool,
+    /// Of a node that spins.
+    rehearsal: Option<Box<Rehearsal>>,
     publisher: Publisher,
     payload: Vec<u8>,
     waiting: Waiting,
@@ -303,6 +307,15 @@ impl Node {
     /// Waits, as [`Join::wait`] says, until something is there or the pipeline's clock shows `until_ns`.
     pub fn wait(&mut self, until_ns: Option<u64>) {
         waiting::wait(self, until_ns);
+    }
+
+    /// Keeps the way of a record warm, for a node that spins and has nothing to do: now and then it publishes a record to
+    /// itself, in memory of its own, and reads it. Does nothing for a node that sleeps.
+    #[inline]
+    pub fn rehearse(&mut self, now_ns: u64) {
+        if self.rehearsal.as_mut().is_some_and(|rehearsal| rehearsal.run(now_ns)) {
+            self.publisher.warm();
+        }
     }
 
     /// Whether a poll would find something.

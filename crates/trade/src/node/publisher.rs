@@ -71,7 +71,9 @@ impl Publisher {
     /// Appends a record and gives it to every subscriber that wants `stamp.instrument`. Wakes those that sleep, each
     /// with one system call. Where a subscriber that may lose nothing has no room, nothing is appended, and
     /// [`stream::PublishError::NoCredit`] names it: it is too slow, or dead. It does not wait.
-    #[inline]
+    ///
+    /// One function for all who publish: what a node rehearses while it spins is what a record goes through.
+    #[inline(never)]
     pub fn publish(&mut self, stamp: &Stamp, payload: &[u8]) -> Result<Published, PublishError> {
         let own = self.own.as_mut().ok_or(PublishError::NoStream)?;
         let result = own.router.publish(&mut own.writer, stamp, payload, &Futex);
@@ -85,6 +87,15 @@ impl Publisher {
             return Err(stream::PublishError::Fenced { successor }.into());
         }
         Ok(Published { position, sequence, delivered })
+    }
+
+    /// Has what the next record needs at hand.
+    #[inline]
+    pub(super) fn warm(&mut self) {
+        if let Some(own) = &mut self.own {
+            own.router.warm();
+            own.writer.warm();
+        }
     }
 
     /// Connects a subscriber, and gives back from which position on it is given records.

@@ -20,6 +20,8 @@ use std::{num::NonZeroU64, path::PathBuf, sync::Arc};
 const LEAD_NS: u64 = 50_000_000;
 /// Longer waits are the node's, which hears its master then.
 const SLEEP_NS_MAX: u64 = 20_000_000;
+/// A quote that is due sooner is waited for without a rehearsal.
+pub(super) const REHEARSAL_NS_MAX: u64 = 3_000;
 /// Quotes between two looks at what the master says, when there is no time to wait.
 const QUOTES_PER_POLL: u32 = 64;
 
@@ -160,6 +162,12 @@ impl Md {
         })
     }
 
+    /// See [`Node::rehearse`].
+    #[inline]
+    pub(super) fn rehearse(&mut self, now_ns: u64) {
+        self.node.rehearse(now_ns);
+    }
+
     fn hear(&mut self) {
         let (has_begun, is_over) = (&mut self.has_begun, &mut self.is_over);
         self.node.poll(&mut |_, event| match event {
@@ -209,11 +217,16 @@ fn wait(node: &mut Node, wait: Wait, then_ns: u64) {
     // A sign of life, which master looks for.
     node.wait(Some(now));
     match wait {
-        Wait::Fast => {
-            while now_ns() < then_ns {
-                lowlat_ipc::relax();
+        Wait::Fast => loop {
+            let now_ns = now_ns();
+            if now_ns >= then_ns {
+                break;
             }
-        }
+            if then_ns - now_ns > REHEARSAL_NS_MAX {
+                node.rehearse(now_ns);
+            }
+            lowlat_ipc::relax();
+        },
         Wait::Parked | Wait::Adaptive => {
             let part = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
             let then =

@@ -5,7 +5,7 @@
 
 use super::{
     RoleError,
-    md::{Md, MdDone, MdOptions, Next},
+    md::{Md, MdDone, MdOptions, Next, REHEARSAL_NS_MAX},
     td::{Td, TdDone, TdOptions},
 };
 use crate::{
@@ -40,7 +40,16 @@ pub fn run(
         }
         match (md_options.wait, next) {
             // Looking at the clock and at the inbox is all that there is to do until one of them has something.
-            (Wait::Fast, Next::At(_)) => lowlat_ipc::relax(),
+            (Wait::Fast, Next::At(then_ns)) => {
+                let now_ns = now_ns();
+                if then_ns.saturating_sub(now_ns) > REHEARSAL_NS_MAX {
+                    td.rehearse(now_ns);
+                    if let Some(md) = &mut md {
+                        md.rehearse(now_ns);
+                    }
+                }
+                lowlat_ipc::relax();
+            }
             (_, Next::At(then_ns)) => td.wait(Some(then_ns.min(now_ns() + SLICE_NS))),
             (_, Next::Word) => td.wait(Some(now_ns() + SLICE_NS)),
             _ => td.wait(None),

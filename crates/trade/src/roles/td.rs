@@ -103,6 +103,12 @@ impl Td {
         self.end_ns.is_none_or(|end_ns| self.events > 0 && now_ns() < end_ns)
     }
 
+    /// See [`Node::rehearse`].
+    #[inline]
+    pub(super) fn rehearse(&mut self, now_ns: u64) {
+        self.node.rehearse(now_ns);
+    }
+
     /// Sleeps or spins until something is there, or until that time; not after the word to end.
     pub(super) fn wait(&mut self, until_ns: Option<u64>) {
         if self.end_ns.is_none() {

@@ -137,17 +137,19 @@ impl Transport for Inboxes {
 
     fn receive(&mut self) -> anyhow::Result<Words> {
         loop {
-            self.inbox.take_ready(|_| ());
+            // As the runtime's nodes: who spins over few streams looks for entries, who sleeps hears by the inbox.
+            if self.is_parked {
+                self.inbox.take_ready(|_| ());
+            } else if !self.ring.has_entry() {
+                lowlat_ipc::relax();
+                continue;
+            }
             if let Some(position) = self.ring.take() {
                 let payload = &mut self.stream.payload;
                 self.stream.reader.read_at(position, payload).context("the record was overwritten")?;
                 return Ok(decode(payload));
             }
-            if self.is_parked {
-                self.inbox.wait(&Futex, SLEEP_MAX);
-            } else {
-                lowlat_ipc::relax();
-            }
+            self.inbox.wait(&Futex, SLEEP_MAX);
         }
     }
 }
