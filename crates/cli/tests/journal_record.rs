@@ -4,6 +4,9 @@
 #[allow(dead_code, clippy::unnecessary_wraps, reason = "other tests use the rest")]
 mod master_thread;
 
+#[path = "common/running.rs"]
+mod running;
+
 use lowlat_ipc::stream::Stamp;
 use lowlat_trade::{
     clock::now_ns,
@@ -11,12 +14,13 @@ use lowlat_trade::{
     node::{Event, Node, Writes},
 };
 use master_thread::MasterThread;
+use running::Running;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::{
     env, fs,
     path::Path,
-    process::{Child, Command, Output, Stdio},
+    process::{Command, Output, Stdio},
     thread,
     time::{Duration, Instant},
 };
@@ -35,9 +39,6 @@ fn lowlat(runs: &Path, arguments: &[&str]) -> Command {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
-
-/// A lowlat that runs; one that is left when a test fails is ended.
-struct Running(Option<Child>);
 
 impl Running {
     /// A pipeline, once others can join it.
@@ -59,16 +60,6 @@ impl Running {
     /// What it printed at its end.
     fn ended(mut self) -> Output {
         self.0.take().unwrap().wait_with_output().unwrap()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if let Some(mut child) = self.0.take() {
-            // It ends its processes.
-            kill_process(Pid::from_child(&child), Signal::TERM).ok();
-            child.wait().ok();
-        }
     }
 }
 

@@ -1,11 +1,15 @@
 //! `lowlat pipeline run` as its users meet it: beside another run, with a recorder, cut short, into a closed pipe.
 
+#[path = "common/running.rs"]
+mod running;
+
+use running::Running;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::{
     fs,
     path::Path,
-    process::{Child, Command, Output, Stdio},
+    process::{Command, Output, Stdio},
     thread,
     time::{Duration, Instant},
 };
@@ -22,9 +26,6 @@ fn run(runs: &Path, arguments: &[&str]) -> Command {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
-
-/// A process that is ended with the test.
-struct Running(Option<Child>);
 
 impl Running {
     /// Starts a long run, and waits until its processes are there.
@@ -47,15 +48,6 @@ impl Running {
         let child = self.0.take().unwrap();
         kill_process(Pid::from_child(&child), Signal::INT).unwrap();
         child.wait_with_output().unwrap()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if let Some(mut child) = self.0.take() {
-            kill_process(Pid::from_child(&child), Signal::TERM).ok();
-            child.wait().ok();
-        }
     }
 }
 

@@ -42,6 +42,4 @@ mod threads;
 #[cfg(not(any(lowlat_loom, lowlat_shuttle)))]
 pub mod waiter;
 
-#[cfg(not(lowlat_loom))]
-pub use relax::pauses_leave_the_core;
 pub use relax::relax;

@@ -18,21 +18,20 @@ pub fn relax() {
     }
 }
 
-/// Whether [`relax`] does nothing, since a pause may hand the core to the hypervisor.
-#[cfg(all(not(lowlat_loom), target_arch = "x86_64", not(miri)))]
+/// Whether a pause may hand the core to a hypervisor.
+#[cfg(not(any(lowlat_loom, lowlat_shuttle)))]
 #[inline]
-pub fn pauses_leave_the_core() -> bool {
-    use std::sync::LazyLock;
-    /// CPUID leaf 1, ECX bit 31: zero in every processor, set by hypervisors.
-    const HYPERVISOR: u32 = 1 << 31;
-    // CPUID leaves the guest itself, so it is asked once.
-    static IS_GUEST: LazyLock<bool> = LazyLock::new(|| std::arch::x86_64::__cpuid(1).ecx & HYPERVISOR != 0);
-    *IS_GUEST
-}
-
-/// Whether [`relax`] does nothing, since a pause may hand the core to the hypervisor.
-#[cfg(all(not(lowlat_loom), any(not(target_arch = "x86_64"), miri)))]
-#[inline]
-pub fn pauses_leave_the_core() -> bool {
+fn pauses_leave_the_core() -> bool {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    {
+        use std::sync::LazyLock;
+        /// CPUID leaf 1, ECX bit 31: zero in every processor, set by hypervisors.
+        const HYPERVISOR: u32 = 1 << 31;
+        // CPUID leaves the guest itself, so it is asked once.
+        static IS_GUEST: LazyLock<bool> =
+            LazyLock::new(|| std::arch::x86_64::__cpuid(1).ecx & HYPERVISOR != 0);
+        *IS_GUEST
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     false
 }

@@ -2,7 +2,7 @@
 //! that it looks at, and its publishers have no bit to set. What has no entry (a loss that nothing came behind, an
 //! eviction, its master's word) is found through the inbox, as by everybody else.
 
-use super::{BEAT_NS, Node, Wait, incoming::Sources, mark};
+use super::{BEAT_NS, Node, Wait, incoming::Sources};
 use crate::clock::now_ns;
 
 /// Streams up to which looking at each of them is quicker than asking the inbox: a line each.
@@ -27,36 +27,27 @@ impl Node {
     /// Marks the streams that have an entry; false when none has.
     #[inline]
     pub(super) fn look(&mut self) -> bool {
-        let mut bits = self.direct;
-        let mut has_found = false;
-        while bits != 0 {
-            let stream = bits.trailing_zeros();
-            bits &= bits - 1;
-            if self.has_entry(stream) {
-                mark(&mut self.pending, stream);
-                has_found = true;
-            }
+        let found = self.entries();
+        // They are streams of the inbox's first word, and this is the same word.
+        if let Some(pending) = self.pending.first_mut() {
+            *pending |= found;
         }
-        has_found
+        found != 0
     }
 
+    /// Those of [`Node::direct`] that have an entry, as bits.
     #[inline]
-    fn has_entry(&self, stream: u32) -> bool {
-        let sources = usize::try_from(stream).ok().and_then(|at| self.incoming.get(at));
-        sources.and_then(Option::as_ref).is_some_and(Sources::has_entry)
-    }
-
-    /// Whether [`Node::look`] would find something.
-    #[inline]
-    fn is_direct_ready(&self) -> bool {
-        let mut bits = self.direct;
+    fn entries(&self) -> u64 {
+        let (mut bits, mut found) = (self.direct, 0);
         while bits != 0 {
-            if self.has_entry(bits.trailing_zeros()) {
-                return true;
+            let bit = bits & bits.wrapping_neg();
+            bits ^= bit;
+            let sources = usize::try_from(bit.trailing_zeros()).ok().and_then(|at| self.incoming.get(at));
+            if sources.and_then(Option::as_ref).is_some_and(Sources::has_entry) {
+                found |= bit;
             }
-            bits &= bits - 1;
         }
-        false
+        found
     }
 
     /// Looks until something is there or the pipeline's clock shows `until_ns`.
@@ -67,14 +58,14 @@ impl Node {
         let mut start_ns = now_ns();
         loop {
             for _ in 0..LOOKS {
-                if self.is_direct_ready() || self.inbox.is_ready_but(self.direct) {
+                if self.entries() != 0 || self.inbox.is_ready_but(self.direct) {
                     return;
                 }
                 lowlat_ipc::relax();
             }
             let now_ns = now_ns();
             self.beat(now_ns);
-            self.rehearse(now_ns);
+            self.rehearse(now_ns, u64::MAX);
             if now_ns >= until_ns || self.is_ready_beside() {
                 return;
             }

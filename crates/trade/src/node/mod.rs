@@ -310,10 +310,11 @@ impl Node {
     }
 
     /// Keeps the way of a record warm, for a node that spins and has nothing to do: now and then it publishes a record to
-    /// itself, in memory of its own, and reads it. Does nothing for a node that sleeps.
+    /// itself, in memory of its own, and reads it. Does nothing for a node that sleeps, nor when something is due at `due_ns`
+    /// and that is too soon; u64::MAX when nothing is known to be.
     #[inline]
-    pub fn rehearse(&mut self, now_ns: u64) {
-        if self.rehearsal.as_mut().is_some_and(|rehearsal| rehearsal.run(now_ns)) {
+    pub fn rehearse(&mut self, now_ns: u64, due_ns: u64) {
+        if self.rehearsal.as_mut().is_some_and(|rehearsal| rehearsal.run(now_ns, due_ns)) {
             self.publisher.warm();
         }
     }

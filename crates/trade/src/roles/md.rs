@@ -20,8 +20,6 @@ use std::{num::NonZeroU64, path::PathBuf, sync::Arc};
 const LEAD_NS: u64 = 50_000_000;
 /// Longer waits are the node's, which hears its master then.
 const SLEEP_NS_MAX: u64 = 20_000_000;
-/// A quote that is due sooner is waited for without a rehearsal.
-pub(super) const REHEARSAL_NS_MAX: u64 = 3_000;
 /// Quotes between two looks at what the master says, when there is no time to wait.
 const QUOTES_PER_POLL: u32 = 64;
 
@@ -164,8 +162,8 @@ impl Md {
 
     /// See [`Node::rehearse`].
     #[inline]
-    pub(super) fn rehearse(&mut self, now_ns: u64) {
-        self.node.rehearse(now_ns);
+    pub(super) fn rehearse(&mut self, now_ns: u64, due_ns: u64) {
+        self.node.rehearse(now_ns, due_ns);
     }
 
     fn hear(&mut self) {
@@ -222,9 +220,7 @@ fn wait(node: &mut Node, wait: Wait, then_ns: u64) {
             if now_ns >= then_ns {
                 break;
             }
-            if then_ns - now_ns > REHEARSAL_NS_MAX {
-                node.rehearse(now_ns);
-            }
+            node.rehearse(now_ns, then_ns);
             lowlat_ipc::relax();
         },
         Wait::Parked | Wait::Adaptive => {

@@ -5,7 +5,7 @@
 
 use super::{
     RoleError,
-    md::{Md, MdDone, MdOptions, Next, REHEARSAL_NS_MAX},
+    md::{Md, MdDone, MdOptions, Next},
     td::{Td, TdDone, TdOptions},
 };
 use crate::{
@@ -42,11 +42,9 @@ pub fn run(
             // Looking at the clock and at the inbox is all that there is to do until one of them has something.
             (Wait::Fast, Next::At(then_ns)) => {
                 let now_ns = now_ns();
-                if then_ns.saturating_sub(now_ns) > REHEARSAL_NS_MAX {
-                    td.rehearse(now_ns);
-                    if let Some(md) = &mut md {
-                        md.rehearse(now_ns);
-                    }
+                td.rehearse(now_ns, then_ns);
+                if let Some(md) = &mut md {
+                    md.rehearse(now_ns, then_ns);
                 }
                 lowlat_ipc::relax();
             }

@@ -105,8 +105,8 @@ impl Td {
 
     /// See [`Node::rehearse`].
     #[inline]
-    pub(super) fn rehearse(&mut self, now_ns: u64) {
-        self.node.rehearse(now_ns);
+    pub(super) fn rehearse(&mut self, now_ns: u64, due_ns: u64) {
+        self.node.rehearse(now_ns, due_ns);
     }
 
     /// Sleeps or spins until something is there, or until that time; not after the word to end.
