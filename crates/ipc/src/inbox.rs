@@ -26,7 +26,7 @@ use crate::{
     doorbell::{
         self, BELL_WORDS, Bell, Claimed, EventFd, Park, ParkSeveral, SEVERAL_MAX, Waited, wait_several,
     },
-    region::Region,
+    region::{Held, Region},
 };
 use std::time::Duration;
 
@@ -41,24 +41,24 @@ const _: () = assert!((READY + READY_WORDS) as u64 * 8 == BYTES && READY_WORDS *
 /// An inbox, as its subscriber and its publishers see it.
 #[derive(Debug)]
 pub struct Inbox<R> {
-    region: R,
+    memory: Held<R>,
 }
 
 impl<R: Region> Inbox<R> {
     /// The inbox in zeroed memory, or in memory that the subscriber made; none when that is too small, or not aligned.
     pub fn new(region: R) -> Option<Self> {
-        let inbox = Self { region };
+        let inbox = Self { memory: Held::new(region) };
         inbox.bell()?;
         inbox.ready().map(|_| ())?;
         Some(inbox)
     }
 
     fn bell(&self) -> Option<&Bell> {
-        Bell::in_region(&self.region, 0)
+        Bell::in_region(&self.memory, 0)
     }
 
     fn ready(&self) -> Option<&[AtomicU64]> {
-        self.region.words().get(READY..READY + READY_WORDS)
+        self.memory.words().get(READY..READY + READY_WORDS)
     }
 
     /// Publisher of stream number `stream` of this subscriber: something is there for it. Gives back whether it slept

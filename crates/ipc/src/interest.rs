@@ -14,7 +14,7 @@
 
 use crate::{
     atomics::{AtomicU64, Ordering},
-    region::Region,
+    region::{Held, Region},
 };
 
 /// Subscribers at most.
@@ -92,17 +92,17 @@ impl Subscribers {
 /// The table, in memory that master writes and publishers read.
 #[derive(Debug)]
 pub struct Interest<R> {
-    region: R,
+    memory: Held<R>,
     instruments: u32,
 }
 
 impl<R: Region> Interest<R> {
     /// Makes a table of zeroed memory; none when that is too small.
     pub fn create(region: R, instruments: u32) -> Option<Self> {
-        let table = Self { region, instruments };
+        let table = Self { memory: Held::new(region), instruments };
         table.row(instruments)?;
         // Pairs with the load in `open`.
-        table.region.words().first()?.store(u64::from(instruments), Ordering::Release);
+        table.memory.words().first()?.store(u64::from(instruments), Ordering::Release);
         Some(table)
     }
 
@@ -110,7 +110,7 @@ impl<R: Region> Interest<R> {
     pub fn open(region: R) -> Option<Self> {
         // Pairs with the store in `create`.
         let instruments = u32::try_from(region.words().first()?.load(Ordering::Acquire)).ok()?;
-        let table = Self { region, instruments };
+        let table = Self { memory: Held::new(region), instruments };
         table.row(instruments)?;
         Some(table)
     }
@@ -171,7 +171,7 @@ impl<R: Region> Interest<R> {
 
     fn row(&self, row: u32) -> Option<&[AtomicU64]> {
         let start = (usize::try_from(row).ok()?.checked_add(1)?).checked_mul(ROW_WORDS)?;
-        self.region.words().get(start..start.checked_add(ROW_WORDS)?)
+        self.memory.words().get(start..start.checked_add(ROW_WORDS)?)
     }
 }
 

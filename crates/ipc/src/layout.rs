@@ -149,7 +149,7 @@ pub const fn ahead_bytes(record_bytes: u64) -> u64 {
 
 /// Bytes that a record with a payload takes in the ring.
 pub const fn record_bytes(payload_bytes: u64) -> u64 {
-    LINE_BYTES + payload_bytes.next_multiple_of(LINE_BYTES)
+    (payload_bytes + 2 * LINE_BYTES - 1) & !(LINE_BYTES - 1)
 }
 
 /// The longest payload that a ring takes: an eighth of it, so that a reader that is not far behind is not lapped by

@@ -40,7 +40,7 @@ pub use taker::{Taken, Taker};
 
 use crate::{
     atomics::{AtomicU64, Ordering},
-    region::Region,
+    region::{Held, Region},
 };
 
 const CAPACITY: usize = 0;
@@ -105,13 +105,13 @@ pub const fn bytes(entries: u64) -> u64 {
 /// The ring as both sides see it.
 #[derive(Debug)]
 struct Ring<R> {
-    region: R,
+    memory: Held<R>,
     mask: u64,
 }
 
 impl<R: Region> Ring<R> {
     fn word(&self, at: usize) -> Option<&AtomicU64> {
-        self.region.words().get(at)
+        self.memory.words().get(at)
     }
 
     fn load(&self, at: usize, ordering: Ordering) -> u64 {
@@ -155,7 +155,7 @@ fn place(number: u64) -> usize {
 /// too small.
 pub fn create<R: Region>(region: R, entries: u64) -> Option<Pusher<R>> {
     let is_right = entries.is_power_of_two() && has_room(&region, entries);
-    let ring = Ring { region, mask: entries.wrapping_sub(1) };
+    let ring = Ring { memory: Held::new(region), mask: entries.wrapping_sub(1) };
     is_right.then(|| {
         // Pairs with the load in `open`.
         ring.store(CAPACITY, entries, Ordering::Release);
@@ -169,7 +169,7 @@ pub fn open<R: Region>(region: R) -> Option<Taker<R>> {
     // Pairs with the store in `create`.
     let entries = region.words().get(CAPACITY).map_or(0, |word| word.load(Ordering::Acquire));
     let is_right = entries.is_power_of_two() && has_room(&region, entries);
-    let ring = Ring { region, mask: entries.wrapping_sub(1) };
+    let ring = Ring { memory: Held::new(region), mask: entries.wrapping_sub(1) };
     is_right.then(|| Taker::new(ring))
 }
 

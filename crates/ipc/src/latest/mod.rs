@@ -17,7 +17,7 @@
 
 use crate::{
     atomics::{AtomicU64, Ordering},
-    region::Region,
+    region::{Held, Region},
 };
 
 const INSTRUMENTS: usize = 0;
@@ -41,18 +41,19 @@ pub const fn bytes(instruments: u32) -> u64 {
 /// The table as both sides see it.
 #[derive(Debug)]
 struct Table<R> {
-    region: R,
+    memory: Held<R>,
     instruments: u32,
 }
 
 impl<R: Region> Table<R> {
     fn new(region: R, instruments: u32) -> Option<Self> {
         let words = u64::try_from(region.words().len()).ok()?;
-        (instruments > 0 && words >= bytes(instruments) / 8).then_some(Self { region, instruments })
+        (instruments > 0 && words >= bytes(instruments) / 8)
+            .then(|| Self { memory: Held::new(region), instruments })
     }
 
     fn word(&self, at: usize) -> Option<&AtomicU64> {
-        self.region.words().get(at)
+        self.memory.words().get(at)
     }
 
     fn load(&self, at: usize, ordering: Ordering) -> u64 {
@@ -70,7 +71,7 @@ impl<R: Region> Table<R> {
 
     fn ready(&self) -> &[AtomicU64] {
         let count = usize::try_from(self.instruments.div_ceil(64)).unwrap_or(0);
-        self.region.words().get(READY..READY + count).unwrap_or_default()
+        self.memory.words().get(READY..READY + count).unwrap_or_default()
     }
 
     fn set_ready(&self, instrument: u32) {

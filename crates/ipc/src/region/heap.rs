@@ -25,8 +25,10 @@ impl Heap {
     }
 }
 
-// SAFETY: the vector is never changed in length, so its words stay where they are as long as the value lives.
+// SAFETY: the vector is never changed in length, so its words stay where they are as long as the value lives,
+// wherever it is moved.
 unsafe impl Region for Heap {
+    #[inline]
     fn words(&self) -> &[AtomicU64] {
         self.words.get(self.first..).unwrap_or_default()
     }

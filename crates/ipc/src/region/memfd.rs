@@ -71,6 +71,7 @@ unsafe impl Sync for Memfd {}
 
 // SAFETY: the mapping stays at its address until drop, and its size is sealed, so that no word of it can vanish.
 unsafe impl Region for Memfd {
+    #[inline]
     fn words(&self) -> &[AtomicU64] {
         // SAFETY: the address is that of a mapping of `bytes` bytes, page aligned, made in `map` and unmapped in drop
         // only; any bytes are a valid AtomicU64; all accesses, also those of other processes, are atomic.

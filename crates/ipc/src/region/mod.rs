@@ -2,11 +2,13 @@
 
 mod backing;
 mod heap;
+mod held;
 #[cfg(not(any(lowlat_loom, lowlat_shuttle)))]
 mod memfd;
 
 pub use backing::Backing;
 pub use heap::Heap;
+pub(crate) use held::Held;
 #[cfg(not(any(lowlat_loom, lowlat_shuttle)))]
 pub use memfd::{Access, Memfd, RegionError};
 
@@ -16,7 +18,8 @@ use crate::atomics::AtomicU64;
 /// accesses are sound then.
 ///
 /// # Safety
-/// [`Region::words`] must give the same words each time, and they must stay mapped as long as the value lives.
+/// [`Region::words`] must give the same words at the same place each time, also after the value was moved, and they must stay
+/// mapped as long as the value lives.
 pub unsafe trait Region: Send + Sync {
     /// All of the memory.
     fn words(&self) -> &[AtomicU64];
@@ -24,6 +27,7 @@ pub unsafe trait Region: Send + Sync {
 
 // SAFETY: the words are those of the region behind the reference, which lives longer than it.
 unsafe impl<R: Region + ?Sized> Region for &R {
+    #[inline]
     fn words(&self) -> &[AtomicU64] {
         (**self).words()
     }
@@ -31,6 +35,7 @@ unsafe impl<R: Region + ?Sized> Region for &R {
 
 // SAFETY: the words are those of the region that the pointer keeps alive.
 unsafe impl<R: Region + ?Sized> Region for std::sync::Arc<R> {
+    #[inline]
     fn words(&self) -> &[AtomicU64] {
         (**self).words()
     }

@@ -120,21 +120,51 @@ impl<R: Region> Reader<R> {
 
     #[inline]
     fn next_to(&mut self, payload: &mut impl Payload) -> Read {
+        // What readers that spin find most of the time.
+        if self.is_waiting() { Read::Nothing } else { self.next_there(payload) }
+    }
+
+    /// Whether nothing is where the next record comes, and neither the writer is a lap ahead nor the stream at its end.
+    #[inline]
+    fn is_waiting(&self) -> bool {
+        let Some((head, rest)) = self.segment.record_at(self.position) else { return false };
+        // On its way together with the head's line, not after it.
+        prefetch::line(rest.first());
+        // Relaxed: whoever sees something looks again.
+        head[record::COMMIT].load(Ordering::Relaxed) != layout::commit_of(self.position)
+            && !self.is_overrun(self.position)
+            && self.segment.successor().is_none()
+    }
+
+    #[inline]
+    fn next_there(&mut self, payload: &mut impl Payload) -> Read {
+        match self.look(self.position, payload) {
+            Found::Record { record, bytes } => self.take(record, bytes),
+            _ => self.next_behind(payload),
+        }
+    }
+
+    #[inline]
+    fn take(&mut self, record: Record, bytes: u64) -> Read {
+        if let Some(expected) = self.expected
+            && record.sequence != expected
+        {
+            self.expected = Some(record.sequence);
+            return Read::Gap { from: expected, to: record.sequence };
+        }
+        self.expected = Some(record.sequence.wrapping_add(1));
+        self.position = self.position.wrapping_add(bytes);
+        Read::Record(record)
+    }
+
+    /// Where something else than a record is: what comes behind it.
+    #[cold]
+    fn next_behind(&mut self, payload: &mut impl Payload) -> Read {
         for _ in 0..LOOKS_MAX {
             match self.look(self.position, payload) {
                 Found::Nothing => return self.end_or_nothing(payload),
                 Found::Padding { bytes } => self.position = self.position.wrapping_add(bytes),
-                Found::Record { record, bytes } => {
-                    if let Some(expected) = self.expected
-                        && record.sequence != expected
-                    {
-                        self.expected = Some(record.sequence);
-                        return Read::Gap { from: expected, to: record.sequence };
-                    }
-                    self.expected = Some(record.sequence.wrapping_add(1));
-                    self.position = self.position.wrapping_add(bytes);
-                    return Read::Record(record);
-                }
+                Found::Record { record, bytes } => return self.take(record, bytes),
                 Found::Overrun => self.catch_up(),
                 Found::Damaged => {
                     let position = self.position;
@@ -150,6 +180,9 @@ impl<R: Region> Reader<R> {
     /// position is none of a record.
     #[inline]
     pub fn read_at(&self, position: u64, payload: &mut Vec<u8>) -> Option<Record> {
+        if !position.is_multiple_of(LINE_BYTES) {
+            return None;
+        }
         match self.look(position, payload) {
             Found::Record { record, .. } => Some(record),
             _ => None,
@@ -175,7 +208,8 @@ impl<R: Region> Reader<R> {
     fn catch_up(&mut self) {
         let tail = self.segment.tail();
         let lap = tail & !(self.segment.capacity_bytes() - 1);
-        self.position = if lap > self.position { lap } else { tail.max(self.position) };
+        // A damaged header may have any number there.
+        self.position = (if lap > self.position { lap } else { tail.max(self.position) }) & !(LINE_BYTES - 1);
     }
 
     #[inline]
@@ -188,11 +222,7 @@ impl<R: Region> Reader<R> {
     #[expect(clippy::inline_always, reason = "measured: a sixth of a record's way")]
     #[inline(always)]
     fn look(&self, position: u64, payload: &mut impl Payload) -> Found {
-        if !position.is_multiple_of(LINE_BYTES) {
-            return Found::Damaged;
-        }
-        let ring = self.segment.ring_from(position);
-        let Some((head, rest)) = ring.split_first_chunk::<{ record::WORDS }>() else { return Found::Damaged };
+        let Some((head, rest)) = self.segment.record_at(position) else { return Found::Damaged };
         // On its way together with the head's line, not after it.
         prefetch::line(rest.first());
         // Pairs with the store in `Writer::commit`.
@@ -201,26 +231,26 @@ impl<R: Region> Reader<R> {
             // An older or cleared commit: not written yet, unless the writer is a lap ahead.
             return if self.is_overrun(position) { Found::Overrun } else { Found::Nothing };
         }
-        let [_, shape, sequence, who, generated, trigger, cause, check] =
-            head.each_ref().map(|word| word.load(Ordering::Relaxed));
+        let get = |at: usize| head[at].load(Ordering::Relaxed);
+        let shape = get(record::SHAPE);
         let length = u64::from(layout::length_of(shape));
         let bytes = layout::record_bytes(length);
-        let fits = bytes <= self.segment.room(position);
-        let is_padding = layout::kind_of(shape) == layout::KIND_PADDING;
-        if fits && !is_padding {
-            payload.copy(rest, usize::try_from(length).unwrap_or(0));
+        if bytes > self.segment.room(position) || layout::kind_of(shape) == layout::KIND_PADDING {
+            return self.look_at_no_record(position, bytes);
         }
+        payload.copy(rest, usize::try_from(length).unwrap_or(0));
+        // After the payload, so that they need not be kept anywhere while that is copied.
+        let sequence = get(record::SEQUENCE);
+        let who = get(record::WHO);
+        let generated = get(record::GENERATED);
+        let trigger = get(record::TRIGGER);
+        let cause = get(record::CAUSE);
+        let check = get(record::CHECK);
         // Pairs with the fence in `Writer::claim`: if any word above was written after a later claim, that claim is
         // seen now.
         fence(Ordering::Acquire);
         if self.is_overrun(position) {
             return Found::Overrun;
-        }
-        if !fits {
-            return Found::Damaged;
-        }
-        if is_padding {
-            return Found::Padding { bytes };
         }
         let (crc, flags) = layout::unpack(check);
         if flags & layout::FLAG_CRC != 0 {
@@ -241,6 +271,20 @@ impl<R: Region> Reader<R> {
         };
         Found::Record { record: Record { position, sequence, stamp }, bytes }
     }
+
+    /// What a head is that was just read, and that is not one of a record.
+    #[cold]
+    fn look_at_no_record(&self, position: u64, bytes: u64) -> Found {
+        // Pairs with the fence in `Writer::claim`, as above.
+        fence(Ordering::Acquire);
+        if self.is_overrun(position) {
+            Found::Overrun
+        } else if bytes > self.segment.room(position) {
+            Found::Damaged
+        } else {
+            Found::Padding { bytes }
+        }
+    }
 }
 
 /// Where a payload is copied to.
@@ -254,13 +298,15 @@ trait Payload {
 impl Payload for Vec<u8> {
     #[inline]
     fn copy(&mut self, words: &[AtomicU64], length: usize) {
-        // Nothing to do where the length is that of the record before.
-        self.resize(length.next_multiple_of(8), 0);
-        let (chunks, _) = self.as_chunks_mut::<8>();
-        for (bytes, word) in chunks.iter_mut().zip(words) {
-            *bytes = word.load(Ordering::Relaxed).to_ne_bytes();
+        let padded = (length + 7) & !7;
+        // Mostly as long as the one before.
+        if self.len() != padded {
+            self.resize(padded, 0);
         }
-        self.truncate(length);
+        copy_whole(self, words);
+        if length != padded {
+            self.truncate(length);
+        }
     }
 
     fn whole(&self) -> Option<&[u8]> {
@@ -280,12 +326,8 @@ impl Payload for Fixed<'_> {
     fn copy(&mut self, words: &[AtomicU64], length: usize) {
         self.is_cut = length > self.buffer.len();
         self.length = length.min(self.buffer.len());
-        let (chunks, rest) = self.buffer.get_mut(..self.length).unwrap_or_default().as_chunks_mut::<8>();
-        let whole = chunks.len();
-        for (bytes, word) in chunks.iter_mut().zip(words) {
-            *bytes = word.load(Ordering::Relaxed).to_ne_bytes();
-        }
-        if let Some(word) = words.get(whole).filter(|_| !rest.is_empty()) {
+        let rest = copy_whole(self.buffer.get_mut(..self.length).unwrap_or_default(), words);
+        if let Some(word) = words.get(self.length / 8).filter(|_| !rest.is_empty()) {
             rest.iter_mut().zip(word.load(Ordering::Relaxed).to_ne_bytes()).for_each(|(to, from)| *to = from);
         }
     }
@@ -293,4 +335,27 @@ impl Payload for Fixed<'_> {
     fn whole(&self) -> Option<&[u8]> {
         self.buffer.get(..self.length).filter(|_| !self.is_cut)
     }
+}
+
+/// Copies as many whole words as `bytes` takes, and gives back what is left of it.
+#[inline]
+fn copy_whole<'b>(mut bytes: &'b mut [u8], mut words: &[AtomicU64]) -> &'b mut [u8] {
+    // A line in one go: most payloads are one or two.
+    while let Some((line, behind)) = words.split_first_chunk::<{ record::WORDS }>()
+        && bytes.len() >= size_of_val(line)
+    {
+        let (to, rest) = bytes.split_at_mut(size_of_val(line));
+        for (bytes, word) in to.as_chunks_mut::<8>().0.iter_mut().zip(line) {
+            *bytes = word.load(Ordering::Relaxed).to_ne_bytes();
+        }
+        (bytes, words) = (rest, behind);
+    }
+    if bytes.is_empty() {
+        return bytes;
+    }
+    let (chunks, rest) = bytes.as_chunks_mut::<8>();
+    for (bytes, word) in chunks.iter_mut().zip(words) {
+        *bytes = word.load(Ordering::Relaxed).to_ne_bytes();
+    }
+    rest
 }

@@ -2,8 +2,8 @@
 
 use crate::{
     atomics::{AtomicU64, Ordering},
-    layout::{self, HEADER_BYTES, header},
-    region::Region,
+    layout::{self, HEADER_BYTES, header, record},
+    region::{Held, Region},
 };
 use thiserror::Error;
 
@@ -60,7 +60,8 @@ pub enum SegmentError {
 /// A segment in some memory. Its header was checked; its records are checked as they are read.
 #[derive(Debug)]
 pub struct Segment<R> {
-    region: R,
+    /// The header and the ring, and no word more.
+    memory: Held<R>,
     capacity_bytes: u64,
     stream: u32,
     epoch: u64,
@@ -103,7 +104,14 @@ impl<R: Region> Segment<R> {
         if let Some(word) = words.get(header::MAGIC) {
             word.store(layout::MAGIC, Ordering::Release);
         }
-        Ok(Self { region, capacity_bytes, stream, epoch, first_sequence, owner })
+        Ok(Self {
+            memory: hold(region, capacity_bytes),
+            capacity_bytes,
+            stream,
+            epoch,
+            first_sequence,
+            owner,
+        })
     }
 
     /// Takes memory that somebody else filled for a segment, after a look at every word of its header.
@@ -139,7 +147,14 @@ impl<R: Region> Segment<R> {
         }
         let first_sequence = get(header::FIRST_SEQUENCE);
         let owner = Owner { pid, start_ticks: get(header::WRITER_START) };
-        Ok(Self { region, capacity_bytes, stream, epoch, first_sequence, owner })
+        Ok(Self {
+            memory: hold(region, capacity_bytes),
+            capacity_bytes,
+            stream,
+            epoch,
+            first_sequence,
+            owner,
+        })
     }
 
     /// Bytes of the ring.
@@ -190,16 +205,27 @@ impl<R: Region> Segment<R> {
 
     #[inline]
     pub(super) fn word(&self, at: usize) -> Option<&AtomicU64> {
-        self.region.words().get(at)
+        self.memory.words().get(at)
     }
 
-    /// The words of the ring from the place of `position` on, up to the ring's end.
+    /// The words of the ring from the place of `position` on, up to the ring's end: the head of a record, and what stands behind
+    /// it. None where no head fits.
     #[inline]
-    pub(super) fn ring_from(&self, position: u64) -> &[AtomicU64] {
-        let start = (HEADER_BYTES + (position & (self.capacity_bytes - 1))) / layout::WORD_BYTES;
-        let end = (HEADER_BYTES + self.capacity_bytes) / layout::WORD_BYTES;
-        let range = usize::try_from(start).unwrap_or(usize::MAX)..usize::try_from(end).unwrap_or(0);
-        self.region.words().get(range).unwrap_or_default()
+    pub(super) fn record_at(&self, position: u64) -> Option<(&[AtomicU64; record::WORDS], &[AtomicU64])> {
+        self.memory.words().get(self.place(position)..)?.split_first_chunk()
+    }
+
+    /// The commit word of a record at `position`.
+    #[inline]
+    pub(super) fn commit_at(&self, position: u64) -> Option<&AtomicU64> {
+        self.memory.words().get(self.place(position) + record::COMMIT)
+    }
+
+    /// The number of the first word of a record at `position`.
+    #[inline]
+    fn place(&self, position: u64) -> usize {
+        let place = (HEADER_BYTES + (position & (self.capacity_bytes - 1))) / layout::WORD_BYTES;
+        usize::try_from(place).unwrap_or(usize::MAX)
     }
 
     /// Bytes from the place of `position` to the ring's end.
@@ -211,6 +237,11 @@ impl<R: Region> Segment<R> {
 
 fn bytes_of(region: &impl Region) -> u64 {
     u64::try_from(region.words().len()).unwrap_or(u64::MAX).saturating_mul(layout::WORD_BYTES)
+}
+
+fn hold<R: Region>(region: R, capacity_bytes: u64) -> Held<R> {
+    let words = Segment::<R>::bytes(capacity_bytes) / layout::WORD_BYTES;
+    Held::new(region).cut(usize::try_from(words).unwrap_or(usize::MAX))
 }
 
 fn check_capacity(bytes: u64) -> Result<(), SegmentError> {

@@ -153,20 +153,14 @@ impl<R: Region> Writer<R> {
         }
         let (position, sequence) = (self.position, self.sequence);
         self.end_at(position + bytes);
-        let shape = layout::pack_shape(length, stamp.kind, stamp.schema);
-        let who = layout::pack(stamp.instrument, stamp.source);
-        let check = if self.has_crc {
-            let words = [0, shape, sequence, who, stamp.generated, stamp.trigger, stamp.cause, 0];
-            layout::pack(crc_of(&words, payload), layout::FLAG_CRC)
-        } else {
-            0
-        };
-        if let Some((head, rest)) = self.segment.ring_from(position).split_first_chunk::<{ record::WORDS }>()
-        {
+        if let Some((head, rest)) = self.segment.record_at(position) {
             // The payload first. Readers that spin look at the head's line, and each look takes it away from this core:
             // it is written in one go with its commit. One by one, for words that are gathered before are read back
             // before they have left the store buffer.
             copy_in(rest, payload);
+            let shape = layout::pack_shape(length, stamp.kind, stamp.schema);
+            let who = layout::pack(stamp.instrument, stamp.source);
+            let check = if self.has_crc { checksum(shape, sequence, who, stamp, payload) } else { 0 };
             put(head, record::SHAPE, shape);
             put(head, record::SEQUENCE, sequence);
             put(head, record::WHO, who);
@@ -188,7 +182,9 @@ impl<R: Region> Writer<R> {
         self.end_at(position + room);
         let length = u32::try_from(room - LINE_BYTES).unwrap_or(u32::MAX);
         let shape = layout::pack_shape(length, layout::KIND_PADDING, 0);
-        put(self.segment.ring_from(position), record::SHAPE, shape);
+        if let Some((head, _)) = self.segment.record_at(position) {
+            put(head, record::SHAPE, shape);
+        }
         self.commit(position, room);
     }
 
@@ -222,7 +218,7 @@ impl<R: Region> Writer<R> {
     fn end_at(&mut self, end: u64) {
         self.claim(end + LINE_BYTES);
         if self.cleared <= end {
-            put(self.segment.ring_from(end), record::COMMIT, 0);
+            self.clear(end);
             self.cleared = end + LINE_BYTES;
         }
     }
@@ -235,7 +231,7 @@ impl<R: Region> Writer<R> {
         let end = self.position + self.ahead_bytes;
         self.claim(end);
         while self.cleared < end {
-            put(self.segment.ring_from(self.cleared), record::COMMIT, 0);
+            self.clear(self.cleared);
             self.cleared += LINE_BYTES;
         }
     }
@@ -243,14 +239,21 @@ impl<R: Region> Writer<R> {
     /// Has the lines of the next record fetched, for a writer that has nothing to do. It changes nothing.
     #[inline]
     pub fn warm(&self) {
-        let next = self.segment.ring_from(self.position);
-        prefetch::line(next.first());
-        prefetch::line(next.get(record::WORDS));
+        let Some((head, rest)) = self.segment.record_at(self.position) else { return };
+        prefetch::line(head.first());
+        prefetch::line(rest.first());
+    }
+
+    #[inline]
+    fn clear(&self, position: u64) {
+        if let Some(word) = self.segment.commit_at(position) {
+            word.store(0, Ordering::Relaxed);
+        }
     }
 
     #[inline]
     fn commit(&mut self, position: u64, bytes: u64) {
-        if let Some(word) = self.segment.ring_from(position).first() {
+        if let Some(word) = self.segment.commit_at(position) {
             // Pairs with the load in `Reader::look`: who sees the commit sees the record, and the cleared commit
             // word behind it.
             word.store(layout::commit_of(position), Ordering::Release);
@@ -264,14 +267,31 @@ impl<R: Region> Writer<R> {
 }
 
 #[inline]
-fn put(words: &[AtomicU64], at: usize, value: u64) {
-    if let Some(word) = words.get(at) {
-        word.store(value, Ordering::Relaxed);
-    }
+fn put(head: &[AtomicU64; record::WORDS], at: usize, value: u64) {
+    head[at].store(value, Ordering::Relaxed);
+}
+
+/// The check word of a record with a checksum.
+#[inline(never)]
+fn checksum(shape: u64, sequence: u64, who: u64, stamp: &Stamp, payload: &[u8]) -> u64 {
+    let words = [0, shape, sequence, who, stamp.generated, stamp.trigger, stamp.cause, 0];
+    layout::pack(crc_of(&words, payload), layout::FLAG_CRC)
 }
 
 #[inline]
-fn copy_in(words: &[AtomicU64], payload: &[u8]) {
+fn copy_in(mut words: &[AtomicU64], mut payload: &[u8]) {
+    // A line in one go: most payloads are one or two.
+    while let Some((line, behind)) = words.split_first_chunk::<{ record::WORDS }>()
+        && let Some((from, rest)) = payload.split_at_checked(size_of_val(line))
+    {
+        for (word, bytes) in line.iter().zip(from.as_chunks::<8>().0) {
+            word.store(u64::from_ne_bytes(*bytes), Ordering::Relaxed);
+        }
+        (words, payload) = (behind, rest);
+    }
+    if payload.is_empty() {
+        return;
+    }
     let (whole, rest) = payload.as_chunks::<8>();
     for (word, bytes) in words.iter().zip(whole) {
         word.store(u64::from_ne_bytes(*bytes), Ordering::Relaxed);
