@@ -65,14 +65,7 @@ impl Subscribers {
     /// All of them, lowest first.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = u32> {
-        self.iter_below(ROW_WORDS)
-    }
-
-    /// Those of the first so many words, lowest first: most hosts have fewer subscribers than one word holds, and a
-    /// publisher goes through them with each record.
-    #[inline]
-    pub(crate) fn iter_below(&self, words: usize) -> impl Iterator<Item = u32> {
-        (0_u32..).zip(self.0.iter().take(words)).flat_map(|(number, bits)| {
+        (0_u32..).zip(&self.0).flat_map(|(number, bits)| {
             let mut bits = *bits;
             std::iter::from_fn(move || {
                 let lowest = (bits != 0).then(|| bits.trailing_zeros())?;
@@ -80,6 +73,19 @@ impl Subscribers {
                 Some(number * 64 + lowest)
             })
         })
+    }
+
+    /// Calls `found` with those of the first so many words, lowest first: most hosts have fewer subscribers than one word
+    /// holds, and a publisher goes through them several times with each record.
+    #[inline]
+    pub(crate) fn each_below(&self, words: usize, mut found: impl FnMut(u32)) {
+        for (number, bits) in (0_u32..).zip(self.0.iter().take(words)) {
+            let mut bits = *bits;
+            while bits != 0 {
+                found(number * 64 + bits.trailing_zeros());
+                bits &= bits - 1;
+            }
+        }
     }
 
     /// How many words from the first one on hold all of them.
@@ -151,14 +157,15 @@ impl<R: Region> Interest<R> {
     /// Those of `among` who want the instrument at this moment; `words`: how many words they take (`Subscribers::words`).
     #[inline]
     pub(crate) fn wanting_of(&self, instrument: u32, among: &Subscribers, words: usize) -> Subscribers {
-        let everything = self.row(self.instruments).unwrap_or_default();
-        let own = if instrument < self.instruments { self.row(instrument) } else { None }.unwrap_or_default();
         let mut found = Subscribers::default();
-        for (at, (found, among)) in found.0.iter_mut().zip(&among.0).take(words).enumerate() {
+        let Some(everything) = self.row(self.instruments) else { return found };
+        // One that the table does not have is wanted by those who want everything.
+        let own =
+            if instrument < self.instruments { self.row(instrument) } else { None }.unwrap_or(everything);
+        for (at, found) in found.0.iter_mut().enumerate().take(words) {
             // Both pair with the change in `set`.
-            let [everything, own] =
-                [everything, own].map(|row| row.get(at).map_or(0, |word| word.load(Ordering::Acquire)));
-            *found = (everything | own) & among;
+            let wanted = everything[at].load(Ordering::Acquire) | own[at].load(Ordering::Acquire);
+            *found = wanted & among.0[at];
         }
         found
     }
@@ -169,9 +176,9 @@ impl<R: Region> Interest<R> {
         self.wanting_of(instrument, &Subscribers::ALL, ROW_WORDS).iter().for_each(wanted);
     }
 
-    fn row(&self, row: u32) -> Option<&[AtomicU64]> {
+    fn row(&self, row: u32) -> Option<&[AtomicU64; ROW_WORDS]> {
         let start = (usize::try_from(row).ok()?.checked_add(1)?).checked_mul(ROW_WORDS)?;
-        self.memory.words().get(start..start.checked_add(ROW_WORDS)?)
+        self.memory.words().get(start..)?.first_chunk()
     }
 }
 

@@ -88,6 +88,8 @@ pub struct Router<R> {
     words: usize,
     /// Those of them that may lose nothing.
     credit: Subscribers,
+    /// Whether there are any.
+    has_credit: bool,
     evicted: Subscribers,
     /// Up to which claim nothing is written over that a subscriber of `credit` still has to read.
     claim_max: u64,
@@ -107,6 +109,7 @@ impl<R: Region> Router<R> {
             connected: nobody,
             words: 0,
             credit: nobody,
+            has_credit: false,
             evicted: nobody,
             claim_max: 0,
             warmed: 0,
@@ -144,6 +147,7 @@ impl<R: Region> Router<R> {
         self.connected.set(subscriber, is_set);
         self.words = self.connected.words();
         self.credit.set(subscriber, is_set && may_lose_nothing);
+        self.has_credit = !self.credit.is_empty();
         is_set
     }
 
@@ -160,6 +164,7 @@ impl<R: Region> Router<R> {
     pub fn disconnect(&mut self, subscriber: u32) -> bool {
         self.connected.set(subscriber, false);
         self.credit.set(subscriber, false);
+        self.has_credit = !self.credit.is_empty();
         self.set(subscriber, None)
     }
 
@@ -191,7 +196,7 @@ impl<R: Region> Router<R> {
         park: &impl Park,
     ) -> Result<(Published, Delivered), PublishError> {
         let wanting = self.interest.wanting_of(stamp.instrument, &self.connected, self.words);
-        if !self.credit.is_empty() {
+        if self.has_credit {
             let bytes = u64::try_from(payload.len()).unwrap_or(u64::MAX);
             if bytes > writer.payload_bytes_max() {
                 return Err(PublishError::TooLong { bytes, bytes_max: writer.payload_bytes_max() });
@@ -209,7 +214,7 @@ impl<R: Region> Router<R> {
     pub fn warm(&mut self) {
         self.warmed = self.warmed.wrapping_add(1) % self.interest.instruments().max(1);
         let wanting = self.interest.wanting_of(self.warmed, &self.connected, self.words);
-        for subscriber in wanting.iter_below(self.words).take(WARMED_MAX) {
+        for subscriber in wanting.iter().take(WARMED_MAX) {
             if let Some(link) = link(&mut self.links, subscriber) {
                 link.overrun.warm();
                 // The line that is looked at for a sleeper, and that of its bits.
@@ -269,8 +274,8 @@ impl<R: Region> Router<R> {
         park: &impl Park,
     ) -> Delivered {
         let mut delivered = Delivered::default();
-        for subscriber in wanting.iter_below(self.words) {
-            let Some(link) = link(&mut self.links, subscriber) else { continue };
+        wanting.each_below(self.words, |subscriber| {
+            let Some(link) = link(&mut self.links, subscriber) else { return };
             match link.overrun.hand(instrument, position) {
                 Handed::Given => delivered.subscribers += 1,
                 Handed::Conflated => {
@@ -284,15 +289,16 @@ impl<R: Region> Router<R> {
                     self.evicted.set(subscriber, true);
                 }
             }
-        }
+        });
         // One for all of them. Pairs with the fence in `Inbox::take_ready_but`, and, where no bit is to be set, with that in
         // `Bell::wait`: a bit that is set keeps its subscriber from sleeping.
         fence(Ordering::SeqCst);
         let mut has_marked = false;
-        for subscriber in wanting.iter_below(self.words) {
-            let Some(link) = link(&mut self.links, subscriber) else { continue };
-            has_marked |= link.door.inbox.mark_behind_fence(link.stream);
-        }
+        wanting.each_below(self.words, |subscriber| {
+            if let Some(link) = link(&mut self.links, subscriber) {
+                has_marked |= link.door.inbox.mark_behind_fence(link.stream);
+            }
+        });
         if has_marked {
             // Pairs with the fence in `Bell::wait`.
             fence(Ordering::SeqCst);
@@ -302,16 +308,16 @@ impl<R: Region> Router<R> {
             let most = usize::try_from(helper.parked_max).unwrap_or(usize::MAX);
             sleeping.take(most.saturating_add(1)).count() > most
         });
-        for subscriber in wanting.iter_below(self.words) {
-            let Some(link) = link(&mut self.links, subscriber) else { continue };
-            let Some(claimed) = link.door.claim() else { continue };
+        wanting.each_below(self.words, |subscriber| {
+            let Some(link) = link(&mut self.links, subscriber) else { return };
+            let Some(claimed) = link.door.claim() else { return };
             delivered.woken += 1;
             if helper.as_mut().is_some_and(|helper| helper.hand(subscriber, claimed)) {
                 delivered.handed_over += 1;
             } else {
                 link.door.wake_claimed(claimed, park);
             }
-        }
+        });
         if let Some(helper) = helper.filter(|_| delivered.handed_over > 0) {
             helper.ring();
         }
