@@ -101,6 +101,7 @@ fn a_host_allocates_nothing_even_when_queues_run_full() {
             });
             let answered = AnswerSeen { sequence, generated_ns: 0, received_ns: 0, answer };
             host.take_answer(instrument, &answered);
+            host.warm();
             for _ in 0..5 {
                 host.serve(&mut sinks, &mut || 0, &mut |_| ());
             }

@@ -2,7 +2,7 @@
 //! that it looks at, and its publishers have no bit to set. What has no entry (a loss that nothing came behind, an
 //! eviction, its master's word) is found through the inbox, as by everybody else.
 
-use super::{BEAT_NS, Node, Wait, incoming::Sources};
+use super::{BEAT_NS, Event, Node, Publisher, Wait, incoming::Sources};
 use crate::clock::now_ns;
 
 /// Streams up to which looking at each of them is quicker than asking the inbox: a line each.
@@ -51,7 +51,11 @@ impl Node {
     }
 
     /// Looks until something is there or the pipeline's clock shows `until_ns`.
-    pub(super) fn wait_directly(&mut self, until_ns: u64) {
+    pub(super) fn wait_directly(
+        &mut self,
+        until_ns: u64,
+        rehearsed: &mut dyn FnMut(&mut Publisher, Event<'_>),
+    ) {
         if self.inbox.state() != lowlat_ipc::doorbell::SPINNING {
             self.inbox.set_spinning(true);
         }
@@ -65,7 +69,7 @@ impl Node {
             }
             let now_ns = now_ns();
             self.beat(now_ns);
-            self.rehearse(now_ns, u64::MAX);
+            self.rehearse(now_ns, u64::MAX, rehearsed);
             if now_ns >= until_ns || self.is_ready_beside() {
                 return;
             }

@@ -44,6 +44,8 @@ use lowlat_ipc::{
     region::Memfd,
     stream::{Record, Segment},
 };
+#[cfg(test)]
+pub(crate) use rehearsal::Rehearsal as NodeRehearsal;
 use rehearsal::Rehearsal;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::Path, sync::Arc};
@@ -306,15 +308,32 @@ impl Node {
 
     /// Waits, as [`Join::wait`] says, until something is there or the pipeline's clock shows `until_ns`.
     pub fn wait(&mut self, until_ns: Option<u64>) {
-        waiting::wait(self, until_ns);
+        waiting::wait(self, until_ns, &mut |_, _| ());
     }
 
-    /// Keeps the way of a record warm, for a node that spins and has nothing to do: now and then it publishes a record to
-    /// itself, in memory of its own, and reads it. Does nothing for a node that sleeps, nor when something is due at `due_ns`
-    /// and that is too soon; u64::MAX when nothing is known to be.
+    /// [`Node::wait`] for those who rehearse too. A node that spins keeps the way of a record warm while it has nothing to do:
+    /// now and then it publishes a quote of instrument 0 to itself, in memory of its own, and reads it. `rehearsed` is given that quote as
+    /// a poll would give it, with a publisher that reaches nobody else, and then, once, what it published there itself. It is to
+    /// send it through the functions that real ones go through and to change nothing else.
+    pub fn wait_rehearsing(
+        &mut self,
+        until_ns: Option<u64>,
+        rehearsed: &mut dyn FnMut(&mut Publisher, Event<'_>),
+    ) {
+        waiting::wait(self, until_ns, rehearsed);
+    }
+
+    /// Rehearses, for those who look at the clock by themselves and have nothing to do: see [`Node::wait_rehearsing`]. Does
+    /// nothing for a node that sleeps, nor when something is due at `due_ns` and that is too soon; u64::MAX when nothing is
+    /// known to be.
     #[inline]
-    pub fn rehearse(&mut self, now_ns: u64, due_ns: u64) {
-        if self.rehearsal.as_mut().is_some_and(|rehearsal| rehearsal.run(now_ns, due_ns)) {
+    pub fn rehearse(
+        &mut self,
+        now_ns: u64,
+        due_ns: u64,
+        rehearsed: &mut dyn FnMut(&mut Publisher, Event<'_>),
+    ) {
+        if self.rehearsal.as_mut().is_some_and(|rehearsal| rehearsal.run(now_ns, due_ns, rehearsed)) {
             self.publisher.warm();
         }
     }

@@ -2,16 +2,17 @@
 //!
 //! A node that spins runs a few instructions for as long as nothing comes, and what a record needs leaves the core's caches
 //! and branch tables meanwhile; the first record after a millisecond takes several times as long as one of a burst. So a
-//! spinning node rehearses every few microseconds: it publishes a record to itself, in memory that nobody else has, and reads
-//! it, through the very functions that a real one goes through. Nothing of it is seen or counted.
+//! spinning node rehearses every few microseconds: it publishes a quote to itself, in memory that nobody else has, reads it,
+//! and gives it to its role, through the very functions that a real one goes through. Nothing of it is seen or counted.
 
 use super::{
-    Counters, Memory, Publisher,
+    Counters, Event, Memory, Publisher,
     counters::COUNTERS_BYTES,
     incoming::{Next, Source, Sources, StreamName},
     overrun::Overrun,
     publisher::Own,
 };
+use crate::records::{PAYLOAD_BYTES, Quote, SCHEMA, kind};
 use lowlat_ipc::{
     inbox::{self, Inbox},
     interest::{self, Interest},
@@ -29,21 +30,22 @@ const DUE_NS_MAX: u64 = 3_000;
 /// Small enough to stay in the nearest cache.
 const CAPACITY_BYTES: u64 = 4096;
 const ENTRIES: u64 = 8;
-/// As long as the payloads of a pipeline.
-const PAYLOAD: [u8; 64] = [0; 64];
+/// A quote, and what is published because of it.
+const RECORDS: u32 = 2;
 
 /// A stream with one subscriber, both this node's.
 #[derive(Debug)]
-pub(super) struct Rehearsal {
+pub(crate) struct Rehearsal {
     publisher: Publisher,
     sources: Sources,
+    quote: [u8; PAYLOAD_BYTES],
     payload: Vec<u8>,
     next_ns: u64,
 }
 
 impl Rehearsal {
     /// None where there is no memory for it: it is a matter of nanoseconds, and no reason not to run.
-    pub(super) fn new() -> Option<Box<Self>> {
+    pub(crate) fn new() -> Option<Box<Self>> {
         Self::make().ok().flatten().map(Box::new)
     }
 
@@ -67,42 +69,79 @@ impl Rehearsal {
         let mut sources = Sources::new(name);
         let Some(source) = Source::of(segment, ring, Overrun::Gap) else { return Ok(None) };
         sources.push(source);
-        Ok(Some(Self { publisher, sources, payload: Vec::with_capacity(PAYLOAD.len()), next_ns: 0 }))
+        let quote = Quote::default().encode();
+        Ok(Some(Self { publisher, sources, quote, payload: Vec::with_capacity(quote.len()), next_ns: 0 }))
     }
 
     /// Rehearses when it is time to, and there is time for it before what is due; true when it did.
     #[inline]
-    pub(super) fn run(&mut self, now_ns: u64, due_ns: u64) -> bool {
+    pub(crate) fn run(
+        &mut self,
+        now_ns: u64,
+        due_ns: u64,
+        rehearsed: &mut dyn FnMut(&mut Publisher, Event<'_>),
+    ) -> bool {
         let is_time = now_ns >= self.next_ns && due_ns.saturating_sub(now_ns) > DUE_NS_MAX;
         if is_time {
             self.next_ns = now_ns + INTERVAL_NS;
-            self.play();
+            self.play(rehearsed);
         }
         is_time
     }
 
     #[inline(never)]
-    fn play(&mut self) {
-        // Its own memory, so nothing is refused, and what is not given now is next time.
-        self.publisher.publish(&Stamp::default(), &PAYLOAD).ok();
-        while let Next::Record(_) = self.sources.next(&mut self.payload) {}
+    fn play(&mut self, rehearsed: &mut dyn FnMut(&mut Publisher, Event<'_>)) {
+        let stamp = Stamp { kind: kind::QUOTE, schema: SCHEMA, ..Stamp::default() };
+        // Its own memory, so nothing is refused; what is left over, or lost, when a role publishes more is no record of anybody.
+        self.publisher.publish(&stamp, &self.quote).ok();
+        for _ in 0..RECORDS {
+            let Next::Record(record) = self.sources.next(&mut self.payload) else { break };
+            let event =
+                Event::Record { stream: self.sources.name(), record: &record, payload: &self.payload };
+            rehearsed(&mut self.publisher, event);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::records::Order;
 
     #[test]
     fn every_record_comes_back_and_nothing_grows() {
+        let mut kinds = Vec::new();
         let mut rehearsal = Rehearsal::new().unwrap();
         let capacity = rehearsal.payload.capacity();
         for number in 0..10_000 {
-            rehearsal.run(number * INTERVAL_NS, u64::MAX);
-            rehearsal.run(number * INTERVAL_NS + 1, u64::MAX);
+            for now_ns in [number * INTERVAL_NS, number * INTERVAL_NS + 1] {
+                rehearsal.run(now_ns, u64::MAX, &mut |publisher, event| {
+                    let Event::Record { record, payload, .. } = event else { panic!("{event:?}") };
+                    kinds.push(record.stamp.kind);
+                    if record.stamp.kind == kind::QUOTE {
+                        Quote::decode(payload).unwrap();
+                        let order = Stamp { kind: kind::ORDER, ..record.stamp };
+                        publisher.publish(&order, &Order::default().encode()).unwrap();
+                    }
+                });
+            }
         }
-        assert_eq!(rehearsal.publisher.next_sequence(), Some(10_000), "once in an interval");
-        assert_eq!(rehearsal.sources.last_sequence(), Some(9_999));
+        assert_eq!(rehearsal.publisher.next_sequence(), Some(20_000), "once in an interval");
+        assert_eq!(rehearsal.sources.last_sequence(), Some(19_999));
+        assert_eq!(kinds, [kind::QUOTE, kind::ORDER].repeat(10_000));
         assert_eq!(rehearsal.payload.capacity(), capacity);
+    }
+
+    #[test]
+    fn a_role_that_publishes_for_whatever_it_is_given_ends() {
+        let mut rehearsal = Rehearsal::new().unwrap();
+        for number in 0..1_000 {
+            let mut told = 0;
+            rehearsal.run(number * INTERVAL_NS, u64::MAX, &mut |publisher, _| {
+                told += 1;
+                publisher.publish(&Stamp::default(), &[]).unwrap();
+            });
+            assert!(told <= RECORDS, "{told}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! How a node waits: the one place that knows the ways that `lowlat-ipc` has.
 
-use super::{BEAT_NS, Node, Wait};
+use super::{BEAT_NS, Event, Node, Publisher, Wait};
 use crate::clock::now_ns;
 use lowlat_ipc::{
     doorbell::Futex,
@@ -41,7 +41,11 @@ impl Waiting {
     }
 }
 
-pub(super) fn wait(node: &mut Node, until_ns: Option<u64>) {
+pub(super) fn wait(
+    node: &mut Node,
+    until_ns: Option<u64>,
+    rehearsed: &mut dyn FnMut(&mut Publisher, Event<'_>),
+) {
     let until_ns = until_ns.unwrap_or(u64::MAX);
     // One that always finds something lives too.
     if node.polls.is_multiple_of(POLLS_PER_BEAT) {
@@ -49,7 +53,7 @@ pub(super) fn wait(node: &mut Node, until_ns: Option<u64>) {
     }
     if node.direct != 0 {
         if !node.is_ready_beside() {
-            node.wait_directly(until_ns);
+            node.wait_directly(until_ns, rehearsed);
         }
         return;
     }

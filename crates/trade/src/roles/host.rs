@@ -8,16 +8,20 @@ use super::{
 use crate::{
     clock::now_ns,
     node::{Event, Node, PublishError, Publisher},
+    records::DecodeError,
     strategy::{
-        Numbers, OrderSink,
-        host::{Host, SinkOf},
+        Numbers, OnEachRecord, OrderSink,
+        host::{Budget, Host, SinkOf},
     },
 };
 use lowlat_ipc::region::Memfd;
+use lowlat_ipc::stream::Record;
 use std::sync::Arc;
 
 /// Calls of strategies between two looks at what has come.
 const CALLS_PER_POLL: u32 = 32;
+/// Strategies whose memory is looked at with each rehearsal.
+const WARMED: u32 = 2;
 
 /// What a host did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -38,25 +42,25 @@ pub const MOVE_OUT: &str = "move out ";
 /// process joins with the strategy's number and instruments, and its order numbers go on.
 pub fn run(mut node: Node, host: &mut Host, move_out: &mut dyn FnMut(u32)) -> Result<HostDone, RoleError> {
     let mut sinks = Sinks::new(&node, host);
+    let mut rehearsal = Rehearsal::new();
     let mut done = HostDone::default();
     let (mut failed, mut is_over) = (None, false);
     // Those of one turn, which is none at all but for a few in a day.
     let mut moving = Vec::new();
     while !is_over && failed.is_none() {
         if !host.is_ready() {
-            node.wait(None);
+            node.wait_rehearsing(None, &mut |publisher, event| {
+                if rehearsal.play(publisher, &event) {
+                    warm(host, &sinks);
+                }
+            });
         }
         node.poll(&mut |_, event| match event {
             Event::Record { stream, record, payload } => {
                 done.records += 1;
-                match Seen::new(record, payload) {
-                    Ok(Seen::Quote(seen)) => host.take_quote(&seen),
-                    Ok(Seen::Answer(number, seen)) => host.take_answer(number, &seen),
-                    Ok(Seen::Gap(_) | Seen::Other) => {}
-                    Err(source) => {
-                        let (stream, sequence) = (stream.as_str().to_owned(), record.sequence);
-                        failed.get_or_insert(RoleError::Record { stream, sequence, source });
-                    }
+                if let Err(source) = tell(host, record, payload) {
+                    let (stream, sequence) = (stream.as_str().to_owned(), record.sequence);
+                    failed.get_or_insert(RoleError::Record { stream, sequence, source });
                 }
             }
             Event::Lost { stream, count } => {
@@ -71,12 +75,9 @@ pub fn run(mut node: Node, host: &mut Host, move_out: &mut dyn FnMut(u32)) -> Re
             moving.push(number);
             move_out(number);
         };
-        let mut calls = 0;
-        let mut sinks = sinks.with_publisher(node.publisher());
-        while (is_over || calls < CALLS_PER_POLL) && host.serve(&mut sinks, &mut now_ns, &mut moved) {
-            calls += 1;
-        }
-        if let Some(error) = sinks.sinks.unsent {
+        let calls_max = if is_over { u32::MAX } else { CALLS_PER_POLL };
+        serve(host, &mut sinks, node.publisher(), calls_max, &mut moved);
+        if let Some(error) = sinks.unsent {
             failed.get_or_insert(error.into());
         }
         for number in moving.drain(..) {
@@ -87,6 +88,70 @@ pub fn run(mut node: Node, host: &mut Host, move_out: &mut dyn FnMut(u32)) -> Re
         (Some(error), _) => Err(error),
         (None, Some(ended)) => Err(ended.into()),
         (None, None) => Ok(done),
+    }
+}
+
+/// Queues a record for the strategies that it is for.
+///
+/// Neither this nor [`serve`] is inlined: a rehearsal goes through them too.
+#[inline(never)]
+fn tell(host: &mut Host, record: &Record, payload: &[u8]) -> Result<(), DecodeError> {
+    match Seen::new(record, payload)? {
+        Seen::Quote(seen) => host.take_quote(&seen),
+        Seen::Answer(number, seen) => host.take_answer(number, &seen),
+        Seen::Gap(_) | Seen::Other => {}
+    }
+    Ok(())
+}
+
+/// Serves whose turn it is, with so many calls at most.
+#[inline(never)]
+fn serve(
+    host: &mut Host,
+    sinks: &mut Sinks,
+    publisher: &mut Publisher,
+    calls_max: u32,
+    move_out: &mut dyn FnMut(u32),
+) {
+    let mut sinks = WithPublisher { sinks, publisher };
+    let mut calls = 0;
+    while calls < calls_max && host.serve(&mut sinks, &mut now_ns, move_out) {
+        calls += 1;
+    }
+}
+
+/// Has what some strategies need next at hand.
+fn warm(host: &mut Host, sinks: &Sinks) {
+    for _ in 0..WARMED {
+        let Some(number) = host.warm() else { return };
+        let at = usize::try_from(number).unwrap_or(usize::MAX);
+        if let Some(Some(numbers)) = sinks.numbers.get(at) {
+            numbers.warm();
+        }
+    }
+}
+
+/// A host of one strategy, for which the node plays what it rehearses.
+struct Rehearsal {
+    host: Host,
+    sinks: Sinks,
+}
+
+impl Rehearsal {
+    fn new() -> Self {
+        // However long a call takes, the only strategy is not moved out.
+        let mut host = Host::new(Budget { call_ns_max: u64::MAX, queue_max: 2, ..Budget::default() });
+        // An empty host takes any number.
+        host.add(0, &[0], Box::new(OnEachRecord::of(0))).ok();
+        Self { host, sinks: Sinks { numbers: vec![Some(Numbers::of_epoch(0))], unsent: None } }
+    }
+
+    /// Has the strategy answer a quote with an order; false for what is none.
+    fn play(&mut self, publisher: &mut Publisher, event: &Event<'_>) -> bool {
+        let Event::Record { record, payload, .. } = event else { return false };
+        let is_told = tell(&mut self.host, record, payload).is_ok() && self.host.is_ready();
+        serve(&mut self.host, &mut self.sinks, publisher, 1, &mut |_| ());
+        is_told
     }
 }
 
@@ -116,10 +181,6 @@ impl Sinks {
         }
         Self { numbers, unsent: None }
     }
-
-    fn with_publisher<'a>(&'a mut self, publisher: &'a mut Publisher) -> WithPublisher<'a> {
-        WithPublisher { sinks: self, publisher }
-    }
 }
 
 impl SinkOf for WithPublisher<'_> {
@@ -130,5 +191,30 @@ impl SinkOf for WithPublisher<'_> {
             let unsent = &mut self.sinks.unsent;
             then(&mut OrderStream::new(self.publisher, numbers, |error| note(unsent, error)));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{node::NodeRehearsal, records::kind};
+
+    #[test]
+    fn what_a_node_rehearses_is_answered_with_an_order_each_time() {
+        let (mut node, mut rehearsal) = (NodeRehearsal::new().unwrap(), Rehearsal::new());
+        let mut kinds = Vec::new();
+        for number in 1..=1000 {
+            node.run(number << 20, u64::MAX, &mut |publisher, event| {
+                let Event::Record { record, .. } = &event else { panic!("{event:?}") };
+                kinds.push(record.stamp.kind);
+                assert_eq!(rehearsal.play(publisher, &event), record.stamp.kind == kind::QUOTE);
+            });
+        }
+        assert_eq!(kinds, [kind::QUOTE, kind::ORDER].repeat(1000));
+        assert_eq!(
+            rehearsal.host.usage(0).map(|usage| (usage.calls, usage.is_moved_out)),
+            Some((1000, false))
+        );
+        assert!(rehearsal.sinks.unsent.is_none());
     }
 }

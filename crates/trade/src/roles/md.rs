@@ -163,7 +163,7 @@ impl Md {
     /// See [`Node::rehearse`].
     #[inline]
     pub(super) fn rehearse(&mut self, now_ns: u64, due_ns: u64) {
-        self.node.rehearse(now_ns, due_ns);
+        self.node.rehearse(now_ns, due_ns, &mut |_, _| ());
     }
 
     fn hear(&mut self) {
@@ -220,7 +220,7 @@ fn wait(node: &mut Node, wait: Wait, then_ns: u64) {
             if now_ns >= then_ns {
                 break;
             }
-            node.rehearse(now_ns, then_ns);
+            node.rehearse(now_ns, then_ns, &mut |_, _| ());
             lowlat_ipc::relax();
         },
         Wait::Parked | Wait::Adaptive => {

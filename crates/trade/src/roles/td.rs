@@ -106,7 +106,7 @@ impl Td {
     /// See [`Node::rehearse`].
     #[inline]
     pub(super) fn rehearse(&mut self, now_ns: u64, due_ns: u64) {
-        self.node.rehearse(now_ns, due_ns);
+        self.node.rehearse(now_ns, due_ns, &mut |_, _| ());
     }
 
     /// Sleeps or spins until something is there, or until that time; not after the word to end.

@@ -71,6 +71,9 @@ pub trait Strategy: Send {
     fn on_restart(&mut self, strategy: u32, state: &State) {
         let _ = (strategy, state);
     }
+    /// Nothing is there for it, and its process, which never sleeps, has time: to read what its next call will need, so that it
+    /// is at hand. Each some hundreds of microseconds; it must be short, and change nothing that matters.
+    fn warm(&mut self) {}
 }
 
 impl<S: Strategy + ?Sized> Strategy for Box<S> {
@@ -88,5 +91,9 @@ impl<S: Strategy + ?Sized> Strategy for Box<S> {
 
     fn on_restart(&mut self, strategy: u32, state: &State) {
         (**self).on_restart(strategy, state);
+    }
+
+    fn warm(&mut self) {
+        (**self).warm();
     }
 }

@@ -44,6 +44,14 @@ impl<R: Region> Numbers<R> {
         self.last
     }
 
+    /// Looks at the line that the next number is written to.
+    #[inline]
+    pub fn warm(&self) {
+        if let Some((region, at)) = &self.area {
+            std::hint::black_box(region.words().get(*at).map(|word| word.load(Ordering::Relaxed)));
+        }
+    }
+
     /// The next number.
     #[inline]
     pub fn take(&mut self) -> u64 {

@@ -2,7 +2,7 @@
 
 use super::{Budget, Usage};
 use crate::strategy::{AnswerSeen, Gap, QuoteSeen, Strategy};
-use std::collections::VecDeque;
+use std::{collections::VecDeque, hint::black_box};
 
 /// Something a strategy is to be told.
 #[derive(Debug, Clone, Copy)]
@@ -88,7 +88,24 @@ impl Member {
 
     /// What it is told next.
     pub fn next(&mut self) -> Option<Waiting> {
-        self.queue.pop_front().or_else(|| self.take_lost().map(Waiting::Gap))
+        let next = self.queue.pop_front().or_else(|| self.take_lost().map(Waiting::Gap));
+        if self.queue.is_empty() {
+            // The next one comes into the first place again, which is at hand; round and round, each would be cold.
+            self.queue.clear();
+        }
+        next
+    }
+
+    /// Looks at what the next call needs.
+    pub fn warm(&mut self) {
+        // What is put into the first place is taken out again: an empty queue shows no place to look at.
+        if !self.has_more() {
+            self.queue.push_back(Waiting::Gap(Gap::Quotes(0)));
+            black_box(self.queue.front());
+            self.queue.clear();
+        }
+        black_box((self.usage, self.window_calls));
+        self.strategy.warm();
     }
 
     /// Whether it is to be told more.

@@ -11,7 +11,7 @@ mod tests;
 
 use super::{AnswerSeen, Cause, Gap, OrderSink, Orders, QuoteSeen, Strategy};
 use member::{Member, Waiting};
-use std::collections::VecDeque;
+use std::{collections::VecDeque, hint::black_box};
 use thiserror::Error;
 
 /// What a strategy may take.
@@ -70,6 +70,8 @@ pub struct Host {
     by_number: Vec<Option<usize>>,
     /// Members with something to do, each once, in the order in which they are served.
     ready: VecDeque<usize>,
+    /// Places of the member and of the instrument that are warmed next.
+    warmed: [usize; 2],
     budget: Budget,
 }
 
@@ -81,6 +83,7 @@ impl Host {
             by_instrument: Vec::new(),
             by_number: Vec::new(),
             ready: VecDeque::new(),
+            warmed: [0; 2],
             budget,
         }
     }
@@ -128,7 +131,9 @@ impl Host {
     }
 
     /// Takes a quote for all that want its instrument.
-    #[inline]
+    ///
+    /// Not inlined, as [`Host::serve`]: what a host rehearses is what a quote goes through.
+    #[inline(never)]
     pub fn take_quote(&mut self, seen: &QuoteSeen) {
         let Some(wanted) = self.by_instrument.get(index(seen.instrument)) else { return };
         for place in wanted {
@@ -163,7 +168,7 @@ impl Host {
 
     /// Serves the strategy whose turn it is with one record; false when nobody has one. `now_ns` is read before and after
     /// the call. Whoever goes over its budget too often is not called any more, and `move_out` is told its number.
-    #[inline]
+    #[inline(never)]
     pub fn serve(
         &mut self,
         sink_of: &mut dyn SinkOf,
@@ -197,6 +202,18 @@ impl Host {
             self.ready.push_back(place);
         }
         true
+    }
+
+    /// Looks at what the next call of one strategy needs, for a process that has nothing to do: each call is for the next one,
+    /// whose number is given back. None when there are no strategies.
+    pub fn warm(&mut self) -> Option<u32> {
+        let [place, instrument] = self.warmed;
+        let next = |at: usize, count: usize| if at + 1 < count { at + 1 } else { 0 };
+        self.warmed = [next(place, self.members.len()), next(instrument, self.by_instrument.len())];
+        black_box(self.by_instrument.get(instrument).and_then(|members| members.first()));
+        let member = self.members.get_mut(place)?;
+        member.warm();
+        Some(member.number)
     }
 
     fn wait_at(&mut self, place: usize, waiting: Waiting) {

@@ -147,6 +147,21 @@ fn each_is_told_what_it_wants_and_nothing_else() {
 }
 
 #[test]
+fn warming_reaches_everybody_in_turn_and_changes_nothing() {
+    let mut bench = Bench::new(Budget::default(), &[&[0], &[1], &[0, 5]], &[vec![1], vec![1], vec![1]]);
+    let turn = |bench: &mut Bench| (0..4).map(|_| bench.host.warm()).collect::<Vec<_>>();
+    assert_eq!(turn(&mut bench), [Some(10), Some(11), Some(12), Some(10)]);
+    assert!(!bench.host.is_ready() && !bench.serve() && bench.told().is_empty());
+    // Also of those who have something to do.
+    bench.host.take_quote(&quote(0, 1));
+    bench.host.take_quote(&quote(0, 2));
+    turn(&mut bench);
+    while bench.serve() {}
+    assert_eq!(bench.told(), [(10, 1), (12, 1), (10, 2), (12, 2)]);
+    assert_eq!(Host::new(Budget::default()).warm(), None);
+}
+
+#[test]
 fn a_full_queue_is_told_as_a_gap_behind_what_it_holds() {
     let budget = Budget { queue_max: 2, ..Budget::default() };
     let mut bench = Bench::new(budget, &[&[0]], &[vec![1]]);
