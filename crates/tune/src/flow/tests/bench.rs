@@ -16,6 +16,7 @@ use lowlat_sys::undo::{
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::{fs, io};
 
@@ -36,10 +37,13 @@ pub fn is_root() -> bool {
 pub struct FakeManager {
     pub calls: Arc<Mutex<Vec<String>>>,
     pub active: Arc<Mutex<BTreeMap<String, u64>>>,
+    /// Whoever calls it is killed.
+    pub dies: Arc<AtomicBool>,
 }
 
 impl FakeManager {
     fn call(&self, what: String) {
+        assert!(!self.dies.load(Ordering::Relaxed), "killed before {what}");
         self.calls.lock().unwrap().push(what);
     }
 }

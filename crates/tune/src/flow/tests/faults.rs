@@ -4,6 +4,8 @@ use super::super::*;
 use super::bench::{Bench, differences, is_root};
 use crate::units;
 use lowlat_sys::undo::Faults;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
 
 /// Every so many operations: the log's own tests visit each of them, these the seams between its plans.
 const STRIDE: usize = 11;
@@ -105,4 +107,46 @@ fn what_a_full_disk_keeps_out_of_the_log_is_told_all_the_same() {
     assert_eq!(differences(&start, &bench.files()), Vec::<String>::new());
     let again = rollback(&bench.site(Faults::none()), &RollbackRequest::default()).unwrap();
     assert_eq!((again.restored.len(), again.unchanged_count), (0, 0), "{again:#?}");
+}
+
+/// A rollback that is killed after it took unit files away and before systemd has heard leaves that to the next one.
+#[test]
+fn what_a_killed_rollback_did_not_tell_systemd_the_next_one_tells() {
+    if !is_root() {
+        return;
+    }
+    let bench = Bench::new();
+    let start = bench.files();
+    let unit = bench.tree().join(units::path(units::APPLY).trim_start_matches('/'));
+    let is_active = || bench.manager.active.lock().unwrap().contains_key(units::APPLY);
+    let killed = |scope: Scope| {
+        bench.manager.dies.store(true, Ordering::Relaxed);
+        let site = bench.site(Faults::none());
+        let request = RollbackRequest { scope, ..RollbackRequest::default() };
+        let ended = catch_unwind(AssertUnwindSafe(|| rollback(&site, &request).map(drop)));
+        bench.manager.dies.store(false, Ordering::Relaxed);
+        assert!(ended.is_err(), "it came to its end: {ended:?}");
+        assert!(!unit.exists() && is_active(), "the file is gone, and systemd does not know");
+    };
+    for _ in 0..2 {
+        bench.apply(&bench.site(Faults::none()), ApplyOptions::default()).unwrap();
+        killed(Scope::All);
+        bench.calls();
+        let report = rollback(&bench.site(Faults::none()), &RollbackRequest::default()).unwrap();
+        assert!(report.is_complete(), "{report:#?}");
+        assert_eq!(differences(&start, &bench.files()), Vec::<String>::new());
+        assert!(!is_active());
+        assert_eq!(bench.calls(), ["daemon-reload", "restart irqbalance.service", "stop lowlat.service"]);
+        rollback(&bench.site(Faults::none()), &RollbackRequest::default()).unwrap();
+        assert!(bench.calls().is_empty(), "once is enough");
+    }
+    // A unit that an apply brought back meanwhile is not stopped for what an earlier rollback left to tell.
+    bench.apply(&bench.site(Faults::none()), ApplyOptions::default()).unwrap();
+    killed(Scope::All);
+    let site = bench.site(Faults::none());
+    bench.apply(&site, ApplyOptions::default()).unwrap();
+    rollback(&site, &RollbackRequest { scope: Scope::RunTime, ..RollbackRequest::default() }).unwrap();
+    assert!(unit.exists() && is_active(), "{:?}", bench.calls());
+    rollback(&site, &RollbackRequest::default()).unwrap();
+    assert!(!is_active());
 }
