@@ -90,8 +90,13 @@ impl<R: Region> Taker<R> {
         {
             return Some(Taken::Gap(gap));
         }
+        Some(self.hold_entry(entry))
+    }
+
+    #[inline]
+    fn hold_entry(&mut self, entry: u64) -> Taken {
         self.head = self.head.wrapping_add(1);
-        Some(Taken::Entry(entry >> word::SHIFT))
+        Taken::Entry(entry >> word::SHIFT)
     }
 
     /// Gives the room of all that was taken back to the publisher.
@@ -212,7 +217,6 @@ impl<R: Region> Taker<R> {
             Look::Nothing => {}
         }
         let entry = self.ring.there(self.head)?;
-        self.head = self.head.wrapping_add(1);
-        Some(Taken::Entry(entry >> word::SHIFT))
+        Some(self.hold_entry(entry))
     }
 }

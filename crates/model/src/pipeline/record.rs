@@ -139,6 +139,9 @@ pub struct PipelineRecord {
     pub uses_s: f64,
     /// The memory that was really given, by kind of page (`2 MiB pages of the pool`, …), bytes.
     pub backing_bytes: BTreeMap<String, u64>,
+    /// Runs of other pipelines that began while this one went on: "process 4711 (run a)". Its warnings tell of them too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runs_beside: Vec<String>,
     /// What makes the run doubtful. One sentence each.
     pub warnings: Vec<String>,
 }

@@ -6,6 +6,7 @@ use crate::{
     node::{Figures, Wait},
 };
 use lowlat_ipc::stream::Owner;
+use std::path::PathBuf;
 
 /// What becomes of the records for a reader that died.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -146,8 +147,12 @@ pub enum Happened {
     Ended {
         /// Its name.
         name: String,
-        /// How, and where its words are.
+        /// How: "exit status: 1", or the signal that killed it.
         reason: String,
+        /// Its exit status; none for one that a signal killed.
+        code: Option<i32>,
+        /// Where its words are.
+        log: PathBuf,
         /// It failed, and was not to end.
         is_failure: bool,
     },

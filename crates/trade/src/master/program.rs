@@ -184,7 +184,9 @@ impl Master {
             self.bury_process(pid, &format!("its process ended: {status}"));
             self.happened.push(Happened::Ended {
                 name: name.clone(),
-                reason: format!("{status}; its words are in {}", log.display()),
+                reason: status.to_string(),
+                code: status.code(),
+                log,
                 is_failure: !is_over,
             });
             if !is_over {

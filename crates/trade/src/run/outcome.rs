@@ -37,6 +37,7 @@ pub(super) fn record(parameters: &PipelineParameters, ended: &Ended) -> Pipeline
         uses: uses::between(&ended.before, &ended.after),
         uses_s: ended.uses_ns as f64 / 1e9,
         backing_bytes: ended.master.backing_bytes().clone(),
+        runs_beside: Vec::new(),
         warnings: Vec::new(),
     };
     record.warnings = warnings(&record, ended, thread::available_parallelism().ok().map(usize::from));

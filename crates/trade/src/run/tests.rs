@@ -39,6 +39,7 @@ fn clean() -> PipelineRecord {
         uses: vec![ProcessUse { role: "md".to_owned(), ..ProcessUse::default() }],
         uses_s: 1.0,
         backing_bytes: BTreeMap::new(),
+        runs_beside: Vec::new(),
         warnings: Vec::new(),
     }
 }

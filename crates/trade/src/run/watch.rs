@@ -196,9 +196,8 @@ impl Watch<'_> {
     /// Processes that ended as they were asked, but had something to complain of.
     fn hear_last_words(&mut self) -> Result<(), RunError> {
         for happened in self.master.turn(Duration::ZERO)? {
-            if let Happened::Ended { name, reason, is_failure: false } = happened
-                && let Some(code) = without_log(&reason).strip_prefix("exit status: ")
-                && code != "0"
+            if let Happened::Ended { name, code: Some(code), is_failure: false, .. } = happened
+                && code != 0
             {
                 self.incidents
                     .push(format!("{name} ended with exit status {code}{}", self.last_words(&name)));
@@ -220,14 +219,13 @@ impl Watch<'_> {
                 Happened::Left { name } if name == "md" && !self.names.contains(&name) => {
                     self.is_published = true;
                 }
-                Happened::Ended { name, reason, is_failure } => {
+                Happened::Ended { name, reason, is_failure, .. } => {
                     // One that ends without being asked leaves the run without it; and before the begin nothing is
                     // mended: what fails at its start fails again.
                     if !is_failure || self.begun_ns.is_none() {
-                        let (words, reason) = (self.last_words(&name), without_log(&reason).to_owned());
+                        let words = self.last_words(&name);
                         return Err(RunError::Ended { name, reason, words });
                     }
-                    let reason = without_log(&reason);
                     self.incidents.push(format!("{name} ended ({reason}) and was started again"));
                 }
                 Happened::GivenUp { name, reason } => {
@@ -300,11 +298,6 @@ impl Watch<'_> {
             format!("; its last words:\n  {words}")
         }
     }
-}
-
-/// How a process ended, without the place of its words: that goes with the run folder.
-fn without_log(reason: &str) -> &str {
-    reason.split_once("; its words are in ").map_or(reason, |(how, _)| how)
 }
 
 /// Seconds as nanoseconds, a year at most.

@@ -14,7 +14,7 @@ use lowlat_model::{
     CpuSet,
     pipeline::{
         MatrixDocument, MatrixRow, RowFigures,
-        check::{Memory, OTHER_RUNS, Room, RoomFacts, doubts, hindrances, judge},
+        check::{Memory, Point, Room, RoomFacts, came_beside, doubts, hindrances, judge, others},
         matrix::{Budget, PlatformPins, Row, Share, choose, platform_pins},
     },
 };
@@ -117,8 +117,8 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         facts = room::read(&root, None);
     }
     matrix.add_doubts(&facts);
-    let beside = matrix.document.warnings.iter().filter(|warning| warning.starts_with(OTHER_RUNS));
-    room::talk("matrix", &beside.cloned().collect::<Vec<_>>());
+    let beside = facts.other_runs.known().and_then(|runs| others(runs, false));
+    room::talk("matrix", &beside.iter().map(Point::sentence).collect::<Vec<_>>());
     let result = matrix.measure(&mut runner, &stop, &|document| outputs.keep(document));
     drop(reserved);
     let document = matrix.document;
@@ -279,8 +279,7 @@ impl Matrix {
                 Ok(record) => {
                     failures = 0;
                     // A run that the user cut short before anything came of it is none.
-                    let beside = record.warnings.iter().find(|warning| warning.starts_with(OTHER_RUNS));
-                    let beside = beside.map(|warning| format!("{}: {warning}", row.id));
+                    let beside = came_beside(&record).map(|warning| format!("{}: {warning}", row.id));
                     self.document.warnings.extend(beside);
                     if record.orders > 0 || !stop.load(Ordering::Relaxed) {
                         row.runs.push(record);

@@ -4,7 +4,7 @@ use super::{beside, room};
 use anyhow::Context;
 use lowlat_model::pipeline::{
     PipelineOptions, PipelineParameters, PipelineRecord,
-    check::{RoomFacts, others},
+    check::{RoomFacts, came_beside},
 };
 use lowlat_sys::Root;
 use lowlat_trade::{
@@ -96,8 +96,8 @@ impl Runner for Processes {
             });
         };
         let mut record = run::run_with(parameters, &self.options, &self.program, &mut tell, &self.stop)?;
-        let came: Vec<String> = came.difference(&self.beside).cloned().collect();
-        record.warnings.extend(others(&came, true).map(|point| point.sentence()));
+        record.runs_beside = came.difference(&self.beside).cloned().collect();
+        record.warnings.extend(came_beside(&record));
         Ok(record)
     }
 }

@@ -15,7 +15,7 @@ use lowlat_model::{
     Allocation, Topology,
     pipeline::{
         Mode, PipelineParameters, PipelineRecord,
-        check::{OTHER_RUNS, Point, Room, RoomFacts, judge},
+        check::{OTHER_RUNS, Point, Room, RoomFacts, came_beside, judge},
         size::{
             CheckedPoint, Costs, Fit, Goal, Load, Placement, SizeDocument, StrategyGroup, capacity, place,
             predict,
@@ -318,11 +318,6 @@ impl Sizing<'_> {
             .run(parameters, &mut |now| live.show(&title, parameters.duration_s, now))
             .with_context(|| format!("the run failed ({title})"))
     }
-}
-
-/// What a run says of others that came beside it.
-fn came_beside(record: &PipelineRecord) -> Option<String> {
-    record.warnings.iter().find(|warning| warning.starts_with(OTHER_RUNS)).cloned()
 }
 
 #[cfg(test)]

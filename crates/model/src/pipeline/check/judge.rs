@@ -5,7 +5,10 @@
 )]
 
 use super::{Memory, Point, Room, RoomFacts, cores, files_needed};
-use crate::{CpuSet, Reading, pipeline::PipelineParameters};
+use crate::{
+    CpuSet, Reading,
+    pipeline::{PipelineParameters, PipelineRecord},
+};
 
 type Judgement = fn(&PipelineParameters, &RoomFacts) -> Option<Point>;
 
@@ -203,6 +206,11 @@ pub fn others(runs: &[String], is_over: bool) -> Option<Point> {
         ),
         action: action.to_owned(),
     })
+}
+
+/// What a run's warnings say of other runs that began beside it; none without any.
+pub fn came_beside(record: &PipelineRecord) -> Option<String> {
+    others(&record.runs_beside, true).map(|point| point.sentence())
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ mod judge;
 mod memory;
 
 pub use cores::spinning;
-pub use judge::{OTHER_RUNS, judge, others};
+pub use judge::{OTHER_RUNS, came_beside, judge, others};
 pub use memory::{Memory, files_needed};
 
 use crate::{CpuSet, Reading};
