@@ -3,7 +3,7 @@
 use super::{
     Block, Gap, Read, Record, Recording,
     file::FileEnd,
-    missing::{is_there, missing},
+    missing::{missing, missing_behind},
 };
 use crate::{
     bytes::narrow,
@@ -128,11 +128,8 @@ fn of_files(recording: &Recording, streams: &[u32], from: usize, is_live: bool) 
             let before = index.scan.blocks.iter().filter(is_before).map(|head| head.generated_max);
             out.push((before.max().unwrap_or(begin), damage.clone()));
         }
-        let goes_on = matches!(index.scan.end, FileEnd::Ended { goes_on: true });
-        // Its writer made the next file before it wrote that it goes on.
-        if is_last && goes_on && !is_there(folder, start.number + 1) {
-            out.extend(missing(folder, start.number + 1..start.number + 2).map(|damage| (u64::MAX, damage)));
-        }
+        let behind = if is_last { missing_behind(folder, start.number, &index) } else { None };
+        out.extend(behind.map(|damage| (u64::MAX, damage)));
     }
     out
 }
@@ -289,6 +286,9 @@ mod tests {
         let found = troubles(folder, &few);
         assert_eq!((found.len(), found[0].1), (1, files), "{found:?}");
         assert_eq!(troubles(folder, &last(&open(folder), &[], 0)).len(), 1, "where it ends is always told");
+        // Read from its beginning: what is gone in between is a gap, what is gone at the end is not known to be anything.
+        let reads = read_all(&open(folder));
+        assert_eq!(troubles(folder, &reads), [(reads.len() - 1, files, Problem::FileMissing)]);
         // While somebody records as well: the next file is there before the one before it says so.
         let _writer = FolderLock::take(folder).unwrap().unwrap();
         assert_eq!(troubles(folder, &last(&open(folder), &[0], usize::MAX))[1], at_the_end);

@@ -1,6 +1,9 @@
 //! One stream of a recording, in its order.
 
-use super::{Block, Gap, Read, Record, Recording, file::DataFile, index::FileIndex, recording::streams_of};
+use super::{
+    Block, Gap, Read, Record, Recording, file::DataFile, index::FileIndex, missing::missing_at_end,
+    recording::streams_of,
+};
 use crate::{
     bytes::narrow,
     damage::Problem,
@@ -26,6 +29,8 @@ pub struct StreamReader<'r> {
     /// Of the file's damages, how many were told.
     told: usize,
     tells_files: bool,
+    /// Whether it was told that the recording goes on in a file that is gone, or is not to be.
+    is_end_told: bool,
     expected: Option<u64>,
     /// Records before this sequence, or of an earlier time, are passed over: the rest of a block that was sought.
     from_sequence: u64,
@@ -44,6 +49,7 @@ impl<'r> StreamReader<'r> {
             block: Block::default(),
             told: 0,
             tells_files: true,
+            is_end_told: false,
             expected: None,
             from_sequence: 0,
             from_time: 0,
@@ -53,7 +59,7 @@ impl<'r> StreamReader<'r> {
     /// The same, but silent on damage that lies outside of its own blocks: one reader of several tells it.
     #[must_use]
     pub fn without_file_damages(self) -> Self {
-        Self { tells_files: false, ..self }
+        Self { tells_files: false, is_end_told: true, ..self }
     }
 
     /// The stream's number.
@@ -148,7 +154,10 @@ impl<'r> StreamReader<'r> {
             }
             if self.open.is_none() {
                 if self.at >= self.recording.files().len() {
-                    return self.lost_at_the_end();
+                    let is_told = std::mem::replace(&mut self.is_end_told, true);
+                    let missing = if is_told { None } else { missing_at_end(self.recording) };
+                    return missing
+                        .map_or_else(|| self.lost_at_the_end(), |damage| Read::Damaged(Box::new(damage)));
                 }
                 match self.recording.open_file(self.at) {
                     Ok(data) => {
