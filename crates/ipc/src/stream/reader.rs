@@ -50,11 +50,10 @@ pub enum Read {
 /// take three; more only come from a writer that goes on lapping, or from a damaged ring. Loom tries every order of each.
 const LOOKS_MAX: usize = if cfg!(lowlat_loom) { 2 } else { 8 };
 
-/// What stands at a position.
+/// What a look finds instead of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Found {
+enum Other {
     Nothing,
-    Record { record: Record, bytes: u64 },
     Padding { bytes: u64 },
     Overrun,
     Damaged,
@@ -118,29 +117,22 @@ impl<R: Region> Reader<R> {
         layout::payload_bytes_max(self.segment.capacity_bytes())
     }
 
-    #[inline]
+    /// Few instructions where nothing is, without the frame that a record takes.
+    #[expect(clippy::inline_always, reason = "measured: a look at nothing takes half as long")]
+    #[inline(always)]
     fn next_to(&mut self, payload: &mut impl Payload) -> Read {
-        // What readers that spin find most of the time.
-        if self.is_waiting() { Read::Nothing } else { self.next_there(payload) }
+        match self.find(self.position) {
+            Err(Other::Nothing) => self.end_or_nothing(payload),
+            Err(other) => self.next_behind(other, payload),
+            Ok(()) => self.next_there(payload),
+        }
     }
 
-    /// Whether nothing is where the next record comes, and neither the writer is a lap ahead nor the stream at its end.
-    #[inline]
-    fn is_waiting(&self) -> bool {
-        let Some((head, rest)) = self.segment.record_at(self.position) else { return false };
-        // On its way together with the head's line, not after it.
-        prefetch::line(rest.first());
-        // Relaxed: whoever sees something looks again.
-        head[record::COMMIT].load(Ordering::Relaxed) != layout::commit_of(self.position)
-            && !self.is_overrun(self.position)
-            && self.segment.successor().is_none()
-    }
-
-    #[inline]
+    #[inline(never)]
     fn next_there(&mut self, payload: &mut impl Payload) -> Read {
-        match self.look(self.position, payload) {
-            Found::Record { record, bytes } => self.take(record, bytes),
-            _ => self.next_behind(payload),
+        match self.read(self.position, payload) {
+            Ok((record, bytes)) => self.take(record, bytes),
+            Err(other) => self.next_behind(other, payload),
         }
     }
 
@@ -159,18 +151,21 @@ impl<R: Region> Reader<R> {
 
     /// Where something else than a record is: what comes behind it.
     #[cold]
-    fn next_behind(&mut self, payload: &mut impl Payload) -> Read {
-        for _ in 0..LOOKS_MAX {
-            match self.look(self.position, payload) {
-                Found::Nothing => return self.end_or_nothing(payload),
-                Found::Padding { bytes } => self.position = self.position.wrapping_add(bytes),
-                Found::Record { record, bytes } => return self.take(record, bytes),
-                Found::Overrun => self.catch_up(),
-                Found::Damaged => {
+    fn next_behind(&mut self, mut other: Other, payload: &mut impl Payload) -> Read {
+        for _ in 1..LOOKS_MAX {
+            match other {
+                Other::Nothing => return self.end_or_nothing(payload),
+                Other::Padding { bytes } => self.position = self.position.wrapping_add(bytes),
+                Other::Overrun => self.catch_up(),
+                Other::Damaged => {
                     let position = self.position;
                     self.catch_up();
                     return Read::Damaged { position };
                 }
+            }
+            match self.look(self.position, payload) {
+                Ok((record, bytes)) => return self.take(record, bytes),
+                Err(found) => other = found,
             }
         }
         Read::Nothing
@@ -183,10 +178,7 @@ impl<R: Region> Reader<R> {
         if !position.is_multiple_of(LINE_BYTES) {
             return None;
         }
-        match self.look(position, payload) {
-            Found::Record { record, .. } => Some(record),
-            _ => None,
-        }
+        self.look(position, payload).ok().map(|(record, _)| record)
     }
 
     #[inline]
@@ -198,7 +190,7 @@ impl<R: Region> Reader<R> {
     fn end(&mut self, successor: u64, payload: &mut impl Payload) -> Read {
         // What was committed before the fence counts: look once more behind it.
         match self.look(self.position, payload) {
-            Found::Nothing => Read::Ended { successor },
+            Err(Other::Nothing) => Read::Ended { successor },
             _ => Read::Nothing,
         }
     }
@@ -218,25 +210,39 @@ impl<R: Region> Reader<R> {
         claim > position.saturating_add(self.segment.capacity_bytes())
     }
 
-    /// What is found is far larger than a register: handed from call to call it would be copied again and again.
-    #[expect(clippy::inline_always, reason = "measured: a sixth of a record's way")]
-    #[inline(always)]
-    fn look(&self, position: u64, payload: &mut impl Payload) -> Found {
-        let Some((head, rest)) = self.segment.record_at(position) else { return Found::Damaged };
+    /// The record at a position and the bytes that it takes, or what is there else.
+    #[inline]
+    fn look(&self, position: u64, payload: &mut impl Payload) -> Result<(Record, u64), Other> {
+        self.find(position)?;
+        self.read(position, payload)
+    }
+
+    /// Whether a record, or padding, is at a position.
+    #[inline]
+    fn find(&self, position: u64) -> Result<(), Other> {
+        let Some((head, rest)) = self.segment.record_at(position) else { return Err(Other::Damaged) };
         // On its way together with the head's line, not after it.
         prefetch::line(rest.first());
         // Pairs with the store in `Writer::commit`.
-        let commit = head[record::COMMIT].load(Ordering::Acquire);
-        if commit != layout::commit_of(position) {
-            // An older or cleared commit: not written yet, unless the writer is a lap ahead.
-            return if self.is_overrun(position) { Found::Overrun } else { Found::Nothing };
+        if head[record::COMMIT].load(Ordering::Acquire) == layout::commit_of(position) {
+            return Ok(());
         }
+        // An older or cleared commit: not written yet, unless the writer is a lap ahead.
+        Err(if self.is_overrun(position) { Other::Overrun } else { Other::Nothing })
+    }
+
+    /// What is at a position where something was found. It is far larger than a register: handed from call to call it would be
+    /// copied again and again.
+    #[expect(clippy::inline_always, reason = "measured: a sixth of a record's way")]
+    #[inline(always)]
+    fn read(&self, position: u64, payload: &mut impl Payload) -> Result<(Record, u64), Other> {
+        let Some((head, rest)) = self.segment.record_at(position) else { return Err(Other::Damaged) };
         let get = |at: usize| head[at].load(Ordering::Relaxed);
         let shape = get(record::SHAPE);
         let length = u64::from(layout::length_of(shape));
         let bytes = layout::record_bytes(length);
         if bytes > self.segment.room(position) || layout::kind_of(shape) == layout::KIND_PADDING {
-            return self.look_at_no_record(position, bytes);
+            return Err(self.no_record(position, bytes));
         }
         payload.copy(rest, usize::try_from(length).unwrap_or(0));
         // After the payload, so that they need not be kept anywhere while that is copied.
@@ -250,13 +256,13 @@ impl<R: Region> Reader<R> {
         // seen now.
         fence(Ordering::Acquire);
         if self.is_overrun(position) {
-            return Found::Overrun;
+            return Err(Other::Overrun);
         }
         let (crc, flags) = layout::unpack(check);
         if flags & layout::FLAG_CRC != 0 {
             let words = [0, shape, sequence, who, generated, trigger, cause, 0];
             if payload.whole().is_some_and(|whole| crc != crc_of(&words, whole)) {
-                return Found::Damaged;
+                return Err(Other::Damaged);
             }
         }
         let (instrument, source) = layout::unpack(who);
@@ -269,20 +275,20 @@ impl<R: Region> Reader<R> {
             trigger,
             cause,
         };
-        Found::Record { record: Record { position, sequence, stamp }, bytes }
+        Ok((Record { position, sequence, stamp }, bytes))
     }
 
     /// What a head is that was just read, and that is not one of a record.
     #[cold]
-    fn look_at_no_record(&self, position: u64, bytes: u64) -> Found {
+    fn no_record(&self, position: u64, bytes: u64) -> Other {
         // Pairs with the fence in `Writer::claim`, as above.
         fence(Ordering::Acquire);
         if self.is_overrun(position) {
-            Found::Overrun
+            Other::Overrun
         } else if bytes > self.segment.room(position) {
-            Found::Damaged
+            Other::Damaged
         } else {
-            Found::Padding { bytes }
+            Other::Padding { bytes }
         }
     }
 }
