@@ -40,6 +40,7 @@
 mod apply;
 mod choose;
 mod compact;
+mod early;
 mod error;
 mod expire;
 mod faults;

@@ -1,6 +1,6 @@
 //! Replacing what is at a place, so that at any moment the old or the new is there, whole.
 
-use super::{FileState, FileTime, HostError, faults::Faults, hash, place::Place};
+use super::{FileState, FileTime, HostError, early::Early, faults::Faults, hash, place::Place};
 use rustix::{
     fs::{self, AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags},
     io::Errno,
@@ -10,8 +10,17 @@ use std::{fs::File, io::Write, os::fd::OwnedFd};
 /// Name of the new file until it takes its place. It follows from the path, so that after a crash the leftover is
 /// found and removed. A name with a dot in front and this end is read by none of the drop-in directories.
 fn temporary_name(place: &Place) -> String {
+    beside(place, "tmp")
+}
+
+/// Second name of the old file while a boot loader may still find it: see [`super::early`].
+fn old_name(place: &Place) -> String {
+    beside(place, "old")
+}
+
+fn beside(place: &Place, end: &str) -> String {
     let hash = hash::of(place.real.as_bytes());
-    format!(".lowlat-{}.tmp", hash.get(..16).unwrap_or_default())
+    format!(".lowlat-{}.{end}", hash.get(..16).unwrap_or_default())
 }
 
 /// Runs one counted operation.
@@ -71,8 +80,14 @@ pub(super) fn with_nothing(faults: &Faults, place: &Place) -> Result<(), HostErr
     }
     clear(faults, place)?;
     let dir = open_directory(place)?;
+    let early = Early::of(place, &dir);
+    if let Some(early) = &early {
+        keep_old(faults, place)?;
+        early.settle(faults)?;
+    }
     step(faults, "remove", &place.real, || gone(fs::unlinkat(&dir, place.name.as_str(), AtFlags::empty())))?;
-    sync_directory(faults, place, &dir)
+    sync_directory(faults, place, &dir)?;
+    give_back_old(faults, place, &dir, early.as_ref())
 }
 
 fn replace(
@@ -81,8 +96,15 @@ fn replace(
     write_new: impl FnOnce(&str) -> Result<(), HostError>,
 ) -> Result<(), HostError> {
     clear(faults, place)?;
+    let dir = open_directory(place)?;
+    let early = Early::of(place, &dir);
     let temporary = temporary_name(place);
-    let moved = write_new(&temporary).and_then(|()| {
+    let ready = write_new(&temporary).and_then(|()| {
+        let Some(early) = &early else { return Ok(()) };
+        keep_old(faults, place)?;
+        early.settle(faults)
+    });
+    let moved = ready.and_then(|()| {
         step(faults, "rename", &place.real, || {
             fs::renameat(&place.dir, temporary.as_str(), &place.dir, place.name.as_str())
         })
@@ -92,7 +114,29 @@ fn replace(
         let _ = clear(faults, place);
         return Err(error);
     }
-    sync_directory(faults, place, &open_directory(place)?)
+    sync_directory(faults, place, &dir)?;
+    give_back_old(faults, place, &dir, early.as_ref())
+}
+
+/// Gives the old file a second name, so that it stays whole while a boot loader may find it by its first.
+fn keep_old(faults: &Faults, place: &Place) -> Result<(), HostError> {
+    step(faults, "keep the old", &place.real, || {
+        let flags = AtFlags::empty();
+        gone(fs::linkat(&place.dir, place.name.as_str(), &place.dir, old_name(place).as_str(), flags))
+    })
+}
+
+/// Takes the second name away, once the first leads to the new file wherever one looks.
+fn give_back_old(
+    faults: &Faults,
+    place: &Place,
+    dir: &OwnedFd,
+    early: Option<&Early<'_>>,
+) -> Result<(), HostError> {
+    let Some(early) = early else { return Ok(()) };
+    early.settle(faults)?;
+    clear(faults, place)?;
+    sync_directory(faults, place, dir)
 }
 
 fn write_beside(faults: &Faults, place: &Place, temporary: &str, file: &FileState) -> Result<(), HostError> {
@@ -131,13 +175,15 @@ fn times(mtime: FileTime) -> Timestamps {
 
 /// Removes the new file of an attempt that ended early.
 pub(super) fn clear(faults: &Faults, place: &Place) -> Result<(), HostError> {
-    let temporary = temporary_name(place);
-    match fs::statat(&place.dir, temporary.as_str(), AtFlags::SYMLINK_NOFOLLOW) {
-        Err(Errno::NOENT) => Ok(()),
-        _ => step(faults, "remove the leftover of", &place.real, || {
-            gone(fs::unlinkat(&place.dir, temporary.as_str(), AtFlags::empty()))
-        }),
+    for name in [temporary_name(place), old_name(place)] {
+        match fs::statat(&place.dir, name.as_str(), AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => {}
+            _ => step(faults, "remove the leftover of", &place.real, || {
+                gone(fs::unlinkat(&place.dir, name.as_str(), AtFlags::empty()))
+            })?,
+        }
     }
+    Ok(())
 }
 
 /// Makes the present state of the place durable.

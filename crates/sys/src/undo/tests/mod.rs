@@ -7,6 +7,7 @@ mod compact;
 mod crash;
 mod damage;
 mod disk;
+mod early;
 mod host;
 mod kill;
 mod preview;

@@ -1,0 +1,153 @@
+//! Files that a boot loader reads, before any kernel runs.
+//!
+//! GRUB reads ext4 and XFS without their journals. fsync(2) and syncfs(2) make sure that the journal has a change, and the
+//! kernel moves it to its place some seconds later. When the power fails in between, the next kernel replays the journal
+//! and finds the new file; but GRUB comes before it, and finds the directory of one moment and the file of another: an empty
+//! grub.cfg, and a prompt on a console that nobody sees.
+//!
+//! So a file that is read early is replaced in steps, each in its place before the next:
+//!
+//! ```text
+//! write the new one beside, and give the old one a second name     journal emptied
+//! move the new one into its place                                  journal emptied
+//! take the second name away
+//! ```
+//!
+//! The directory then leads to a whole old file or a whole new one at each moment: the new one's inode is in its place before a
+//! name leads to it, and the old one's is not given back before no name does.
+//!
+//! ext4's journal is emptied by an ioctl (Linux 5.14, `EXT4_IOC_CHECKPOINT`, Documentation/filesystems/ext4). For XFS, and older
+//! kernels, freezing the file system and thawing it at once does the same (ioctl_fsfreeze(2), xfs_freeze(8)); a helper process
+//! thaws it should this one be killed in between.
+
+use super::{HostError, faults::Faults, place::Place};
+use rustix::{
+    fs,
+    io::Errno,
+    ioctl::{Opcode, Setter, opcode},
+};
+use std::{
+    io,
+    os::fd::{AsRawFd, OwnedFd},
+    process::{Child, Command, Stdio},
+};
+
+/// Directories that boot loaders read.
+const DIRECTORIES: [&str; 2] = ["/boot/", "/efi/"];
+/// statfs(2) of ext2, ext3 and ext4, and of XFS (linux/magic.h).
+const EXT4_SUPER_MAGIC: u64 = 0xef53;
+const XFS_SUPER_MAGIC: u64 = 0x5846_5342;
+/// `_IOW('f', 43, __u32)` of fs/ext4/ext4.h.
+const EXT4_IOC_CHECKPOINT: Opcode = opcode::write::<u32>(b'f', 43);
+/// `_IOWR('X', 119, int)` and `_IOWR('X', 120, int)` of linux/fs.h.
+const FIFREEZE: Opcode = opcode::read_write::<i32>(b'X', 119);
+const FITHAW: Opcode = opcode::read_write::<i32>(b'X', 120);
+/// Waits for the end of its input, which comes with the end of this process too, and thaws.
+const GUARD: &str = "read -r _; exec fsfreeze --unfreeze \"$1\"";
+
+/// A file system with a journal that boot loaders do not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Journal {
+    Ext4,
+    Xfs,
+}
+
+/// How a file that is read early is replaced; the directory that holds it.
+#[derive(Debug)]
+pub(super) struct Early<'p> {
+    place: &'p Place,
+    dir: &'p OwnedFd,
+    journal: Journal,
+}
+
+impl<'p> Early<'p> {
+    /// None where a plain replacement does: no boot loader reads there, or the file system has no journal to wait for.
+    pub(super) fn of(place: &'p Place, dir: &'p OwnedFd) -> Option<Self> {
+        DIRECTORIES.iter().find(|directory| place.real.starts_with(**directory))?;
+        let kind = fs::fstatfs(dir).ok().and_then(|stat| u64::try_from(stat.f_type).ok());
+        let journal = match kind {
+            Some(EXT4_SUPER_MAGIC) => Journal::Ext4,
+            Some(XFS_SUPER_MAGIC) => Journal::Xfs,
+            _ => return None,
+        };
+        Some(Self { place, dir, journal })
+    }
+
+    /// Has everything that was changed so far in its place.
+    pub(super) fn settle(&self, faults: &Faults) -> Result<(), HostError> {
+        let (doing, path) = ("empty the journal below", &self.place.real);
+        let io = |error: io::Error| HostError::io(doing, path, error);
+        faults.step(doing, path).map_err(io)?;
+        fs::syncfs(self.dir).map_err(|errno| io(errno.into()))?;
+        let emptied = match self.journal {
+            Journal::Ext4 => checkpoint(self.dir),
+            Journal::Xfs => Err(Errno::NOTTY),
+        };
+        match emptied {
+            Err(Errno::NOTTY | Errno::OPNOTSUPP | Errno::INVAL) => freeze_and_thaw(self.dir).map_err(io),
+            Err(errno) if says_nothing_to_do(errno) => Ok(()),
+            other => other.map_err(|errno| io(errno.into())),
+        }
+    }
+}
+
+/// There is no journal, or this process may not (a container, a test): what fsync gave is what there is.
+fn says_nothing_to_do(errno: Errno) -> bool {
+    matches!(errno, Errno::NODEV | Errno::PERM | Errno::ACCESS | Errno::OPNOTSUPP)
+}
+
+fn checkpoint(dir: &OwnedFd) -> Result<(), Errno> {
+    // SAFETY: the kernel reads a `u32` behind the pointer that `Setter` passes, which is the 0 given here (no flags), and
+    // writes nothing back; the opcode names that size.
+    unsafe { rustix::ioctl::ioctl(dir, Setter::<EXT4_IOC_CHECKPOINT, u32>::new(0)) }
+}
+
+fn freeze_and_thaw(dir: &OwnedFd) -> io::Result<()> {
+    let mut guard = Guard::new(dir)?;
+    // SAFETY: FIFREEZE takes no argument; the pointer that is passed along is to an `i32` that lives as long as the call.
+    let frozen = unsafe { rustix::ioctl::ioctl(dir, Setter::<FIFREEZE, i32>::new(0)) };
+    match frozen {
+        Ok(()) => {
+            // SAFETY: as FIFREEZE above.
+            let thawed = unsafe { rustix::ioctl::ioctl(dir, Setter::<FITHAW, i32>::new(0)) };
+            // Whoever thawed it in between has done the same.
+            if thawed == Err(Errno::INVAL) { Ok(()) } else { thawed.map_err(io::Error::from) }
+        }
+        Err(errno) => {
+            // What somebody else froze is not the guard's to thaw.
+            guard.dismiss();
+            if says_nothing_to_do(errno) { Ok(()) } else { Err(errno.into()) }
+        }
+    }
+}
+
+/// A process that thaws the file system when this one ends, however it does.
+#[derive(Debug)]
+struct Guard(Child);
+
+impl Guard {
+    fn new(dir: &OwnedFd) -> io::Result<Self> {
+        let path = std::fs::read_link(format!("/proc/self/fd/{}", dir.as_raw_fd()))?;
+        let guard = Command::new("/bin/sh")
+            .args(["-c", GUARD, "sh"])
+            .arg(path)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        Ok(Self(guard))
+    }
+
+    fn dismiss(&mut self) {
+        // It has ended by itself, or ends now.
+        self.0.kill().ok();
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        // Its input ends; thawing what is thawed is refused to it, and that is that.
+        drop(self.0.stdin.take());
+        self.0.wait().ok();
+    }
+}
