@@ -138,6 +138,11 @@ impl<R: Region> Writer<R> {
 
     #[inline]
     fn append(&mut self, stamp: &Stamp, payload: &[u8]) -> Result<Published, PublishError> {
+        // Readers that spin have these lines; they are on their way back while the record is put together.
+        if let Some((head, rest)) = self.segment.record_at(self.position) {
+            prefetch::line_to_write(head.first());
+            prefetch::line_to_write(rest.first().filter(|_| !payload.is_empty()));
+        }
         if let Some(successor) = self.segment.successor() {
             return Err(PublishError::Fenced { successor });
         }
