@@ -223,7 +223,7 @@ impl<R: Region> Reader<R> {
         let Some((head, rest)) = self.segment.record_at(position) else { return Err(Other::Damaged) };
         // On its way together with the head's line, not after it.
         prefetch::line(rest.first());
-        // Pairs with the store in `Writer::commit`.
+        // Pairs with the store in `writer::commit`.
         if head[record::COMMIT].load(Ordering::Acquire) == layout::commit_of(position) {
             return Ok(());
         }

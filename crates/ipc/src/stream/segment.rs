@@ -184,7 +184,7 @@ impl<R: Region> Segment<R> {
 
     /// Up to which position records are whole.
     pub fn tail(&self) -> u64 {
-        // Pairs with the store in `Writer::publish`: records below it are seen whole.
+        // Pairs with the store in `Writer::advance`: records below it are seen whole.
         self.word(header::TAIL).map_or(0, |word| word.load(Ordering::Acquire))
     }
 

@@ -138,11 +138,6 @@ impl<R: Region> Writer<R> {
 
     #[inline]
     fn append(&mut self, stamp: &Stamp, payload: &[u8]) -> Result<Published, PublishError> {
-        // Readers that spin have these lines; they are on their way back while the record is put together.
-        if let Some((head, rest)) = self.segment.record_at(self.position) {
-            prefetch::line_to_write(head.first());
-            prefetch::line_to_write(rest.first().filter(|_| !payload.is_empty()));
-        }
         if let Some(successor) = self.segment.successor() {
             return Err(PublishError::Fenced { successor });
         }
@@ -159,6 +154,9 @@ impl<R: Region> Writer<R> {
         let (position, sequence) = (self.position, self.sequence);
         self.end_at(position + bytes);
         if let Some((head, rest)) = self.segment.record_at(position) {
+            // Readers that spin have these lines; they are on their way back while the record is put together.
+            prefetch::line_to_write(head.first());
+            prefetch::line_to_write(rest.first().filter(|_| !payload.is_empty()));
             // The payload first. Readers that spin look at the head's line, and each look takes it away from this core:
             // it is written in one go with its commit. One by one, for words that are gathered before are read back
             // before they have left the store buffer.
@@ -173,8 +171,9 @@ impl<R: Region> Writer<R> {
             put(head, record::TRIGGER, stamp.trigger);
             put(head, record::CAUSE, stamp.cause);
             put(head, record::CHECK, check);
+            commit(head, position);
         }
-        self.commit(position, bytes);
+        self.advance(position + bytes);
         self.sequence += 1;
         self.ahead_bytes = layout::ahead_bytes(bytes);
         Ok(Published { position, sequence })
@@ -189,8 +188,9 @@ impl<R: Region> Writer<R> {
         let shape = layout::pack_shape(length, layout::KIND_PADDING, 0);
         if let Some((head, _)) = self.segment.record_at(position) {
             put(head, record::SHAPE, shape);
+            commit(head, position);
         }
-        self.commit(position, room);
+        self.advance(position + room);
     }
 
     /// Up to which position readers are told that the ring is written over, if a payload of so many bytes is published
@@ -212,7 +212,7 @@ impl<R: Region> Writer<R> {
         if let Some(word) = self.segment.word(header::CLAIM) {
             word.store(self.claimed, Ordering::Relaxed);
         }
-        // Pairs with the fence in `Reader::look`: a reader that copied a word written from here on, with this record
+        // Pairs with the fence in `Reader::read`: a reader that copied a word written from here on, with this record
         // or a later one, also sees the claim when it looks at it afterwards, and drops what it copied.
         fence(Ordering::Release);
     }
@@ -256,19 +256,22 @@ impl<R: Region> Writer<R> {
         }
     }
 
+    /// What stands before `position` is whole.
     #[inline]
-    fn commit(&mut self, position: u64, bytes: u64) {
-        if let Some(word) = self.segment.commit_at(position) {
-            // Pairs with the load in `Reader::look`: who sees the commit sees the record, and the cleared commit
-            // word behind it.
-            word.store(layout::commit_of(position), Ordering::Release);
-        }
-        self.position = position + bytes;
+    fn advance(&mut self, position: u64) {
+        self.position = position;
         if let Some(word) = self.segment.word(header::TAIL) {
             // Pairs with the load in `Segment::tail`.
-            word.store(self.position, Ordering::Release);
+            word.store(position, Ordering::Release);
         }
     }
+}
+
+/// Makes the record at `position` one.
+#[inline]
+fn commit(head: &[AtomicU64; record::WORDS], position: u64) {
+    // Pairs with the load in `Reader::find`: who sees the commit sees the record, and the cleared commit word behind it.
+    head[record::COMMIT].store(layout::commit_of(position), Ordering::Release);
 }
 
 #[inline]
