@@ -16,7 +16,7 @@ pub fn line(word: Option<&AtomicU64>) {
     let _ = word;
 }
 
-/// [`line`] for who is about to write it: other cores lose their copies already now, while the words are put together.
+/// [`line()`] for who is about to write it: other cores lose their copies already now, while the words are put together.
 #[inline]
 pub fn line_to_write(word: Option<&AtomicU64>) {
     #[cfg(all(target_arch = "x86_64", not(lowlat_loom), not(lowlat_shuttle), not(miri)))]
