@@ -104,14 +104,7 @@ impl<R: Region> Segment<R> {
         if let Some(word) = words.get(header::MAGIC) {
             word.store(layout::MAGIC, Ordering::Release);
         }
-        Ok(Self {
-            memory: hold(region, capacity_bytes),
-            capacity_bytes,
-            stream,
-            epoch,
-            first_sequence,
-            owner,
-        })
+        Ok(Self::of(region, capacity_bytes, stream, epoch, first_sequence, owner))
     }
 
     /// Takes memory that somebody else filled for a segment, after a look at every word of its header.
@@ -147,14 +140,21 @@ impl<R: Region> Segment<R> {
         }
         let first_sequence = get(header::FIRST_SEQUENCE);
         let owner = Owner { pid, start_ticks: get(header::WRITER_START) };
-        Ok(Self {
-            memory: hold(region, capacity_bytes),
-            capacity_bytes,
-            stream,
-            epoch,
-            first_sequence,
-            owner,
-        })
+        Ok(Self::of(region, capacity_bytes, stream, epoch, first_sequence, owner))
+    }
+
+    /// Of memory whose header says all of this.
+    fn of(
+        region: R,
+        capacity_bytes: u64,
+        stream: u32,
+        epoch: u64,
+        first_sequence: u64,
+        owner: Owner,
+    ) -> Self {
+        let words = Self::bytes(capacity_bytes) / layout::WORD_BYTES;
+        let memory = Held::new(region).cut(usize::try_from(words).unwrap_or(usize::MAX));
+        Self { memory, capacity_bytes, stream, epoch, first_sequence, owner }
     }
 
     /// Bytes of the ring.
@@ -237,11 +237,6 @@ impl<R: Region> Segment<R> {
 
 fn bytes_of(region: &impl Region) -> u64 {
     u64::try_from(region.words().len()).unwrap_or(u64::MAX).saturating_mul(layout::WORD_BYTES)
-}
-
-fn hold<R: Region>(region: R, capacity_bytes: u64) -> Held<R> {
-    let words = Segment::<R>::bytes(capacity_bytes) / layout::WORD_BYTES;
-    Held::new(region).cut(usize::try_from(words).unwrap_or(usize::MAX))
 }
 
 fn check_capacity(bytes: u64) -> Result<(), SegmentError> {

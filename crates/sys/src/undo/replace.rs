@@ -81,10 +81,7 @@ pub(super) fn with_nothing(faults: &Faults, place: &Place) -> Result<(), HostErr
     clear(faults, place)?;
     let dir = open_directory(place)?;
     let early = Early::of(place, &dir);
-    if let Some(early) = &early {
-        keep_old(faults, place)?;
-        early.settle(faults)?;
-    }
+    keep_old(faults, place, early.as_ref())?;
     step(faults, "remove", &place.real, || gone(fs::unlinkat(&dir, place.name.as_str(), AtFlags::empty())))?;
     sync_directory(faults, place, &dir)?;
     give_back_old(faults, place, &dir, early.as_ref())
@@ -99,11 +96,7 @@ fn replace(
     let dir = open_directory(place)?;
     let early = Early::of(place, &dir);
     let temporary = temporary_name(place);
-    let ready = write_new(&temporary).and_then(|()| {
-        let Some(early) = &early else { return Ok(()) };
-        keep_old(faults, place)?;
-        early.settle(faults)
-    });
+    let ready = write_new(&temporary).and_then(|()| keep_old(faults, place, early.as_ref()));
     let moved = ready.and_then(|()| {
         step(faults, "rename", &place.real, || {
             fs::renameat(&place.dir, temporary.as_str(), &place.dir, place.name.as_str())
@@ -118,12 +111,15 @@ fn replace(
     give_back_old(faults, place, &dir, early.as_ref())
 }
 
-/// Gives the old file a second name, so that it stays whole while a boot loader may find it by its first.
-fn keep_old(faults: &Faults, place: &Place) -> Result<(), HostError> {
+/// Gives the old file a second name, so that it stays whole while a boot loader may find it by its first, and has what was
+/// done so far in its place.
+fn keep_old(faults: &Faults, place: &Place, early: Option<&Early<'_>>) -> Result<(), HostError> {
+    let Some(early) = early else { return Ok(()) };
     step(faults, "keep the old", &place.real, || {
         let flags = AtFlags::empty();
         gone(fs::linkat(&place.dir, place.name.as_str(), &place.dir, old_name(place).as_str(), flags))
-    })
+    })?;
+    early.settle(faults)
 }
 
 /// Takes the second name away, once the first leads to the new file wherever one looks.

@@ -119,18 +119,18 @@ fn what_a_killed_rollback_did_not_tell_systemd_the_next_one_tells() {
     let start = bench.files();
     let unit = bench.tree().join(units::path(units::APPLY).trim_start_matches('/'));
     let is_active = || bench.manager.active.lock().unwrap().contains_key(units::APPLY);
-    let killed = |scope: Scope| {
+    let killed = || {
         bench.manager.dies.store(true, Ordering::Relaxed);
         let site = bench.site(Faults::none());
-        let request = RollbackRequest { scope, ..RollbackRequest::default() };
-        let ended = catch_unwind(AssertUnwindSafe(|| rollback(&site, &request).map(drop)));
+        let back = || rollback(&site, &RollbackRequest::default()).map(drop);
+        let ended = catch_unwind(AssertUnwindSafe(back));
         bench.manager.dies.store(false, Ordering::Relaxed);
         assert!(ended.is_err(), "it came to its end: {ended:?}");
         assert!(!unit.exists() && is_active(), "the file is gone, and systemd does not know");
     };
     for _ in 0..2 {
         bench.apply(&bench.site(Faults::none()), ApplyOptions::default()).unwrap();
-        killed(Scope::All);
+        killed();
         bench.calls();
         let report = rollback(&bench.site(Faults::none()), &RollbackRequest::default()).unwrap();
         assert!(report.is_complete(), "{report:#?}");
@@ -142,7 +142,7 @@ fn what_a_killed_rollback_did_not_tell_systemd_the_next_one_tells() {
     }
     // A unit that an apply brought back meanwhile is not stopped for what an earlier rollback left to tell.
     bench.apply(&bench.site(Faults::none()), ApplyOptions::default()).unwrap();
-    killed(Scope::All);
+    killed();
     let site = bench.site(Faults::none());
     bench.apply(&site, ApplyOptions::default()).unwrap();
     rollback(&site, &RollbackRequest { scope: Scope::RunTime, ..RollbackRequest::default() }).unwrap();
