@@ -1,5 +1,7 @@
 //! A stream: one writer appends records to its segment, any number of readers follow at their own positions.
 
+mod look;
+mod payload;
 mod reader;
 mod segment;
 #[cfg(all(test, not(lowlat_shuttle)))]

@@ -138,6 +138,11 @@ impl<R: Region> Writer<R> {
 
     #[inline]
     fn append(&mut self, stamp: &Stamp, payload: &[u8]) -> Result<Published, PublishError> {
+        // Readers that spin have these lines; they are on their way back while all else is looked at and put together.
+        if let Some((head, rest)) = self.segment.record_at(self.position) {
+            prefetch::line_to_write(head.first());
+            prefetch::line_to_write(rest.first().filter(|_| !payload.is_empty()));
+        }
         if let Some(successor) = self.segment.successor() {
             return Err(PublishError::Fenced { successor });
         }
@@ -154,9 +159,6 @@ impl<R: Region> Writer<R> {
         let (position, sequence) = (self.position, self.sequence);
         self.end_at(position + bytes);
         if let Some((head, rest)) = self.segment.record_at(position) {
-            // Readers that spin have these lines; they are on their way back while the record is put together.
-            prefetch::line_to_write(head.first());
-            prefetch::line_to_write(rest.first().filter(|_| !payload.is_empty()));
             // The payload first. Readers that spin look at the head's line, and each look takes it away from this core:
             // it is written in one go with its commit. One by one, for words that are gathered before are read back
             // before they have left the store buffer.
@@ -212,7 +214,7 @@ impl<R: Region> Writer<R> {
         if let Some(word) = self.segment.word(header::CLAIM) {
             word.store(self.claimed, Ordering::Relaxed);
         }
-        // Pairs with the fence in `Reader::read`: a reader that copied a word written from here on, with this record
+        // Pairs with the fence in `Segment::look`: a reader that copied a word written from here on, with this record
         // or a later one, also sees the claim when it looks at it afterwards, and drops what it copied.
         fence(Ordering::Release);
     }
@@ -270,7 +272,7 @@ impl<R: Region> Writer<R> {
 /// Makes the record at `position` one.
 #[inline]
 fn commit(head: &[AtomicU64; record::WORDS], position: u64) {
-    // Pairs with the load in `Reader::find`: who sees the commit sees the record, and the cleared commit word behind it.
+    // Pairs with the load in `Segment::look`: who sees the commit sees the record, and the cleared commit word behind it.
     head[record::COMMIT].store(layout::commit_of(position), Ordering::Release);
 }
 

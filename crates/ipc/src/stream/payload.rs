@@ -1,0 +1,99 @@
+//! Payloads, copied out of a ring.
+
+use crate::{
+    atomics::{AtomicU64, Ordering},
+    layout::record,
+};
+
+/// Where a payload is copied to.
+pub(super) trait Payload {
+    fn copy(&mut self, words: &[AtomicU64], length: usize);
+
+    /// What was copied, if it is all.
+    fn whole(&self) -> Option<&[u8]>;
+}
+
+impl Payload for Vec<u8> {
+    #[inline]
+    fn copy(&mut self, words: &[AtomicU64], length: usize) {
+        let padded = (length + 7) & !7;
+        // Mostly as long as the one before.
+        if self.len() != padded {
+            make_as_long(self, padded);
+        }
+        copy_whole(self, words);
+        if length != padded {
+            self.truncate(length);
+        }
+    }
+
+    fn whole(&self) -> Option<&[u8]> {
+        Some(self)
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn make_as_long(payload: &mut Vec<u8>, bytes: usize) {
+    payload.resize(bytes, 0);
+}
+
+/// Memory of the caller's.
+pub(super) struct Fixed<'b> {
+    buffer: &'b mut [u8],
+    length: usize,
+    is_cut: bool,
+}
+
+impl<'b> Fixed<'b> {
+    pub(super) fn new(buffer: &'b mut [u8]) -> Self {
+        Self { buffer, length: 0, is_cut: false }
+    }
+
+    /// Bytes that were copied.
+    pub(super) fn length(&self) -> usize {
+        self.length
+    }
+}
+
+impl Payload for Fixed<'_> {
+    #[inline]
+    fn copy(&mut self, words: &[AtomicU64], length: usize) {
+        self.is_cut = length > self.buffer.len();
+        self.length = length.min(self.buffer.len());
+        let rest = copy_whole(self.buffer.get_mut(..self.length).unwrap_or_default(), words);
+        if let Some(word) = words.get(self.length / 8).filter(|_| !rest.is_empty()) {
+            rest.iter_mut().zip(word.load(Ordering::Relaxed).to_ne_bytes()).for_each(|(to, from)| *to = from);
+        }
+    }
+
+    fn whole(&self) -> Option<&[u8]> {
+        self.buffer.get(..self.length).filter(|_| !self.is_cut)
+    }
+}
+
+/// Copies as many whole words as `bytes` takes, and gives back what is left of it.
+#[inline]
+fn copy_whole<'b>(mut bytes: &'b mut [u8], mut words: &[AtomicU64]) -> &'b mut [u8] {
+    // A line in one go: most payloads are one or two.
+    while let Some((line, behind)) = words.split_first_chunk::<{ record::WORDS }>()
+        && bytes.len() >= size_of_val(line)
+    {
+        let (to, rest) = bytes.split_at_mut(size_of_val(line));
+        for (bytes, word) in to.as_chunks_mut::<8>().0.iter_mut().zip(line) {
+            *bytes = word.load(Ordering::Relaxed).to_ne_bytes();
+        }
+        (bytes, words) = (rest, behind);
+    }
+    if bytes.is_empty() { bytes } else { copy_words(bytes, words) }
+}
+
+/// The same for less than a line.
+#[inline(never)]
+fn copy_words<'b>(bytes: &'b mut [u8], words: &[AtomicU64]) -> &'b mut [u8] {
+    let (chunks, rest) = bytes.as_chunks_mut::<8>();
+    for (bytes, word) in chunks.iter_mut().zip(words) {
+        *bytes = word.load(Ordering::Relaxed).to_ne_bytes();
+    }
+    rest
+}
