@@ -1,7 +1,11 @@
 //! Ping and pong.
 
-use super::{End, channel::Channel, ends::Transport};
-use crate::ipc::trial::{clock::now_ns, message::Words};
+use super::{
+    End,
+    channel::Channel,
+    ends::{EMPTY, Message, Transport},
+};
+use crate::ipc::trial::clock::now_ns;
 use hdrhistogram::Histogram;
 use lowlat_model::pipeline::StageFigures;
 
@@ -35,10 +39,11 @@ pub fn run(mut transport: impl Transport, channel: &Channel, load: &Load) -> any
 }
 
 fn echo(transport: &mut impl Transport) -> anyhow::Result<()> {
+    let mut message = EMPTY;
     loop {
-        let message = transport.receive()?;
+        transport.receive(&mut message)?;
         transport.send(&message)?;
-        if message[0] == LAST {
+        if is_of(&message, LAST) {
             return Ok(());
         }
     }
@@ -64,9 +69,21 @@ fn ping(transport: &mut impl Transport, load: &Load) -> anyhow::Result<StageFigu
 }
 
 fn trip(transport: &mut impl Transport, number: u64) -> anyhow::Result<()> {
-    let message: Words = [number; 8];
+    let message = message_of(number);
     transport.send(&message)?;
-    let answer = transport.receive()?;
-    anyhow::ensure!(answer == message, "sent {message:?}, and {answer:?} came back");
+    let mut answer = EMPTY;
+    transport.receive(&mut answer)?;
+    anyhow::ensure!(is_of(&answer, number), "sent {message:?}, and {answer:?} came back");
     Ok(())
+}
+
+/// A message whose words are all this number.
+fn message_of(number: u64) -> Message {
+    let mut message = EMPTY;
+    message.as_chunks_mut().0.fill(number.to_ne_bytes());
+    message
+}
+
+fn is_of(message: &Message, number: u64) -> bool {
+    message.as_chunks().0.iter().all(|word| u64::from_ne_bytes(*word) == number)
 }

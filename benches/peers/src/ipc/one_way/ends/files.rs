@@ -1,7 +1,7 @@
 //! What the kernel offers.
 
-use super::{Channel, Transport, raw::Line};
-use crate::ipc::trial::message::{PAYLOAD_BYTES, Words, decode, encode};
+use super::{Channel, Message, Transport, raw::Line};
+use crate::ipc::trial::message::PAYLOAD_BYTES;
 use rustix::io::{read, retry_on_intr, write};
 use std::os::fd::OwnedFd;
 
@@ -19,26 +19,25 @@ impl Pipe {
 }
 
 /// One message: fewer bytes than PIPE_BUF go whole.
-fn send(file: &OwnedFd, message: &Words) -> anyhow::Result<()> {
-    let count = retry_on_intr(|| write(file, &encode(message)))?;
+fn send(file: &OwnedFd, message: &Message) -> anyhow::Result<()> {
+    let count = retry_on_intr(|| write(file, message))?;
     anyhow::ensure!(count == PAYLOAD_BYTES, "{count} bytes went, {PAYLOAD_BYTES} expected");
     Ok(())
 }
 
-fn receive(file: &OwnedFd) -> anyhow::Result<Words> {
-    let mut bytes = [0; PAYLOAD_BYTES];
-    let count = retry_on_intr(|| read(file, &mut bytes))?;
+fn receive(file: &OwnedFd, message: &mut Message) -> anyhow::Result<()> {
+    let count = retry_on_intr(|| read(file, &mut *message))?;
     anyhow::ensure!(count == PAYLOAD_BYTES, "{count} bytes came, {PAYLOAD_BYTES} expected");
-    Ok(decode(&bytes))
+    Ok(())
 }
 
 impl Transport for Pipe {
-    fn send(&mut self, message: &Words) -> anyhow::Result<()> {
+    fn send(&mut self, message: &Message) -> anyhow::Result<()> {
         send(&self.there, message)
     }
 
-    fn receive(&mut self) -> anyhow::Result<Words> {
-        receive(&self.back)
+    fn receive(&mut self, message: &mut Message) -> anyhow::Result<()> {
+        receive(&self.back, message)
     }
 }
 
@@ -55,12 +54,12 @@ impl Seqpacket {
 }
 
 impl Transport for Seqpacket {
-    fn send(&mut self, message: &Words) -> anyhow::Result<()> {
+    fn send(&mut self, message: &Message) -> anyhow::Result<()> {
         send(&self.socket, message)
     }
 
-    fn receive(&mut self) -> anyhow::Result<Words> {
-        receive(&self.socket)
+    fn receive(&mut self, message: &mut Message) -> anyhow::Result<()> {
+        receive(&self.socket, message)
     }
 }
 
@@ -79,15 +78,15 @@ impl Event {
 }
 
 impl Transport for Event {
-    fn send(&mut self, message: &Words) -> anyhow::Result<()> {
+    fn send(&mut self, message: &Message) -> anyhow::Result<()> {
         self.line.send(message)?;
         retry_on_intr(|| write(&self.there, &1_u64.to_ne_bytes()))?;
         Ok(())
     }
 
-    fn receive(&mut self) -> anyhow::Result<Words> {
+    fn receive(&mut self, message: &mut Message) -> anyhow::Result<()> {
         retry_on_intr(|| read(&self.back, &mut [0_u8; 8]))?;
         // It is there: it was put before the event.
-        self.line.receive()
+        self.line.receive(message)
     }
 }

@@ -1,7 +1,7 @@
 //! iceoryx2: publish and subscribe over shared memory; with events for who sleeps.
 
-use super::{Channel, Transport};
-use crate::ipc::{one_way::End, trial::message::Words};
+use super::{Channel, Message, Transport};
+use crate::ipc::one_way::End;
 use anyhow::{Context, anyhow};
 use iceoryx2::{
     port::{listener::Listener, notifier::Notifier, publisher::Publisher, subscriber::Subscriber},
@@ -36,8 +36,8 @@ fn names(channel: &Channel) -> [&'static str; 2] {
 /// A topic each way.
 #[derive(Debug)]
 pub struct PubSub {
-    there: Publisher<ipc::Service, Words, ()>,
-    back: Subscriber<ipc::Service, Words, ()>,
+    there: Publisher<ipc::Service, Message, ()>,
+    back: Subscriber<ipc::Service, Message, ()>,
     node: Node<ipc::Service>,
 }
 
@@ -46,7 +46,7 @@ impl PubSub {
         let node = node(channel)?;
         let open = |name: &str| {
             let name = told("name", ServiceName::new(name))?;
-            told("topic", node.service_builder(&name).publish_subscribe::<Words>().open_or_create())
+            told("topic", node.service_builder(&name).publish_subscribe::<Message>().open_or_create())
         };
         let [there, back] = names(channel);
         let there = told("publisher", open(there)?.publisher_builder().create())?;
@@ -55,21 +55,25 @@ impl PubSub {
         Ok(Self { there, back, node })
     }
 
-    fn try_receive(&self) -> anyhow::Result<Option<Words>> {
-        Ok(told("receive", self.back.receive())?.map(|sample| *sample))
+    fn try_receive(&self, message: &mut Message) -> anyhow::Result<bool> {
+        let sample = told("receive", self.back.receive())?;
+        if let Some(sample) = &sample {
+            *message = **sample;
+        }
+        Ok(sample.is_some())
     }
 }
 
 impl Transport for PubSub {
-    fn send(&mut self, message: &Words) -> anyhow::Result<()> {
+    fn send(&mut self, message: &Message) -> anyhow::Result<()> {
         told("send", self.there.send_copy(*message))?;
         Ok(())
     }
 
-    fn receive(&mut self) -> anyhow::Result<Words> {
+    fn receive(&mut self, message: &mut Message) -> anyhow::Result<()> {
         loop {
-            if let Some(message) = self.try_receive()? {
-                return Ok(message);
+            if self.try_receive(message)? {
+                return Ok(());
             }
             lowlat_ipc::relax();
         }
@@ -100,16 +104,16 @@ impl Evented {
 }
 
 impl Transport for Evented {
-    fn send(&mut self, message: &Words) -> anyhow::Result<()> {
+    fn send(&mut self, message: &Message) -> anyhow::Result<()> {
         self.topics.send(message)?;
         told("notify", self.there.notify())?;
         Ok(())
     }
 
-    fn receive(&mut self) -> anyhow::Result<Words> {
+    fn receive(&mut self, message: &mut Message) -> anyhow::Result<()> {
         loop {
-            if let Some(message) = self.topics.try_receive()? {
-                return Ok(message);
+            if self.topics.try_receive(message)? {
+                return Ok(());
             }
             told("wait", self.back.blocking_wait(|_| ()))?;
         }

@@ -1,12 +1,9 @@
 //! lowlat-ipc.
 
-use super::{Channel, Transport};
+use super::{Channel, Message, Transport};
 use crate::ipc::{
     one_way::channel::{ENTRIES, RING_BYTES},
-    trial::{
-        memory::Part,
-        message::{PAYLOAD_BYTES, Words, decode, encode},
-    },
+    trial::{memory::Part, message::PAYLOAD_BYTES},
 };
 use anyhow::{Context, bail, ensure};
 use lowlat_ipc::{
@@ -44,17 +41,20 @@ impl Stream {
 }
 
 impl Transport for Stream {
-    fn send(&mut self, message: &Words) -> anyhow::Result<()> {
-        self.writer.publish(&Stamp::default(), &encode(message))?;
+    fn send(&mut self, message: &Message) -> anyhow::Result<()> {
+        self.writer.publish(&Stamp::default(), message)?;
         Ok(())
     }
 
-    fn receive(&mut self) -> anyhow::Result<Words> {
+    fn receive(&mut self, message: &mut Message) -> anyhow::Result<()> {
         loop {
-            match self.reader.next(&mut self.payload) {
-                Read::Record(_) => return Ok(decode(&self.payload)),
-                Read::Nothing => lowlat_ipc::relax(),
-                other => bail!("the stream gave {other:?}"),
+            match self.reader.next_into(message) {
+                (Read::Record(_), payload) => {
+                    ensure!(payload.len() == PAYLOAD_BYTES, "a payload of {} bytes", payload.len());
+                    return Ok(());
+                }
+                (Read::Nothing, _) => lowlat_ipc::relax(),
+                (other, _) => bail!("the stream gave {other:?}"),
             }
         }
     }
@@ -71,22 +71,24 @@ impl Heads {
 }
 
 impl Transport for Heads {
-    fn send(&mut self, message: &Words) -> anyhow::Result<()> {
-        let stamp =
-            Stamp { generated: message[0], trigger: message[1], cause: message[2], ..Stamp::default() };
+    fn send(&mut self, message: &Message) -> anyhow::Result<()> {
+        // All words are the same; one is read.
+        let number = message.first_chunk().map_or(0, |word| u64::from_ne_bytes(*word));
+        let stamp = Stamp { generated: number, trigger: number, cause: number, ..Stamp::default() };
         self.0.writer.publish(&stamp, &[])?;
         Ok(())
     }
 
-    fn receive(&mut self) -> anyhow::Result<Words> {
+    fn receive(&mut self, message: &mut Message) -> anyhow::Result<()> {
         loop {
-            match self.0.reader.next(&mut self.0.payload) {
+            match self.0.reader.next_into(&mut []).0 {
                 Read::Record(Record { stamp: Stamp { generated, trigger, cause, .. }, .. }) => {
                     ensure!(
                         generated == trigger && trigger == cause,
                         "a head of {generated}, {trigger}, {cause}"
                     );
-                    return Ok([generated; 8]);
+                    message.as_chunks_mut().0.fill(generated.to_ne_bytes());
+                    return Ok(());
                 }
                 Read::Nothing => lowlat_ipc::relax(),
                 other => bail!("the stream gave {other:?}"),
@@ -130,12 +132,12 @@ impl Inboxes {
 }
 
 impl Transport for Inboxes {
-    fn send(&mut self, message: &Words) -> anyhow::Result<()> {
-        self.router.publish(&mut self.stream.writer, &Stamp::default(), &encode(message), &Futex)?;
+    fn send(&mut self, message: &Message) -> anyhow::Result<()> {
+        self.router.publish(&mut self.stream.writer, &Stamp::default(), message, &Futex)?;
         Ok(())
     }
 
-    fn receive(&mut self) -> anyhow::Result<Words> {
+    fn receive(&mut self, message: &mut Message) -> anyhow::Result<()> {
         loop {
             // As the runtime's nodes: who spins over few streams looks for entries, who sleeps hears by the inbox.
             if self.is_parked {
@@ -147,7 +149,9 @@ impl Transport for Inboxes {
             if let Some(position) = self.ring.take() {
                 let payload = &mut self.stream.payload;
                 self.stream.reader.read_at(position, payload).context("the record was overwritten")?;
-                return Ok(decode(payload));
+                ensure!(payload.len() == PAYLOAD_BYTES, "a payload of {} bytes", payload.len());
+                message.copy_from_slice(payload);
+                return Ok(());
             }
             self.inbox.wait(&Futex, SLEEP_MAX);
         }

@@ -8,15 +8,22 @@ mod raw;
 mod ringfire;
 
 use super::{channel::Channel, play, subject::Subject};
-use crate::ipc::trial::message::Words;
+use crate::ipc::trial::message::PAYLOAD_BYTES;
 use ringfire::Waiting;
+
+/// What is sent: eight words. They are written and read as such where they are: whoever reads two of them at once waits
+/// until both have left the store buffer, and that would be measured.
+pub type Message = [u8; PAYLOAD_BYTES];
+
+/// Room for one.
+pub const EMPTY: Message = [0; PAYLOAD_BYTES];
 
 /// One side of a transport. Both may wait for ever: the process that started them ends them.
 pub trait Transport {
     /// Sends a message.
-    fn send(&mut self, message: &Words) -> anyhow::Result<()>;
-    /// Waits for the next message.
-    fn receive(&mut self) -> anyhow::Result<Words>;
+    fn send(&mut self, message: &Message) -> anyhow::Result<()>;
+    /// Waits for the next message, and puts it into `message`.
+    fn receive(&mut self, message: &mut Message) -> anyhow::Result<()>;
 }
 
 /// Runs one side of a subject.

@@ -1,30 +1,35 @@
 //! The floors: a line that goes from core to core, two of them, and a line with a futex.
 
-use super::{Channel, Transport};
-use crate::ipc::trial::{memory::Part, message::Words};
+use super::{Channel, EMPTY, Message, Transport};
+use crate::ipc::trial::memory::Part;
 use anyhow::Context;
 use lowlat_ipc::region::Region;
 use rustix::thread::futex;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The whole payload as one line, its first word last.
-fn put(part: &Part, message: &Words) {
-    let mut words = part.words().iter().zip(message);
+fn put(part: &Part, message: &Message) {
+    let mut words = part.words().iter().zip(message.as_chunks::<8>().0);
     let first = words.next();
-    words.for_each(|(to, word)| to.store(*word, Ordering::Relaxed));
+    words.for_each(|(to, word)| to.store(u64::from_ne_bytes(*word), Ordering::Relaxed));
     if let Some((to, word)) = first {
         // Pairs with the load in `get`: who sees the number sees the rest.
-        to.store(*word, Ordering::Release);
+        to.store(u64::from_ne_bytes(*word), Ordering::Release);
     }
 }
 
-fn get(part: &Part, is_new: impl Fn(u64) -> bool) -> Option<Words> {
+/// The number of a message that is new.
+fn get(part: &Part, is_new: impl Fn(u64) -> bool, message: &mut Message) -> Option<u64> {
     let number = part.words().first()?.load(Ordering::Acquire);
     is_new(number).then(|| {
-        let mut message = Words::default();
-        message.iter_mut().zip(part.words()).for_each(|(to, word)| *to = word.load(Ordering::Relaxed));
-        message
+        copy(part.words(), message);
+        number
     })
+}
+
+fn copy(words: &[AtomicU64], message: &mut Message) {
+    let to = message.as_chunks_mut::<8>().0.iter_mut();
+    to.zip(words).for_each(|(to, word)| *to = word.load(Ordering::Relaxed).to_ne_bytes());
 }
 
 /// Spinning on a line. Messages are numbered, and no two in a row are the same.
@@ -43,16 +48,16 @@ impl Line {
 }
 
 impl Transport for Line {
-    fn send(&mut self, message: &Words) -> anyhow::Result<()> {
+    fn send(&mut self, message: &Message) -> anyhow::Result<()> {
         put(&self.there, message);
         Ok(())
     }
 
-    fn receive(&mut self) -> anyhow::Result<Words> {
+    fn receive(&mut self, message: &mut Message) -> anyhow::Result<()> {
         loop {
-            if let Some(message) = get(&self.back, |number| number != self.last) {
-                self.last = message[0];
-                return Ok(message);
+            if let Some(number) = get(&self.back, |number| number != self.last, message) {
+                self.last = number;
+                return Ok(());
             }
             lowlat_ipc::relax();
         }
@@ -78,23 +83,26 @@ impl Pair {
 }
 
 impl Transport for Pair {
-    fn send(&mut self, message: &Words) -> anyhow::Result<()> {
+    fn send(&mut self, message: &Message) -> anyhow::Result<()> {
         let payload = self.there.words().iter().skip(LINE_WORDS);
-        payload.zip(message).for_each(|(to, word)| to.store(*word, Ordering::Relaxed));
+        let from = message.as_chunks::<8>().0;
+        payload.zip(from).for_each(|(to, word)| to.store(u64::from_ne_bytes(*word), Ordering::Relaxed));
         // The head, with a number that nobody has seen, last.
         put(&self.there, message);
         Ok(())
     }
 
-    fn receive(&mut self) -> anyhow::Result<Words> {
+    fn receive(&mut self, message: &mut Message) -> anyhow::Result<()> {
         loop {
-            if let Some(head) = get(&self.back, |number| number != self.last) {
-                self.last = head[0];
-                let mut message = Words::default();
-                let payload = self.back.words().iter().skip(LINE_WORDS);
-                message.iter_mut().zip(payload).for_each(|(to, word)| *to = word.load(Ordering::Relaxed));
-                anyhow::ensure!(message == head, "a head of {head:?}, and a payload of {message:?}");
-                return Ok(message);
+            let mut head = EMPTY;
+            if let Some(number) = get(&self.back, |number| number != self.last, &mut head) {
+                self.last = number;
+                copy(self.back.words().get(LINE_WORDS..).unwrap_or_default(), message);
+                anyhow::ensure!(
+                    head.first_chunk::<8>() == message.first_chunk(),
+                    "a head of {head:?}, and a payload of {message:?}"
+                );
+                return Ok(());
             }
             lowlat_ipc::relax();
         }
@@ -128,7 +136,7 @@ fn word(part: &Part) -> Option<&AtomicU32> {
 }
 
 impl Transport for Futex {
-    fn send(&mut self, message: &Words) -> anyhow::Result<()> {
+    fn send(&mut self, message: &Message) -> anyhow::Result<()> {
         put(&self.there, message);
         let word = word(&self.there).context("memory for a futex")?;
         // Pairs with the load in `receive`.
@@ -137,7 +145,7 @@ impl Transport for Futex {
         Ok(())
     }
 
-    fn receive(&mut self) -> anyhow::Result<Words> {
+    fn receive(&mut self, message: &mut Message) -> anyhow::Result<()> {
         let word = word(&self.back).context("memory for a futex")?;
         // Pairs with the change in `send`.
         while word.load(Ordering::Acquire) == self.last {
@@ -145,6 +153,7 @@ impl Transport for Futex {
             let _ = futex::wait(word, futex::Flags::empty(), self.last, None);
         }
         self.last = self.last.wrapping_add(1);
-        get(&self.back, |_| true).context("memory for a line")
+        get(&self.back, |_| true, message).context("memory for a line")?;
+        Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! ringfire: a ring for one writer and many readers in a file of /dev/shm.
 
-use super::{Channel, Transport};
-use crate::ipc::{one_way::End, trial::message::Words};
+use super::{Channel, Message, Transport};
+use crate::ipc::one_way::End;
 use ringfire::{BusySpin, FutexWait, RingConsumer, RingProducer};
 use std::time::Duration;
 
@@ -25,8 +25,8 @@ pub enum Waiting {
 /// A ring each way.
 #[derive(Debug)]
 pub struct Ring {
-    there: RingProducer<Words>,
-    back: RingConsumer<Words>,
+    there: RingProducer<Message>,
+    back: RingConsumer<Message>,
     waiting: Waiting,
 }
 
@@ -44,16 +44,17 @@ impl Ring {
 }
 
 impl Transport for Ring {
-    fn send(&mut self, message: &Words) -> anyhow::Result<()> {
+    fn send(&mut self, message: &Message) -> anyhow::Result<()> {
         self.there.push(message);
         Ok(())
     }
 
-    fn receive(&mut self) -> anyhow::Result<Words> {
-        Ok(match self.waiting {
+    fn receive(&mut self, message: &mut Message) -> anyhow::Result<()> {
+        *message = match self.waiting {
             Waiting::Spin => self.back.recv_blocking(&mut BusySpin),
             Waiting::Adaptive => self.back.recv_blocking(&mut FutexWait::new(SPINS, Some(SLEEP_MAX))),
             Waiting::Sleep => self.back.recv_blocking(&mut FutexWait::new(0, Some(SLEEP_MAX))),
-        })
+        };
+        Ok(())
     }
 }
