@@ -6,6 +6,7 @@
 //!   plans/ID.json     each plan that was ever applied, as it was
 //!   in-force.json     which of them is in force, since when, and whether it still waits for its confirmation
 //!   untold.json       unit files that a rollback takes back, until systemd has been told
+//!   taken-back.json   the boot whose kernel still has parameters that were taken back
 //! ```
 
 use lowlat_model::tune::Plan;
@@ -20,6 +21,7 @@ use std::{
 use thiserror::Error;
 
 const UNTOLD: &str = "untold.json";
+const TAKEN_BACK: &str = "taken-back.json";
 
 /// The plan in force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -148,6 +150,17 @@ impl StateDir {
     /// Notes, durably, of which unit files systemd is still to be told.
     pub fn put_untold(&self, paths: &BTreeSet<String>) -> Result<(), StateError> {
         if paths.is_empty() { self.remove(UNTOLD) } else { self.write(UNTOLD, paths) }
+    }
+
+    /// The boot, by its id, in which parameters of the kernel were last taken back that were in effect: they are until
+    /// it ends. None when that never was.
+    pub fn taken_back_in(&self) -> Result<Option<String>, StateError> {
+        self.read(TAKEN_BACK)
+    }
+
+    /// Notes that boot, durably.
+    pub fn put_taken_back_in(&self, boot_id: &str) -> Result<(), StateError> {
+        self.write(TAKEN_BACK, &boot_id)
     }
 
     fn remove(&self, name: &str) -> Result<(), StateError> {

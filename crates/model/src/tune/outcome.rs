@@ -281,6 +281,8 @@ pub enum RebootStatus {
     NotNeeded,
     /// It is to come.
     Pending,
+    /// Nothing is in force any more, and until the reboot the kernel has the parameters that were taken back.
+    PendingRollback,
     /// It came, and the kernel has the parameters.
     Done,
     /// It came, and the kernel lacks parameters.

@@ -287,6 +287,13 @@ pub fn status_text(status: &TuneStatus, since: &str, width: usize) -> String {
     let mut out = String::new();
     match &status.in_force {
         Reading::Known(plan) => add_plan(&mut out, status, plan, since, width),
+        Reading::Absent if status.reboot == RebootStatus::PendingRollback => add_wrapped(
+            &mut out,
+            "No plan of lowlat is in force. The kernel has the parameters that were taken back until the host is \
+             restarted.",
+            0,
+            width,
+        ),
         Reading::Absent => out.push_str("No plan of lowlat is in force.\n"),
         _ => add_wrapped(
             &mut out,
@@ -329,6 +336,7 @@ fn reboot_words(reboot: RebootStatus) -> &'static str {
     match reboot {
         RebootStatus::NotNeeded => "the plan changes nothing of it",
         RebootStatus::Pending => "waits for the reboot",
+        RebootStatus::PendingRollback => "taken back, in effect until the reboot",
         RebootStatus::Done => "in effect",
         RebootStatus::Ineffective => {
             "the host was restarted, and the kernel lacks parameters: run `lowlat tune verify`"

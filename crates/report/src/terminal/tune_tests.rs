@@ -61,6 +61,10 @@ fn a_plan_in_force() {
 fn absent_and_denied_are_two_answers() {
     let absent = plain(&status_text(&status(Reading::Absent), "", 80));
     assert!(absent.starts_with("No plan of lowlat is in force.\n"), "{absent}");
+    let taken_back = TuneStatus { reboot: RebootStatus::PendingRollback, ..status(Reading::Absent) };
+    let text = plain(&status_text(&taken_back, "", 80));
+    let told = "No plan of lowlat is in force. The kernel has the parameters that were taken back";
+    assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").starts_with(told), "{text}");
     let mut denied = status(Reading::Denied);
     denied.steps = Reading::Denied;
     let denied = plain(&status_text(&denied, "", 80));

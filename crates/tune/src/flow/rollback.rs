@@ -69,6 +69,11 @@ pub fn rollback(site: &Site, request: &RollbackRequest) -> Result<RollbackOutcom
     let mut notes = Vec::new();
     let of_chosen = before.iter().filter(|entry| chosen.contains(&key(entry)));
     let untold = persist::expect_telling(site, of_chosen.map(|entry| entry.target.name.as_str()), &mut notes);
+    let is_of_an_earlier_boot = |entry: &Entry| is_of_boot(&entry.plan) && entry.boot != log.boot();
+    let has_run = before.iter().any(|entry| chosen.contains(&key(entry)) && is_of_an_earlier_boot(entry));
+    if has_run && let Err(error) = site.state.put_taken_back_in(log.boot()) {
+        notes.push(error.to_string());
+    }
     // The dead-man switch goes last: after a crash in between it finishes what was begun.
     let is_confirm = |entry: &Entry| Part::Confirm.is_of(&entry.plan);
     let report = log.rollback_where(|entry| chosen.contains(&key(entry)) && !is_confirm(entry));

@@ -79,8 +79,8 @@ fn the_next_boot_applies_the_run_time_part_again() {
     }
     let ours = |line: &String| !line.starts_with("proc/cmdline") && !line.contains("boot_id");
     assert!(!differences(&applied, &bench.files()).iter().any(ours));
-    let status = status(&site).unwrap();
-    assert_eq!(status.reboot, RebootStatus::Done, "{}", bench.text("proc/cmdline"));
+    let reboot = |site| status(site).unwrap().reboot;
+    assert_eq!(reboot(&site), RebootStatus::Done, "{}", bench.text("proc/cmdline"));
 
     // Stopping the service takes the run-time part back, and nothing else.
     let stop = RollbackRequest { scope: Scope::RunTime, ..RollbackRequest::default() };
@@ -98,6 +98,9 @@ fn the_next_boot_applies_the_run_time_part_again() {
         "{:#?}",
         differences(&start, &bench.files())
     );
+    assert_eq!(reboot(&site), RebootStatus::PendingRollback);
+    bench.reboot(&bench.files());
+    assert_eq!(reboot(&bench.site(Faults::none())), RebootStatus::NotNeeded);
 }
 
 #[test]
