@@ -8,11 +8,11 @@ use rusteron_media_driver::{
 };
 use std::{ffi::CStr, path::Path};
 
-/// Of a term; a publication has three and may be half of one ahead of its reader.
+/// Of a term; a publication has three, and may be half of one ahead of its reader.
 const TERM_BYTES: usize = 1 << 20;
-/// Between two looks of the driver at its publications, ns. In that time a publication must not use up its window of
-/// half a term.
-const REST_NS: &CStr = c"500000";
+/// Between two looks of the driver at its publications, ns. Half a term is some 5,000 messages, which take longer than
+/// this on every machine, so that no publication waits for the driver.
+const REST_NS: &CStr = c"200000";
 
 /// Starts one with one thread that sleeps between its looks. It ends when it is dropped; whoever made the folder takes
 /// it away.
