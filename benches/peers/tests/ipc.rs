@@ -115,7 +115,7 @@ fn a_message_goes_both_ways_over_every_transport() {
         document("one-way --rounds 1 --trips 40 --parked-trips 40 --batch 2 --json --patience 120");
     let round = document["rounds"][0].as_object().unwrap();
     let left_out = document["left_out"].as_object().unwrap();
-    assert_eq!(round.len() + left_out.len(), 15, "{left_out:?}");
+    assert_eq!(round.len() + left_out.len(), 16, "{left_out:?}");
     for (transport, figures) in round {
         let count = figures["count"].as_u64().unwrap();
         assert!(count == 20 || count == 40, "{transport}: {count}");

@@ -28,6 +28,8 @@ pub enum Subject {
     Ringfire,
     /// iceoryx2, publish and subscribe
     Iceoryx2,
+    /// Aeron over IPC, a publication and a subscription
+    Aeron,
     /// A futex and a line, nothing else: the floor of sleeping
     Futex,
     /// lowlat-ipc: router, ring, inbox and bell
@@ -48,7 +50,7 @@ pub enum Subject {
 
 impl Subject {
     /// All, floors first.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Line,
         Self::LinePair,
         Self::LowlatHead,
@@ -56,6 +58,7 @@ impl Subject {
         Self::LowlatInbox,
         Self::Ringfire,
         Self::Iceoryx2,
+        Self::Aeron,
         Self::Futex,
         Self::LowlatBell,
         Self::Pipe,
@@ -76,6 +79,7 @@ impl Subject {
             Self::LowlatInbox => "lowlat-inbox",
             Self::Ringfire => "ringfire",
             Self::Iceoryx2 => "iceoryx2",
+            Self::Aeron => "aeron",
             Self::Futex => "futex",
             Self::LowlatBell => "lowlat-bell",
             Self::Pipe => "pipe",
@@ -96,7 +100,8 @@ impl Subject {
             | Self::LowlatStream
             | Self::LowlatInbox
             | Self::Ringfire
-            | Self::Iceoryx2 => Wait::Spin,
+            | Self::Iceoryx2
+            | Self::Aeron => Wait::Spin,
             _ => Wait::Park,
         }
     }
@@ -108,8 +113,13 @@ impl Subject {
 
     /// Why it takes no part here.
     pub fn missing(self) -> Option<&'static str> {
-        let is_iceoryx2 = matches!(self, Self::Iceoryx2 | Self::Iceoryx2Event);
-        (is_iceoryx2 && cfg!(not(feature = "iceoryx2"))).then_some("build with --features iceoryx2")
+        match self {
+            Self::Iceoryx2 | Self::Iceoryx2Event if cfg!(not(feature = "iceoryx2")) => {
+                Some("build with --features iceoryx2")
+            }
+            Self::Aeron if cfg!(not(feature = "aeron")) => Some("build with --features aeron"),
+            _ => None,
+        }
     }
 }
 

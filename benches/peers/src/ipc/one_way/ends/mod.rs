@@ -1,5 +1,7 @@
 //! How each subject sends and receives.
 
+#[cfg(feature = "aeron")]
+mod aeron;
 mod files;
 #[cfg(feature = "iceoryx2")]
 mod iceoryx2;
@@ -53,6 +55,10 @@ pub fn run(subject: Subject, channel: Channel, load: &play::Load) -> anyhow::Res
             play::run(ringfire::Ring::new(&channel, Waiting::Adaptive)?, &channel, load)
         }
         Subject::RingfireSleep => play::run(ringfire::Ring::new(&channel, Waiting::Sleep)?, &channel, load),
+        #[cfg(feature = "aeron")]
+        Subject::Aeron => play::run(aeron::Ipc::new(&channel)?, &channel, load),
+        #[cfg(not(feature = "aeron"))]
+        Subject::Aeron => anyhow::bail!("{}: {}", subject.name(), subject.missing().unwrap_or_default()),
         #[cfg(feature = "iceoryx2")]
         Subject::Iceoryx2 => play::run(iceoryx2::PubSub::new(&channel)?, &channel, load),
         #[cfg(feature = "iceoryx2")]
