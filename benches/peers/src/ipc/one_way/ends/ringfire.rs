@@ -1,7 +1,10 @@
 //! ringfire: a ring for one writer and many readers in a file of /dev/shm.
 
 use super::{Channel, Message, Transport};
-use crate::ipc::one_way::End;
+use crate::ipc::{
+    one_way::End,
+    trial::message::{Words, decode, encode},
+};
 use ringfire::{BusySpin, FutexWait, RingConsumer, RingProducer};
 use std::time::Duration;
 
@@ -25,8 +28,8 @@ pub enum Waiting {
 /// A ring each way.
 #[derive(Debug)]
 pub struct Ring {
-    there: RingProducer<Message>,
-    back: RingConsumer<Message>,
+    there: RingProducer<Words>,
+    back: RingConsumer<Words>,
     waiting: Waiting,
 }
 
@@ -45,16 +48,17 @@ impl Ring {
 
 impl Transport for Ring {
     fn send(&mut self, message: &Message) -> anyhow::Result<()> {
-        self.there.push(message);
+        self.there.push(&decode(message));
         Ok(())
     }
 
     fn receive(&mut self, message: &mut Message) -> anyhow::Result<()> {
-        *message = match self.waiting {
+        let words = match self.waiting {
             Waiting::Spin => self.back.recv_blocking(&mut BusySpin),
             Waiting::Adaptive => self.back.recv_blocking(&mut FutexWait::new(SPINS, Some(SLEEP_MAX))),
             Waiting::Sleep => self.back.recv_blocking(&mut FutexWait::new(0, Some(SLEEP_MAX))),
         };
+        *message = encode(&words);
         Ok(())
     }
 }
