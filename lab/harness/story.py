@@ -4,6 +4,7 @@ import dataclasses
 import time
 import traceback
 
+from . import company
 from .guest import Guest, GuestError
 from .scenario import Lab, Skip, Stop
 
@@ -80,6 +81,7 @@ def tell(story, disk, binary, runs, is_all, clock):
 def run(scenario, lab, clock):
     """Runs one scenario; whatever goes wrong is its failure."""
     start, detail = time.monotonic(), ""
+    before = company.look(lab.guest)
     try:
         scenario.run(lab)
         outcome = "failed" if lab.failures else "passed"
@@ -91,6 +93,8 @@ def run(scenario, lab, clock):
     except Exception as error:  # A defect of the scenario is a failure too.
         outcome, detail = "failed", f"{type(error).__name__}: {error}"
         traceback.print_exc(file=lab.log)
+    if outcome == "failed":
+        detail += f"; {company.told(before, company.look(lab.guest))}"
     lab.note(f"{outcome} {detail}")
     lab.log.flush()
     seconds = time.monotonic() - start

@@ -1,0 +1,57 @@
+"""Who else used this host's CPUs while a guest ran. A guest that is kept waiting misses its own limits in time, and what
+fails then says nothing of lowlat."""
+
+import dataclasses
+import os
+import resource
+import time
+
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclasses.dataclass
+class Look:
+    """The host at a moment, in seconds."""
+
+    at: float
+    busy: float
+    """CPU time of everything on this host."""
+    stolen: float
+    """What its hypervisor kept of its CPUs."""
+    ours: float
+    """CPU time of the lab, its guest included."""
+
+
+def look(guest):
+    """A look at the host; none where /proc does not tell."""
+    try:
+        with open("/proc/stat") as file:
+            # user nice system idle iowait irq softirq steal; time in guests of its own is part of user's.
+            user, nice, system, _, _, irq, softirq, steal = (int(word) / TICKS for word in file.readline().split()[1:9])
+        ours = running(guest.qemu) + sum(
+            usage.ru_utime + usage.ru_stime
+            for usage in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+        )
+    except (OSError, ValueError):
+        return None
+    return Look(time.monotonic(), user + nice + system + irq + softirq, steal, ours)
+
+
+def running(qemu):
+    """CPU time of a QEMU that has not ended: one that has is among the children."""
+    if qemu is None or not qemu.is_running():
+        return 0
+    with open(f"/proc/{qemu.process.pid}/stat") as file:
+        words = file.read().rpartition(")")[2].split()
+    # Fields 14 and 15 of proc(5); the rest begins with field 3.
+    return sum(int(word) for word in words[11:13]) / TICKS
+
+
+def told(before, after):
+    """In words, how many CPUs others had between two looks."""
+    if not before or not after or after.at <= before.at:
+        return "what else ran on this host is not known"
+    seconds = after.at - before.at
+    others = max(0, after.busy - before.busy - (after.ours - before.ours)) / seconds
+    stolen = (after.stolen - before.stolen) / seconds
+    return f"meanwhile other programs had {others:.1f} of this host's {os.cpu_count()} CPUs, and its hypervisor {stolen:.1f}"
