@@ -69,9 +69,11 @@ pub fn rollback(site: &Site, request: &RollbackRequest) -> Result<RollbackOutcom
     let mut notes = Vec::new();
     let of_chosen = before.iter().filter(|entry| chosen.contains(&key(entry)));
     let untold = persist::expect_telling(site, of_chosen.map(|entry| entry.target.name.as_str()), &mut notes);
-    let is_of_an_earlier_boot = |entry: &Entry| is_of_boot(&entry.plan) && entry.boot != log.boot();
-    let has_run = before.iter().any(|entry| chosen.contains(&key(entry)) && is_of_an_earlier_boot(entry));
-    if has_run && let Err(error) = site.state.put_taken_back_in(log.boot()) {
+    let boot = log.boot().to_owned();
+    let is_in_effect = |entry: &Entry| is_of_boot(&entry.plan) && entry.boot != boot;
+    if before.iter().any(|entry| chosen.contains(&key(entry)) && is_in_effect(entry))
+        && let Err(error) = site.state.put_taken_back_in(&boot)
+    {
         notes.push(error.to_string());
     }
     // The dead-man switch goes last: after a crash in between it finishes what was begun.
@@ -92,8 +94,8 @@ pub fn rollback(site: &Site, request: &RollbackRequest) -> Result<RollbackOutcom
     if request.accept_damage {
         log.accept_damage()?;
     }
-    outcome.needs_reboot = outcome.restored.iter().any(|done| is_of_boot(&done.plan))
-        && before.iter().any(|entry| is_of_boot(&entry.plan) && entry.boot != log.boot());
+    outcome.needs_reboot =
+        outcome.restored.iter().any(|done| is_of_boot(&done.plan)) && before.iter().any(is_in_effect);
     drop(log);
     if let Some((_, plan)) = taken_back {
         let is_known = |path: &str| before.iter().any(|entry| entry.target.name == path);

@@ -37,9 +37,7 @@ pub fn status(site: &Site) -> Result<TuneStatus, FlowError> {
     let reboot = match &in_force {
         Reading::Known((now, plan)) => reboot(site, now, plan),
         Reading::Absent => match site.state.taken_back_in()? {
-            Some(boot_id) if site.boot_id() == Reading::Known(boot_id.clone()) => {
-                RebootStatus::PendingRollback
-            }
+            Some(boot_id) if site.boot_id().known() == Some(&boot_id) => RebootStatus::PendingRollback,
             _ => RebootStatus::NotNeeded,
         },
         _ => RebootStatus::Unknown,

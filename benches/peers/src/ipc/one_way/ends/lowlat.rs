@@ -23,7 +23,6 @@ const SLEEP_MAX: Duration = Duration::from_secs(10);
 pub struct Stream {
     writer: Writer<Part>,
     reader: Reader<Part>,
-    payload: Vec<u8>,
 }
 
 impl Stream {
@@ -32,11 +31,7 @@ impl Stream {
         let made = Segment::create(channel.part(&there.segment), RING_BYTES, 1, 1, 0, Owner::current()?)?;
         channel.meet(1);
         let theirs = Segment::open(channel.part(&back.segment))?;
-        Ok(Self {
-            writer: Writer::new(made),
-            reader: Reader::from_start(theirs),
-            payload: Vec::with_capacity(PAYLOAD_BYTES),
-        })
+        Ok(Self { writer: Writer::new(made), reader: Reader::from_start(theirs) })
     }
 }
 
@@ -104,6 +99,7 @@ pub struct Inboxes {
     router: Router<Part>,
     inbox: Inbox<Part>,
     ring: Taker<Part>,
+    payload: Vec<u8>,
     is_parked: bool,
 }
 
@@ -126,6 +122,7 @@ impl Inboxes {
             router,
             inbox: Inbox::new(channel.part(&back.inbox)).context("memory for an inbox")?,
             ring: index_ring::open(channel.part(&back.ring)).context("a ring")?,
+            payload: Vec::with_capacity(PAYLOAD_BYTES),
             is_parked,
         })
     }
@@ -147,7 +144,7 @@ impl Transport for Inboxes {
                 continue;
             }
             if let Some(position) = self.ring.take() {
-                let payload = &mut self.stream.payload;
+                let payload = &mut self.payload;
                 self.stream.reader.read_at(position, payload).context("the record was overwritten")?;
                 ensure!(payload.len() == PAYLOAD_BYTES, "a payload of {} bytes", payload.len());
                 message.copy_from_slice(payload);

@@ -99,7 +99,7 @@ impl Transport for Pair {
                 self.last = number;
                 copy(self.back.words().get(LINE_WORDS..).unwrap_or_default(), message);
                 anyhow::ensure!(
-                    head.first_chunk::<8>() == message.first_chunk(),
+                    head.as_chunks::<8>().0.iter().eq(message.as_chunks().0),
                     "a head of {head:?}, and a payload of {message:?}"
                 );
                 return Ok(());
