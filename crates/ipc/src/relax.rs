@@ -2,10 +2,10 @@
 
 /// Lets a core rest for a moment, where that does not cost more than it gives.
 ///
-/// On bare metal this is the processor's own hint (PAUSE, YIELD): it saves power and leaves the core to its other thread. In
-/// a virtual machine it is nothing on x86: hypervisors have processors leave the guest when it pauses often, to let other
-/// guests run (AMD APM volume 2, "Pause Intercept Filtering"; Intel SDM volume 3, "PAUSE-Loop Exiting"), so that who looks
-/// most eagerly is the one that is away when something comes.
+/// On bare metal this is the processor's own hint (PAUSE; ISB on aarch64): it saves power and leaves the core to its other
+/// thread. In a virtual machine it is nothing on x86: hypervisors have processors leave the guest when it pauses often, to
+/// let other guests run (AMD APM volume 2, "Pause Intercept Filtering"; Intel SDM volume 3, "PAUSE-Loop Exiting"), so that
+/// who looks most eagerly is the one that is away when something comes.
 #[inline]
 pub fn relax() {
     #[cfg(lowlat_loom)]

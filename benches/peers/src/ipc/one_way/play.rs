@@ -3,7 +3,7 @@
 use super::{
     End,
     channel::Channel,
-    ends::{EMPTY, Message, Transport},
+    ends::{Content, Transport},
 };
 use crate::ipc::trial::clock::now_ns;
 use hdrhistogram::Histogram;
@@ -24,7 +24,7 @@ pub struct Load {
 }
 
 /// Runs one side. The one that pings prints its figures as JSON: nanoseconds one way, each the mean of a batch.
-pub fn run(mut transport: impl Transport, channel: &Channel, load: &Load) -> anyhow::Result<()> {
+pub fn run<T: Transport>(mut transport: T, channel: &Channel, load: &Load) -> anyhow::Result<()> {
     channel.meet(10);
     match channel.end {
         End::Echo => echo(&mut transport)?,
@@ -38,18 +38,18 @@ pub fn run(mut transport: impl Transport, channel: &Channel, load: &Load) -> any
     Ok(())
 }
 
-fn echo(transport: &mut impl Transport) -> anyhow::Result<()> {
-    let mut message = EMPTY;
+fn echo<T: Transport>(transport: &mut T) -> anyhow::Result<()> {
+    let mut message = T::Message::of(0);
     loop {
         transport.receive(&mut message)?;
         transport.send(&message)?;
-        if is_of(&message, LAST) {
+        if message.is_of(LAST) {
             return Ok(());
         }
     }
 }
 
-fn ping(transport: &mut impl Transport, load: &Load) -> anyhow::Result<StageFigures> {
+fn ping<T: Transport>(transport: &mut T, load: &Load) -> anyhow::Result<StageFigures> {
     let mut histogram = Histogram::<u64>::new(3)?;
     for number in 1..=load.warm_up {
         trip(transport, number)?;
@@ -68,22 +68,11 @@ fn ping(transport: &mut impl Transport, load: &Load) -> anyhow::Result<StageFigu
     Ok(StageFigures::of(&histogram))
 }
 
-fn trip(transport: &mut impl Transport, number: u64) -> anyhow::Result<()> {
-    let message = message_of(number);
+fn trip<T: Transport>(transport: &mut T, number: u64) -> anyhow::Result<()> {
+    let message = T::Message::of(number);
     transport.send(&message)?;
-    let mut answer = EMPTY;
+    let mut answer = T::Message::of(0);
     transport.receive(&mut answer)?;
-    anyhow::ensure!(is_of(&answer, number), "sent {message:?}, and {answer:?} came back");
+    anyhow::ensure!(answer.is_of(number), "sent {message:?}, and {answer:?} came back");
     Ok(())
-}
-
-/// A message whose words are all this number.
-fn message_of(number: u64) -> Message {
-    let mut message = EMPTY;
-    message.as_chunks_mut().0.fill(number.to_ne_bytes());
-    message
-}
-
-fn is_of(message: &Message, number: u64) -> bool {
-    message.as_chunks().0.iter().all(|word| u64::from_ne_bytes(*word) == number)
 }

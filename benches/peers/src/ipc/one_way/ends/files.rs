@@ -1,6 +1,6 @@
 //! What the kernel offers.
 
-use super::{Channel, Message, Transport, raw::Line};
+use super::{Bytes, Channel, Transport, raw::Line};
 use crate::ipc::trial::message::PAYLOAD_BYTES;
 use rustix::io::{read, retry_on_intr, write};
 use std::os::fd::OwnedFd;
@@ -19,24 +19,26 @@ impl Pipe {
 }
 
 /// One message: fewer bytes than PIPE_BUF go whole.
-fn send(file: &OwnedFd, message: &Message) -> anyhow::Result<()> {
+fn send(file: &OwnedFd, message: &Bytes) -> anyhow::Result<()> {
     let count = retry_on_intr(|| write(file, message))?;
     anyhow::ensure!(count == PAYLOAD_BYTES, "{count} bytes went, {PAYLOAD_BYTES} expected");
     Ok(())
 }
 
-fn receive(file: &OwnedFd, message: &mut Message) -> anyhow::Result<()> {
+fn receive(file: &OwnedFd, message: &mut Bytes) -> anyhow::Result<()> {
     let count = retry_on_intr(|| read(file, &mut *message))?;
     anyhow::ensure!(count == PAYLOAD_BYTES, "{count} bytes came, {PAYLOAD_BYTES} expected");
     Ok(())
 }
 
 impl Transport for Pipe {
-    fn send(&mut self, message: &Message) -> anyhow::Result<()> {
+    type Message = Bytes;
+
+    fn send(&mut self, message: &Bytes) -> anyhow::Result<()> {
         send(&self.there, message)
     }
 
-    fn receive(&mut self, message: &mut Message) -> anyhow::Result<()> {
+    fn receive(&mut self, message: &mut Bytes) -> anyhow::Result<()> {
         receive(&self.back, message)
     }
 }
@@ -54,11 +56,13 @@ impl Seqpacket {
 }
 
 impl Transport for Seqpacket {
-    fn send(&mut self, message: &Message) -> anyhow::Result<()> {
+    type Message = Bytes;
+
+    fn send(&mut self, message: &Bytes) -> anyhow::Result<()> {
         send(&self.socket, message)
     }
 
-    fn receive(&mut self, message: &mut Message) -> anyhow::Result<()> {
+    fn receive(&mut self, message: &mut Bytes) -> anyhow::Result<()> {
         receive(&self.socket, message)
     }
 }
@@ -78,13 +82,15 @@ impl Event {
 }
 
 impl Transport for Event {
-    fn send(&mut self, message: &Message) -> anyhow::Result<()> {
+    type Message = Bytes;
+
+    fn send(&mut self, message: &Bytes) -> anyhow::Result<()> {
         self.line.send(message)?;
         retry_on_intr(|| write(&self.there, &1_u64.to_ne_bytes()))?;
         Ok(())
     }
 
-    fn receive(&mut self, message: &mut Message) -> anyhow::Result<()> {
+    fn receive(&mut self, message: &mut Bytes) -> anyhow::Result<()> {
         retry_on_intr(|| read(&self.back, &mut [0_u8; 8]))?;
         // It is there: it was put before the event.
         self.line.receive(message)

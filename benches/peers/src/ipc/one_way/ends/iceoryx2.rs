@@ -1,6 +1,6 @@
 //! iceoryx2: publish and subscribe over shared memory; with events for who sleeps.
 
-use super::{Channel, Message, Transport};
+use super::{Bytes, Channel, Transport};
 use crate::ipc::one_way::End;
 use anyhow::{Context, anyhow};
 use iceoryx2::{
@@ -36,8 +36,8 @@ fn names(channel: &Channel) -> [&'static str; 2] {
 /// A topic each way.
 #[derive(Debug)]
 pub struct PubSub {
-    there: Publisher<ipc::Service, Message, ()>,
-    back: Subscriber<ipc::Service, Message, ()>,
+    there: Publisher<ipc::Service, Bytes, ()>,
+    back: Subscriber<ipc::Service, Bytes, ()>,
     node: Node<ipc::Service>,
 }
 
@@ -46,7 +46,7 @@ impl PubSub {
         let node = node(channel)?;
         let open = |name: &str| {
             let name = told("name", ServiceName::new(name))?;
-            told("topic", node.service_builder(&name).publish_subscribe::<Message>().open_or_create())
+            told("topic", node.service_builder(&name).publish_subscribe::<Bytes>().open_or_create())
         };
         let [there, back] = names(channel);
         let there = told("publisher", open(there)?.publisher_builder().create())?;
@@ -55,7 +55,7 @@ impl PubSub {
         Ok(Self { there, back, node })
     }
 
-    fn try_receive(&self, message: &mut Message) -> anyhow::Result<bool> {
+    fn try_receive(&self, message: &mut Bytes) -> anyhow::Result<bool> {
         let sample = told("receive", self.back.receive())?;
         if let Some(sample) = &sample {
             *message = **sample;
@@ -65,12 +65,14 @@ impl PubSub {
 }
 
 impl Transport for PubSub {
-    fn send(&mut self, message: &Message) -> anyhow::Result<()> {
+    type Message = Bytes;
+
+    fn send(&mut self, message: &Bytes) -> anyhow::Result<()> {
         told("send", self.there.send_copy(*message))?;
         Ok(())
     }
 
-    fn receive(&mut self, message: &mut Message) -> anyhow::Result<()> {
+    fn receive(&mut self, message: &mut Bytes) -> anyhow::Result<()> {
         loop {
             if self.try_receive(message)? {
                 return Ok(());
@@ -104,13 +106,15 @@ impl Evented {
 }
 
 impl Transport for Evented {
-    fn send(&mut self, message: &Message) -> anyhow::Result<()> {
+    type Message = Bytes;
+
+    fn send(&mut self, message: &Bytes) -> anyhow::Result<()> {
         self.topics.send(message)?;
         told("notify", self.there.notify())?;
         Ok(())
     }
 
-    fn receive(&mut self, message: &mut Message) -> anyhow::Result<()> {
+    fn receive(&mut self, message: &mut Bytes) -> anyhow::Result<()> {
         loop {
             if self.topics.try_receive(message)? {
                 return Ok(());

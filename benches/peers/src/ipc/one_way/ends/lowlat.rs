@@ -1,6 +1,6 @@
 //! lowlat-ipc.
 
-use super::{Channel, Message, Transport};
+use super::{Bytes, Channel, Transport};
 use crate::ipc::{
     one_way::channel::{ENTRIES, RING_BYTES},
     trial::{memory::Part, message::PAYLOAD_BYTES},
@@ -36,12 +36,14 @@ impl Stream {
 }
 
 impl Transport for Stream {
-    fn send(&mut self, message: &Message) -> anyhow::Result<()> {
+    type Message = Bytes;
+
+    fn send(&mut self, message: &Bytes) -> anyhow::Result<()> {
         self.writer.publish(&Stamp::default(), message)?;
         Ok(())
     }
 
-    fn receive(&mut self, message: &mut Message) -> anyhow::Result<()> {
+    fn receive(&mut self, message: &mut Bytes) -> anyhow::Result<()> {
         loop {
             match self.reader.next_into(message) {
                 (Read::Record(_), payload) => {
@@ -66,7 +68,9 @@ impl Heads {
 }
 
 impl Transport for Heads {
-    fn send(&mut self, message: &Message) -> anyhow::Result<()> {
+    type Message = Bytes;
+
+    fn send(&mut self, message: &Bytes) -> anyhow::Result<()> {
         // All words are the same; one is read.
         let number = message.first_chunk().map_or(0, |word| u64::from_ne_bytes(*word));
         let stamp = Stamp { generated: number, trigger: number, cause: number, ..Stamp::default() };
@@ -74,7 +78,7 @@ impl Transport for Heads {
         Ok(())
     }
 
-    fn receive(&mut self, message: &mut Message) -> anyhow::Result<()> {
+    fn receive(&mut self, message: &mut Bytes) -> anyhow::Result<()> {
         loop {
             match self.0.reader.next_into(&mut []).0 {
                 Read::Record(Record { stamp: Stamp { generated, trigger, cause, .. }, .. }) => {
@@ -129,12 +133,14 @@ impl Inboxes {
 }
 
 impl Transport for Inboxes {
-    fn send(&mut self, message: &Message) -> anyhow::Result<()> {
+    type Message = Bytes;
+
+    fn send(&mut self, message: &Bytes) -> anyhow::Result<()> {
         self.router.publish(&mut self.stream.writer, &Stamp::default(), message, &Futex)?;
         Ok(())
     }
 
-    fn receive(&mut self, message: &mut Message) -> anyhow::Result<()> {
+    fn receive(&mut self, message: &mut Bytes) -> anyhow::Result<()> {
         loop {
             // As the runtime's nodes: who spins over few streams looks for entries, who sleeps hears by the inbox.
             if self.is_parked {

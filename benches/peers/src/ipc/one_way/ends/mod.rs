@@ -10,22 +10,55 @@ mod raw;
 mod ringfire;
 
 use super::{channel::Channel, play, subject::Subject};
-use crate::ipc::trial::message::PAYLOAD_BYTES;
+use crate::ipc::trial::message::{PAYLOAD_BYTES, Words};
 use ringfire::Waiting;
 
-/// What is sent: eight words. They are written and read as such where they are: whoever reads two of them at once waits
-/// until both have left the store buffer, and that would be measured.
-pub type Message = [u8; PAYLOAD_BYTES];
+/// A message as bytes. They are written and read as words where they are: whoever reads two words at once waits until both
+/// have left the store buffer, and that would be measured.
+pub type Bytes = [u8; PAYLOAD_BYTES];
 
 /// Room for one.
-pub const EMPTY: Message = [0; PAYLOAD_BYTES];
+pub const EMPTY: Bytes = [0; PAYLOAD_BYTES];
+
+/// What is sent: eight words, all of them the same number. A transport takes it in the form that it hands on, so that no
+/// copy is measured that its users would not make.
+pub trait Content: std::fmt::Debug {
+    /// The message of a number.
+    fn of(number: u64) -> Self;
+    /// Whether every word is this number.
+    fn is_of(&self, number: u64) -> bool;
+}
+
+impl Content for Bytes {
+    fn of(number: u64) -> Self {
+        let mut message = EMPTY;
+        message.as_chunks_mut().0.fill(number.to_ne_bytes());
+        message
+    }
+
+    fn is_of(&self, number: u64) -> bool {
+        self.as_chunks().0.iter().all(|word| u64::from_ne_bytes(*word) == number)
+    }
+}
+
+impl Content for Words {
+    fn of(number: u64) -> Self {
+        [number; PAYLOAD_BYTES / 8]
+    }
+
+    fn is_of(&self, number: u64) -> bool {
+        self.iter().all(|word| *word == number)
+    }
+}
 
 /// One side of a transport. Both may wait for ever: the process that started them ends them.
 pub trait Transport {
+    /// What its users give and get.
+    type Message: Content;
     /// Sends a message.
-    fn send(&mut self, message: &Message) -> anyhow::Result<()>;
+    fn send(&mut self, message: &Self::Message) -> anyhow::Result<()>;
     /// Waits for the next message, and puts it into `message`.
-    fn receive(&mut self, message: &mut Message) -> anyhow::Result<()>;
+    fn receive(&mut self, message: &mut Self::Message) -> anyhow::Result<()>;
 }
 
 /// Runs one side of a subject.

@@ -1,6 +1,6 @@
 //! The floors: a line that goes from core to core, two of them, and a line with a futex.
 
-use super::{Channel, EMPTY, Message, Transport};
+use super::{Bytes, Channel, EMPTY, Transport};
 use crate::ipc::trial::memory::Part;
 use anyhow::Context;
 use lowlat_ipc::region::Region;
@@ -8,7 +8,7 @@ use rustix::thread::futex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The whole payload as one line, its first word last.
-fn put(part: &Part, message: &Message) {
+fn put(part: &Part, message: &Bytes) {
     let mut words = part.words().iter().zip(message.as_chunks::<8>().0);
     let first = words.next();
     words.for_each(|(to, word)| to.store(u64::from_ne_bytes(*word), Ordering::Relaxed));
@@ -19,7 +19,7 @@ fn put(part: &Part, message: &Message) {
 }
 
 /// The number of a message that is new.
-fn get(part: &Part, is_new: impl Fn(u64) -> bool, message: &mut Message) -> Option<u64> {
+fn get(part: &Part, is_new: impl Fn(u64) -> bool, message: &mut Bytes) -> Option<u64> {
     let number = part.words().first()?.load(Ordering::Acquire);
     is_new(number).then(|| {
         copy(part.words(), message);
@@ -27,7 +27,7 @@ fn get(part: &Part, is_new: impl Fn(u64) -> bool, message: &mut Message) -> Opti
     })
 }
 
-fn copy(words: &[AtomicU64], message: &mut Message) {
+fn copy(words: &[AtomicU64], message: &mut Bytes) {
     let to = message.as_chunks_mut::<8>().0.iter_mut();
     to.zip(words).for_each(|(to, word)| *to = word.load(Ordering::Relaxed).to_ne_bytes());
 }
@@ -48,12 +48,14 @@ impl Line {
 }
 
 impl Transport for Line {
-    fn send(&mut self, message: &Message) -> anyhow::Result<()> {
+    type Message = Bytes;
+
+    fn send(&mut self, message: &Bytes) -> anyhow::Result<()> {
         put(&self.there, message);
         Ok(())
     }
 
-    fn receive(&mut self, message: &mut Message) -> anyhow::Result<()> {
+    fn receive(&mut self, message: &mut Bytes) -> anyhow::Result<()> {
         loop {
             if let Some(number) = get(&self.back, |number| number != self.last, message) {
                 self.last = number;
@@ -83,7 +85,9 @@ impl Pair {
 }
 
 impl Transport for Pair {
-    fn send(&mut self, message: &Message) -> anyhow::Result<()> {
+    type Message = Bytes;
+
+    fn send(&mut self, message: &Bytes) -> anyhow::Result<()> {
         let payload = self.there.words().iter().skip(LINE_WORDS);
         let from = message.as_chunks::<8>().0;
         payload.zip(from).for_each(|(to, word)| to.store(u64::from_ne_bytes(*word), Ordering::Relaxed));
@@ -92,7 +96,7 @@ impl Transport for Pair {
         Ok(())
     }
 
-    fn receive(&mut self, message: &mut Message) -> anyhow::Result<()> {
+    fn receive(&mut self, message: &mut Bytes) -> anyhow::Result<()> {
         loop {
             let mut head = EMPTY;
             if let Some(number) = get(&self.back, |number| number != self.last, &mut head) {
@@ -136,7 +140,9 @@ fn word(part: &Part) -> Option<&AtomicU32> {
 }
 
 impl Transport for Futex {
-    fn send(&mut self, message: &Message) -> anyhow::Result<()> {
+    type Message = Bytes;
+
+    fn send(&mut self, message: &Bytes) -> anyhow::Result<()> {
         put(&self.there, message);
         let word = word(&self.there).context("memory for a futex")?;
         // Pairs with the load in `receive`.
@@ -145,7 +151,7 @@ impl Transport for Futex {
         Ok(())
     }
 
-    fn receive(&mut self, message: &mut Message) -> anyhow::Result<()> {
+    fn receive(&mut self, message: &mut Bytes) -> anyhow::Result<()> {
         let word = word(&self.back).context("memory for a futex")?;
         // Pairs with the change in `send`.
         while word.load(Ordering::Acquire) == self.last {

@@ -1,10 +1,7 @@
 //! ringfire: a ring for one writer and many readers in a file of /dev/shm.
 
-use super::{Channel, Message, Transport};
-use crate::ipc::{
-    one_way::End,
-    trial::message::{Words, decode, encode},
-};
+use super::{Channel, Transport};
+use crate::ipc::{one_way::End, trial::message::Words};
 use ringfire::{BusySpin, FutexWait, RingConsumer, RingProducer};
 use std::time::Duration;
 
@@ -47,18 +44,19 @@ impl Ring {
 }
 
 impl Transport for Ring {
-    fn send(&mut self, message: &Message) -> anyhow::Result<()> {
-        self.there.push(&decode(message));
+    type Message = Words;
+
+    fn send(&mut self, message: &Words) -> anyhow::Result<()> {
+        self.there.push(message);
         Ok(())
     }
 
-    fn receive(&mut self, message: &mut Message) -> anyhow::Result<()> {
-        let words = match self.waiting {
+    fn receive(&mut self, message: &mut Words) -> anyhow::Result<()> {
+        *message = match self.waiting {
             Waiting::Spin => self.back.recv_blocking(&mut BusySpin),
             Waiting::Adaptive => self.back.recv_blocking(&mut FutexWait::new(SPINS, Some(SLEEP_MAX))),
             Waiting::Sleep => self.back.recv_blocking(&mut FutexWait::new(0, Some(SLEEP_MAX))),
         };
-        *message = encode(&words);
         Ok(())
     }
 }
