@@ -2,15 +2,15 @@
 //! write and to sync takes its turn, so that what else the machine does hits all alike; with `search` the rate goes up
 //! until records are lost.
 //!
-//! cargo run --release -p lowlat-journal --example recorder_rate -- [rate=1000000] [payload=64] [seconds=3] [rounds=1]
-//!     [stall_ms=500] [search] [direct|cached] [none|interval|each] [FOLDER...]
+//! cargo run --release -p lowlat-journal --example recorder_rate -- --help
 //!
-//! Folders are made new; by default one in memory and one among the temporary files. A publisher that was off its CPU
-//! makes up for 100 ms at most, so `published/s` is what the recorder had to take. CPU is of the thread alone, per record
-//! that it handled; `disk waits` is how long the follower stood still since all blocks were full.
+//! A publisher that was off its CPU makes up for 100 ms at most, so `published/s` is what the recorder had to take. CPU is
+//! of the thread alone, per record that it handled; `disk waits` is how long the follower stood still since all blocks
+//! were full.
 
 mod run;
 
+use clap::{Parser, builder::PossibleValuesParser, value_parser};
 use lowlat_journal::record::{SyncPolicy, Writes};
 use run::{Outcome, Task};
 use std::{error::Error, path::PathBuf, time::Duration};
@@ -28,100 +28,95 @@ const TRIES: u32 = 3;
 /// No search goes beyond this rate.
 const RATE_MAX: u64 = 64_000_000;
 
+/// What a recorder keeps, and what it costs
+#[derive(Debug, Parser)]
 struct Arguments {
-    task: Task,
+    /// Records a second; with --search the first rate
+    #[arg(long, default_value_t = 1_000_000, value_parser = value_parser!(u64).range(1..=RATE_MAX))]
+    rate: u64,
+    /// Bytes of each record's payload
+    #[arg(long, default_value_t = 64)]
+    payload_bytes: usize,
+    /// Seconds of each run
+    #[arg(long, default_value_t = 3, value_parser = value_parser!(u64).range(1..))]
+    seconds: u64,
+    /// How often each way takes its turn
+    #[arg(long, default_value_t = 1)]
     rounds: u64,
-    is_search: bool,
-    policies: Vec<(&'static str, SyncPolicy)>,
-    writes: Vec<(&'static str, Writes)>,
+    /// Milliseconds without the disk for which the recorder has blocks
+    #[arg(long, default_value_t = 500)]
+    stall_ms: u64,
+    /// Raise the rate until records are lost
+    #[arg(long)]
+    search: bool,
+    /// Ways to sync, instead of all
+    #[arg(long, value_delimiter = ',', value_parser = PossibleValuesParser::new(names(&POLICIES)))]
+    sync: Vec<String>,
+    /// Ways to write, instead of all
+    #[arg(long, value_delimiter = ',', value_parser = PossibleValuesParser::new(names(&WRITES)))]
+    writes: Vec<String>,
+    /// Folders to make, to record into and to remove [default: one in memory and one among the temporary files]
     folders: Vec<PathBuf>,
 }
 
-fn arguments() -> Result<Arguments, Box<dyn Error>> {
-    let task = Task {
-        rate: 1_000_000,
-        payload_bytes: 64,
-        duration: Duration::from_secs(3),
-        stall: Duration::from_millis(500),
-        ..Task::default()
-    };
-    let mut given = Arguments {
-        task,
-        rounds: 1,
-        is_search: false,
-        policies: Vec::new(),
-        writes: Vec::new(),
-        folders: Vec::new(),
-    };
-    for word in std::env::args().skip(1) {
-        let task = &mut given.task;
-        if let Some(known) = POLICIES.iter().find(|(name, _)| *name == word) {
-            given.policies.push(*known);
-        } else if let Some(known) = WRITES.iter().find(|(name, _)| *name == word) {
-            given.writes.push(*known);
-        } else if word == "search" {
-            given.is_search = true;
-        } else if let Some((name, value)) = word.split_once('=') {
-            match name {
-                "rate" => task.rate = value.parse()?,
-                "payload" => task.payload_bytes = value.parse()?,
-                "seconds" => task.duration = Duration::from_secs(value.parse()?),
-                "stall_ms" => task.stall = Duration::from_millis(value.parse()?),
-                "rounds" => given.rounds = value.parse()?,
-                _ => {
-                    return Err(
-                        format!("{word:?} is none of rate, payload, seconds, stall_ms, rounds").into()
-                    );
-                }
-            }
-        } else {
-            given.folders.push(PathBuf::from(word));
+impl Arguments {
+    fn task(&self) -> Task {
+        Task {
+            rate: self.rate,
+            payload_bytes: self.payload_bytes,
+            duration: Duration::from_secs(self.seconds),
+            stall: Duration::from_millis(self.stall_ms),
+            ..Task::default()
         }
     }
-    if given.task.rate == 0 || given.task.duration.is_zero() {
-        return Err("rate and seconds must be above 0".into());
-    }
-    if given.policies.is_empty() {
-        given.policies = POLICIES.to_vec();
-    }
-    if given.writes.is_empty() {
-        given.writes = WRITES.to_vec();
-    }
-    if given.folders.is_empty() {
+
+    fn folders(&self) -> Vec<PathBuf> {
+        if !self.folders.is_empty() {
+            return self.folders.clone();
+        }
         let name = format!("lowlat-recorder-rate-{}", std::process::id());
-        given.folders = vec![PathBuf::from("/dev/shm").join(&name), std::env::temp_dir().join(&name)];
+        vec![PathBuf::from("/dev/shm").join(&name), std::env::temp_dir().join(&name)]
     }
-    Ok(given)
+}
+
+fn names<T>(all: &'static [(&'static str, T)]) -> impl Iterator<Item = &'static str> {
+    all.iter().map(|(name, _)| *name)
+}
+
+/// Those that were asked for: all when none was.
+fn chosen<T>(all: &'static [(&'static str, T)], asked: &[String]) -> Vec<&'static (&'static str, T)> {
+    all.iter().filter(|(name, _)| asked.is_empty() || asked.iter().any(|asked| asked == name)).collect()
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let given = arguments()?;
+    let given = Arguments::parse();
+    let (task, policies, writes) =
+        (given.task(), chosen(&POLICIES, &given.sync), chosen(&WRITES, &given.writes));
     println!(
         "{} records/s, {} bytes of payload, {} s each; blocks for {} ms, and a ring of {} MiB",
-        given.task.rate,
-        given.task.payload_bytes,
-        given.task.duration.as_secs(),
-        given.task.stall.as_millis(),
+        task.rate,
+        task.payload_bytes,
+        task.duration.as_secs(),
+        task.stall.as_millis(),
         run::CAPACITY_BYTES >> 20
     );
     println!(
         "sync     writes  published/s      kept      lost   MB/s  publisher follower writing  disk waits     late  folder"
     );
-    for folder in &given.folders {
+    for folder in given.folders() {
         for round in 0..given.rounds {
-            let mut ways: Vec<_> = given
-                .policies
+            let mut ways: Vec<_> = policies
                 .iter()
-                .flat_map(|policy| given.writes.iter().map(move |writes| (*policy, *writes)))
+                .flat_map(|policy| writes.iter().map(move |writes| (**policy, **writes)))
                 .collect();
             // Forth and back, so that nobody always comes first.
             if round % 2 == 1 {
                 ways.reverse();
             }
             for ((policy, sync), (way, writes)) in ways {
-                let task = Task { sync, writes, folder: folder.clone(), ..given.task.clone() };
+                let task = Task { sync, writes, folder: folder.clone(), ..task.clone() };
                 let show = |outcome: &Outcome| print(policy, way, &task, outcome);
-                if given.is_search {
+                if given.search {
                     println!("{policy:8} {way:6}  {}", search(&task, &show)?);
                 } else {
                     show(&run::run(&task)?);

@@ -1,16 +1,14 @@
 //! Threads that do not belong to what is measured, started from one that is pinned.
 
-use anyhow::{Context, ensure};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-use std::io;
+use anyhow::Context;
+use lowlat_sys::scheduling::{Scheduling, scheduling, set_scheduling};
+use rustix::thread::{CpuSet, gettid, sched_getaffinity, sched_setaffinity};
 
 /// Where and how a thread runs.
 #[derive(Debug, Clone)]
 struct Place {
     cpus: CpuSet,
-    policy: libc::c_int,
-    /// 0 without a real-time policy.
-    priority: libc::c_int,
+    scheduling: Scheduling,
 }
 
 /// Runs `start`. Threads that it starts may run on every CPU that the process above this one may, and come before
@@ -19,8 +17,8 @@ pub fn run<T>(start: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
     let before = Place::now()?;
     let mut apart = before.clone();
     apart.cpus = sched_getaffinity(rustix::process::getppid()).context("cannot see the CPUs of the bench")?;
-    if apart.priority > 0 {
-        apart.priority += 1;
+    if apart.scheduling.priority > 0 {
+        apart.scheduling.priority += 1;
     }
     apart.take()?;
     let result = start();
@@ -28,33 +26,25 @@ pub fn run<T>(start: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
     result
 }
 
+/// The calling thread, by its number.
+fn tid() -> u32 {
+    gettid().as_raw_nonzero().get().unsigned_abs()
+}
+
 impl Place {
     fn now() -> anyhow::Result<Self> {
         let cpus = sched_getaffinity(None).context("cannot see this thread's CPUs")?;
-        let mut parameters = libc::sched_param { sched_priority: 0 };
-        // SAFETY: both take the calling thread as 0; the second writes into a structure that is alive and borrowed
-        // mutably through the call, and of the size that it expects.
-        let (policy, result) =
-            unsafe { (libc::sched_getscheduler(0), libc::sched_getparam(0, &raw mut parameters)) };
-        ensure!(
-            policy >= 0 && result == 0,
-            "cannot see this thread's priority: {}",
-            io::Error::last_os_error()
-        );
-        Ok(Self { cpus, policy, priority: parameters.sched_priority })
+        let scheduling = scheduling(tid()).context("cannot see this thread's priority")?;
+        Ok(Self { cpus, scheduling })
     }
 
     fn take(&self) -> anyhow::Result<()> {
         sched_setaffinity(None, &self.cpus).context("cannot change this thread's CPUs")?;
-        let parameters = libc::sched_param { sched_priority: self.priority };
-        // SAFETY: the calling thread as 0; the structure is alive through the call, which only reads it.
-        let result = unsafe { libc::sched_setscheduler(0, self.policy, &raw const parameters) };
-        ensure!(
-            result == 0,
-            "cannot run with real-time priority {}: {}; Aeron's threads need one more than what is measured, at most 99",
-            self.priority,
-            io::Error::last_os_error()
-        );
-        Ok(())
+        set_scheduling(tid(), &self.scheduling).with_context(|| {
+            format!(
+                "cannot run as {}: Aeron's threads need one priority more than what is measured, at most 99",
+                self.scheduling
+            )
+        })
     }
 }
