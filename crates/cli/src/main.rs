@@ -1,6 +1,7 @@
 //! The `lowlat` binary: parses, calls the libraries, prints. One file per subcommand, no logic.
 
 mod arguments;
+mod choose;
 mod commands;
 mod documents;
 mod host;

@@ -118,6 +118,7 @@ fn without_lengths(record: &JitterRecord, context: Option<&RemedyContext<'_>>) -
         CpuStudy {
             cpu: cpu.cpu,
             runtime_s,
+            missed_s: record.missed_ns(cpu.runtime_ns) as f64 / 1e9,
             count: cpu.interruption_count,
             rate: RateInterval::of(cpu.interruption_count, runtime_s),
             lost_share: (cpu.runtime_ns > 0)
@@ -127,7 +128,9 @@ fn without_lengths(record: &JitterRecord, context: Option<&RemedyContext<'_>>) -
         }
     };
     let alone = |cpu: &JitterCpu| {
-        let one = JitterRecord { cpus: vec![cpu.clone()], ..JitterRecord::default() };
+        let (threshold_ns, duration_ns) = (record.threshold_ns, record.duration_ns);
+        let cpus = vec![cpu.clone()];
+        let one = JitterRecord { threshold_ns, duration_ns, cpus, ..JitterRecord::default() };
         study(&one).ok()?.cpus.pop()
     };
     let cpus: Vec<CpuStudy> =
@@ -159,7 +162,8 @@ fn without_lengths(record: &JitterRecord, context: Option<&RemedyContext<'_>>) -
         ..JitterRecord::default()
     };
     let causes = study_with(&bare, context).unwrap_or_default();
-    JitterStudy { threshold_ns: record.threshold_ns, cpus, all, ..causes }
+    let (threshold_ns, missing) = (record.threshold_ns, record.missing.clone());
+    JitterStudy { threshold_ns, missing, cpus, all, ..causes }
 }
 
 /// A set of CPUs whose numbers come from a document: what no host has is left out, so that the set stays small.

@@ -3,6 +3,7 @@
 use super::{Subcommand, examples};
 use crate::{
     arguments::{cpus, duration},
+    choose,
     host::{Host, HostArgs},
     output::{self, Exit},
     progress::Progress,
@@ -11,7 +12,7 @@ use crate::{
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use jiff::Timestamp;
-use lowlat_measure::jitter::{self, JitterOptions, Observation};
+use lowlat_measure::jitter::{self, JitterError, JitterOptions, Observation};
 use lowlat_model::{
     CpuSet,
     audit::Audit,
@@ -135,21 +136,30 @@ fn measure(
         warnings.push(format!("Nothing was measured: {} is not the running host.", host.root.label()));
         return Ok(None);
     }
-    let cpus = match &arguments.cpus {
-        Some(cpus) => cpus.clone(),
-        None => host
-            .snapshot
-            .tasks
-            .allowed_cpus
-            .known()
-            .cloned()
-            .unwrap_or_else(|| host.snapshot.topology.online.clone()),
-    };
-    let options = JitterOptions::new(cpus, arguments.duration);
+    let chosen = choose::all(arguments.cpus.as_ref(), &host.snapshot);
+    warnings.extend(chosen.note);
+    let options = JitterOptions::new(chosen.cpus, arguments.duration);
     progress.start(arguments.duration);
     let observation = Observation { causes: !arguments.no_causes, raw: None };
-    let record = jitter::run_observed(&host.root, &options, &observation, stop, &|now| progress.show(now))?;
-    Ok(Some(record))
+    let run = jitter::run_observed(&host.root, &options, &observation, stop, &|now| progress.show(now));
+    kept(run, arguments.cpus.is_some(), warnings)
+}
+
+/// What there is of a run. Who names CPUs wants these measured; else what was judged is worth a report without them.
+fn kept(
+    run: Result<JitterRecord, JitterError>,
+    are_named: bool,
+    warnings: &mut Vec<String>,
+) -> anyhow::Result<Option<JitterRecord>> {
+    match run {
+        Ok(record) => Ok(Some(record)),
+        Err(error @ (JitterError::ZeroDuration | JitterError::TooLong { .. })) => Err(error.into()),
+        Err(error) if are_named => Err(error.into()),
+        Err(error) => {
+            warnings.push(format!("Nothing was measured: {error}."));
+            Ok(None)
+        }
+    }
 }
 
 /// The study of the record; that it can't be made becomes a warning.
@@ -158,4 +168,21 @@ fn study(record: &JitterRecord, host: &Host, warnings: &mut Vec<String>) -> Opti
     lowlat_model::jitter::study_with(record, Some(&context))
         .map_err(|error| warnings.push(error.to_string()))
         .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_that_cannot_be_measured_has_its_report() {
+        let offline =
+            || Err(JitterError::Offline { cpus: CpuSet::of(9), online: CpuSet::parse_list("0-7").unwrap() });
+        let mut warnings = Vec::new();
+        assert!(kept(offline(), true, &mut warnings).is_err());
+        assert!(kept(Err(JitterError::ZeroDuration), false, &mut warnings).is_err());
+        assert_eq!(warnings, [""; 0]);
+        assert_eq!(kept(offline(), false, &mut warnings).unwrap(), None);
+        assert!(warnings[0].starts_with("Nothing was measured: CPU 9: not online"), "{warnings:?}");
+    }
 }

@@ -122,16 +122,18 @@ fn a_sampler_that_is_moved_keeps_what_it_measured_before() {
     let other = runs::allowed().iter().next().unwrap();
     let directory = tempfile::tempdir().unwrap();
     let list = cpu.to_string();
-    let arguments =
-        ["--duration", "3s", "--force", "--cpus", &list, "--result", "result.json", "--raw", "raw"];
+    // The gate would hold for what was measured.
+    let keeps = ["--result", "result.json", "--raw", "raw", "--gate", "max<1000s"];
+    let arguments = [&["--duration", "3s", "--force", "--cpus", &list][..], &keeps].concat();
     let run = UnderWay::start(&mut runs::jitter(directory.path(), &arguments));
     let sampler = run.thread(&format!("lowlat/{cpu}")).expect("its sampler");
     let mut set = rustix::thread::CpuSet::new();
     set.set(usize::try_from(other).unwrap());
     rustix::thread::sched_setaffinity(Some(sampler), &set).expect("the process is ours");
     let output = run.wait();
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
     let document = runs::document(&directory.path().join("result.json"));
+    assert!(!document.gate.as_ref().unwrap().is_held());
     assert!(runs::warns(&document, &format!("CPU {cpu}")), "{}", runs::warnings(&document));
     let of = &document.jitter.as_ref().unwrap().cpus[0];
     assert!(of.has_moved && of.loop_count > 0 && of.runtime_ns < 3_000_000_000, "{of:?}");

@@ -66,6 +66,7 @@ pub fn assemble(
         duration_ns: u64::try_from(options.duration.as_nanos()).unwrap_or(u64::MAX),
         second_ns: SeriesPlan::of(options.duration, options.cpus.len()).bin_ns(),
         cpus,
+        missing,
         causes: None,
         real_time: options.real_time.map(|real_time| real_time.to_string()),
         warnings,

@@ -1,7 +1,7 @@
 //! The raw record of a jitter measurement: time taken from user threads, per CPU.
 
 use super::JitterCauses;
-use crate::{CpuId, Reading};
+use crate::{CpuId, CpuSet, Reading};
 use serde::{Deserialize, Serialize};
 
 /// What one jitter run recorded, before any study of it.
@@ -26,6 +26,9 @@ pub struct JitterRecord {
     pub second_ns: u64,
     /// One record per measured CPU, by rising number.
     pub cpus: Vec<JitterCpu>,
+    /// CPUs that were to be measured and have no record, since their samplers died.
+    #[serde(default)]
+    pub missing: CpuSet,
     /// What was found out about causes; `None` in records of lowlat before it looked for them.
     #[serde(default)]
     pub causes: Option<JitterCauses>,
@@ -38,6 +41,20 @@ pub struct JitterRecord {
 
 fn one_second() -> u64 {
     1_000_000_000
+}
+
+impl JitterRecord {
+    /// How long it ran, in nanoseconds: as it was meant to, or as long as its longest sampler when all ended early.
+    pub fn ran_ns(&self) -> u64 {
+        let longest = self.cpus.iter().map(|cpu| cpu.runtime_ns).max().unwrap_or(0);
+        self.duration_ns.saturating_sub(self.missed_ns(longest))
+    }
+
+    /// What is missing of a sampler that ran that long, in nanoseconds; 0 when it is less than a hundredth.
+    pub fn missed_ns(&self, runtime_ns: u64) -> u64 {
+        let missed = self.duration_ns.saturating_sub(runtime_ns);
+        if missed > self.duration_ns / 100 { missed } else { 0 }
+    }
 }
 
 /// What one CPU's sampler recorded.

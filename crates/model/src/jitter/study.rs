@@ -51,6 +51,9 @@ pub struct JitterStudy {
     pub threshold_ns: u64,
     /// Per CPU, in the record's order.
     pub cpus: Vec<CpuStudy>,
+    /// CPUs that were to be measured and have no record.
+    #[serde(default)]
+    pub missing: CpuSet,
     /// Over all CPUs.
     pub all: TotalStudy,
     /// Causes over all CPUs, the one that took most time first; empty when nothing was traced.
@@ -119,6 +122,10 @@ pub struct CpuStudy {
     pub cpu: CpuId,
     /// How long it was sampled.
     pub runtime_s: f64,
+    /// How much longer it was to be sampled: its sampler was moved, or the run was cut short. 0 in studies that do not
+    /// tell.
+    #[serde(default)]
+    pub missed_s: f64,
     /// Interruptions at or above the threshold.
     pub count: u64,
     /// Interruptions per second; `None` when nothing was sampled.
@@ -183,7 +190,7 @@ pub fn study(record: &JitterRecord) -> Result<JitterStudy, StudyError> {
     let mut cpus = Vec::with_capacity(record.cpus.len());
     for cpu in &record.cpus {
         let lengths = lengths_of(cpu)?;
-        cpus.push(study_cpu(cpu, record.threshold_ns, lengths.as_ref()));
+        cpus.push(study_cpu(cpu, record, lengths.as_ref()));
         if let Some(lengths) = lengths {
             add(&mut sum, lengths);
         }
@@ -192,6 +199,7 @@ pub fn study(record: &JitterRecord) -> Result<JitterStudy, StudyError> {
         threshold_ns: record.threshold_ns,
         all: study_all(record, sum.as_ref()),
         cpus,
+        missing: record.missing.clone(),
         causes: causes_of(record),
         shares: shares_of(record),
     })
@@ -226,12 +234,13 @@ fn add(sum: &mut Option<Histogram<u64>>, lengths: Histogram<u64>) {
     }
 }
 
-fn study_cpu(cpu: &JitterCpu, threshold_ns: u64, lengths: Option<&Histogram<u64>>) -> CpuStudy {
+fn study_cpu(cpu: &JitterCpu, record: &JitterRecord, lengths: Option<&Histogram<u64>>) -> CpuStudy {
     let runtime_s = seconds(u128::from(cpu.runtime_ns));
     let count = cpu.interruption_count;
     CpuStudy {
         cpu: cpu.cpu,
         runtime_s,
+        missed_s: seconds(u128::from(record.missed_ns(cpu.runtime_ns))),
         count,
         rate: RateInterval::of(count, runtime_s),
         lost_share: share(u128::from(cpu.interruption_ns_total), u128::from(cpu.runtime_ns)),
@@ -241,7 +250,7 @@ fn study_cpu(cpu: &JitterCpu, threshold_ns: u64, lengths: Option<&Histogram<u64>
         time_percentiles: time_percentiles(&Lost {
             lengths,
             length_ns_max: cpu.interruption_ns_max,
-            threshold_ns,
+            threshold_ns: record.threshold_ns,
             runtime_ns: u128::from(cpu.runtime_ns),
         }),
     }
@@ -367,6 +376,19 @@ mod tests {
         let study = study(&record(vec![cpu(0, 0, &[])])).unwrap();
         assert_eq!((study.cpus[0].rate, study.cpus[0].lost_share, study.all.rate), (None, None, None));
         assert_eq!(super::study(&JitterRecord::default()).unwrap().all, TotalStudy::default());
+    }
+
+    /// A run of 610 s, of which one CPU has little and then all have a part.
+    #[test]
+    fn what_was_not_sampled_is_told() {
+        let moved = record(vec![cpu(1, 610, &[]), cpu(2, 3, &[])]);
+        let missed: Vec<f64> = study(&moved).unwrap().cpus.iter().map(|cpu| cpu.missed_s).collect();
+        assert_eq!((missed, moved.ran_ns()), (vec![0.0, 607.0], 610 * SECOND));
+        let cut = record(vec![cpu(1, 20, &[]), cpu(2, 19, &[])]);
+        assert_eq!(cut.ran_ns(), 20 * SECOND);
+        let late = record(vec![cpu(1, 609, &[])]);
+        assert_eq!((late.ran_ns(), study(&late).unwrap().cpus[0].missed_s), (610 * SECOND, 0.0));
+        assert_eq!(record(Vec::new()).ran_ns(), 0);
     }
 
     #[test]

@@ -13,7 +13,7 @@ pub fn headline(document: &ResultDocument, record: &JitterRecord) -> String {
     let cpus = plural(record.cpus.len(), "CPU");
     let run = format!(
         "{cpus} for {}, interruptions of {} or longer, counter {}",
-        span(record.duration_ns),
+        span(record.ran_ns()),
         duration(record.threshold_ns),
         clean(&record.counter)
     );

@@ -18,7 +18,7 @@ pub fn footer(document: &ResultDocument) -> Markup {
             }
             @if let Some(jitter) = &document.jitter {
                 p {
-                    "Jitter: " (span(jitter.duration_ns)) ", interruptions of " (micro(&duration(jitter.threshold_ns)))
+                    "Jitter: " (span(jitter.ran_ns())) ", interruptions of " (micro(&duration(jitter.threshold_ns)))
                     " or longer, counter " code { (clean(&jitter.counter)) } " at " (count(jitter.counter_hz / 1_000_000))
                     " MHz (" (clean(&jitter.counter_hz_source)) ")."
                 }

@@ -163,7 +163,7 @@ fn jitter_tiles(document: &ResultDocument, jitter: &Jitter<'_>) -> Markup {
     };
     let measured = format!(
         "for {}, gaps of {} or longer, counter {}",
-        span(record.duration_ns),
+        span(record.ran_ns()),
         duration(record.threshold_ns),
         clean(&record.counter)
     );
@@ -252,7 +252,7 @@ fn longest_tile(document: &ResultDocument) -> Markup {
     let Some(jitter) = &document.jitter else {
         return tile("Longest interruption", "–", "jitter was not measured");
     };
-    let run = span(jitter.duration_ns);
+    let run = span(jitter.ran_ns());
     match Longest::of(jitter, &document.allocation) {
         Some(Longest { length_ns: Some(ns), cpu, is_isolated }) => {
             let place = if is_isolated { "the CPUs chosen for isolation" } else { "all measured CPUs" };

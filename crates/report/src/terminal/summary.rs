@@ -152,7 +152,7 @@ fn is_and_should(finding: &Finding) -> String {
 
 fn add_jitter(out: &mut String, document: &ResultDocument, jitter: &Jitter<'_>, width: usize) {
     let all = jitter.cpus(&document.allocation);
-    let (threshold, run) = (duration(jitter.record.threshold_ns), span(jitter.record.duration_ns));
+    let (threshold, run) = (duration(jitter.record.threshold_ns), span(jitter.record.ran_ns()));
     add_heading(out, &format!("Interruptions of {threshold} or longer in {run}"));
     let mut shown: Vec<&CpuFigures<'_>> = all.iter().collect();
     if shown.len() > CPUS_MAX {

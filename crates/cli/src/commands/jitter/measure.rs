@@ -1,12 +1,12 @@
 //! The measurement itself, from the arguments to the document.
 
-use super::{
-    arguments::Arguments,
+use super::{arguments::Arguments, live::Live, ready};
+use crate::{
     choose::{self, Chosen},
-    live::Live,
-    ready,
+    host::Host,
+    progress::Progress,
+    signals,
 };
-use crate::{host::Host, progress::Progress, signals};
 use jiff::Timestamp;
 use lowlat_measure::{
     affinity,
@@ -25,7 +25,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ResultDocument> {
         return Err(JitterError::NotLive { root: host.root.label().to_owned() }.into());
     }
     let audit = Audit::of(&host.context());
-    let chosen = choose::choose(arguments.cpus.as_ref(), &host.snapshot);
+    let chosen = choose::isolated_first(arguments.cpus.as_ref(), &host.snapshot)?;
     let options = options(arguments, &chosen);
     // Before the wait for quiet: a CPU that is offline is not worth waiting for.
     options.check(&host.root)?;

@@ -1,7 +1,6 @@
 //! `lowlat jitter`: every interruption, its length and its cause.
 
 mod arguments;
-mod choose;
 mod compare;
 mod live;
 mod measure;

@@ -1,7 +1,7 @@
 //! Whether the host is quiet enough to begin, and what to do when it is not.
 
-use super::{arguments::ReadinessArgs, choose::Chosen};
-use crate::{host::Host, output::Interrupted, progress::Progress};
+use super::arguments::ReadinessArgs;
+use crate::{choose::Chosen, host::Host, output::Interrupted, progress::Progress};
 use anyhow::bail;
 use lowlat_measure::jitter::QuietWatch;
 use lowlat_model::{

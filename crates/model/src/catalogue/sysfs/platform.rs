@@ -282,11 +282,6 @@ fn vulnerabilities(context: &Context<'_>, setting: &Setting) -> Judgement {
     if all.is_empty() {
         return Judgement::unknown("the kernel tells nothing of processor flaws").at(PATH);
     }
-    let starts = |start: &str| {
-        let names = all.iter().filter(|(_, state)| state.text().starts_with(start));
-        names.map(|(name, _)| name.clone()).collect::<Vec<String>>()
-    };
-    let open = starts("Vulnerable");
     let known = all.values().filter(|state| state.is_known()).count();
     if known == 0 {
         return all.iter().next().map_or_else(
@@ -294,23 +289,62 @@ fn vulnerabilities(context: &Context<'_>, setting: &Setting) -> Judgement {
             |(name, state)| missing(state, &format!("{PATH}/{name}")),
         );
     }
+    let of = |wanted: Flaw| -> Vec<String> {
+        let is_of =
+            |state: &Reading<String>| state.known().map_or(Flaw::Unknown, |text| Flaw::of(text)) == wanted;
+        all.iter().filter(|(_, state)| is_of(state)).map(|(name, _)| name.clone()).collect()
+    };
+    let (partly, open, unknown) = (of(Flaw::PartlyMitigated), of(Flaw::Open), of(Flaw::Unknown));
+    let named = |what: &str, flaws: &[String]| match flaws {
+        [] => String::new(),
+        flaws => format!(", {what}: {}", list(flaws)),
+    };
     let observed = format!(
-        "mitigated: {}, not affected: {}, open: {}",
-        starts("Mitigation").len(),
-        starts("Not affected").len(),
-        open.len()
+        "mitigated: {}, not affected: {}, open: {}{}{}",
+        of(Flaw::Mitigated).len() + partly.len(),
+        of(Flaw::NotAffected).len(),
+        open.len(),
+        named("mitigated in part", &partly),
+        named("not known", &unknown)
     );
-    match (open.is_empty(), context.role.accepts(setting.id)) {
-        (true, _) => Judgement::good(observed).at(PATH),
-        (false, true) => Judgement::new(Verdict::Good, observed, "the role file accepts the risk").at(PATH),
-        (false, false) => Judgement::wrong(
-            observed,
-            format!(
-                "open: {}; update kernel and microcode, or accept the risk in the role file",
-                list(&open)
-            ),
-        )
-        .at(PATH),
+    if context.role.accepts(setting.id) && !(open.is_empty() && unknown.is_empty()) {
+        return Judgement::new(Verdict::Good, observed, "the role file accepts the risk").at(PATH);
+    }
+    let remedy = "update kernel and microcode, or accept the risk in the role file";
+    match (open.is_empty(), unknown.is_empty()) {
+        (true, true) => Judgement::good(observed).at(PATH),
+        (true, false) => {
+            let because = format!("the kernel cannot tell of {}; {remedy}", list(&unknown));
+            Judgement::new(Verdict::Unknown, observed, because).at(PATH)
+        }
+        (false, _) => Judgement::wrong(observed, format!("open: {}; {remedy}", list(&open))).at(PATH),
+    }
+}
+
+/// What the kernel says of one flaw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Flaw {
+    NotAffected,
+    Mitigated,
+    /// Mitigated, and open for threads of one core or on some way: "SMT vulnerable", "BHI: Vulnerable".
+    PartlyMitigated,
+    /// It depends on the hypervisor, or on microcode that does not tell.
+    Unknown,
+    /// Anything else: "Vulnerable", "KVM: Vulnerable", "Processor vulnerable".
+    Open,
+}
+
+impl Flaw {
+    /// By the words of arch/x86/kernel/cpu/bugs.c, other architectures' among them.
+    fn of(text: &str) -> Self {
+        let is_mitigated = text.starts_with("Mitigation") || text.starts_with("KVM: Mitigation");
+        match is_mitigated {
+            true if text.to_ascii_lowercase().contains("vulnerable") => Self::PartlyMitigated,
+            true => Self::Mitigated,
+            false if text.starts_with("Not affected") => Self::NotAffected,
+            false if text.starts_with("Unknown") => Self::Unknown,
+            false => Self::Open,
+        }
     }
 }
 

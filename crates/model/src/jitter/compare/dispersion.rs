@@ -13,7 +13,10 @@ pub(super) fn of_cpu<'r>(runs: impl Iterator<Item = &'r JitterCpu>) -> Option<f6
 /// The dispersion over all CPUs of each run together: a broadcast that hits every CPU at once is one burst.
 pub(super) fn of_all(runs: &[JitterRecord]) -> Option<f64> {
     of_series(runs.iter().map(|run| {
-        let series: Vec<Vec<u64>> = run.cpus.iter().map(counts).filter(|counts| !counts.is_empty()).collect();
+        let mut series: Vec<Vec<u64>> = run.cpus.iter().map(counts).collect();
+        let longest = series.iter().map(Vec::len).max().unwrap_or(0);
+        // A CPU whose sampler ended early does not cut all the others short.
+        series.retain(|counts| counts.len() + 1 >= longest);
         let length = series.iter().map(Vec::len).min().unwrap_or(0);
         let sum_at = |at: usize| series.iter().filter_map(|counts| counts.get(at)).sum();
         (0..length).map(sum_at).collect()
@@ -84,6 +87,12 @@ mod tests {
         let counts: Vec<u64> = (0..100).map(|at| u64::from(at % 10 == 0)).collect();
         let run = JitterRecord { cpus: vec![cpu(&counts); 16], ..JitterRecord::default() };
         assert_eq!(of_cpu(run.cpus.iter().take(1)), Some(1.0));
-        assert!(of_all(&[run]).unwrap() > 14.0);
+        assert!(of_all(std::slice::from_ref(&run)).unwrap() > 14.0);
+        let mut cut = run;
+        cut.cpus.push(cpu(&[0, 0, 1, 0, 0]));
+        assert!(
+            of_all(&[cut]).unwrap() > 14.0,
+            "a sampler that ended early does not hide the others' bursts"
+        );
     }
 }

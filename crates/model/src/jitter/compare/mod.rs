@@ -232,7 +232,7 @@ fn compared(a: &Side, b: &Side, cpu: Option<CpuId>) -> Compared {
 fn summary(run: &JitterRecord) -> RunSummary {
     RunSummary {
         cpus: side::cpus_of(run),
-        duration_ns: run.duration_ns,
+        duration_ns: run.ran_ns(),
         threshold_ns: run.threshold_ns,
         counter: run.counter.clone(),
         real_time: run.real_time.clone(),

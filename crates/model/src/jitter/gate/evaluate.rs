@@ -109,6 +109,19 @@ impl Judged {
         Self { value: None, verdict: Verdict::NotShown, note: note.into() }
     }
 
+    /// The same for the whole time that was asked for: what held in a part of it may not hold in all of it.
+    fn for_all_of(self, cpu: &CpuStudy) -> Self {
+        if self.verdict != Verdict::Held || cpu.missed_s <= 0.0 {
+            return self;
+        }
+        let note = format!(
+            "held for {} s, and {} s more were to be sampled",
+            short(cpu.runtime_s),
+            short(cpu.missed_s)
+        );
+        Self { verdict: Verdict::NotShown, note, ..self }
+    }
+
     fn of(clause: &GateClause, value: Option<f64>, missing: impl FnOnce() -> String) -> Self {
         value.map_or_else(|| Self::not_shown(missing()), |value| Self::plain(clause, value))
     }
@@ -121,12 +134,15 @@ impl Gate {
         for clause in self.clauses() {
             if clause.key.is_cause_share() {
                 rows.push(row(clause, None, judge_share(clause, study)));
-            } else if study.cpus.is_empty() {
+            } else if study.cpus.is_empty() && study.missing.is_empty() {
                 rows.push(row(clause, None, Judged::not_shown("no CPU was measured")));
             } else {
-                let judged =
-                    |cpu: &CpuStudy| row(clause, Some(cpu.cpu), judge(clause, cpu, study.threshold_ns));
+                let judged = |cpu: &CpuStudy| {
+                    row(clause, Some(cpu.cpu), judge(clause, cpu, study.threshold_ns).for_all_of(cpu))
+                };
                 rows.extend(study.cpus.iter().map(judged));
+                let missing = |cpu| row(clause, Some(cpu), Judged::not_shown("its sampler died"));
+                rows.extend(study.missing.iter().map(missing));
             }
         }
         let has = |verdict| rows.iter().any(|row| row.verdict == verdict);

@@ -1,5 +1,6 @@
 use super::*;
 use crate::{
+    CpuSet,
     jitter::{CauseShares, CpuStudy, JitterStudy, Percentile, TotalStudy},
     statistics::RateInterval,
 };
@@ -20,6 +21,7 @@ fn busy(cpu: u32, count: u64) -> CpuStudy {
     CpuStudy {
         cpu,
         runtime_s: 610.0,
+        missed_s: 0.0,
         count,
         rate: RateInterval::of(count, 610.0),
         lost_share: Some(0.02),
@@ -181,6 +183,31 @@ fn micro_signs_are_read() {
         assert_eq!(Gate::parse(text).unwrap().to_string(), "max<1.5us");
         assert!((Gate::parse(text).unwrap().clauses()[0].limit() - 1_500.0).abs() < f64::EPSILON);
     }
+}
+
+/// What held while it was looked at may not have held afterwards.
+#[test]
+fn a_part_of_the_time_shows_nothing_held() {
+    let cut = |cpu: CpuStudy| CpuStudy { runtime_s: 0.003, missed_s: 609.997, ..cpu };
+    let study = JitterStudy {
+        missing: CpuSet::of(7),
+        ..study(vec![quiet(1), cut(quiet(4)), cut(busy(5, 10))], None)
+    };
+    assert_eq!(
+        lines("max<10us,count<=20", &study),
+        [
+            "CPU 1: max -, limit <10us: held (no interruption of 100 ns or longer in 610 s)",
+            "CPU 4: max -, limit <10us: not shown (held for 0.003 s, and 609.997 s more were to be sampled)",
+            "CPU 5: max 12.345us, limit <10us: broken",
+            "CPU 7: max -, limit <10us: not shown (its sampler died)",
+            "CPU 1: count 0, limit <=20: held",
+            "CPU 4: count 0, limit <=20: not shown (held for 0.003 s, and 609.997 s more were to be sampled)",
+            "CPU 5: count 10, limit <=20: not shown (held for 0.003 s, and 609.997 s more were to be sampled)",
+            "CPU 7: count -, limit <=20: not shown (its sampler died)",
+        ]
+    );
+    let dead = JitterStudy { missing: CpuSet::of(7), ..JitterStudy::default() };
+    assert!(!Gate::parse("max<10us").unwrap().evaluate(&dead).is_held());
 }
 
 #[test]

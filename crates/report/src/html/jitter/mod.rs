@@ -24,7 +24,7 @@ pub fn section(document: &ResultDocument, jitter: Option<&Jitter<'_>>) -> Markup
     let threshold = micro(&duration(record.threshold_ns));
     let lead = html! {
         "Time taken from a user thread that never sleeps, in gaps of " (threshold) " or longer, on "
-        (plural(all.len(), "CPU")) " for " (micro(&span(record.duration_ns))) "."
+        (plural(all.len(), "CPU")) " for " (micro(&span(record.ran_ns()))) "."
         @if let Some(policy) = &record.real_time { " The samplers ran as " (crate::units::clean(policy)) "." }
     };
     let body = html! {

@@ -68,7 +68,7 @@ fn row(jitter: &Jitter<'_>, cpu: &CpuFigures<'_>, has_time: bool) -> Markup {
     let floor = format!("Shortest turn of the loop: {}", micro(&duration_fine(record.loop_floor_ns)));
     html! {
         tr class={ "p-row-" (cpu.part.class()) } {
-            th scope="row" { (record.cpu) @if record.has_moved { " " abbr title="The thread was seen on another CPU: its figures are mixed." { "moved" } } }
+            th scope="row" { (record.cpu) @if record.has_moved { " " abbr title="The thread was seen on another CPU: its figures end before that." { "moved" } } }
             td class="left" { span class={ "swatch p-" (cpu.part.class()) } {} (cpu.part.word()) }
             td { (count(record.interruption_count)) }
             td { (rate_cell(cpu.study.rate, record.interruption_count)) }

@@ -118,19 +118,34 @@ fn mitigations_are_never_advised_off() {
                 },
                 Unknown,
             ),
+            ("one denied of two", |f| flaw(f, "mds", Reading::Denied), Unknown),
+            ("open without KVM", |f| flaw(f, "itlb_multihit", known("Processor vulnerable")), Wrong),
+            ("open for guests", |f| flaw(f, "itlb_multihit", known("KVM: Vulnerable")), Wrong),
+            ("closed for guests", |f| flaw(f, "l1tf", known("KVM: Mitigation: VMX disabled")), Good),
+            (
+                "up to the hypervisor",
+                |f| flaw(f, "srbds", known("Unknown: Dependent on hypervisor status")),
+                Unknown,
+            ),
             ("none told", |f| f.host.cpu.vulnerabilities.clear(), Unknown),
             ("guide", Fixture::guide, NotApplicable),
         ],
     );
+    let mut fixture = good_host();
+    flaw(&mut fixture, "mds", known("Mitigation: Clear CPU buffers; SMT vulnerable"));
+    let finding = fixture.finding("sysfs.vulnerabilities");
+    assert_eq!(finding.verdict, Good);
+    assert!(finding.observed.ends_with("open: 0, mitigated in part: mds"), "{}", finding.observed);
     let setting = find("sysfs.vulnerabilities").unwrap();
     assert!(setting.reason.contains("never advises to switch them off"));
 }
 
 fn open(f: &mut Fixture) {
-    f.host
-        .cpu
-        .vulnerabilities
-        .insert("mds".into(), known("Vulnerable: Clear CPU buffers attempted, no microcode"));
+    flaw(f, "mds", known("Vulnerable: Clear CPU buffers attempted, no microcode"));
+}
+
+fn flaw(f: &mut Fixture, name: &str, state: Reading<String>) {
+    f.host.cpu.vulnerabilities.insert(name.into(), state);
 }
 
 #[test]
