@@ -145,6 +145,77 @@ fn a_recording_is_gone_on_with_where_it_was_cut_off() {
 }
 
 #[test]
+fn a_resumed_recording_tells_what_it_missed_from_what_it_was_too_slow_for() {
+    // Records published between the two recorders, and while the second one follows; the ring holds some 500.
+    for (between, while_following, reason) in [
+        (3000, 0, GapReason::NotRecording),
+        (50, 3000, GapReason::Overwritten),
+        // All that the second one finds is there already.
+        (0, 3000, GapReason::Overwritten),
+    ] {
+        let folder = TempDir::new().unwrap();
+        let first = segment(1, 0);
+        let mut writer = Writer::new(open(&first));
+        publish(&mut writer, 300);
+        let (mut one, _) = follower(folder.path(), &first);
+        one.poll().unwrap();
+        one.finish().unwrap();
+        publish(&mut writer, between);
+        let (mut two, _) = follower(folder.path(), &first);
+        while two.poll().unwrap() > 0 {}
+        publish(&mut writer, while_following);
+        while two.poll().unwrap() > 0 {}
+        let recorded = two.finish().unwrap();
+        let (_, gaps, _) = contents(folder.path());
+        let [(from, to, Some(told))] = gaps[..] else { panic!("{gaps:?}") };
+        assert_eq!((from, told), (if while_following > 0 { 300 + between } else { 300 }, reason));
+        let missed = if reason == GapReason::NotRecording { to - from } else { 0 };
+        assert_eq!((recorded.lost, recorded.missed), (to - from, missed));
+    }
+}
+
+#[test]
+fn a_reason_is_that_of_the_next_record_alone() {
+    // In the block that is being filled, and in a new one.
+    for epoch in [1, 2] {
+        let folder = TempDir::new().unwrap();
+        let mut recorder = Recorder::open(folder.path(), options()).unwrap();
+        let stream = recorder.add_stream("one", 1, "", None).unwrap();
+        recorder.record(stream, 1, &record(0, 0), &payload(0, 0)).unwrap();
+        recorder.expect_gap(stream, GapReason::DamagedInMemory);
+        for sequence in [1, 5] {
+            recorder.record(stream, epoch, &record(0, sequence), &payload(0, sequence)).unwrap();
+        }
+        recorder.stop().unwrap();
+        assert_eq!(contents(folder.path()).1, [(2, 5, Some(GapReason::Overwritten))]);
+    }
+}
+
+#[test]
+fn a_takeover_without_loss_is_not_the_reason_of_a_later_gap() {
+    let folder = TempDir::new().unwrap();
+    let first = segment(1, 0);
+    let (mut follower, later) = follower(folder.path(), &first);
+    publish(&mut Writer::new(open(&first)), 10);
+    assert_eq!(follower.poll().unwrap(), 10);
+    let second = segment(2, 10);
+    later.lock().unwrap().push(Arc::clone(&second));
+    open(&first).fence(2);
+    let mut writer = Writer::new(open(&second));
+    publish(&mut writer, 10);
+    assert_eq!(
+        (follower.poll().unwrap(), follower.poll().unwrap()),
+        (0, 10),
+        "the end, then what comes behind"
+    );
+    publish(&mut writer, 3000);
+    while follower.poll().unwrap() > 0 {}
+    follower.finish().unwrap();
+    let (_, gaps, _) = contents(folder.path());
+    assert!(matches!(gaps[..], [(20, _, Some(GapReason::Overwritten))]), "{gaps:?}");
+}
+
+#[test]
 fn one_folder_has_one_recorder() {
     let folder = TempDir::new().unwrap();
     let one = Recorder::open(folder.path(), options()).unwrap();
