@@ -7,7 +7,8 @@ use crate::{
     testing::{options, payload, read_all, record, sequences},
 };
 use lowlat_ipc::{
-    region::Heap,
+    layout::{HEADER_BYTES, commit_of, pack_shape, record as at},
+    region::{Heap, Region},
     stream::{Owner, Reader, Segment, Stamp, Writer},
 };
 use std::{
@@ -24,8 +25,12 @@ use tempfile::TempDir;
 const CAPACITY: u64 = 1 << 16;
 
 fn segment(epoch: u64, first_sequence: u64) -> Arc<Heap> {
-    let heap = Arc::new(Heap::zeroed(Segment::<Heap>::bytes(CAPACITY)));
-    Segment::create(Arc::clone(&heap), CAPACITY, 1, epoch, first_sequence, Owner::default()).unwrap();
+    segment_of(CAPACITY, epoch, first_sequence)
+}
+
+fn segment_of(capacity: u64, epoch: u64, first_sequence: u64) -> Arc<Heap> {
+    let heap = Arc::new(Heap::zeroed(Segment::<Heap>::bytes(capacity)));
+    Segment::create(Arc::clone(&heap), capacity, 1, epoch, first_sequence, Owner::default()).unwrap();
     heap
 }
 
@@ -142,6 +147,51 @@ fn a_recording_is_gone_on_with_where_it_was_cut_off() {
     Writer::new(open(&other)).publish(&stamp, b"").unwrap();
     let (mut three, _) = follower(folder.path(), &other);
     assert!(matches!(three.poll(), Err(RecordError::WentBack { found: 0, expected: 350, .. })));
+}
+
+#[test]
+fn at_the_end_segments_that_took_the_place_of_others_are_taken_to_their_end() {
+    // Records of the first segment that are not taken yet: none, some, and as many as have their turn at once.
+    for left in [0, 10, 512] {
+        let folder = TempDir::new().unwrap();
+        let long = |epoch, first_sequence| segment_of(1 << 19, epoch, first_sequence);
+        let first = long(1, 0);
+        let mut writer = Writer::new(open(&first));
+        let (mut follower, later) = follower(folder.path(), &first);
+        publish(&mut writer, 10);
+        assert_eq!(follower.poll().unwrap(), 10);
+        publish(&mut writer, left);
+        let (second, third) = (long(2, 10 + left), long(3, 2010 + left));
+        publish(&mut Writer::new(open(&second)), 2000);
+        publish(&mut Writer::new(open(&third)), 5);
+        writer.segment().fence(2);
+        open(&second).fence(3);
+        *later.lock().unwrap() = vec![second, third];
+        let recorded = follower.finish().unwrap();
+        assert_eq!((recorded.written.records, recorded.lost), (2015 + left, 0));
+        assert!(contents(folder.path()).0.into_iter().eq(0..2015 + left));
+    }
+}
+
+#[test]
+fn the_end_waits_neither_for_a_segment_that_nobody_knows_nor_for_damage() {
+    let folder = TempDir::new().unwrap();
+    let first = segment(1, 0);
+    let (known, _) = follower(folder.path(), &first);
+    publish(&mut Writer::new(open(&first)), 10);
+    open(&first).fence(2);
+    assert_eq!(known.finish().unwrap().written.records, 10, "its next segment is not there");
+    let damaged = segment(1, 0);
+    let mut writer = Writer::new(open(&damaged));
+    publish(&mut writer, 10);
+    let tail = writer.segment().tail();
+    let word = |at: usize| &damaged.words()[usize::try_from((HEADER_BYTES + tail) / 8).unwrap() + at];
+    word(at::SHAPE).store(pack_shape(u32::MAX, 1, 1), Ordering::Relaxed);
+    word(at::COMMIT).store(commit_of(tail), Ordering::Relaxed);
+    writer.segment().fence(2);
+    let folder = TempDir::new().unwrap();
+    let (endless, _) = follower(folder.path(), &damaged);
+    assert_eq!(endless.finish().unwrap().written.records, 10);
 }
 
 #[test]
