@@ -178,12 +178,14 @@ impl<R: Region> Inbox<R> {
     }
 
     /// Subscriber, whose epoll loop goes on for whatever reason: gives back whether a publisher woke it, and takes back
-    /// what that wrote.
+    /// what publishers wrote. One that has claimed it and writes only later wakes it once for nothing.
     pub fn disarm(&self, event: &EventFd) -> bool {
         let is_woken = self.bell().is_some_and(Bell::disarm);
-        if is_woken {
-            event.drain();
-        }
+        // Also where nobody claimed it this time: who claimed it before may have written since, and what is left there
+        // would end each epoll_wait at once. No wake is lost with it: publishers write for a claim alone, and claim only
+        // between `arm` and the swap in `Bell::disarm`. So whatever is taken here was written for a claim that is over, and
+        // the subscriber looks for entries before it sleeps again.
+        event.drain();
         is_woken
     }
 
@@ -200,5 +202,42 @@ impl<R: Region> Inbox<R> {
     /// How often a publisher woke the subscriber, and how often the safety net had to.
     pub fn woken_and_missed(&self) -> (u64, u64) {
         self.bell().map_or((0, 0), |bell| (bell.woken(), bell.missed()))
+    }
+}
+
+#[cfg(all(test, not(lowlat_shuttle)))]
+mod tests {
+    use super::*;
+    use crate::region::Heap;
+    use rustix::{
+        event::{PollFd, PollFlags, poll},
+        thread::futex::Timespec,
+    };
+
+    fn is_readable(event: &EventFd) -> bool {
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut [PollFd::new(event, PollFlags::IN)], Some(&at_once)).unwrap() > 0
+    }
+
+    #[test]
+    fn a_bell_that_is_late_ends_one_sleep_in_an_epoll_loop_and_no_more() {
+        let (inbox, event) = (Inbox::new(Heap::zeroed(BYTES)).unwrap(), EventFd::new().unwrap());
+        // Something else ends the sleep between a publisher's claim and what it writes.
+        assert!(inbox.arm());
+        assert_eq!(inbox.claim(true), Some(Claimed::InEpoll));
+        assert!(inbox.disarm(&event));
+        event.ring();
+        assert!(inbox.arm());
+        assert!(is_readable(&event));
+        assert!(!inbox.disarm(&event), "nobody claimed it since");
+        assert!(!is_readable(&event));
+        // The same where it did not sleep, since something was there.
+        inbox.mark(3);
+        assert!(!inbox.arm());
+        inbox.take_ready(|_| ());
+        event.ring();
+        assert!(inbox.arm());
+        assert!(!inbox.disarm(&event));
+        assert!(!is_readable(&event));
     }
 }

@@ -4,10 +4,11 @@
 //! subscriber                                publisher
 //!   arm: state = IN EPOLL, fence, look        put the record where the subscriber looks
 //!   epoll_wait, with the descriptor in it     fence; state IN EPOLL: state = RUNNING, write the descriptor
-//!   disarm; drain if a publisher rang
+//!   disarm: state = RUNNING; drain
 //! ```
 //!
-//! The descriptor is written only for a subscriber that sleeps there; one that runs or spins costs nothing.
+//! The descriptor is written only for a subscriber that sleeps there; one that runs or spins costs nothing. A publisher may
+//! be slow between the state and the descriptor, so it is drained each time, whoever ended the sleep.
 
 use super::Park;
 use crate::atomics::AtomicU32;

@@ -1,10 +1,10 @@
 //! Memory without a file on any disk (memfd_create(2)), passed from process to process as a file descriptor.
 
 use super::{Backing, Region};
-use crate::atomics::AtomicU64;
+use crate::atomics::{AtomicU64, Ordering};
 use rustix::{
-    fs::{self, MemfdFlags, SealFlags},
-    io::Errno,
+    fs::{self, FallocateFlags, MemfdFlags, SealFlags},
+    io::{self, Errno},
     mm::{self, Advice, MapFlags, MlockFlags, ProtFlags},
 };
 use std::{
@@ -16,6 +16,8 @@ use thiserror::Error;
 
 /// Page size of the reserved pool that is asked first.
 const HUGE_PAGE_BYTES: u64 = 2 << 20;
+/// The smallest page that a kernel has.
+const PAGE_BYTES_MIN: usize = 4096;
 
 /// Why memory cannot be had.
 #[derive(Debug, Error)]
@@ -114,7 +116,8 @@ impl Memfd {
             // Only advice; the kernel says in smaps whether it followed.
             memory.advise(Advice::LinuxHugepage).ok();
         }
-        memory.advise(Advice::LinuxPopulateWrite).map_err(refused("fill it with pages"))?;
+        let populated = memory.advise(Advice::LinuxPopulateWrite);
+        memory.fill_unless(populated).map_err(refused("fill it with pages"))?;
         // Users that are not root may lock little by default. Without the lock it may go to swap, where there is any.
         memory.is_locked = memory.lock().is_ok();
         Ok(memory)
@@ -165,6 +168,27 @@ impl Memfd {
         unsafe { mm::madvise(self.address.as_ptr(), self.bytes, advice) }
     }
 
+    /// What the kernel said when it was told to fill the memory with pages. Before Linux 5.14 it does not know how, and it is
+    /// done by hand.
+    fn fill_unless(&self, populated: Result<(), Errno>) -> Result<(), Errno> {
+        match populated {
+            Err(Errno::INVAL) => self.fill_by_hand(),
+            told => told,
+        }
+    }
+
+    /// Gets every page of memory that is new and that nobody else has, and fills the page tables with them.
+    fn fill_by_hand(&self) -> Result<(), Errno> {
+        // First without a touch, which would end the process with SIGBUS where memory is missing; this call says so, also of
+        // the reserved pool. It does not see the advice of the mapping: transparent huge pages come only unasked here.
+        io::retry_on_intr(|| fs::fallocate(&self.fd, FallocateFlags::empty(), 0, self.bytes()))?;
+        for word in self.words().iter().step_by(PAGE_BYTES_MIN / size_of::<AtomicU64>()) {
+            // It is zero already. A store, since a change that changes nothing may be compiled to less.
+            word.store(0, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
     fn lock(&self) -> Result<(), Errno> {
         // SAFETY: the range is that of this value's own mapping. Pages are there already, so locking on a fault does
         // no less than locking at once, and needs no second walk.
@@ -206,7 +230,6 @@ impl Drop for Memfd {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::atomics::Ordering;
 
     #[test]
     fn memory_is_shared_filled_and_of_a_fixed_size() {
@@ -228,6 +251,43 @@ mod tests {
         let error = Memfd::open(unsealed, Access::Read).unwrap_err().to_string();
         assert!(error.contains("still shrink"), "{error}");
         assert!(Memfd::create("x", 1 << 60).is_err());
+    }
+
+    /// Memory as it is before it is filled, with this size of its file.
+    fn empty(bytes: u64, file_bytes: u64) -> Memfd {
+        let fd = fs::memfd_create("lowlat-test", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
+        fs::ftruncate(&fd, file_bytes).unwrap();
+        fs::fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW).unwrap();
+        Memfd::map(fd, bytes, Access::Write).unwrap()
+    }
+
+    /// Bytes of the mapping that this process has in its page tables.
+    fn resident_bytes(memory: &Memfd) -> u64 {
+        let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let start = format!("{:x}-", memory.address.as_ptr().addr());
+        let mut lines = smaps.lines().skip_while(|line| !line.starts_with(&start));
+        let rss = lines.find_map(|line| line.strip_prefix("Rss:")).unwrap();
+        rss.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() << 10
+    }
+
+    #[test]
+    fn a_kernel_that_cannot_be_asked_for_the_pages_gives_them_one_by_one() {
+        // A multiple of every usual page, and of no huge one.
+        let bytes = 17 * (64 << 10);
+        let memory = empty(bytes, bytes);
+        assert_eq!(resident_bytes(&memory), 0);
+        assert_eq!(memory.fill_unless(Err(Errno::NOMEM)), Err(Errno::NOMEM));
+        assert_eq!((memory.fill_unless(Ok(())), resident_bytes(&memory)), (Ok(()), 0));
+        // What Linux before 5.14 says.
+        memory.fill_unless(Err(Errno::INVAL)).unwrap();
+        assert_eq!(resident_bytes(&memory), bytes);
+        assert!(memory.words().iter().all(|word| word.load(Ordering::Relaxed) == 0));
+    }
+
+    #[test]
+    fn pages_that_cannot_be_had_are_an_error_and_not_the_end_of_the_process() {
+        // Half of it lies behind the end of its file, which may not grow: as good as no memory.
+        assert_eq!(empty(64 << 10, 32 << 10).fill_by_hand(), Err(Errno::PERM));
     }
 
     fn tempfile() -> OwnedFd {

@@ -20,6 +20,8 @@ const LOOKS: u32 = 200;
 const SLEEP: Duration = Duration::from_micros(200);
 /// How often it is asked whether it is over.
 const ASK: Duration = Duration::from_millis(1);
+/// Looks at the end that change nothing before a stream is left. One may fall between a record and the fence behind it.
+const IDLE_MAX: u32 = 2;
 
 /// One stream that is followed.
 pub struct Source<R> {
@@ -130,26 +132,60 @@ impl<R: Region> Follower<R> {
         }
     }
 
-    /// Takes what was published up to now, and ends the recording.
+    /// Takes what was published up to now, also in segments that took the place of others, and ends the recording.
     pub fn finish(mut self) -> Result<Recorded, RecordError> {
-        let tails: Vec<_> = self
-            .followed
-            .iter()
-            .map(|followed| (followed.reader.segment().epoch(), followed.reader.segment().tail()))
-            .collect();
+        let mut rests: Vec<_> = self.followed.iter().map(Rest::of).collect();
         loop {
-            let is_behind = self.followed.iter().zip(&tails).any(|(followed, (epoch, tail))| {
-                followed.reader.segment().epoch() == *epoch && followed.reader.position() < *tail
-            });
-            let taken = self.poll()?;
-            if !is_behind || taken == 0 {
+            self.poll()?;
+            let mut is_due = false;
+            for (followed, rest) in self.followed.iter().zip(&mut rests) {
+                is_due |= rest.is_due(followed);
+            }
+            if !is_due {
                 return self.recorder.stop();
             }
         }
     }
 }
 
+/// What of a stream is still to be taken at the end.
+struct Rest {
+    epoch: u64,
+    /// Looked at once for each segment, so that a publisher that goes on does not put off the end.
+    tail: u64,
+    /// Where the reader was, and whether it waited for the next segment.
+    seen: (u64, bool),
+    /// Looks since anything of that changed.
+    idle: u32,
+}
+
+impl Rest {
+    fn of<R: Region>(followed: &Followed<R>) -> Self {
+        let segment = followed.reader.segment();
+        Self { epoch: segment.epoch(), tail: segment.tail(), seen: followed.place(), idle: 0 }
+    }
+
+    /// Whether there may be more of it, after a look at the stream: below the tail, or in a segment that comes next.
+    fn is_due<R: Region>(&mut self, followed: &Followed<R>) -> bool {
+        let segment = followed.reader.segment();
+        if segment.epoch() != self.epoch {
+            *self = Self::of(followed);
+        } else if followed.place() == self.seen {
+            self.idle += 1;
+        } else {
+            (self.seen, self.idle) = (followed.place(), 0);
+        }
+        // The next segment may not be known, and a damaged tail may promise what never comes.
+        self.idle < IDLE_MAX && (followed.reader.position() < self.tail || segment.successor().is_some())
+    }
+}
+
 impl<R: Region> Followed<R> {
+    /// Where it is in its segment, and whether it waits for the next one.
+    fn place(&self) -> (u64, bool) {
+        (self.reader.position(), self.waits_for.is_some())
+    }
+
     fn take(
         &mut self,
         recorder: &mut Recorder,

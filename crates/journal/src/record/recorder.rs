@@ -48,7 +48,8 @@ struct Stream {
     is_resumed: bool,
     /// The latest generated time of the earlier recording.
     generated_max: u64,
-    /// Why the next jump in the sequence is one, when that is known.
+    /// Why there is a jump right before the next record, should there be one. It holds for that record alone: whatever is
+    /// missing behind it was published while this recorder followed, and overwritten before it was read.
     reason: GapReason,
     block: Option<Buffer>,
     /// When its block was begun, as a count of [`Recorder::flush_old`].
@@ -198,6 +199,7 @@ impl Recorder {
             && block.push(record, payload)
         {
             state.expected = Some(record.sequence + 1);
+            state.reason = GapReason::Overwritten;
             return Ok(());
         }
         self.hand_over(at)?;
@@ -209,6 +211,7 @@ impl Recorder {
             state.block = Some(block);
             state.begun = begun;
             state.expected = Some(record.sequence + 1);
+            state.reason = GapReason::Overwritten;
         }
         Ok(())
     }
@@ -223,10 +226,12 @@ impl Recorder {
     /// A record that is not the next one. Gives back whether it is to be recorded.
     #[cold]
     fn jump(&mut self, stream: u32, epoch: u64, record: &Record) -> Result<bool, RecordError> {
-        let Some(state) = self.streams.get(crate::bytes::narrow(stream.into())) else { return Ok(false) };
+        let Some(state) = self.streams.get_mut(crate::bytes::narrow(stream.into())) else { return Ok(false) };
         let Some(expected) = state.expected else { return Ok(true) };
         if record.sequence < expected {
             if state.is_resumed && record.stamp.generated <= state.generated_max {
+                // It was still in the ring, so nothing behind it was gone when this recorder came.
+                state.reason = GapReason::Overwritten;
                 self.recorded.skipped += 1;
                 return Ok(false);
             }

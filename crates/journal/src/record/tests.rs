@@ -7,7 +7,8 @@ use crate::{
     testing::{options, payload, read_all, record, sequences},
 };
 use lowlat_ipc::{
-    region::Heap,
+    layout::{HEADER_BYTES, commit_of, pack_shape, record as at},
+    region::{Heap, Region},
     stream::{Owner, Reader, Segment, Stamp, Writer},
 };
 use std::{
@@ -24,8 +25,12 @@ use tempfile::TempDir;
 const CAPACITY: u64 = 1 << 16;
 
 fn segment(epoch: u64, first_sequence: u64) -> Arc<Heap> {
-    let heap = Arc::new(Heap::zeroed(Segment::<Heap>::bytes(CAPACITY)));
-    Segment::create(Arc::clone(&heap), CAPACITY, 1, epoch, first_sequence, Owner::default()).unwrap();
+    segment_of(CAPACITY, epoch, first_sequence)
+}
+
+fn segment_of(capacity: u64, epoch: u64, first_sequence: u64) -> Arc<Heap> {
+    let heap = Arc::new(Heap::zeroed(Segment::<Heap>::bytes(capacity)));
+    Segment::create(Arc::clone(&heap), capacity, 1, epoch, first_sequence, Owner::default()).unwrap();
     heap
 }
 
@@ -142,6 +147,122 @@ fn a_recording_is_gone_on_with_where_it_was_cut_off() {
     Writer::new(open(&other)).publish(&stamp, b"").unwrap();
     let (mut three, _) = follower(folder.path(), &other);
     assert!(matches!(three.poll(), Err(RecordError::WentBack { found: 0, expected: 350, .. })));
+}
+
+#[test]
+fn at_the_end_segments_that_took_the_place_of_others_are_taken_to_their_end() {
+    // Records of the first segment that are not taken yet: none, some, and as many as have their turn at once.
+    for left in [0, 10, 512] {
+        let folder = TempDir::new().unwrap();
+        let long = |epoch, first_sequence| segment_of(1 << 19, epoch, first_sequence);
+        let first = long(1, 0);
+        let mut writer = Writer::new(open(&first));
+        let (mut follower, later) = follower(folder.path(), &first);
+        publish(&mut writer, 10);
+        assert_eq!(follower.poll().unwrap(), 10);
+        publish(&mut writer, left);
+        let (second, third) = (long(2, 10 + left), long(3, 2010 + left));
+        publish(&mut Writer::new(open(&second)), 2000);
+        publish(&mut Writer::new(open(&third)), 5);
+        writer.segment().fence(2);
+        open(&second).fence(3);
+        *later.lock().unwrap() = vec![second, third];
+        let recorded = follower.finish().unwrap();
+        assert_eq!((recorded.written.records, recorded.lost), (2015 + left, 0));
+        assert!(contents(folder.path()).0.into_iter().eq(0..2015 + left));
+    }
+}
+
+#[test]
+fn the_end_waits_neither_for_a_segment_that_nobody_knows_nor_for_damage() {
+    let folder = TempDir::new().unwrap();
+    let first = segment(1, 0);
+    let (known, _) = follower(folder.path(), &first);
+    publish(&mut Writer::new(open(&first)), 10);
+    open(&first).fence(2);
+    assert_eq!(known.finish().unwrap().written.records, 10, "its next segment is not there");
+    let damaged = segment(1, 0);
+    let mut writer = Writer::new(open(&damaged));
+    publish(&mut writer, 10);
+    let tail = writer.segment().tail();
+    let word = |at: usize| &damaged.words()[usize::try_from((HEADER_BYTES + tail) / 8).unwrap() + at];
+    word(at::SHAPE).store(pack_shape(u32::MAX, 1, 1), Ordering::Relaxed);
+    word(at::COMMIT).store(commit_of(tail), Ordering::Relaxed);
+    writer.segment().fence(2);
+    let folder = TempDir::new().unwrap();
+    let (endless, _) = follower(folder.path(), &damaged);
+    assert_eq!(endless.finish().unwrap().written.records, 10);
+}
+
+#[test]
+fn a_resumed_recording_tells_what_it_missed_from_what_it_was_too_slow_for() {
+    // Records published between the two recorders, and while the second one follows; the ring holds some 500.
+    for (between, while_following, reason) in [
+        (3000, 0, GapReason::NotRecording),
+        (50, 3000, GapReason::Overwritten),
+        // All that the second one finds is there already.
+        (0, 3000, GapReason::Overwritten),
+    ] {
+        let folder = TempDir::new().unwrap();
+        let first = segment(1, 0);
+        let mut writer = Writer::new(open(&first));
+        publish(&mut writer, 300);
+        let (mut one, _) = follower(folder.path(), &first);
+        one.poll().unwrap();
+        one.finish().unwrap();
+        publish(&mut writer, between);
+        let (mut two, _) = follower(folder.path(), &first);
+        while two.poll().unwrap() > 0 {}
+        publish(&mut writer, while_following);
+        while two.poll().unwrap() > 0 {}
+        let recorded = two.finish().unwrap();
+        let (_, gaps, _) = contents(folder.path());
+        let [(from, to, Some(told))] = gaps[..] else { panic!("{gaps:?}") };
+        assert_eq!((from, told), (if while_following > 0 { 300 + between } else { 300 }, reason));
+        let missed = if reason == GapReason::NotRecording { to - from } else { 0 };
+        assert_eq!((recorded.lost, recorded.missed), (to - from, missed));
+    }
+}
+
+#[test]
+fn a_reason_is_that_of_the_next_record_alone() {
+    // In the block that is being filled, and in a new one.
+    for epoch in [1, 2] {
+        let folder = TempDir::new().unwrap();
+        let mut recorder = Recorder::open(folder.path(), options()).unwrap();
+        let stream = recorder.add_stream("one", 1, "", None).unwrap();
+        recorder.record(stream, 1, &record(0, 0), &payload(0, 0)).unwrap();
+        recorder.expect_gap(stream, GapReason::DamagedInMemory);
+        for sequence in [1, 5] {
+            recorder.record(stream, epoch, &record(0, sequence), &payload(0, sequence)).unwrap();
+        }
+        recorder.stop().unwrap();
+        assert_eq!(contents(folder.path()).1, [(2, 5, Some(GapReason::Overwritten))]);
+    }
+}
+
+#[test]
+fn a_takeover_without_loss_is_not_the_reason_of_a_later_gap() {
+    let folder = TempDir::new().unwrap();
+    let first = segment(1, 0);
+    let (mut follower, later) = follower(folder.path(), &first);
+    publish(&mut Writer::new(open(&first)), 10);
+    assert_eq!(follower.poll().unwrap(), 10);
+    let second = segment(2, 10);
+    later.lock().unwrap().push(Arc::clone(&second));
+    open(&first).fence(2);
+    let mut writer = Writer::new(open(&second));
+    publish(&mut writer, 10);
+    assert_eq!(
+        (follower.poll().unwrap(), follower.poll().unwrap()),
+        (0, 10),
+        "the end, then what comes behind"
+    );
+    publish(&mut writer, 3000);
+    while follower.poll().unwrap() > 0 {}
+    follower.finish().unwrap();
+    let (_, gaps, _) = contents(folder.path());
+    assert!(matches!(gaps[..], [(20, _, Some(GapReason::Overwritten))]), "{gaps:?}");
 }
 
 #[test]
