@@ -9,7 +9,7 @@ use lowlat_model::{
 use std::{fs, process::Command};
 
 /// A tree with services that the guide would stop, in the states that the plan says.
-fn tree_of(desk: &Desk, plan: &Plan) -> Tree {
+pub fn tree_of(desk: &Desk, plan: &Plan) -> Tree {
     let tree = Tree::of(&stock());
     for (unit, service) in &desk.host.services.units {
         if !unit.contains(['\\', '/']) {
@@ -81,7 +81,7 @@ fn the_script_carries_the_plan_out_and_takes_it_back() {
 
 /// Says where two trees differ.
 #[track_caller]
-fn differ(before: &Places, after: &Places, what: &str) {
+pub fn differ(before: &Places, after: &Places, what: &str) {
     let names = before.keys().chain(after.keys());
     let differing: Vec<_> = names.filter(|name| before.get(*name) != after.get(*name)).collect();
     assert!(differing.is_empty(), "{what}: {differing:?}");

@@ -143,7 +143,8 @@ const PROGRAMS: &[(&str, &str)] = &[
     ),
     (
         "usr/sbin/update-grub",
-        "#!/bin/sh\nhere=${0%/usr/sbin/update-grub}\nmkdir -p \"$here/boot/grub\"\nGRUB_CMDLINE_LINUX_DEFAULT=quiet\n\
+        "#!/bin/sh\nhere=${0%/usr/sbin/update-grub}\n\
+         if [ -e \"$here/boot-is-full\" ]; then\necho 'No space left on device' >&2\nexit 1\nfi\nmkdir -p \"$here/boot/grub\"\nGRUB_CMDLINE_LINUX_DEFAULT=quiet\n\
          GRUB_CMDLINE_LINUX=console=ttyS0\nfor file in \"$here\"/etc/default/grub.d/*.cfg; do\n\
          if [ -e \"$file\" ]; then . \"$file\"; fi\ndone\n\
          echo \"linux ro $GRUB_CMDLINE_LINUX $GRUB_CMDLINE_LINUX_DEFAULT\" > \"$here/boot/grub/grub.cfg\"\n",

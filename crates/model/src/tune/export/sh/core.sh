@@ -14,7 +14,6 @@ root=${LOWLAT_ROOT:-}
 state=${LOWLAT_STATE:-$root$state_below_root}
 number=0
 left=0
-to_tell=
 made=
 
 say() { printf '%s\n' "$*"; }
@@ -134,6 +133,15 @@ remove_directories() {
 $1
 END
     return 0
+}
+
+# Has files and directories on the disk before it returns. What ends with the boot needs no disk, nor does a copied tree
+# that has no such program.
+durably() { # PATH...
+    case $1 in
+    "$state/run" | "$state/run"/*) return 0 ;;
+    esac
+    run sync "$@" || { [ -n "$root" ] && [ -z "$program" ]; }
 }
 
 # Puts a change on record, unless it is: what stood there before the first apply is what undo restores.

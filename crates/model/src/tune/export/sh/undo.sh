@@ -29,7 +29,7 @@ open_state() {
     if present "$state/plan" && [ "$now" != "$plan_id" ]; then
         refuse "$state holds the records of plan $now: undo with the script of that plan first"
     fi
-    if ! printf '%s\n' "$plan_id" > "$state/plan" || ! mkdir -p "$state/run" "$state/files"; then
+    if ! printf '%s\n' "$plan_id" > "$state/plan" || ! mkdir -p "$state/run" "$state/files" "$state/tell"; then
         refuse "cannot write to $state"
     fi
     boot=$(this_boot)
@@ -50,13 +50,25 @@ undo_all() {
     open_state
     undo_part files
     undo_part run
-    for whom in $to_tell; do tell "$whom"; done
+    tell_all
     if [ "$left" -ne 0 ]; then return 0; fi
     made=
     if [ -r "$state/made" ]; then made=$(cat "$state/made"); fi
-    rm -rf "$state/run" "$state/files"
+    rm -rf "$state/run" "$state/files" "$state/tell"
     rm -f "$state/plan" "$state/boot" "$state/lock" "$state/made" "$state/cycled"
     remove_directories "$made"
+}
+
+# Tells all that are to be told, those of an earlier run too. Who could not be told stays on record.
+tell_all() {
+    for whom in "$state/tell"/*; do
+        if [ ! -e "$whom" ]; then continue; fi
+        if [ "$mode" = show ]; then
+            say "change  ${whom##*/}: still to be told of files that were changed"
+        elif tell "${whom##*/}"; then
+            rm -f "$whom"
+        fi
+    done
 }
 
 # Takes the records of a part back, the last one first.
