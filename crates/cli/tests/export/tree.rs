@@ -25,9 +25,7 @@ impl Tree {
         assert!(unpacked.expect("tar runs").success(), "{}", capture.display());
         let tree = Self { dir };
         for (name, text) in PROGRAMS {
-            tree.write(name, text);
-            let permissions = fs::Permissions::from_mode(0o755);
-            fs::set_permissions(tree.path(name), permissions).expect("a program of the tree");
+            tree.program(name, text);
         }
         tree.write("proc/sys/kernel/random/boot_id", "11111111-1111-4111-8111-111111111111\n");
         tree.write("ethtool/ens2.rx-usecs", "3\n");
@@ -52,6 +50,13 @@ impl Tree {
         let path = self.path(path);
         fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
         fs::write(path, text).expect("a file of the tree");
+    }
+
+    /// Puts a program there.
+    pub fn program(&self, path: &str, text: &str) {
+        self.write(path, text);
+        let permissions = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(self.path(path), permissions).expect("a program of the tree");
     }
 
     /// Everything in it, links as links. The stand-ins keep the state of services and the menu that they generate apart.

@@ -144,13 +144,28 @@ durably() { # PATH...
     run sync "$@" || { [ -n "$root" ] && [ -z "$program" ]; }
 }
 
-# Puts a change on record, unless it is: what stood there before the first apply is what undo restores.
+# Renames the file NAME.lowlat-new to NAME: a power cut leaves the one or the other, whole.
+put_in_place() { # NAME
+    durably "$1.lowlat-new" && said=$(mv -f "$1.lowlat-new" "$1" 2>&1) && durably "${1%/*}"
+}
+
+# Writes lines to a file of $state.
+keep() { # FILE LINE...
+    kept=$1
+    shift
+    if said=$({ printf '%s\n' "$@" > "$kept.lowlat-new"; } 2>&1) && put_in_place "$kept"; then return 0; fi
+    rm -f "$kept.lowlat-new"
+    return 1
+}
+
+# Puts a change on record, unless it is: what stood there before the first apply is what undo restores. The record is on
+# the disk before the change is made, else a power cut could leave the new file and of its record the name only.
 remember() { # run|files PART KIND WHAT OLD NEW LINE
     record=$state/$1/$(printf '%05d%s' "$number" "$2")
     shift 2
     if [ -e "$record" ]; then return 0; fi
-    printf '%s\n' "$@" end > "$record" || {
-        trouble "$2: cannot write $record, so nothing is changed"
+    keep "$record" "$@" end || {
+        trouble "$2: cannot write $record ($said), so nothing is changed"
         return 1
     }
 }
@@ -176,13 +191,14 @@ change() { # KIND PATH VALUE PART LABEL
     fi
     remember run "$4" "$1" "$2" "$now" "$3" "$line" || return 0
     old=$now
+    old_line=$line
     if ! put "$file" "$3"; then
         trouble "$5: $said (still $old)"
     elif ! present "$file"; then
         trouble "$5: written, and cannot be read back"
     elif ! same "$1" "$now" "$3"; then
         # What the kernel made of it is what undo has to find.
-        printf '%s\n' "$1" "$2" "$old" "$now" "$line" end > "$record"
+        keep "$record" "$1" "$2" "$old" "$now" "$old_line" end || trouble "$5: cannot write $record: $said"
         trouble "$5: wrote $3, reads back $now"
     else
         say "set     $5: $old -> $3"

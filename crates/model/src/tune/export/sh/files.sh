@@ -29,8 +29,8 @@ install_file() { # PATH WHOM
     fi
     record=$state/files/$(printf '%05d' "$number")
     if [ ! -e "$record" ] && [ -e "$file" ]; then
-        if ! cp -p "$file" "$record.old" || ! sync "$record.old"; then
-            trouble "$1: cannot keep a copy in $state, so it stays as it is"
+        if ! said=$(cp -p "$file" "$record.old" 2>&1) || ! durably "$record.old"; then
+            trouble "$1: cannot keep a copy in $state ($said), so it stays as it is"
             return 0
         fi
     fi
@@ -39,12 +39,14 @@ install_file() { # PATH WHOM
         trouble "$1: $said"
         return 0
     }
-    if [ -n "$made" ]; then printf '%s' "$made" > "$record.made"; fi
+    if [ -n "$made" ] && ! keep "$record.made" "$made"; then
+        trouble "$1: cannot write $record.made ($said), so nothing is changed"
+        return 0
+    fi
     remember files '' file "$1" "$(sum "$file")" "$new_sum" "$2" || return 0
     owe "$2" || return 0
     if [ -e "$file" ]; then said=$(cp -p "$file" "$file.lowlat-new" 2>&1); fi
-    if said=$({ printf '%s' "$new" > "$file.lowlat-new" && sync "$file.lowlat-new" &&
-        mv -f "$file.lowlat-new" "$file"; } 2>&1); then
+    if said=$({ printf '%s' "$new" > "$file.lowlat-new"; } 2>&1) && put_in_place "$file"; then
         say "wrote   $1"
     else
         rm -f "$file.lowlat-new"
@@ -93,10 +95,11 @@ restore_file() { # KIND WHAT OLD NEW UNIT
     "$3") owe "$5" || return 1 ;;
     "$4")
         owe "$5" || return 1
+        # On the disk before the record and the copy are removed.
         if [ "$3" = absent ]; then
-            said=$(rm -f "$file" 2>&1)
+            said=$(rm -f "$file" 2>&1) && durably "${file%/*}"
         else
-            said=$({ cp -p "$record.old" "$file.lowlat-new" && mv -f "$file.lowlat-new" "$file"; } 2>&1)
+            said=$(cp -p "$record.old" "$file.lowlat-new" 2>&1) && put_in_place "$file"
         fi || {
             trouble "$2: $said"
             return 1
