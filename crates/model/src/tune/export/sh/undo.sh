@@ -108,6 +108,7 @@ undo_record() {
     fi
     case $kind in
     value | mask) restore=restore_value ;;
+    twin) restore=restore_twin ;;
     irq) restore=restore_irq ;;
     thread | policy) restore=restore_thread ;;
     service) restore=restore_service ;;
