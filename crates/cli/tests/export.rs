@@ -5,6 +5,8 @@ mod common;
 mod cut_short;
 #[path = "export/on_a_tree.rs"]
 mod on_a_tree;
+#[path = "export/settled.rs"]
+mod settled;
 #[path = "export/tree.rs"]
 mod tree;
 

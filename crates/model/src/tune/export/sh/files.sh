@@ -131,6 +131,7 @@ tell() { # UNIT|update-grub
             return 1
         }
         say "ran     update-grub"
+        settle_boot
     elif program systemctl; then
         run systemctl daemon-reload || {
             trouble "systemctl daemon-reload: $said; $again"
