@@ -9,7 +9,7 @@ use lowlat_model::{
 use std::{fs, process::Command};
 
 /// A tree with services that the guide would stop, in the states that the plan says.
-fn tree_of(desk: &Desk, plan: &Plan) -> Tree {
+pub fn tree_of(desk: &Desk, plan: &Plan) -> Tree {
     let tree = Tree::of(&stock());
     for (unit, service) in &desk.host.services.units {
         if !unit.contains(['\\', '/']) {
@@ -81,7 +81,7 @@ fn the_script_carries_the_plan_out_and_takes_it_back() {
 
 /// Says where two trees differ.
 #[track_caller]
-fn differ(before: &Places, after: &Places, what: &str) {
+pub fn differ(before: &Places, after: &Places, what: &str) {
     let names = before.keys().chain(after.keys());
     let differing: Vec<_> = names.filter(|name| before.get(*name) != after.get(*name)).collect();
     assert!(differing.is_empty(), "{what}: {differing:?}");
@@ -112,6 +112,48 @@ fn what_others_changed_since_stays_and_is_named() {
         differ(&before, &tree.places(), shell);
         let output = tree.run(shell, script, "undo");
         assert!(common::text(&output.stdout).contains("Nothing was applied"), "a second undo");
+    }
+}
+
+/// The kernel sets a limit in bytes to 0 when that in percent is written, and the other way round.
+#[test]
+fn a_limit_in_bytes_rules_again_after_undo() {
+    let desk = Desk::of(&stock(), Profile::Trading, false);
+    let script = &desk.files("shell")[0].text;
+    let [ratio, bytes] = ["ratio", "bytes"].map(|end| format!("/proc/sys/vm/dirty_{end}"));
+    let background_bytes = "/proc/sys/vm/dirty_background_bytes";
+    for shell in SHELLS {
+        let tree = tree_of(&desk, &desk.plan());
+        for (path, text) in [
+            (ratio.as_str(), "0\n"),
+            (&bytes, "1073741824\n"),
+            ("/proc/sys/vm/dirty_background_ratio", "0\n"),
+            (background_bytes, "536870912\n"),
+        ] {
+            tree.write(path, text);
+        }
+        let before = tree.places();
+        assert_success(&tree.run(shell, script, "apply"));
+        assert_eq!(tree.read(&ratio), "10\n", "{shell}");
+        // As the kernel does.
+        tree.write(&bytes, "0\n");
+        tree.write(background_bytes, "0\n");
+        for (in_percent, in_bytes, told) in [
+            ("20\n", "0\n", "dirty_ratio: was 0, this script set 10, now it is 20: somebody else"),
+            ("0\n", "4096\n", "dirty_bytes: was 1073741824, this script set /proc/sys/vm/dirty_ratio to 10"),
+        ] {
+            tree.write(&ratio, in_percent);
+            tree.write(&bytes, in_bytes);
+            let output = tree.run(shell, script, "undo");
+            let said = common::text(&output.stderr);
+            assert_eq!(output.status.code(), Some(1), "{shell}: {said}");
+            assert!(said.contains(told), "{shell}: {said}");
+            assert_eq!((tree.read(&ratio), tree.read(&bytes)), (in_percent.into(), in_bytes.into()));
+        }
+        tree.write(&ratio, "10\n");
+        tree.write(&bytes, "0\n");
+        assert_success(&tree.run(shell, script, "undo"));
+        differ(&before, &tree.places(), shell);
     }
 }
 

@@ -25,9 +25,7 @@ impl Tree {
         assert!(unpacked.expect("tar runs").success(), "{}", capture.display());
         let tree = Self { dir };
         for (name, text) in PROGRAMS {
-            tree.write(name, text);
-            let permissions = fs::Permissions::from_mode(0o755);
-            fs::set_permissions(tree.path(name), permissions).expect("a program of the tree");
+            tree.program(name, text);
         }
         tree.write("proc/sys/kernel/random/boot_id", "11111111-1111-4111-8111-111111111111\n");
         tree.write("ethtool/ens2.rx-usecs", "3\n");
@@ -52,6 +50,13 @@ impl Tree {
         let path = self.path(path);
         fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
         fs::write(path, text).expect("a file of the tree");
+    }
+
+    /// Puts a program there.
+    pub fn program(&self, path: &str, text: &str) {
+        self.write(path, text);
+        let permissions = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(self.path(path), permissions).expect("a program of the tree");
     }
 
     /// Everything in it, links as links. The stand-ins keep the state of services and the menu that they generate apart.
@@ -143,7 +148,8 @@ const PROGRAMS: &[(&str, &str)] = &[
     ),
     (
         "usr/sbin/update-grub",
-        "#!/bin/sh\nhere=${0%/usr/sbin/update-grub}\nmkdir -p \"$here/boot/grub\"\nGRUB_CMDLINE_LINUX_DEFAULT=quiet\n\
+        "#!/bin/sh\nhere=${0%/usr/sbin/update-grub}\n\
+         if [ -e \"$here/boot-is-full\" ]; then\necho 'No space left on device' >&2\nexit 1\nfi\nmkdir -p \"$here/boot/grub\"\nGRUB_CMDLINE_LINUX_DEFAULT=quiet\n\
          GRUB_CMDLINE_LINUX=console=ttyS0\nfor file in \"$here\"/etc/default/grub.d/*.cfg; do\n\
          if [ -e \"$file\" ]; then . \"$file\"; fi\ndone\n\
          echo \"linux ro $GRUB_CMDLINE_LINUX $GRUB_CMDLINE_LINUX_DEFAULT\" > \"$here/boot/grub/grub.cfg\"\n",

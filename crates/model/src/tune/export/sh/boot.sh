@@ -44,6 +44,7 @@ by_grubby() { # "TOKENS" "NAMES" "OLD TOKENS"
     remember files '' grubby "$1" "$3" "$1" '' || return 0
     if run grubby --update-kernel=ALL --remove-args="$2" --args="$1"; then
         say "set     boot parameters, by grubby: $1"
+        settle_boot
     else
         trouble "grubby: $said"
     fi
@@ -55,4 +56,43 @@ restore_grubby() { # KIND TOKENS OLD
         return 1
     }
     say "took the boot parameters off, by grubby"
+    settle_boot
+}
+
+# GRUB reads ext4 and XFS without their journals, and the kernel empties these some seconds after sync: a power cut in
+# between may boot an older menu, or none. Freezing empties them at once; here it is done where /boot has a file system of
+# its own, for with the root frozen this shell could wait for itself. On the root file system those seconds remain.
+settle_boot() {
+    run findmnt -n -o MAJ:MIN,FSTYPE,TARGET -T "$root/boot" || said=
+    read -r device type target << END
+$said
+END
+    run findmnt -n -o MAJ:MIN -T / || said=
+    read -r root_device << END
+$said
+END
+    case $type:$target in
+    "ext3:$root/boot" | "ext4:$root/boot" | "xfs:$root/boot")
+        # A part of the root file system may be mounted there too.
+        if [ -n "$root_device" ] && [ "$device" != "$root_device" ] && freeze_and_thaw "$target"; then return 0; fi
+        ;;
+    esac
+    # -f came with coreutils 8.24.
+    if program sync && ! run sync -f "$root/boot" && ! run sync; then trouble "$root/boot: $said"; fi
+}
+
+# Both in a process of their own that takes no signal to end: what is frozen is thawed, whatever becomes of this script.
+freeze_and_thaw() { # DIRECTORY
+    program fsfreeze || return 1
+    said=$(
+        trap '' HUP INT TERM
+        "$program" --freeze "$1" 2>&1 9>&- || exit 3
+        exec "$program" --unfreeze "$1" 2>&1 9>&-
+    )
+    case $? in
+    0) return 0 ;;
+    # Not frozen: not possible there, or by somebody else already, who has to thaw it.
+    3) return 1 ;;
+    esac
+    trouble "$1 may still be frozen: $said; \`fsfreeze --unfreeze $1\` thaws it"
 }

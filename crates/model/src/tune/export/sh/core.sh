@@ -14,7 +14,6 @@ root=${LOWLAT_ROOT:-}
 state=${LOWLAT_STATE:-$root$state_below_root}
 number=0
 left=0
-to_tell=
 made=
 
 say() { printf '%s\n' "$*"; }
@@ -136,15 +135,49 @@ END
     return 0
 }
 
-# Puts a change on record, unless it is: what stood there before the first apply is what undo restores.
+# Has files and directories on the disk before it returns. What ends with the boot needs no disk, nor does a copied tree
+# that has no such program.
+durably() { # PATH...
+    case $1 in
+    "$state/run" | "$state/run"/*) return 0 ;;
+    esac
+    run sync "$@" || { [ -n "$root" ] && [ -z "$program" ]; }
+}
+
+# Renames the file NAME.lowlat-new to NAME: a power cut leaves the one or the other, whole.
+put_in_place() { # NAME
+    durably "$1.lowlat-new" && said=$(mv -f "$1.lowlat-new" "$1" 2>&1) && durably "${1%/*}"
+}
+
+# Writes lines to a file of $state.
+keep() { # FILE LINE...
+    kept=$1
+    shift
+    if said=$({ printf '%s\n' "$@" > "$kept.lowlat-new"; } 2>&1) && put_in_place "$kept"; then return 0; fi
+    rm -f "$kept.lowlat-new"
+    return 1
+}
+
+# Puts a change on record, unless it is: what stood there before the first apply is what undo restores. The record is on
+# the disk before the change is made, else a power cut could leave the new file and of its record the name only.
 remember() { # run|files PART KIND WHAT OLD NEW LINE
     record=$state/$1/$(printf '%05d%s' "$number" "$2")
     shift 2
     if [ -e "$record" ]; then return 0; fi
-    printf '%s\n' "$@" end > "$record" || {
-        trouble "$2: cannot write $record, so nothing is changed"
+    keep "$record" "$@" end || {
+        trouble "$2: cannot write $record ($said), so nothing is changed"
         return 1
     }
+}
+
+# Of dirty_ratio and dirty_bytes one rules, and the kernel sets the other to 0 when it is written; the same goes for the two
+# of the background. Sets $twin to the path of the other, or fails.
+twin() { # PATH
+    case $1 in
+    /proc/sys/vm/dirty_ratio | /proc/sys/vm/dirty_background_ratio) twin=${1%ratio}bytes ;;
+    /proc/sys/vm/dirty_bytes | /proc/sys/vm/dirty_background_bytes) twin=${1%bytes}ratio ;;
+    *) return 1 ;;
+    esac
 }
 
 # Changes one value of the kernel.
@@ -166,15 +199,22 @@ change() { # KIND PATH VALUE PART LABEL
         say "change  $5: $now -> $3"
         return 0
     fi
-    remember run "$4" "$1" "$2" "$now" "$3" "$line" || return 0
+    kind=$1
     old=$now
+    old_line=$line
+    # Where its twin rules, that is what undo has to write.
+    if [ "$old" = 0 ] && twin "$2" && present "$root$twin" && [ "$now" != 0 ]; then
+        kind=twin
+        old_line=$now
+    fi
+    remember run "$4" "$kind" "$2" "$old" "$3" "$old_line" || return 0
     if ! put "$file" "$3"; then
         trouble "$5: $said (still $old)"
     elif ! present "$file"; then
         trouble "$5: written, and cannot be read back"
     elif ! same "$1" "$now" "$3"; then
         # What the kernel made of it is what undo has to find.
-        printf '%s\n' "$1" "$2" "$old" "$now" "$line" end > "$record"
+        keep "$record" "$kind" "$2" "$old" "$now" "$old_line" end || trouble "$5: cannot write $record: $said"
         trouble "$5: wrote $3, reads back $now"
     else
         say "set     $5: $old -> $3"
@@ -241,4 +281,23 @@ restore_value() { # KIND WHAT OLD NEW LINE
         return 1
     fi
     say "restored $2: $4 -> $3"
+}
+
+# Gives the word back to the twin, with which the kernel sets this one to 0. Never by writing that 0: with both at 0 every
+# writer waits for the disk.
+restore_twin() { # KIND WHAT 0 NEW OLD_OF_TWIN
+    twin "$2"
+    if ! present "$root$2" || ! same value "$now" "$4"; then
+        restore_value value "$2" "$3" "$4" "$3" || return 1
+        if present "$root$twin" && [ "$now" = "$5" ]; then return 0; fi
+        trouble "$twin: was $5, this script set $2 to $4, now it is $now: somebody else changed it, so it stays"
+        return 1
+    fi
+    if ! put "$root$twin" "$5"; then
+        trouble "$twin: $said ($2 is still $4)"
+        return 1
+    fi
+    say "restored $twin: $5"
+    # Files of a copied tree are plain ones and know nothing of each other.
+    if [ -n "$root" ]; then restore_value value "$2" "$3" "$4" "$3"; fi
 }

@@ -29,8 +29,8 @@ install_file() { # PATH WHOM
     fi
     record=$state/files/$(printf '%05d' "$number")
     if [ ! -e "$record" ] && [ -e "$file" ]; then
-        if ! cp -p "$file" "$record.old" || ! sync "$record.old"; then
-            trouble "$1: cannot keep a copy in $state, so it stays as it is"
+        if ! said=$(cp -p "$file" "$record.old" 2>&1) || ! durably "$record.old"; then
+            trouble "$1: cannot keep a copy in $state ($said), so it stays as it is"
             return 0
         fi
     fi
@@ -39,18 +39,19 @@ install_file() { # PATH WHOM
         trouble "$1: $said"
         return 0
     }
-    if [ -n "$made" ]; then printf '%s' "$made" > "$record.made"; fi
+    if [ -n "$made" ] && ! keep "$record.made" "$made"; then
+        trouble "$1: cannot write $record.made ($said), so nothing is changed"
+        return 0
+    fi
     remember files '' file "$1" "$(sum "$file")" "$new_sum" "$2" || return 0
+    owe "$2" || return 0
     if [ -e "$file" ]; then said=$(cp -p "$file" "$file.lowlat-new" 2>&1); fi
-    if said=$({ printf '%s' "$new" > "$file.lowlat-new" && sync "$file.lowlat-new" &&
-        mv -f "$file.lowlat-new" "$file"; } 2>&1); then
+    if said=$({ printf '%s' "$new" > "$file.lowlat-new"; } 2>&1) && put_in_place "$file"; then
         say "wrote   $1"
     else
         rm -f "$file.lowlat-new"
         trouble "$1: $said"
-        return 0
     fi
-    if [ -n "$2" ]; then tell "$2"; fi
 }
 
 # Sets one KEY=VALUE line of a file that is not lowlat's and takes no drop-in; all other lines stay.
@@ -91,12 +92,14 @@ with_key() { # FILE KEY VALUE
 restore_file() { # KIND WHAT OLD NEW UNIT
     file=$root$2
     case $(sum "$file") in
-    "$3") ;;
+    "$3") owe "$5" || return 1 ;;
     "$4")
+        owe "$5" || return 1
+        # On the disk before the record and the copy are removed.
         if [ "$3" = absent ]; then
-            said=$(rm -f "$file" 2>&1)
+            said=$(rm -f "$file" 2>&1) && durably "${file%/*}"
         else
-            said=$({ cp -p "$record.old" "$file.lowlat-new" && mv -f "$file.lowlat-new" "$file"; } 2>&1)
+            said=$(cp -p "$record.old" "$file.lowlat-new" 2>&1) && put_in_place "$file"
         fi || {
             trouble "$2: $said"
             return 1
@@ -109,15 +112,38 @@ restore_file() { # KIND WHAT OLD NEW UNIT
         ;;
     esac
     if [ -r "$record.made" ]; then remove_directories "$(cat "$record.made")"; fi
-    if [ -n "$5" ]; then to_tell="$to_tell $5"; fi
+}
+
+# Puts on record who is to be told of a file, before it is changed: the telling may fail, or this script end before it.
+owe() { # UNIT|update-grub|''
+    if [ -z "$1" ]; then return 0; fi
+    if said=$({ : > "$state/tell/$1"; } 2>&1) && durably "$state/tell/$1" "$state/tell"; then return 0; fi
+    trouble "$1: cannot write $state/tell/$1 ($said), so the file that it reads stays as it is"
+    return 1
 }
 
 # Tells who reads a file that it was changed.
 tell() { # UNIT|update-grub
+    again="the next run of this script tries it again"
     if [ "$1" = update-grub ]; then
-        if run update-grub; then say "ran     update-grub"; else trouble "update-grub: $said"; fi
+        run update-grub || {
+            trouble "update-grub: $said; $again"
+            return 1
+        }
+        say "ran     update-grub"
+        settle_boot
     elif program systemctl; then
-        run systemctl daemon-reload || trouble "systemctl daemon-reload: $said"
-        run systemctl try-restart "$1" || trouble "$1: $said"
+        run systemctl daemon-reload || {
+            trouble "systemctl daemon-reload: $said; $again"
+            return 1
+        }
+        run systemctl try-restart "$1" || case $said in
+        # A unit that was taken off the host reads nothing any more.
+        *" not found"*) ;;
+        *)
+            trouble "$1: $said; $again"
+            return 1
+            ;;
+        esac
     fi
 }

@@ -7,6 +7,7 @@ apply)
     plan_run_time
     plan_files
     plan_boot
+    tell_all
     say "Applied. Values of the kernel do not outlive a boot: apply again after each. Boot parameters: after a reboot."
     summary
     ;;
@@ -14,6 +15,7 @@ show)
     plan_run_time
     plan_files
     plan_boot
+    tell_all
     summary
     ;;
 undo)

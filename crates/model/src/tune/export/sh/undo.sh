@@ -26,16 +26,16 @@ open_state() {
     if [ -z "$root" ] || command -v flock > /dev/null; then
         flock -n 9 || refuse "another run of this script is at work"
     fi
-    if present "$state/plan" && [ "$now" != "$plan_id" ]; then
+    said=$(mkdir -p "$state/run" "$state/files" "$state/tell" 2>&1) || refuse "cannot write to $state: $said"
+    if ! present "$state/plan"; then
+        keep "$state/plan" "$plan_id" || refuse "cannot write to $state: $said"
+    elif [ "$now" != "$plan_id" ]; then
         refuse "$state holds the records of plan $now: undo with the script of that plan first"
-    fi
-    if ! printf '%s\n' "$plan_id" > "$state/plan" || ! mkdir -p "$state/run" "$state/files"; then
-        refuse "cannot write to $state"
     fi
     boot=$(this_boot)
     # Values of an earlier boot are gone, and their numbers may mean others by now.
     if present "$state/boot" && [ "$now" != "$boot" ]; then forget_boot; fi
-    printf '%s\n' "$boot" > "$state/boot"
+    keep "$state/boot" "$boot" || refuse "cannot write to $state: $said"
 }
 
 forget_boot() {
@@ -50,13 +50,25 @@ undo_all() {
     open_state
     undo_part files
     undo_part run
-    for whom in $to_tell; do tell "$whom"; done
+    tell_all
     if [ "$left" -ne 0 ]; then return 0; fi
     made=
     if [ -r "$state/made" ]; then made=$(cat "$state/made"); fi
-    rm -rf "$state/run" "$state/files"
+    rm -rf "$state/run" "$state/files" "$state/tell"
     rm -f "$state/plan" "$state/boot" "$state/lock" "$state/made" "$state/cycled"
     remove_directories "$made"
+}
+
+# Tells all that are to be told, those of an earlier run too. Who could not be told stays on record.
+tell_all() {
+    for whom in "$state/tell"/*; do
+        if [ ! -e "$whom" ]; then continue; fi
+        if [ "$mode" = show ]; then
+            say "change  ${whom##*/}: still to be told of files that were changed"
+        elif tell "${whom##*/}"; then
+            rm -f "$whom"
+        fi
+    done
 }
 
 # Takes the records of a part back, the last one first.
@@ -64,7 +76,7 @@ undo_part() { # run|files
     records=
     for record in "$state/$1"/*; do
         case $record in
-        *.old | *.made | *'/*') ;;
+        *.old | *.made | *.lowlat-new | *'/*') ;;
         *) records="$record
 $records" ;;
         esac
@@ -77,6 +89,7 @@ END
 }
 
 undo_record() {
+    what=
     end=
     {
         read -r kind
@@ -86,24 +99,29 @@ undo_record() {
         IFS= read -r old_line
         read -r end
     } < "$record"
-    # A record that ends early was being written when the host went down; its change was not made.
-    if [ "$end" = end ]; then
-        case $kind in
-        value | mask) restore=restore_value ;;
-        irq) restore=restore_irq ;;
-        thread | policy) restore=restore_thread ;;
-        service) restore=restore_service ;;
-        file) restore=restore_file ;;
-        grubby) restore=restore_grubby ;;
-        filter) restore=restore_filter ;;
-        nic-*) restore=restore_nic ;;
-        *)
-            trouble "$record: unknown kind $kind"
-            return 0
-            ;;
-        esac
-        "$restore" "$kind" "$what" "$old" "$new" "$old_line" || return 0
+    # Records are written whole, so the disk or somebody else has cut this one short, and its change may have been made.
+    if [ "$end" != end ]; then
+        old=
+        if [ -e "$record.old" ]; then old=" the old file is $record.old;"; fi
+        trouble "$record${what:+ ($what)}: \"end\" is missing, so it is not undone;$old undo it by hand, then remove $record"
+        return 0
     fi
+    case $kind in
+    value | mask) restore=restore_value ;;
+    twin) restore=restore_twin ;;
+    irq) restore=restore_irq ;;
+    thread | policy) restore=restore_thread ;;
+    service) restore=restore_service ;;
+    file) restore=restore_file ;;
+    grubby) restore=restore_grubby ;;
+    filter) restore=restore_filter ;;
+    nic-*) restore=restore_nic ;;
+    *)
+        trouble "$record: unknown kind $kind"
+        return 0
+        ;;
+    esac
+    "$restore" "$kind" "$what" "$old" "$new" "$old_line" || return 0
     rm -f "$record" "$record.old" "$record.made"
 }
 
