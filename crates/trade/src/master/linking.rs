@@ -64,7 +64,7 @@ impl Master {
                 }
             } else {
                 self.want(writer, number, &keys)?;
-                self.tell_missed(writer, number, 0, &keys);
+                self.tell_missed(writer, number, None, &keys);
             }
         }
         Ok(())
@@ -146,38 +146,40 @@ impl Master {
         ))
     }
 
-    /// Tells a reader how many records went by, up to a position of the writer's segment.
-    fn tell_missed(&mut self, writer: u32, reader: u32, position: u64, keys: &Keys) {
+    /// Tells a reader how many records went by, up to a position of the writer's segment and its number; none: up to the
+    /// segment's first record.
+    fn tell_missed(&mut self, writer: u32, reader: u32, to: Option<(u64, u64)>, keys: &Keys) {
         let unread = self.member_mut(reader).and_then(|member| member.unread.remove(&writer));
         let stream = self.member(writer).and_then(|member| member.stream.as_ref());
         let Some((unread, stream)) = unread.zip(stream) else { return };
-        let count = stream.count(unread, position, keys);
+        let (position, sequence) = to.unwrap_or_else(|| (0, stream.first_sequence()));
+        let count = stream.count(unread, position, sequence, keys);
         if let (true, Ok(place)) = (count > 0, self.place(writer, reader)) {
             self.tell(reader, &ToNode::Missed { place, count }, Vec::new());
         }
     }
 
-    /// A writer has connected a reader.
-    pub(super) fn linked(&mut self, writer: u32, reader: u32, generation: u64, position: u64) {
+    /// A writer has connected a reader. `next` is where its next record stands, and which number that has.
+    pub(super) fn linked(&mut self, writer: u32, reader: u32, generation: u64, next: (u64, u64)) {
         let Some(link) = self.links.get_mut(writer, reader) else { return };
         let Some(way) = link.ways.iter_mut().find(|way| way.generation == generation) else { return };
-        way.from = Some(position);
+        way.from = Some(next.0);
         let is_last = link.ways.last().is_some_and(|way| way.generation == generation);
-        let is_waited_for = self.member(reader).is_some_and(|member| member.waits.contains(&writer));
         if !is_last {
             return;
         }
+        let is_waited_for = self.member(reader).is_some_and(|member| member.waits.contains(&writer));
         let name = self.stream_name(writer).unwrap_or_default();
         let keys = self.member(reader).and_then(|member| member.wants(&name));
         if !is_waited_for {
             // One that was given up and is connected again.
             if let Some(keys) = keys {
-                self.tell_missed(writer, reader, position, &keys);
+                self.tell_missed(writer, reader, Some(next), &keys);
             }
             return;
         }
         let result = keys.map_or(Ok(()), |keys| {
-            self.tell_missed(writer, reader, position, &keys);
+            self.tell_missed(writer, reader, Some(next), &keys);
             self.want(writer, reader, &keys)
         });
         if let Some(member) = self.member_mut(reader) {
