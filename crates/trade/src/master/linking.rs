@@ -212,11 +212,16 @@ impl Master {
             .unwrap_or_else(|| stream.next_sequence());
         let name = stream.writes.stream.clone();
         let is_there = self.member(writer).is_some_and(Member::is_there);
-        let keys = self.member(reader).and_then(|member| member.wants(&name));
-        // A writer that is gone connects all its readers when it comes again.
-        let Some(keys) = keys.filter(|_| is_there) else { return Ok(()) };
+        let end = (u64::MAX, stream.next_sequence());
+        let Some(keys) = self.member(reader).and_then(|member| member.wants(&name)) else { return Ok(()) };
         if let Some(member) = self.member_mut(reader) {
             member.unread.entry(writer).or_insert(unread);
+        }
+        if !is_there {
+            // A writer that is gone connects all its readers when it comes again: from its first record on. Whether it does is
+            // not known, and what it had published by its end is.
+            self.tell_missed(writer, reader, Some(end), &keys);
+            return Ok(());
         }
         let way = self.add_way(writer, reader, &keys)?;
         self.tell_in(writer, reader, &way);

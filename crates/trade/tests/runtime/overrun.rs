@@ -248,3 +248,29 @@ fn a_sink_that_is_too_far_behind_is_given_up_and_begins_anew_by(wait: Wait) {
     });
     assert!(records > 100 && lost >= 100, "{records} {lost}");
 }
+
+/// It asks to be connected anew when nobody is there who could: it is told all the same, before what the next one publishes.
+#[test]
+fn a_sink_that_was_given_up_is_told_its_loss_when_the_writer_is_gone() {
+    WAITS.into_iter().for_each(a_sink_that_was_given_up_is_told_its_loss_when_the_writer_is_gone_by);
+}
+
+fn a_sink_that_was_given_up_is_told_its_loss_when_the_writer_is_gone_by(wait: Wait) {
+    let master = MasterThread::start(|_| {});
+    let market = join("md", writes("md", 1), vec![]);
+    let mut md = master.join(&market);
+    let asked = reads("*", Keys::All).with(Overrun::Evict { behind_max: 100 });
+    let mut sink = master.join(&Join { wait, ..join("sink", None, vec![asked]) });
+    meet(&mut md);
+    (0..300).for_each(|number| _ = publish(&mut md, 0, number).unwrap());
+    assert_eq!(figures(&master, "md").evicted, 1);
+    master.with(|master, _| master.give_up("md").unwrap());
+    drop(md);
+    let seen = poll_until(&mut sink, |seen| seen.iter().any(|seen| seen.starts_with("md lost")));
+    let (lost, records) = seen.split_last().unwrap();
+    assert!(records.len() > 100 && records.iter().all(|seen| !seen.contains("lost")), "{seen:?}");
+    assert_eq!(*lost, format!("md lost {}", 300 - records.len()));
+    let mut md = master.join(&market);
+    assert_eq!(publish(&mut md, 0, 300), Ok(1));
+    assert_eq!(poll_until(&mut sink, |seen| !seen.is_empty()), ["md 0 300"]);
+}
