@@ -55,16 +55,15 @@ impl Master {
                 continue;
             }
             let way = self.add_way(writer, number, &keys)?;
+            // Wanted before it is connected, which changes nothing until then: so what is given begins where what is missed ends,
+            // though records come at any moment.
+            self.want(writer, number, &keys)?;
             self.tell_in(writer, number, &way);
             self.tell_out(writer, number, &way);
-            if self.has_begun {
-                // Records may come at any moment: wanted once the writer has connected it.
-                if let Some(member) = self.member_mut(number) {
-                    member.waits.insert(writer);
-                }
-            } else {
-                self.want(writer, number, &keys)?;
+            if !self.has_begun {
                 self.tell_missed(writer, number, None, &keys);
+            } else if let Some(member) = self.member_mut(number) {
+                member.waits.insert(writer);
             }
         }
         Ok(())
@@ -168,29 +167,13 @@ impl Master {
         if !is_last {
             return;
         }
-        let is_waited_for = self.member(reader).is_some_and(|member| member.waits.contains(&writer));
         let name = self.stream_name(writer).unwrap_or_default();
-        let keys = self.member(reader).and_then(|member| member.wants(&name));
-        if !is_waited_for {
-            // One that was given up and is connected again.
-            if let Some(keys) = keys {
-                self.tell_missed(writer, reader, Some(next), &keys);
-            }
-            return;
-        }
-        let result = keys.map_or(Ok(()), |keys| {
+        // One that has joined was given up and is connected again.
+        if let Some(keys) = self.member(reader).and_then(|member| member.wants(&name)) {
             self.tell_missed(writer, reader, Some(next), &keys);
-            self.want(writer, reader, &keys)
-        });
-        if let Some(member) = self.member_mut(reader) {
-            member.waits.remove(&writer);
         }
-        match (result, self.member(reader).and_then(|member| member.connection)) {
-            (Err(reason), Some(id)) => {
-                let name = self.member(reader).map_or_else(String::new, |member| member.name.clone());
-                self.refuse(id, &name, &reason);
-            }
-            _ => self.finish_join(reader),
+        if self.member_mut(reader).is_some_and(|member| member.waits.remove(&writer)) {
+            self.finish_join(reader);
         }
     }
 
