@@ -13,6 +13,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread,
+    time::Duration,
 };
 
 /// Polls until the closure says that it is enough. Gives back what came, in words.
@@ -164,4 +165,27 @@ fn what_is_not_kept_for_a_dead_reader_is_counted() {
             "{lost} lost; all but the one that the process before was given"
         );
     }
+}
+
+/// One that works long on each record, and never comes to wait since there is always another, shows that it lives.
+#[test]
+fn who_is_never_out_of_work_shows_that_it_lives() {
+    let master = MasterThread::start(|_| {});
+    let mut md = master.join(&join("md", writes("md", 1), vec![]));
+    let mut busy = master.join(&join("busy", None, vec![reads("md", Keys::All)]));
+    md.poll(&mut |_, _| ());
+    let mut poll = || {
+        let before = busy.counters().heartbeat_ns();
+        let count = busy.poll(&mut |_, _| thread::sleep(Duration::from_millis(1)));
+        assert!(busy.counters().heartbeat_ns() > before, "a tenth of a second or more later");
+        count
+    };
+    let mut publish = |count| {
+        (0..count).for_each(|_| _ = md.publisher().publish(&stamp(0), b"quote").unwrap());
+    };
+    // A whole batch, and less than one.
+    publish(500);
+    assert_eq!([poll(), poll()], [256, 244]);
+    publish(150);
+    assert_eq!(poll(), 150);
 }
