@@ -27,6 +27,9 @@ fuzz_target!(|input: (u8, Vec<(u16, u64)>)| {
             drop(made);
             change();
             let Ok(segment) = Segment::open(heap.clone()) else { return };
+            // Who goes on after a dead writer looks for its last record.
+            drop(Reader::last(segment));
+            let Ok(segment) = Segment::open(heap.clone()) else { return };
             let (mut reader, mut payload) = (Reader::from_start(segment), Vec::new());
             let mut buffer = [0; 100];
             for (_, position) in &changes {

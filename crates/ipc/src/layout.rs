@@ -21,6 +21,7 @@
 //!     8  start time of the writer (field 22 of /proc/PID/stat), since process ids come again
 //!    16  claim: up to which position the writer may have begun to write, in steps of a 64th of the ring
 //!    32  tail: up to which position records are whole
+//!    33  last: the position of the last record + 1, or 0 before the first; as old as the tail or newer. Not in version 1
 //!    48  fence: 0, or the epoch of the segment that takes this one's place
 //!
 //! record: 64 bytes, then its payload, filled up to a multiple of 64
@@ -42,7 +43,9 @@
 /// "LLSTREAM" as a little-endian word.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"LLSTREAM");
 /// The layout described here.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
+/// The oldest that is read. Version 1 had no word for the last record.
+pub const VERSION_MIN: u64 = 1;
 /// Reads otherwise on a machine of the other byte order.
 pub const BYTE_ORDER: u64 = 0x0102_0304_0506_0708;
 /// Bytes of a word.
@@ -80,6 +83,8 @@ pub mod header {
     pub const CLAIM: usize = 16;
     /// Up to where records are whole.
     pub const TAIL: usize = 32;
+    /// Position of the last record + 1, or 0. In the tail's line, which is written with each record anyway.
+    pub const LAST: usize = 33;
     /// The epoch that takes over.
     pub const FENCE: usize = 48;
 }
@@ -126,6 +131,7 @@ const _: () = {
             && header::TAIL.is_multiple_of(16)
             && header::FENCE.is_multiple_of(16)
     );
+    assert!(header::LAST as u64 * WORD_BYTES / LINE_BYTES == header::TAIL as u64 * WORD_BYTES / LINE_BYTES);
     assert!(header::WRITER_START < header::CLAIM && (header::FENCE as u64) * WORD_BYTES < HEADER_BYTES);
 };
 

@@ -7,7 +7,11 @@ use lowlat_ipc::{
     region::{Heap, Region},
     stream::{Owner, Read, Reader, Segment, Stamp, Writer},
 };
-use std::{path::Path, sync::Arc, sync::atomic::Ordering};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    sync::atomic::Ordering,
+};
 
 const CAPACITY_BYTES: u64 = 4096;
 
@@ -39,45 +43,56 @@ fn written() -> Arc<Heap> {
     heap
 }
 
+fn golden(version: u64) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/segment-v{version}"))
+}
+
 #[test]
-fn layout_version_1_is_as_it_was() {
+fn layout_version_2_is_as_it_was() {
     assert_eq!(
         layout::VERSION,
-        1,
+        2,
         "a new version needs a file of its own here, and the old one stays readable"
     );
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/segment-v1");
     let bytes: Vec<u8> =
         written().words().iter().flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()).collect();
     if std::env::var_os("LOWLAT_WRITE_GOLDEN").is_some() {
-        std::fs::write(&path, &bytes).unwrap();
+        std::fs::write(golden(2), &bytes).unwrap();
     }
-    let golden = std::fs::read(&path).unwrap();
+    let golden = std::fs::read(golden(2)).unwrap();
     assert!(bytes == golden, "the writer's bytes have changed under the same version");
+}
 
-    let heap = Arc::new(Heap::zeroed(u64::try_from(golden.len()).unwrap()));
-    let (words, rest) = golden.as_chunks::<8>();
-    assert!(rest.is_empty());
-    for (word, bytes) in heap.words().iter().zip(words) {
-        word.store(u64::from_le_bytes(*bytes), Ordering::Relaxed);
-    }
-    let segment = Segment::open(heap).unwrap();
-    assert_eq!((segment.stream(), segment.epoch(), segment.first_sequence()), (9, 3, 100));
-    assert_eq!(segment.owner(), Owner { pid: 4242, start_ticks: 1_234_567 });
-    let mut reader = Reader::from_start(segment);
-    let mut found = Vec::new();
-    let mut last = None;
-    loop {
-        match reader.next(&mut found) {
-            Read::Record(record) => {
-                let number = record.sequence - 99;
-                assert_eq!((record.stamp, &found), (stamp(number), &payload(number)));
-                last = Some(number);
-            }
-            Read::Gap { from: 100, .. } => {}
-            Read::Nothing => break,
-            other => panic!("{other:?}"),
+#[test]
+fn every_layout_version_is_read() {
+    for version in layout::VERSION_MIN..=layout::VERSION {
+        let golden = std::fs::read(golden(version)).unwrap();
+        let heap = Arc::new(Heap::zeroed(u64::try_from(golden.len()).unwrap()));
+        let (words, rest) = golden.as_chunks::<8>();
+        assert!(rest.is_empty());
+        for (word, bytes) in heap.words().iter().zip(words) {
+            word.store(u64::from_le_bytes(*bytes), Ordering::Relaxed);
         }
+        let open = || Segment::open(Arc::clone(&heap)).unwrap();
+        let segment = open();
+        assert_eq!((segment.stream(), segment.epoch(), segment.first_sequence()), (9, 3, 100));
+        assert_eq!(segment.owner(), Owner { pid: 4242, start_ticks: 1_234_567 });
+        let mut reader = Reader::from_start(segment);
+        let mut found = Vec::new();
+        let mut last = None;
+        loop {
+            match reader.next(&mut found) {
+                Read::Record(record) => {
+                    let number = record.sequence - 99;
+                    assert_eq!((record.stamp, &found), (stamp(number), &payload(number)));
+                    last = Some(number);
+                }
+                Read::Gap { from: 100, .. } => {}
+                Read::Nothing => break,
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(last, Some(20), "version {version}");
+        assert_eq!(Reader::last(open()).map(|last| last.sequence), Some(119), "version {version}");
     }
-    assert_eq!(last, Some(20));
 }

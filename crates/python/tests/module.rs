@@ -7,9 +7,11 @@ mod master_thread;
 #[allow(dead_code, reason = "other tests use the rest")]
 mod threads;
 
-use lowlat_trade::{master::Happened, roles};
-use master_thread::{MasterThread, until};
+use lowlat_ipc::stream::Stamp;
+use lowlat_trade::{master::Happened, node::Counters, roles};
+use master_thread::{MasterThread, join, until, writes};
 use std::{
+    collections::BTreeSet,
     env, fs,
     path::Path,
     process::{Child, Command, Output, Stdio},
@@ -163,4 +165,32 @@ fn a_strategy_with_methods_is_told_everything_once() {
         "quotes {QUOTES} orders {QUOTES} accepted {QUOTES} filled {QUOTES} begun 1 lost 0 out-of-order 0"
     );
     assert_eq!(said.trim_end(), expected);
+}
+
+/// The records of one poll are given out one by one, and it works on each.
+#[test]
+fn a_node_that_works_long_on_each_record_shows_that_it_lives() {
+    const RECORDS: usize = 30;
+    let test = "a_node_that_works_long_on_each_record_shows_that_it_lives";
+    let Some(python) = Python::find(test) else { return };
+    let master = MasterThread::start(|_| ());
+    let mut writer = master.join(&join("writer", writes("numbers", 1), vec![]));
+    let mut command = python.command("tests/slow_reader.py");
+    let child = command.arg(master.socket()).arg(RECORDS.to_string()).spawn().unwrap();
+    master.expect("it has joined", |it| matches!(it, Happened::Joined { name, .. } if name == "slow"));
+    until("it is given all", || {
+        writer.poll(&mut |_, _| ());
+        writer.publisher().publish(&Stamp::default(), b"").unwrap().delivered.subscribers == 1
+    });
+    (1..RECORDS).for_each(|_| _ = writer.publisher().publish(&Stamp::default(), b"").unwrap());
+    let mut beats = BTreeSet::new();
+    until("it has left", || {
+        beats.insert(master.with(|master, _| master.counters("slow").map(Counters::heartbeat_ns)));
+        let has_left = |it: &Happened| matches!(it, Happened::Left { name } if name == "slow");
+        master.with(move |_, happened| happened.iter().any(has_left))
+    });
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", words(&output));
+    // Work for a second and a half, and a beat each tenth of one.
+    assert!(beats.len() >= 8, "{beats:?}");
 }

@@ -143,6 +143,11 @@ impl<R: Region> Pusher<R> {
         self.ring.store(EVICTED, 1, Ordering::Release);
     }
 
+    /// Whether the subscriber was told that it is given nothing any more.
+    pub fn is_evicted(&self) -> bool {
+        self.ring.load(EVICTED, Ordering::Relaxed) != 0
+    }
+
     /// Has the line of the next entry fetched. It changes nothing.
     #[inline]
     pub fn warm(&self) {

@@ -22,6 +22,8 @@ use std::sync::Arc;
 
 /// Subscribers that one call of [`Router::warm`] looks at.
 const WARMED_MAX: usize = 8;
+/// Rings that were replaced and are not read to their end, for which there is room from the start.
+const RETIRED_USUAL: usize = 8;
 
 /// How a publisher reaches one subscriber that is told what it is too slow for ([`Overrun::Gap`]).
 #[derive(Debug)]
@@ -88,7 +90,10 @@ pub struct Router<R> {
     words: usize,
     /// Those of them that may lose nothing.
     credit: Subscribers,
-    /// Whether there are any.
+    /// Rings of such subscribers that others have taken the place of. A subscriber that starts again reads them first, so what
+    /// waits in them may be written over no more than what waits in its present one.
+    retired: Vec<(u32, Pusher<R>)>,
+    /// Whether there are any of either.
     has_credit: bool,
     evicted: Subscribers,
     /// Up to which claim nothing is written over that a subscriber of `credit` still has to read.
@@ -109,6 +114,7 @@ impl<R: Region> Router<R> {
             connected: nobody,
             words: 0,
             credit: nobody,
+            retired: Vec::with_capacity(RETIRED_USUAL),
             has_credit: false,
             evicted: nobody,
             claim_max: 0,
@@ -143,12 +149,28 @@ impl<R: Region> Router<R> {
 
     fn add(&mut self, subscriber: u32, overrun: Overrun<R>, door: Door<R>, stream: u32) -> bool {
         let may_lose_nothing = matches!(overrun, Overrun::Credit(_));
+        // Here, and not when a record finds them so: giving memory back takes system calls.
+        self.retired.retain_mut(|(_, ring)| ring.oldest().is_some());
+        if may_lose_nothing
+            && let Some(Connected { overrun: Overrun::Credit(mut ring), .. }) = self.take(subscriber)
+            && ring.oldest().is_some()
+        {
+            self.retired.push((subscriber, ring));
+        }
         let is_set = self.set(subscriber, Some(Connected { overrun, door: Arc::new(door), stream }));
         self.connected.set(subscriber, is_set);
         self.words = self.connected.words();
         self.credit.set(subscriber, is_set && may_lose_nothing);
-        self.has_credit = !self.credit.is_empty();
+        self.look_for_credit();
         is_set
+    }
+
+    fn take(&mut self, subscriber: u32) -> Option<Connected<R>> {
+        usize::try_from(subscriber).ok().and_then(|at| self.links.get_mut(at)).and_then(Option::take)
+    }
+
+    fn look_for_credit(&mut self) {
+        self.has_credit = !self.credit.is_empty() || !self.retired.is_empty();
     }
 
     /// Has another thread make the wakes, where one record wakes many; none: no more.
@@ -164,7 +186,8 @@ impl<R: Region> Router<R> {
     pub fn disconnect(&mut self, subscriber: u32) -> bool {
         self.connected.set(subscriber, false);
         self.credit.set(subscriber, false);
-        self.has_credit = !self.credit.is_empty();
+        self.retired.retain(|(of, _)| *of != subscriber);
+        self.look_for_credit();
         self.set(subscriber, None)
     }
 
@@ -242,8 +265,13 @@ impl<R: Region> Router<R> {
         // What is given to them from here on stands behind the claim, less one step of it and the record itself; half
         // the ring is far less than what is left then.
         let mut claim_max = claim + capacity_bytes / 2;
-        for subscriber in self.credit.iter() {
-            let oldest = credit(&mut self.links, subscriber).and_then(Pusher::oldest);
+        let (links, retired) = (&mut self.links, &mut self.retired);
+        let active = self
+            .credit
+            .iter()
+            .map(|subscriber| (subscriber, credit(links, subscriber).and_then(Pusher::oldest)));
+        let replaced = retired.iter_mut().map(|(subscriber, ring)| (*subscriber, ring.oldest()));
+        for (subscriber, oldest) in active.chain(replaced) {
             let Some(oldest) = oldest else { continue };
             let end = oldest.saturating_add(capacity_bytes);
             if claim > end {

@@ -202,6 +202,61 @@ fn without_credit_nothing_is_appended() {
     assert!(publish(&mut router, &mut writer).is_ok());
 }
 
+/// A subscriber that starts again has a new ring, and reads first what waits in those before it.
+#[test]
+fn a_new_ring_gives_no_credit_for_what_waits_in_the_old_ones() {
+    let capacity_bytes = layout::CAPACITY_BYTES_MIN;
+    let segment = memory(Segment::<Memory>::bytes(capacity_bytes));
+    let made = Segment::create(Arc::clone(&segment), capacity_bytes, 1, 1, 0, Owner::default()).unwrap();
+    let mut writer = Writer::new(made);
+    let table = memory(interest::bytes(1));
+    let mut router = Router::new(Interest::create(Arc::clone(&table), 1).unwrap());
+    let table = Interest::open(table).unwrap();
+    let refused = Err(PublishError::NoCredit { subscriber: 9 });
+    let mut publish = |router: &mut Router<Shared>| -> Result<u64, PublishError> {
+        Ok(router.publish(&mut writer, &Stamp::default(), b"order", &Futex)?.0.position)
+    };
+    let mut fill = |router: &mut Router<Shared>| -> Vec<u64> {
+        let positions = std::iter::from_fn(|| publish(router).ok()).collect();
+        assert_eq!(publish(router), refused);
+        positions
+    };
+    let reader = Reader::from_start(Segment::open(segment).unwrap());
+    let read = |ring: &mut index_ring::Taker<Shared>, expected: &[u64]| {
+        for position in expected {
+            assert_eq!(ring.hold(), Some(Taken::Entry(*position)));
+            assert!(reader.read_at(*position, &mut Vec::new()).is_some(), "{position} was written over");
+            ring.release();
+        }
+        assert_eq!(ring.hold(), None);
+    };
+    let (_, mut first) = connect_as(&mut router, 9, &table, 1024, Overrun::Credit);
+    let in_first = fill(&mut router);
+    assert!(in_first.len() > 10);
+    let (_, mut second) = connect_as(&mut router, 9, &table, 1024, Overrun::Credit);
+    assert!(fill(&mut router).is_empty(), "the first is not read");
+    let (before, rest) = in_first.split_at(in_first.len() / 2);
+    for position in before {
+        assert_eq!(first.next(), Some(Taken::Entry(*position)));
+    }
+    let in_second = fill(&mut router);
+    assert!(!in_second.is_empty());
+    // And once more, with two that are not read to their end.
+    let (_, mut third) = connect_as(&mut router, 9, &table, 1024, Overrun::Credit);
+    assert!(fill(&mut router).is_empty());
+    read(&mut first, rest);
+    let in_third = fill(&mut router);
+    assert!(!in_third.is_empty());
+    read(&mut second, &in_second);
+    read(&mut third, &in_third);
+    assert!(fill(&mut router).len() > 10, "all of the ring is free again");
+    // What one that is gone has not read, in whatever ring, is nobody's.
+    let (_, _fourth) = connect_as(&mut router, 9, &table, 1024, Overrun::Credit);
+    assert!(fill(&mut router).is_empty());
+    assert!(router.disconnect(9));
+    (0..100).for_each(|_| _ = publish(&mut router).unwrap());
+}
+
 /// Records of an instrument that it does not want are refused as well when they would be written over one that it has not
 /// read; so what it is given is always there, however small the segment is.
 #[test]

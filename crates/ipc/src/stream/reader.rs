@@ -74,6 +74,34 @@ impl<R: Region> Reader<R> {
         Self { segment, position, expected: None }
     }
 
+    /// The last whole record of a segment, for who goes on after its writer; none before the first, or when the segment is
+    /// damaged. What a dead writer had made whole counts, though it had not come to say so.
+    pub fn last(segment: Segment<R>) -> Option<Record> {
+        let looks = segment.capacity_bytes() / LINE_BYTES + 64;
+        // The tail first: the word is as new then.
+        let mut reader = Self::from_now(segment);
+        let mut payload = Vec::new();
+        let said = (0..LOOKS_MAX).find_map(|_| {
+            // A writer that lives may have gone round since the word was read.
+            reader.segment.last().and_then(|position| reader.read_at(position, &mut payload))
+        });
+        let mut last = said;
+        if said.is_none() {
+            // Of version 1: what can be reached from the start.
+            reader.position = 0;
+        }
+        for _ in 0..looks {
+            match reader.next(&mut payload) {
+                Read::Record(record) => {
+                    last = last.filter(|last| last.position > record.position).or(Some(record));
+                }
+                Read::Gap { .. } | Read::Damaged { .. } => {}
+                Read::Nothing | Read::Ended { .. } => break,
+            }
+        }
+        last
+    }
+
     /// The segment.
     pub fn segment(&self) -> &Segment<R> {
         &self.segment
@@ -183,7 +211,9 @@ impl<R: Region> Reader<R> {
         }
     }
 
-    /// To where the present lap began: always a record, and the oldest place that is surely not written soon.
+    /// To where the present lap began: the oldest place of which is known that a record begins there. When the writer is so near
+    /// the lap's end that it has claimed that too, or has just ended it, nothing older than the tail can be found: the next call
+    /// goes there, and what is lost is told with the record that comes. So this is no way to a stream's last record.
     #[cold]
     fn catch_up(&mut self) {
         let tail = self.segment.tail();

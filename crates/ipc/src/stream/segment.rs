@@ -32,7 +32,11 @@ pub enum SegmentError {
         expected: String,
     },
     /// Another layout.
-    #[error("layout version {found}, and this program knows {}; use one of its time", layout::VERSION)]
+    #[error(
+        "layout version {found}, and this program knows {} to {}; use one of its time",
+        layout::VERSION_MIN,
+        layout::VERSION
+    )]
     Version {
         /// The version.
         found: u64,
@@ -124,7 +128,7 @@ impl<R: Region> Segment<R> {
         if get(header::BYTE_ORDER) != layout::BYTE_ORDER {
             return Err(wrong("byte order", get(header::BYTE_ORDER), "that of this machine"));
         }
-        if get(header::VERSION) != layout::VERSION {
+        if !(layout::VERSION_MIN..=layout::VERSION).contains(&get(header::VERSION)) {
             return Err(SegmentError::Version { found: get(header::VERSION) });
         }
         let capacity_bytes = get(header::CAPACITY);
@@ -186,6 +190,13 @@ impl<R: Region> Segment<R> {
     pub fn tail(&self) -> u64 {
         // Pairs with the store in `Writer::advance`: records below it are seen whole.
         self.word(header::TAIL).map_or(0, |word| word.load(Ordering::Acquire))
+    }
+
+    /// Where the last record stands; none before the first, and in a segment of version 1. Who looked at the tail before is told
+    /// of the last one below it, or of a newer one.
+    pub(super) fn last(&self) -> Option<u64> {
+        // Relaxed: the tail's store comes after it, and whose position it is is looked at there.
+        self.word(header::LAST).and_then(|word| word.load(Ordering::Relaxed).checked_sub(1))
     }
 
     /// The epoch of the segment that takes this one's place; none while this one is the last.

@@ -197,6 +197,45 @@ mod std_tests {
         assert_eq!(sequences(&reads), (192..210).collect::<Vec<_>>());
     }
 
+    /// Also where the writer has claimed the first record of its lap, or has just ended one.
+    #[test]
+    fn the_last_record_is_found_wherever_the_tail_stands() {
+        const COUNT: u64 = if cfg!(miri) { 70 } else { 400 };
+        for bytes in [0, 1, 64, 65, 448] {
+            let heap = segment(CAPACITY);
+            let mut writer = writer(&heap);
+            let last = || Reader::last(Segment::open(Arc::clone(&heap)).unwrap());
+            assert_eq!(last(), None);
+            for number in 0..COUNT {
+                let payload = vec![1; if number % 5 == 0 { 0 } else { bytes }];
+                let published = writer.publish(&stamp(7), &payload).unwrap();
+                let found = last().map(|record| (record.position, record.sequence, record.stamp));
+                assert_eq!(found, Some((published.position, number, stamp(7))), "{bytes} bytes");
+            }
+        }
+    }
+
+    /// A writer that died with a record whole, or the end of the ring filled, and had not come to say so.
+    #[test]
+    fn what_a_dead_writer_had_made_whole_is_its_last() {
+        const WORDS: [usize; 2] = [header::TAIL, header::LAST];
+        for count in 1..200 {
+            let heap = segment(CAPACITY);
+            let mut writer = writer(&heap);
+            publish(&mut writer, count, &[1; 200]);
+            let before = WORDS.map(|at| heap.words()[at].load(Ordering::Relaxed));
+            let whole = writer.publish(&stamp(2), &[1; 200]).unwrap();
+            let last = || Reader::last(Segment::open(Arc::clone(&heap)).unwrap()).map(|last| last.position);
+            for (at, word) in WORDS.into_iter().zip(before) {
+                heap.words()[at].store(word, Ordering::Relaxed);
+                assert_eq!(last(), Some(whole.position), "record {count}, word {at} as before");
+            }
+            // Before its commit, the one before it is.
+            writer.segment().commit_at(whole.position).unwrap().store(0, Ordering::Relaxed);
+            assert_eq!(last(), Some(before[1] - 1), "record {count} not whole");
+        }
+    }
+
     #[test]
     fn a_late_reader_begins_with_the_next_record() {
         let heap = segment(CAPACITY);
@@ -291,7 +330,7 @@ mod std_tests {
         };
         let set = |at: usize, value: u64| move |heap: &Heap| heap.words()[at].store(value, Ordering::Relaxed);
         assert!(matches!(refused(&set(header::MAGIC, 0)), SegmentError::Header { what: "magic", .. }));
-        assert!(matches!(refused(&set(header::VERSION, 2)), SegmentError::Version { found: 2 }));
+        assert!(matches!(refused(&set(header::VERSION, 3)), SegmentError::Version { found: 3 }));
         assert!(matches!(refused(&set(header::CAPACITY, 5000)), SegmentError::Capacity { bytes: 5000 }));
         assert!(matches!(refused(&set(header::CAPACITY, 8192)), SegmentError::TooSmall { .. }));
         assert!(matches!(refused(&set(header::EPOCH, 0)), SegmentError::Header { what: "epoch", .. }));

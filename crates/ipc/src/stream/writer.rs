@@ -175,6 +175,10 @@ impl<R: Region> Writer<R> {
             put(head, record::CHECK, check);
             commit(head, position);
         }
+        // A reader can't always go back to it from the tail: where a lap ends, its first record counts as written over.
+        if let Some(word) = self.segment.word(header::LAST) {
+            word.store(position + 1, Ordering::Relaxed);
+        }
         self.advance(position + bytes);
         self.sequence += 1;
         self.ahead_bytes = layout::ahead_bytes(bytes);

@@ -245,6 +245,10 @@ impl Node {
 impl Inner {
     /// Waits until there are events, the node is over, or the time is.
     fn fill(&mut self, py: Python<'_>, until_ns: Option<u64>) -> PyResult<()> {
+        // Events of one poll are given out one by one, and the strategy may take its time with each.
+        if let Some(node) = &mut self.node {
+            node.show_life();
+        }
         while let Some(node) = self.node.as_mut().filter(|_| self.events.is_empty()) {
             if self.is_over {
                 return node.ended().map_or(Ok(()), |ended| Err(errors::of_ended(ended)));

@@ -23,7 +23,7 @@ use crate::node::{Keys, Overrun, Wait, Writes};
 use serde::{Deserialize, Serialize};
 
 /// The messages described here.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// The bit of an inbox that says: read the socket.
 pub const CONTROL_STREAM: u32 = lowlat_ipc::inbox::STREAMS_MAX - 1;
 /// Keys of one [`ToMaster::Reads`]: so many fit a message whatever their size.
@@ -82,6 +82,8 @@ pub enum ToMaster {
         generation: u64,
         /// From which position of the stream's segment on.
         position: u64,
+        /// The number of the record that comes there.
+        sequence: u64,
     },
     /// It was given up by a publisher for being too far behind, and asks to be connected anew.
     Again {

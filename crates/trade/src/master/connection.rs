@@ -105,8 +105,8 @@ impl Master {
     /// A member's message. The error is a sentence.
     fn told(&mut self, number: u32, bytes: &[u8]) -> Result<(), String> {
         match parse(bytes).map_err(|error| error.to_string())? {
-            ToMaster::Linked { subscriber, generation, position } => {
-                self.linked(number, subscriber, generation, position);
+            ToMaster::Linked { subscriber, generation, position, sequence } => {
+                self.linked(number, subscriber, generation, (position, sequence));
             }
             ToMaster::Again { writer, after, first } => self.again(writer, number, after, first)?,
             ToMaster::Say { text } => {

@@ -55,16 +55,15 @@ impl Master {
                 continue;
             }
             let way = self.add_way(writer, number, &keys)?;
+            // Wanted before it is connected, which changes nothing until then: so what is given begins where what is missed ends,
+            // though records come at any moment.
+            self.want(writer, number, &keys)?;
             self.tell_in(writer, number, &way);
             self.tell_out(writer, number, &way);
-            if self.has_begun {
-                // Records may come at any moment: wanted once the writer has connected it.
-                if let Some(member) = self.member_mut(number) {
-                    member.waits.insert(writer);
-                }
-            } else {
-                self.want(writer, number, &keys)?;
-                self.tell_missed(writer, number, 0, &keys);
+            if !self.has_begun {
+                self.tell_missed(writer, number, None, &keys);
+            } else if let Some(member) = self.member_mut(number) {
+                member.waits.insert(writer);
             }
         }
         Ok(())
@@ -146,49 +145,35 @@ impl Master {
         ))
     }
 
-    /// Tells a reader how many records went by, up to a position of the writer's segment.
-    fn tell_missed(&mut self, writer: u32, reader: u32, position: u64, keys: &Keys) {
+    /// Tells a reader how many records went by, up to a position of the writer's segment and its number; none: up to the
+    /// segment's first record.
+    fn tell_missed(&mut self, writer: u32, reader: u32, to: Option<(u64, u64)>, keys: &Keys) {
         let unread = self.member_mut(reader).and_then(|member| member.unread.remove(&writer));
         let stream = self.member(writer).and_then(|member| member.stream.as_ref());
         let Some((unread, stream)) = unread.zip(stream) else { return };
-        let count = stream.count(unread, position, keys);
+        let (position, sequence) = to.unwrap_or_else(|| (0, stream.first_sequence()));
+        let count = stream.count(unread, position, sequence, keys);
         if let (true, Ok(place)) = (count > 0, self.place(writer, reader)) {
             self.tell(reader, &ToNode::Missed { place, count }, Vec::new());
         }
     }
 
-    /// A writer has connected a reader.
-    pub(super) fn linked(&mut self, writer: u32, reader: u32, generation: u64, position: u64) {
+    /// A writer has connected a reader. `next` is where its next record stands, and which number that has.
+    pub(super) fn linked(&mut self, writer: u32, reader: u32, generation: u64, next: (u64, u64)) {
         let Some(link) = self.links.get_mut(writer, reader) else { return };
         let Some(way) = link.ways.iter_mut().find(|way| way.generation == generation) else { return };
-        way.from = Some(position);
+        way.from = Some(next.0);
         let is_last = link.ways.last().is_some_and(|way| way.generation == generation);
-        let is_waited_for = self.member(reader).is_some_and(|member| member.waits.contains(&writer));
         if !is_last {
             return;
         }
         let name = self.stream_name(writer).unwrap_or_default();
-        let keys = self.member(reader).and_then(|member| member.wants(&name));
-        if !is_waited_for {
-            // One that was given up and is connected again.
-            if let Some(keys) = keys {
-                self.tell_missed(writer, reader, position, &keys);
-            }
-            return;
+        // One that has joined was given up and is connected again.
+        if let Some(keys) = self.member(reader).and_then(|member| member.wants(&name)) {
+            self.tell_missed(writer, reader, Some(next), &keys);
         }
-        let result = keys.map_or(Ok(()), |keys| {
-            self.tell_missed(writer, reader, position, &keys);
-            self.want(writer, reader, &keys)
-        });
-        if let Some(member) = self.member_mut(reader) {
-            member.waits.remove(&writer);
-        }
-        match (result, self.member(reader).and_then(|member| member.connection)) {
-            (Err(reason), Some(id)) => {
-                let name = self.member(reader).map_or_else(String::new, |member| member.name.clone());
-                self.refuse(id, &name, &reason);
-            }
-            _ => self.finish_join(reader),
+        if self.member_mut(reader).is_some_and(|member| member.waits.remove(&writer)) {
+            self.finish_join(reader);
         }
     }
 
@@ -210,11 +195,16 @@ impl Master {
             .unwrap_or_else(|| stream.next_sequence());
         let name = stream.writes.stream.clone();
         let is_there = self.member(writer).is_some_and(Member::is_there);
-        let keys = self.member(reader).and_then(|member| member.wants(&name));
-        // A writer that is gone connects all its readers when it comes again.
-        let Some(keys) = keys.filter(|_| is_there) else { return Ok(()) };
+        let end = (u64::MAX, stream.next_sequence());
+        let Some(keys) = self.member(reader).and_then(|member| member.wants(&name)) else { return Ok(()) };
         if let Some(member) = self.member_mut(reader) {
             member.unread.entry(writer).or_insert(unread);
+        }
+        if !is_there {
+            // A writer that is gone connects all its readers when it comes again: from its first record on. Whether it does is
+            // not known, and what it had published by its end is.
+            self.tell_missed(writer, reader, Some(end), &keys);
+            return Ok(());
         }
         let way = self.add_way(writer, reader, &keys)?;
         self.tell_in(writer, reader, &way);

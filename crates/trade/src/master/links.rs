@@ -46,8 +46,10 @@ impl Way {
                 table.put(instrument, position);
             }
         } else if let Some(mut pusher) = index_ring::resume(&*self.ring)
-            // A process that is only stopped would put the same into the same place.
+            // A process that is only stopped would put the same into the same place. Who was given up is told of all that
+            // it was not given, up to the stream's end.
             && pusher.last() != Some(position)
+            && !pusher.is_evicted()
         {
             pusher.push(position);
         }

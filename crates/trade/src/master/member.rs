@@ -7,7 +7,7 @@ use lowlat_ipc::{
     inbox::Inbox,
     interest::Interest,
     layout::KIND_ABANDONED,
-    stream::{Owner, Read, Reader, Segment},
+    stream::{Owner, Read, Reader, Record, Segment},
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -144,46 +144,37 @@ impl Stream {
 
     /// The last whole record; none in an empty segment, or one that is damaged.
     pub(super) fn last(&self) -> Option<Last> {
-        let segment = Segment::open(&*self.segment).ok()?;
-        let looks = segment.capacity_bytes() / 64 + 64;
-        let (mut reader, mut payload, mut last) = (Reader::from_start(segment), Vec::new(), None);
-        for _ in 0..looks {
-            match reader.next(&mut payload) {
-                Read::Record(record) => {
-                    let (position, sequence) = (record.position, record.sequence);
-                    last = Some(Last { position, sequence, instrument: record.stamp.instrument });
-                }
-                Read::Gap { .. } | Read::Damaged { .. } => {}
-                Read::Nothing | Read::Ended { .. } => break,
-            }
-        }
-        last
+        let Record { position, sequence, stamp } = Reader::last(Segment::open(&*self.segment).ok()?)?;
+        Some(Last { position, sequence, instrument: stamp.instrument })
     }
 
-    /// How many wanted records there are from this sequence up to, not including, that position. Of those that were
-    /// overwritten all count when everything is wanted, and none otherwise: which they were is not known any more.
-    pub(super) fn count(&self, from_sequence: u64, to_position: u64, wanted: &Keys) -> u64 {
+    /// How many wanted records there are from this sequence up to, not including, that position, before which the writer had
+    /// come to `to_sequence`. Of those that can't be reached any more all count when everything is wanted, and none otherwise:
+    /// which they were is not known.
+    pub(super) fn count(&self, from_sequence: u64, to_position: u64, to_sequence: u64, wanted: &Keys) -> u64 {
         let Ok(segment) = Segment::open(&*self.segment) else { return 0 };
-        let all_of = |from: u64, to: u64| {
-            if *wanted == Keys::All { to.saturating_sub(from.max(from_sequence)) } else { 0 }
+        let first = segment.first_sequence();
+        let keys = match wanted {
+            Keys::Only(keys) => keys,
+            Keys::All => {
+                // A writer that is not the first begins with the word that something is abandoned, which is nobody's.
+                let is_abandoned = segment.epoch() > 1 && to_position > 0 && from_sequence <= first;
+                return to_sequence.saturating_sub(from_sequence).saturating_sub(u64::from(is_abandoned));
+            }
+            // `Member::wants` has put the number in its place.
+            Keys::Own => return 0,
         };
-        let (first, looks) = (segment.first_sequence(), segment.capacity_bytes() / 64 + 64);
-        // What came between in segments that are gone.
-        let mut count = all_of(0, first);
-        let (mut reader, mut payload) = (Reader::from_start(segment), Vec::new());
+        let looks = segment.capacity_bytes() / 64 + 64;
+        let (mut reader, mut payload, mut count) = (Reader::from_start(segment), Vec::new(), 0);
         for _ in 0..looks {
             match reader.next(&mut payload) {
                 Read::Record(record) if record.position >= to_position => break,
                 Read::Record(record) => {
-                    let is_wanted = match wanted {
-                        Keys::Only(keys) => keys.contains(&record.stamp.instrument),
-                        Keys::All | Keys::Own => true,
-                    };
+                    let is_wanted = keys.contains(&record.stamp.instrument);
                     let is_abandoned = record.stamp.kind == KIND_ABANDONED;
                     count += u64::from(is_wanted && !is_abandoned && record.sequence >= from_sequence);
                 }
-                Read::Gap { from, to } => count += all_of(from, to),
-                Read::Damaged { .. } => {}
+                Read::Gap { .. } | Read::Damaged { .. } => {}
                 Read::Nothing | Read::Ended { .. } => break,
             }
         }
@@ -198,7 +189,60 @@ impl Stream {
 
     /// The number that the next record of the stream has.
     pub(super) fn next_sequence(&self) -> u64 {
-        let first = || Segment::open(&*self.segment).map_or(1, |segment| segment.first_sequence());
-        self.last().map_or_else(first, |last| last.sequence.saturating_add(1))
+        self.last().map_or_else(|| self.first_sequence(), |last| last.sequence.saturating_add(1))
+    }
+
+    /// The number of the first record of its segment.
+    pub(super) fn first_sequence(&self) -> u64 {
+        Segment::open(&*self.segment).map_or(1, |segment| segment.first_sequence())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lowlat_ipc::{
+        interest,
+        region::Memfd,
+        stream::{Stamp, Writer},
+    };
+    use std::sync::Arc;
+
+    const CAPACITY_BYTES: u64 = 4096;
+
+    /// The stream of a process that is the first of its name, or not, with its writer.
+    fn stream(epoch: u64, first_sequence: u64) -> (Stream, Writer<Memory>) {
+        let memory = |bytes| Arc::new(Memfd::create_usual("lowlat-test", bytes).unwrap());
+        let segment = memory(Segment::<Memory>::bytes(CAPACITY_BYTES));
+        let owner = Owner::default();
+        let made = Segment::create(segment.clone(), CAPACITY_BYTES, 0, epoch, first_sequence, owner).unwrap();
+        let writes =
+            Writes { stream: "s".to_owned(), capacity_bytes: CAPACITY_BYTES, keys: 1, gives_credit: false };
+        (Stream { writes, segment, table: memory(interest::bytes(1)) }, Writer::new(made))
+    }
+
+    /// Also where the writer is at the end of a lap, and the first record of that one counts as written over.
+    #[test]
+    fn the_next_sequence_goes_on_behind_any_number_of_records() {
+        for bytes in [0, 1, 64, 200, 448] {
+            let (stream, mut writer) = stream(1, 7);
+            for count in 0..200 {
+                assert_eq!(stream.next_sequence(), 7 + count, "{bytes} bytes");
+                writer.publish(&Stamp::default(), &vec![1; bytes]).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn what_went_by_is_counted_wherever_the_writer_stands() {
+        let (stream, mut writer) = stream(2, 7);
+        writer.publish_abandoned(&Stamp::default()).unwrap();
+        for count in 0..200_u64 {
+            let (position, sequence) = (writer.segment().tail(), writer.next_sequence());
+            let counted = |from| stream.count(from, position, sequence, &Keys::All);
+            // Number 7 is the word that something was abandoned; those before it went by in a segment that is gone.
+            assert_eq!([3, 7, 8, 9].map(counted), [4 + count, count, count, count.saturating_sub(1)]);
+            writer.publish(&Stamp::default(), &[1; 64]).unwrap();
+        }
     }
 }

@@ -80,11 +80,12 @@ impl Node {
                 let (ring, inbox) = (map(next()?)?, map(next()?)?);
                 let overrun = overrun.give(ring, entries).ok_or("a ring that is too small")?;
                 let inbox = Inbox::new(inbox).ok_or("an inbox that is too small")?;
-                let position = self
+                let (position, sequence) = self
                     .publisher
                     .connect(subscriber, overrun, inbox, place)
                     .ok_or("a subscriber for a stream that is not written")?;
-                self.socket.send(&ToMaster::Linked { subscriber, generation, position }, Vec::new()).ok();
+                let linked = ToMaster::Linked { subscriber, generation, position, sequence };
+                self.socket.send(&linked, Vec::new()).ok();
             }
             ToNode::Gone { subscriber } => self.publisher.disconnect(subscriber),
             ToNode::Area { name } => _ = self.areas.insert(name, map(next()?)?),

@@ -61,6 +61,9 @@ pub(crate) type MemoryBehind = Memfd;
 const BATCH: usize = 256;
 /// Polls between two looks at the clock.
 const POLLS_PER_BEAT: u32 = 1 << 12;
+/// Records of one batch between two looks at the clock, which are a small part of what so many take.
+const RECORDS_PER_BEAT: usize = 16;
+const _: () = assert!(BATCH.is_multiple_of(RECORDS_PER_BEAT));
 /// Longest time between two looks at what is not in shared memory.
 const BEAT_NS: u64 = 100_000_000;
 /// Word of the master's page that holds when it was last seen, in the pipeline's clock.
@@ -306,6 +309,12 @@ impl Node {
         events
     }
 
+    /// Shows its master that it lives, for those who work for long on what a poll gave them before they poll again. Polling and
+    /// waiting do so by themselves, also between the records of one poll.
+    pub fn show_life(&mut self) {
+        self.beat(now_ns());
+    }
+
     /// Waits, as [`Join::wait`] says, until something is there or the pipeline's clock shows `until_ns`.
     pub fn wait(&mut self, until_ns: Option<u64>) {
         waiting::wait(self, until_ns, &mut |_, _| ());
@@ -350,13 +359,30 @@ impl Node {
     }
 
     fn read(&mut self, stream: u32, take: &mut impl FnMut(&mut Publisher, Event<'_>)) -> usize {
+        let mut events = 0;
+        while events < BATCH {
+            let (count, may_go_on) = self.read_some(stream, take);
+            events += count;
+            if !may_go_on {
+                return events;
+            }
+            // Who works on a record may take its time, and one that is never without work does not come to wait.
+            self.beat(now_ns());
+        }
+        mark(&mut self.pending, stream);
+        events
+    }
+
+    /// Takes what is there of a stream, up to a bound. Gives back how many events that were, and whether there may be more.
+    #[inline]
+    fn read_some(&mut self, stream: u32, take: &mut impl FnMut(&mut Publisher, Event<'_>)) -> (usize, bool) {
         let place = usize::try_from(stream).ok().and_then(|at| self.incoming.get_mut(at));
-        let Some(sources) = place.and_then(Option::as_mut) else { return 0 };
-        for count in 0..BATCH {
+        let Some(sources) = place.and_then(Option::as_mut) else { return (0, false) };
+        for count in 0..RECORDS_PER_BEAT {
             // Given up in the middle of a batch, it leaves the rest to the process after it.
             if self.counters.is_fenced() {
                 mark(&mut self.pending, stream);
-                return count;
+                return (count, false);
             }
             match sources.next(&mut self.payload) {
                 Next::Record(record) => {
@@ -374,11 +400,10 @@ impl Node {
                     // One that cannot say it is connected anew when its writer is.
                     self.socket.send(&ToMaster::Again { writer, after, first }, Vec::new()).ok();
                 }
-                Next::Nothing => return count,
+                Next::Nothing => return (count, false),
             }
         }
-        mark(&mut self.pending, stream);
-        BATCH
+        (RECORDS_PER_BEAT, true)
     }
 
     /// Says that it lives, and looks at what no bit announces: whether the master is still there. At most every 100 ms.

@@ -98,16 +98,17 @@ impl Publisher {
         }
     }
 
-    /// Connects a subscriber, and gives back from which position on it is given records.
+    /// Connects a subscriber, and gives back from which position, and which number, on it is given records.
     pub(super) fn connect(
         &mut self,
         subscriber: u32,
         overrun: router::Overrun<Memory>,
         inbox: Inbox<Memory>,
         place: u32,
-    ) -> Option<u64> {
+    ) -> Option<(u64, u64)> {
         let own = self.own.as_mut()?;
-        own.router.connect_as(subscriber, overrun, inbox, place).then(|| own.writer.segment().tail())
+        let next = (own.writer.segment().tail(), own.writer.next_sequence());
+        own.router.connect_as(subscriber, overrun, inbox, place).then_some(next)
     }
 
     /// Leaves wakes to a thread that spins on a CPU of its own, where one record wakes several subscribers. It pays where

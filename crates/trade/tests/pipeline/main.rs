@@ -5,12 +5,12 @@
 mod master_thread;
 mod threads;
 
-use lowlat_ipc::region::Memfd;
+use lowlat_ipc::{region::Memfd, stream::Stamp};
 use lowlat_trade::{
     cached::{Cached, Seen, Store, What},
     master::Happened,
     node::Wait,
-    records::{Answer, Order, Outcome, Side},
+    records::{Answer, Order, Outcome, SCHEMA, Side, kind},
     roles,
     run::tally::{self, Tally},
     stages::{Stage, StageRecorder},
@@ -250,6 +250,35 @@ fn a_strategy_that_is_started_again_is_told_what_cached_had_saved() {
         assert_eq!(roles::strategy::restore(&node, &options, &store, &mut strategy).unwrap(), is_restored);
         assert_eq!(strategy.sent, u64::from(is_restored), "it sells next what was bought");
     }
+}
+
+/// After as many orders as fill a lap of its ring, or one less or more: td must not take what it sends next for known.
+#[test]
+fn a_strategy_that_is_started_again_is_answered_wherever_its_stream_stood() {
+    const CAPACITY_BYTES: u64 = 4096;
+    let master = master();
+    let td = start_td(&master);
+    master.begin();
+    let join = roles::strategy::join("s0", "strategy", &[0], &[0], CAPACITY_BYTES, Wait::Parked);
+    let stamp = Stamp { kind: kind::ORDER, schema: SCHEMA, ..Stamp::default() };
+    let (mut number, lap) = (0, CAPACITY_BYTES / 128);
+    for count in (lap - 3..=lap + 1).chain([2 * lap, 1]) {
+        let mut strategy = master.join(&join);
+        for _ in 0..count {
+            number += 1;
+            let order =
+                Order { number, scheduled_ns: 1, received_ns: 2, price: 1, quantity: 1, side: Side::Buy };
+            until("there is room", || {
+                // Hears of td.
+                strategy.poll(&mut |_, _| ());
+                strategy.publisher().publish(&stamp, &order.encode()).is_ok()
+            });
+        }
+        until("all orders are answered", || answered(&master) == number);
+    }
+    master.with(|master, _| master.stop());
+    let td = td.join().unwrap();
+    assert_eq!((td.orders, td.known, td.lost), (number, 0, 0));
 }
 
 #[test]

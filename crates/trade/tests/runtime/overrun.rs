@@ -6,7 +6,12 @@ use crate::{
 };
 use lowlat_ipc::stream::{PublishError as Refused, Stamp};
 use lowlat_trade::node::{Event, Join, Keys, Node, Overrun, PublishError, Wait, Writes};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::Duration,
+};
 
 fn stamp(instrument: u32) -> Stamp {
     Stamp { instrument, kind: 1, ..Stamp::default() }
@@ -84,22 +89,35 @@ fn orders_for_a_dead_td_wait_for_the_next_and_no_strategy_for_it() {
 fn orders_for_a_dead_td_wait_for_the_next_and_no_strategy_for_it_by(wait: Wait) {
     let master = MasterThread::start(|_| {});
     let (td, mut strategy) = td_and_strategy(&master, wait);
+    master.begin();
     publish(&mut strategy, 0, 0).unwrap();
     // As when its process is killed: what was sent stays for the one that comes.
     master.with(|master, _| master.give_up("td").unwrap());
     let (sent, _) = fill(&mut strategy, 1);
     assert!(publish(&mut strategy, 0, sent).is_err(), "and again, without waiting");
     drop(td);
-    let mut td = master.join(&self::td(wait));
-    assert_eq!(td.epoch(), 2);
-    let expected = orders(0, sent);
-    assert_eq!(poll_until(&mut td, |seen| seen.len() >= expected.len()), expected);
-    // Connected anew, as soon as the strategy has heard it.
-    until("credit", || {
-        strategy.poll(&mut |_, _| ());
-        publish(&mut strategy, 0, sent).is_ok()
+    // It has joined when the strategy, which polls all the while, has connected its new ring: before it reads anything.
+    let (joined, socket) = (AtomicBool::new(false), master.socket());
+    let mut td = thread::scope(|scope| {
+        scope.spawn(|| {
+            while !joined.load(Ordering::Acquire) {
+                strategy.poll(&mut |_, _| ());
+                thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let td = Node::join(&socket, &self::td(wait));
+        joined.store(true, Ordering::Release);
+        td.unwrap()
     });
+    assert_eq!(td.epoch(), 2);
+    assert!(publish(&mut strategy, 0, sent).is_err(), "what waits in the old ring is not read");
+    let expected = orders(0, sent);
+    let mut seen = poll_until(&mut td, |seen| seen.len() > expected.len());
+    seen.retain(|seen| seen != "begin");
+    assert_eq!(seen, expected);
+    publish(&mut strategy, 0, sent).unwrap();
     assert_eq!(poll_until(&mut td, |seen| !seen.is_empty()), orders(sent, sent + 1));
+    assert_eq!(figures(&master, "td").lost, 0);
 }
 
 #[test]
@@ -229,4 +247,30 @@ fn a_sink_that_is_too_far_behind_is_given_up_and_begins_anew_by(wait: Wait) {
         records + lost == number
     });
     assert!(records > 100 && lost >= 100, "{records} {lost}");
+}
+
+/// It asks to be connected anew when nobody is there who could: it is told all the same, before what the next one publishes.
+#[test]
+fn a_sink_that_was_given_up_is_told_its_loss_when_the_writer_is_gone() {
+    WAITS.into_iter().for_each(a_sink_that_was_given_up_is_told_its_loss_when_the_writer_is_gone_by);
+}
+
+fn a_sink_that_was_given_up_is_told_its_loss_when_the_writer_is_gone_by(wait: Wait) {
+    let master = MasterThread::start(|_| {});
+    let market = join("md", writes("md", 1), vec![]);
+    let mut md = master.join(&market);
+    let asked = reads("*", Keys::All).with(Overrun::Evict { behind_max: 100 });
+    let mut sink = master.join(&Join { wait, ..join("sink", None, vec![asked]) });
+    meet(&mut md);
+    (0..300).for_each(|number| _ = publish(&mut md, 0, number).unwrap());
+    assert_eq!(figures(&master, "md").evicted, 1);
+    master.with(|master, _| master.give_up("md").unwrap());
+    drop(md);
+    let seen = poll_until(&mut sink, |seen| seen.iter().any(|seen| seen.starts_with("md lost")));
+    let (lost, records) = seen.split_last().unwrap();
+    assert!(records.len() > 100 && records.iter().all(|seen| !seen.contains("lost")), "{seen:?}");
+    assert_eq!(*lost, format!("md lost {}", 300 - records.len()));
+    let mut md = master.join(&market);
+    assert_eq!(publish(&mut md, 0, 300), Ok(1));
+    assert_eq!(poll_until(&mut sink, |seen| !seen.is_empty()), ["md 0 300"]);
 }
