@@ -3,6 +3,7 @@
 use super::{
     Comparison, Conflict, Event, HostError, LoggedState, Progress, State, TargetSpec, UndoError, UndoLog,
 };
+use lowlat_model::snapshot::sysctl_zeroed_with;
 use std::{collections::BTreeMap, fmt};
 
 /// One change of a plan.
@@ -45,6 +46,8 @@ pub struct ApplyReport {
 
 /// The kind whose errors are a disk's, and never a refusal.
 const FILE: &str = "file";
+/// The kind of the kernel's attributes.
+const VALUE: &str = "value";
 
 /// Why one step failed.
 #[derive(Debug)]
@@ -166,19 +169,27 @@ impl UndoLog {
             .filter(|(step, _)| self.first_old(plan, step, origin).is_some() && !self.is_intended(plan, step))
             .map(|(step, seen)| (step.id.clone(), LoggedState::of(&seen.state)))
             .collect();
-        for (step, seen) in steps.iter().zip(all_seen) {
+        let mut all_seen = all_seen.into_iter().peekable();
+        for (at, step) in steps.iter().enumerate() {
+            let Some(seen) = all_seen.next() else { break };
+            let next = steps.get(at + 1).zip(all_seen.peek());
+            let along = next.filter(|(next, seen)| {
+                goes_along(next, step) && seen.standing == Standing::Old && !self.is_intended(plan, next)
+            });
             if seen.standing == Standing::New && !self.is_intended(plan, step) {
                 report.unchanged.push(step.id.clone());
                 continue;
             }
-            match self.apply_step(plan, step, seen, origin) {
+            match self.apply_step(plan, step, seen, origin, along) {
                 Ok(()) => report.done.push(step.id.clone()),
                 Err(failure) if self.may_go_on(plan, step, &failure, on_failure) => {
                     report.failed.push((step.id.clone(), failure.error().to_string()));
                 }
                 Err(failure) => {
                     let mut begun = report.done;
-                    begun.push(step.id.clone());
+                    begun.extend(
+                        [Some(step), along.map(|(next, _)| next)].into_iter().flatten().map(|s| s.id.clone()),
+                    );
                     return Err(self.take_back_all(plan, step, failure.error(), &begun, &found));
                 }
             }
@@ -270,7 +281,15 @@ impl UndoLog {
         }
     }
 
-    fn apply_step(&mut self, plan: &str, step: &Step, seen: Seen, origin: Origin) -> Result<(), Failure> {
+    /// `along`: the next step and what was seen of it, when this one's change makes that one's.
+    fn apply_step(
+        &mut self,
+        plan: &str,
+        step: &Step,
+        seen: Seen,
+        origin: Origin,
+        along: Option<(&Step, &Seen)>,
+    ) -> Result<(), Failure> {
         if seen.standing == Standing::Old {
             // Once more: other steps came before, and somebody may have been here since all were looked at.
             let mut present = self.read(&step.target).map_err(Failure::AtTarget)?;
@@ -286,6 +305,10 @@ impl UndoLog {
             }
             if !self.is_intended(plan, step) {
                 self.intend(plan, step, &present, origin)?;
+            }
+            // After a crash behind the change nothing on the host tells what was there.
+            if let Some((next, seen)) = along {
+                self.intend(plan, next, &seen.state, origin)?;
             }
             if standing == Some(Standing::Old) {
                 return self.change(plan, step, &present);
@@ -391,6 +414,14 @@ impl UndoLog {
         }
         UndoError::Step { step: step.id.clone(), reason, rolled_back: Box::new(report) }
     }
+}
+
+/// Whether the kernel makes the change of `next` with that of `step`.
+fn goes_along(next: &Step, step: &Step) -> bool {
+    let is_value = |step: &Step| step.target.kind == VALUE;
+    is_value(step)
+        && is_value(next)
+        && sysctl_zeroed_with(&step.target.name) == Some(next.target.name.as_str())
 }
 
 fn standing(step: &Step, present: &State) -> Option<Standing> {
