@@ -93,6 +93,16 @@ pub fn sysctl_path(key: &str) -> String {
     format!("/proc/sys/{}", key.replace('.', "/"))
 }
 
+/// The sysctl that the kernel sets to 0 when the one at `path` is changed, both by their files: a limit of dirty memory is
+/// a share or a number of bytes, and the one that was written last rules (Documentation/admin-guide/sysctl/vm.rst).
+pub fn sysctl_zeroed_with(path: &str) -> Option<&'static str> {
+    match path {
+        "/proc/sys/vm/dirty_ratio" => Some("/proc/sys/vm/dirty_bytes"),
+        "/proc/sys/vm/dirty_background_ratio" => Some("/proc/sys/vm/dirty_background_bytes"),
+        _ => None,
+    }
+}
+
 /// Whether `path` matches `glob`, where `*` stands for any run of characters within one component.
 pub fn glob_matches(glob: &str, path: &str) -> bool {
     let (mut wanted, mut found) = (glob.split('/'), path.split('/'));

@@ -1,7 +1,10 @@
 //! Applying the steps of a plan.
 
-use super::{Comparison, Conflict, Event, HostError, Progress, State, TargetSpec, UndoError, UndoLog};
-use std::fmt;
+use super::{
+    Comparison, Conflict, Event, HostError, LoggedState, Progress, State, TargetSpec, UndoError, UndoLog,
+};
+use lowlat_model::snapshot::sysctl_zeroed_with;
+use std::{collections::BTreeMap, fmt};
 
 /// One change of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +46,8 @@ pub struct ApplyReport {
 
 /// The kind whose errors are a disk's, and never a refusal.
 const FILE: &str = "file";
+/// The kind of the kernel's attributes.
+const VALUE: &str = "value";
 
 /// Why one step failed.
 #[derive(Debug)]
@@ -75,6 +80,16 @@ enum Standing {
     Old,
 }
 
+/// What a step goes back to that is done again, since somebody else has changed its target. Of files see
+/// [`UndoLog::apply`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// What is there now.
+    Latest,
+    /// What was there before the step was done for the first time.
+    First,
+}
+
 /// What was there when all targets were looked at.
 #[derive(Debug)]
 struct Seen {
@@ -89,11 +104,37 @@ impl UndoLog {
     /// For each step: the old content is kept, the intention recorded, both durable; then the host is changed, read
     /// back, and that recorded. A step whose target already is as wanted changes nothing and records nothing. Entries
     /// of earlier boots that did not outlive them are recorded as gone before ([`UndoLog::expire`]).
+    ///
+    /// A step of this plan that was done, and whose target somebody else has changed since, is done again and goes back to
+    /// what is there now: at boot, and when TuneD starts, others set their values by rule, and those are what was there
+    /// before. Not so a file: an edit by hand is to be told by the rollback, so it takes a plan of its own
+    /// ([`UndoError::PlanDiffers`]).
     pub fn apply(
         &mut self,
         plan: &str,
         steps: &[Step],
         on_failure: OnFailure,
+    ) -> Result<ApplyReport, UndoError> {
+        self.apply_from(plan, steps, on_failure, Origin::Latest)
+    }
+
+    /// The same for a person who asks once more for what is in force: a step that is done again goes back to what was there
+    /// before it was done for the first time, whatever others have made of it in between.
+    pub fn apply_once_more(
+        &mut self,
+        plan: &str,
+        steps: &[Step],
+        on_failure: OnFailure,
+    ) -> Result<ApplyReport, UndoError> {
+        self.apply_from(plan, steps, on_failure, Origin::First)
+    }
+
+    fn apply_from(
+        &mut self,
+        plan: &str,
+        steps: &[Step],
+        on_failure: OnFailure,
+        origin: Origin,
     ) -> Result<ApplyReport, UndoError> {
         if let Some(damage) = self.damage() {
             return Err(UndoError::Damaged(damage.clone()));
@@ -121,17 +162,36 @@ impl UndoLog {
         if !is_open {
             self.append(plan, Event::Begin)?;
         }
-        for (step, seen) in steps.iter().zip(all_seen) {
+        // Should this call fail, it goes back to what it has found, not to what was there first.
+        let found: BTreeMap<String, LoggedState> = steps
+            .iter()
+            .zip(&all_seen)
+            .filter(|(step, _)| self.first_old(plan, step, origin).is_some() && !self.is_intended(plan, step))
+            .map(|(step, seen)| (step.id.clone(), LoggedState::of(&seen.state)))
+            .collect();
+        let mut all_seen = all_seen.into_iter().peekable();
+        for (at, step) in steps.iter().enumerate() {
+            let Some(seen) = all_seen.next() else { break };
+            let next = steps.get(at + 1).zip(all_seen.peek());
+            let along = next.filter(|(next, seen)| {
+                goes_along(next, step) && seen.standing == Standing::Old && !self.is_intended(plan, next)
+            });
             if seen.standing == Standing::New && !self.is_intended(plan, step) {
                 report.unchanged.push(step.id.clone());
                 continue;
             }
-            match self.apply_step(plan, step, seen) {
+            match self.apply_step(plan, step, seen, origin, along) {
                 Ok(()) => report.done.push(step.id.clone()),
                 Err(failure) if self.may_go_on(plan, step, &failure, on_failure) => {
                     report.failed.push((step.id.clone(), failure.error().to_string()));
                 }
-                Err(failure) => return Err(self.take_back_all(plan, step, failure.error(), &report.done)),
+                Err(failure) => {
+                    let mut begun = report.done;
+                    begun.extend(
+                        [Some(step), along.map(|(next, _)| next)].into_iter().flatten().map(|s| s.id.clone()),
+                    );
+                    return Err(self.take_back_all(plan, step, failure.error(), &begun, &found));
+                }
             }
         }
         self.append(plan, Event::End)?;
@@ -142,9 +202,24 @@ impl UndoLog {
         self.history.entry(plan, &step.id).is_some_and(|e| e.progress == Progress::Intended)
     }
 
+    /// What was there before the step was done for the first time, where it is to go back to that.
+    fn first_old(&self, plan: &str, step: &Step, origin: Origin) -> Option<LoggedState> {
+        let entry = self.history.entry(plan, &step.id);
+        let entry = entry.filter(|entry| origin == Origin::First && entry.target.kind != FILE);
+        entry.map(|entry| entry.old.clone())
+    }
+
+    /// Whether the step's file is neither what this plan's step found nor what it left there.
+    fn is_edited(&self, plan: &str, step: &Step, present: &State) -> Result<bool, HostError> {
+        let entry = self.history.entry(plan, &step.id).filter(|entry| entry.target.kind == FILE);
+        let Some(entry) = entry else { return Ok(false) };
+        let same = |a: &State| entry.target.comparison.same(a, present);
+        Ok(!same(&self.restore(&entry.old)?) && !same(&self.ours(entry)?))
+    }
+
     fn refuse_contradictions(&self, plan: &str, steps: &[Step]) -> Result<(), UndoError> {
-        let mut ids = std::collections::BTreeMap::new();
-        let mut targets = std::collections::BTreeMap::new();
+        let mut ids = BTreeMap::new();
+        let mut targets = BTreeMap::new();
         for step in steps {
             let twice = |first: &str, what| UndoError::Twice {
                 first: first.to_owned(),
@@ -174,6 +249,9 @@ impl UndoLog {
         for step in steps {
             let present = self.read(&step.target)?;
             match standing(step, &present) {
+                Some(Standing::Old) if self.is_edited(plan, step, &present)? => {
+                    return Err(UndoError::PlanDiffers { plan: plan.to_owned(), step: step.id.clone() });
+                }
                 Some(standing) => all_seen.push(Seen { standing, state: present }),
                 None => conflicts.push(Conflict {
                     plan: plan.to_owned(),
@@ -203,7 +281,15 @@ impl UndoLog {
         }
     }
 
-    fn apply_step(&mut self, plan: &str, step: &Step, seen: Seen) -> Result<(), Failure> {
+    /// `along`: the next step and what was seen of it, when this one's change makes that one's.
+    fn apply_step(
+        &mut self,
+        plan: &str,
+        step: &Step,
+        seen: Seen,
+        origin: Origin,
+        along: Option<(&Step, &Seen)>,
+    ) -> Result<(), Failure> {
         if seen.standing == Standing::Old {
             // Once more: other steps came before, and somebody may have been here since all were looked at.
             let mut present = self.read(&step.target).map_err(Failure::AtTarget)?;
@@ -218,7 +304,11 @@ impl UndoLog {
                 present = seen.state;
             }
             if !self.is_intended(plan, step) {
-                self.intend(plan, step, &present)?;
+                self.intend(plan, step, &present, origin)?;
+            }
+            // After a crash behind the change nothing on the host tells what was there.
+            if let Some((next, seen)) = along {
+                self.intend(plan, next, &seen.state, origin)?;
             }
             if standing == Some(Standing::Old) {
                 return self.change(plan, step, &present);
@@ -246,8 +336,12 @@ impl UndoLog {
         confirmed.map_err(|failure| self.take_back(plan, step, present, failure))
     }
 
-    fn intend(&mut self, plan: &str, step: &Step, present: &State) -> Result<(), UndoError> {
-        let (old, new) = (self.keep(present)?, self.keep(&step.new)?);
+    fn intend(&mut self, plan: &str, step: &Step, present: &State, origin: Origin) -> Result<(), UndoError> {
+        let old = match self.first_old(plan, step, origin) {
+            Some(old) => old,
+            None => self.keep(present)?,
+        };
+        let new = self.keep(&step.new)?;
         let earlier = self.history.entry(plan, &step.id);
         let (again, mut directories) =
             earlier.map_or((false, Vec::new()), |entry| (true, entry.directories.clone()));
@@ -307,10 +401,12 @@ impl UndoLog {
         plan: &str,
         step: &Step,
         error: &dyn fmt::Display,
-        done: &[String],
+        begun: &[String],
+        found: &BTreeMap<String, LoggedState>,
     ) -> UndoError {
         let reason = error.to_string();
-        let mut report = self.undo_where(|e| e.plan == plan && (done.contains(&e.step) || e.step == step.id));
+        let mut report =
+            self.undo_to(|e| e.plan == plan && begun.contains(&e.step), |e| found.get(&e.step).cloned());
         if report.left.is_empty()
             && let Err(error) = self.append(plan, Event::End)
         {
@@ -318,6 +414,14 @@ impl UndoLog {
         }
         UndoError::Step { step: step.id.clone(), reason, rolled_back: Box::new(report) }
     }
+}
+
+/// Whether the kernel makes the change of `next` with that of `step`.
+fn goes_along(next: &Step, step: &Step) -> bool {
+    let is_value = |step: &Step| step.target.kind == VALUE;
+    is_value(step)
+        && is_value(next)
+        && sysctl_zeroed_with(&step.target.name) == Some(next.target.name.as_str())
 }
 
 fn standing(step: &Step, present: &State) -> Option<Standing> {

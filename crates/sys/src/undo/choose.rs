@@ -47,8 +47,8 @@ impl UndoLog {
     }
 
     /// Takes what is there now at the targets named `names` for lowlat's own, so that a rollback restores what was there
-    /// before instead of leaving somebody else's edit. Only the last of several steps on a target needs it. Returns
-    /// those names that no chosen step has.
+    /// before instead of leaving somebody else's edit. Of several steps on a target the last one needs it, and those after
+    /// which somebody else has changed the target before the next one. Returns those names that no chosen step has.
     pub fn take_for_ours(
         &mut self,
         wanted: impl Fn(&Entry) -> bool,
@@ -56,15 +56,26 @@ impl UndoLog {
     ) -> Result<Vec<String>, UndoError> {
         let mut unknown = Vec::new();
         for name in names {
-            let last = self.history.entries.iter().rfind(|e| wanted(e) && e.target.name == *name).cloned();
-            let Some(entry) = last else {
+            let last = self.history.entries.iter().rfind(|e| wanted(e) && e.target.name == *name);
+            let Some(spec) = last.map(|entry| entry.target.clone()) else {
                 unknown.push(name.clone());
                 continue;
             };
-            let present = self.present(&entry.target)?;
-            let present = Some(self.keep(&present)?);
-            let (step, reason) = (entry.step, FORCED.to_owned());
-            self.append(&entry.plan, Event::Failed { step, reason, present })?;
+            let is_there = |e: &&Entry| wanted(e) && e.target.kind == spec.kind && e.target.name == *name;
+            let entries: Vec<Entry> = self.history.entries.iter().rev().filter(is_there).cloned().collect();
+            let mut present = self.present(&spec)?;
+            for (at, entry) in entries.into_iter().enumerate() {
+                if at > 0 && self.is_expired(&entry) {
+                    continue;
+                }
+                // What is there when this one's turn comes.
+                let there = std::mem::replace(&mut present, self.restore(&entry.old)?);
+                if at == 0 || !entry.target.comparison.same(&self.ours(&entry)?, &there) {
+                    let present = Some(self.keep(&there)?);
+                    let (step, reason) = (entry.step, FORCED.to_owned());
+                    self.append(&entry.plan, Event::Failed { step, reason, present })?;
+                }
+            }
         }
         Ok(unknown)
     }

@@ -221,9 +221,10 @@ pub enum UndoError {
         /// That plan.
         plan: String,
     },
-    /// The same plan was begun with other steps.
+    /// The same plan was begun with other steps, or somebody else has changed a file since.
     #[error(
-        "step {step} of plan {plan} differs from the one in the undo log; a changed plan needs an id of its own"
+        "step {step} of plan {plan} differs from the one in the undo log, or somebody else has changed its file since; \
+         it needs a plan id of its own"
     )]
     PlanDiffers {
         /// The plan.

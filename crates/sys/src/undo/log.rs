@@ -103,10 +103,10 @@ impl UndoLog {
         Ok(Inspection { history, torn: scan.torn, damage: scan.damage })
     }
 
-    /// Adds a kind of target.
+    /// Adds a kind of target; one that is known by that name gives way.
     #[must_use]
     pub fn with_target(mut self, target: Box<dyn Target>) -> Self {
-        self.targets.push(target);
+        self.targets.insert(0, target);
         self
     }
 

@@ -35,7 +35,7 @@ pub enum Event {
         step: String,
         /// What it changes.
         target: TargetSpec,
-        /// What is there now.
+        /// What is there now; or what was there before the earlier entry whose place this takes.
         old: LoggedState,
         /// What will be there.
         new: LoggedState,

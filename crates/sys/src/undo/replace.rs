@@ -14,7 +14,7 @@ fn temporary_name(place: &Place) -> String {
 }
 
 /// Second name of the old file while a boot loader may still find it: see [`super::early`].
-fn old_name(place: &Place) -> String {
+pub(super) fn old_name(place: &Place) -> String {
     beside(place, "old")
 }
 
@@ -81,8 +81,16 @@ pub(super) fn with_nothing(faults: &Faults, place: &Place) -> Result<(), HostErr
     clear(faults, place)?;
     let dir = open_directory(place)?;
     let early = Early::of(place, &dir);
-    keep_old(faults, place, early.as_ref())?;
-    step(faults, "remove", &place.real, || gone(fs::unlinkat(&dir, place.name.as_str(), AtFlags::empty())))?;
+    let removed = keep_old(faults, place, early.as_ref()).and_then(|()| {
+        step(faults, "remove", &place.real, || {
+            gone(fs::unlinkat(&dir, place.name.as_str(), AtFlags::empty()))
+        })
+    });
+    if let Err(error) = removed {
+        // As in `replace`: the first error tells more.
+        let _ = clear(faults, place);
+        return Err(error);
+    }
     sync_directory(faults, place, &dir)?;
     give_back_old(faults, place, &dir, early.as_ref())
 }

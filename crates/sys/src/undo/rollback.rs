@@ -1,6 +1,6 @@
 //! Undoing steps, the last one first.
 
-use super::{Damage, Entry, Event, HostError, Progress, State, UndoError, UndoLog};
+use super::{Damage, Entry, Event, HostError, LoggedState, Progress, State, UndoError, UndoLog};
 use std::fmt;
 
 /// How far back.
@@ -162,9 +162,19 @@ impl UndoLog {
     }
 
     pub(super) fn undo_where(&mut self, wanted: impl Fn(&Entry) -> bool) -> RollbackReport {
+        self.undo_to(wanted, |_| None)
+    }
+
+    /// The same, to another old state than the one on record where `other_old` has one.
+    pub(super) fn undo_to(
+        &mut self,
+        wanted: impl Fn(&Entry) -> bool,
+        other_old: impl Fn(&Entry) -> Option<LoggedState>,
+    ) -> RollbackReport {
         let mut report = RollbackReport { damage: self.damage().cloned(), ..RollbackReport::default() };
         let entries: Vec<Entry> = self.history.entries.iter().rev().filter(|e| wanted(e)).cloned().collect();
-        for entry in entries {
+        for mut entry in entries {
+            entry.old = other_old(&entry).unwrap_or(entry.old);
             if self.is_expired(&entry) {
                 report.expired.push(entry.step.clone());
                 if let Err(error) = self.append(&entry.plan, Event::Expired { step: entry.step.clone() }) {

@@ -7,7 +7,7 @@ use super::{
     replace, state,
 };
 use rustix::{
-    fs::{self, FileType, Mode, OFlags},
+    fs::{self, AtFlags, FileType, Mode, OFlags},
     io::Errno,
 };
 use std::{
@@ -172,7 +172,7 @@ impl Writer {
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(wrong_kind(&place.real, stat.st_mode, expected));
         }
-        if stat.st_nlink > 1 {
+        if stat.st_nlink > 1 && !is_kept_by_us(&place, &stat) {
             // Replacing one of its names would part it from the others, and a rollback could not join them again.
             let found = "a file with several names (hard links)";
             return Err(HostError::Kind { path: place.real, found, expected: "a file with one name" });
@@ -267,6 +267,13 @@ impl Writer {
         }
         Ok(left)
     }
+}
+
+/// Whether the one further name of the file is that which a replacement gives the old file while a boot loader may still
+/// find it ([`super::early`]). A crash leaves it behind, and the next write or settling of the path takes it away.
+fn is_kept_by_us(place: &Place, stat: &fs::Stat) -> bool {
+    let kept = fs::statat(&place.dir, replace::old_name(place).as_str(), AtFlags::SYMLINK_NOFOLLOW);
+    stat.st_nlink == 2 && kept.is_ok_and(|kept| (kept.st_dev, kept.st_ino) == (stat.st_dev, stat.st_ino))
 }
 
 fn wrong_kind(path: &str, mode: u32, expected: &'static str) -> HostError {

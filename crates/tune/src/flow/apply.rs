@@ -221,14 +221,24 @@ impl Ready {
         let plan_id = self.plan.id();
         let mut round = 0;
         let report = loop {
-            match log.apply(&part.id(&plan_id, round), steps, on_failure) {
+            match log.apply_once_more(&part.id(&plan_id, round), steps, on_failure) {
                 Err(UndoError::PlanDiffers { .. }) if round < ROUNDS_MAX => round += 1,
                 applied => break applied?,
             }
         };
         progress.is_changed |= !report.done.is_empty();
         let done = steps.iter().filter(|step| step.target.kind == "file" && report.done.contains(&step.id));
-        progress.paths.extend(done.map(|step| step.target.name.clone()));
+        for step in done {
+            // Generated files are rewritten by rule.
+            if part != Part::Loader && is_in_earlier_round(log, &plan_id, part, round, step)? {
+                progress.notes.push(format!(
+                    "{} had been changed by somebody else since lowlat wrote it; lowlat's content is there again, and what \
+                     was there is in the undo log",
+                    step.target.name
+                ));
+            }
+            progress.paths.push(step.target.name.clone());
+        }
         Ok(report)
     }
 
@@ -329,6 +339,24 @@ pub(super) fn file_steps(log: &UndoLog, files: &[FileChange]) -> Result<Vec<Step
         Ok(Step { id: file.path.clone(), target, old, new: file.new.clone() })
     };
     files.iter().map(step).collect()
+}
+
+/// Whether an earlier round of the part has left the same at the step's target.
+fn is_in_earlier_round(
+    log: &UndoLog,
+    plan_id: &str,
+    part: Part,
+    round: usize,
+    step: &Step,
+) -> Result<bool, FlowError> {
+    for round in 0..round {
+        if let Some(entry) = log.history().entry(&part.id(plan_id, round), &step.id)
+            && entry.target.comparison.same(&log.restore(&entry.new)?, &step.new)
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn doing(part: Part) -> &'static str {

@@ -1,7 +1,7 @@
 //! Sysctls, and files of /sys, /proc and debugfs that take a value.
 
 use super::{Gathering, gathering::cpu_list};
-use lowlat_model::snapshot::sysctl_path;
+use lowlat_model::snapshot::{sysctl_path, sysctl_zeroed_with};
 use lowlat_sys::undo::{Comparison, State, TargetSpec, UndoError};
 
 pub(super) fn sysctl(
@@ -30,7 +30,23 @@ pub(super) fn file(
         return Ok(());
     }
     let (old, new) = (State::Value(present), State::Value(after.to_owned()));
-    gathering.step(change, TargetSpec::value(path, comparison), old, new)
+    gathering.step(change, TargetSpec::value(path, comparison), old, new)?;
+    match sysctl_zeroed_with(path) {
+        Some(zeroed) => goes_along(gathering, change, zeroed),
+        None => Ok(()),
+    }
+}
+
+/// What the kernel sets to 0 with the value before is a step behind it, which finds that it is done. A rollback comes to
+/// it first: writing the old number brings the other value's old 0 along, and writing that 0 alone would leave both at 0.
+fn goes_along(gathering: &mut Gathering<'_>, change: usize, path: &str) -> Result<(), UndoError> {
+    let target = TargetSpec::value(path, Comparison::Number);
+    match gathering.glance(&target) {
+        Some(State::Value(old)) if old.trim().parse::<u64>().is_ok_and(|number| number > 0) => {
+            gathering.step(change, target, State::Value(old), State::Value("0".to_owned()))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// When two texts of the attribute mean the same. It must come out the same before the value is written and after, so

@@ -62,6 +62,75 @@ fn contradictory_plans_are_refused() {
     assert!(matches!(log.rollback(&RollbackTo::Before("q".into())), Err(UndoError::UnknownPlan { .. })));
 }
 
+/// The same plan once more over what somebody else has made of its targets.
+#[test]
+fn an_edit_between_two_applies_of_a_plan() {
+    let host = Host::new();
+    let plan = host.plan();
+    let mut log = host.open(Faults::none()).unwrap();
+    let now = || -> Vec<Step> {
+        plan.iter().map(|step| host.step(&step.id, step.target.clone(), step.new.clone())).collect()
+    };
+    let value = || fs::read_to_string(host.root.join("sys/devices/x/value")).unwrap();
+    log.apply("p", &plan, OnFailure::RollBack).unwrap();
+    // A file's edit is a plan of its own, so that the rollback tells of it.
+    fs::write(host.root.join("etc/existing"), "theirs").unwrap();
+    let records = host.records();
+    let error = log.apply("p", &now(), OnFailure::RollBack).unwrap_err();
+    assert!(matches!(&error, UndoError::PlanDiffers { step, .. } if step == "replace"), "{error}");
+    assert_eq!(host.records(), records);
+    assert_eq!(log.apply("p.1", &now(), OnFailure::RollBack).unwrap().done, ["replace"]);
+    let report = log.rollback(&RollbackTo::Before("p.1".to_owned())).unwrap();
+    assert!(report.is_complete(), "{report}");
+    assert_eq!(fs::read_to_string(host.root.join("etc/existing")).unwrap(), "theirs");
+    log.apply("p.1", &now(), OnFailure::RollBack).unwrap();
+    // Removed, as it was before: nothing is lost.
+    fs::remove_file(host.root.join("etc/a/beside")).unwrap();
+    assert_eq!(log.apply("p", &now(), OnFailure::RollBack).unwrap().done, ["beside"]);
+    // A value: what is found, or what was there first.
+    for (is_first, back) in [(false, "5\n"), (true, "0\n")] {
+        host.put("sys/devices/x/value", "5\n", 0o644);
+        let again = if is_first { UndoLog::apply_once_more } else { UndoLog::apply };
+        assert_eq!(again(&mut log, "p", &now(), OnFailure::SkipRefused).unwrap().done, ["value"]);
+        assert_eq!(value().trim(), "7");
+        log.rollback_where(|entry| entry.step == "value");
+        assert_eq!(value().trim(), back.trim());
+        host.put("sys/devices/x/value", "0\n", 0o644);
+        log.apply("p", &now(), OnFailure::RollBack).unwrap();
+    }
+    let report = log.rollback(&RollbackTo::Start).unwrap();
+    assert_eq!(report.left.len(), 1, "{report}");
+    assert!(matches!(&report.left[0], Left::Conflict(conflict) if conflict.step == "replace"), "{report}");
+}
+
+/// An apply over somebody's value that fails goes back to that value; one that does not, to the first.
+#[test]
+fn an_apply_once_more_that_fails_goes_back_to_what_it_found() {
+    for at in 0.. {
+        let host = Host::new();
+        let (start, plan) = (host.tree(true), host.plan());
+        host.open(Faults::none()).unwrap().apply("p", &plan, OnFailure::RollBack).unwrap();
+        host.put("sys/devices/x/value", "5\n", 0o644);
+        fs::remove_file(host.root.join("etc/a/beside")).unwrap();
+        let now: Vec<Step> =
+            plan.iter().map(|step| host.step(&step.id, step.target.clone(), step.new.clone())).collect();
+        let done = host
+            .open(Faults::error_at(at, rustix::io::Errno::NOSPC.raw_os_error()))
+            .and_then(|mut log| log.apply_once_more("p", &now, OnFailure::SkipRefused));
+        if done.is_ok() {
+            assert!(at > 20, "only {at} operations");
+            let report = host.open(Faults::none()).unwrap().rollback(&RollbackTo::Start).unwrap();
+            assert!(report.is_complete(), "{report}");
+            assert_eq!(host.tree(true), start);
+            return;
+        }
+        let value = fs::read_to_string(host.root.join("sys/devices/x/value")).unwrap();
+        // Where only the end could not be recorded, everything is done.
+        let is_done = value.trim() == "7" && !matches!(done, Err(UndoError::Step { .. }));
+        assert!(value.trim() == "5" || is_done, "error at {at}: {value}, {done:?}");
+    }
+}
+
 #[test]
 fn an_unfinished_plan_comes_before_another() {
     let host = Host::new();

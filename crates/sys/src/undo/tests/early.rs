@@ -1,8 +1,13 @@
 //! What a boot loader finds when the power fails: GRUB's own reader looks at the blocks of a file system that is mounted.
 
-use super::super::{Faults, FileState, State, Writer};
+use super::{
+    super::{Faults, FileState, OnFailure, RollbackTo, State, Step, TargetSpec, Writer, replace},
+    Host,
+    host::file as file_of_mine,
+};
 use std::{
     fs,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     process::{Command, Output},
 };
@@ -23,8 +28,15 @@ struct Disk {
 }
 
 impl Disk {
-    /// With a file that had all the time to settle; the error says what is missing here.
+    /// One that GRUB can be asked about; the error says what is missing here.
     fn new(make: &str, arguments: &[&str]) -> Result<Self, String> {
+        let disk = Self::mounted(make, arguments)?;
+        disk.grub()?;
+        Ok(disk)
+    }
+
+    /// With a file that had all the time to settle.
+    fn mounted(make: &str, arguments: &[&str]) -> Result<Self, String> {
         let disk = Self { dir: TempDir::new().unwrap() };
         let image = disk.image().display().to_string();
         fs::File::create(disk.image()).and_then(|file| file.set_len(400 << 20)).unwrap();
@@ -35,7 +47,6 @@ impl Disk {
         fs::write(disk.boot().join("grub.cfg"), text("old")).unwrap();
         run("umount", &[&boot])?;
         run("mount", &["-o", "loop", &image, &boot])?;
-        disk.grub()?;
         Ok(disk)
     }
 
@@ -123,6 +134,7 @@ fn is_whole_at_any_moment(make: &str, arguments: &[&str]) {
                 "{name}, operation {at}: {:?} bytes",
                 found.map(|it| it.len())
             );
+            disk.writer(Faults::none()).read_file(FILE).unwrap();
             if done.is_ok() {
                 assert!(faults.count() <= at && found == after, "{name}: GRUB does not find what is done");
                 assert_eq!(disk.names().len(), usize::from(after.is_some()), "{:?}", disk.names());
@@ -141,6 +153,132 @@ fn grub_finds_a_whole_file_on_ext4_at_any_moment() {
 #[test]
 fn grub_finds_a_whole_file_on_xfs_at_any_moment() {
     is_whole_at_any_moment("mkfs.xfs", &["-q", "-f"]);
+}
+
+/// A crash at each operation, errors of a settling included: what is there can be read, and is the old file or the new one.
+/// An error that is no crash leaves no second name behind.
+fn is_read_at_any_moment(make: &str, arguments: &[&str]) {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: takes root, to mount a file system");
+        return;
+    }
+    let disk = match Disk::mounted(make, arguments) {
+        Ok(disk) => disk,
+        Err(missing) => {
+            eprintln!("skipped: no file system with a journal: {missing}");
+            return;
+        }
+    };
+    let bytes = |state: State| match state {
+        State::File(file) => Some(String::from_utf8(file.bytes).unwrap()),
+        State::Absent => None,
+        other => panic!("{other}"),
+    };
+    let mut before = Some(text("old"));
+    let mut is_seen = false;
+    for (name, to) in [("first", file("first")), ("none", State::Absent), ("second", file("second"))] {
+        let after = (to != State::Absent).then(|| text(name));
+        for at in 0.. {
+            let busy = rustix::io::Errno::BUSY.raw_os_error();
+            let failed = disk.writer(Faults::error_at(at, busy)).write_file(FILE, &to).is_err();
+            let names = disk.names();
+            // Behind the new name the second one of the old file may stay for the next attempt.
+            let found = bytes(disk.writer(Faults::none()).read_file(FILE).unwrap());
+            assert!(!failed || found == after || names.len() <= 1, "{name}, error at {at}: {names:?}");
+            disk.writer(Faults::none())
+                .write_file(FILE, &before.clone().map_or(State::Absent, whole))
+                .unwrap();
+
+            let done = disk.writer(Faults::crash_at(at)).write_file(FILE, &to);
+            let found = bytes(disk.writer(Faults::none()).read_file(FILE).unwrap());
+            assert!(found == before || found == after, "{name}, crash at {at}");
+            is_seen |= fs::metadata(disk.boot().join("grub.cfg")).is_ok_and(|meta| meta.nlink() == 2);
+            if done.is_ok() {
+                break;
+            }
+        }
+        before = after;
+    }
+    assert!(is_seen, "no crash left the second name");
+}
+
+fn whole(text: String) -> State {
+    State::File(FileState::of_root(text, 0o644))
+}
+
+#[test]
+fn what_a_crash_leaves_is_read_on_ext4() {
+    is_read_at_any_moment("mkfs.ext4", &["-q", "-F"]);
+}
+
+#[test]
+fn what_a_crash_leaves_is_read_on_xfs() {
+    is_read_at_any_moment("mkfs.xfs", &["-q", "-f"]);
+}
+
+/// Where no file system can be mounted: the second name is given by hand, as a crash leaves it, to the old file in an apply
+/// and to lowlat's in a rollback. Both ways stay open.
+#[test]
+fn the_second_name_that_a_crash_left_closes_no_way() {
+    for (is_removed, in_rollback, is_finished) in [false, true]
+        .into_iter()
+        .flat_map(|a| [(a, false, false), (a, false, true), (a, true, false), (a, true, true)])
+    {
+        let host = Host::empty();
+        fs::create_dir_all(host.root.join("boot")).unwrap();
+        host.put("boot/grub.cfg", "old", 0o600);
+        let start = host.tree(true);
+        let new = if is_removed { State::Absent } else { file_of_mine("new", 0o600) };
+        let steps = [host.step("menu", TargetSpec::file(FILE), new)];
+        let apply =
+            |faults| host.open(faults).and_then(|mut log| log.apply("p", &steps, OnFailure::RollBack));
+        if in_rollback {
+            apply(Faults::none()).unwrap();
+        } else {
+            // At the first operation on the host, right behind the intention.
+            let crash = (0..200).find(|at| {
+                let _ = apply(Faults::crash_at(*at));
+                host.open(Faults::none()).unwrap().history().entry("p", "menu").is_some()
+            });
+            assert!(crash.is_some());
+        }
+        let kept = replace::old_name(&host.writer(Faults::none()).find(FILE, false).unwrap());
+        let (menu, kept) = (host.root.join("boot/grub.cfg"), host.root.join("boot").join(kept));
+        if menu.exists() {
+            fs::hard_link(&menu, &kept).unwrap();
+        }
+        if is_finished {
+            // As its caller does, against what is there now.
+            let step = |step: &Step| host.step(&step.id, step.target.clone(), step.new.clone());
+            let again: Vec<Step> = steps.iter().map(step).collect();
+            host.open(Faults::none()).unwrap().apply("p", &again, OnFailure::RollBack).unwrap();
+            assert!(!kept.exists());
+        }
+        let report = host.open(Faults::none()).unwrap().rollback(&RollbackTo::Start).unwrap();
+        assert!(report.is_complete(), "{report}");
+        assert_eq!(host.tree(true), start);
+    }
+}
+
+/// Any other second name is somebody's, and so is a third one.
+#[test]
+fn other_second_names_are_refused() {
+    let host = Host::empty();
+    fs::create_dir_all(host.root.join("boot")).unwrap();
+    host.put("boot/grub.cfg", "old", 0o600);
+    let writer = host.writer(Faults::none());
+    let menu = host.root.join("boot/grub.cfg");
+    let kept = host.root.join("boot").join(replace::old_name(&writer.find(FILE, false).unwrap()));
+    fs::hard_link(&menu, host.root.join("boot/theirs")).unwrap();
+    assert!(writer.read_file(FILE).unwrap_err().to_string().contains("hard links"));
+    fs::hard_link(&menu, &kept).unwrap();
+    assert!(writer.read_file(FILE).is_err());
+    fs::remove_file(host.root.join("boot/theirs")).unwrap();
+    writer.read_file(FILE).unwrap();
+    fs::remove_file(&kept).unwrap();
+    fs::hard_link(&menu, host.root.join("boot/theirs")).unwrap();
+    fs::write(&kept, "another file").unwrap();
+    assert!(writer.read_file(FILE).is_err());
 }
 
 /// What is not of a boot loader is written as ever, and the look itself costs nothing.

@@ -36,6 +36,124 @@ fn an_edited_file_is_shown_with_three_states_and_left_until_it_is_forced() {
     assert_eq!(differences(&start, &bench.files()), Vec::<String>::new());
 }
 
+/// The original of an edited file outlives a second apply, which brings lowlat's content back and says so.
+#[test]
+fn an_edit_that_a_second_apply_went_over_is_kept_and_told() {
+    if !is_root() {
+        return;
+    }
+    let bench = Bench::new();
+    let site = bench.site(Faults::none());
+    let start = bench.files();
+    bench.apply(&site, ApplyOptions::default()).unwrap();
+    let applied = bench.files();
+    let drop_in = bench.plan.changes.iter().find_map(|change| match &change.target {
+        lowlat_model::tune::Target::OwnedFile { path } => Some(path.clone()),
+        _ => None,
+    });
+    let paths = [drop_in.unwrap(), "/etc/systemd/system/lowlat.service".to_owned()];
+    // Twice, for the second edit goes over the first one.
+    for edit in ["# mine\n", "# mine too\n"] {
+        for path in &paths {
+            bench.put(&path[1..], &(bench.text(&path[1..]) + edit));
+        }
+        let outcome = bench.apply(&site, ApplyOptions::default()).unwrap();
+        let is_told = |path: &String| outcome.notes.iter().any(|note| note.starts_with(path.as_str()));
+        assert!(paths.iter().all(is_told), "{:?}", outcome.notes);
+        // Of files there the times differ.
+        let is_elsewhere = |line: &String| !line.starts_with("etc/");
+        assert!(!differences(&applied, &bench.files()).iter().any(is_elsewhere));
+        assert!(paths.iter().all(|path| !bench.text(&path[1..]).contains("mine")));
+        assert!(bench.apply(&site, ApplyOptions::default()).unwrap().notes.is_empty());
+    }
+    let report = rollback(&site, &RollbackRequest::default()).unwrap();
+    assert!(!report.is_complete());
+    let mut told: Vec<&str> = report.conflicts.iter().map(|conflict| conflict.name.as_str()).collect();
+    told.sort_unstable();
+    assert_eq!(told, [paths[0].as_str(), paths[1].as_str()]);
+    for conflict in &report.conflicts {
+        assert_eq!(conflict.before, StateText::Absent);
+        assert!(matches!(&conflict.now, StateText::File { text, .. } if text.ends_with("# mine too\n")));
+    }
+    let forced = RollbackRequest { forced: paths.to_vec(), ..RollbackRequest::default() };
+    assert!(rollback(&site, &forced).unwrap().is_complete());
+    assert_eq!(differences(&start, &bench.files()), Vec::<String>::new());
+}
+
+#[test]
+fn edits_that_applies_went_over_are_taken_back_on_demand_at_once() {
+    if !is_root() {
+        return;
+    }
+    let bench = Bench::new();
+    let site = bench.site(Faults::none());
+    let start = bench.files();
+    bench.apply(&site, ApplyOptions::default()).unwrap();
+    let unit = "etc/systemd/system/lowlat.service";
+    bench.put(unit, &(bench.text(unit) + "# mine\n"));
+    bench.apply(&site, ApplyOptions::default()).unwrap();
+    bench.put(unit, &(bench.text(unit) + "# last\n"));
+    let forced = RollbackRequest { forced: vec![format!("/{unit}")], ..RollbackRequest::default() };
+    let report = rollback(&site, &forced).unwrap();
+    assert!(report.is_complete(), "{report:#?}");
+    assert_eq!(differences(&start, &bench.files()), Vec::<String>::new());
+}
+
+/// The path of a sysctl that the plan changes.
+fn sysctl_of(bench: &Bench) -> String {
+    let changes = bench.plan.changes.iter().filter(|change| change.before.text().trim() != change.after);
+    let key = changes.filter_map(|change| match &change.target {
+        lowlat_model::tune::Target::Sysctl { key } => Some(key.as_str()),
+        _ => None,
+    });
+    let path = key.map(lowlat_model::snapshot::sysctl_path).next().unwrap();
+    path[1..].to_owned()
+}
+
+/// A value goes back to what was there before the first apply, whatever somebody has made of it between two.
+#[test]
+fn a_value_that_a_second_apply_went_over_goes_back_to_the_first() {
+    if !is_root() {
+        return;
+    }
+    let bench = Bench::new();
+    let site = bench.site(Faults::none());
+    let start = bench.files();
+    bench.apply(&site, ApplyOptions::default()).unwrap();
+    let applied = bench.files();
+    let value = sysctl_of(&bench);
+    bench.put(&value, "33\n");
+    bench.apply(&site, ApplyOptions::default()).unwrap();
+    assert_eq!(bench.text(&value).trim(), applied.get(&value).unwrap().trim());
+    let report = rollback(&site, &RollbackRequest::default()).unwrap();
+    assert!(report.is_complete(), "{report:#?}");
+    assert_eq!(differences(&start, &bench.files()), Vec::<String>::new());
+}
+
+/// In a later boot TuneD's value is what lowlat finds, before its own rounds or between them; that is what is restored.
+#[test]
+fn a_value_that_others_set_by_rule_at_boot_is_what_a_rollback_leaves() {
+    if !is_root() {
+        return;
+    }
+    let bench = Bench::new();
+    let site = bench.site(Faults::none());
+    let start = bench.files();
+    bench.apply(&site, ApplyOptions::default()).unwrap();
+    let value = sysctl_of(&bench);
+    bench.reboot(&start);
+    apply_again(&site).unwrap();
+    let stop = RollbackRequest { scope: Scope::RunTime, ..RollbackRequest::default() };
+    assert!(rollback(&site, &stop).unwrap().is_complete());
+    assert_eq!(bench.text(&value), start[&value], "what the boot found");
+    apply_again(&site).unwrap();
+    bench.put(&value, "33\n");
+    apply_again(&site).unwrap();
+    assert_ne!(bench.text(&value).trim(), "33");
+    assert!(rollback(&site, &stop).unwrap().is_complete());
+    assert_eq!(bench.text(&value).trim(), "33", "TuneD's");
+}
+
 #[test]
 fn a_boot_menu_that_a_kernel_update_has_rewritten_is_generated_again() {
     if !is_root() {

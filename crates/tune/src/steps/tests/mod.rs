@@ -1,6 +1,7 @@
 //! Whole plans on captured hosts, and each kind of thing by itself.
 
 mod changed_hosts;
+mod dirty;
 mod fakes;
 mod files;
 mod host;
