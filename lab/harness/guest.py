@@ -2,6 +2,7 @@
 
 import json
 import os
+import queue
 import re
 import shutil
 import signal
@@ -9,11 +10,16 @@ import subprocess
 import threading
 import time
 
+from . import lost
 from . import machine as machines
 
 GUEST = machines.LAB / "guest"
 JOB_SECONDS = 1200
 BOOT_SECONDS = 1800
+# How long QEMU may take for an answer: it waits for a CPU that is asked.
+ANSWER_SECONDS = 30
+# Boots in which QEMU itself fails, one after the other.
+BOOTS_MAX = 6
 # What the kernel says of a task that hangs, first after 120 seconds.
 HANGS = re.compile(r"INFO: task \S+ blocked for more than (\d+) seconds")
 HANG_SECONDS = 200
@@ -57,9 +63,9 @@ class Qemu:
 
     def __init__(self, arguments, log):
         self.ended_by = None
+        self.answers, self.asked = queue.Queue(), 0
         self.process = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
-        self.process.stdin.write('{"execute":"qmp_capabilities"}\n')
-        self.process.stdin.flush()
+        self._send({"execute": "qmp_capabilities"})
         self.reader = threading.Thread(target=self._events, daemon=True)
         self.reader.start()
 
@@ -71,6 +77,39 @@ class Qemu:
                 continue
             if message.get("event") == "SHUTDOWN":
                 self.ended_by = message["data"]["reason"]
+            if "id" in message:
+                self.answers.put(message)
+
+    def _send(self, message):
+        try:
+            self.process.stdin.write(json.dumps(message) + "\n")
+            self.process.stdin.flush()
+        except OSError:
+            # It has ended, which whoever asks learns by asking that.
+            pass
+
+    def _ask(self, command, **arguments):
+        """What the machine answers; none when it does not, as when it ends meanwhile."""
+        self.asked += 1
+        self._send({"execute": command, "arguments": arguments, "id": self.asked})
+        end = time.monotonic() + ANSWER_SECONDS
+        while self.is_running() and time.monotonic() < end:
+            try:
+                answer = self.answers.get(timeout=1)
+            except queue.Empty:
+                continue
+            # Another id is the late answer to a question that was given up.
+            if answer["id"] == self.asked:
+                return answer.get("return")
+        return None
+
+    def cpus(self):
+        """The numbers of its CPUs."""
+        return [cpu["cpu-index"] for cpu in self._ask("query-cpus-fast") or ()]
+
+    def monitor(self, line, cpu):
+        """What the monitor for people says of a CPU."""
+        return self._ask("human-monitor-command", **{"command-line": line, "cpu-index": cpu}) or ""
 
     def is_running(self):
         return self.process.poll() is None
@@ -107,6 +146,8 @@ class Guest:
             subprocess.run(["strip", "--strip-debug", self.share / "lowlat"], check=True)
         shutil.copy(GUEST / "facts.py", self.share / "facts.py")
         self.qemu, self.boots, self.jobs = None, 0, 0
+        self.lost = None
+        """The interrupt that QEMU lost in the last boot."""
         self.boot_id = self.cmdline = ""
         self.boot_seconds = 0
         """How long the last boot took."""
@@ -137,18 +178,18 @@ class Guest:
 
     def boot(self, settled=True):
         """Starts the machine and waits until it takes jobs. QEMU 10 with several CPU threads now and then aborts in
-        the first seconds ("iotlb_to_section: Assertion"): nothing is lost by starting it again.
+        the first seconds ("iotlb_to_section: Assertion"), or loses an interrupt: nothing is lost by starting it again.
 
-        On a busy host the guest's kernel was also seen to hang before a program ran, with the command line of an
-        untouched disk. That is started again once, and said: what hangs by its settings hangs again."""
+        A kernel that hangs otherwise is started again once, and said: what hangs by its settings hangs again."""
         has_hung = False
-        for _ in range(3):
+        for _ in range(BOOTS_MAX):
             self.power_on()
             if self._await_agent():
                 break
-            if self._hangs() and not has_hung:
-                has_hung = True
-                self.progress(f"boot {self.boots} hangs, and is started again; {self._console()}")
+            if self.lost or (self._hangs() and not has_hung):
+                has_hung |= not self.lost
+                why = f"QEMU lost an interrupt ({self.lost})" if self.lost else self._console()
+                self.progress(f"boot {self.boots} hangs, and is started again; {why}")
                 self.qemu.kill()
                 continue
             if self.qemu.is_running() or self.qemu.process.returncode != -signal.SIGABRT:
@@ -168,12 +209,16 @@ class Guest:
             self.is_installed = True
 
     def _await_agent(self):
+        watch, self.lost = lost.Watch(self.qemu), None
         while time.monotonic() < self.started + BOOT_SECONDS and self.qemu.is_running() and not self._hangs():
             boots = self.share / "boots"
             new = {name for name in os.listdir(boots) if "." not in name} - self.known if boots.exists() else ()
             for self.boot_id in new:
                 self.cmdline = (boots / self.boot_id).read_text().strip()
                 return True
+            self.lost = watch.lost(time.monotonic())
+            if self.lost:
+                return False
             time.sleep(0.3)
         return False
 
