@@ -70,8 +70,10 @@ pub fn rollback(site: &Site, request: &RollbackRequest) -> Result<RollbackOutcom
     let of_chosen = before.iter().filter(|entry| chosen.contains(&key(entry)));
     let untold = persist::expect_telling(site, of_chosen.map(|entry| entry.target.name.as_str()), &mut notes);
     let boot = log.boot().to_owned();
-    let is_in_effect = |entry: &Entry| is_of_boot(&entry.plan) && entry.boot != boot;
-    if before.iter().any(|entry| chosen.contains(&key(entry)) && is_in_effect(entry))
+    // What stays in force of an earlier boot is in effect as well, and no reason to start the host again.
+    let is_in_effect =
+        |entry: &Entry| chosen.contains(&key(entry)) && is_of_boot(&entry.plan) && entry.boot != boot;
+    if before.iter().any(is_in_effect)
         && let Err(error) = site.state.put_taken_back_in(&boot)
     {
         notes.push(error.to_string());

@@ -282,6 +282,7 @@ impl Bench {
 
     /// The host starts again: values of the kernel are its own again, and the command line is the boot loader's.
     pub fn reboot(&self, start: &BTreeMap<String, String>) {
+        let boot = self.text("proc/sys/kernel/random/boot_id");
         for (path, text) in start
             .iter()
             .filter(|(path, text)| is_of_kernel(path) && !path.ends_with('/') && !text.starts_with("-> "))
@@ -290,7 +291,6 @@ impl Bench {
                 self.put(path, text);
             }
         }
-        let boot = self.text("proc/sys/kernel/random/boot_id");
         let number = u32::from_str_radix(boot.get(..8).unwrap(), 16).unwrap() + 1;
         self.put("proc/sys/kernel/random/boot_id", &format!("{number:08x}-0000-4000-8000-000000000000\n"));
         let entry = self.text(GRUB_CFG);

@@ -1,7 +1,7 @@
 //! The dead-man switch.
 
 use super::super::*;
-use super::bench::{Bench, differences, is_root};
+use super::bench::{Bench, GRUB_CFG, differences, is_root};
 use lowlat_model::Reading;
 use lowlat_model::tune::outcome::Confirmation;
 use lowlat_sys::undo::Faults;
@@ -9,6 +9,14 @@ use std::time::Duration;
 
 fn within() -> ApplyOptions {
     ApplyOptions { confirm_within: Some(Duration::from_secs(600)), ..ApplyOptions::default() }
+}
+
+fn with_another_line(bench: &mut Bench) {
+    for change in &mut bench.plan.changes {
+        if let lowlat_model::tune::Target::CommandLine { tokens } = &mut change.target {
+            tokens[0].value = Some("other".into());
+        }
+    }
 }
 
 fn ours(line: &str) -> bool {
@@ -129,4 +137,33 @@ fn what_an_unconfirmed_plan_was_laid_over_is_what_is_gone_back_to() {
     assert_eq!(report.in_force.as_deref(), Some(first.as_str()));
     assert_eq!(differences(&with_first, &bench.files()), Vec::<String>::new());
     assert_eq!(confirm(&site).unwrap(), Confirmed::Already);
+}
+
+#[test]
+fn a_line_that_the_kernel_never_had_is_taken_back_without_a_restart() {
+    if !is_root() {
+        return;
+    }
+    for reboots_again in [false, true] {
+        let mut bench = Bench::new();
+        let site = bench.site(Faults::none());
+        let start = bench.files();
+        let first = bench.apply(&site, within()).unwrap().plan_id;
+        bench.reboot(&start);
+        apply_again(&site).unwrap();
+        assert_eq!(confirm(&site).unwrap(), Confirmed::Now);
+        let entry = bench.text(GRUB_CFG);
+        with_another_line(&mut bench);
+        bench.apply(&site, within()).unwrap();
+        assert_ne!(bench.text(GRUB_CFG), entry);
+        if reboots_again {
+            bench.reboot(&start);
+            apply_again(&site).unwrap();
+        }
+        let (report, wants_reboot) = rollback_unconfirmed(&site).unwrap().unwrap();
+        assert!(report.is_complete(), "{report:#?}");
+        assert_eq!(report.in_force.as_deref(), Some(first.as_str()));
+        assert_eq!(bench.text(GRUB_CFG), entry);
+        assert_eq!(wants_reboot, reboots_again);
+    }
 }
