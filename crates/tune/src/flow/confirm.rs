@@ -20,7 +20,17 @@ pub enum Confirmed {
 
 /// Confirms the plan in force.
 pub fn confirm(site: &Site) -> Result<Confirmed, FlowError> {
+    let Some((meant, _)) = site.state.in_force()? else { return Ok(Confirmed::NothingInForce) };
+    // Looked at again under the lock of the log: the switch may have gone off while this waited for it.
+    let mut log = site.open_log()?;
     let Some((now, plan)) = site.state.in_force()? else { return Ok(Confirmed::NothingInForce) };
+    if now.plan_id != meant.plan_id {
+        return Err(FlowError::Refused(vec![format!(
+            "plan {} was in force when this began, and now plan {} is: look with `lowlat tune status`, and confirm again \
+             if that one is to stay",
+            meant.plan_id, now.plan_id
+        )]));
+    }
     if !now.is_complete {
         return Err(FlowError::Refused(vec![format!(
             "plan {} was applied in part only: finish it with `lowlat tune apply`, or take it back with `lowlat tune \
@@ -39,7 +49,6 @@ pub fn confirm(site: &Site) -> Result<Confirmed, FlowError> {
         // First the note: from here on the switch, should it go off, finds nothing to take back.
         site.state.put_in_force(&InForce { confirm_within_s: None, ..now }, &plan)?;
     }
-    let mut log = site.open_log()?;
     let is_switch = |id: &str| Part::Confirm.is_of(id) && (plan_of(id) == plan_id || !is_waiting);
     let paths: Vec<String> = log
         .history()

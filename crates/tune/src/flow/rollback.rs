@@ -54,7 +54,16 @@ fn left_key(left: &Left) -> StepKey {
 
 /// Takes plans back, the last change first. It needs the undo log only.
 pub fn rollback(site: &Site, request: &RollbackRequest) -> Result<RollbackOutcome, FlowError> {
-    let mut log = site.open_log()?;
+    let log = site.open_log()?;
+    rollback_with(site, log, request)
+}
+
+/// The same with the log opened: what is to be taken back may have been decided under its lock.
+fn rollback_with(
+    site: &Site,
+    mut log: UndoLog,
+    request: &RollbackRequest,
+) -> Result<RollbackOutcome, FlowError> {
     let chosen = chosen(&log, &request.scope)?;
     if request.is_preview {
         return Ok(preview(site, &log, &chosen, request));
@@ -114,14 +123,15 @@ pub fn rollback(site: &Site, request: &RollbackRequest) -> Result<RollbackOutcom
 /// At the end of the dead-man switch's time: takes back what nobody has confirmed, down to the plan before, and says
 /// whether the host is to be started again, since its kernel has the line that was taken back. None when nothing waits.
 pub fn rollback_unconfirmed(site: &Site) -> Result<Option<(RollbackOutcome, bool)>, FlowError> {
+    // Looked at under the lock of the log: who held it before may have confirmed the plan, or taken it back.
+    let mut log = site.open_log()?;
     let waiting = match site.state.in_force() {
         Ok(in_force) => in_force.map(|(now, _)| now).filter(|now| now.confirm_within_s.is_some()),
         // Unreadable, and the switch was armed: the log is enough to go back.
-        Err(_) => return take_back(site, Scope::All).map(Some),
+        Err(_) => return take_back(site, log, Scope::All).map(Some),
     };
     let Some(now) = waiting else {
         // Confirmed, or taken back, and a crash left the switch: only that goes.
-        let mut log = site.open_log()?;
         let is_confirm = |entry: &Entry| Part::Confirm.is_of(&entry.plan);
         let before = log.history().entries.clone();
         let mut notes = Vec::new();
@@ -136,11 +146,11 @@ pub fn rollback_unconfirmed(site: &Site) -> Result<Option<(RollbackOutcome, bool
         return Ok(None);
     };
     let scope = now.earlier.map_or(Scope::All, |earlier| Scope::To(earlier.plan_id));
-    take_back(site, scope).map(Some)
+    take_back(site, log, scope).map(Some)
 }
 
-fn take_back(site: &Site, scope: Scope) -> Result<(RollbackOutcome, bool), FlowError> {
-    let outcome = rollback(site, &RollbackRequest { scope, ..RollbackRequest::default() })?;
+fn take_back(site: &Site, log: UndoLog, scope: Scope) -> Result<(RollbackOutcome, bool), FlowError> {
+    let outcome = rollback_with(site, log, &RollbackRequest { scope, ..RollbackRequest::default() })?;
     let wants_reboot = outcome.needs_reboot;
     Ok((outcome, wants_reboot))
 }

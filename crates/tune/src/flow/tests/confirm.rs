@@ -2,9 +2,11 @@
 
 use super::super::*;
 use super::bench::{Bench, GRUB_CFG, differences, is_root};
+use crate::InForce;
 use lowlat_model::Reading;
 use lowlat_model::tune::outcome::Confirmation;
-use lowlat_sys::undo::Faults;
+use lowlat_sys::undo::{Faults, UndoLog, Writer};
+use std::thread;
 use std::time::Duration;
 
 fn within() -> ApplyOptions {
@@ -166,4 +168,74 @@ fn a_line_that_the_kernel_never_had_is_taken_back_without_a_restart() {
         assert_eq!(bench.text(GRUB_CFG), entry);
         assert_eq!(wants_reboot, reboots_again);
     }
+}
+
+/// Has `act` come to the log while another process has it, which then does `meanwhile` and gives the log back.
+fn while_the_log_is_held<T: Send>(
+    bench: &Bench,
+    act: impl Fn(&Site) -> T + Send,
+    meanwhile: impl FnOnce(&Site),
+) -> T {
+    let site = bench.site(Faults::none());
+    let held = UndoLog::open(&site.state.undo_log(), Writer::below(&bench.tree()).unwrap()).unwrap();
+    let (tree, state, manager) = (bench.tree(), bench.state(), bench.manager.clone());
+    thread::scope(|scope| {
+        let waiting = scope.spawn(move || {
+            let mut site = super::bench::site(&tree, &state, manager, Faults::none());
+            site.log_wait = Duration::from_secs(60);
+            act(&site)
+        });
+        // Long enough for it to have read what it reads before it waits.
+        thread::sleep(Duration::from_millis(500));
+        assert!(!waiting.is_finished());
+        meanwhile(&site);
+        drop(held);
+        waiting.join().unwrap()
+    })
+}
+
+#[test]
+fn what_is_decided_while_the_log_is_held_by_another_counts() {
+    if !is_root() {
+        return;
+    }
+    let bench = Bench::new();
+    let site = bench.site(Faults::none());
+    let start = bench.files();
+    bench.apply(&site, within()).unwrap();
+    bench.reboot(&start);
+    apply_again(&site).unwrap();
+
+    // The timer goes off, and a confirmation has the log.
+    let confirmed = |site: &Site| {
+        let (now, plan) = site.state.in_force().unwrap().unwrap();
+        site.state.put_in_force(&InForce { confirm_within_s: None, ..now }, &plan).unwrap();
+    };
+    let in_force = site.state.in_force().unwrap().unwrap();
+    let switch = |line: &String| line.contains("lowlat-confirm") || line.contains("timers.target.wants/:");
+    let applied = bench.files();
+    assert!(while_the_log_is_held(&bench, |site| rollback_unconfirmed(site).unwrap(), confirmed).is_none());
+    let changed = differences(&applied, &bench.files());
+    assert!(changed.iter().all(switch), "{changed:#?}");
+
+    // The reverse, and the service of the next boot: a rollback has the log.
+    let taken_back = |site: &Site| site.state.take_out_of_force().unwrap();
+    site.state.put_in_force(&in_force.0, &in_force.1).unwrap();
+    let told = while_the_log_is_held(&bench, |site| confirm(site).unwrap(), taken_back);
+    assert_eq!((told, site.state.in_force().unwrap()), (Confirmed::NothingInForce, None));
+    site.state.put_in_force(&in_force.0, &in_force.1).unwrap();
+    let again = while_the_log_is_held(&bench, |site| apply_again(site).unwrap(), taken_back);
+    assert_eq!(again, Again::default());
+
+    // Another plan is none that was meant.
+    site.state.put_in_force(&in_force.0, &in_force.1).unwrap();
+    let other = |site: &Site| {
+        let (mut now, mut plan) = site.state.in_force().unwrap().unwrap();
+        plan.changes.truncate(1);
+        now.plan_id = plan.id();
+        site.state.put_in_force(&now, &plan).unwrap();
+    };
+    let told = while_the_log_is_held(&bench, |site| confirm(site).unwrap_err().to_string(), other);
+    assert!(told.contains("was in force when this began"), "{told}");
+    assert!(site.state.in_force().unwrap().unwrap().0.confirm_within_s.is_some());
 }
