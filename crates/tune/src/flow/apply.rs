@@ -10,7 +10,7 @@ use crate::units;
 use lowlat_model::HostSnapshot;
 use lowlat_model::tune::outcome::{ApplyOutcome, ChangeOutcome, Fate};
 use lowlat_model::tune::{Plan, Target};
-use lowlat_sys::undo::{ApplyReport, Entry, OnFailure, Step, TargetSpec, UndoError, UndoLog};
+use lowlat_sys::undo::{ApplyReport, Entry, OnFailure, Step, UndoError, UndoLog};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is done so far.
@@ -321,12 +321,12 @@ pub(super) fn put_back(site: &Site, earlier: &InForce) -> Result<(), FlowError> 
     }
 }
 
-/// Files as steps; each one's old state is what is there now.
+/// Files of a boot loader as steps; each one's old state is what is there now.
 pub(super) fn file_steps(log: &UndoLog, files: &[FileChange]) -> Result<Vec<Step>, FlowError> {
     let step = |file: &FileChange| -> Result<Step, FlowError> {
-        let target = TargetSpec::file(file.path.clone());
+        let target = file.target();
         let old = log.present(&target)?;
-        Ok(Step { id: file.path.clone(), target, old, new: file.new.clone() })
+        Ok(Step { id: target.name.clone(), target, old, new: file.new.clone() })
     };
     files.iter().map(step).collect()
 }

@@ -95,9 +95,21 @@ fn rollback_with(
     outcome.notes.extend(notes);
     settle_conflicts(site, &mut log, &report, &mut outcome)?;
     if request.scope != Scope::RunTime {
-        outcome.in_force = update_in_force(site, &request.scope, outcome.failures.is_empty())?;
-        if outcome.failures.is_empty() {
-            let is_switch = |entry: &Entry| chosen.contains(&key(entry)) && is_confirm(entry);
+        let is_switch = |entry: &Entry| chosen.contains(&key(entry)) && is_confirm(entry);
+        let mut is_restored = outcome.failures.is_empty();
+        // What the next boot gets is not as before: that is what the switch is there for, so it stays.
+        if before.iter().any(is_switch) {
+            for conflict in outcome.conflicts.iter().filter(|conflict| is_of_boot(&conflict.plan)) {
+                is_restored = false;
+                outcome.notes.push(format!(
+                    "{}: changed by somebody else, and the next boot goes by it, so the dead-man switch stays; bring the \
+                     old state back with `lowlat tune rollback --force-path \"{0}\"`",
+                    conflict.name
+                ));
+            }
+        }
+        outcome.in_force = update_in_force(site, &request.scope, is_restored)?;
+        if is_restored {
             let of_confirm = log.rollback_where(is_switch);
             add(&mut outcome, &of_confirm, &before, &log, is_switch);
         }
@@ -113,7 +125,7 @@ fn rollback_with(
         outcome.notes.extend(later_kernels::notes(site, &plan, is_known));
     }
     tell_units(site, &mut outcome, &untold);
-    if matches!(request.scope, Scope::To(_)) && outcome.in_force.is_some() {
+    if matches!(&request.scope, Scope::To(id) if outcome.in_force.as_ref() == Some(id)) {
         let again = at_boot::apply_again(site)?;
         outcome.notes.extend(again.refused);
     }

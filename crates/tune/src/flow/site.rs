@@ -1,7 +1,7 @@
 //! What the flows act on.
 
 use super::{FlowError, Manager, Systemctl};
-use crate::boot_loader::{self, BootLoader, BootLoaderError};
+use crate::boot_loader::{self, BootLoader, BootLoaderError, GrubVariable};
 use crate::steps::{self, Part, Preparation};
 use crate::{Programs, StateDir, SystemPrograms, targets};
 use lowlat_model::{HostSnapshot, Reading, tune::Plan};
@@ -39,7 +39,7 @@ pub struct Site {
     pub manager: Option<Box<dyn Manager>>,
     /// Its programs; none for a tree, since the running host's would speak of the running host.
     pub programs: Option<Box<dyn Programs>>,
-    /// Kinds of targets beyond files and values.
+    /// Kinds of targets beyond files, values and GRUB's variables.
     pub targets: fn() -> Vec<Box<dyn Target>>,
     /// How changes become steps.
     pub prepare: Prepare,
@@ -138,7 +138,8 @@ impl Site {
                     std::thread::sleep(LOCK_PAUSE);
                 }
                 opened => {
-                    let log = opened?;
+                    // A file like others, so that a tree has it too.
+                    let log = opened?.with_target(Box::new(GrubVariable));
                     return Ok((self.targets)().into_iter().fold(log, UndoLog::with_target));
                 }
             }

@@ -103,7 +103,7 @@ impl BootLoader for FakeLoader {
             .map(|token| format!("{}={}", token.name, token.value.as_deref().unwrap_or_default()))
             .collect();
         let new = State::File(FileState::of_root(words.join(" "), 0o644));
-        Ok(vec![FileChange { path: DROP_IN.into(), new }])
+        Ok(vec![FileChange { path: DROP_IN.into(), variable: None, new }])
     }
     fn entry_lines(&self, root: &Root) -> Vec<EntryLine> {
         let path = "/boot/loader/entries/later.conf";
@@ -113,7 +113,7 @@ impl BootLoader for FakeLoader {
     fn generated(&self, _: &Root, programs: &dyn Programs) -> Result<Vec<FileChange>, BootLoaderError> {
         let text = programs.run("grub-mkconfig", &[]).unwrap().stdout;
         let new = State::File(FileState::of_root(text, 0o600));
-        Ok(vec![FileChange { path: format!("/{GRUB_CFG}"), new }])
+        Ok(vec![FileChange { path: format!("/{GRUB_CFG}"), variable: None, new }])
     }
 }
 

@@ -170,6 +170,42 @@ fn a_line_that_the_kernel_never_had_is_taken_back_without_a_restart() {
     }
 }
 
+#[test]
+fn a_boot_file_that_others_have_changed_keeps_the_switch_armed() {
+    if !is_root() {
+        return;
+    }
+    let mut bench = Bench::new();
+    let site = bench.site(Faults::none());
+    let start = bench.files();
+    bench.apply(&site, ApplyOptions::default()).unwrap();
+    bench.reboot(&start);
+    with_another_line(&mut bench);
+    let drop_in = "etc/default/grub.d/99-lowlat.cfg";
+    let second = bench.apply(&site, within()).unwrap().plan_id;
+    bench.reboot(&start);
+    bench.put(drop_in, "mine");
+    for is_first in [true, false] {
+        let (report, wants_reboot) = rollback_unconfirmed(&site).unwrap().unwrap();
+        let names: Vec<&str> = report.conflicts.iter().map(|conflict| conflict.name.as_str()).collect();
+        assert_eq!(names, ["/etc/default/grub.d/99-lowlat.cfg"]);
+        assert!(report.notes.iter().any(|note| note.contains("--force-path \"/etc/default/grub.d/")));
+        assert_eq!(report.in_force.as_deref(), Some(second.as_str()));
+        assert!(!site.state.in_force().unwrap().unwrap().0.is_complete);
+        assert!(bench.files().contains_key("etc/systemd/system/timers.target.wants/lowlat-confirm.timer"));
+        assert_eq!(bench.text(drop_in), "mine");
+        // Once, for what could be restored; not over and over.
+        assert_eq!(wants_reboot, is_first);
+        bench.reboot(&start);
+    }
+    let forced = vec![format!("/{drop_in}")];
+    let report = rollback(&site, &RollbackRequest { forced, ..RollbackRequest::default() }).unwrap();
+    assert!(report.is_complete() && report.notes.is_empty(), "{report:#?}");
+    assert!(site.state.in_force().unwrap().is_none());
+    let left = differences(&start, &bench.files());
+    assert!(!left.iter().any(|line| ours(line)), "{left:#?}");
+}
+
 /// Has `act` come to the log while another process has it, which then does `meanwhile` and gives the log back.
 fn while_the_log_is_held<T: Send>(
     bench: &Bench,
