@@ -113,7 +113,7 @@ impl Ready {
             Part::Run => self.prepared(site, host, log, part, &[steps::Part::RunTime], progress),
             Part::Files if self.options.only_run_time => Ok(()),
             Part::Files => self.prepared(site, host, log, part, &[steps::Part::Files], progress),
-            Part::Boot => self.files(log, part, &self.sources, progress),
+            Part::Boot => self.sources(site, log, progress),
             Part::Loader => self.generate(site, log, progress),
             Part::Persist => {
                 let steps = persist::steps(log, &self.units)?;
@@ -191,6 +191,15 @@ impl Ready {
             progress.note(line, fate, None);
         }
         Ok(())
+    }
+
+    /// What the boot loader is configured by. The files are read anew: since the plan was shown a kernel may have been
+    /// installed, or somebody may have edited them.
+    fn sources(&self, site: &Site, log: &mut UndoLog, progress: &mut Progress) -> Result<(), FlowError> {
+        let (Some(loader), Some(tokens)) = (&self.loader, self.tokens()) else { return Ok(()) };
+        let failed = |error: crate::boot_loader::BootLoaderError| FlowError::Refused(vec![error.to_string()]);
+        let files = loader.sources(&site.root, tokens).map_err(failed)?;
+        self.files(log, Part::Boot, &files, progress)
     }
 
     fn generate(&self, site: &Site, log: &mut UndoLog, progress: &mut Progress) -> Result<(), FlowError> {

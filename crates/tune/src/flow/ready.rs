@@ -4,10 +4,10 @@ use super::error::differing_marks;
 use super::part::{Part, plan_of};
 use super::{FlowError, Site, check, persist};
 use crate::InForce;
-use crate::boot_loader::{BootLoader, FileChange};
+use crate::boot_loader::BootLoader;
 use crate::units::{self, Unit, Watch};
 use lowlat_model::HostSnapshot;
-use lowlat_model::tune::{HostMark, Plan, Target};
+use lowlat_model::tune::{BootToken, HostMark, Plan, Target};
 use lowlat_sys::undo::UndoLog;
 use std::time::Duration;
 
@@ -64,7 +64,6 @@ pub struct Ready {
     pub(super) now: Option<InForce>,
     pub(super) confirm_within_s: Option<u64>,
     pub(super) loader: Option<Box<dyn BootLoader>>,
-    pub(super) sources: Vec<FileChange>,
     pub(super) confirm_units: Vec<Unit>,
     pub(super) units: Vec<Unit>,
 }
@@ -112,7 +111,6 @@ impl Ready {
             now,
             confirm_within_s: None,
             loader: None,
-            sources: Vec::new(),
             confirm_units: Vec::new(),
             units: Vec::new(),
         };
@@ -128,20 +126,26 @@ impl Ready {
 
     fn find_boot_loader(&mut self, site: &Site) {
         let place = self.plan.changes.iter().position(|c| matches!(c.target, Target::CommandLine { .. }));
-        let Some(Target::CommandLine { tokens }) =
-            place.and_then(|at| self.plan.changes.get(at)).map(|change| &change.target)
-        else {
-            return;
-        };
-        let found = (site.detect)(&site.root)
-            .and_then(|loader| loader.sources(&site.root, tokens).map(|sources| (loader, sources)));
+        let Some(tokens) = self.tokens() else { return };
+        // Only whether it can be done: the files are read again when they are written, after the user's answer.
+        let found =
+            (site.detect)(&site.root).and_then(|loader| loader.sources(&site.root, tokens).map(|_| loader));
         match found {
-            Ok((loader, sources)) => {
-                self.notes.extend(loader.notes(&site.root, tokens));
-                (self.loader, self.sources) = (Some(loader), sources);
+            Ok(loader) => {
+                let notes = loader.notes(&site.root, tokens);
+                self.notes.extend(notes);
+                self.loader = Some(loader);
             }
             Err(error) => self.left.extend(place.map(|at| (at, error.to_string()))),
         }
+    }
+
+    /// The parameters of the plan's command line; none when it has no such change.
+    pub(super) fn tokens(&self) -> Option<&[BootToken]> {
+        self.plan.changes.iter().find_map(|change| match &change.target {
+            Target::CommandLine { tokens } => Some(tokens.as_slice()),
+            _ => None,
+        })
     }
 
     fn choose_units(&mut self, site: &Site) -> Result<(), FlowError> {

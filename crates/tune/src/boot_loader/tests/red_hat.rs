@@ -136,7 +136,7 @@ fn a_block_that_is_too_small_is_refused_with_its_sizes() {
 }
 
 /// Red Hat 9 and Fedora on BIOS: every entry has its own line.
-fn red_hat_9() -> Host {
+pub(super) fn red_hat_9() -> Host {
     let host = Host::new(&[
         ("/etc/os-release", "ID=\"rhel\"\nVERSION_ID=\"9.4\"\n"),
         ("/boot/grub2/grub.cfg", MENU),

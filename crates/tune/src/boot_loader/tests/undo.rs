@@ -1,6 +1,9 @@
 //! Changes of a boot loader through the undo log, and back.
 
-use super::{Host, assert_has_plan, plan, red_hat::red_hat_8};
+use super::{
+    Host, assert_has_plan, plan,
+    red_hat::{red_hat_8, red_hat_9},
+};
 use crate::boot_loader::GrubVariable;
 use crate::flow::{ApplyOptions, PlanFrom, Ready, RollbackRequest, Site, rollback};
 use lowlat_model::catalogue::{Context, Risk};
@@ -74,9 +77,13 @@ fn site_and_plan(host: &Host) -> (Site, Plan) {
     (Site::below(host.dir.path()).unwrap(), whole)
 }
 
+fn set_in(block: &str, host: &Host, name: &str, value: &str) {
+    let env = GrubEnv::parse(&fs::read(host.place(block)).unwrap()).unwrap();
+    fs::write(host.place(block), env.with(name, value).unwrap()).unwrap();
+}
+
 fn set_in_block(host: &Host, name: &str, value: &str) {
-    let env = GrubEnv::parse(&fs::read(host.place(BLOCK)).unwrap()).unwrap();
-    fs::write(host.place(BLOCK), env.with(name, value).unwrap()).unwrap();
+    set_in(BLOCK, host, name, value);
 }
 
 #[test]
@@ -165,4 +172,34 @@ fn a_variable_that_was_not_set_is_taken_out_and_a_block_that_is_none_is_told() {
     GrubVariable.write(&writer, &spec, &State::Absent).unwrap();
     assert!(told(GrubVariable.write(&writer, &spec, &value)).contains("grub2-editenv create"));
     assert!(!host.place(BLOCK).exists());
+}
+
+#[test]
+fn what_changes_between_the_question_and_the_answer_is_built_on() {
+    let host = red_hat_9();
+    let (site, plan) = site_and_plan(&host);
+    let facts = HostSnapshot::default();
+    let ready = Ready::new(&site, &facts, plan, PlanFrom::Host, ApplyOptions::default()).unwrap();
+    // A kernel comes, the oldest one goes, and somebody edits the defaults.
+    let entry =
+        |version: &str| format!("/boot/loader/entries/3a17f34dc2694acda37caa478a339408-{version}.conf");
+    let (oldest, newest) = (entry("5.14.0-362.8.1.el9_3.x86_64"), entry("5.14.0-503.el9.x86_64"));
+    host.put(&newest, host.read(&oldest).replace("5.14.0-362.8.1.el9_3", "5.14.0-503.el9"));
+    fs::remove_file(host.place(&oldest)).unwrap();
+    set_in(
+        "/boot/grub2/grubenv",
+        &host,
+        "saved_entry",
+        "3a17f34dc2694acda37caa478a339408-5.14.0-503.el9.x86_64",
+    );
+    let defaults = host.read("/etc/default/grub") + "GRUB_TIMEOUT=1\n";
+    host.put("/etc/default/grub", &defaults);
+    ready.carry_out(&site, &facts, &mut |_| ()).unwrap();
+    assert!(!host.place(&oldest).exists());
+    assert!(host.next().contains("vmlinuz-5.14.0-503.el9"), "{}", host.next());
+    assert_has_plan(&host.next());
+    let text = host.read("/etc/default/grub");
+    assert!(text.contains("GRUB_TIMEOUT=1") && text.contains("nohz_full="), "{text}");
+    assert!(rollback(&site, &RollbackRequest::default()).unwrap().is_complete());
+    assert_eq!(host.read("/etc/default/grub"), defaults);
 }
