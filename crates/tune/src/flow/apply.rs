@@ -261,6 +261,11 @@ impl Ready {
         let mut notes = persist::tell_manager(site, touched.iter().map(String::as_str));
         if let Some(manager) = site.manager.as_ref().filter(|_| !self.confirm_units.is_empty()) {
             let _ = manager.stop(units::CONFIRM);
+            // That of the plan which is in force again goes on, with its time anew.
+            let is_waiting = self.earlier.as_ref().is_some_and(|plan| plan.confirm_within_s.is_some());
+            if is_waiting && let Err(error) = manager.start(units::CONFIRM) {
+                notes.push(format!("{} does not start: {error}", units::CONFIRM));
+            }
         }
         if report.left.is_empty() {
             let restored = match &self.earlier {

@@ -1,6 +1,6 @@
 //! Ending the dead-man switch.
 
-use super::part::{Part, plan_of};
+use super::part::Part;
 use super::{FlowError, Site, at_boot, persist};
 use crate::{InForce, units};
 
@@ -44,12 +44,12 @@ pub fn confirm(site: &Site) -> Result<Confirmed, FlowError> {
         stop_timer(site)?;
         return Ok(Confirmed::UntilReboot);
     }
-    let plan_id = now.plan_id.clone();
     if is_waiting {
         // First the note: from here on the switch, should it go off, finds nothing to take back.
-        site.state.put_in_force(&InForce { confirm_within_s: None, ..now }, &plan)?;
+        site.state.put_in_force(&confirmed(now), &plan)?;
     }
-    let is_switch = |id: &str| Part::Confirm.is_of(id) && (plan_of(id) == plan_id || !is_waiting);
+    // Of the plans below too, which are confirmed with it.
+    let is_switch = |id: &str| Part::Confirm.is_of(id);
     let paths: Vec<String> = log
         .history()
         .entries
@@ -68,6 +68,16 @@ pub fn confirm(site: &Site) -> Result<Confirmed, FlowError> {
         return Ok(Confirmed::Now);
     }
     Err(FlowError::Refused(vec![format!("the plan is confirmed, but units of the switch stay: {report}")]))
+}
+
+/// The plan and all those below it, which are parts of it, as confirmed.
+fn confirmed(mut now: InForce) -> InForce {
+    let mut at = Some(&mut now);
+    while let Some(plan) = at {
+        plan.confirm_within_s = None;
+        at = plan.earlier.as_deref_mut();
+    }
+    now
 }
 
 fn stop_timer(site: &Site) -> Result<(), FlowError> {

@@ -97,6 +97,9 @@ impl Ready {
                 (merged, Some(now), same)
             }
         };
+        let inherited =
+            confirm_within(earlier.as_ref(), now.as_ref()).filter(|_| options.confirm_within.is_none());
+        let options = ApplyOptions { confirm_within: options.confirm_within.or(inherited), ..options };
         let obstacles = check::obstacles(site, &plan);
         if !obstacles.is_empty() {
             return Err(FlowError::Refused(obstacles));
@@ -105,7 +108,7 @@ impl Ready {
             left: check::left(site, |kind| knows(site, kind), &plan, host),
             plan,
             is_resumed: now.as_ref().is_some_and(|now| !now.is_complete),
-            notes: Vec::new(),
+            notes: inherited.iter().map(|within| still_waits(*within)).collect(),
             options,
             earlier,
             now,
@@ -266,6 +269,26 @@ fn unfinished(site: &Site, in_force: Option<&(InForce, Plan)>) -> Result<(), Flo
 fn unfinished_plan(site: &Site, plan: String) -> FlowError {
     let path = site.state.plan_path(&plan).display().to_string();
     FlowError::Unfinished { plan, path }
+}
+
+/// Within how long a plan must be confirmed for which nothing is said of that: as one below it that still waits, or as it
+/// was before it was interrupted. Else the switch of that one would find nothing to take back, and nobody would be told.
+fn confirm_within(earlier: Option<&InForce>, now: Option<&InForce>) -> Option<Duration> {
+    let waiting = match now {
+        // Its own switch is as it was, at rest perhaps.
+        Some(now) if now.is_complete => None,
+        Some(now) => now.confirm_within_s,
+        None => earlier?.confirm_within_s,
+    };
+    waiting.map(Duration::from_secs)
+}
+
+fn still_waits(within: Duration) -> String {
+    format!(
+        "The plan in force waits for its confirmation, and so does this one: it is taken back with it unless `lowlat tune \
+         confirm` comes within {} s.",
+        within.as_secs()
+    )
 }
 
 /// Takes off what later boots would be changed by.

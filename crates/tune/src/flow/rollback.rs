@@ -132,8 +132,9 @@ fn rollback_with(
     Ok(outcome)
 }
 
-/// At the end of the dead-man switch's time: takes back what nobody has confirmed, down to the plan before, and says
-/// whether the host is to be started again, since its kernel has the line that was taken back. None when nothing waits.
+/// At the end of the dead-man switch's time: takes back what nobody has confirmed, down to the last plan before it that
+/// was confirmed or never needed it, and says whether the host is to be started again, since its kernel has the line that
+/// was taken back. None when nothing waits.
 pub fn rollback_unconfirmed(site: &Site) -> Result<Option<(RollbackOutcome, bool)>, FlowError> {
     // Looked at under the lock of the log: who held it before may have confirmed the plan, or taken it back.
     let mut log = site.open_log()?;
@@ -157,7 +158,12 @@ pub fn rollback_unconfirmed(site: &Site) -> Result<Option<(RollbackOutcome, bool
         tell_units(site, &mut outcome, &untold);
         return Ok(None);
     };
-    let scope = now.earlier.map_or(Scope::All, |earlier| Scope::To(earlier.plan_id));
+    // Down to the one that was confirmed, or never needed it: one below that waits as well goes along.
+    let mut below = now.earlier;
+    while below.as_ref().is_some_and(|plan| plan.confirm_within_s.is_some()) {
+        below = below.and_then(|plan| plan.earlier);
+    }
+    let scope = below.map_or(Scope::All, |earlier| Scope::To(earlier.plan_id));
     take_back(site, log, scope).map(Some)
 }
 

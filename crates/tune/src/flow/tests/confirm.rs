@@ -5,7 +5,9 @@ use super::bench::{Bench, GRUB_CFG, differences, is_root};
 use crate::InForce;
 use lowlat_model::Reading;
 use lowlat_model::tune::outcome::Confirmation;
-use lowlat_sys::undo::{Faults, UndoLog, Writer};
+use lowlat_sys::undo::{Faults, UndoError, UndoLog, Writer};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
@@ -204,6 +206,92 @@ fn a_boot_file_that_others_have_changed_keeps_the_switch_armed() {
     assert!(site.state.in_force().unwrap().is_none());
     let left = differences(&start, &bench.files());
     assert!(!left.iter().any(|line| ours(line)), "{left:#?}");
+}
+
+#[test]
+fn a_plan_over_one_that_waits_for_its_confirmation_waits_too_and_goes_with_it() {
+    if !is_root() {
+        return;
+    }
+    for is_interrupted in [false, true] {
+        let mut bench = Bench::new();
+        let site = bench.site(Faults::none());
+        let start = bench.files();
+        bench.apply(&site, within()).unwrap();
+        with_another_line(&mut bench);
+        if is_interrupted {
+            // Killed at the latest moment before the switch is armed.
+            bench.manager.dies.store(true, Ordering::Relaxed);
+            let killed = catch_unwind(AssertUnwindSafe(|| bench.apply(&site, ApplyOptions::default())));
+            assert!(killed.is_err());
+            bench.manager.dies.store(false, Ordering::Relaxed);
+            let (now, _) = site.state.in_force().unwrap().unwrap();
+            assert!(!now.is_complete && now.confirm_within_s == Some(600), "{now:?}");
+            bench.manager.active.lock().unwrap().clear();
+        }
+        bench.calls();
+        let outcome = bench.apply(&site, ApplyOptions::default()).unwrap();
+        assert_eq!(outcome.confirm_within_s, Some(600));
+        assert!(outcome.notes.iter().any(|note| note.contains("waits for its confirmation")), "{outcome:#?}");
+        assert!(bench.calls().contains(&"start lowlat-confirm.timer".to_owned()));
+        let Reading::Known(facts) = status(&site).unwrap().in_force else { panic!("nothing in force") };
+        assert!(matches!(facts.confirmation, Confirmation::Waiting { within_s: 600, left_s: Some(_) }));
+        // The same plan once more leaves the switch as it is.
+        assert_eq!(bench.apply(&site, ApplyOptions::default()).unwrap().confirm_within_s, None);
+        assert!(!bench.calls().contains(&"start lowlat-confirm.timer".to_owned()));
+
+        let (report, _) = rollback_unconfirmed(&site).unwrap().unwrap();
+        assert!(report.is_complete() && report.in_force.is_none(), "{report:#?}");
+        let left = differences(&start, &bench.files());
+        assert!(!left.iter().any(|line| ours(line)), "{left:#?}");
+    }
+}
+
+#[test]
+fn a_confirmation_is_one_of_the_plans_below_as_well() {
+    if !is_root() {
+        return;
+    }
+    let mut bench = Bench::new();
+    let site = bench.site(Faults::none());
+    let start = bench.files();
+    let first = bench.apply(&site, within()).unwrap().plan_id;
+    with_another_line(&mut bench);
+    let longer = ApplyOptions { confirm_within: Some(Duration::from_secs(900)), ..ApplyOptions::default() };
+    let second = bench.apply(&site, longer).unwrap().plan_id;
+    assert!(bench.text("etc/systemd/system/lowlat-confirm.timer").contains("OnActiveSec=900s"));
+    bench.reboot(&start);
+    apply_again(&site).unwrap();
+    assert_eq!(confirm(&site).unwrap(), Confirmed::Now);
+    assert!(!bench.files().keys().any(|path| path.contains("lowlat-confirm")));
+    assert!(rollback_unconfirmed(&site).unwrap().is_none());
+    assert_eq!(site.state.in_force().unwrap().unwrap().0.plan_id, second);
+
+    let back = RollbackRequest { scope: Scope::To(first.clone()), ..RollbackRequest::default() };
+    assert!(rollback(&site, &back).unwrap().is_complete());
+    let (now, _) = site.state.in_force().unwrap().unwrap();
+    assert_eq!((now.plan_id, now.confirm_within_s), (first, None));
+}
+
+#[test]
+fn an_apply_that_fails_leaves_the_switch_of_the_plan_below_armed() {
+    if !is_root() {
+        return;
+    }
+    let mut bench = Bench::new();
+    let site = bench.site(Faults::none());
+    let first = bench.apply(&site, within()).unwrap().plan_id;
+    with_another_line(&mut bench);
+    let mut failing = bench.site(Faults::none());
+    failing.prepare = |_, _, _, _| Err(UndoError::UnknownPlan { plan: "x".into() });
+    bench.calls();
+    let error = bench.apply(&failing, ApplyOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("everything that was done is taken back"), "{error}");
+    let (now, _) = site.state.in_force().unwrap().unwrap();
+    assert_eq!((now.plan_id, now.confirm_within_s), (first, Some(600)));
+    let calls = bench.calls();
+    let last = calls.iter().rfind(|call| call.ends_with("lowlat-confirm.timer"));
+    assert_eq!(last.map(String::as_str), Some("start lowlat-confirm.timer"), "{calls:?}");
 }
 
 /// Has `act` come to the log while another process has it, which then does `meanwhile` and gives the log back.
