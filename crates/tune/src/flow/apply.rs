@@ -228,7 +228,13 @@ impl Ready {
             _ => OnFailure::RollBack,
         };
         let plan_id = self.plan.id();
-        let mut round = 0;
+        // A plan that comes anew does not take up what is in force of it from before: another one may lie between, and what
+        // the first time found there would be forgotten.
+        let has_steps = |round: &usize| {
+            let id = part.id(&plan_id, *round);
+            self.now.is_none() && log.history().entries.iter().any(|entry| entry.plan == id)
+        };
+        let mut round = (0..ROUNDS_MAX).find(|round| !has_steps(round)).unwrap_or(ROUNDS_MAX);
         let report = loop {
             match log.apply(&part.id(&plan_id, round), steps, on_failure) {
                 Err(UndoError::PlanDiffers { .. }) if round < ROUNDS_MAX => round += 1,

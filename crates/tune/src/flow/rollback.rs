@@ -64,7 +64,7 @@ fn rollback_with(
     mut log: UndoLog,
     request: &RollbackRequest,
 ) -> Result<RollbackOutcome, FlowError> {
-    let chosen = chosen(&log, &request.scope)?;
+    let chosen = chosen(site, &log, &request.scope)?;
     if request.is_preview {
         return Ok(preview(site, &log, &chosen, request));
     }
@@ -178,28 +178,45 @@ fn is_of_boot(log_id: &str) -> bool {
 }
 
 /// The steps that a rollback is about.
-fn chosen(log: &UndoLog, scope: &Scope) -> Result<BTreeSet<StepKey>, FlowError> {
-    let history = log.history();
-    let later: Option<Vec<&str>> = match scope {
-        Scope::To(id) => {
-            let mut plans: Vec<&str> = Vec::new();
-            for plan in history.plans.iter().map(|plan| plan_of(&plan.id)) {
-                if !plans.contains(&plan) {
-                    plans.push(plan);
-                }
-            }
-            let at = plans.iter().position(|plan| plan == id);
-            let at = at.ok_or_else(|| UndoError::UnknownPlan { plan: id.clone() })?;
-            Some(plans.split_off(at + 1))
+fn chosen(site: &Site, log: &UndoLog, scope: &Scope) -> Result<BTreeSet<StepKey>, FlowError> {
+    let entries = log.history().entries.iter();
+    Ok(match scope {
+        Scope::All => entries.map(key).collect(),
+        Scope::To(id) => later_than(site, log, id)?,
+        Scope::RunTime => {
+            entries.filter(|entry| is_run_time(&entry.plan) && log.goes_with_boot(entry)).map(key).collect()
         }
-        _ => None,
+    })
+}
+
+/// The steps of what came after a plan. Which plans lie above it the note of what is in force tells: in the order of the
+/// log one that was tried before, taken back, and applied again is where it was first. The log's order counts for plans that
+/// are not in force any more and have left something.
+fn later_than(site: &Site, log: &UndoLog, id: &str) -> Result<BTreeSet<StepKey>, FlowError> {
+    let history = log.history();
+    let in_force = site.state.in_force().ok().flatten().map(|(now, _)| now);
+    let chain: Vec<&str> = std::iter::successors(in_force.as_ref(), |plan| plan.earlier.as_deref())
+        .map(|plan| plan.plan_id.as_str())
+        .collect();
+    let place = chain.iter().position(|plan| *plan == id);
+    let (above, below) = chain.split_at(place.unwrap_or(0));
+    let first_of = |id: &str| history.plans.iter().position(|plan| plan_of(&plan.id) == id);
+    let first = first_of(id);
+    if place.is_none() && first.is_none() {
+        return Err(UndoError::UnknownPlan { plan: id.to_owned() }.into());
+    }
+    let start = history.entries.iter().position(|entry| plan_of(&entry.plan) == id);
+    let is_later = |(at, entry): &(usize, &Entry)| {
+        let plan = plan_of(&entry.plan);
+        match place.map(|_| (above.contains(&plan), below.contains(&plan))) {
+            Some((true, false)) => true,
+            Some((false, true)) => false,
+            // It came twice, before this one and after it.
+            Some((true, true)) => start.is_some_and(|start| *at > start),
+            _ => plan != id && first.is_some_and(|first| first_of(plan).is_some_and(|other| other > first)),
+        }
     };
-    let is_chosen = |entry: &&Entry| match scope {
-        Scope::All => true,
-        Scope::To(_) => later.as_ref().is_some_and(|later| later.contains(&plan_of(&entry.plan))),
-        Scope::RunTime => is_run_time(&entry.plan) && log.goes_with_boot(entry),
-    };
-    Ok(history.entries.iter().filter(is_chosen).map(key).collect())
+    Ok(history.entries.iter().enumerate().filter(is_later).map(|(_, entry)| key(entry)).collect())
 }
 
 fn preview(
