@@ -50,6 +50,13 @@ impl Ready {
         if let Some(damage) = log.damage() {
             return Err(UndoError::Damaged(damage.clone()).into());
         }
+        // The dead-man switch may have gone off while the user was asked.
+        if site.state.in_force()?.map(|(now, _)| now) != self.seen {
+            return Err(FlowError::Refused(vec![
+                "what is in force has changed since this was looked at: look with `lowlat tune status`, and run it again"
+                    .to_owned(),
+            ]));
+        }
         let plan_id = self.plan.id();
         log.expire()?;
         // Taken up again part by part; and what an earlier boot did not finish no boot will.

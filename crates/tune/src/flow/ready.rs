@@ -58,6 +58,8 @@ pub struct Ready {
     /// Other things that the user should know before.
     pub notes: Vec<String>,
     pub(super) options: ApplyOptions,
+    /// What was in force when this was looked at.
+    pub(super) seen: Option<InForce>,
     /// What is in force again when this fails.
     pub(super) earlier: Option<InForce>,
     /// The same plan as it is in force now, complete or interrupted.
@@ -83,6 +85,7 @@ impl Ready {
         }
         let in_force = site.state.in_force()?;
         unfinished(site, in_force.as_ref())?;
+        let seen = in_force.as_ref().map(|(now, _)| now.clone());
         let (plan, earlier, now) = match in_force {
             None => (wanted, None, None),
             Some((now, plan)) if !now.is_complete => {
@@ -110,6 +113,7 @@ impl Ready {
             is_resumed: now.as_ref().is_some_and(|now| !now.is_complete),
             notes: inherited.iter().map(|within| still_waits(*within)).collect(),
             options,
+            seen,
             earlier,
             now,
             confirm_within_s: None,

@@ -294,6 +294,25 @@ fn an_apply_that_fails_leaves_the_switch_of_the_plan_below_armed() {
     assert_eq!(last.map(String::as_str), Some("start lowlat-confirm.timer"), "{calls:?}");
 }
 
+#[test]
+fn what_the_switch_takes_back_during_the_question_is_not_built_on() {
+    if !is_root() {
+        return;
+    }
+    let mut bench = Bench::new();
+    let site = bench.site(Faults::none());
+    bench.apply(&site, within()).unwrap();
+    with_another_line(&mut bench);
+    let ready = bench.ready(&site, ApplyOptions::default()).unwrap();
+    rollback_unconfirmed(&site).unwrap();
+    let taken_back = bench.files();
+    let error = ready.carry_out(&site, &bench.host, &mut |_| ()).unwrap_err().to_string();
+    assert!(error.contains("nothing was changed") && error.contains("run it again"), "{error}");
+    assert!(site.state.in_force().unwrap().is_none());
+    assert_eq!(differences(&taken_back, &bench.files()), Vec::<String>::new());
+    bench.apply(&site, ApplyOptions::default()).unwrap();
+}
+
 /// Has `act` come to the log while another process has it, which then does `meanwhile` and gives the log back.
 fn while_the_log_is_held<T: Send>(
     bench: &Bench,
