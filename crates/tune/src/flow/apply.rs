@@ -136,6 +136,7 @@ impl Ready {
         }
         let steps = persist::steps(log, &self.confirm_units)?;
         self.steps(log, Part::Confirm, &steps, progress)?;
+        site.state.put_resting_in(None)?;
         let Some(manager) = &site.manager else { return Ok(()) };
         let failed = |source| FlowError::Manager { doing: format!("start {}", units::CONFIRM), source };
         manager.daemon_reload().map_err(failed)?;

@@ -41,6 +41,8 @@ pub fn confirm(site: &Site) -> Result<Confirmed, FlowError> {
     let is_waiting = now.confirm_within_s.is_some();
     let is_of_this_boot = site.boot_id().text() == now.applied_boot_id;
     if is_waiting && is_of_this_boot && at_boot::is_reboot_pending(site, &plan) {
+        // It may have gone off already, and what it started waits for the log: that goes by this note.
+        site.state.put_resting_in(Some(site.boot_id().text()))?;
         stop_timer(site)?;
         return Ok(Confirmed::UntilReboot);
     }

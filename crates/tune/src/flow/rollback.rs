@@ -134,7 +134,7 @@ fn rollback_with(
 
 /// At the end of the dead-man switch's time: takes back what nobody has confirmed, down to the last plan before it that
 /// was confirmed or never needed it, and says whether the host is to be started again, since its kernel has the line that
-/// was taken back. None when nothing waits.
+/// was taken back. None when nothing waits, or the switch rests until the reboot.
 pub fn rollback_unconfirmed(site: &Site) -> Result<Option<(RollbackOutcome, bool)>, FlowError> {
     // Looked at under the lock of the log: who held it before may have confirmed the plan, or taken it back.
     let mut log = site.open_log()?;
@@ -158,6 +158,11 @@ pub fn rollback_unconfirmed(site: &Site) -> Result<Option<(RollbackOutcome, bool
         tell_units(site, &mut outcome, &untold);
         return Ok(None);
     };
+    let resting_in = site.state.resting_in().ok().flatten();
+    if resting_in.is_some() && resting_in.as_ref() == site.boot_id().known() {
+        // Confirmed until the reboot, when the switch is armed again.
+        return Ok(None);
+    }
     // Down to the one that was confirmed, or never needed it: one below that waits as well goes along.
     let mut below = now.earlier;
     while below.as_ref().is_some_and(|plan| plan.confirm_within_s.is_some()) {

@@ -45,6 +45,10 @@ fn a_confirmed_plan_stays_and_the_switch_is_gone() {
     // Before the reboot it only rests: the new line is what it is for.
     assert_eq!(confirm(&site).unwrap(), Confirmed::UntilReboot);
     assert!(bench.files().contains_key("etc/systemd/system/lowlat-confirm.timer"));
+    // It had gone off when the confirmation came: what it started finds it at rest, and leaves it for the next boot.
+    let resting = bench.files();
+    assert!(rollback_unconfirmed(&site).unwrap().is_none());
+    assert_eq!(differences(&resting, &bench.files()), Vec::<String>::new());
     bench.reboot(&start);
     apply_again(&site).unwrap();
     bench.calls();
@@ -311,6 +315,29 @@ fn what_the_switch_takes_back_during_the_question_is_not_built_on() {
     assert!(site.state.in_force().unwrap().is_none());
     assert_eq!(differences(&taken_back, &bench.files()), Vec::<String>::new());
     bench.apply(&site, ApplyOptions::default()).unwrap();
+}
+
+#[test]
+fn a_switch_at_rest_is_armed_by_the_reboot_and_by_the_next_plan() {
+    if !is_root() {
+        return;
+    }
+    for is_reboot in [true, false] {
+        let mut bench = Bench::new();
+        let site = bench.site(Faults::none());
+        let start = bench.files();
+        bench.apply(&site, within()).unwrap();
+        assert_eq!(confirm(&site).unwrap(), Confirmed::UntilReboot);
+        assert!(rollback_unconfirmed(&site).unwrap().is_none());
+        if is_reboot {
+            bench.reboot(&start);
+        } else {
+            with_another_line(&mut bench);
+            bench.apply(&site, within()).unwrap();
+        }
+        let (report, _) = rollback_unconfirmed(&site).unwrap().unwrap();
+        assert!(report.is_complete() && report.in_force.is_none(), "{report:#?}");
+    }
 }
 
 /// Has `act` come to the log while another process has it, which then does `meanwhile` and gives the log back.
