@@ -6,6 +6,7 @@
 //!   plans/ID.json     each plan that was ever applied, as it was
 //!   in-force.json     which of them is in force, since when, and whether it still waits for its confirmation
 //!   untold.json       unit files that a rollback takes back, until systemd has been told
+//!   resting.json      the boot in which the dead-man switch rests, since the plan was confirmed before its reboot
 //!   taken-back.json   the boot whose kernel still has parameters that were taken back
 //! ```
 
@@ -22,6 +23,7 @@ use thiserror::Error;
 
 const UNTOLD: &str = "untold.json";
 const TAKEN_BACK: &str = "taken-back.json";
+const RESTING: &str = "resting.json";
 
 /// The plan in force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -161,6 +163,19 @@ impl StateDir {
     /// Notes that boot, durably.
     pub fn put_taken_back_in(&self, boot_id: &str) -> Result<(), StateError> {
         self.write(TAKEN_BACK, &boot_id)
+    }
+
+    /// The boot, by its id, in which the dead-man switch was last put to rest until the reboot.
+    pub fn resting_in(&self) -> Result<Option<String>, StateError> {
+        self.read(RESTING)
+    }
+
+    /// Notes that boot, durably; none when the switch is armed.
+    pub fn put_resting_in(&self, boot_id: Option<&str>) -> Result<(), StateError> {
+        match boot_id {
+            Some(boot_id) => self.write(RESTING, &boot_id),
+            None => self.remove(RESTING),
+        }
     }
 
     fn remove(&self, name: &str) -> Result<(), StateError> {

@@ -31,7 +31,7 @@ pub(super) struct GrubBls {
 }
 
 impl GrubBls {
-    /// The block with the variable of the entries' line changed.
+    /// The variable of the entries' line, changed, and its new value.
     fn kernelopts(&self, root: &Root, tokens: &[BootToken]) -> Result<(FileChange, String), BootLoaderError> {
         let path = self.menu.grubenv(root);
         let fault = |fault: &str, advice: &str| BootLoaderError::File {
@@ -55,8 +55,9 @@ impl GrubBls {
             ));
         };
         let new = boot_files::edited(&present, tokens);
-        let bytes = env.with(KERNELOPTS, &new).map_err(|fault| BootLoaderError::grubenv(&path, &fault))?;
-        Ok((files::change(root, &path, bytes), new))
+        // Whether it fits, before anything is changed.
+        env.with(KERNELOPTS, &new).map_err(|fault| BootLoaderError::grubenv(&path, &fault))?;
+        Ok((files::variable(root, &path, KERNELOPTS, new.clone()), new))
     }
 
     fn entries(root: &Root) -> Result<(Vec<EntryFile>, Vec<EntryFile>), BootLoaderError> {

@@ -42,6 +42,12 @@ pub(super) fn text(root: &Root, path: &str) -> Result<Option<String>, BootLoader
     })
 }
 
+/// A change of one variable of GRUB's block. Links are followed, as for a file.
+pub(super) fn variable(root: &Root, path: &str, variable: &'static str, value: String) -> FileChange {
+    let path = root.real_path(path).into_known().unwrap_or_else(|| path.to_owned());
+    FileChange { path, variable: Some(variable), new: State::Value(value) }
+}
+
 /// A change of a file that keeps mode and owner as they are; a new one is root's, and everybody's to read. Links are
 /// followed: it is the file that changes, and not the link to it.
 pub(super) fn change(root: &Root, path: &str, bytes: impl Into<Vec<u8>>) -> FileChange {
@@ -50,7 +56,7 @@ pub(super) fn change(root: &Root, path: &str, bytes: impl Into<Vec<u8>>) -> File
     if let Reading::Known(present) = root.ownership(&path) {
         (state.mode, state.uid, state.gid) = (present.mode, present.uid, present.gid);
     }
-    FileChange { path, new: State::File(state) }
+    FileChange { path, variable: None, new: State::File(state) }
 }
 
 /// The entries of a directory of the Boot Loader Specification, by name; none when there is no such directory.

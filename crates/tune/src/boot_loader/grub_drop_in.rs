@@ -90,7 +90,11 @@ impl BootLoader for GrubDropIn {
         let text = drop_in::text(&drop_in::joined(&directory.tokens(), tokens));
         let old = directory.own.iter().filter(|(own, _)| own != name);
         let mut changes: Vec<FileChange> = old
-            .map(|(own, _)| FileChange { path: format!("{DIRECTORY}/{own}"), new: State::Absent })
+            .map(|(own, _)| FileChange {
+                path: format!("{DIRECTORY}/{own}"),
+                variable: None,
+                new: State::Absent,
+            })
             .collect();
         let path = format!("{DIRECTORY}/{name}");
         changes.push(files::change(root, &path, text));

@@ -2,7 +2,8 @@
 //!
 //! A change goes in two halves: the *sources* that an administrator edits (or drop-ins beside them), then what the
 //! boot loader's own program *generates* out of them. Both are files, and both go through the undo log, so that the
-//! rollback restores the boot menu byte for byte without calling anybody's program.
+//! rollback restores the boot menu byte for byte without calling anybody's program. Of GRUB's block of variables, which
+//! others write to as well, one variable is changed and restored.
 //!
 //! Entries for rescue, recovery and fallback stay as the distribution has them wherever they have a line of their own:
 //! they are the way in on the day when a parameter keeps a host from starting.
@@ -16,6 +17,7 @@ mod files;
 mod grub_defaults;
 mod grub_drop_in;
 mod grub_menu_file;
+mod grub_variable;
 mod ostree;
 mod systemd_boot;
 #[cfg(test)]
@@ -23,19 +25,35 @@ mod tests;
 
 use crate::Programs;
 use lowlat_model::{Reading, tune::BootToken};
-use lowlat_sys::{Root, undo::State};
+use lowlat_sys::{
+    Root,
+    undo::{State, TargetSpec},
+};
 
 pub(crate) use detect::container;
 pub use detect::detect;
 pub use error::BootLoaderError;
+pub(crate) use grub_variable::GrubVariable;
 
 /// A file that a boot loader needs changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileChange {
     /// Its path.
     pub path: String,
+    /// The one variable of it that changes, where it is GRUB's block of variables; none for a whole file.
+    pub variable: Option<&'static str>,
     /// What it shall be.
     pub new: State,
+}
+
+impl FileChange {
+    /// What changes, for the undo log.
+    pub(crate) fn target(&self) -> TargetSpec {
+        match self.variable {
+            Some(variable) => GrubVariable::spec(&self.path, variable),
+            None => TargetSpec::file(self.path.clone()),
+        }
+    }
 }
 
 /// The line of one entry of a boot menu.

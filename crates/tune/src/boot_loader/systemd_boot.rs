@@ -122,6 +122,7 @@ fn future_kernels(root: &Root, tokens: &[BootToken]) -> Result<Option<FileChange
     let vendor = files::text(root, VENDOR_COMMAND_LINE)?;
     Ok(vendor.map(|text| FileChange {
         path: KERNEL_COMMAND_LINE.to_owned(),
+        variable: None,
         new: State::File(FileState::of_root(boot_files::edited_file(&text, tokens), 0o644)),
     }))
 }

@@ -10,7 +10,7 @@ use crate::units;
 use lowlat_model::HostSnapshot;
 use lowlat_model::tune::outcome::{ApplyOutcome, ChangeOutcome, Fate};
 use lowlat_model::tune::{Plan, Target};
-use lowlat_sys::undo::{ApplyReport, Entry, OnFailure, Step, TargetSpec, UndoError, UndoLog};
+use lowlat_sys::undo::{ApplyReport, Entry, OnFailure, Step, UndoError, UndoLog};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is done so far.
@@ -49,6 +49,13 @@ impl Ready {
         let mut log = site.open_log()?;
         if let Some(damage) = log.damage() {
             return Err(UndoError::Damaged(damage.clone()).into());
+        }
+        // The dead-man switch may have gone off while the user was asked.
+        if site.state.in_force()?.map(|(now, _)| now) != self.seen {
+            return Err(FlowError::Refused(vec![
+                "what is in force has changed since this was looked at: look with `lowlat tune status`, and run it again"
+                    .to_owned(),
+            ]));
         }
         let plan_id = self.plan.id();
         log.expire()?;
@@ -113,7 +120,7 @@ impl Ready {
             Part::Run => self.prepared(site, host, log, part, &[steps::Part::RunTime], progress),
             Part::Files if self.options.only_run_time => Ok(()),
             Part::Files => self.prepared(site, host, log, part, &[steps::Part::Files], progress),
-            Part::Boot => self.files(log, part, &self.sources, progress),
+            Part::Boot => self.sources(site, log, progress),
             Part::Loader => self.generate(site, log, progress),
             Part::Persist => {
                 let steps = persist::steps(log, &self.units)?;
@@ -129,6 +136,7 @@ impl Ready {
         }
         let steps = persist::steps(log, &self.confirm_units)?;
         self.steps(log, Part::Confirm, &steps, progress)?;
+        site.state.put_resting_in(None)?;
         let Some(manager) = &site.manager else { return Ok(()) };
         let failed = |source| FlowError::Manager { doing: format!("start {}", units::CONFIRM), source };
         manager.daemon_reload().map_err(failed)?;
@@ -193,6 +201,15 @@ impl Ready {
         Ok(())
     }
 
+    /// What the boot loader is configured by. The files are read anew: since the plan was shown a kernel may have been
+    /// installed, or somebody may have edited them.
+    fn sources(&self, site: &Site, log: &mut UndoLog, progress: &mut Progress) -> Result<(), FlowError> {
+        let (Some(loader), Some(tokens)) = (&self.loader, self.tokens()) else { return Ok(()) };
+        let failed = |error: crate::boot_loader::BootLoaderError| FlowError::Refused(vec![error.to_string()]);
+        let files = loader.sources(&site.root, tokens).map_err(failed)?;
+        self.files(log, Part::Boot, &files, progress)
+    }
+
     fn generate(&self, site: &Site, log: &mut UndoLog, progress: &mut Progress) -> Result<(), FlowError> {
         let Some(loader) = &self.loader else { return Ok(()) };
         let Some(programs) = &site.programs else {
@@ -219,7 +236,13 @@ impl Ready {
             _ => OnFailure::RollBack,
         };
         let plan_id = self.plan.id();
-        let mut round = 0;
+        // A plan that comes anew does not take up what is in force of it from before: another one may lie between, and what
+        // the first time found there would be forgotten.
+        let has_steps = |round: &usize| {
+            let id = part.id(&plan_id, *round);
+            self.now.is_none() && log.history().entries.iter().any(|entry| entry.plan == id)
+        };
+        let mut round = (0..ROUNDS_MAX).find(|round| !has_steps(round)).unwrap_or(ROUNDS_MAX);
         let report = loop {
             match log.apply_once_more(&part.id(&plan_id, round), steps, on_failure) {
                 Err(UndoError::PlanDiffers { .. }) if round < ROUNDS_MAX => round += 1,
@@ -262,6 +285,11 @@ impl Ready {
         let mut notes = persist::tell_manager(site, touched.iter().map(String::as_str));
         if let Some(manager) = site.manager.as_ref().filter(|_| !self.confirm_units.is_empty()) {
             let _ = manager.stop(units::CONFIRM);
+            // That of the plan which is in force again goes on, with its time anew.
+            let is_waiting = self.earlier.as_ref().is_some_and(|plan| plan.confirm_within_s.is_some());
+            if is_waiting && let Err(error) = manager.start(units::CONFIRM) {
+                notes.push(format!("{} does not start: {error}", units::CONFIRM));
+            }
         }
         if report.left.is_empty() {
             let restored = match &self.earlier {
@@ -331,12 +359,12 @@ pub(super) fn put_back(site: &Site, earlier: &InForce) -> Result<(), FlowError> 
     }
 }
 
-/// Files as steps; each one's old state is what is there now.
+/// Files of a boot loader as steps; each one's old state is what is there now.
 pub(super) fn file_steps(log: &UndoLog, files: &[FileChange]) -> Result<Vec<Step>, FlowError> {
     let step = |file: &FileChange| -> Result<Step, FlowError> {
-        let target = TargetSpec::file(file.path.clone());
+        let target = file.target();
         let old = log.present(&target)?;
-        Ok(Step { id: file.path.clone(), target, old, new: file.new.clone() })
+        Ok(Step { id: target.name.clone(), target, old, new: file.new.clone() })
     };
     files.iter().map(step).collect()
 }

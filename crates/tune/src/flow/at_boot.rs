@@ -27,6 +27,11 @@ pub struct Again {
 /// Applies the run-time part of the plan in force again, until a round finds nothing to do. What cannot be done is
 /// passed over: half a tuned host is better than none.
 pub fn apply_again(site: &Site) -> Result<Again, FlowError> {
+    if site.state.in_force()?.is_none() {
+        return Ok(Again::default());
+    }
+    // Looked at again under the lock of the log: a rollback may have had it.
+    let mut log = site.open_log()?;
     let Some((in_force, plan)) = site.state.in_force()? else { return Ok(Again::default()) };
     if !in_force.is_complete {
         return Err(FlowError::Refused(vec![format!(
@@ -36,7 +41,6 @@ pub fn apply_again(site: &Site) -> Result<Again, FlowError> {
         )]));
     }
     let mut again = Again { plan_id: Some(in_force.plan_id.clone()), ..Again::default() };
-    let mut log = site.open_log()?;
     if let Some(damage) = log.damage() {
         return Err(UndoError::Damaged(damage.clone()).into());
     }

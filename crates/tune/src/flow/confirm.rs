@@ -1,6 +1,6 @@
 //! Ending the dead-man switch.
 
-use super::part::{Part, plan_of};
+use super::part::Part;
 use super::{FlowError, Site, at_boot, persist};
 use crate::{InForce, units};
 
@@ -20,7 +20,17 @@ pub enum Confirmed {
 
 /// Confirms the plan in force.
 pub fn confirm(site: &Site) -> Result<Confirmed, FlowError> {
+    let Some((meant, _)) = site.state.in_force()? else { return Ok(Confirmed::NothingInForce) };
+    // Looked at again under the lock of the log: the switch may have gone off while this waited for it.
+    let mut log = site.open_log()?;
     let Some((now, plan)) = site.state.in_force()? else { return Ok(Confirmed::NothingInForce) };
+    if now.plan_id != meant.plan_id {
+        return Err(FlowError::Refused(vec![format!(
+            "plan {} was in force when this began, and now plan {} is: look with `lowlat tune status`, and confirm again \
+             if that one is to stay",
+            meant.plan_id, now.plan_id
+        )]));
+    }
     if !now.is_complete {
         return Err(FlowError::Refused(vec![format!(
             "plan {} was applied in part only: finish it with `lowlat tune apply`, or take it back with `lowlat tune \
@@ -31,16 +41,17 @@ pub fn confirm(site: &Site) -> Result<Confirmed, FlowError> {
     let is_waiting = now.confirm_within_s.is_some();
     let is_of_this_boot = site.boot_id().text() == now.applied_boot_id;
     if is_waiting && is_of_this_boot && at_boot::is_reboot_pending(site, &plan) {
+        // It may have gone off already, and what it started waits for the log: that goes by this note.
+        site.state.put_resting_in(Some(site.boot_id().text()))?;
         stop_timer(site)?;
         return Ok(Confirmed::UntilReboot);
     }
-    let plan_id = now.plan_id.clone();
     if is_waiting {
         // First the note: from here on the switch, should it go off, finds nothing to take back.
-        site.state.put_in_force(&InForce { confirm_within_s: None, ..now }, &plan)?;
+        site.state.put_in_force(&confirmed(now), &plan)?;
     }
-    let mut log = site.open_log()?;
-    let is_switch = |id: &str| Part::Confirm.is_of(id) && (plan_of(id) == plan_id || !is_waiting);
+    // Of the plans below too, which are confirmed with it.
+    let is_switch = |id: &str| Part::Confirm.is_of(id);
     let paths: Vec<String> = log
         .history()
         .entries
@@ -59,6 +70,16 @@ pub fn confirm(site: &Site) -> Result<Confirmed, FlowError> {
         return Ok(Confirmed::Now);
     }
     Err(FlowError::Refused(vec![format!("the plan is confirmed, but units of the switch stay: {report}")]))
+}
+
+/// The plan and all those below it, which are parts of it, as confirmed.
+fn confirmed(mut now: InForce) -> InForce {
+    let mut at = Some(&mut now);
+    while let Some(plan) = at {
+        plan.confirm_within_s = None;
+        at = plan.earlier.as_deref_mut();
+    }
+    now
 }
 
 fn stop_timer(site: &Site) -> Result<(), FlowError> {

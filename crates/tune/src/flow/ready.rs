@@ -4,10 +4,10 @@ use super::error::differing_marks;
 use super::part::{Part, plan_of};
 use super::{FlowError, Site, check, persist};
 use crate::InForce;
-use crate::boot_loader::{BootLoader, FileChange};
+use crate::boot_loader::BootLoader;
 use crate::units::{self, Unit, Watch};
 use lowlat_model::HostSnapshot;
-use lowlat_model::tune::{HostMark, Plan, Target};
+use lowlat_model::tune::{BootToken, HostMark, Plan, Target};
 use lowlat_sys::undo::UndoLog;
 use std::time::Duration;
 
@@ -58,13 +58,14 @@ pub struct Ready {
     /// Other things that the user should know before.
     pub notes: Vec<String>,
     pub(super) options: ApplyOptions,
+    /// What was in force when this was looked at.
+    pub(super) seen: Option<InForce>,
     /// What is in force again when this fails.
     pub(super) earlier: Option<InForce>,
     /// The same plan as it is in force now, complete or interrupted.
     pub(super) now: Option<InForce>,
     pub(super) confirm_within_s: Option<u64>,
     pub(super) loader: Option<Box<dyn BootLoader>>,
-    pub(super) sources: Vec<FileChange>,
     pub(super) confirm_units: Vec<Unit>,
     pub(super) units: Vec<Unit>,
 }
@@ -84,6 +85,7 @@ impl Ready {
         }
         let in_force = site.state.in_force()?;
         unfinished(site, in_force.as_ref())?;
+        let seen = in_force.as_ref().map(|(now, _)| now.clone());
         let (plan, earlier, now) = match in_force {
             None => (wanted, None, None),
             Some((now, plan)) if !now.is_complete => {
@@ -98,6 +100,9 @@ impl Ready {
                 (merged, Some(now), same)
             }
         };
+        let inherited =
+            confirm_within(earlier.as_ref(), now.as_ref()).filter(|_| options.confirm_within.is_none());
+        let options = ApplyOptions { confirm_within: options.confirm_within.or(inherited), ..options };
         let obstacles = check::obstacles(site, &plan);
         if !obstacles.is_empty() {
             return Err(FlowError::Refused(obstacles));
@@ -106,13 +111,13 @@ impl Ready {
             left: check::left(site, |kind| knows(site, kind), &plan, host),
             plan,
             is_resumed: now.as_ref().is_some_and(|now| !now.is_complete),
-            notes: Vec::new(),
+            notes: inherited.iter().map(|within| still_waits(*within)).collect(),
             options,
+            seen,
             earlier,
             now,
             confirm_within_s: None,
             loader: None,
-            sources: Vec::new(),
             confirm_units: Vec::new(),
             units: Vec::new(),
         };
@@ -128,20 +133,26 @@ impl Ready {
 
     fn find_boot_loader(&mut self, site: &Site) {
         let place = self.plan.changes.iter().position(|c| matches!(c.target, Target::CommandLine { .. }));
-        let Some(Target::CommandLine { tokens }) =
-            place.and_then(|at| self.plan.changes.get(at)).map(|change| &change.target)
-        else {
-            return;
-        };
-        let found = (site.detect)(&site.root)
-            .and_then(|loader| loader.sources(&site.root, tokens).map(|sources| (loader, sources)));
+        let Some(tokens) = self.tokens() else { return };
+        // Only whether it can be done: the files are read again when they are written, after the user's answer.
+        let found =
+            (site.detect)(&site.root).and_then(|loader| loader.sources(&site.root, tokens).map(|_| loader));
         match found {
-            Ok((loader, sources)) => {
-                self.notes.extend(loader.notes(&site.root, tokens));
-                (self.loader, self.sources) = (Some(loader), sources);
+            Ok(loader) => {
+                let notes = loader.notes(&site.root, tokens);
+                self.notes.extend(notes);
+                self.loader = Some(loader);
             }
             Err(error) => self.left.extend(place.map(|at| (at, error.to_string()))),
         }
+    }
+
+    /// The parameters of the plan's command line; none when it has no such change.
+    pub(super) fn tokens(&self) -> Option<&[BootToken]> {
+        self.plan.changes.iter().find_map(|change| match &change.target {
+            Target::CommandLine { tokens } => Some(tokens.as_slice()),
+            _ => None,
+        })
     }
 
     fn choose_units(&mut self, site: &Site) -> Result<(), FlowError> {
@@ -262,6 +273,26 @@ fn unfinished(site: &Site, in_force: Option<&(InForce, Plan)>) -> Result<(), Flo
 fn unfinished_plan(site: &Site, plan: String) -> FlowError {
     let path = site.state.plan_path(&plan).display().to_string();
     FlowError::Unfinished { plan, path }
+}
+
+/// Within how long a plan must be confirmed for which nothing is said of that: as one below it that still waits, or as it
+/// was before it was interrupted. Else the switch of that one would find nothing to take back, and nobody would be told.
+fn confirm_within(earlier: Option<&InForce>, now: Option<&InForce>) -> Option<Duration> {
+    let waiting = match now {
+        // Its own switch is as it was, at rest perhaps.
+        Some(now) if now.is_complete => None,
+        Some(now) => now.confirm_within_s,
+        None => earlier?.confirm_within_s,
+    };
+    waiting.map(Duration::from_secs)
+}
+
+fn still_waits(within: Duration) -> String {
+    format!(
+        "The plan in force waits for its confirmation, and so does this one: it is taken back with it unless `lowlat tune \
+         confirm` comes within {} s.",
+        within.as_secs()
+    )
 }
 
 /// Takes off what later boots would be changed by.

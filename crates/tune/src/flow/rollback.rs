@@ -54,8 +54,17 @@ fn left_key(left: &Left) -> StepKey {
 
 /// Takes plans back, the last change first. It needs the undo log only.
 pub fn rollback(site: &Site, request: &RollbackRequest) -> Result<RollbackOutcome, FlowError> {
-    let mut log = site.open_log()?;
-    let chosen = chosen(&log, &request.scope)?;
+    let log = site.open_log()?;
+    rollback_with(site, log, request)
+}
+
+/// The same with the log opened: what is to be taken back may have been decided under its lock.
+fn rollback_with(
+    site: &Site,
+    mut log: UndoLog,
+    request: &RollbackRequest,
+) -> Result<RollbackOutcome, FlowError> {
+    let chosen = chosen(site, &log, &request.scope)?;
     if request.is_preview {
         return Ok(preview(site, &log, &chosen, request));
     }
@@ -70,8 +79,10 @@ pub fn rollback(site: &Site, request: &RollbackRequest) -> Result<RollbackOutcom
     let of_chosen = before.iter().filter(|entry| chosen.contains(&key(entry)));
     let untold = persist::expect_telling(site, of_chosen.map(|entry| entry.target.name.as_str()), &mut notes);
     let boot = log.boot().to_owned();
-    let is_in_effect = |entry: &Entry| is_of_boot(&entry.plan) && entry.boot != boot;
-    if before.iter().any(|entry| chosen.contains(&key(entry)) && is_in_effect(entry))
+    // What stays in force of an earlier boot is in effect as well, and no reason to start the host again.
+    let is_in_effect =
+        |entry: &Entry| chosen.contains(&key(entry)) && is_of_boot(&entry.plan) && entry.boot != boot;
+    if before.iter().any(is_in_effect)
         && let Err(error) = site.state.put_taken_back_in(&boot)
     {
         notes.push(error.to_string());
@@ -84,9 +95,21 @@ pub fn rollback(site: &Site, request: &RollbackRequest) -> Result<RollbackOutcom
     outcome.notes.extend(notes);
     settle_conflicts(site, &mut log, &report, &mut outcome)?;
     if request.scope != Scope::RunTime {
-        outcome.in_force = update_in_force(site, &request.scope, outcome.failures.is_empty())?;
-        if outcome.failures.is_empty() {
-            let is_switch = |entry: &Entry| chosen.contains(&key(entry)) && is_confirm(entry);
+        let is_switch = |entry: &Entry| chosen.contains(&key(entry)) && is_confirm(entry);
+        let mut is_restored = outcome.failures.is_empty();
+        // What the next boot gets is not as before: that is what the switch is there for, so it stays.
+        if before.iter().any(is_switch) {
+            for conflict in outcome.conflicts.iter().filter(|conflict| is_of_boot(&conflict.plan)) {
+                is_restored = false;
+                outcome.notes.push(format!(
+                    "{}: changed by somebody else, and the next boot goes by it, so the dead-man switch stays; bring the \
+                     old state back with `lowlat tune rollback --force-path \"{0}\"`",
+                    conflict.name
+                ));
+            }
+        }
+        outcome.in_force = update_in_force(site, &request.scope, is_restored)?;
+        if is_restored {
             let of_confirm = log.rollback_where(is_switch);
             add(&mut outcome, &of_confirm, &before, &log, is_switch);
         }
@@ -102,24 +125,26 @@ pub fn rollback(site: &Site, request: &RollbackRequest) -> Result<RollbackOutcom
         outcome.notes.extend(later_kernels::notes(site, &plan, is_known));
     }
     tell_units(site, &mut outcome, &untold);
-    if matches!(request.scope, Scope::To(_)) && outcome.in_force.is_some() {
+    if matches!(&request.scope, Scope::To(id) if outcome.in_force.as_ref() == Some(id)) {
         let again = at_boot::apply_again(site)?;
         outcome.notes.extend(again.refused);
     }
     Ok(outcome)
 }
 
-/// At the end of the dead-man switch's time: takes back what nobody has confirmed, down to the plan before, and says
-/// whether the host is to be started again, since its kernel has the line that was taken back. None when nothing waits.
+/// At the end of the dead-man switch's time: takes back what nobody has confirmed, down to the last plan before it that
+/// was confirmed or never needed it, and says whether the host is to be started again, since its kernel has the line that
+/// was taken back. None when nothing waits, or the switch rests until the reboot.
 pub fn rollback_unconfirmed(site: &Site) -> Result<Option<(RollbackOutcome, bool)>, FlowError> {
+    // Looked at under the lock of the log: who held it before may have confirmed the plan, or taken it back.
+    let mut log = site.open_log()?;
     let waiting = match site.state.in_force() {
         Ok(in_force) => in_force.map(|(now, _)| now).filter(|now| now.confirm_within_s.is_some()),
         // Unreadable, and the switch was armed: the log is enough to go back.
-        Err(_) => return take_back(site, Scope::All).map(Some),
+        Err(_) => return take_back(site, log, Scope::All).map(Some),
     };
     let Some(now) = waiting else {
         // Confirmed, or taken back, and a crash left the switch: only that goes.
-        let mut log = site.open_log()?;
         let is_confirm = |entry: &Entry| Part::Confirm.is_of(&entry.plan);
         let before = log.history().entries.clone();
         let mut notes = Vec::new();
@@ -133,12 +158,22 @@ pub fn rollback_unconfirmed(site: &Site) -> Result<Option<(RollbackOutcome, bool
         tell_units(site, &mut outcome, &untold);
         return Ok(None);
     };
-    let scope = now.earlier.map_or(Scope::All, |earlier| Scope::To(earlier.plan_id));
-    take_back(site, scope).map(Some)
+    let resting_in = site.state.resting_in().ok().flatten();
+    if resting_in.is_some() && resting_in.as_ref() == site.boot_id().known() {
+        // Confirmed until the reboot, when the switch is armed again.
+        return Ok(None);
+    }
+    // Down to the one that was confirmed, or never needed it: one below that waits as well goes along.
+    let mut below = now.earlier;
+    while below.as_ref().is_some_and(|plan| plan.confirm_within_s.is_some()) {
+        below = below.and_then(|plan| plan.earlier);
+    }
+    let scope = below.map_or(Scope::All, |earlier| Scope::To(earlier.plan_id));
+    take_back(site, log, scope).map(Some)
 }
 
-fn take_back(site: &Site, scope: Scope) -> Result<(RollbackOutcome, bool), FlowError> {
-    let outcome = rollback(site, &RollbackRequest { scope, ..RollbackRequest::default() })?;
+fn take_back(site: &Site, log: UndoLog, scope: Scope) -> Result<(RollbackOutcome, bool), FlowError> {
+    let outcome = rollback_with(site, log, &RollbackRequest { scope, ..RollbackRequest::default() })?;
     let wants_reboot = outcome.needs_reboot;
     Ok((outcome, wants_reboot))
 }
@@ -148,28 +183,45 @@ fn is_of_boot(log_id: &str) -> bool {
 }
 
 /// The steps that a rollback is about.
-fn chosen(log: &UndoLog, scope: &Scope) -> Result<BTreeSet<StepKey>, FlowError> {
-    let history = log.history();
-    let later: Option<Vec<&str>> = match scope {
-        Scope::To(id) => {
-            let mut plans: Vec<&str> = Vec::new();
-            for plan in history.plans.iter().map(|plan| plan_of(&plan.id)) {
-                if !plans.contains(&plan) {
-                    plans.push(plan);
-                }
-            }
-            let at = plans.iter().position(|plan| plan == id);
-            let at = at.ok_or_else(|| UndoError::UnknownPlan { plan: id.clone() })?;
-            Some(plans.split_off(at + 1))
+fn chosen(site: &Site, log: &UndoLog, scope: &Scope) -> Result<BTreeSet<StepKey>, FlowError> {
+    let entries = log.history().entries.iter();
+    Ok(match scope {
+        Scope::All => entries.map(key).collect(),
+        Scope::To(id) => later_than(site, log, id)?,
+        Scope::RunTime => {
+            entries.filter(|entry| is_run_time(&entry.plan) && log.goes_with_boot(entry)).map(key).collect()
         }
-        _ => None,
+    })
+}
+
+/// The steps of what came after a plan. Which plans lie above it the note of what is in force tells: in the order of the
+/// log one that was tried before, taken back, and applied again is where it was first. The log's order counts for plans that
+/// are not in force any more and have left something.
+fn later_than(site: &Site, log: &UndoLog, id: &str) -> Result<BTreeSet<StepKey>, FlowError> {
+    let history = log.history();
+    let in_force = site.state.in_force().ok().flatten().map(|(now, _)| now);
+    let chain: Vec<&str> = std::iter::successors(in_force.as_ref(), |plan| plan.earlier.as_deref())
+        .map(|plan| plan.plan_id.as_str())
+        .collect();
+    let place = chain.iter().position(|plan| *plan == id);
+    let (above, below) = chain.split_at(place.unwrap_or(0));
+    let first_of = |id: &str| history.plans.iter().position(|plan| plan_of(&plan.id) == id);
+    let first = first_of(id);
+    if place.is_none() && first.is_none() {
+        return Err(UndoError::UnknownPlan { plan: id.to_owned() }.into());
+    }
+    let start = history.entries.iter().position(|entry| plan_of(&entry.plan) == id);
+    let is_later = |(at, entry): &(usize, &Entry)| {
+        let plan = plan_of(&entry.plan);
+        match place.map(|_| (above.contains(&plan), below.contains(&plan))) {
+            Some((true, false)) => true,
+            Some((false, true)) => false,
+            // It came twice, before this one and after it.
+            Some((true, true)) => start.is_some_and(|start| *at > start),
+            _ => plan != id && first.is_some_and(|first| first_of(plan).is_some_and(|other| other > first)),
+        }
     };
-    let is_chosen = |entry: &&Entry| match scope {
-        Scope::All => true,
-        Scope::To(_) => later.as_ref().is_some_and(|later| later.contains(&plan_of(&entry.plan))),
-        Scope::RunTime => is_run_time(&entry.plan) && log.goes_with_boot(entry),
-    };
-    Ok(history.entries.iter().filter(is_chosen).map(key).collect())
+    Ok(history.entries.iter().enumerate().filter(is_later).map(|(_, entry)| key(entry)).collect())
 }
 
 fn preview(

@@ -1,7 +1,7 @@
 //! What the flows act on.
 
 use super::{FlowError, Manager, Systemctl};
-use crate::boot_loader::{self, BootLoader, BootLoaderError};
+use crate::boot_loader::{self, BootLoader, BootLoaderError, GrubVariable};
 use crate::steps::{self, Part, Preparation};
 use crate::{Programs, StateDir, SystemPrograms, targets};
 use lowlat_model::{HostSnapshot, Reading, tune::Plan};
@@ -23,7 +23,7 @@ const IN_TREE: [&str; 5] = [
     "/usr/bin/lowlat",
     "/opt/lowlat/bin/lowlat",
 ];
-/// How long the undo log may be another process's before that is an error.
+/// [`Site::log_wait`] of the running host: two services of one boot may come at once.
 const LOCK_WAIT: Duration = Duration::from_secs(60);
 const LOCK_PAUSE: Duration = Duration::from_millis(200);
 
@@ -39,7 +39,7 @@ pub struct Site {
     pub manager: Option<Box<dyn Manager>>,
     /// Its programs; none for a tree, since the running host's would speak of the running host.
     pub programs: Option<Box<dyn Programs>>,
-    /// Kinds of targets beyond files and values.
+    /// Kinds of targets beyond files, values and GRUB's variables.
     pub targets: fn() -> Vec<Box<dyn Target>>,
     /// How changes become steps.
     pub prepare: Prepare,
@@ -49,6 +49,8 @@ pub struct Site {
     pub lowlat: Option<PathBuf>,
     /// How long to wait between two rounds at boot.
     pub pause: Duration,
+    /// How long the undo log may be another process's before that is an error.
+    pub log_wait: Duration,
     /// Faults for tests.
     pub faults: Faults,
 }
@@ -70,6 +72,7 @@ impl Site {
             detect: boot_loader::detect,
             lowlat: std::env::current_exe().and_then(|path| path.canonicalize()).ok(),
             pause: Duration::from_secs(2),
+            log_wait: LOCK_WAIT,
             faults: Faults::none(),
         }
     }
@@ -96,6 +99,7 @@ impl Site {
             targets: Vec::new,
             lowlat,
             pause: Duration::ZERO,
+            log_wait: Duration::ZERO,
             ..site
         })
     }
@@ -125,17 +129,17 @@ impl Site {
         self.dir.join(path.trim_start_matches('/'))
     }
 
-    /// The undo log, for changes. Waits for another process that has it, up to a minute: two services of one boot may
-    /// come at once.
+    /// The undo log, for changes. Waits for another process that has it, as long as [`Site::log_wait`] says.
     pub(super) fn open_log(&self) -> Result<UndoLog, FlowError> {
         let start = Instant::now();
         loop {
             match UndoLog::open(&self.state.undo_log(), self.writer()?) {
-                Err(UndoError::Locked { .. }) if self.is_live() && start.elapsed() < LOCK_WAIT => {
+                Err(UndoError::Locked { .. }) if start.elapsed() < self.log_wait => {
                     std::thread::sleep(LOCK_PAUSE);
                 }
                 opened => {
-                    let log = opened?;
+                    // A file like others, so that a tree has it too.
+                    let log = opened?.with_target(Box::new(GrubVariable));
                     return Ok((self.targets)().into_iter().fold(log, UndoLog::with_target));
                 }
             }

@@ -108,10 +108,7 @@ impl GrubEnv {
     /// The block as bytes with the variable set, in its place where it is set already.
     pub fn with(&self, name: &str, value: &str) -> Result<Vec<u8>, GrubEnvFault> {
         let start = format!("{name}=");
-        let is_it = |(at, end): &&(usize, usize)| {
-            self.content.get(*at..*end).is_some_and(|line| line.starts_with(start.as_bytes()))
-        };
-        let place = self.lines().iter().rev().find(is_it).copied();
+        let place = self.lines().into_iter().rev().find(|line| self.begins_with(*line, &start));
         let (at, behind) = place.unwrap_or((self.content.len(), self.content.len()));
         let mut bytes = self.content.get(..at).unwrap_or_default().to_vec();
         bytes.extend(start.as_bytes());
@@ -125,6 +122,20 @@ impl GrubEnv {
         }
         bytes.resize(BYTES, b'#');
         Ok(bytes)
+    }
+
+    /// The block as bytes without the variable, however often it is set.
+    pub fn without(&self, name: &str) -> Vec<u8> {
+        let start = format!("{name}=");
+        let others = self.lines().into_iter().filter(|line| !self.begins_with(*line, &start));
+        let mut bytes: Vec<u8> =
+            others.flat_map(|(at, end)| self.content.get(at..=end).unwrap_or_default()).copied().collect();
+        bytes.resize(BYTES, b'#');
+        bytes
+    }
+
+    fn begins_with(&self, (at, end): (usize, usize), start: &str) -> bool {
+        self.content.get(at..end).is_some_and(|line| line.starts_with(start.as_bytes()))
     }
 }
 
@@ -169,6 +180,13 @@ mod tests {
     }
 
     #[test]
+    fn a_variable_is_taken_out_with_all_of_its_lines() {
+        let env = GrubEnv::parse(&block("# b=1\na=1\nb=2\\\nb=3\nbb=4\nb=5\n")).unwrap();
+        assert_eq!(env.without("b"), block("# b=1\na=1\nbb=4\n"));
+        assert_eq!(env.without("c"), block("# b=1\na=1\nb=2\\\nb=3\nbb=4\nb=5\n"));
+    }
+
+    #[test]
     fn what_is_no_block_is_told_with_sizes() {
         let told = |bytes: &[u8]| GrubEnv::parse(bytes).unwrap_err().to_string();
         assert_eq!(told(b"# GRUB Environment Block\n####"), "found 29 bytes, expected 1024");
@@ -190,13 +208,15 @@ mod tests {
             prop_assert_eq!(new.get(&name), Some(value));
             let rest = |env: &GrubEnv| env.variables().into_iter().filter(|(n, _)| *n != name).collect::<Vec<_>>();
             prop_assert_eq!(rest(&new), rest(&env));
+            let off = GrubEnv::parse(&new.without(&name)).unwrap();
+            prop_assert_eq!((off.get(&name), rest(&off)), (None, rest(&env)));
         }
 
         #[test]
         fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 999)) {
             let bytes = [HEADER, &bytes].concat();
             if let Ok(env) = GrubEnv::parse(&bytes) {
-                let _ = (env.variables(), env.with("a", "b"));
+                let _ = (env.variables(), env.with("a", "b"), env.without("a"));
             }
         }
     }

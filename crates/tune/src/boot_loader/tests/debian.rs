@@ -71,7 +71,7 @@ fn debian_12_has_a_drop_in_and_a_new_menu() {
 
     let new = menu("Debian GNU/Linux", &format!("quiet {NEW}"));
     let changes = host.loader().generated(&host.root(), &generator(new.clone())).unwrap();
-    let [FileChange { path, new: State::File(file) }] = changes.as_slice() else { panic!("{changes:?}") };
+    let [FileChange { path, new: State::File(file), .. }] = changes.as_slice() else { panic!("{changes:?}") };
     assert_eq!(
         (path.as_str(), file.mode, &file.bytes),
         ("/boot/grub/grub.cfg", 0o444, &new.clone().into_bytes())

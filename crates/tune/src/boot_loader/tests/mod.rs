@@ -11,7 +11,7 @@ mod undo;
 
 use super::{BootLoader, FileChange, detect};
 use crate::{Outcome, Programs};
-use lowlat_model::tune::BootToken;
+use lowlat_model::tune::{BootToken, boot_files::grubenv::GrubEnv};
 use lowlat_sys::{Root, undo::State};
 use std::{
     fs, io,
@@ -101,6 +101,15 @@ impl Host {
                     fs::remove_file(place).unwrap();
                     written.push(format!("{} goes", change.path));
                 }
+                State::Value(value) => {
+                    let before = fs::read(&place).unwrap();
+                    let env = GrubEnv::parse(&before).unwrap();
+                    let bytes = env.with(change.variable.unwrap(), value).unwrap();
+                    if bytes != before {
+                        written.push(change.path.clone());
+                    }
+                    fs::write(place, bytes).unwrap();
+                }
                 State::File(file) => {
                     if fs::read(&place).ok().as_ref() != Some(&file.bytes) {
                         written.push(change.path.clone());
@@ -108,7 +117,7 @@ impl Host {
                     self.put(&change.path, &file.bytes);
                     self.chmod(&change.path, file.mode);
                 }
-                other => panic!("{other}"),
+                State::Link { .. } => panic!("{}", change.new),
             }
         }
         written

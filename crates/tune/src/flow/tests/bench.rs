@@ -103,7 +103,7 @@ impl BootLoader for FakeLoader {
             .map(|token| format!("{}={}", token.name, token.value.as_deref().unwrap_or_default()))
             .collect();
         let new = State::File(FileState::of_root(words.join(" "), 0o644));
-        Ok(vec![FileChange { path: DROP_IN.into(), new }])
+        Ok(vec![FileChange { path: DROP_IN.into(), variable: None, new }])
     }
     fn entry_lines(&self, root: &Root) -> Vec<EntryLine> {
         let path = "/boot/loader/entries/later.conf";
@@ -113,7 +113,7 @@ impl BootLoader for FakeLoader {
     fn generated(&self, _: &Root, programs: &dyn Programs) -> Result<Vec<FileChange>, BootLoaderError> {
         let text = programs.run("grub-mkconfig", &[]).unwrap().stdout;
         let new = State::File(FileState::of_root(text, 0o600));
-        Ok(vec![FileChange { path: format!("/{GRUB_CFG}"), new }])
+        Ok(vec![FileChange { path: format!("/{GRUB_CFG}"), variable: None, new }])
     }
 }
 
@@ -282,6 +282,7 @@ impl Bench {
 
     /// The host starts again: values of the kernel are its own again, and the command line is the boot loader's.
     pub fn reboot(&self, start: &BTreeMap<String, String>) {
+        let boot = self.text("proc/sys/kernel/random/boot_id");
         for (path, text) in start
             .iter()
             .filter(|(path, text)| is_of_kernel(path) && !path.ends_with('/') && !text.starts_with("-> "))
@@ -290,7 +291,6 @@ impl Bench {
                 self.put(path, text);
             }
         }
-        let boot = self.text("proc/sys/kernel/random/boot_id");
         let number = u32::from_str_radix(boot.get(..8).unwrap(), 16).unwrap() + 1;
         self.put("proc/sys/kernel/random/boot_id", &format!("{number:08x}-0000-4000-8000-000000000000\n"));
         let entry = self.text(GRUB_CFG);

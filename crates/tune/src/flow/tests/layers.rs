@@ -52,3 +52,55 @@ fn going_back_to_an_earlier_plan_puts_it_in_force_again() {
     assert!(rollback(&site, &RollbackRequest::default()).unwrap().is_complete());
     assert!(site.state.in_force().unwrap().is_none());
 }
+
+#[test]
+fn a_plan_that_was_tried_before_is_later_than_the_one_it_lies_over() {
+    if !is_root() {
+        return;
+    }
+    let mut bench = Bench::new();
+    let site = bench.site(Faults::none());
+    // So that what it makes of the other plan is itself.
+    bench.plan.changes.sort_by_key(|change| !matches!(change.target, Target::Sysctl { .. }));
+    let tried = bench.plan.clone();
+    let first = bench.apply(&site, ApplyOptions::default()).unwrap().plan_id;
+    rollback(&site, &RollbackRequest::default()).unwrap();
+    bench.plan = with_swappiness(&tried, "7");
+    let below = bench.apply(&site, ApplyOptions::default()).unwrap().plan_id;
+    let with_below = bench.files();
+    bench.plan = tried;
+    assert_eq!(bench.apply(&site, ApplyOptions::default()).unwrap().plan_id, first);
+    assert_ne!(bench.files(), with_below);
+
+    let back = RollbackRequest { scope: Scope::To(below.clone()), ..RollbackRequest::default() };
+    let report = rollback(&site, &back).unwrap();
+    assert!(report.is_complete(), "{report:#?}");
+    assert_eq!(report.in_force, Some(below));
+    assert_eq!(differences(&with_below, &bench.files()), Vec::<String>::new());
+}
+
+#[test]
+fn a_plan_that_comes_again_over_another_goes_back_to_the_start_as_well() {
+    if !is_root() {
+        return;
+    }
+    let mut bench = Bench::new();
+    let site = bench.site(Faults::none());
+    let start = bench.files();
+    let whole = bench.plan.clone();
+    let first = bench.apply(&site, ApplyOptions::default()).unwrap().plan_id;
+    let with_first = bench.files();
+    let one = whole.changes.iter().find(|change| matches!(change.target, Target::Sysctl { .. })).unwrap();
+    bench.plan = with_swappiness(&whole, "7");
+    let second = bench.apply(&site, ApplyOptions::default()).unwrap().plan_id;
+    bench.plan = with_swappiness(&whole, &one.after);
+    assert_eq!(bench.apply(&site, ApplyOptions::default()).unwrap().plan_id, first);
+    assert_eq!(differences(&with_first, &bench.files()), Vec::<String>::new());
+
+    let back = RollbackRequest { scope: Scope::To(second.clone()), ..RollbackRequest::default() };
+    let report = rollback(&site, &back).unwrap();
+    assert_eq!(report.in_force, Some(second), "{report:#?}");
+    assert!(report.conflicts.is_empty() && !report.restored.is_empty(), "{report:#?}");
+    assert!(rollback(&site, &RollbackRequest::default()).unwrap().is_complete());
+    assert_eq!(differences(&start, &bench.files()), Vec::<String>::new());
+}
