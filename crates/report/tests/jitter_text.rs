@@ -71,6 +71,17 @@ fn documents_without_causes_or_without_jitter_have_a_text() {
 }
 
 #[test]
+fn a_run_that_was_cut_short_says_how_long_it_was() {
+    let mut document = common::epyc();
+    for cpu in &mut document.jitter.as_mut().unwrap().cpus {
+        cpu.runtime_ns = 20_000_000_000;
+    }
+    assert!(text(&document, 80, false).contains(" CPUs for 20 s, "), "{}", text(&document, 80, false));
+    let page = lowlat_report::html(&document);
+    assert!(page.contains("20 s") && !page.contains("610 s"));
+}
+
+#[test]
 fn damaged_histograms_are_told_below_the_table() {
     let mut document = common::epyc();
     document.jitter.as_mut().unwrap().cpus[3].histogram = "damaged".into();

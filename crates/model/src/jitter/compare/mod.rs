@@ -114,7 +114,7 @@ pub struct RunSummary {
     pub kernel: String,
     /// The CPUs that were measured.
     pub cpus: CpuSet,
-    /// How long it was meant to run.
+    /// How long it ran ([`JitterRecord::ran_ns`]).
     pub duration_ns: u64,
     /// Its own threshold.
     pub threshold_ns: u64,

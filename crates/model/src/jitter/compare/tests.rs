@@ -80,6 +80,14 @@ fn a_fall_is_shown_and_a_run_does_not_differ_from_itself() {
 }
 
 #[test]
+fn a_run_that_was_cut_short_is_as_long_as_it_was() {
+    let whole = run(vec![cpu(1, 610, 10, 0)]);
+    let cut = JitterRecord { duration_ns: whole.duration_ns, ..run(vec![cpu(1, 20, 1, 0)]) };
+    let found = compare(&whole, &cut).unwrap();
+    assert!(has_doubt(&found, "the runs last 20 s to 610 s"), "{:#?}", found.doubts);
+}
+
+#[test]
 fn bursts_take_the_verdict_back() {
     let steady = |count| run(vec![cpu(1, 60, count, 0)]);
     assert_eq!(compare(&steady(200), &steady(120)).unwrap().all.rate.verdict, RateVerdict::Fewer);
