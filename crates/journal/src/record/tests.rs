@@ -113,15 +113,21 @@ fn a_stream_is_recorded_whole_with_its_gaps_and_over_its_segments() {
     assert_eq!(recorded.written.records, 200 + 3200 - to + 10);
 }
 
-#[test]
-fn a_recording_is_gone_on_with_where_it_was_cut_off() {
+/// A folder in which a recorder has kept the first records of a stream, all that its writer had published, and has ended.
+fn recorded(count: u64) -> (TempDir, Arc<Heap>, Writer<Arc<Heap>>) {
     let folder = TempDir::new().unwrap();
     let first = segment(1, 0);
     let mut writer = Writer::new(open(&first));
-    publish(&mut writer, 300);
+    publish(&mut writer, count);
     let (mut one, _) = follower(folder.path(), &first);
     one.poll().unwrap();
     one.finish().unwrap();
+    (folder, first, writer)
+}
+
+#[test]
+fn a_recording_is_gone_on_with_where_it_was_cut_off() {
+    let (folder, first, mut writer) = recorded(300);
     // As a kill in the middle of a write leaves it: torn, with its room still reserved.
     let path = folder.path().join(data_name(1));
     let length = std::fs::metadata(&path).unwrap().len();
@@ -203,13 +209,7 @@ fn a_resumed_recording_tells_what_it_missed_from_what_it_was_too_slow_for() {
         // All that the second one finds is there already.
         (0, 3000, GapReason::Overwritten),
     ] {
-        let folder = TempDir::new().unwrap();
-        let first = segment(1, 0);
-        let mut writer = Writer::new(open(&first));
-        publish(&mut writer, 300);
-        let (mut one, _) = follower(folder.path(), &first);
-        one.poll().unwrap();
-        one.finish().unwrap();
+        let (folder, first, mut writer) = recorded(300);
         publish(&mut writer, between);
         let (mut two, _) = follower(folder.path(), &first);
         while two.poll().unwrap() > 0 {}
