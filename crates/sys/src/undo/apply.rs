@@ -355,7 +355,7 @@ impl UndoLog {
 
     /// Reads back, and records that the step is done.
     fn confirm(&mut self, plan: &str, step: &Step) -> Result<(), Failure> {
-        let present = self.read(&step.target).map_err(Failure::AtTarget)?;
+        let present = self.read_back(&step.target, &step.new).map_err(Failure::AtTarget)?;
         if !step.target.comparison.same(&present, &step.new) {
             let what = format!("wrote {}, read back {present}", step.new);
             return Err(Failure::AtTarget(HostError::Refused { path: step.target.name.clone(), what }));
@@ -393,7 +393,7 @@ impl UndoLog {
         }
         target.settle(&self.writer, spec)?;
         self.writer.remove_directories(directories)?;
-        target.read(&self.writer, spec)
+        self.read_back(spec, old)
     }
 
     fn take_back_all(

@@ -16,11 +16,15 @@ use std::{
     io,
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
-    time::{SystemTime, UNIX_EPOCH},
+    thread,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 /// Where the log of a host is.
 pub const DEFAULT_DIRECTORY: &str = "/var/lib/lowlat/undo";
+
+/// Between looks at what was written, while it is not what was wanted: a tenth of a second in all.
+const READ_BACK_PAUSES_MS: [u64; 5] = [1, 5, 15, 30, 50];
 
 /// What a log says, without taking it: for status, and for users who may read only.
 #[derive(Debug)]
@@ -147,6 +151,21 @@ impl UndoLog {
 
     pub(super) fn read(&self, spec: &TargetSpec) -> Result<State, HostError> {
         self.target(spec)?.read(&self.writer, spec)
+    }
+
+    /// What is there after a write that wanted `wanted`. The kernel may still answer with what was before: an interrupt that
+    /// is moved when it next comes shows, while that happens, the CPUs that it had (`irq_move_masked_irq` takes the mask that
+    /// waits away before it sets the new one). So another answer is believed once it has stood for a while.
+    pub(super) fn read_back(&self, spec: &TargetSpec, wanted: &State) -> Result<State, HostError> {
+        let mut pauses = READ_BACK_PAUSES_MS.iter();
+        loop {
+            let present = self.read(spec)?;
+            if spec.comparison.same(&present, wanted) {
+                return Ok(present);
+            }
+            let Some(pause) = pauses.next() else { return Ok(present) };
+            thread::sleep(Duration::from_millis(*pause));
+        }
     }
 
     /// What is there now, for the old state of a [`Step`](super::Step).

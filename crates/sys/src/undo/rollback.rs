@@ -225,7 +225,7 @@ impl UndoLog {
             target.write(&self.writer, spec, &old)?;
         }
         target.settle(&self.writer, spec)?;
-        let read_back = target.read(&self.writer, spec)?;
+        let read_back = self.read_back(spec, &old)?;
         if !same(&read_back, &old) {
             let what = format!("restored {old}, read back {read_back}");
             return Err(HostError::io("restore", &spec.name, std::io::Error::other(what)));

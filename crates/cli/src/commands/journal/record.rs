@@ -208,19 +208,20 @@ impl<'a> Session<'a> {
     /// Looks after everything but records; true when it is over.
     fn turn(&mut self, follower: &mut Follower<Memory>) -> anyhow::Result<bool> {
         // Relaxed: a lone flag.
-        if self.stop.load(Ordering::Relaxed) {
+        let mut is_over = if self.stop.load(Ordering::Relaxed) {
             self.end = End::Signal;
-            return Ok(true);
-        }
-        if self.duration.is_some_and(|duration| self.begun.elapsed() >= duration) {
+            true
+        } else if self.duration.is_some_and(|duration| self.begun.elapsed() >= duration) {
             self.end = End::Duration;
-            return Ok(true);
-        }
-        if self.looked.is_some_and(|looked| looked.elapsed() < LOOK) {
+            true
+        } else {
+            false
+        };
+        // Once more at the end: a stream that came since the last look is recorded as well.
+        if !is_over && self.looked.is_some_and(|looked| looked.elapsed() < LOOK) {
             return Ok(false);
         }
         self.looked = Some(Instant::now());
-        let mut is_over = false;
         self.node.poll(&mut |_, event| is_over |= matches!(event, Event::Stop));
         // Until a time that is over: it only shows its master that it lives.
         self.node.wait(Some(0));

@@ -8,6 +8,8 @@ use std::{cell::RefCell, collections::BTreeMap};
 #[derive(Debug, Default)]
 struct Things {
     texts: RefCell<BTreeMap<String, String>>,
+    /// What "slow" shows once more: the text before the last write.
+    before: RefCell<Option<String>>,
 }
 
 impl Target for Things {
@@ -16,12 +18,15 @@ impl Target for Things {
     }
 
     fn read(&self, _: &Writer, spec: &TargetSpec) -> Result<State, HostError> {
+        if let Some(before) = self.before.take() {
+            return Ok(State::Value(before));
+        }
         let text = self.texts.borrow().get(&spec.name).cloned();
         Ok(State::Value(text.unwrap_or_else(|| "start".to_owned())))
     }
 
     /// A thing's name says what it does: "errno 5", "shy" (says yes and does nothing), "stuck" (does something
-    /// else, for good), "ok".
+    /// else, for good), "slow" (shows what was before, once), "ok".
     fn write(&self, _: &Writer, spec: &TargetSpec, to: &State) -> Result<(), HostError> {
         let State::Value(text) = to else { panic!("{to}") };
         if let Some(errno) = spec.name.strip_prefix("errno ") {
@@ -37,7 +42,10 @@ impl Target for Things {
             }
             _ => text.clone(),
         };
-        self.texts.borrow_mut().insert(spec.name.clone(), text);
+        let before = self.texts.borrow_mut().insert(spec.name.clone(), text);
+        if spec.name == "slow" {
+            self.before.replace(Some(before.unwrap_or_else(|| "start".to_owned())));
+        }
         Ok(())
     }
 }
@@ -81,6 +89,18 @@ fn what_is_refused_is_told_and_the_rest_goes_on() {
         assert!(!log.history().is_open("p"));
         assert!(log.rollback(&RollbackTo::Start).unwrap().is_complete());
     }
+}
+
+/// As an interrupt does that moves at the very moment: what is shown first is no answer yet, neither to apply nor to a
+/// rollback.
+#[test]
+fn what_shows_its_old_state_for_a_moment_is_waited_for() {
+    let host = Host::new();
+    let (mut log, result) = apply(&host, &["slow"]);
+    assert_eq!(result.unwrap().done, ["slow"]);
+    let report = log.rollback(&RollbackTo::Start).unwrap();
+    assert!(report.is_complete(), "{report:?}");
+    assert_eq!(log.present(&thing("slow").target).unwrap(), State::Value("start".into()));
 }
 
 #[test]

@@ -210,7 +210,11 @@ change() { # KIND PATH VALUE PART LABEL
     remember run "$4" "$kind" "$2" "$old" "$3" "$old_line" || return 0
     if ! put "$file" "$3"; then
         trouble "$5: $said (still $old)"
-    elif ! present "$file"; then
+        return 0
+    fi
+    # An interrupt that moves at this very moment still shows the CPUs that it had.
+    if ! present "$file" || ! same "$1" "$now" "$3"; then sleep 1; fi
+    if ! present "$file"; then
         trouble "$5: written, and cannot be read back"
     elif ! same "$1" "$now" "$3"; then
         # What the kernel made of it is what undo has to find.
