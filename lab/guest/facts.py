@@ -165,6 +165,25 @@ def services():
     return found
 
 
+def has_open(pid, device):
+    """Whether a process has a device open. Files that it closes meanwhile are passed over."""
+    for descriptor in glob.glob(f"/proc/{pid}/fd/*"):
+        try:
+            if os.readlink(descriptor) == device:
+                return True
+        except OSError:
+            continue
+    return False
+
+
+def holders(device):
+    """The names of the processes that have a device open. Not of their children: one that is about to run another program
+    has its parent's files, and its name, until then. TuneD starts some whenever it applies a profile."""
+    pids = [pid for pid in filter(str.isdigit, os.listdir("/proc")) if has_open(pid, device)]
+    parents = {pid: "".join(re.findall(r"^PPid:\s*(\d+)", read(f"/proc/{pid}/status"), re.M)) for pid in pids}
+    return [read(f"/proc/{pid}/comm") for pid in pids if parents[pid] not in pids]
+
+
 def others():
     active = run("tuned-adm", "active")
     # Its log lines carry the time.
@@ -174,15 +193,7 @@ def others():
             for letter in "lckg":
                 # Statistics and what the peer negotiates are no settings.
                 found[f"ethtool -{letter} {nic}"] = run("ethtool", f"-{letter}", nic).strip()
-    holders = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            for descriptor in os.listdir(f"/proc/{pid}/fd"):
-                if os.readlink(f"/proc/{pid}/fd/{descriptor}") == "/dev/cpu_dma_latency":
-                    holders.append(read(f"/proc/{pid}/comm"))
-        except OSError:
-            continue
-    found["holders of /dev/cpu_dma_latency"] = " ".join(sorted(holders))
+    found["holders of /dev/cpu_dma_latency"] = " ".join(sorted(holders("/dev/cpu_dma_latency")))
     return found
 
 

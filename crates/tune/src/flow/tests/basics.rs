@@ -44,9 +44,7 @@ fn applying_twice_changes_nothing() {
     if !is_root() {
         return;
     }
-    let bench = Bench::new();
-    let site = bench.site(Faults::none());
-    bench.apply(&site, ApplyOptions::default()).unwrap();
+    let (bench, site, _) = Bench::applied(ApplyOptions::default());
     let applied = bench.files();
     let id = site.state.in_force().unwrap().unwrap().0.plan_id;
     // The second time the plan asks only for what is missing still: the command line, until the reboot.
@@ -67,10 +65,7 @@ fn the_next_boot_applies_the_run_time_part_again() {
     if !is_root() {
         return;
     }
-    let bench = Bench::new();
-    let site = bench.site(Faults::none());
-    let start = bench.files();
-    bench.apply(&site, ApplyOptions::default()).unwrap();
+    let (bench, site, start) = Bench::applied(ApplyOptions::default());
     let applied = bench.files();
     bench.reboot(&start);
     for _ in 0..2 {
@@ -124,9 +119,7 @@ fn a_preview_says_what_a_rollback_does() {
     if !is_root() {
         return;
     }
-    let bench = Bench::new();
-    let site = bench.site(Faults::none());
-    bench.apply(&site, ApplyOptions::default()).unwrap();
+    let (bench, site, _) = Bench::applied(ApplyOptions::default());
     let applied = bench.files();
     let preview = RollbackRequest { is_preview: true, ..RollbackRequest::default() };
     let preview = rollback(&site, &preview).unwrap();

@@ -280,6 +280,15 @@ impl Bench {
         self.ready(site, options)?.carry_out(site, &self.host, &mut |_| ())
     }
 
+    /// A bench whose plan is applied, its site, and its files from before.
+    pub fn applied(options: ApplyOptions) -> (Self, Site, BTreeMap<String, String>) {
+        let bench = Self::new();
+        let site = bench.site(Faults::none());
+        let start = bench.files();
+        bench.apply(&site, options).unwrap();
+        (bench, site, start)
+    }
+
     /// The host starts again: values of the kernel are its own again, and the command line is the boot loader's.
     pub fn reboot(&self, start: &BTreeMap<String, String>) {
         let boot = self.text("proc/sys/kernel/random/boot_id");

@@ -70,10 +70,7 @@ fn without_a_confirmation_all_is_taken_back_and_the_host_started_again_if_it_run
         return;
     }
     for reboots in 0..3 {
-        let bench = Bench::new();
-        let site = bench.site(Faults::none());
-        let start = bench.files();
-        bench.apply(&site, within()).unwrap();
+        let (bench, site, start) = Bench::applied(within());
         for _ in 0..reboots {
             bench.reboot(&start);
             apply_again(&site).unwrap();
@@ -97,10 +94,7 @@ fn a_rollback_of_the_switch_that_is_cut_off_goes_on_in_the_next_boot() {
     }
     let (mut cut, mut at) = (0, 0);
     loop {
-        let bench = Bench::new();
-        let site = bench.site(Faults::none());
-        let start = bench.files();
-        bench.apply(&site, within()).unwrap();
+        let (bench, site, start) = Bench::applied(within());
         bench.reboot(&start);
         let faults = Faults::crash_at(at);
         let crashed = rollback_unconfirmed(&bench.site(faults.clone()));
@@ -181,10 +175,7 @@ fn a_boot_file_that_others_have_changed_keeps_the_switch_armed() {
     if !is_root() {
         return;
     }
-    let mut bench = Bench::new();
-    let site = bench.site(Faults::none());
-    let start = bench.files();
-    bench.apply(&site, ApplyOptions::default()).unwrap();
+    let (mut bench, site, start) = Bench::applied(ApplyOptions::default());
     bench.reboot(&start);
     with_another_line(&mut bench);
     let drop_in = "etc/default/grub.d/99-lowlat.cfg";
@@ -218,10 +209,7 @@ fn a_plan_over_one_that_waits_for_its_confirmation_waits_too_and_goes_with_it() 
         return;
     }
     for is_interrupted in [false, true] {
-        let mut bench = Bench::new();
-        let site = bench.site(Faults::none());
-        let start = bench.files();
-        bench.apply(&site, within()).unwrap();
+        let (mut bench, site, start) = Bench::applied(within());
         with_another_line(&mut bench);
         if is_interrupted {
             // Killed at the latest moment before the switch is armed.
@@ -303,9 +291,7 @@ fn what_the_switch_takes_back_during_the_question_is_not_built_on() {
     if !is_root() {
         return;
     }
-    let mut bench = Bench::new();
-    let site = bench.site(Faults::none());
-    bench.apply(&site, within()).unwrap();
+    let (mut bench, site, _) = Bench::applied(within());
     with_another_line(&mut bench);
     let ready = bench.ready(&site, ApplyOptions::default()).unwrap();
     rollback_unconfirmed(&site).unwrap();
@@ -323,10 +309,7 @@ fn a_switch_at_rest_is_armed_by_the_reboot_and_by_the_next_plan() {
         return;
     }
     for is_reboot in [true, false] {
-        let mut bench = Bench::new();
-        let site = bench.site(Faults::none());
-        let start = bench.files();
-        bench.apply(&site, within()).unwrap();
+        let (mut bench, site, start) = Bench::applied(within());
         assert_eq!(confirm(&site).unwrap(), Confirmed::UntilReboot);
         assert!(rollback_unconfirmed(&site).unwrap().is_none());
         if is_reboot {
@@ -369,10 +352,7 @@ fn what_is_decided_while_the_log_is_held_by_another_counts() {
     if !is_root() {
         return;
     }
-    let bench = Bench::new();
-    let site = bench.site(Faults::none());
-    let start = bench.files();
-    bench.apply(&site, within()).unwrap();
+    let (bench, site, start) = Bench::applied(within());
     bench.reboot(&start);
     apply_again(&site).unwrap();
 

@@ -10,10 +10,7 @@ fn an_edited_file_is_shown_with_three_states_and_left_until_it_is_forced() {
     if !is_root() {
         return;
     }
-    let bench = Bench::new();
-    let site = bench.site(Faults::none());
-    let start = bench.files();
-    bench.apply(&site, ApplyOptions::default()).unwrap();
+    let (bench, site, start) = Bench::applied(ApplyOptions::default());
     let unit = "etc/systemd/system/lowlat.service";
     let edited = bench.text(unit) + "# mine\n";
     bench.put(unit, &edited);
@@ -42,10 +39,7 @@ fn an_edit_that_a_second_apply_went_over_is_kept_and_told() {
     if !is_root() {
         return;
     }
-    let bench = Bench::new();
-    let site = bench.site(Faults::none());
-    let start = bench.files();
-    bench.apply(&site, ApplyOptions::default()).unwrap();
+    let (bench, site, start) = Bench::applied(ApplyOptions::default());
     let applied = bench.files();
     let drop_in = bench.plan.changes.iter().find_map(|change| match &change.target {
         lowlat_model::tune::Target::OwnedFile { path } => Some(path.clone()),
@@ -85,10 +79,7 @@ fn edits_that_applies_went_over_are_taken_back_on_demand_at_once() {
     if !is_root() {
         return;
     }
-    let bench = Bench::new();
-    let site = bench.site(Faults::none());
-    let start = bench.files();
-    bench.apply(&site, ApplyOptions::default()).unwrap();
+    let (bench, site, start) = Bench::applied(ApplyOptions::default());
     let unit = "etc/systemd/system/lowlat.service";
     bench.put(unit, &(bench.text(unit) + "# mine\n"));
     bench.apply(&site, ApplyOptions::default()).unwrap();
@@ -116,10 +107,7 @@ fn a_value_that_a_second_apply_went_over_goes_back_to_the_first() {
     if !is_root() {
         return;
     }
-    let bench = Bench::new();
-    let site = bench.site(Faults::none());
-    let start = bench.files();
-    bench.apply(&site, ApplyOptions::default()).unwrap();
+    let (bench, site, start) = Bench::applied(ApplyOptions::default());
     let applied = bench.files();
     let value = sysctl_of(&bench);
     bench.put(&value, "33\n");
@@ -136,10 +124,7 @@ fn a_value_that_others_set_by_rule_at_boot_is_what_a_rollback_leaves() {
     if !is_root() {
         return;
     }
-    let bench = Bench::new();
-    let site = bench.site(Faults::none());
-    let start = bench.files();
-    bench.apply(&site, ApplyOptions::default()).unwrap();
+    let (bench, site, start) = Bench::applied(ApplyOptions::default());
     let value = sysctl_of(&bench);
     bench.reboot(&start);
     apply_again(&site).unwrap();
@@ -159,9 +144,7 @@ fn a_boot_menu_that_a_kernel_update_has_rewritten_is_generated_again() {
     if !is_root() {
         return;
     }
-    let bench = Bench::new();
-    let site = bench.site(Faults::none());
-    bench.apply(&site, ApplyOptions::default()).unwrap();
+    let (bench, site, _) = Bench::applied(ApplyOptions::default());
     // The package of a new kernel has run the generator.
     bench.put("boot/kernels", "linux-new linux");
     let line = bench.text("etc/default/grub.d/99-lowlat.cfg");
@@ -233,9 +216,7 @@ fn an_entry_of_a_kernel_that_came_later_keeps_the_parameters_and_is_told() {
     if !is_root() {
         return;
     }
-    let bench = Bench::new();
-    let site = bench.site(Faults::none());
-    bench.apply(&site, ApplyOptions::default()).unwrap();
+    let (bench, site, _) = Bench::applied(ApplyOptions::default());
     let (_, plan) = site.state.in_force().unwrap().unwrap();
     let brought = plan.changes.iter().find_map(|change| match &change.target {
         lowlat_model::tune::Target::CommandLine { tokens } => {

@@ -44,10 +44,7 @@ fn a_damaged_log_stops_new_plans_until_it_is_accepted() {
     if !is_root() {
         return;
     }
-    let bench = Bench::new();
-    let site = bench.site(Faults::none());
-    let start = bench.files();
-    bench.apply(&site, ApplyOptions::default()).unwrap();
+    let (bench, site, start) = Bench::applied(ApplyOptions::default());
     let segment = bench.state().join("undo/segment-00000001");
     let mut bytes = fs::read(&segment).unwrap();
     let last = bytes.len() - 40;
@@ -84,10 +81,7 @@ fn lowlat_s_own_files_that_are_damaged_leave_the_way_back_open() {
     if !is_root() {
         return;
     }
-    let bench = Bench::new();
-    let site = bench.site(Faults::none());
-    let start = bench.files();
-    bench.apply(&site, ApplyOptions::default()).unwrap();
+    let (bench, site, start) = Bench::applied(ApplyOptions::default());
     fs::write(bench.state().join("in-force.json"), "{\"plan_id\": tru").unwrap();
     let error = bench.ready(&site, ApplyOptions::default()).unwrap_err().to_string();
     assert!(error.contains("in-force.json") && error.contains("lowlat tune rollback"), "{error}");
