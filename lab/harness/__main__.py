@@ -1,4 +1,4 @@
-"""lab/run: chooses scenarios, runs them one after the other, sums up."""
+"""lab/run: chooses scenarios, runs them one after the other or several at once, sums up."""
 
 import argparse
 import os
@@ -22,7 +22,17 @@ def options():
     parser.add_argument("--list", action="store_true", help="name the scenarios and end")
     parser.add_argument("--scenario", metavar="NAME", action="append", help="only this one; repeat it for more")
     parser.add_argument("--lowlat", metavar="BINARY", type=pathlib.Path, help="this binary; built when not given")
+    parser.add_argument(
+        "--jobs", metavar="N", type=jobs, default=1, help="so many guests at once; each keeps about one CPU busy [default: 1]"
+    )
     return parser.parse_args()
+
+
+def jobs(text):
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text}: expected 1 or more")
+    return number
 
 
 def build():
@@ -58,11 +68,10 @@ def main():
     runs = TOP / "target/lab/runs"
     base = disk()
     clock = story.Clock()
-    results = []
     for one in stories:
         for part in (one.carrier, *one.riders):
             shutil.rmtree(runs / part.name, ignore_errors=True)
-        results += story.tell(one, base, binary, runs, chosen.all, clock)
+    results = story.tell_all(stories, chosen.jobs, lambda one: story.tell(one, base, binary, runs, chosen.all, clock))
     print(story.table(results, clock))
     sys.exit(1 if any(result.outcome == "failed" for result in results) else 0)
 

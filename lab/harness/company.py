@@ -6,6 +6,8 @@ import os
 import resource
 import time
 
+from . import guest
+
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -19,16 +21,16 @@ class Look:
     stolen: float
     """What its hypervisor kept of its CPUs."""
     ours: float
-    """CPU time of the lab, its guest included."""
+    """CPU time of the lab, its guests included."""
 
 
-def look(guest):
+def look():
     """A look at the host; none where /proc does not tell."""
     try:
         with open("/proc/stat") as file:
             # user nice system idle iowait irq softirq steal; time in guests of its own is part of user's.
             user, nice, system, _, _, irq, softirq, steal = (int(word) / TICKS for word in file.readline().split()[1:9])
-        ours = running(guest.qemu) + sum(
+        ours = sum(map(running, guest.MACHINES)) + sum(
             usage.ru_utime + usage.ru_stime
             for usage in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
         )
@@ -39,7 +41,7 @@ def look(guest):
 
 def running(qemu):
     """CPU time of a QEMU that has not ended: one that has is among the children."""
-    if qemu is None or not qemu.is_running():
+    if not qemu.is_running():
         return 0
     with open(f"/proc/{qemu.process.pid}/stat") as file:
         words = file.read().rpartition(")")[2].split()

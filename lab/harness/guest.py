@@ -40,6 +40,20 @@ class GuestError(Exception):
     """The guest did not do what every scenario needs of it."""
 
 
+MACHINES = []
+"""Every QEMU that was started. They end with the run, whatever becomes of it."""
+GIVEN_UP = threading.Event()
+"""Raised when the run is given up: no machine is started any more."""
+
+
+def give_up():
+    """Ends every machine; who waits for one learns that it has ended."""
+    GIVEN_UP.set()
+    for qemu in list(MACHINES):
+        if qemu.is_running():
+            qemu.kill()
+
+
 class Done:
     """What a job did."""
 
@@ -65,6 +79,7 @@ class Qemu:
         self.ended_by = None
         self.answers, self.asked = queue.Queue(), 0
         self.process = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
+        MACHINES.append(self)
         self._send({"execute": "qmp_capabilities"})
         self.reader = threading.Thread(target=self._events, daemon=True)
         self.reader.start()
@@ -175,6 +190,10 @@ class Guest:
         log = open(self.folder / f"qemu-{self.boots}.log", "w")
         self.qemu = Qemu(self._arguments(self.folder / f"console-{self.boots}.log"), log)
         self.started = time.monotonic()
+        # After the start: of two that look at each other, one sees the other.
+        if GIVEN_UP.is_set():
+            self.qemu.kill()
+            raise GuestError("the run was given up")
 
     def boot(self, settled=True):
         """Starts the machine and waits until it takes jobs. QEMU 10 with several CPU threads now and then aborts in

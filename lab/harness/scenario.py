@@ -79,7 +79,7 @@ class Lab:
         line = f"{'ok  ' if holds else 'FAIL'} {what}{f' ({seen})' if seen not in ('', None, [], {}) else ''}"
         print(line, file=self.log, flush=True)
         if not holds:
-            print(f"        {self.name}: {line[:1500]}", flush=True)
+            print(f"        {self.name}: {line[:1500]}\n", end="", flush=True)
         return bool(holds)
 
     def need(self, what, holds, seen=""):

@@ -1,11 +1,12 @@
 """Runs scenarios: one guest per carrier, riders where the carrier lets them."""
 
+import concurrent.futures
 import dataclasses
 import time
 import traceback
 
 from . import company
-from .guest import Guest, GuestError
+from .guest import Guest, GuestError, give_up
 from .scenario import Lab, Skip, Stop
 
 
@@ -38,7 +39,9 @@ class Clock:
         return time.monotonic() - self.start
 
     def say(self, name, text):
-        print(f"[{int(self.elapsed()) // 60:3}:{int(self.elapsed()) % 60:02}] {name}: {text}", flush=True)
+        # In one piece: several guests may have something to say.
+        seconds = int(self.elapsed())
+        print(f"[{seconds // 60:3}:{seconds % 60:02}] {name}: {text}\n", end="", flush=True)
 
 
 def choose(scenarios, names, is_all):
@@ -53,6 +56,19 @@ def choose(scenarios, names, is_all):
         Story(by_name[carrier], [one for one in scenarios if one.rides == carrier and one.name in chosen])
         for carrier in carriers
     ]
+
+
+def tell_all(stories, jobs, tell):
+    """Tells so many stories at once, and gives their results in the stories' order. Whoever ends this ends the guests."""
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        told = [pool.submit(tell, one) for one in stories]
+        try:
+            return [result for future in told for result in future.result()]
+        except BaseException:
+            for future in told:
+                future.cancel()
+            give_up()
+            raise
 
 
 def tell(story, disk, binary, runs, is_all, clock):
@@ -81,7 +97,7 @@ def tell(story, disk, binary, runs, is_all, clock):
 def run(scenario, lab, clock):
     """Runs one scenario; whatever goes wrong is its failure."""
     start, detail = time.monotonic(), ""
-    before = company.look(lab.guest)
+    before = company.look()
     try:
         scenario.run(lab)
         outcome = "failed" if lab.failures else "passed"
@@ -94,7 +110,7 @@ def run(scenario, lab, clock):
         outcome, detail = "failed", f"{type(error).__name__}: {error}"
         traceback.print_exc(file=lab.log)
     if outcome == "failed":
-        detail += f"; {company.told(before, company.look(lab.guest))}"
+        detail += f"; {company.told(before, company.look())}"
     lab.note(f"{outcome} {detail}")
     lab.log.flush()
     seconds = time.monotonic() - start
