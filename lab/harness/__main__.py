@@ -51,8 +51,9 @@ def disk():
 
 def main():
     chosen = options()
-    # So that whoever ends this ends the guest too.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    # So that whoever ends this ends the guests too.
+    for ending in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(ending, lambda number, _: sys.exit(128 + number))
     try:
         stories = story.choose(scenario.load_all(), chosen.scenario, chosen.all)
     except ValueError as error:
