@@ -178,10 +178,11 @@ def has_open(pid, device):
 
 def holders(device):
     """The names of the processes that have a device open. Not of their children: one that is about to run another program
-    has its parent's files, and its name, until then. TuneD starts some whenever it applies a profile."""
+    has its parent's files, and its name, until then. TuneD starts some whenever it applies a profile. One that has ended
+    meanwhile has no parent, and is left out as well."""
     pids = [pid for pid in filter(str.isdigit, os.listdir("/proc")) if has_open(pid, device)]
     parents = {pid: "".join(re.findall(r"^PPid:\s*(\d+)", read(f"/proc/{pid}/status"), re.M)) for pid in pids}
-    return [read(f"/proc/{pid}/comm") for pid in pids if parents[pid] not in pids]
+    return [read(f"/proc/{pid}/comm") for pid in pids if parents[pid] and parents[pid] not in pids]
 
 
 def others():

@@ -50,8 +50,7 @@ def give_up():
     """Ends every machine; who waits for one learns that it has ended."""
     GIVEN_UP.set()
     for qemu in list(MACHINES):
-        if qemu.is_running():
-            qemu.kill()
+        qemu.kill()
 
 
 class Done:
@@ -79,10 +78,10 @@ class Qemu:
         self.ended_by = None
         self.answers, self.asked = queue.Queue(), 0
         self.process = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
-        MACHINES.append(self)
         self._send({"execute": "qmp_capabilities"})
         self.reader = threading.Thread(target=self._events, daemon=True)
         self.reader.start()
+        MACHINES.append(self)
 
     def _events(self):
         for line in self.process.stdout:
@@ -139,6 +138,7 @@ class Qemu:
         return True
 
     def kill(self):
+        """Ends it, unless it has ended."""
         self.process.send_signal(signal.SIGKILL)
         self.wait(60)
 
@@ -329,7 +329,7 @@ class Guest:
 
     def off(self):
         """Ends the machine, whatever it does."""
-        if self.qemu and self.qemu.is_running():
+        if self.qemu:
             self.qemu.kill()
         self.overlay.unlink(missing_ok=True)
         (self.share / "lowlat").unlink(missing_ok=True)

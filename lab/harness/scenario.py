@@ -31,6 +31,11 @@ class Scenario:
     run: object
 
 
+def say(line):
+    """Prints a line in one piece: several guests may have something to say."""
+    print(line + "\n", end="", flush=True)
+
+
 class Skip(Exception):
     """The scenario cannot be run here; says why."""
 
@@ -79,7 +84,7 @@ class Lab:
         line = f"{'ok  ' if holds else 'FAIL'} {what}{f' ({seen})' if seen not in ('', None, [], {}) else ''}"
         print(line, file=self.log, flush=True)
         if not holds:
-            print(f"        {self.name}: {line[:1500]}\n", end="", flush=True)
+            say(f"        {self.name}: {line[:1500]}")
         return bool(holds)
 
     def need(self, what, holds, seen=""):

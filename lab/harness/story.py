@@ -7,7 +7,7 @@ import traceback
 
 from . import company
 from .guest import Guest, GuestError, give_up
-from .scenario import Lab, Skip, Stop
+from .scenario import Lab, Skip, Stop, say
 
 
 @dataclasses.dataclass
@@ -39,9 +39,8 @@ class Clock:
         return time.monotonic() - self.start
 
     def say(self, name, text):
-        # In one piece: several guests may have something to say.
-        seconds = int(self.elapsed())
-        print(f"[{seconds // 60:3}:{seconds % 60:02}] {name}: {text}\n", end="", flush=True)
+        minutes, seconds = divmod(int(self.elapsed()), 60)
+        say(f"[{minutes:3}:{seconds:02}] {name}: {text}")
 
 
 def choose(scenarios, names, is_all):
@@ -65,8 +64,7 @@ def tell_all(stories, jobs, tell):
         try:
             return [result for future in told for result in future.result()]
         except BaseException:
-            for future in told:
-                future.cancel()
+            pool.shutdown(wait=False, cancel_futures=True)
             give_up()
             raise
 

@@ -12,17 +12,19 @@ struct Things {
     before: RefCell<Option<String>>,
 }
 
+impl Things {
+    fn text(&self, name: &str) -> String {
+        self.texts.borrow().get(name).cloned().unwrap_or_else(|| "start".to_owned())
+    }
+}
+
 impl Target for Things {
     fn kind(&self) -> &'static str {
         "thing"
     }
 
     fn read(&self, _: &Writer, spec: &TargetSpec) -> Result<State, HostError> {
-        if let Some(before) = self.before.take() {
-            return Ok(State::Value(before));
-        }
-        let text = self.texts.borrow().get(&spec.name).cloned();
-        Ok(State::Value(text.unwrap_or_else(|| "start".to_owned())))
+        Ok(State::Value(self.before.take().unwrap_or_else(|| self.text(&spec.name))))
     }
 
     /// A thing's name says what it does: "errno 5", "shy" (says yes and does nothing), "stuck" (does something
@@ -42,10 +44,10 @@ impl Target for Things {
             }
             _ => text.clone(),
         };
-        let before = self.texts.borrow_mut().insert(spec.name.clone(), text);
         if spec.name == "slow" {
-            self.before.replace(Some(before.unwrap_or_else(|| "start".to_owned())));
+            self.before.replace(Some(self.text(&spec.name)));
         }
+        self.texts.borrow_mut().insert(spec.name.clone(), text);
         Ok(())
     }
 }

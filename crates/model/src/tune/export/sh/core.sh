@@ -213,8 +213,11 @@ change() { # KIND PATH VALUE PART LABEL
         return 0
     fi
     # An interrupt that moves at this very moment still shows the CPUs that it had.
-    if ! present "$file" || ! same "$1" "$now" "$3"; then sleep 1; fi
-    if ! present "$file"; then
+    if ! present "$file" || ! same "$1" "$now" "$3"; then
+        sleep 1
+        present "$file" || :
+    fi
+    if [ -z "$now" ]; then
         trouble "$5: written, and cannot be read back"
     elif ! same "$1" "$now" "$3"; then
         # What the kernel made of it is what undo has to find.
