@@ -1,7 +1,7 @@
 //! The host in two short lines.
 
 use crate::units::plural;
-use lowlat_model::HostSnapshot;
+use lowlat_model::{HostSnapshot, Reading};
 
 /// "HPE ProLiant DL385 Gen10 Plus" and "2 x AMD EPYC 7F32 8-Core Processor, 16 CPUs, 2 NUMA nodes".
 pub fn title_and_cpus(host: &HostSnapshot) -> (String, String) {
@@ -21,6 +21,21 @@ fn title(host: &HostSnapshot) -> String {
         "" => "Host without a firmware name".to_owned(),
         hypervisor => format!("{hypervisor} virtual machine"),
     }
+}
+
+/// What handed the host to the kernel: "UEFI", "legacy BIOS", and on aarch64, which never had one, "a device tree".
+pub fn booted_by(host: &HostSnapshot) -> Reading<String> {
+    let is_x86 = matches!(host.kernel.machine.text(), "x86_64" | "i686" | "");
+    host.firmware.is_uefi.as_ref().map(|is_uefi| {
+        let by = if *is_uefi {
+            "UEFI"
+        } else if is_x86 {
+            "legacy BIOS"
+        } else {
+            "a device tree, without UEFI"
+        };
+        by.to_owned()
+    })
 }
 
 fn cpus(host: &HostSnapshot) -> String {

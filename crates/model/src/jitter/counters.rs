@@ -160,7 +160,10 @@ impl CountedTables {
     /// Whether one of the tables that were read has a row of this cause.
     fn counts(self, cause: &Cause) -> bool {
         match cause.kind {
-            CauseKind::Nmi | CauseKind::Irq => self.interrupts,
+            // aarch64 handles interrupts between CPUs as device interrupts of this name, and counts them in rows of
+            // their own (IPI0, ...; arch/arm64/kernel/smp.c).
+            CauseKind::Irq => self.interrupts && cause.name != "IPI",
+            CauseKind::Nmi => self.interrupts,
             // Vectors that this version has no row for are not held against any.
             CauseKind::Vector => {
                 let row = row_of_vector(&cause.name);
@@ -224,6 +227,8 @@ mod tests {
             total(cause_of_softirq("RCU"), 4),
             total(named(CauseKind::Work, "vmstat_update"), 9),
             total(named(CauseKind::Vector, "never heard of"), 9),
+            // Counted as IPI0 and so on.
+            total(cause_of_irq(2, &["IPI".into()]), 9),
         ];
         let all = CountedTables { interrupts: true, softirqs: true };
         let told = contradictions(&traced, &counted, all);

@@ -52,6 +52,23 @@ impl Irq {
     pub fn goes_to(&self) -> Reading<CpuSet> {
         self.effective_affinity.clone().or(|| self.affinity.clone())
     }
+
+    /// Whether the kernel manages it. Where debugfs does not tell, the queues of two kinds of disks count as managed,
+    /// since their drivers ask for that: of NVMe all but the queue of the administration, number 0 (Linux 4.8), and of
+    /// virtio-blk those with an interrupt each (Linux 4.11).
+    pub fn counts_as_managed(&self) -> bool {
+        let by_name = || self.actions.iter().any(|action| is_disk_queue(action));
+        self.is_managed.known().copied().unwrap_or_else(by_name)
+    }
+}
+
+/// "nvme0q1", "virtio1-req.0".
+fn is_disk_queue(action: &str) -> bool {
+    let is_number = |text: &str| text.parse::<u32>().is_ok();
+    let nvme = action.strip_prefix("nvme").and_then(|rest| rest.split_once('q'));
+    let virtio = action.strip_prefix("virtio").and_then(|rest| rest.split_once("-req."));
+    nvme.is_some_and(|(disk, queue)| is_number(disk) && queue.parse::<u32>().is_ok_and(|n| n > 0))
+        || virtio.is_some_and(|(device, queue)| is_number(device) && is_number(queue))
 }
 
 /// A named counter per CPU.
@@ -63,4 +80,22 @@ pub struct Counter {
     pub description: String,
     /// Events since boot by CPU; CPUs with none are left out.
     pub count_by_cpu: BTreeMap<CpuId, u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_disk_queue;
+
+    #[test]
+    fn queues_of_disks_are_known_by_name() {
+        for name in ["nvme0q1", "nvme12q64", "virtio1-req.0", "virtio10-req.15"] {
+            assert!(is_disk_queue(name), "{name}");
+        }
+        // The queue of administration, 9p's one queue, a queue of requests that shares its interrupt, a NIC's.
+        for name in
+            ["nvme0q0", "nvmeq1", "virtio2-requests", "virtio1-virtqueues", "virtio0-input.0", "virtio-req.1"]
+        {
+            assert!(!is_disk_queue(name), "{name}");
+        }
+    }
 }

@@ -30,7 +30,7 @@ fn move_each(context: &Context<'_>, is_meant: impl Fn(&Irq) -> bool) -> Proposal
         if wanted.is_empty() || is_there(&irq.goes_to()) {
             continue;
         }
-        if is_managed(irq) {
+        if irq.counts_as_managed() {
             managed.push(irq.label());
         } else if is_there(&irq.affinity) {
             asked.push(irq.label());
@@ -53,22 +53,6 @@ fn move_each(context: &Context<'_>, is_meant: impl Fn(&Irq) -> bool) -> Proposal
         proposal = proposal.but_not(WhyLeftOut::StateOfTheMoment, text);
     }
     proposal
-}
-
-/// Whether the kernel manages an interrupt. Where debugfs does not tell, the queues of two kinds of disks count as
-/// managed, since their drivers ask for that: of NVMe all but the queue of the administration, number 0 (Linux 4.8),
-/// and of virtio-blk those with an interrupt each (Linux 4.11).
-pub(super) fn is_managed(irq: &Irq) -> bool {
-    irq.is_managed.known().copied().unwrap_or_else(|| irq.actions.iter().any(|action| is_disk_queue(action)))
-}
-
-/// "nvme0q1", "virtio1-req.0".
-fn is_disk_queue(action: &str) -> bool {
-    let is_number = |text: &str| text.parse::<u32>().is_ok();
-    let nvme = action.strip_prefix("nvme").and_then(|rest| rest.split_once('q'));
-    let virtio = action.strip_prefix("virtio").and_then(|rest| rest.split_once("-req."));
-    nvme.is_some_and(|(disk, queue)| is_number(disk) && queue.parse::<u32>().is_ok_and(|n| n > 0))
-        || virtio.is_some_and(|(device, queue)| is_number(device) && is_number(queue))
 }
 
 /// Where an interrupt belongs: the housekeeping CPUs of its device's node, else all of them. Those of a trading
@@ -126,22 +110,4 @@ pub(crate) fn managed(_: &Context<'_>, _: &Setting) -> Proposal {
         WhyLeftOut::ByAnother,
         "the kernel refuses to move managed interrupts; isolcpus=managed_irq on the command line keeps them off (boot.isolcpus)",
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_disk_queue;
-
-    #[test]
-    fn queues_of_disks_are_known_by_name() {
-        for name in ["nvme0q1", "nvme12q64", "virtio1-req.0", "virtio10-req.15"] {
-            assert!(is_disk_queue(name), "{name}");
-        }
-        // The queue of administration, 9p's one queue, a queue of requests that shares its interrupt, a NIC's.
-        for name in
-            ["nvme0q0", "nvmeq1", "virtio2-requests", "virtio1-virtqueues", "virtio0-input.0", "virtio-req.1"]
-        {
-            assert!(!is_disk_queue(name), "{name}");
-        }
-    }
 }

@@ -1,6 +1,7 @@
 //! The environment of the run: kernel, processors, power, memory, virtualisation, network interfaces.
 
 use super::{facts, micro, section as page_section};
+use crate::host_line;
 use crate::terminal::host_devices::{
     channels_text, coalescing_text, missing_or, rings_text, timestamping_text,
 };
@@ -158,10 +159,7 @@ fn system(host: &HostSnapshot) -> Vec<(&'static str, String)> {
             format!("{} {}", firmware.system_vendor.text(), firmware.system_product.text()).trim().to_owned(),
         ),
         ("BIOS", bios.join(" ").trim().to_owned()),
-        (
-            "Booted by",
-            fact(&firmware.is_uefi.as_ref().map(|uefi| if *uefi { "UEFI" } else { "legacy BIOS" })),
-        ),
+        ("Booted by", fact(&host_line::booted_by(host))),
         ("Secure Boot", fact(&yes_no(&firmware.secure_boot))),
         ("IOMMUs in use", fact(&firmware.iommu_count)),
     ]

@@ -55,8 +55,7 @@ fn add_system(page: &mut Page, snapshot: &HostSnapshot) {
         joined(&[firmware.bios_vendor.text(), firmware.bios_version.text(), firmware.bios_date.text()]);
     page.field("BIOS", &bios);
     page.fact("SMBIOS", &firmware.smbios_version);
-    let boot = firmware.is_uefi.as_ref().map(|uefi| if *uefi { "UEFI" } else { "legacy BIOS" });
-    page.fact("Booted by", &boot);
+    page.fact("Booted by", &host_line::booted_by(snapshot));
     page.fact("Secure Boot", &yes_no(&firmware.secure_boot));
     page.fact("IOMMUs in use", &firmware.iommu_count);
 }

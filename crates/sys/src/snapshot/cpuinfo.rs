@@ -56,6 +56,17 @@ impl CpuInfo {
         self.blocks.iter().filter_map(move |block| block.get(key)).map(String::as_str)
     }
 
+    /// The values of two keys in each block that has both.
+    pub(super) fn pairs<'a>(
+        &'a self,
+        one: &'a str,
+        other: &'a str,
+    ) -> impl Iterator<Item = (&'a str, &'a str)> {
+        self.blocks
+            .iter()
+            .filter_map(move |block| Some((block.get(one)?.as_str(), block.get(other)?.as_str())))
+    }
+
     /// The value of a key as a reading of this file.
     pub(super) fn value<T: std::str::FromStr>(info: &Reading<Self>, key: &str, expected: &str) -> Reading<T> {
         info.as_ref().and_then(|info| match info.first(key) {

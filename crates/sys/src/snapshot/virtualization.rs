@@ -5,7 +5,10 @@ use crate::{Root, proc_stat::steal_of_line};
 use lowlat_model::{Reading, snapshot::Virtualization};
 
 const DMI: &str = "/sys/class/dmi/id";
-const DEVICE_TREE: &str = "/proc/device-tree/hypervisor";
+const DEVICE_TREE: &str = "/proc/device-tree";
+/// What virtual platforms that are nothing but devices call themselves (kernel:
+/// Documentation/devicetree/bindings/arm/linux,dummy-virt.yaml): QEMU's, and those that follow it.
+const DUMMY_PLATFORM: &str = "linux,dummy-virt";
 
 /// Where a word in the machine's identity names a hypervisor: file, word, name.
 const DMI_NAMES: &[(&str, &str, &str)] = &[
@@ -56,8 +59,9 @@ fn read_named(root: &Root) -> Option<String> {
         "xen" => return Some("Xen".into()),
         other => return Some(other.to_owned()),
     }
-    let compatible = root.read(&format!("{DEVICE_TREE}/compatible"));
-    if compatible.is_known() || root.exists(DEVICE_TREE) {
+    let hypervisor = format!("{DEVICE_TREE}/hypervisor");
+    let compatible = root.read(&format!("{hypervisor}/compatible"));
+    if compatible.is_known() || root.exists(&hypervisor) {
         // A device tree's strings end in a zero byte, several stand one after the other.
         return Some(match compatible.text().split('\0').next().unwrap_or_default() {
             "linux,kvm" => "KVM".into(),
@@ -65,6 +69,13 @@ fn read_named(root: &Root) -> Option<String> {
             "" => "unnamed".into(),
             name => name.to_owned(),
         });
+    }
+    let platform = root.read(&format!("{DEVICE_TREE}/compatible"));
+    if platform.text().split('\0').any(|name| name == DUMMY_PLATFORM) {
+        // QEMU's way to hand files to its guest.
+        let nodes = root.list(DEVICE_TREE).into_known().unwrap_or_default();
+        let is_qemu = nodes.iter().any(|node| node.starts_with("fw-cfg@"));
+        return Some(if is_qemu { "QEMU" } else { "unnamed" }.into());
     }
     let dmi = |file: &str| root.read(&format!("{DMI}/{file}"));
     if dmi("sys_vendor").text() == "Microsoft Corporation" && dmi("product_name").text() == "Virtual Machine"
@@ -165,9 +176,26 @@ mod tests {
     fn an_arm_guest_is_told_by_its_device_tree() {
         let tree = TestTree::new()
             .file("/proc/cpuinfo", "processor: 0\nFeatures: fp\n")
-            .file(&format!("{DEVICE_TREE}/compatible"), "xen,xen-4.17\0xen,xen\0");
+            .file(&format!("{DEVICE_TREE}/hypervisor/compatible"), "xen,xen-4.17\0xen,xen\0");
         let facts = read(&tree.root());
         assert_eq!((facts.is_virtual, facts.hypervisor.text()), (Reading::Known(true), "Xen"));
+    }
+
+    #[test]
+    fn a_platform_of_nothing_but_devices_is_virtual() {
+        let guest = || {
+            TestTree::new()
+                .file("/proc/cpuinfo", "processor: 0\nFeatures: fp\n")
+                .file(&format!("{DEVICE_TREE}/compatible"), "linux,dummy-virt\0")
+        };
+        let facts = read(&guest().root());
+        assert_eq!((facts.is_virtual, facts.hypervisor.text()), (Reading::Known(true), "unnamed"));
+        let qemu = guest().file(&format!("{DEVICE_TREE}/fw-cfg@9020000/compatible"), "qemu,fw-cfg-mmio\0");
+        assert_eq!(read(&qemu.root()).hypervisor.text(), "QEMU");
+        let board = TestTree::new()
+            .file("/proc/cpuinfo", "processor: 0\nFeatures: fp\n")
+            .file(&format!("{DEVICE_TREE}/compatible"), "solidrun,lx2160a-honeycomb\0fsl,lx2160a\0");
+        assert!(read(&board.root()).is_virtual.is_absent());
     }
 
     #[test]

@@ -59,8 +59,15 @@ fn not_amd(context: &Context<'_>) -> Option<Judgement> {
         .then(|| Judgement::not_applicable(format!("a setting of AMD processors; this is {}", cpu.vendor)))
 }
 
+fn is_aarch64(context: &Context<'_>) -> bool {
+    context.host.kernel.machine.text() == "aarch64"
+}
+
 /// Prefetchers are switched in a model-specific register, which no file shows.
 pub(super) fn prefetcher(context: &Context<'_>, _: &Setting) -> Judgement {
+    if is_aarch64(context) {
+        return Judgement::not_applicable("a register of x86 processors");
+    }
     unseen(
         context,
         "switched in a model-specific register that lowlat does not read; look in the BIOS set-up or ask Redfish",
@@ -79,6 +86,10 @@ pub(super) fn boot_mode(context: &Context<'_>, setting: &Setting) -> Judgement {
     const PATH: &str = "/sys/firmware/efi";
     match context.host.firmware.is_uefi {
         Reading::Known(true) => Seen::new("UEFI Mode", "", PATH).judge(context, setting),
+        Reading::Known(false) if is_aarch64(context) => Judgement::not_applicable(
+            "started by a device tree, without UEFI: there is no legacy BIOS to leave",
+        )
+        .at(PATH),
         Reading::Known(false) => {
             Seen::new("Legacy BIOS Mode", "/sys/firmware/efi is missing", PATH).judge(context, setting)
         }
@@ -127,7 +138,7 @@ pub(super) fn x2apic(context: &Context<'_>, _: &Setting) -> Judgement {
     const PATH: &str = "/proc/cpuinfo";
     match context.host.cpu.has_flag("x2apic") {
         Reading::Known(true) => Judgement::good("flag x2apic present").at(PATH),
-        Reading::Known(false) if context.host.kernel.machine.text() == "aarch64" => {
+        Reading::Known(false) if is_aarch64(context) => {
             Judgement::not_applicable("an interrupt controller of x86 hosts")
         }
         Reading::Known(false) => Judgement::unknown(
@@ -175,6 +186,11 @@ pub(super) fn enabled_cores(context: &Context<'_>, _: &Setting) -> Judgement {
 
 pub(super) fn iommu(context: &Context<'_>, setting: &Setting) -> Judgement {
     const PATH: &str = "/sys/class/iommu";
+    if is_aarch64(context) {
+        return Judgement::not_applicable(
+            "a setting of x86 firmware: an SMMU is told to the kernel by its tables",
+        );
+    }
     let count = match &context.host.firmware.iommu_count {
         Reading::Known(count) => *count,
         other => return missing(other, PATH),

@@ -73,14 +73,14 @@ fn is_judged(context: &Context<'_>, irq: &Irq) -> bool {
 
 /// A managed queue of isolated CPUs alone: with isolcpus=managed_irq it fires only when such a CPU asked for the work.
 fn is_harmless(context: &Context<'_>, irq: &Irq) -> bool {
-    irq.is_managed == Reading::Known(true)
+    irq.counts_as_managed()
         && context.host.kernel.tokens().flags("isolcpus").contains(&"managed_irq")
         && irq.affinity.known().is_some_and(|cpus| cpus.is_subset(&context.allocation.isolated))
 }
 
 fn fault(context: &Context<'_>, bad: &[(&Irq, CpuSet)], known: usize) -> Judgement {
     let labels: Vec<String> = bad.iter().map(|(irq, cpus)| format!("{} on {cpus:#}", irq.label())).collect();
-    let managed = bad.iter().filter(|(irq, _)| irq.is_managed == Reading::Known(true)).count();
+    let managed = bad.iter().filter(|(irq, _)| irq.counts_as_managed()).count();
     let observed = format!(
         "{} of {known} interrupts reach isolated CPUs: {}",
         bad.len(),
@@ -98,7 +98,7 @@ fn fault(context: &Context<'_>, bad: &[(&Irq, CpuSet)], known: usize) -> Judgeme
             "{managed} are managed by the kernel and refuse to be moved; isolcpus=managed_irq keeps them off"
         ));
     }
-    if is_balanced {
+    if is_balanced && managed < bad.len() {
         why.push("irqbalance runs and places interrupts anew".to_owned());
     }
     let verdict = if managed == bad.len() && context.profile == Profile::Guide57037 {

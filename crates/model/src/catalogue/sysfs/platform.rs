@@ -361,7 +361,17 @@ fn virtual_machine(context: &Context<'_>, _: &Setting) -> Judgement {
             )
             .at(PATH)
         }
-        other => missing(other, PATH),
+        other => virtual_unknown(other),
+    }
+}
+
+/// Whether the host is virtual is not known: x86 has a flag that tells, others only the names in their firmware.
+fn virtual_unknown(is_virtual: &Reading<bool>) -> Judgement {
+    match is_virtual {
+        Reading::Absent => Judgement::unknown(
+            "neither the processor's flags nor the firmware's names tell whether this host is virtual",
+        ),
+        other => missing(other, "/proc/cpuinfo"),
     }
 }
 
@@ -371,7 +381,7 @@ fn steal(context: &Context<'_>, _: &Setting) -> Judgement {
     match &virtualization.is_virtual {
         Reading::Known(true) => {}
         Reading::Known(false) => return Judgement::not_applicable("no hypervisor takes time from this host"),
-        other => return missing(other, "/proc/cpuinfo"),
+        other => return virtual_unknown(other),
     }
     if virtualization.steal_ticks.is_empty() {
         return Judgement::unknown("/proc/stat tells no steal time").at(PATH);

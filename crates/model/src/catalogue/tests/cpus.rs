@@ -24,6 +24,11 @@ fn interrupts_on_isolated_cpus_are_named() {
         Verdict::Good,
         &[],
     );
+    // Where debugfs does not tell, a disk's queue counts as managed, as it does for plan and verification.
+    let untold = || base().irq(47, "nvme0q3", "5", Reading::Absent).unit("irqbalance.service", "active");
+    untold().says(id, Verdict::Wrong, &["isolcpus=managed_irq"]);
+    assert!(!untold().judge(id).because.contains("irqbalance"));
+    untold().line("isolcpus=managed_irq,domain,1-7,9-15").says(id, Verdict::Good, &[]);
     base().irq(9, "acpi", "0-15", no.clone()).unit("irqbalance.service", "active").says(
         id,
         Verdict::Wrong,

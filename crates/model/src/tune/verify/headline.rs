@@ -3,7 +3,7 @@
 use super::judge::{Scene, culprit_of, unreadable};
 use super::{Headline, Row, Standing, culprit, irq};
 use crate::snapshot::Irq;
-use crate::tune::{Plan, Target, WhyLeftOut, irq::is_managed};
+use crate::tune::{Plan, Target, WhyLeftOut};
 use crate::{CpuSet, Reading};
 
 /// Interrupts that a note names.
@@ -107,7 +107,7 @@ fn of_irqs(scene: &Scene<'_>, headline: &mut Headline) -> Row {
     let mut outside: Vec<(&Irq, irq::Where)> = Vec::new();
     for found in scene.host.interrupts.irqs.iter().filter(|irq| !irq.actions.is_empty()) {
         let now = irq::latest(scene, found);
-        if is_managed(now) {
+        if now.counts_as_managed() {
             headline.irqs_managed += 1;
             let reaches = now.goes_to().known().is_some_and(|cpus| !cpus.is_disjoint(&scene.plan.isolated));
             headline.irqs_managed_on_isolated += u32::from(reaches);

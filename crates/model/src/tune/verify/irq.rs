@@ -3,7 +3,7 @@
 use super::judge::{Look, Scene, unreadable};
 use super::{Row, Standing, culprit};
 use crate::snapshot::Irq;
-use crate::tune::{Change, Target, irq::is_managed};
+use crate::tune::{Change, Target};
 use crate::{CpuId, CpuSet, Reading};
 
 /// How an interrupt stands against the CPUs that it may use.
@@ -117,7 +117,7 @@ pub(super) fn row(scene: &Scene<'_>, at: usize, change: &Change, number: u32, ac
             Standing::MovesLater,
             format!("asked for {wanted:#}: it moves at its next interrupt"),
         ),
-        _ if is_managed(now) => look(&goes, false).row(
+        _ if now.counts_as_managed() => look(&goes, false).row(
             Standing::Ineffective,
             "the kernel manages this interrupt and refuses to move it with EIO; isolcpus=managed_irq keeps it off",
         ),

@@ -1,5 +1,6 @@
 //! Reads the processor model, clock sources, frequency scaling and idle states.
 
+mod arm;
 mod frequency;
 mod idle;
 
@@ -16,8 +17,8 @@ pub(super) fn read(root: &Root) -> CpuFacts {
     let text = |key| CpuInfo::value::<String>(&info, key, "text");
     let number = |key| CpuInfo::value::<u32>(&info, key, "a number");
     CpuFacts {
-        vendor: text("vendor_id").or(|| text("CPU implementer").map(|code| implementer(&code))),
-        model_name: text("model name"),
+        vendor: text("vendor_id").or(|| arm::vendor(&info)),
+        model_name: text("model name").or(|| arm::model_name(&info)),
         family: number("cpu family"),
         model: number("model"),
         stepping: number("stepping"),
@@ -56,26 +57,6 @@ fn microcode_uniform(info: &Reading<CpuInfo>) -> Reading<bool> {
         let mut versions = info.all("microcode");
         Reading::from_option(versions.next().map(|first| versions.all(|version| version == first)))
     })
-}
-
-/// Designers of Arm processors by the code in their identification register (MIDR_EL1, bits 31 to 24).
-fn implementer(code: &str) -> String {
-    match code.to_ascii_lowercase().as_str() {
-        "0x41" => "Arm",
-        "0x42" => "Broadcom",
-        "0x43" => "Cavium",
-        "0x46" => "Fujitsu",
-        "0x48" => "HiSilicon",
-        "0x4e" => "NVIDIA",
-        "0x50" => "Applied Micro",
-        "0x51" => "Qualcomm",
-        "0x61" => "Apple",
-        "0x6d" => "Microsoft",
-        "0x70" => "Phytium",
-        "0xc0" => "Ampere",
-        _ => code,
-    }
-    .to_owned()
 }
 
 fn read_vulnerabilities(root: &Root) -> BTreeMap<String, Reading<String>> {
@@ -120,10 +101,13 @@ mod tests {
     fn an_arm_host_names_its_implementer_and_features() {
         let tree = TestTree::new().file(
             "/proc/cpuinfo",
-            "processor\t: 0\nFeatures\t: fp asimd\nCPU implementer\t: 0x48\nCPU part: 0xd01\n",
+            "processor\t: 0\nFeatures\t: fp asimd\nCPU implementer\t: 0x48\nCPU part\t: 0xd01\n",
         );
         let facts = read(&tree.root());
-        assert_eq!(facts.vendor.text(), "HiSilicon");
+        assert_eq!(
+            (facts.vendor.text(), facts.model_name.text()),
+            ("HiSilicon", "HiSilicon TSV110 (Kunpeng 920)")
+        );
         assert!(facts.has_flag("asimd") == Reading::Known(true) && facts.microcode_uniform.is_absent());
     }
 

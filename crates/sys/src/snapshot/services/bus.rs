@@ -1,6 +1,12 @@
 //! systemd's own answer over D-Bus: every loaded unit and every unit file (org.freedesktop.systemd1(5)).
+//!
+//! The first list is in systemd's memory and comes at once. For the second it reads every unit file of the host, which a
+//! slow or busy one was seen to take ten seconds for; where it does not come in time, enablement is read from the files.
 
-use super::{is_of_interest, template_of};
+use super::{
+    is_of_interest, template_of,
+    unit_files::{self, UnitFiles},
+};
 use crate::{
     Root,
     dbus::{self, Kind},
@@ -22,7 +28,8 @@ const INTERFACE: &str = "systemd-units";
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 struct Listing {
     loaded: Vec<Loaded>,
-    files: Vec<File>,
+    /// None when systemd did not come to list them in time.
+    files: Option<Vec<File>>,
 }
 
 /// A unit that systemd has in memory.
@@ -32,6 +39,12 @@ struct Loaded {
     load: String,
     active: String,
     sub: String,
+}
+
+impl Loaded {
+    fn states(&self) -> (Reading<String>, Reading<String>) {
+        (Reading::Known(self.active.clone()), Reading::Known(self.sub.clone()))
+    }
 }
 
 /// A unit file and its enablement.
@@ -50,7 +63,10 @@ pub(super) fn units(root: &Root) -> Reading<BTreeMap<String, Service>> {
         listing.map(|listing| serde_json::to_vec(&listing).unwrap_or_default())
     });
     bytes.and_then(|bytes| match serde_json::from_slice::<Listing>(&bytes) {
-        Ok(listing) => Reading::Known(join(&listing)),
+        Ok(Listing { loaded, files: Some(files) }) => Reading::Known(join(&loaded, &files)),
+        Ok(Listing { loaded, files: None }) => {
+            Reading::Known(with_states(unit_files::read(root).unwrap_or_default(), &loaded))
+        }
         Err(error) => Reading::unparsable(INTERFACE, &error.to_string(), "units as JSON"),
     })
 }
@@ -76,13 +92,17 @@ type UnitRow =
 async fn converse(builder: Builder<'static>) -> zbus::Result<Listing> {
     let connection = builder.method_timeout(CALL).build().await?;
     let rows: Vec<UnitRow> = call(&connection, "ListUnits").await?.body().deserialize()?;
-    let files: Vec<(String, String)> = call(&connection, "ListUnitFiles").await?.body().deserialize()?;
+    let files: Option<Vec<(String, String)>> = match call(&connection, "ListUnitFiles").await {
+        Ok(answer) => Some(answer.body().deserialize()?),
+        // Whatever became of it: the states of this moment are worth more than both lists from one place.
+        Err(_) => None,
+    };
     let loaded = |(name, _, load, active, sub, ..): UnitRow| Loaded { name, load, active, sub };
     let file = |(path, state)| File { path, state, alias_of: None };
     let is_kept = |loaded: &Loaded| is_of_interest(&loaded.name);
     Ok(Listing {
         loaded: rows.into_iter().map(loaded).filter(is_kept).take(ENTRIES_MAX).collect(),
-        files: files.into_iter().map(file).take(ENTRIES_MAX).collect(),
+        files: files.map(|files| files.into_iter().map(file).take(ENTRIES_MAX).collect()),
     })
 }
 
@@ -94,7 +114,7 @@ async fn call(connection: &Connection, method: &str) -> zbus::Result<zbus::Messa
 
 /// Notes which files are links to another unit's; systemd lists states of aliases under the unit's own name only.
 fn with_aliases(root: &Root, mut listing: Listing) -> Listing {
-    for file in &mut listing.files {
+    for file in listing.files.iter_mut().flatten() {
         let target = root.real_path(&file.path).into_known();
         let target = target.as_deref().map(base_name).filter(|target| is_of_interest(target));
         file.alias_of = target.filter(|target| *target != base_name(&file.path)).map(str::to_owned);
@@ -106,28 +126,52 @@ fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
+/// Units as their files have them, with the states that systemd told. One that systemd has not in memory is inactive by its
+/// own definition.
+fn with_states(files: UnitFiles, loaded: &[Loaded]) -> BTreeMap<String, Service> {
+    let UnitFiles { mut units, aliases } = files;
+    for service in units.values_mut() {
+        (service.active, service.sub) = (Reading::Known("inactive".into()), Reading::Known("dead".into()));
+    }
+    for unit in existing(loaded) {
+        let service = units.entry(unit.name.clone()).or_default();
+        (service.active, service.sub) = unit.states();
+    }
+    // systemd lists a unit under its own name only.
+    for (name, target) in aliases {
+        if let Some(service) = units.get(&target).cloned() {
+            units.insert(name, service);
+        }
+    }
+    units
+}
+
+/// "not-found" units are only named by others; they do not exist.
+fn existing(loaded: &[Loaded]) -> impl Iterator<Item = &Loaded> {
+    loaded.iter().filter(|unit| unit.load != "not-found" && is_of_interest(&unit.name))
+}
+
 /// One entry a unit. A unit that is not loaded is inactive by systemd's own definition.
-fn join(listing: &Listing) -> BTreeMap<String, Service> {
+fn join(loaded: &[Loaded], files: &[File]) -> BTreeMap<String, Service> {
     let states: BTreeMap<&str, &str> =
-        listing.files.iter().map(|file| (base_name(&file.path), file.state.as_str())).collect();
+        files.iter().map(|file| (base_name(&file.path), file.state.as_str())).collect();
     let enablement = |unit: &str| {
         let template = template_of(unit).and_then(|template| states.get(template.as_str()).copied());
         Reading::from_option(states.get(unit).copied().or(template).map(str::to_owned))
     };
     let mut units = BTreeMap::new();
-    for file in &listing.files {
+    for file in files {
         let unit = base_name(&file.path);
         if is_of_interest(unit) && file.alias_of.is_none() {
             let (active, sub) = (Reading::Known("inactive".into()), Reading::Known("dead".into()));
             units.insert(unit.to_owned(), Service { active, sub, enablement: enablement(unit) });
         }
     }
-    // "not-found" units are only named by others; they do not exist.
-    for unit in listing.loaded.iter().filter(|unit| unit.load != "not-found" && is_of_interest(&unit.name)) {
-        let (active, sub) = (Reading::Known(unit.active.clone()), Reading::Known(unit.sub.clone()));
+    for unit in existing(loaded) {
+        let (active, sub) = unit.states();
         units.insert(unit.name.clone(), Service { active, sub, enablement: enablement(&unit.name) });
     }
-    for file in &listing.files {
+    for file in files {
         if let Some(service) = file.alias_of.as_ref().and_then(|target| units.get(target)).cloned() {
             units.insert(base_name(&file.path).to_owned(), service);
         }

@@ -11,8 +11,8 @@ use lowlat_model::snapshot::{ServiceFacts, ServiceSource};
 pub(super) fn read(root: &Root) -> ServiceFacts {
     let (source, units) = match bus::units(root).into_known() {
         Some(units) => (ServiceSource::SystemdBus, units),
-        None => match unit_files::units(root) {
-            Some(units) => (ServiceSource::UnitFiles, units),
+        None => match unit_files::read(root) {
+            Some(found) => (ServiceSource::UnitFiles, found.units),
             None => (ServiceSource::None, std::collections::BTreeMap::new()),
         },
     };

@@ -19,8 +19,17 @@ const ENABLED_IN: [(&str, &str); 2] =
 /// Entries of one directory that are looked at.
 const ENTRIES_MAX: usize = 5_000;
 
+/// Units as their files tell of them.
+#[derive(Debug, Default)]
+pub(super) struct UnitFiles {
+    /// By name; those of interest.
+    pub units: BTreeMap<String, Service>,
+    /// Names that are links to another unit, and which.
+    pub aliases: BTreeMap<String, String>,
+}
+
 /// The units, or none when no unit directory can be read.
-pub(super) fn units(root: &Root) -> Option<BTreeMap<String, Service>> {
+pub(super) fn read(root: &Root) -> Option<UnitFiles> {
     let mut places: BTreeMap<String, String> = BTreeMap::new();
     let mut any = false;
     for directory in DIRECTORIES {
@@ -34,16 +43,17 @@ pub(super) fn units(root: &Root) -> Option<BTreeMap<String, Service>> {
         return None;
     }
     let wanted = links_of_enabled(root);
-    let mut units = BTreeMap::new();
+    let mut found = UnitFiles::default();
     for (name, path) in &places {
-        let unit = alias_target(root, path, name).filter(|target| places.contains_key(target));
-        let unit = unit.as_deref().unwrap_or(name);
+        let target = alias_target(root, path, name).filter(|target| places.contains_key(target));
+        let unit = target.as_ref().unwrap_or(name);
         let path = places.get(unit).unwrap_or(path);
         let (active, sub) = run_state(root, unit);
-        units
-            .insert(name.clone(), Service { active, sub, enablement: enablement(root, path, unit, &wanted) });
+        let service = Service { active, sub, enablement: enablement(root, path, unit, &wanted) };
+        found.units.insert(name.clone(), service);
+        found.aliases.extend(target.map(|target| (name.clone(), target)));
     }
-    Some(units)
+    Some(found)
 }
 
 /// The other unit that this file links to.
@@ -115,7 +125,7 @@ mod tests {
     use crate::testing::TestTree;
 
     fn shown(tree: &TestTree) -> Vec<String> {
-        let units = units(&tree.root()).unwrap();
+        let units = read(&tree.root()).unwrap().units;
         units.iter().map(|(name, s)| format!("{name} {} {} {}", s.active, s.sub, s.enablement)).collect()
     }
 
@@ -158,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_host_without_unit_directories_has_no_units() {
-        assert!(units(&TestTree::new().root()).is_none());
+        assert!(read(&TestTree::new().root()).is_none());
         assert!(shown(&TestTree::new().dir("/etc/systemd/system")).is_empty());
     }
 

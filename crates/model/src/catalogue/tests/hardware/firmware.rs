@@ -1,4 +1,4 @@
-use super::{Fixture, Profile, Reading, Verdict, check, cpus, find, good_host, known};
+use super::{Case, Fixture, Profile, Reading, Verdict, check, cpus, find, good_host, known};
 use crate::{
     snapshot::IdleState,
     topology::{Cache, Group, Node},
@@ -28,7 +28,8 @@ fn what_the_os_cannot_see_is_unknown() {
         ],
     );
     assert!(good_host().finding("firmware.thermal_shutdown").because.contains("Redfish"));
-    check("firmware.l1_stream_hw_prefetcher", &[("any", |_| {}, Unknown)]);
+    let arm: Case = ("aarch64", |f| f.host.kernel.machine = known("aarch64"), NotApplicable);
+    check("firmware.l1_stream_hw_prefetcher", &[("any", |_| {}, Unknown), arm]);
     check(
         "firmware.xgmi_max_link_width",
         &[
@@ -216,6 +217,7 @@ fn iommu_is_wanted_by_one_profile_and_refused_by_the_other() {
                 Unknown,
             ),
             ("denied", |f| f.host.firmware.iommu_count = Reading::Denied, Unknown),
+            ("aarch64", |f| f.host.kernel.machine = known("aarch64"), NotApplicable),
         ],
     );
 }
@@ -228,6 +230,14 @@ fn boot_mode_and_bios_version() {
             ("UEFI", |_| {}, Good),
             ("legacy", |f| f.host.firmware.is_uefi = known(false), Wrong),
             ("denied", |f| f.host.firmware.is_uefi = Reading::Denied, Unknown),
+            (
+                "aarch64 by a device tree",
+                |f| {
+                    f.host.kernel.machine = known("aarch64");
+                    f.host.firmware.is_uefi = known(false);
+                },
+                NotApplicable,
+            ),
         ],
     );
     check(

@@ -156,6 +156,7 @@ fn a_hypervisor_and_what_it_takes() {
             ("physical", |_| {}, Good),
             ("virtual", Fixture::virtual_machine, Wrong),
             ("denied", |f| f.host.virtualization.is_virtual = Reading::Denied, Unknown),
+            ("not told", |f| f.host.virtualization.is_virtual = Reading::Absent, Unknown),
         ],
     );
     check(
@@ -176,6 +177,16 @@ fn a_hypervisor_and_what_it_takes() {
             ),
         ],
     );
+}
+
+#[test]
+fn where_nothing_tells_of_a_hypervisor_no_file_is_called_missing() {
+    let mut fixture = good_host();
+    fixture.host.virtualization.is_virtual = Reading::Absent;
+    for id in ["readiness.virtual_machine", "readiness.steal"] {
+        let because = fixture.finding(id).because;
+        assert!(because.contains("whether this host is virtual"), "{because}");
+    }
 }
 
 fn steal(f: &mut Fixture, cpu: u32, ticks: u64) {

@@ -7,7 +7,9 @@ use std::{
 };
 
 /// systemd's manager as far as it is asked here.
-struct Manager;
+struct Manager {
+    lists_files: bool,
+}
 
 #[zbus::interface(name = "org.freedesktop.systemd1.Manager")]
 impl Manager {
@@ -30,26 +32,28 @@ impl Manager {
     }
 
     #[zbus(name = "ListUnitFiles")]
-    #[allow(clippy::unused_self, reason = "the interface macro calls methods on the object")]
-    fn list_unit_files(&self) -> Vec<(String, String)> {
+    fn list_unit_files(&self) -> zbus::fdo::Result<Vec<(String, String)>> {
+        if !self.lists_files {
+            return Err(zbus::fdo::Error::NoReply("still reading".into()));
+        }
         let file = |name: &str, state: &str| (format!("/lib/systemd/system/{name}"), state.to_owned());
-        vec![
+        Ok(vec![
             file("chrony.service", "enabled"),
             file("chronyd.service", "alias"),
             file("getty@.service", "disabled"),
             file("irqbalance.service", "disabled"),
-        ]
+        ])
     }
 }
 
 /// What the reader hears of the fake manager over a socket pair.
-fn heard() -> Listing {
+fn heard(lists_files: bool) -> Listing {
     let (ours, theirs) = UnixStream::pair().unwrap();
     let (done, is_done) = mpsc::channel::<()>();
     let server = thread::spawn(move || {
         let guid = zbus::Guid::generate();
         let builder = Builder::unix_stream(theirs).server(guid).p2p();
-        let builder = builder.serve_at("/org/freedesktop/systemd1", Manager);
+        let builder = builder.serve_at("/org/freedesktop/systemd1", Manager { lists_files });
         let connection = zbus::block_on(builder.build()).unwrap();
         // The connection answers on a thread of its own until the reader is done.
         let _ = is_done.recv();
@@ -63,10 +67,33 @@ fn heard() -> Listing {
 
 #[test]
 fn systemd_is_heard_over_a_socket() {
-    let listing = heard();
+    let listing = heard(true);
     let loaded: Vec<&str> = listing.loaded.iter().map(|unit| unit.name.as_str()).collect();
     assert_eq!(loaded, ["chrony.service", "getty@tty1.service", "ghost.service"]);
-    assert_eq!(listing.files.len(), 4);
+    assert_eq!(listing.files.map(|files| files.len()), Some(4));
+}
+
+#[test]
+fn states_are_kept_where_the_files_are_not_listed_in_time() {
+    let listing = heard(false);
+    assert_eq!((listing.loaded.len(), &listing.files), (3, &None));
+    let installable = "[Unit]\n[Install]\nWantedBy=multi-user.target\n";
+    let tree = TestTree::new()
+        .file("/.lowlat/interface/systemd-units", serde_json::to_vec(&listing).unwrap())
+        .file("/lib/systemd/system/chrony.service", installable)
+        .link("/etc/systemd/system/chronyd.service", "/lib/systemd/system/chrony.service")
+        .link(
+            "/etc/systemd/system/multi-user.target.wants/chrony.service",
+            "/lib/systemd/system/chrony.service",
+        )
+        .file("/lib/systemd/system/irqbalance.service", installable);
+    let expected = [
+        "chrony.service active running enabled",
+        "chronyd.service active running enabled",
+        "getty@tty1.service active running absent",
+        "irqbalance.service inactive dead disabled",
+    ];
+    assert_eq!(shown(&units(&tree.root()).into_known().unwrap()), expected);
 }
 
 fn shown(units: &BTreeMap<String, Service>) -> Vec<String> {
@@ -98,7 +125,7 @@ fn a_capture_gives_back_what_was_heard_with_aliases() {
             loaded("getty@tty1.service", "loaded", "active"),
             loaded("ghost.service", "not-found", "inactive"),
         ],
-        files,
+        files: Some(files),
     };
     let tree =
         TestTree::new().file("/.lowlat/interface/systemd-units", serde_json::to_vec(&listing).unwrap());
@@ -123,9 +150,9 @@ fn links_to_other_units_are_aliases() {
         "/etc/systemd/system/chronyd.service",
         "/etc/systemd/system/masked.service",
     ];
-    let listing = Listing { loaded: Vec::new(), files: paths.iter().map(|path| file(path)).collect() };
+    let listing = Listing { loaded: Vec::new(), files: Some(paths.iter().map(|path| file(path)).collect()) };
     let aliases: Vec<Option<String>> =
-        with_aliases(&tree.root(), listing).files.into_iter().map(|file| file.alias_of).collect();
+        with_aliases(&tree.root(), listing).files.into_iter().flatten().map(|file| file.alias_of).collect();
     assert_eq!(aliases, [None, Some("chrony.service".into()), None]);
 }
 
@@ -151,6 +178,6 @@ proptest::proptest! {
         let _ = units(&tree.root());
         let file = File { path: name.clone(), state: String::new(), alias_of: Some(name.clone()) };
         let loaded = Loaded { name, load: String::new(), active: String::new(), sub: String::new() };
-        let _ = join(&Listing { loaded: vec![loaded], files: vec![file] });
+        let _ = join(&[loaded], &[file]);
     }
 }
