@@ -1,5 +1,8 @@
 # shellcheck shell=bash disable=SC2154 # whoever sources this sets out, tree and prefix
-# Sourced by lab/image and lab/disk: Debian 12 in a folder. `out` is where both keep what they make.
+# Sourced by lab/image and lab/disk: Debian 12 in a folder. `out` is where both keep what they make. `arch` is the
+# guest's processor, as `uname -m` names it.
+
+arch=x86_64
 
 say() { printf '%s: %s\n' "lab/$(basename "$0")" "$*" >&2; }
 
@@ -31,12 +34,29 @@ host_packages() {
         qemu-system-x86 qemu-utils seabios ipxe-qemu >&2
 }
 
+# What a host needs beyond that for a guest of another processor: its emulator, its firmware, and its programs run
+# while the image is built.
+foreign_packages() {
+    local format=/proc/sys/fs/binfmt_misc
+    if ! command -v "qemu-system-$arch" "qemu-$arch-static" >/dev/null || [[ ! -e /usr/share/AAVMF/AAVMF_CODE.fd ]]; then
+        say "installing QEMU and firmware for $arch"
+        DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends -t bookworm-backports \
+            qemu-system-arm qemu-user-static qemu-efi-aarch64 >&2
+    fi
+    # Without a systemd that does it at boot, as in a container.
+    [[ -e $format/register ]] || mount -t binfmt_misc binfmt_misc "$format"
+    [[ -e $format/qemu-$arch ]] || tr -d '\n' <"/usr/lib/binfmt.d/qemu-$arch.conf" >"$format/register"
+}
+
+# Debian's word for the processor.
+debian_arch() { case $arch in x86_64) echo amd64 ;; aarch64) echo arm64 ;; esac; }
+
 in_guest() { chroot "$tree" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C DEBIAN_FRONTEND=noninteractive "$@"; }
 
 # base_tree: Debian in `tree`, without a kernel.
 base_tree() {
     say "debootstrap into $tree"
-    debootstrap --variant=minbase \
+    debootstrap --arch="$(debian_arch)" --variant=minbase \
         --include=systemd,systemd-sysv,libpam-systemd,dbus,udev,kmod,procps,iproute2,ethtool,pciutils \
         bookworm "$tree" "$(mirror)" >"$out/debootstrap.log" 2>&1 ||
         { tail -n 20 "$out/debootstrap.log" >&2; return 1; }
@@ -68,7 +88,7 @@ kernel_packages() {
     guest_packages initramfs-tools
     printf '%s\n' virtio_pci virtio_blk nvme ext4 crc32c_generic >>"$tree/etc/initramfs-tools/modules"
     guest_packages tuned irqbalance numactl
-    guest_packages "$@" linux-image-amd64
+    guest_packages "$@" "linux-image-$(debian_arch)"
     in_guest systemctl -q enable systemd-networkd tuned irqbalance
     in_guest systemctl -q disable systemd-networkd-wait-online apt-daily.timer apt-daily-upgrade.timer
 }

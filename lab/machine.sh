@@ -30,14 +30,18 @@ dimms() {
 }
 
 # A machine file sets `qemu` (hardware) and may set `cmdline` (the kernel's, beyond root and console),
-# `root` (nvme or virtio: what the root disk hangs on), `bus` (where the lab's own devices go),
+# `arch` (the processor, as `uname -m` names it), `root` (nvme or virtio: what the root disk hangs on), `bus` (where the lab's own devices go),
 # `threads` (multi: a host thread per emulated CPU; single: one for all, quicker where CPUs poll, since each passes
 # on to the next at its pause instruction), `seconds` (how long a slow machine may take) and `fixture=no`
 # (lab/capture leaves it out).
-qemu=() cmdline='quiet' root=nvme bus=pcie.0 threads=multi seconds=600
+qemu=() cmdline='quiet' arch=x86_64 root=nvme bus=pcie.0 threads=multi seconds=600
 # shellcheck source=/dev/null
 source "$lab/machines/$machine"
 
+case $arch in
+    x86_64) console=ttyS0 ;;
+    aarch64) console=ttyAMA0 ;;
+esac
 case $root in
     nvme) disk="nvme,drive=root,serial=lab0" ;;
     virtio) disk="virtio-blk-pci,drive=root" ;;

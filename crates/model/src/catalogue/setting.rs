@@ -235,11 +235,16 @@ pub struct Needs {
     pub config: &'static [&'static str],
     /// Where the setting went in the kernel of `until`; empty when it went nowhere.
     pub moved_to: &'static str,
+    /// Whether only kernels for x86 have it.
+    pub x86: bool,
 }
 
 impl Needs {
     /// Any kernel.
-    pub const ANY: Self = Self { since: None, until: None, config: &[], moved_to: "" };
+    pub const ANY: Self = Self { since: None, until: None, config: &[], moved_to: "", x86: false };
+
+    /// Any kernel for x86.
+    pub const X86: Self = Self { x86: true, ..Self::ANY };
 
     /// Kernels from this version on.
     pub const fn since(major: u16, minor: u16) -> Self {

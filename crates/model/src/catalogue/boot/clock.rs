@@ -1,6 +1,6 @@
 //! Clock sources and the tick's phase.
 
-use super::super::{Context, Impact, Judgement, Risk, Setting, Verdict, Want, judge};
+use super::super::{Context, Impact, Judgement, Needs, Risk, Setting, Verdict, Want, judge};
 use super::{BOOT, GUIDE, NETWORK_LATENCY, PARAMETERS};
 use crate::tune;
 
@@ -23,6 +23,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
                  nothing tells.",
         sources: &[GUIDE, NETWORK_LATENCY, PARAMETERS],
         judge: tsc,
+        needs: Needs::X86,
         ..BOOT
     },
     Setting {

@@ -1,6 +1,6 @@
 //! Idle states, frequency drivers and link power on the command line.
 
-use super::super::{Context, Impact, Judgement, Risk, Setting, Verdict, Want, judge};
+use super::super::{Context, Impact, Judgement, Needs, Risk, Setting, Verdict, Want, judge};
 use super::{BOOT, GUIDE, HAZARDS, PARAMETERS, REALTIME};
 use crate::tune::{Proposal, WhyLeftOut};
 
@@ -23,6 +23,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
         hazard: "idle=poll, cpuidle.off=1 and processor.max_cstate=0 say the same thing three times. It heats the \
                  package and takes boost from the CPUs that matter.",
         sources: &[GUIDE, HAZARDS, PARAMETERS],
+        needs: Needs::X86,
         ..BOOT
     },
     Setting {
@@ -88,6 +89,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
         guide: Want::Derived(|context| (!context.host.cpu.is_amd()).then(|| "disable".to_owned())),
         hazard: "Does nothing on AMD processors, for which the guide is written.",
         sources: &[GUIDE, HAZARDS, "TuneD 2.28 profile cpu-partitioning"],
+        needs: Needs::X86,
         ..BOOT
     },
     Setting {

@@ -1,7 +1,7 @@
 //! Parameters that trade protection, error reports or evidence for quiet. The guide sets them; lowlat never does so
 //! unasked.
 
-use super::super::{Context, Judgement, Risk, Setting, Verdict, Want, judge};
+use super::super::{Context, Judgement, Needs, Risk, Setting, Verdict, Want, judge};
 use super::{BOOT, CPU_PARTITIONING, GUIDE, HAZARDS, PARAMETERS};
 
 pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
@@ -47,6 +47,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
             let in_force = judge::shown(context, path, "1", "something switched the polling on again");
             judge::boot_token_in_force(context, setting, in_force)
         },
+        needs: Needs::X86,
         ..BOOT
     },
     Setting {

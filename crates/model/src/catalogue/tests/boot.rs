@@ -354,3 +354,18 @@ fn grubenv_must_hold_the_line() {
     large(Profile::Trading).says(id, Verdict::Good, &[]);
     large(Profile::Guide57037).says(id, Verdict::Wrong, &["write ranges"]);
 }
+
+#[test]
+fn parameters_of_x86_are_not_asked_of_other_kernels() {
+    let on = |machine: &str| {
+        Bench::guide().with(|bench| {
+            bench.host.kernel.machine = Reading::Known(machine.into());
+            bench.host.cpu.vendor = Reading::Known("Arm".into());
+        })
+    };
+    for id in ["boot.tsc", "boot.idle", "boot.mce", "boot.intel_pstate"] {
+        on("aarch64").says(id, Verdict::NotApplicable, &["for aarch64"]);
+        assert_ne!(on("x86_64").verdict(id), Verdict::NotApplicable, "{id}");
+    }
+    on("aarch64").says("boot.hugepagesz", Verdict::Good, &[]);
+}
