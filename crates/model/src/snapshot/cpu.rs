@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct CpuFacts {
     /// `vendor_id` of /proc/cpuinfo, or the implementer on aarch64: "AuthenticAMD".
     pub vendor: Reading<String>,
-    /// `model name`: "AMD EPYC 7F32 8-Core Processor".
+    /// `model name`: "AMD EPYC 7F32 8-Core Processor"; on aarch64 by implementer and part: "Arm Neoverse-N1".
     pub model_name: Reading<String>,
     /// `cpu family` (x86).
     pub family: Reading<u32>,

@@ -159,7 +159,8 @@ pub enum OriginKind {
 /// Whether the host is virtual, and what that costs.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Virtualization {
-    /// The `hypervisor` CPU flag on x86, or a device tree's hypervisor node: the host is a virtual machine.
+    /// The host is a virtual machine: by the `hypervisor` CPU flag on x86; elsewhere by a device tree's hypervisor node, by
+    /// the platform `linux,dummy-virt`, or by the maker's name in SMBIOS.
     pub is_virtual: Reading<bool>,
     /// The hypervisor's name where one tells: "KVM", "VMware", "Xen", "Microsoft", "QEMU (TCG)".
     pub hypervisor: Reading<String>,

@@ -3,13 +3,19 @@
 use super::page::Page;
 use super::{BOLD, columns, host_tree, paint};
 use crate::units::{clean, count, plural, size};
-use lowlat_model::snapshot::{Channels, Coalescing, Irq, Nic, Rings, Timestamping};
+use lowlat_model::snapshot::{Channels, Coalescing, Counter, Irq, Nic, Rings, Timestamping};
 use lowlat_model::{Allocation, HostSnapshot, Reading};
 
 /// Interrupts that are listed.
 const IRQS_MAX: usize = 8;
 /// Disks that are listed.
 const DISKS_MAX: usize = 32;
+
+/// The kernel's short name; on aarch64, where it is a number (IPI0), what it stands for.
+fn vector_name(vector: &Counter) -> &str {
+    let described = vector.description.trim_end_matches(" interrupts");
+    if vector.name.starts_with("IPI") && !described.is_empty() { described } else { &vector.name }
+}
 
 /// Adds a summary of interrupts: how many, which reach isolated CPUs, which are busiest.
 pub fn add_interrupts(page: &mut Page, snapshot: &HostSnapshot, allocation: Option<&Allocation>) {
@@ -27,7 +33,7 @@ pub fn add_interrupts(page: &mut Page, snapshot: &HostSnapshot, allocation: Opti
     let vectors: Vec<String> = interrupts
         .vectors
         .iter()
-        .map(|vector| (sum(vector.count_by_cpu.values()), &vector.name))
+        .map(|vector| (sum(vector.count_by_cpu.values()), vector_name(vector)))
         .filter(|(total, _)| *total > 0)
         .map(|(total, name)| format!("{name} {}", count(total)))
         .collect();

@@ -58,7 +58,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
 ];
 
 fn is_x86(context: &Context<'_>) -> bool {
-    matches!(context.host.kernel.machine.text(), "x86_64" | "i686")
+    judge::is_x86(context.host.kernel.machine.text())
         || context.host.cpu.is_amd()
         || context.host.cpu.is_intel()
 }
