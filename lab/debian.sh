@@ -16,7 +16,7 @@ mirror() {
 host_packages() {
     local major
     major=$(qemu-system-x86_64 --version 2>/dev/null | sed -n 's/^QEMU emulator version \([0-9]*\).*/\1/p' || true)
-    if [[ ${major:-0} -ge 10 ]] && command -v debootstrap mke2fs >/dev/null && command -v qemu-img >/dev/null; then
+    if [[ ${major:-0} -ge 10 ]] && command -v debootstrap >/dev/null && command -v mke2fs >/dev/null && command -v qemu-img >/dev/null; then
         return
     fi
     say 'installing debootstrap, e2fsprogs and QEMU 10'
@@ -38,7 +38,8 @@ host_packages() {
 # while the image is built.
 foreign_packages() {
     local format=/proc/sys/fs/binfmt_misc
-    if ! command -v "qemu-system-$arch" "qemu-$arch-static" >/dev/null || [[ ! -e /usr/share/AAVMF/AAVMF_CODE.fd ]]; then
+    if ! command -v "qemu-system-$arch" >/dev/null || ! command -v "qemu-$arch-static" >/dev/null ||
+        [[ ! -e /usr/share/AAVMF/AAVMF_CODE.fd ]]; then
         say "installing QEMU and firmware for $arch"
         DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends -t bookworm-backports \
             qemu-system-arm qemu-user-static qemu-efi-aarch64 >&2
