@@ -16,7 +16,8 @@ mirror() {
 host_packages() {
     local major
     major=$(qemu-system-x86_64 --version 2>/dev/null | sed -n 's/^QEMU emulator version \([0-9]*\).*/\1/p' || true)
-    if [[ ${major:-0} -ge 10 ]] && command -v debootstrap >/dev/null && command -v mke2fs >/dev/null && command -v qemu-img >/dev/null; then
+    if [[ ${major:-0} -ge 10 ]] && command -v debootstrap >/dev/null && command -v mke2fs >/dev/null &&
+        command -v qemu-img >/dev/null; then
         return
     fi
     say 'installing debootstrap, e2fsprogs and QEMU 10'
