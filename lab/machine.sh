@@ -30,7 +30,8 @@ dimms() {
 }
 
 # A machine file sets `qemu` (hardware) and may set `cmdline` (the kernel's, beyond root and console),
-# `arch` (the processor, as `uname -m` names it), `root` (nvme or virtio: what the root disk hangs on), `bus` (where the lab's own devices go),
+# `arch` (the processor, as `uname -m` names it), `root` (nvme or virtio: what the root disk hangs on),
+# `bus` (where the lab's own devices go),
 # `threads` (multi: a host thread per emulated CPU; single: one for all, quicker where CPUs poll, since each passes
 # on to the next at its pause instruction), `seconds` (how long a slow machine may take) and `fixture=no`
 # (lab/capture leaves it out).

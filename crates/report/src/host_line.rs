@@ -25,14 +25,11 @@ fn title(host: &HostSnapshot) -> String {
 
 /// What handed the host to the kernel: "UEFI", "legacy BIOS", and on aarch64, which never had one, "a device tree".
 pub fn booted_by(host: &HostSnapshot) -> Reading<String> {
-    let is_x86 = matches!(host.kernel.machine.text(), "x86_64" | "i686" | "");
     host.firmware.is_uefi.as_ref().map(|is_uefi| {
-        let by = if *is_uefi {
-            "UEFI"
-        } else if is_x86 {
-            "legacy BIOS"
-        } else {
-            "a device tree, without UEFI"
+        let by = match (is_uefi, host.kernel.is_x86()) {
+            (true, _) => "UEFI",
+            (false, Some(false)) => "a device tree, without UEFI",
+            (false, _) => "legacy BIOS",
         };
         by.to_owned()
     })

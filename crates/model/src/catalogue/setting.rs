@@ -235,7 +235,7 @@ pub struct Needs {
     pub config: &'static [&'static str],
     /// Where the setting went in the kernel of `until`; empty when it went nowhere.
     pub moved_to: &'static str,
-    /// Whether only kernels for x86 have it.
+    /// Whether only x86 hosts have it.
     pub x86: bool,
 }
 
@@ -243,7 +243,7 @@ impl Needs {
     /// Any kernel.
     pub const ANY: Self = Self { since: None, until: None, config: &[], moved_to: "", x86: false };
 
-    /// Any kernel for x86.
+    /// Any kernel of an x86 host.
     pub const X86: Self = Self { x86: true, ..Self::ANY };
 
     /// Kernels from this version on.

@@ -51,6 +51,12 @@ impl KernelFacts {
         self.config.as_ref().map(|config| config.get(option).cloned())
     }
 
+    /// Whether the kernel is for x86; none where its machine is not known.
+    pub fn is_x86(&self) -> Option<bool> {
+        let machine = self.machine.known()?;
+        Some(matches!(machine.as_str(), "x86_64" | "i686" | "i586" | "i486" | "i386"))
+    }
+
     /// The command line, or an empty one.
     pub fn tokens(&self) -> CommandLine {
         self.command_line.known().cloned().unwrap_or_default()

@@ -58,9 +58,7 @@ pub(in crate::catalogue) const SETTINGS: &[Setting] = &[
 ];
 
 fn is_x86(context: &Context<'_>) -> bool {
-    judge::is_x86(context.host.kernel.machine.text())
-        || context.host.cpu.is_amd()
-        || context.host.cpu.is_intel()
+    context.host.kernel.is_x86() == Some(true) || context.host.cpu.is_amd() || context.host.cpu.is_intel()
 }
 
 /// Only where the processor promises a constant counter.

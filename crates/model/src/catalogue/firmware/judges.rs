@@ -65,9 +65,6 @@ fn is_aarch64(context: &Context<'_>) -> bool {
 
 /// Prefetchers are switched in a model-specific register, which no file shows.
 pub(super) fn prefetcher(context: &Context<'_>, _: &Setting) -> Judgement {
-    if is_aarch64(context) {
-        return Judgement::not_applicable("a register of x86 processors");
-    }
     unseen(
         context,
         "switched in a model-specific register that lowlat does not read; look in the BIOS set-up or ask Redfish",
@@ -186,11 +183,6 @@ pub(super) fn enabled_cores(context: &Context<'_>, _: &Setting) -> Judgement {
 
 pub(super) fn iommu(context: &Context<'_>, setting: &Setting) -> Judgement {
     const PATH: &str = "/sys/class/iommu";
-    if is_aarch64(context) {
-        return Judgement::not_applicable(
-            "a setting of x86 firmware: an SMMU is told to the kernel by its tables",
-        );
-    }
     let count = match &context.host.firmware.iommu_count {
         Reading::Known(count) => *count,
         other => return missing(other, PATH),

@@ -1,7 +1,7 @@
 //! Processor, virtualisation, prefetcher and I/O menus.
 
 use super::{EPYC, EPYC_INERT, GUIDE, INERT, ROW, judges, judges_memory};
-use crate::catalogue::{Impact, Risk, Setting, Want};
+use crate::catalogue::{Impact, Needs, Risk, Setting, Want};
 
 pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
@@ -96,6 +96,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
             "kernel Documentation/admin-guide/kernel-parameters.txt: iommu=, amd_iommu=",
             "kernel Documentation/driver-api/vfio.rst",
         ],
+        needs: Needs::X86,
         ..ROW
     },
     Setting {
@@ -158,6 +159,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         guide: Want::Value("Enabled"),
         judge: judges::prefetcher,
         sources: &[GUIDE, "HPE BIOS attribute registry: AmdL1Prefetcher"],
+        needs: Needs::X86,
         ..ROW
     },
     Setting {
@@ -169,6 +171,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         guide: Want::Value("Enabled"),
         judge: judges::prefetcher,
         sources: &[GUIDE, "HPE BIOS attribute registry: AmdL2Prefetcher"],
+        needs: Needs::X86,
         ..ROW
     },
     Setting {

@@ -42,10 +42,9 @@ pub(super) fn inapplicable(
         return Some(Judgement::not_applicable("this host gives no ground for a value"));
     }
     let kernel = &context.host.kernel;
-    if let Some(machine) = kernel.machine.known().filter(|machine| setting.needs.x86 && !is_x86(machine)) {
-        return Some(Judgement::not_applicable(format!(
-            "kernels for x86 have it, and this one is for {machine}"
-        )));
+    if setting.needs.x86 && kernel.is_x86() == Some(false) {
+        let why = format!("x86 hosts have it, and this kernel is for {}", kernel.machine);
+        return Some(Judgement::not_applicable(why));
     }
     if let Some(version) = kernel.version.known() {
         if let Some(since) = setting.needs.since.filter(|since| version < since) {
@@ -60,11 +59,6 @@ pub(super) fn inapplicable(
     let is_off = |option: &&&str| kernel.config_option(option) == Reading::Known(None);
     let missing = setting.needs.config.iter().find(is_off)?;
     Some(Judgement::not_applicable(format!("this kernel is built without CONFIG_{missing}")))
-}
-
-/// Whether a kernel's machine is x86.
-pub(in crate::catalogue) fn is_x86(machine: &str) -> bool {
-    matches!(machine, "x86_64" | "i686" | "i586" | "i486" | "i386")
 }
 
 fn gone(version: KernelVersion, until: KernelVersion, moved_to: &str) -> String {

@@ -63,9 +63,9 @@ pub(super) fn units(root: &Root) -> Reading<BTreeMap<String, Service>> {
         listing.map(|listing| serde_json::to_vec(&listing).unwrap_or_default())
     });
     bytes.and_then(|bytes| match serde_json::from_slice::<Listing>(&bytes) {
-        Ok(Listing { loaded, files: Some(files) }) => Reading::Known(join(&loaded, &files)),
-        Ok(Listing { loaded, files: None }) => {
-            Reading::Known(with_states(unit_files::read(root).unwrap_or_default(), &loaded))
+        Ok(Listing { loaded, files }) => {
+            let on_disk = files.map(|files| listed(&loaded, &files)).or_else(|| unit_files::read(root));
+            Reading::Known(with_states(on_disk.unwrap_or_default(), &loaded))
         }
         Err(error) => Reading::unparsable(INTERFACE, &error.to_string(), "units as JSON"),
     })
@@ -151,32 +151,22 @@ fn existing(loaded: &[Loaded]) -> impl Iterator<Item = &Loaded> {
     loaded.iter().filter(|unit| unit.load != "not-found" && is_of_interest(&unit.name))
 }
 
-/// One entry a unit. A unit that is not loaded is inactive by systemd's own definition.
-fn join(loaded: &[Loaded], files: &[File]) -> BTreeMap<String, Service> {
+/// Units as systemd lists their files; one that is loaded and has no file of its own has its template's enablement.
+fn listed(loaded: &[Loaded], files: &[File]) -> UnitFiles {
     let states: BTreeMap<&str, &str> =
         files.iter().map(|file| (base_name(&file.path), file.state.as_str())).collect();
-    let enablement = |unit: &str| {
+    let service = |unit: &str| {
         let template = template_of(unit).and_then(|template| states.get(template.as_str()).copied());
-        Reading::from_option(states.get(unit).copied().or(template).map(str::to_owned))
+        let state = states.get(unit).copied().or(template).map(str::to_owned);
+        (unit.to_owned(), Service { enablement: Reading::from_option(state), ..Service::default() })
     };
-    let mut units = BTreeMap::new();
-    for file in files {
-        let unit = base_name(&file.path);
-        if is_of_interest(unit) && file.alias_of.is_none() {
-            let (active, sub) = (Reading::Known("inactive".into()), Reading::Known("dead".into()));
-            units.insert(unit.to_owned(), Service { active, sub, enablement: enablement(unit) });
-        }
+    let own = files.iter().filter(|file| file.alias_of.is_none()).map(|file| base_name(&file.path));
+    let in_memory = existing(loaded).map(|unit| unit.name.as_str());
+    let alias = |file: &File| Some((base_name(&file.path).to_owned(), file.alias_of.clone()?));
+    UnitFiles {
+        units: own.filter(|unit| is_of_interest(unit)).chain(in_memory).map(service).collect(),
+        aliases: files.iter().filter_map(alias).collect(),
     }
-    for unit in existing(loaded) {
-        let (active, sub) = unit.states();
-        units.insert(unit.name.clone(), Service { active, sub, enablement: enablement(&unit.name) });
-    }
-    for file in files {
-        if let Some(service) = file.alias_of.as_ref().and_then(|target| units.get(target)).cloned() {
-            units.insert(base_name(&file.path).to_owned(), service);
-        }
-    }
-    units
 }
 
 #[cfg(test)]

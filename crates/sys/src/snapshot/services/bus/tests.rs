@@ -178,6 +178,7 @@ proptest::proptest! {
         let _ = units(&tree.root());
         let file = File { path: name.clone(), state: String::new(), alias_of: Some(name.clone()) };
         let loaded = Loaded { name, load: String::new(), active: String::new(), sub: String::new() };
-        let _ = join(&[loaded], &[file]);
+        let loaded = [loaded];
+        let _ = with_states(listed(&loaded, &[file]), &loaded);
     }
 }
