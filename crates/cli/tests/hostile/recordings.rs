@@ -1,0 +1,1 @@
+//! Recordings that were killed, cut short, emptied or mixed up.

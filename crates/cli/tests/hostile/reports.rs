@@ -1,0 +1,1 @@
+//! Claims in reports that the measurement does not carry.

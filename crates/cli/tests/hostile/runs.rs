@@ -1,0 +1,1 @@
+//! Running pipelines: prepared run folders, greedy and hostile nodes.

@@ -1,0 +1,1 @@
+//! Escape sequences and bidirectional marks in names and contents never reach a terminal.
