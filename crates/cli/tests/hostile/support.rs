@@ -9,7 +9,8 @@ use std::{
 
 /// The binary under attack: the one that cargo built, unless `LOWLAT_BINARY` names another.
 pub fn binary() -> PathBuf {
-    std::env::var_os("LOWLAT_BINARY").map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_lowlat")), PathBuf::from)
+    std::env::var_os("LOWLAT_BINARY")
+        .map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_lowlat")), PathBuf::from)
 }
 
 /// Runs the binary under attack and waits for it to end.

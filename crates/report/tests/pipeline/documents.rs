@@ -7,7 +7,7 @@ use lowlat_model::{
         PipelineRecord, made_up,
         matrix::{self, platform_pins},
         size::{
-            Capacity, CheckedPoint, Cores, Costs, Fit, Goal, Limit, Load, PlacedGroup, Placement,
+            Answer, Capacity, CheckedPoint, Cores, Costs, Fit, Goal, Limit, Load, PlacedGroup, Placement,
             SizeDocument, StrategyGroup, capacity, predict,
         },
     },
@@ -125,6 +125,7 @@ pub fn size() -> SizeDocument {
         transfer_ns: 310.0,
         wake_ns: 7_900.0,
         tail_ns: 21_000.0,
+        is_tail_from_max: false,
         decide_ns: 2_100.0,
         md_cpu_ns: 6_200.0,
         strategy_cpu_ns: 11_800.0,
@@ -146,6 +147,7 @@ pub fn size() -> SizeDocument {
     let fit = Fit::of(&checked);
     let goal = Goal { p99_ns: 500_000.0, utilisation: 0.6 };
     let capacity = capacity(&costs, &fit, &load(1), 100.0, &goal);
+    let answer = Answer::of(&checked, &goal, 0.0, &capacity);
     let group = StrategyGroup { strategies: capacity.strategies, rate_per_s: 100.0 };
     let pins = [
         ("master", vec![0]),
@@ -163,13 +165,14 @@ pub fn size() -> SizeDocument {
         is_interrupted: false,
         host: "Made-up server: made-up processor, 12 CPUs".into(),
         costs,
-        strategy_extra_ns: 2_000.0,
+        strategy_extra_ns: 0.0,
         checked,
         fit,
         rate_each_per_s: 100.0,
         load: load(1),
         goal,
         capacity,
+        answer,
         placement: Placement {
             pins: pins.map(|(role, cpus)| (role.to_owned(), cpus)).into(),
             groups: vec![PlacedGroup { group, cpus: CpuSet::parse_list("6-11").unwrap() }],
@@ -184,6 +187,7 @@ pub fn size() -> SizeDocument {
 pub fn nothing_fits() -> SizeDocument {
     SizeDocument {
         capacity: Capacity { strategies: 0, expected: None, limit: Limit::P99 },
+        answer: Answer::default(),
         checked: Vec::new(),
         fit: Fit::default(),
         ..size()

@@ -1,6 +1,7 @@
 //! Terminal texts.
 
 use super::documents;
+use lowlat_model::pipeline::size::{Answer, Fit, SizeDocument};
 use lowlat_report::{
     PipelineLive, matrix_plan_text, matrix_text, pipeline_live_lines, pipeline_text, size_text,
 };
@@ -91,20 +92,50 @@ fn a_size_says_what_it_rests_on() {
 }
 
 #[test]
-fn runs_too_short_for_a_p99_are_told() {
+fn a_prediction_that_no_run_supports_is_called_one() {
     let mut document = documents::size();
     for point in &mut document.checked {
         point.measured.stages.t2o.p99_ns = None;
     }
-    document.fit = lowlat_model::pipeline::size::Fit::of(&document.checked);
-    let text = plain(&size_text(&document, 80), 80);
-    assert!(text.contains("No run had ticks enough for a p99") && text.contains("--duration"), "{text}");
+    document.costs.is_tail_from_max = true;
+    let text = answered(&mut document);
+    assert!(text.starts_with("Predicted, not checked: 779 strategies of 100 quotes/s each"), "{text}");
+    assert!(
+        !text.contains("within 500 us at p99\n") && text.contains("no run had enough orders for a p99"),
+        "{text}"
+    );
+    assert!(text.contains("--duration") && text.contains("too few orders for a p99"), "{text}");
+
+    let mut document = documents::size();
+    document.strategy_extra_ns = 2_000.0;
+    let text = answered(&mut document);
+    assert!(text.starts_with("Predicted, not checked") && text.contains("--strategy-cost"), "{text}");
+}
+
+#[test]
+fn a_run_that_broke_the_goal_is_in_the_headline() {
+    let mut document = documents::size();
+    document.checked[0].measured.stages.t2o.p99_ns = Some(521_000);
+    let text = answered(&mut document);
+    assert!(text.starts_with("The run with 10 strategies of 100 quotes/s each"), "{text}");
+    assert!(
+        text.contains("predicted, not checked: 9 strategies") && text.contains("521 us at p99"),
+        "{text}"
+    );
+}
+
+/// The text with the answer that the runs and the model give now.
+fn answered(document: &mut SizeDocument) -> String {
+    document.fit = Fit::of(&document.checked);
+    document.answer =
+        Answer::of(&document.checked, &document.goal, document.strategy_extra_ns, &document.capacity);
+    plain(&size_text(document, 80), 80)
 }
 
 #[test]
 fn a_host_that_carries_nothing_says_so() {
     let text = plain(&size_text(&documents::nothing_fits(), 80), 80);
-    assert!(text.starts_with("Not even one strategy of 100 quotes/s"), "{text}");
-    assert!(text.contains("one alone is expected") && !text.contains("one more"), "{text}");
-    assert!(text.contains("no point was checked"), "{text}");
+    assert!(text.starts_with("Predicted, not checked: not even one strategy of 100 quotes/s"), "{text}");
+    assert!(text.contains("predicted for 1 strategy") && !text.contains("one more"), "{text}");
+    assert!(text.contains("no run was checked"), "{text}");
 }

@@ -17,8 +17,8 @@ use lowlat_model::{
         Mode, PipelineParameters, PipelineRecord,
         check::{OTHER_RUNS, Point, Room, RoomFacts, came_beside, judge},
         size::{
-            CheckedPoint, Costs, Fit, Goal, Load, Placement, SizeDocument, StrategyGroup, capacity, place,
-            predict,
+            Answer, CheckedPoint, Costs, Fit, Goal, Load, Placement, SizeDocument, StrategyGroup, capacity,
+            place, predict,
         },
     },
 };
@@ -56,7 +56,7 @@ struct Arguments {
     /// Strategies of different rates to place, as COUNTxRATE: 60x10,20x100 [default: as many as fit, at --rate]
     #[arg(long, value_name = "GROUPS", value_delimiter = ',', value_parser = group)]
     strategies: Vec<StrategyGroup>,
-    /// Numbers of strategies at which the prediction is held against a run
+    /// Numbers of strategies to run and compare with the prediction
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',', default_values_t = [10, 40, 80], value_parser = clap::value_parser!(u32).range(1..=1000))]
     check: Vec<u32>,
     /// How long each run takes
@@ -90,17 +90,20 @@ fn group(text: &str) -> Result<StrategyGroup, String> {
 fn declare(command: Command) -> Command {
     Arguments::augment_args(command)
         .about("Find out how many strategies this host carries, and propose CPUs for them")
-        .after_help(examples(&[
-            ("lowlat pipeline size --rate 10 --goal 500us", "strategies of 10 quotes a second each"),
-            (
-                "lowlat pipeline size --strategy-cost 20us --utilisation 50",
-                "that compute 20 us for each quote",
-            ),
-            (
-                "lowlat pipeline size --strategies 60x10,20x100 --placement placement.json",
-                "CPUs for two groups; lowlat pipeline run --pins placement.json takes them",
-            ),
-        ]))
+        .after_help(format!(
+            "Exit codes: 0 a run kept the goal, 1 no run did, 2 error.\n\n{}",
+            examples(&[
+                ("lowlat pipeline size --rate 10 --goal 500us", "strategies of 10 quotes a second each"),
+                (
+                    "lowlat pipeline size --strategy-cost 20us --utilisation 50",
+                    "that compute 20 us for each quote",
+                ),
+                (
+                    "lowlat pipeline size --strategies 60x10,20x100 --placement placement.json",
+                    "CPUs for two groups; lowlat pipeline run --pins placement.json takes them",
+                ),
+            ])
+        ))
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
@@ -110,6 +113,11 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let file =
         arguments.placement.as_deref().map(|path| OutputFile::prepare(path, "--placement")).transpose()?;
     let host = arguments.host.read()?;
+    ensure!(
+        host.root.is_live(),
+        "cannot size the pipeline for {}: only the running host can run it\nhint: leave out --root",
+        host.root.label()
+    );
     let stop = signals::stop_flag()?;
     let (mut runner, facts) = super::runner::real(&stop)?;
     let (title, cpus) = lowlat_report::host_line(&host.snapshot);
@@ -133,10 +141,10 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         let shown = file.path().display();
         output::talk(&format!("written: {shown}; lowlat pipeline run --pins {shown} takes it"));
     }
-    Ok(match document.capacity.strategies {
+    Ok(match document.answer.checked {
         _ if document.is_interrupted => Exit::Interrupted,
-        0 => Exit::Findings,
-        _ => Exit::Clean,
+        None => Exit::Findings,
+        Some(_) => Exit::Clean,
     })
 }
 
@@ -188,6 +196,7 @@ impl Sizing<'_> {
             Goal { p99_ns: arguments.goal as f64, utilisation: f64::from(arguments.utilisation) / 100.0 };
         let load = self.load(&self.parameters(1, arguments.rate, arguments.mode.into()));
         let capacity = capacity(&costs, &fit, &load, arguments.rate, &goal);
+        let answer = Answer::of(&checked, &goal, arguments.strategy_cost as f64, &capacity);
         let groups = match arguments.strategies.as_slice() {
             [] => vec![StrategyGroup { strategies: capacity.strategies.max(1), rate_per_s: arguments.rate }],
             groups => groups.to_vec(),
@@ -207,6 +216,7 @@ impl Sizing<'_> {
             load,
             goal,
             capacity,
+            answer,
             placement: self.place(&groups),
             warnings,
         })

@@ -27,7 +27,7 @@ pub enum Limit {
     Numbers,
 }
 
-/// How many strategies a host carries.
+/// How many strategies a host carries by the model; what runs support is in [`Answer`](super::Answer).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Capacity {
     /// The most; 0 when not even one stays within the goal.
@@ -71,6 +71,7 @@ mod tests {
         transfer_ns: 0.0,
         wake_ns: 10_000.0,
         tail_ns: 20_000.0,
+        is_tail_from_max: false,
         decide_ns: 0.0,
         md_cpu_ns: 5_000.0,
         strategy_cpu_ns: 10_000.0,

@@ -12,6 +12,9 @@ pub struct Costs {
     pub wake_ns: f64,
     /// What the 99th percentile of tick to order has over its median, ns.
     pub tail_ns: f64,
+    /// Whether the run had too few orders for a 99th percentile, so that the longest one replaces it.
+    #[serde(default)]
+    pub is_tail_from_max: bool,
     /// From the quote read to the order written, ns.
     pub decide_ns: f64,
     /// CPU time of md for a tick, ns, its wakes with it.
@@ -56,6 +59,7 @@ impl Costs {
             transfer_ns,
             wake_ns: hop - transfer_ns,
             tail_ns: (p99 - t2o).max(0.0),
+            is_tail_from_max: stages.t2o.p99_ns.is_none(),
             decide_ns,
             md_cpu_ns: cpu_ns(parked, "md", parked.ticks_published)?,
             strategy_cpu_ns: cpu_ns(parked, "strategies", parked.orders)? + extra_ns,
@@ -89,6 +93,10 @@ mod tests {
         let together = Costs::of(&parked, None, 0.0).unwrap();
         assert!(together.transfer_ns == 0.0);
         assert!((together.wake_ns - costs.wake_ns - costs.transfer_ns).abs() < 1e-6);
+        assert!(!together.is_tail_from_max);
+        let mut short = parked.clone();
+        short.stages.t2o.p99_ns = None;
+        assert!(Costs::of(&short, None, 0.0).unwrap().is_tail_from_max);
         let slow = Costs::of(&parked, None, 5_000.0).unwrap();
         assert!((slow.strategy_cpu_ns - together.strategy_cpu_ns - 5_000.0).abs() < 1e-6);
         assert!((slow.decide_ns - together.decide_ns - 5_000.0).abs() < 1e-6);

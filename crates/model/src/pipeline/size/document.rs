@@ -1,6 +1,6 @@
 //! The answer with what it rests on.
 
-use super::{Capacity, Costs, Goal, Load, Placement, Prediction};
+use super::{Answer, Capacity, Costs, Goal, Load, Placement, Prediction};
 use crate::pipeline::PipelineRecord;
 use serde::{Deserialize, Serialize};
 
@@ -112,8 +112,11 @@ pub struct SizeDocument {
     pub load: Load,
     /// What has to hold.
     pub goal: Goal,
-    /// How many strategies the host carries.
+    /// How many strategies the host carries by the model.
     pub capacity: Capacity,
+    /// What of that the runs support; all defaults in documents written before this field existed.
+    #[serde(default)]
+    pub answer: Answer,
     /// Which CPUs to give to whom; `lowlat pipeline run --pins` takes it.
     pub placement: Placement,
     /// What makes it doubtful. One sentence each.

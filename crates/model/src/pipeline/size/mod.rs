@@ -4,15 +4,17 @@
 //! service (M/M/c). A process that sleeps costs a wake on top of the transfer of a cache line. Waits are added to what
 //! was measured of one strategy alone; the 99th percentiles of the parts are added too, which is more than the
 //! percentile of their sum, so the prediction errs to the careful side. What it leaves out: caches that many strategies
-//! share, interrupts, and hosts of which others take CPU time. So it is checked: the error at the checked points is part
-//! of the answer, and the answer is corrected by it.
+//! share, interrupts, and hosts of which others take CPU time. So it is checked: the prediction is corrected by the error
+//! at the checked points, and the [`Answer`] separates the numbers that runs support from those the model predicts.
 
+mod answer;
 mod capacity;
 mod costs;
 mod document;
 mod place;
 mod predict;
 
+pub use answer::{Answer, Outcome};
 pub use capacity::{Capacity, Goal, Limit, STRATEGIES_MAX, capacity};
 pub use costs::Costs;
 pub use document::{CheckedPoint, Fit, SizeDocument};

@@ -156,6 +156,7 @@ mod tests {
         transfer_ns: 300.0,
         wake_ns: 8_000.0,
         tail_ns: 20_000.0,
+        is_tail_from_max: false,
         decide_ns: 1_000.0,
         md_cpu_ns: 6_000.0,
         strategy_cpu_ns: 12_000.0,

@@ -5,6 +5,7 @@ mod matrix;
 mod plan;
 mod run;
 mod size;
+mod size_answer;
 
 pub use live::{PipelineLive, pipeline_live_lines};
 pub use matrix::matrix_text;

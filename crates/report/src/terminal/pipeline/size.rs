@@ -1,24 +1,26 @@
 //! How many strategies a host carries.
 
 use super::super::{YELLOW, add_field, add_heading, jitter::columns, paint, usable};
-use super::{add_dim, add_headline, add_warnings, mode_word, trimmed, whole};
-use crate::units::{clean, count, duration, percent, plural};
+use super::{add_dim, add_headline, add_warnings, size_answer, trimmed, whole};
+use crate::units::{clean, count, duration};
 use columns::{Column, NONE};
 use lowlat_model::{
     CpuId, CpuSet,
-    pipeline::size::{CheckedPoint, Cores, Costs, Limit, Load, Prediction, SizeDocument, predict},
+    pipeline::size::{CheckedPoint, Costs, SizeDocument},
 };
 use std::collections::BTreeMap;
 
 const LABEL_WIDTH: usize = 12;
 
-/// The answer, what it rests on, how far the model was off, and which CPUs to give to whom.
+/// The answer, the costs and runs behind it, the model's error, and the proposed CPUs.
 pub fn size_text(document: &SizeDocument, width: usize) -> String {
     let width = usable(width);
     let mut out = String::new();
-    add_headline(&mut out, &headline(document), width);
+    add_headline(&mut out, &size_answer::headline(document), width);
     add_dim(&mut out, &clean(&document.host), width);
-    add_dim(&mut out, &expected(document), width);
+    for note in size_answer::notes(document) {
+        add_dim(&mut out, &note, width);
+    }
     if document.is_interrupted {
         out.push_str(&paint(YELLOW, "It was cut short; what was measured until then is used."));
         out.push('\n');
@@ -27,9 +29,9 @@ pub fn size_text(document: &SizeDocument, width: usize) -> String {
     for (label, text) in costs(&document.costs, document.strategy_extra_ns) {
         add_field(&mut out, label, &text, LABEL_WIDTH, width);
     }
-    add_heading(&mut out, "Prediction held against runs");
+    add_heading(&mut out, "Prediction compared with runs");
     if document.checked.is_empty() {
-        add_dim(&mut out, "no point was checked, so the prediction stands alone", width);
+        add_dim(&mut out, "no run was checked", width);
     } else {
         out.push_str(&columns::table(checked(&document.checked), width));
         add_dim(&mut out, &fit(document), width);
@@ -55,26 +57,6 @@ pub fn size_text(document: &SizeDocument, width: usize) -> String {
     out
 }
 
-fn headline(document: &SizeDocument) -> String {
-    let goal = &document.goal;
-    let (rate, within) = (
-        trimmed(document.rate_each_per_s),
-        format!(
-            "tick to order within {} at p99, CPUs at most {:.0} % busy",
-            duration(whole(goal.p99_ns)),
-            goal.utilisation * 100.0
-        ),
-    );
-    match document.capacity.strategies {
-        0 => format!("Not even one strategy of {rate} quotes/s stays within the goal: {within}"),
-        n => format!(
-            "{} strategies of {rate} quotes/s each, {}: {within}",
-            count(u64::from(n)),
-            mode_word(document.load.mode)
-        ),
-    }
-}
-
 /// The roles from the quote to its order, then those beside.
 const ORDER: [&str; 7] = ["md", "td", "platform", "strategies", "master", "cached", "recorder"];
 
@@ -82,56 +64,6 @@ fn in_order(pins: &BTreeMap<String, Vec<CpuId>>) -> Vec<(&String, &Vec<CpuId>)> 
     let mut pins: Vec<_> = pins.iter().collect();
     pins.sort_by_key(|(role, _)| ORDER.iter().position(|of| of == role).unwrap_or(ORDER.len()));
     pins
-}
-
-fn expected(document: &SizeDocument) -> String {
-    let cores = match document.load.cores {
-        Cores::Shared { cpus } => format!("all processes on {}", cpus_words(cpus)),
-        Cores::Own { strategy_cpus } => {
-            format!("md and td on CPUs of their own, strategies on {}", cpus_words(strategy_cpus))
-        }
-    };
-    match &document.capacity.expected {
-        Some(of) => {
-            let limit = match document.capacity.limit {
-                Limit::P99 => "one more breaks the limit of p99",
-                Limit::Utilisation => "one more keeps a CPU busier than that",
-                Limit::Numbers => "more have no numbers in one run",
-            };
-            format!("expected {}; {limit}; {cores}", prediction(of))
-        }
-        None => format!("{}; {cores}", alone(document)),
-    }
-}
-
-fn cpus_words(cpus: u32) -> String {
-    plural(usize::try_from(cpus).unwrap_or(usize::MAX), "CPU")
-}
-
-/// "41.2 us at p50, 118 us at p99, the busiest CPU 4.21 %".
-fn prediction(of: &Prediction) -> String {
-    format!(
-        "{} at p50, {} at p99, the busiest CPU {}",
-        duration(whole(of.p50_ns)),
-        duration(whole(of.p99_ns)),
-        percent(of.utilisation * 100.0)
-    )
-}
-
-/// What is in the way of a single strategy, and what to do about it.
-fn alone(document: &SizeDocument) -> String {
-    let one = Load { strategies: 1, rate_per_s: document.rate_each_per_s, ..document.load };
-    let predicted = predict(&document.costs, &one).map(|of| document.fit.correct(&of));
-    match (predicted, document.capacity.limit) {
-        (None, _) => "one alone has more work for a CPU than there is time; lower --rate".to_owned(),
-        (Some(of), Limit::P99) => format!(
-            "one alone is expected {}; give it a longer --goal, or its processes CPUs of their own",
-            prediction(&of)
-        ),
-        (Some(of), _) => {
-            format!("one alone is expected {}; lower --rate, or raise --utilisation", prediction(&of))
-        }
-    }
 }
 
 fn costs(costs: &Costs, extra_ns: f64) -> Vec<(&'static str, String)> {
@@ -149,7 +81,7 @@ fn costs(costs: &Costs, extra_ns: f64) -> Vec<(&'static str, String)> {
     vec![
         ("hop", wake),
         ("decision", format!("{}{extra}", ns(costs.decide_ns))),
-        ("tail", format!("p99 lies {} above p50", ns(costs.tail_ns))),
+        ("tail", tail(costs)),
         (
             "CPU a tick",
             format!(
@@ -160,6 +92,15 @@ fn costs(costs: &Costs, extra_ns: f64) -> Vec<(&'static str, String)> {
             ),
         ),
     ]
+}
+
+fn tail(costs: &Costs) -> String {
+    let above = duration(whole(costs.tail_ns));
+    if costs.is_tail_from_max {
+        format!("the longest lies {above} above p50; too few orders for a p99")
+    } else {
+        format!("p99 lies {above} above p50")
+    }
 }
 
 fn checked(points: &[CheckedPoint]) -> Vec<Column> {
