@@ -156,6 +156,7 @@ impl Receiver {
                 writes: Some(Writes { stream: stream.clone(), capacity_bytes, keys, gives_credit: false }),
                 reads: Vec::new(),
                 wait: options.wait,
+                ..Join::default()
             };
             let node = Node::join(master, &join)?;
             let (account, marks) = (Incoming::default(), Marks::new(keys));

@@ -134,6 +134,7 @@ impl<C: Carrier> Sender<C> {
             writes: None,
             reads,
             wait: options.wait,
+            ..Join::default()
         };
         let node = Node::join(master, &join)?;
         let desk = Desk {

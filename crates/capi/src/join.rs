@@ -6,7 +6,7 @@ use crate::{
     node::Node,
 };
 use lowlat_trade::{
-    node::{self, Join, Keys, Wait, Writes},
+    node::{self, Join, Keys, Strategies, Wait, Writes},
     roles::{self, STRATEGIES_MAX},
 };
 use std::{
@@ -161,7 +161,14 @@ pub unsafe extern "C" fn lowlat_join_strategy(
         // SAFETY: as above: so many of them.
         let instruments = unsafe { list(options.instruments, options.instrument_count, "instruments") }?;
         let (wait, capacity_bytes) = (wait(options.wait)?, capacity(options.capacity_bytes));
-        let join = roles::strategy::join(name, "strategy", &[number], instruments, capacity_bytes, wait);
+        let join = roles::strategy::join(
+            name,
+            "strategy",
+            Strategies::Only(vec![number]),
+            instruments,
+            capacity_bytes,
+            wait,
+        );
         // SAFETY: the caller gives room for a pointer, or NULL.
         unsafe { join_as(&socket, &join, Some(number), node) }
     };

@@ -150,8 +150,8 @@ class Nodes(unittest.TestCase):
                 node.order(None, "buy", 1, 1, instrument=0)
 
     def test_ctrl_c_ends_a_wait_and_other_threads_run_meanwhile(self):
-        for wait in ("parked", "fast", "adaptive"):
-            with lowlat.join(SOCKET, f"ctrl-c-{wait}", number=10, instruments=[0], wait=wait) as node:
+        for place, wait in enumerate(("parked", "fast", "adaptive")):
+            with lowlat.join(SOCKET, f"ctrl-c-{wait}", number=100 + place, instruments=[0], wait=wait) as node:
                 # It runs while the wait has released the lock, and finds the node busy then; the signal comes during the wait.
                 busy = []
 

@@ -1,10 +1,10 @@
 //! A simple strategy: it buys when a fast moving average of the middle price crosses a slow one from below, and sells when
 //! it crosses from above. What it needs is all it does: no allocation, no waiting, no look at the clock.
 //!
-//! Against a pipeline that runs (its master's socket), as strategy 5 of instrument 3:
+//! Against a pipeline that runs (its master's socket), on instrument 3:
 //!
 //! ```text
-//! cargo run -p lowlat-trade --example moving_average -- /run/lowlat/NAME/master.sock 5 3
+//! cargo run -p lowlat-trade --example moving_average -- /run/lowlat/NAME/master.sock average 3
 //! ```
 //!
 //! Without arguments it shows what it would do with simulated quotes.
@@ -12,7 +12,7 @@
 use lowlat_ipc::stream::Stamp;
 use lowlat_trade::{
     md::Feed,
-    node::{Node, Wait},
+    node::{Node, Strategies, Wait},
     records::{Outcome, PAYLOAD_BYTES, Price, Side},
     roles,
     scenario::Scenario,
@@ -120,19 +120,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.as_slice() {
         [] => show(),
-        [socket, number, instrument] => {
-            let (number, instrument) = (number.parse()?, instrument.parse()?);
-            let name = format!("moving-average-{number}");
-            let join =
-                roles::strategy::join(&name, "strategy", &[number], &[instrument], 1 << 20, Wait::Parked);
+        [socket, name, instrument] => {
+            let instruments = [instrument.parse()?];
+            // The master chooses the strategy's number.
+            let (strategies, wait) = (Strategies::Free, Wait::Parked);
+            let join = roles::strategy::join(name, "strategy", strategies, &instruments, 1 << 20, wait);
             let node = Node::join(Path::new(socket), &join)?;
+            let number = *node.strategies().first().ok_or("the master gave no strategy number")?;
             let mut strategy = Cross::new();
             let done =
                 roles::strategy::run(node, &roles::strategy::StrategyOptions { number }, &mut strategy)?;
             println!("{} quotes, {} orders, position {}", done.quotes, strategy.orders, strategy.position);
             Ok(())
         }
-        _ => Err("expected SOCKET NUMBER INSTRUMENT, or nothing".into()),
+        _ => Err("expected SOCKET NAME INSTRUMENT, or nothing".into()),
     }
 }
 

@@ -42,6 +42,7 @@ fn node(socket: &Path, name: &str, writes: &str, reads: &str) -> Node {
         }),
         reads: vec![Reads::new(reads, Keys::Only(vec![1]))],
         wait: Wait::Fast,
+        ..Join::default()
     };
     Node::join(socket, &join).unwrap()
 }

@@ -73,7 +73,7 @@ impl Drop for Run {
 }
 
 pub fn join(name: &str, writes: Option<Writes>, reads: Vec<Reads>) -> Join {
-    Join { name: name.to_owned(), role: "test".to_owned(), writes, reads, wait: Wait::Parked }
+    Join { name: name.to_owned(), role: "test".to_owned(), writes, reads, ..Join::default() }
 }
 
 /// Every field differs, so that none can take another's place.

@@ -1,1 +1,6 @@
 //! Running pipelines: prepared run folders, greedy and hostile nodes.
+
+#[path = "runs/numbers.rs"]
+mod numbers;
+#[path = "runs/pipeline.rs"]
+mod pipeline;

@@ -2,7 +2,7 @@
 
 use super::Node;
 use lowlat_trade::{
-    node::{Join, Keys, Overrun, Reads, Wait, Writes},
+    node::{Join, Keys, Overrun, Reads, Strategies, Wait, Writes},
     roles::{self, STRATEGIES_MAX},
 };
 use pyo3::{exceptions::PyValueError, prelude::*};
@@ -29,8 +29,14 @@ pub fn join(
         let text = format!("number {number}: a strategy's number is below {STRATEGIES_MAX}; take a free one");
         return Err(PyValueError::new_err(text));
     }
-    let join =
-        roles::strategy::join(name, "strategy", &[number], &instruments, capacity_bytes, wait_of(wait)?);
+    let join = roles::strategy::join(
+        name,
+        "strategy",
+        Strategies::Only(vec![number]),
+        &instruments,
+        capacity_bytes,
+        wait_of(wait)?,
+    );
     Node::join(py, &socket, &join, Some(number))
 }
 

@@ -3,13 +3,14 @@
 //!
 //! ```text
 //! node                              master
-//!   Hello, Reads*, Ready        ->
+//!   Hello, Claims*, Reads*, Ready ->
 //!                               <-   Welcome [inbox, counters, master's page, own segment, own interest table]
-//!                               <-   Area* [memory], In* [segment, ring], Out* [ring, inbox]
+//!                               <-   Strategies*, Area* [memory], In* [segment, ring], Out* [ring, inbox]
 //!                               <-   Joined   (publishers that ran already have connected it)
 //!                               <-   Begin, In, Out, Gone, Command, Stop: each announced by bit 1023 of the inbox
 //!   Linked (after an Out)       ->
 //!   Again (given up)            ->   Out to the publisher, In, Missed to the node
+//!   Release (a strategy)        ->
 //!   Say                         ->
 //!   Leave                       ->
 //! ```
@@ -19,14 +20,15 @@ mod wire;
 pub(crate) use wire::timespec;
 pub use wire::{Incoming, Socket, WireError, parse};
 
-use crate::node::{Keys, Overrun, Wait, Writes};
+use crate::node::{Keys, Overrun, Strategies, Wait, Writes};
 use serde::{Deserialize, Serialize};
 
 /// The messages described here.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// The bit of an inbox that says: read the socket.
 pub const CONTROL_STREAM: u32 = lowlat_ipc::inbox::STREAMS_MAX - 1;
-/// Keys of one [`ToMaster::Reads`]: so many fit a message whatever their size.
+/// Numbers in one [`ToMaster::Reads`], [`ToMaster::Claims`] or [`ToNode::Strategies`], so that a message fits whatever
+/// their size.
 pub const KEYS_MAX: usize = 300;
 /// Bytes of a command's text, so that it fits a message whatever its characters.
 pub const COMMAND_BYTES_MAX: usize = 600;
@@ -63,6 +65,11 @@ pub enum ToMaster {
         /// How it waits.
         wait: Wait,
     },
+    /// Strategies whose orders it sends; several messages add up.
+    Claims {
+        /// Which.
+        strategies: Strategies,
+    },
     /// What it reads; several of the same streams add up.
     Reads {
         /// A stream's name, or `orders.*`.
@@ -94,6 +101,11 @@ pub enum ToMaster {
         /// Where the first record stands that it was not given.
         first: u64,
     },
+    /// It sends no more orders of this strategy, which another node will claim.
+    Release {
+        /// The strategy's number.
+        strategy: u32,
+    },
     /// A word for its master's user.
     Say {
         /// The word.
@@ -117,6 +129,11 @@ pub enum ToNode {
         epoch: u64,
         /// What to do without the master.
         without_master: WithoutMaster,
+    },
+    /// Strategies that are the node's, before it has joined; several messages add up.
+    Strategies {
+        /// Their numbers.
+        numbers: Vec<u32>,
     },
     /// A named area. With its memory.
     Area {

@@ -35,6 +35,7 @@ impl Master {
                 )?
             }
         };
+        let strategies = self.grant(&join.name, known, &join.strategies)?;
         let failed = |error: lowlat_ipc::region::RegionError| error.to_string();
         let inbox = self.maker.make(&format!("inbox.{}", join.name), inbox::BYTES).map_err(failed)?;
         let counters = self.maker.make(&format!("counters.{}", join.name), COUNTERS_BYTES).map_err(failed)?;
@@ -57,6 +58,7 @@ impl Master {
             standing: Standing::Joining,
             wait: join.wait,
             reads: join.reads.clone(),
+            strategies: strategies.clone(),
             inbox: inbox.clone(),
             counters: Counters::begun(counters.clone(), now_ns()),
             past,
@@ -81,6 +83,10 @@ impl Master {
             &ToNode::Welcome { version: control::VERSION, number, epoch, without_master },
             memory,
         );
+        self.give_strategies(&strategies, number);
+        for part in strategies.chunks(control::KEYS_MAX) {
+            self.tell(number, &ToNode::Strategies { numbers: part.to_vec() }, Vec::new());
+        }
         for (name, area) in self.areas.clone() {
             self.tell(number, &ToNode::Area { name }, vec![area]);
         }

@@ -1,7 +1,8 @@
 //! Who is at the other end of a connection, and what it says.
 
-use super::{Happened, Master, MasterError, Standing};
+use super::{Happened, Master, MasterError, Standing, claims};
 use crate::{
+    address::is_name,
     clock::now_ns,
     control::{self, Incoming, Socket, ToMaster, ToNode, parse},
     node::{Join, Reads},
@@ -24,6 +25,10 @@ const LAST_WORD_NS_MAX: u64 = 2_000_000_000;
 const MESSAGES_MAX: usize = 64;
 /// `Reads` messages of one node.
 const READS_MAX: usize = 2048;
+/// Characters of a reason, which fits a message whatever they are.
+const REASON_CHARACTERS_MAX: usize = 600;
+/// Characters of a name that is not valid, as far as it is shown.
+const NAME_CHARACTERS_MAX: usize = 32;
 
 /// How far a connection is.
 #[derive(Debug)]
@@ -41,6 +46,8 @@ pub(super) struct Connection {
     pub(super) socket: Socket,
     pub(super) phase: Phase,
     peer: UCred,
+    /// The name that it said, else its process.
+    name: String,
 }
 
 /// What every version's first message has.
@@ -67,11 +74,12 @@ impl Master {
             let since_ns = now_ns();
             let phase = Phase::Greeting { since_ns, hello: None };
             self.next_connection += 1;
-            let connection = Connection { socket: Socket::new(fd), phase, peer };
+            let name = format!("process {}", peer.pid.as_raw_nonzero());
+            let connection = Connection { socket: Socket::new(fd), phase, peer, name };
             self.connections.insert(self.next_connection, connection);
             let is_greeting = |connection: &&Connection| matches!(connection.phase, Phase::Greeting { .. });
             if self.connections.values().filter(is_greeting).count() > GREETING_MAX {
-                self.refuse(self.next_connection, "", "too many processes join at once; join again later");
+                self.refuse(self.next_connection, "too many processes join at once; join again later");
             }
         }
     }
@@ -84,7 +92,7 @@ impl Master {
                 Ok(Incoming::Nothing) => return,
                 Ok(Incoming::Message(received)) => self.hear(id, &received.bytes),
                 Ok(Incoming::Closed) => return self.closed(id, "it closed its connection"),
-                Err(error) => return self.refuse(id, "", &error.to_string()),
+                Err(error) => return self.refuse(id, &error.to_string()),
             }
         }
     }
@@ -97,8 +105,7 @@ impl Master {
             Phase::Refused { .. } => Ok(()),
         };
         if let Err(reason) = result {
-            let name = self.name_of(id);
-            self.refuse(id, &name, &reason);
+            self.refuse(id, &reason);
         }
     }
 
@@ -113,6 +120,7 @@ impl Master {
                 let name = self.member(number).map_or_else(String::new, |member| member.name.clone());
                 self.happened.push(Happened::Said { name, text });
             }
+            ToMaster::Release { strategy } => self.release(number, strategy),
             ToMaster::Leave => self.leave(number),
             other => return Err(format!("{other:?} from a node that has joined; join once")),
         }
@@ -124,7 +132,9 @@ impl Master {
         let connection = self.connections.get_mut(&id).ok_or("gone")?;
         let Phase::Greeting { hello, .. } = &mut connection.phase else { return Ok(()) };
         let Some((_, join)) = hello else {
-            check_version(bytes)?;
+            let head: Head = parse(bytes).map_err(|error| error.to_string())?;
+            connection.name = shown(&head.name).unwrap_or_else(|| connection.name.clone());
+            check_version(&head)?;
             let ToMaster::Hello { pid, start_ticks, name, role, writes, wait, .. } =
                 parse(bytes).map_err(|error| error.to_string())?
             else {
@@ -132,10 +142,11 @@ impl Master {
             };
             let owner = Owner { pid, start_ticks };
             check_owner(owner, &connection.peer)?;
-            *hello = Some((owner, Join { name, role, writes, wait, reads: Vec::new() }));
+            *hello = Some((owner, Join { name, role, writes, wait, ..Join::default() }));
             return Ok(());
         };
         match parse(bytes).map_err(|error| error.to_string())? {
+            ToMaster::Claims { strategies } => claims::add(&mut join.strategies, strategies),
             ToMaster::Reads { .. } if join.reads.len() >= READS_MAX => {
                 Err(format!("more than {READS_MAX} lists of streams; name fewer, or use a star"))
             }
@@ -152,22 +163,24 @@ impl Master {
     }
 
     /// Says no, and closes once that is said.
-    pub(super) fn refuse(&mut self, id: u64, name: &str, reason: &str) {
-        let (name, reason) = (name.to_owned(), reason.to_owned());
+    pub(super) fn refuse(&mut self, id: u64, reason: &str) {
+        let reason: String = reason.chars().take(REASON_CHARACTERS_MAX).collect();
         if let Some(connection) = self.connections.get_mut(&id) {
+            self.happened.push(Happened::Refused { name: connection.name.clone(), reason: reason.clone() });
             let number = if let Phase::Member(number) = connection.phase { Some(number) } else { None };
             connection.phase = Phase::Refused { since_ns: now_ns() };
-            let reason: String = reason.chars().take(600).collect();
             // One that does not listen hears the close.
-            connection.socket.send(&ToNode::Refused { reason }, Vec::new()).ok();
+            connection.socket.send(&ToNode::Refused { reason: reason.clone() }, Vec::new()).ok();
             if let Some(number) = number {
                 // Nothing is kept for one that never was a member.
                 let is_new = self.member(number).is_some_and(|member| member.standing == Standing::Joining);
                 let standing = if is_new { Standing::Left } else { Standing::Dead };
-                self.bury(number, &format!("it was refused: {name}"), standing);
+                if is_new && self.member(number).is_some_and(|member| member.epoch == 1) {
+                    self.claims.forget(number);
+                }
+                self.bury(number, &format!("it was refused: {reason}"), standing);
             }
         }
-        self.happened.push(Happened::Refused { name, reason });
     }
 
     /// Those who say nothing, and those whose last word is said.
@@ -187,16 +200,6 @@ impl Master {
         }
     }
 
-    fn name_of(&self, id: u64) -> String {
-        match self.connections.get(&id).map(|connection| &connection.phase) {
-            Some(Phase::Greeting { hello: Some((_, join)), .. }) => join.name.clone(),
-            Some(Phase::Member(number)) => {
-                self.member(*number).map_or_else(String::new, |member| member.name.clone())
-            }
-            _ => String::new(),
-        }
-    }
-
     /// A connection's other side is gone.
     pub(super) fn closed(&mut self, id: u64, reason: &str) {
         if let Some(Connection { phase: Phase::Member(number), .. }) = self.connections.remove(&id) {
@@ -205,8 +208,14 @@ impl Master {
     }
 }
 
-fn check_version(bytes: &[u8]) -> Result<(), String> {
-    let head: Head = parse(bytes).map_err(|error| error.to_string())?;
+/// A name as it is shown to the master's user: any text may come. None if there is none.
+fn shown(name: &str) -> Option<String> {
+    let is_valid = is_name(name);
+    let quoted = || format!("{:?}", name.chars().take(NAME_CHARACTERS_MAX).collect::<String>());
+    (!name.is_empty()).then(|| if is_valid { name.to_owned() } else { quoted() })
+}
+
+fn check_version(head: &Head) -> Result<(), String> {
     if head.message != "hello" {
         return Err(format!("the first message is {:?}, and must be hello", head.message));
     }
@@ -214,7 +223,7 @@ fn check_version(bytes: &[u8]) -> Result<(), String> {
         Some(version) if version == u64::from(control::VERSION) => Ok(()),
         version => Err(format!(
             "node {} speaks version {} of the control messages, and this master {}; use one lowlat for all processes",
-            head.name,
+            shown(&head.name).unwrap_or_default(),
             version.map_or_else(|| "none".to_owned(), |version| version.to_string()),
             control::VERSION
         )),

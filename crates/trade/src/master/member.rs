@@ -35,6 +35,8 @@ pub(super) struct Member {
     pub(super) standing: Standing,
     pub(super) wait: Wait,
     pub(super) reads: Vec<Reads>,
+    /// Numbers of its strategies.
+    pub(super) strategies: Vec<u32>,
     pub(super) inbox: Memory,
     pub(super) counters: Counters,
     /// What the processes of that name before this one counted.
@@ -103,6 +105,7 @@ impl Member {
                 Keys::All => return Some(Keys::All),
                 Keys::Only(keys) => keys.as_slice(),
                 Keys::Own => slice::from_ref(&self.number),
+                Keys::Strategies => &self.strategies,
             };
             wanted.get_or_insert_default().extend_from_slice(keys);
         }
@@ -128,8 +131,8 @@ impl Stream {
                 interest.set(subscriber, None, true);
                 true
             }
-            // `Member::wants` has put the number in its place.
-            Keys::Own => false,
+            // `Member::wants` has replaced them with numbers.
+            Keys::Own | Keys::Strategies => false,
             Keys::Only(keys) => {
                 let keys: BTreeSet<u32> = keys.iter().copied().collect();
                 let is_right = keys.iter().all(|key| interest.set(subscriber, Some(*key), true));
@@ -161,8 +164,8 @@ impl Stream {
                 let is_abandoned = segment.epoch() > 1 && to_position > 0 && from_sequence <= first;
                 return to_sequence.saturating_sub(from_sequence).saturating_sub(u64::from(is_abandoned));
             }
-            // `Member::wants` has put the number in its place.
-            Keys::Own => return 0,
+            // `Member::wants` has replaced them with numbers.
+            Keys::Own | Keys::Strategies => return 0,
         };
         let looks = segment.capacity_bytes() / 64 + 64;
         let (mut reader, mut payload, mut count) = (Reader::from_start(segment), Vec::new(), 0);

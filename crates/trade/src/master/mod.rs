@@ -10,6 +10,7 @@
 
 mod admit;
 mod bury;
+mod claims;
 mod connection;
 mod error;
 mod linking;
@@ -33,6 +34,7 @@ use crate::{
     control::{COMMAND_BYTES_MAX, CONTROL_STREAM, ToNode, timespec},
     node::{Counters, MASTER_HEARTBEAT, Memory},
 };
+use claims::Claims;
 use connection::{Connection, Phase};
 use links::Links;
 use lowlat_ipc::region::{Memfd, Region};
@@ -68,6 +70,7 @@ pub struct Master {
     links: Links,
     areas: Vec<(String, Memory)>,
     page: Memory,
+    claims: Claims,
     maker: Maker,
     generation: u64,
     has_begun: bool,
@@ -95,6 +98,8 @@ impl Master {
         for (name, bytes) in &options.areas {
             areas.push((name.clone(), maker.make(name, *bytes)?));
         }
+        let claims = Claims::new(&mut maker)?;
+        areas.push(claims.area());
         let listener = listen(&options.folder)?;
         let master = Self {
             options,
@@ -105,6 +110,7 @@ impl Master {
             links: Links::default(),
             areas,
             page,
+            claims,
             maker,
             generation: 0,
             has_begun: false,

@@ -25,6 +25,8 @@ pub struct Options {
     pub folder: RunFolder,
     /// Named areas that every node is given: name and bytes.
     pub areas: Vec<(String, u64)>,
+    /// Strategies below this number belong to programs that the master starts: another node may not claim them.
+    pub strategies_reserved: u32,
     /// Whether memory may come from the reserved pool of huge pages.
     pub may_use_huge_pages: bool,
     /// What becomes of the records for a reader that died.
@@ -43,6 +45,7 @@ impl Options {
         Self {
             folder,
             areas: Vec::new(),
+            strategies_reserved: 0,
             may_use_huge_pages: true,
             dead_readers: DeadReaders::default(),
             without_master: WithoutMaster::default(),

@@ -89,6 +89,11 @@ impl Master {
         })
     }
 
+    /// Returns whether the master starts a program that joins under this name.
+    pub(super) fn has_program(&self, name: &str) -> bool {
+        self.programs.iter().any(|running| running.program.name == name)
+    }
+
     /// How often processes were started again.
     pub fn restarts(&self) -> u64 {
         self.programs.iter().map(|running| running.restarts).sum()

@@ -88,6 +88,7 @@ impl Node {
                 self.socket.send(&linked, Vec::new()).ok();
             }
             ToNode::Gone { subscriber } => self.publisher.disconnect(subscriber),
+            ToNode::Strategies { numbers } => self.strategies.extend(numbers),
             ToNode::Area { name } => _ = self.areas.insert(name, map(next()?)?),
             _ => {}
         }

@@ -1,8 +1,8 @@
 //! Joining a master.
 
 use super::{
-    Counters, Join, Keys, Memory, Node, Publisher, Wait, control::say, incoming::StreamName, publisher::Own,
-    rehearsal::Rehearsal, waiting::Waiting,
+    Counters, Join, Keys, Memory, Node, Publisher, Strategies, Wait, control::say, incoming::StreamName,
+    publisher::Own, rehearsal::Rehearsal, waiting::Waiting,
 };
 use crate::{
     address::is_name,
@@ -109,11 +109,21 @@ pub(super) fn join(path: &Path, join: &Join) -> Result<Node, JoinError> {
         wait: join.wait,
     };
     say(&mut socket, &hello)?;
+    let claim = |strategies| ToMaster::Claims { strategies };
+    match &join.strategies {
+        Strategies::None => {}
+        Strategies::Free => say(&mut socket, &claim(Strategies::Free))?,
+        Strategies::Only(numbers) => {
+            for part in numbers.chunks(KEYS_MAX) {
+                say(&mut socket, &claim(Strategies::Only(part.to_vec())))?;
+            }
+        }
+    }
     for reads in &join.reads {
         let overrun = reads.overrun;
         let tell = |keys| ToMaster::Reads { streams: reads.streams.clone(), keys, overrun };
         match &reads.keys {
-            Keys::All | Keys::Own => say(&mut socket, &tell(reads.keys.clone()))?,
+            Keys::All | Keys::Own | Keys::Strategies => say(&mut socket, &tell(reads.keys.clone()))?,
             Keys::Only(keys) => {
                 if keys.is_empty() {
                     say(&mut socket, &tell(Keys::Only(Vec::new())))?;
@@ -262,6 +272,7 @@ impl Talk<'_> {
             payload: Vec::new(),
             waiting: Waiting::new(join.wait),
             areas: BTreeMap::new(),
+            strategies: Vec::new(),
             master,
             without_master,
             has_master: true,

@@ -90,8 +90,24 @@ pub enum Keys {
     All,
     /// Those of these instruments; of answers: those for these strategies.
     Only(Vec<u32>),
-    /// Those whose number is this node's own, which it learns by joining: the answers to its orders.
+    /// Those whose number is the node's number, which it learns by joining.
     Own,
+    /// Those of the node's strategies ([`Join::strategies`]): the answers to their orders.
+    Strategies,
+}
+
+/// Strategies whose orders a node sends. Their numbers belong to one node each: the master refuses a number that another
+/// node has, and td refuses orders of a strategy that is not the sender's.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Strategies {
+    /// None: the node sends no orders.
+    #[default]
+    None,
+    /// One, with a number that the master chooses. A node that restarts under its name gets the same number.
+    Free,
+    /// The ones with these numbers, each below [`crate::roles::STRATEGIES_MAX`].
+    Only(Vec<u32>),
 }
 
 /// The stream that a node writes.
@@ -146,6 +162,8 @@ pub struct Join {
     pub reads: Vec<Reads>,
     /// How it waits.
     pub wait: Wait,
+    /// Strategies whose orders it sends.
+    pub strategies: Strategies,
 }
 
 /// What a poll gives.
@@ -211,6 +229,8 @@ pub struct Node {
     payload: Vec<u8>,
     waiting: Waiting,
     areas: BTreeMap<String, Memory>,
+    /// Numbers of its strategies.
+    strategies: Vec<u32>,
     master: Memory,
     without_master: WithoutMaster,
     has_master: bool,
@@ -240,6 +260,19 @@ impl Node {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The numbers of its strategies, in ascending order. One that it claimed is missing if the node gave it up
+    /// ([`Node::release`]) before it restarted.
+    pub fn strategies(&self) -> &[u32] {
+        &self.strategies
+    }
+
+    /// Gives up a strategy, which another node may claim from then on. Orders that are on their way are still answered.
+    pub fn release(&mut self, strategy: u32) {
+        self.strategies.retain(|number| *number != strategy);
+        // A master that is gone has no numbers to give.
+        self.socket.send(&ToMaster::Release { strategy }, Vec::new()).ok();
     }
 
     /// Its outgoing stream.

@@ -4,7 +4,7 @@ use super::{MD_STREAM, ORDERS_PREFIX, RoleError, TD_STREAM};
 use crate::{
     cached::{Cached, Opened, Seen, StoreError, What},
     clock::now_ns,
-    node::{Event, Join, Keys, Node, Reads, Wait},
+    node::{Event, Join, Keys, Node, Reads, Strategies, Wait},
     records::{Answer, Order, Quote, kind},
 };
 use lowlat_ipc::stream::Record;
@@ -59,6 +59,7 @@ pub fn join() -> Join {
         writes: None,
         reads: reads.to_vec(),
         wait: Wait::Parked,
+        strategies: Strategies::None,
     }
 }
 

@@ -81,6 +81,7 @@ pub fn run(mut node: Node, host: &mut Host, move_out: &mut dyn FnMut(u32)) -> Re
             failed.get_or_insert(error.into());
         }
         for number in moving.drain(..) {
+            node.release(number);
             node.say(&format!("{MOVE_OUT}{number}"));
         }
     }

@@ -4,7 +4,7 @@ use super::{MD_STREAM, RoleError};
 use crate::{
     clock::now_ns,
     md::{Due, Feed, Lateness, Pacer, Step},
-    node::{Event, Join, Node, Wait, Writes},
+    node::{Event, Join, Node, Strategies, Wait, Writes},
     records::{SCHEMA, kind},
     run::tally::{self, Tally},
     scenario::{Scenario, Speed, Ticks},
@@ -72,6 +72,7 @@ pub fn join(instruments: u32, capacity_bytes: u64, wait: Wait) -> Join {
         }),
         reads: Vec::new(),
         wait,
+        strategies: Strategies::None,
     }
 }
 

@@ -4,7 +4,7 @@ use super::{MD_STREAM, ORDERS_PREFIX, OrderStream, RoleError, TD_STREAM, numbers
 use crate::{
     cached::Store,
     clock::now_ns,
-    node::{Event, Join, Keys, Node, Overrun, Reads, Wait, Writes},
+    node::{Event, Join, Keys, Node, Overrun, Reads, Strategies, Wait, Writes},
     records::{Answer, Quote, kind},
     strategy::{AnswerSeen, Cause, Gap, Orders, QuoteSeen, Strategy},
 };
@@ -14,7 +14,7 @@ use std::path::Path;
 /// What the process of a strategy does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StrategyOptions {
-    /// The strategy's number, below [`super::STRATEGIES_MAX`]; no other strategy of the master has it.
+    /// The strategy's number, which its node has claimed ([`Node::strategies`]).
     pub number: u32,
 }
 
@@ -29,18 +29,18 @@ pub struct StrategyDone {
     pub lost: u64,
 }
 
-/// How a strategy joins, or a host of several: with the numbers of its strategies, and the instruments that they want.
+/// How a strategy joins, or a host of several: with its strategies, whose numbers the node knows when it has joined
+/// ([`Node::strategies`]), and the instruments that they want.
 /// Quotes that it is too slow for are gaps; [`with_overrun`] changes that. An order that td has no room for is refused to
 /// it ([`crate::strategy::SendError::NoCredit`]).
 pub fn join(
     name: &str,
     role: &str,
-    numbers: &[u32],
+    strategies: Strategies,
     instruments: &[u32],
     capacity_bytes: u64,
     wait: Wait,
 ) -> Join {
-    let reads = |streams: &str, keys: &[u32]| Reads::new(streams, Keys::Only(keys.to_vec()));
     Join {
         name: name.to_owned(),
         role: role.to_owned(),
@@ -50,8 +50,12 @@ pub fn join(
             keys: 1,
             gives_credit: true,
         }),
-        reads: vec![reads(MD_STREAM, instruments), reads(TD_STREAM, numbers)],
+        reads: vec![
+            Reads::new(MD_STREAM, Keys::Only(instruments.to_vec())),
+            Reads::new(TD_STREAM, Keys::Strategies),
+        ],
         wait,
+        strategies,
     }
 }
 

@@ -3,10 +3,11 @@
 use super::{MD_STREAM, ORDERS_PREFIX, RoleError, STAGES_AREA, STRATEGIES_MAX, StageSink, TD_STREAM};
 use crate::{
     clock::now_ns,
-    node::{Event, Join, Keys, Node, Overrun, Publisher, Reads, Wait, Writes},
+    node::{Event, Join, Keys, Node, Overrun, Publisher, Reads, Strategies, StreamName, Wait, Writes},
     records::{Order, Quote, kind},
     run::tally::{self, Tally},
     stages::{Stage, StageRecorder},
+    strategy::{OWNERS_AREA, Owners},
     td::{Begun, Exchange, Limits, Pending, Rules, Taken, ledger::AREA},
 };
 use lowlat_ipc::{
@@ -36,6 +37,8 @@ pub struct TdDone {
     pub finished: u64,
     /// Orders that came again and had been answered.
     pub known: u64,
+    /// Orders of strategies that are not their sender's. They are not answered: the answer would go to whoever has the number.
+    pub foreign: u64,
     /// Records that are no order, or of no strategy.
     pub not_orders: u64,
     /// Orders that were lost on the way, as its node says.
@@ -63,6 +66,7 @@ pub fn join(capacity_bytes: u64, limits: &Limits, wait: Wait) -> Join {
         }),
         reads: has_deviation.then_some(quotes).into_iter().chain([orders]).collect(),
         wait,
+        strategies: Strategies::None,
     }
 }
 
@@ -92,7 +96,10 @@ impl Td {
         let exchange = Exchange::new(area, node.epoch(), options.rules.clone())?;
         let stages = node.area(STAGES_AREA).and_then(|area| StageRecorder::new(Arc::clone(area)));
         let tally = node.area(tally::AREA).and_then(|area| Tally::new(Arc::clone(area)));
-        let mut desk = Desk { exchange, stages, tally, td: node.number(), done: TdDone::default() };
+        let owners = node.area(OWNERS_AREA).and_then(|area| Owners::new(Arc::clone(area)));
+        let owners = owners.ok_or_else(|| no_area(OWNERS_AREA))?;
+        let done = TdDone::default();
+        let mut desk = Desk { exchange, owners, stages, tally, td: node.number(), foreign: None, done };
         desk.finish_what_is_left(node.publisher())?;
         Ok(Self { node, desk, end_ns: None, events: 0 })
     }
@@ -126,7 +133,7 @@ impl Td {
                 failed = desk.quote(stream.as_str(), record, payload).err();
             }
             Event::Record { stream, record, payload } => {
-                failed = desk.take(publisher, stream.writer(), record, payload).err();
+                failed = desk.take(publisher, stream, record, payload).err();
             }
             // A quote that is lost leaves the market as the one before it said.
             Event::Lost { stream, .. } if stream.as_str() == MD_STREAM => {}
@@ -134,6 +141,11 @@ impl Td {
             Event::Stop => *end_ns = Some(now_ns() + LAST_ORDERS_NS),
             Event::Begin | Event::Command(_) => {}
         });
+        if let Some((strategy, stream)) = self.desk.foreign.take() {
+            self.node.say(&format!(
+                "{stream} sends orders of strategy {strategy}, which its node has not claimed; they are not answered"
+            ));
+        }
         failed.map_or(Ok(self.events), Err)
     }
 
@@ -146,9 +158,12 @@ impl Td {
 /// The exchange with what it needs around it.
 struct Desk<R, S> {
     exchange: Exchange<R>,
+    owners: Owners<R>,
     stages: S,
     tally: Option<Tally<R>>,
     td: u32,
+    /// The strategy and the stream of an order that was refused, until the master is told.
+    foreign: Option<(u32, StreamName)>,
     done: TdDone,
 }
 
@@ -180,11 +195,11 @@ impl<R: Region, S: StageSink> Desk<R, S> {
     fn take(
         &mut self,
         publisher: &mut Publisher,
-        writer: u32,
+        stream: &StreamName,
         record: &Record,
         payload: &[u8],
     ) -> Result<(), RoleError> {
-        let now = now_ns();
+        let (now, writer) = (now_ns(), stream.writer());
         let order = match Order::decode(payload) {
             Ok(order) if record.stamp.kind == kind::ORDER => order,
             _ => {
@@ -192,6 +207,10 @@ impl<R: Region, S: StageSink> Desk<R, S> {
                 return Ok(());
             }
         };
+        if !self.owners.has(writer, record.stamp.source) {
+            self.refuse(stream, record.stamp.source);
+            return Ok(());
+        }
         let taken = Taken { writer, sequence: record.sequence, stamp: record.stamp, order };
         if let Some(last) = self.exchange.ledger().last_sequence(writer) {
             self.done.missing += record.sequence.saturating_sub(last + 1);
@@ -210,6 +229,16 @@ impl<R: Region, S: StageSink> Desk<R, S> {
             Begun::Fenced => return Err(RoleError::TakenOver),
         }
         Ok(())
+    }
+
+    /// Counts an order of a strategy that is not its sender's.
+    #[cold]
+    fn refuse(&mut self, stream: &StreamName, strategy: u32) {
+        // Said once: a sender that has the wrong number has it in all its orders.
+        if self.done.foreign == 0 {
+            self.foreign = Some((strategy, stream.clone()));
+        }
+        self.done.foreign += 1;
     }
 
     fn answer(&mut self, publisher: &mut Publisher, pending: Pending) -> Result<(), RoleError> {

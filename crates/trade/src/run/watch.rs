@@ -34,6 +34,8 @@ const REST_NS: u64 = SECOND_NS / 5;
 const REST_NS_MAX: u64 = 10 * SECOND_NS;
 /// How long a process may take to end when it is asked.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Incidents that a run's record lists.
+const INCIDENTS_MAX: usize = 100;
 const TURN: Duration = Duration::from_millis(50);
 
 /// What is known at the end of a run.
@@ -58,6 +60,10 @@ struct Watch<'a> {
     names: BTreeSet<String>,
     /// Programs whose strategies may get processes of their own, as they were started.
     hosts: Vec<Program>,
+    /// Strategies of the run.
+    strategies: u32,
+    /// Strategies that have left their host.
+    moved_out: BTreeSet<u32>,
     joined: BTreeSet<String>,
     /// md has ended by itself.
     is_published: bool,
@@ -79,10 +85,13 @@ pub(super) fn watch(
     options.may_use_huge_pages = parameters.may_use_huge_pages;
     options.without_master = WithoutMaster::Stop;
     options.areas = crate::roles::areas();
+    options.strategies_reserved = parameters.strategies;
     let mut watch = Watch {
         master: Master::open(options)?,
         names: programs.iter().map(|program| program.name.clone()).collect(),
         hosts: Vec::new(),
+        strategies: parameters.strategies,
+        moved_out: BTreeSet::new(),
         joined: BTreeSet::new(),
         is_published: false,
         begun_ns: None,
@@ -199,8 +208,7 @@ impl Watch<'_> {
             if let Happened::Ended { name, code: Some(code), is_failure: false, .. } = happened
                 && code != 0
             {
-                self.incidents
-                    .push(format!("{name} ended with exit status {code}{}", self.last_words(&name)));
+                self.note(format!("{name} ended with exit status {code}{}", self.last_words(&name)));
             }
         }
         Ok(())
@@ -226,15 +234,15 @@ impl Watch<'_> {
                         let words = self.last_words(&name);
                         return Err(RunError::Ended { name, reason, words });
                     }
-                    self.incidents.push(format!("{name} ended ({reason}) and was started again"));
+                    self.note(format!("{name} ended ({reason}) and was started again"));
                 }
                 Happened::GivenUp { name, reason } => {
                     let words = self.last_words(&name);
                     return Err(RunError::Ended { name, reason, words });
                 }
-                Happened::Silent { name, reason } => self.incidents.push(format!("{name}: {reason}")),
+                Happened::Silent { name, reason } => self.note(format!("{name}: {reason}")),
                 Happened::Refused { name, reason } => {
-                    self.incidents.push(format!("{name} was refused: {reason}"));
+                    self.note(format!("{name} was refused: {reason}"));
                 }
                 Happened::Said { name, text } => self.hear(&name, &text)?,
                 Happened::Died { .. }
@@ -246,14 +254,28 @@ impl Watch<'_> {
         Ok(())
     }
 
-    /// A host has a strategy that keeps the others waiting.
+    /// Keeps a sentence for the record, as long as there are not too many.
+    fn note(&mut self, incident: String) {
+        match self.incidents.len().cmp(&INCIDENTS_MAX) {
+            std::cmp::Ordering::Less => self.incidents.push(incident),
+            std::cmp::Ordering::Equal => self.incidents.push("more happened than is listed here".to_owned()),
+            std::cmp::Ordering::Greater => {}
+        }
+    }
+
+    /// A host reports a strategy that keeps the others waiting; other nodes have something for the record.
     fn hear(&mut self, name: &str, text: &str) -> Result<(), RunError> {
-        let number = text.strip_prefix(MOVE_OUT).and_then(|number| number.parse::<u32>().ok());
+        let Some(number) = text.strip_prefix(MOVE_OUT).and_then(|number| number.parse::<u32>().ok()) else {
+            self.note(format!("{name}: {text}"));
+            return Ok(());
+        };
         let host = self.hosts.iter().find(|host| host.name == name);
-        if let (Some(number), Some(host)) = (number, host) {
-            let program = moved_out(host, number);
-            self.incidents
-                .push(format!("strategy {number} took too long in {name} and has a process of its own now"));
+        // Once each: a host that repeats itself starts no second process.
+        if let Some(program) = host.map(|host| moved_out(host, number))
+            && number < self.strategies
+            && self.moved_out.insert(number)
+        {
+            self.note(format!("strategy {number} took too long in {name} and has a process of its own now"));
             self.master.start(program)?;
         }
         Ok(())

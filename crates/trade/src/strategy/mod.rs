@@ -7,10 +7,12 @@ pub mod host;
 mod numbers;
 mod on_each_record;
 mod orders;
+mod owners;
 
 pub use numbers::{AREA as NUMBERS_AREA, BYTES as NUMBERS_BYTES, Numbers};
 pub use on_each_record::OnEachRecord;
 pub use orders::{Cause, OrderSink, Orders, SendError};
+pub use owners::{AREA as OWNERS_AREA, BYTES as OWNERS_BYTES, Owners};
 
 use crate::{
     cached::State,

@@ -3,13 +3,14 @@
 #[path = "../runtime/master_thread.rs"]
 #[allow(dead_code, clippy::unnecessary_wraps, reason = "other tests use the rest")]
 mod master_thread;
+mod numbers;
 mod threads;
 
 use lowlat_ipc::{region::Memfd, stream::Stamp};
 use lowlat_trade::{
     cached::{Cached, Seen, Store, What},
     master::Happened,
-    node::Wait,
+    node::{Strategies, Wait},
     records::{Answer, Order, Outcome, SCHEMA, Side, kind},
     roles,
     run::tally::{self, Tally},
@@ -78,8 +79,14 @@ fn every_quote_gives_an_order_and_every_order_an_answer() {
     let strategies: Vec<_> = (0..STRATEGIES)
         .map(|number| {
             let name = format!("s{number}");
-            let join =
-                roles::strategy::join(&name, "strategy", &[number], &[number], RING_BYTES, Wait::Parked);
+            let join = roles::strategy::join(
+                &name,
+                "strategy",
+                Strategies::Only(vec![number]),
+                &[number],
+                RING_BYTES,
+                Wait::Parked,
+            );
             let node = master.join(&join);
             thread::spawn(move || {
                 let mut strategy = OnEachRecord::of(number);
@@ -128,7 +135,14 @@ fn start_strategy(
     mut strategy: impl Strategy + 'static,
 ) -> thread::JoinHandle<roles::strategy::StrategyDone> {
     let name = format!("s{number}");
-    let join = roles::strategy::join(&name, "strategy", &[number], &[number], RING_BYTES, Wait::Parked);
+    let join = roles::strategy::join(
+        &name,
+        "strategy",
+        Strategies::Only(vec![number]),
+        &[number],
+        RING_BYTES,
+        Wait::Parked,
+    );
     let node = master.join(&join);
     let options = roles::strategy::StrategyOptions { number };
     thread::spawn(move || roles::strategy::run(node, &options, &mut strategy).unwrap())
@@ -198,7 +212,14 @@ impl Strategy for Slow {
 fn a_host_has_its_master_move_out_who_is_slow() {
     let master = master();
     let md = start_md(&master);
-    let node = master.join(&roles::strategy::join("host", "host", &[1], &[1], RING_BYTES, Wait::Parked));
+    let node = master.join(&roles::strategy::join(
+        "host",
+        "host",
+        Strategies::Only(vec![1]),
+        &[1],
+        RING_BYTES,
+        Wait::Parked,
+    ));
     let host = thread::spawn(move || {
         let budget = Budget { call_ns_max: 1_000_000, overruns_max: 20, ..Budget::default() };
         let mut host = Host::new(budget);
@@ -242,7 +263,8 @@ fn a_strategy_that_is_started_again_is_told_what_cached_had_saved() {
     assert!(cached.apply(&seen("td", 0, 9, What::Answer(answer))));
     cached.flush().unwrap();
     let master = master();
-    let join = roles::strategy::join("s0", "strategy", &[0], &[0], RING_BYTES, Wait::Parked);
+    let join =
+        roles::strategy::join("s0", "strategy", Strategies::Only(vec![0]), &[0], RING_BYTES, Wait::Parked);
     let options = roles::strategy::StrategyOptions { number: 0 };
     let mut strategy = OnEachRecord::of(0);
     for is_restored in [false, true] {
@@ -259,7 +281,14 @@ fn a_strategy_that_is_started_again_is_answered_wherever_its_stream_stood() {
     let master = master();
     let td = start_td(&master);
     master.begin();
-    let join = roles::strategy::join("s0", "strategy", &[0], &[0], CAPACITY_BYTES, Wait::Parked);
+    let join = roles::strategy::join(
+        "s0",
+        "strategy",
+        Strategies::Only(vec![0]),
+        &[0],
+        CAPACITY_BYTES,
+        Wait::Parked,
+    );
     let stamp = Stamp { kind: kind::ORDER, schema: SCHEMA, ..Stamp::default() };
     let (mut number, lap) = (0, CAPACITY_BYTES / 128);
     for count in (lap - 3..=lap + 1).chain([2 * lap, 1]) {
@@ -287,8 +316,14 @@ fn a_strategy_host_does_the_same_in_one_process() {
     let md = start_md(&master);
     let td = start_td(&master);
     let numbers: Vec<u32> = (0..STRATEGIES).collect();
-    let node =
-        master.join(&roles::strategy::join("host", "host", &numbers, &numbers, RING_BYTES, Wait::Parked));
+    let node = master.join(&roles::strategy::join(
+        "host",
+        "host",
+        Strategies::Only(numbers.clone()),
+        &numbers,
+        RING_BYTES,
+        Wait::Parked,
+    ));
     let host = thread::spawn(move || {
         // A shared machine may take the CPU away in any call.
         let budget = Budget { call_ns_max: u64::MAX, queue_max: 1 << 12, ..Budget::default() };
@@ -360,8 +395,14 @@ fn td_killed_again_and_again_answers_no_order_twice() {
     let strategies: Vec<_> = (0..STRATEGIES)
         .map(|number| {
             let name = format!("s{number}");
-            let join =
-                roles::strategy::join(&name, "strategy", &[number], &[number], RING_BYTES, Wait::Parked);
+            let join = roles::strategy::join(
+                &name,
+                "strategy",
+                Strategies::Only(vec![number]),
+                &[number],
+                RING_BYTES,
+                Wait::Parked,
+            );
             let node = master.join(&join);
             thread::spawn(move || {
                 let mut strategy = Bookkeeper::default();

@@ -3,7 +3,7 @@
 use lowlat_trade::{
     address::RunFolder,
     master::{Happened, Master, Options},
-    node::{Join, Keys, Node, Reads, Wait, Writes},
+    node::{Join, Keys, Node, Reads, Writes},
 };
 use std::{
     path::PathBuf,
@@ -103,5 +103,5 @@ pub fn reads(streams: &str, keys: Keys) -> Reads {
 }
 
 pub fn join(name: &str, writes: Option<Writes>, reads: Vec<Reads>) -> Join {
-    Join { name: name.to_owned(), role: "test".to_owned(), writes, reads, wait: Wait::Parked }
+    Join { name: name.to_owned(), role: "test".to_owned(), writes, reads, ..Join::default() }
 }

@@ -9,7 +9,7 @@ use anyhow::Context;
 use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use lowlat_model::pipeline::check::Memory;
 use lowlat_trade::{
-    node::{Join, Node, Wait},
+    node::{Join, Node, Strategies, Wait},
     roles::{
         self,
         cached::CachedOptions,
@@ -171,7 +171,14 @@ fn strategy(arguments: &Arguments, wait: Wait) -> anyhow::Result<()> {
     let number = arguments.instrument;
     let name = format!("s{number}");
     let own = [number];
-    let asked = roles::strategy::join(&name, "strategies", &own, &own, Memory::ORDERS_STREAM_BYTES, wait);
+    let asked = roles::strategy::join(
+        &name,
+        "strategies",
+        Strategies::Only(own.to_vec()),
+        &own,
+        Memory::ORDERS_STREAM_BYTES,
+        wait,
+    );
     let node = join(&arguments.master, &roles::strategy::with_overrun(asked, arguments.overrun.into()))?;
     let (options, mut strategy) = (StrategyOptions { number }, OnEachRecord::of(number));
     if let Some(store) = &arguments.store {
@@ -183,13 +190,14 @@ fn strategy(arguments: &Arguments, wait: Wait) -> anyhow::Result<()> {
 
 fn host(arguments: &Arguments, wait: Wait) -> anyhow::Result<()> {
     let numbers: Vec<u32> = (0..arguments.strategies).collect();
-    let asked =
-        roles::strategy::join("host", "host", &numbers, &numbers, Memory::PLATFORM_STREAM_BYTES, wait);
+    let claimed = Strategies::Only(numbers.clone());
+    let asked = roles::strategy::join("host", "host", claimed, &numbers, Memory::PLATFORM_STREAM_BYTES, wait);
     let node = join(&arguments.master, &roles::strategy::with_overrun(asked, arguments.overrun.into()))?;
     // So long that one that was displaced now and then stays, and one that keeps the others waiting does not.
     let budget = Budget { call_ns_max: HOST_CALL_NS_MAX, queue_max: HOST_QUEUE, ..Budget::default() };
     let mut host = Host::new(budget);
-    for number in numbers {
+    // Without those that it had moved out before it restarted.
+    for number in node.strategies().to_vec() {
         host.add(number, &[number], Box::new(OnEachRecord::of(number)))?;
     }
     roles::host::run(node, &mut host, &mut |number| {

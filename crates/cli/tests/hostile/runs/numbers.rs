@@ -1,0 +1,17 @@
+//! Two strategies with one number.
+
+use super::pipeline::{Pipeline, role, warnings};
+
+/// A second host claims strategies 0 and 1, which the run's own processes are.
+#[test]
+fn a_strategy_number_of_the_run_is_refused_and_its_answers_are_its_own() {
+    let pipeline = Pipeline::start(&["--duration", "4s"]);
+    let attack = role(&pipeline.socket(), &["host", "--strategies", "2"]);
+    let said = String::from_utf8_lossy(&attack.stderr).into_owned();
+    assert_ne!(attack.status.code(), Some(0), "{said}");
+    assert!(said.contains("strategy 0 belongs to"), "{said}");
+    assert!(said.contains("hint: leave the number out"), "{said}");
+    let document = pipeline.document();
+    assert_eq!(document["orders"], document["ticks_published"], "{document}");
+    assert!(warnings(&document).contains("host was refused: strategy 0 belongs to"), "{document}");
+}

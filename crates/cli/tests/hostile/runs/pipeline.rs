@@ -1,0 +1,101 @@
+//! A pipeline under attack.
+
+use crate::support::binary;
+use serde_json::Value;
+use std::{
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+use tempfile::TempDir;
+
+/// Guards against waiting for ever.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A run named `desk` of two strategies, whose folder is in a directory of the test.
+pub struct Pipeline {
+    child: Option<Child>,
+    runs: TempDir,
+}
+
+impl Pipeline {
+    /// Starts a run, and waits until its strategies publish.
+    pub fn start(arguments: &[&str]) -> Self {
+        Self::start_by(Command::new(binary()), arguments)
+    }
+
+    /// The same with a command that runs the binary.
+    pub fn start_by(mut command: Command, arguments: &[&str]) -> Self {
+        let runs = TempDir::new().unwrap();
+        command.args([
+            "pipeline",
+            "run",
+            "--name",
+            "desk",
+            "--strategies",
+            "2",
+            "--rate",
+            "100",
+            "--json",
+            "--force",
+        ]);
+        command.args(arguments).env("XDG_RUNTIME_DIR", runs.path()).env("NO_COLOR", "1");
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let pipeline = Self { child: Some(child), runs };
+        wait_for("the run listens", || pipeline.socket().exists());
+        pipeline
+    }
+
+    /// Where its master listens.
+    pub fn socket(&self) -> PathBuf {
+        self.folder().join("master.sock")
+    }
+
+    /// Its run folder.
+    pub fn folder(&self) -> PathBuf {
+        self.runs.path().join("lowlat/desk")
+    }
+
+    /// Waits for its end. Returns what it printed.
+    pub fn end(mut self) -> Output {
+        self.child.take().unwrap().wait_with_output().unwrap()
+    }
+
+    /// Waits for its end, which must be a good one. Returns its document.
+    pub fn document(self) -> Value {
+        let output = self.end();
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+    }
+}
+
+impl Drop for Pipeline {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            child.kill().ok();
+            child.wait().ok();
+        }
+    }
+}
+
+/// Runs one role against a master, as an attacker may. Returns what it printed.
+pub fn role(socket: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(binary());
+    command.args(["pipeline", "role"]).args(arguments).arg("--master").arg(socket);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap()
+}
+
+/// Waits until something is so.
+pub fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < PATIENCE, "waited in vain: {what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The warnings of a run's document, as one text.
+pub fn warnings(document: &Value) -> String {
+    document["warnings"].to_string()
+}

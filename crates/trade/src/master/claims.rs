@@ -1,0 +1,254 @@
+//! Strategy numbers: each belongs to one node as long as the master runs.
+//!
+//! A number is not given to another node when its node ends, since answers to its orders may still be on their way. The only
+//! way to another node is that its owner releases it.
+
+use super::{Master, memory::Maker};
+use crate::{
+    node::{Memory, Strategies},
+    roles::STRATEGIES_MAX,
+    strategy::{OWNERS_AREA, OWNERS_BYTES, Owners},
+};
+use lowlat_ipc::region::RegionError;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Who has a number. Nodes by their number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Claim {
+    owner: Option<u32>,
+    /// The node that released it.
+    before: Option<u32>,
+}
+
+/// All numbers that were ever claimed.
+#[derive(Debug)]
+pub(super) struct Claims {
+    claims: BTreeMap<u32, Claim>,
+    /// The same for td.
+    area: Memory,
+}
+
+/// Why a number is not given to a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Denied {
+    /// It is above the range.
+    TooLarge(u32),
+    /// This node has it.
+    Taken(u32, u32),
+    /// It belongs to programs that the master starts.
+    Reserved(u32),
+    /// None is left.
+    NoneFree,
+}
+
+impl Claims {
+    pub(super) fn new(maker: &mut Maker) -> Result<Self, RegionError> {
+        Ok(Self { claims: BTreeMap::new(), area: maker.make(OWNERS_AREA, OWNERS_BYTES)? })
+    }
+
+    /// The area as nodes are given it.
+    pub(super) fn area(&self) -> (String, Memory) {
+        (OWNERS_AREA.to_owned(), self.area.clone())
+    }
+
+    /// The numbers that a node gets for what it asks, in ascending order. `known` is its number if it has joined before;
+    /// `first` the first number that it may have.
+    fn grant(&self, known: Option<u32>, asked: &Strategies, first: u32) -> Result<Vec<u32>, Denied> {
+        let own = |claim: &Claim| known.is_some() && claim.owner == known;
+        match asked {
+            Strategies::None => Ok(Vec::new()),
+            Strategies::Free => {
+                let had = self.claims.iter().find(|(_, claim)| own(claim)).map(|(number, _)| *number);
+                let mut free = (first..STRATEGIES_MAX).filter(|number| !self.claims.contains_key(number));
+                Ok(vec![had.or_else(|| free.next()).ok_or(Denied::NoneFree)?])
+            }
+            Strategies::Only(numbers) => {
+                let mut granted = BTreeSet::new();
+                for number in numbers.iter().copied() {
+                    match self.claims.get(&number) {
+                        _ if number >= STRATEGIES_MAX => return Err(Denied::TooLarge(number)),
+                        _ if number < first => return Err(Denied::Reserved(number)),
+                        Some(claim) if own(claim) => _ = granted.insert(number),
+                        // The node released it, then restarted with its first arguments.
+                        Some(claim) if known.is_some() && claim.before == known => {}
+                        Some(Claim { owner: Some(owner), .. }) => return Err(Denied::Taken(number, *owner)),
+                        Some(Claim { owner: None, .. }) | None => _ = granted.insert(number),
+                    }
+                }
+                Ok(granted.into_iter().collect())
+            }
+        }
+    }
+
+    fn set(&mut self, number: u32, claim: Claim) {
+        self.claims.insert(number, claim);
+        if let Some(owners) = Owners::new(&*self.area) {
+            owners.set(number, claim.owner, claim.before);
+        }
+    }
+
+    fn give(&mut self, numbers: &[u32], node: u32) {
+        for number in numbers.iter().copied() {
+            let before = self.claims.get(&number).and_then(|claim| claim.before);
+            self.set(number, Claim { owner: Some(node), before });
+        }
+    }
+
+    fn release(&mut self, number: u32, node: u32) {
+        if self.claims.get(&number).is_some_and(|claim| claim.owner == Some(node)) {
+            self.set(number, Claim { owner: None, before: Some(node) });
+        }
+    }
+
+    /// Frees the numbers of a node that never joined, and so sent nothing.
+    pub(super) fn forget(&mut self, node: u32) {
+        let of_it: Vec<_> = self.claims.iter().filter(|(_, claim)| claim.owner == Some(node)).collect();
+        for (number, claim) in of_it.into_iter().map(|(number, claim)| (*number, *claim)).collect::<Vec<_>>()
+        {
+            self.set(number, Claim { owner: None, ..claim });
+            if claim.before.is_none() {
+                self.claims.remove(&number);
+            }
+        }
+    }
+}
+
+impl Master {
+    /// The strategies that a node gets. The error is a sentence.
+    pub(super) fn grant(
+        &self,
+        name: &str,
+        known: Option<u32>,
+        asked: &Strategies,
+    ) -> Result<Vec<u32>, String> {
+        let reserved = self.options.strategies_reserved;
+        let first = if self.has_program(name) { 0 } else { reserved };
+        self.claims.grant(known, asked, first).map_err(|denied| match denied {
+            Denied::TooLarge(number) => {
+                format!("strategy {number}: expected a number below {STRATEGIES_MAX}\n{LEAVE_OUT}")
+            }
+            Denied::Taken(number, owner) => {
+                let owner = self.member(owner).map_or("another", |member| member.name.as_str());
+                format!("strategy {number} belongs to node {owner}\n{LEAVE_OUT}")
+            }
+            Denied::Reserved(number) => {
+                format!("strategy {number} belongs to the run, which has the numbers below {reserved}\n{LEAVE_OUT}")
+            }
+            Denied::NoneFree => format!(
+                "all strategy numbers are taken: {reserved} to {}\nhint: restart nodes under their previous names",
+                STRATEGIES_MAX - 1
+            ),
+        })
+    }
+
+    /// Makes the strategies a node's.
+    pub(super) fn give_strategies(&mut self, numbers: &[u32], node: u32) {
+        self.claims.give(numbers, node);
+    }
+
+    /// A node sends no more orders of a strategy.
+    pub(super) fn release(&mut self, node: u32, strategy: u32) {
+        self.claims.release(strategy, node);
+        if let Some(member) = self.member_mut(node) {
+            member.strategies.retain(|number| *number != strategy);
+        }
+    }
+}
+
+const LEAVE_OUT: &str = "hint: leave the number out, and the node gets a free one";
+
+/// Adds a message's claims to what a node has claimed so far.
+pub(super) fn add(claimed: &mut Strategies, more: Strategies) -> Result<(), String> {
+    match (&mut *claimed, more) {
+        (_, Strategies::None) => {}
+        (Strategies::Only(numbers), Strategies::Only(more)) => {
+            if numbers.len() + more.len() > MOST {
+                return Err(format!("more than {STRATEGIES_MAX} strategies; a pipeline has no more"));
+            }
+            numbers.extend(more);
+        }
+        (_, more) => *claimed = more,
+    }
+    Ok(())
+}
+
+/// [`STRATEGIES_MAX`] as a length.
+const MOST: usize = STRATEGIES_MAX as usize;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claims() -> Claims {
+        Claims::new(&mut Maker::new(false)).unwrap()
+    }
+
+    fn only(numbers: &[u32]) -> Strategies {
+        Strategies::Only(numbers.to_vec())
+    }
+
+    #[test]
+    fn a_number_is_one_nodes_for_good() {
+        let mut claims = claims();
+        claims.give(&claims.grant(None, &only(&[7]), 0).unwrap(), 0);
+        assert_eq!(claims.grant(None, &only(&[7]), 0), Err(Denied::Taken(7, 0)));
+        assert_eq!(claims.grant(Some(1), &only(&[6, 7]), 0), Err(Denied::Taken(7, 0)));
+        assert_eq!(claims.grant(Some(0), &only(&[7]), 0), Ok(vec![7]), "it restarted");
+        assert_eq!(claims.grant(None, &only(&[1024]), 0), Err(Denied::TooLarge(1024)));
+        assert_eq!(claims.grant(None, &only(&[79]), 80), Err(Denied::Reserved(79)));
+        assert_eq!(claims.grant(None, &Strategies::None, 80), Ok(vec![]));
+    }
+
+    #[test]
+    fn free_numbers_are_above_the_reserved_ones_and_kept() {
+        let mut claims = claims();
+        for node in 0..3 {
+            let granted = claims.grant(None, &Strategies::Free, 80).unwrap();
+            assert_eq!(granted, [80 + node]);
+            claims.give(&granted, node);
+        }
+        assert_eq!(claims.grant(Some(1), &Strategies::Free, 80), Ok(vec![81]), "it restarted");
+        claims.give(&claims.grant(None, &only(&[83]), 80).unwrap(), 3);
+        assert_eq!(claims.grant(Some(4), &Strategies::Free, 80), Ok(vec![84]));
+        claims.give(&(84..STRATEGIES_MAX).collect::<Vec<_>>(), 4);
+        assert_eq!(claims.grant(None, &Strategies::Free, 80), Err(Denied::NoneFree));
+        assert_eq!(claims.grant(None, &Strategies::Free, STRATEGIES_MAX), Err(Denied::NoneFree));
+    }
+
+    #[test]
+    fn a_released_number_goes_to_the_next_node_and_not_back() {
+        let mut claims = claims();
+        claims.give(&[0, 1, 2], 0);
+        claims.release(1, 5);
+        assert_eq!(claims.grant(None, &only(&[1]), 0), Err(Denied::Taken(1, 0)), "not its own");
+        claims.release(1, 0);
+        assert_eq!(claims.grant(Some(0), &only(&[0, 1, 2]), 0), Ok(vec![0, 2]));
+        claims.give(&claims.grant(None, &only(&[1]), 0).unwrap(), 9);
+        assert_eq!(claims.grant(Some(0), &only(&[0, 1, 2]), 0), Ok(vec![0, 2]));
+        let owners = Owners::new(&*claims.area).unwrap();
+        assert!(
+            owners.has(0, 1) && owners.has(9, 1) && !owners.has(9, 0),
+            "orders on their way are answered"
+        );
+    }
+
+    #[test]
+    fn a_node_that_never_joined_keeps_nothing() {
+        let mut claims = claims();
+        claims.give(&[3], 0);
+        claims.forget(0);
+        assert_eq!(claims.grant(None, &only(&[3]), 0), Ok(vec![3]));
+        assert!(!Owners::new(&*claims.area).unwrap().has(0, 3));
+    }
+
+    #[test]
+    fn claims_add_up() {
+        let mut claimed = Strategies::None;
+        add(&mut claimed, only(&[1])).unwrap();
+        add(&mut claimed, only(&[2])).unwrap();
+        assert_eq!(claimed, only(&[1, 2]));
+        assert!(add(&mut claimed, only(&[0; 1023])).is_err());
+        add(&mut claimed, Strategies::Free).unwrap();
+        assert_eq!(claimed, Strategies::Free);
+    }
+}

@@ -1,0 +1,75 @@
+//! Which node each strategy belongs to, in an area that the master writes and td reads.
+//!
+//! Two words for each strategy: its node, and the node that released it, whose last orders may still be on their way. Each
+//! is a node's number + 1, or 0 for none.
+
+use lowlat_ipc::{interest::SUBSCRIBERS_MAX, region::Region};
+use std::sync::atomic::Ordering;
+
+/// The name of the area.
+pub const AREA: &str = "owners";
+/// Words of one strategy.
+const STRIDE: usize = 2;
+/// Bytes of the area.
+pub const BYTES: u64 = SUBSCRIBERS_MAX as u64 * STRIDE as u64 * 8;
+
+/// The table in some memory.
+#[derive(Debug)]
+pub struct Owners<R> {
+    region: R,
+}
+
+impl<R: Region> Owners<R> {
+    /// The table in this memory; none if it is too small.
+    pub fn new(region: R) -> Option<Self> {
+        let words = usize::try_from(BYTES / 8).unwrap_or(usize::MAX);
+        (region.words().len() >= words).then_some(Self { region })
+    }
+
+    /// Returns whether a node may send orders of a strategy: it owns the strategy, or was the one that released it.
+    #[inline]
+    pub fn has(&self, node: u32, strategy: u32) -> bool {
+        let entry = u64::from(node) + 1;
+        place(strategy).and_then(|at| self.region.words().get(at..at + STRIDE)).is_some_and(|words| {
+            // Pairs with the store in `set`. Acquire: the order that is checked was published after the store.
+            words.iter().any(|word| word.load(Ordering::Acquire) == entry)
+        })
+    }
+
+    /// Sets who owns a strategy and who released it. Only the master calls this.
+    pub fn set(&self, strategy: u32, owner: Option<u32>, before: Option<u32>) {
+        let Some(words) = place(strategy).and_then(|at| self.region.words().get(at..at + STRIDE)) else {
+            return;
+        };
+        // The node that released it first: at no time is one of them missing that may send.
+        for (word, node) in words.iter().rev().zip([before, owner]) {
+            // Pairs with the load in `has`.
+            word.store(node.map_or(0, |node| u64::from(node) + 1), Ordering::Release);
+        }
+    }
+}
+
+fn place(strategy: u32) -> Option<usize> {
+    usize::try_from(strategy).ok().filter(|_| strategy < SUBSCRIBERS_MAX)?.checked_mul(STRIDE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lowlat_ipc::region::Heap;
+
+    #[test]
+    fn a_strategy_belongs_to_its_node_and_to_the_one_that_released_it() {
+        let owners = Owners::new(Heap::zeroed(BYTES)).unwrap();
+        assert!(!owners.has(0, 5), "nobody's");
+        owners.set(5, Some(0), None);
+        assert!(owners.has(0, 5) && !owners.has(1, 5) && !owners.has(0, 4) && !owners.has(0, 6));
+        owners.set(5, Some(1), Some(0));
+        assert!(owners.has(0, 5) && owners.has(1, 5) && !owners.has(2, 5));
+        for strategy in [SUBSCRIBERS_MAX, u32::MAX] {
+            owners.set(strategy, Some(1), None);
+            assert!(!owners.has(1, strategy));
+        }
+        assert!(Owners::new(Heap::zeroed(BYTES - 8)).is_none());
+    }
+}
