@@ -8,6 +8,7 @@ pub mod ethtool;
 pub mod evidence;
 pub mod msr;
 pub mod open_files;
+pub mod output;
 pub mod proc_stat;
 pub mod root;
 pub mod scheduling;

@@ -4,6 +4,7 @@ use super::{Subcommand, examples};
 use crate::{
     host::HostArgs,
     output::{self, Exit},
+    results,
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand as _};
 use lowlat_model::diff::{DiffScope, diff};
@@ -107,7 +108,8 @@ impl Capture {
     fn run(&self) -> anyhow::Result<Exit> {
         let root = Root::open(&self.root)?;
         let options = CaptureOptions { is_redacted: !self.unredacted };
-        let summary = capture(&root, &self.file, &options)?;
+        let summary = capture(&root, &self.file, &options)
+            .map_err(|error| results::in_words(&error, "name a file in a directory that you may write to"))?;
         if self.json {
             output::print_json(&summary)?;
         } else {

@@ -1,10 +1,15 @@
 //! `lowlat man`: man pages from the declarations.
 
 use super::{Subcommand, cli, examples};
-use crate::output::{self, Exit};
+use crate::{
+    output::{self, Exit},
+    results,
+};
 use anyhow::Context;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-use std::path::PathBuf;
+use clap_mangen::Man;
+use lowlat_sys::output::{Access, OutputDirectory, OutputError};
+use std::path::{Path, PathBuf};
 
 pub const COMMAND: Subcommand = Subcommand { name: "man", declare, run };
 
@@ -27,12 +32,31 @@ fn declare(command: Command) -> Command {
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = Arguments::from_arg_matches(matches)?;
     if let Some(dir) = &arguments.dir {
-        clap_mangen::generate_to(cli(), dir)
-            .with_context(|| format!("cannot write man pages into {}", dir.display()))?;
+        write_pages(dir)?;
     } else {
         let mut page = Vec::new();
-        clap_mangen::Man::new(cli()).render(&mut page).context("cannot render the man page")?;
+        Man::new(cli()).render(&mut page).context("cannot render the man page")?;
         output::print(&String::from_utf8_lossy(&page))?;
     }
     Ok(Exit::Clean)
+}
+
+/// Writes the page of every command into a directory.
+fn write_pages(dir: &Path) -> anyhow::Result<()> {
+    let failed = |error: OutputError| results::in_words(&error, "name another directory with --dir");
+    let dir = OutputDirectory::open(dir).map_err(failed)?;
+    // As `clap_mangen::generate_to` does it, but for the writing.
+    let mut command = cli().disable_help_subcommand(true);
+    command.build();
+    pages(command, &mut |name, page| dir.file(name.as_ref(), Access::Shared).write(page).map_err(failed))
+}
+
+fn pages(command: Command, write: &mut impl FnMut(&str, &[u8]) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    for below in command.get_subcommands().filter(|below| !below.is_hide_set()).cloned() {
+        pages(below, write)?;
+    }
+    let page = Man::new(command);
+    let mut text = Vec::new();
+    page.render(&mut text).context("cannot render the man page")?;
+    write(&page.get_filename(), &text)
 }

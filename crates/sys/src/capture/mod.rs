@@ -12,15 +12,12 @@ mod write;
 
 use crate::{
     Root,
+    output::OutputError,
     root::manifest::{self, Manifest},
     snapshot,
 };
 use redact::Redactor;
-use std::{
-    io,
-    path::{Path, PathBuf},
-};
-use thiserror::Error;
+use std::path::{Path, PathBuf};
 
 /// What is captured, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,31 +50,12 @@ pub struct CaptureSummary {
     pub warnings: Vec<String>,
 }
 
-/// Why no capture was written.
-#[derive(Debug, Error)]
-pub enum CaptureError {
-    /// The file cannot be written.
-    #[error("cannot write the capture {path}: {source}; name a file in a directory that you may write to")]
-    Write {
-        /// What the user named.
-        path: String,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The path names no file.
-    #[error("cannot write the capture to {path}: it names no file")]
-    NoFileName {
-        /// What the user named.
-        path: String,
-    },
-}
-
 /// Reads the host as a snapshot does, and writes what was seen to `out`, replacing it in one step when all is
 /// written. Of user processes nothing is kept. The file may be read by its owner only.
 ///
 /// # Errors
-/// [`CaptureError`] when the file cannot be written; then nothing is left behind.
-pub fn capture(root: &Root, out: &Path, options: &CaptureOptions) -> Result<CaptureSummary, CaptureError> {
+/// [`OutputError`] when the file cannot be written; then nothing is left behind.
+pub fn capture(root: &Root, out: &Path, options: &CaptureOptions) -> Result<CaptureSummary, OutputError> {
     root.start_recording();
     let host = snapshot::read(root);
     extra::read(root);

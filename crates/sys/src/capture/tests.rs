@@ -99,7 +99,7 @@ fn a_redacted_capture_says_so_and_names_nobody() {
     );
     let mut everything = Vec::new();
     let file = std::fs::File::open(&out).unwrap();
-    io::Read::read_to_end(&mut flate2::read::GzDecoder::new(file), &mut everything).unwrap();
+    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(file), &mut everything).unwrap();
     for secret in ["trader7", "SECRET1", "12:34:56", "4c4c4544", "strategy"] {
         assert!(!everything.windows(secret.len()).any(|window| window == secret.as_bytes()), "{secret}");
     }
@@ -141,9 +141,9 @@ fn the_four_answers_are_replayed() {
 fn a_path_that_cannot_be_written_is_named() {
     let tree = small_host();
     let error = capture(&tree.root(), Path::new("/nonexistent-folder/x"), &plain()).unwrap_err();
-    assert!(error.to_string().starts_with("cannot write the capture /nonexistent-folder/x: "), "{error}");
+    assert!(error.to_string().starts_with("cannot write /nonexistent-folder/x: "), "{error}");
     let error = capture(&tree.root(), Path::new("/"), &plain()).unwrap_err();
-    assert!(matches!(error, CaptureError::NoFileName { .. }));
+    assert!(error.to_string().contains("no file name"), "{error}");
 }
 
 /// Without what moves between two readings of a running host.

@@ -1,42 +1,27 @@
-//! Writes a capture: to a file beside the target that then takes its place.
+//! Writes a capture as a whole or not at all.
 
-use super::{CaptureError, assemble::CaptureTree};
+use super::assemble::CaptureTree;
+use crate::output::{Access, OutputCause, OutputError, OutputFile};
 use flate2::{Compression, GzBuilder, write::GzEncoder};
 use std::{
-    fs::{self, File},
+    fs::File,
     io::{self, BufWriter, Write},
-    os::unix::fs::OpenOptionsExt,
-    path::{Path, PathBuf},
+    path::Path,
 };
 
-pub(super) fn write(tree: &CaptureTree, out: &Path) -> Result<(), CaptureError> {
-    let path = out.display().to_string();
-    let Some(name) = out.file_name() else { return Err(CaptureError::NoFileName { path }) };
-    let scratch = out.with_file_name(format!(".{}.{}.part", name.to_string_lossy(), std::process::id()));
-    let written = write_scratch(tree, &scratch)
-        .and_then(|()| fs::rename(&scratch, out))
-        .and_then(|()| sync_folder(out));
-    written.map_err(|source| {
-        // What failed is told; a scratch file that cannot be taken away either adds nothing to that.
-        let _ = fs::remove_file(&scratch);
-        CaptureError::Write { path, source }
-    })
+pub(super) fn write(tree: &CaptureTree, out: &Path) -> Result<(), OutputError> {
+    let output = OutputFile::new(out, Access::Private)?;
+    let unfinished = output.create()?;
+    let gzip = unfinished.writer()?;
+    write_gzip(tree, gzip)
+        .map_err(|source| OutputError { path: out.into(), cause: OutputCause::Io(source) })?;
+    unfinished.finish()
 }
 
-fn write_scratch(tree: &CaptureTree, scratch: &PathBuf) -> io::Result<()> {
-    match fs::remove_file(scratch) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let file = File::options().write(true).create_new(true).mode(0o600).open(scratch)?;
+fn write_gzip(tree: &CaptureTree, file: File) -> io::Result<()> {
     let gzip = GzBuilder::new().mtime(0).write(BufWriter::new(file), Compression::default());
-    let file = write_tar(tree, gzip)?.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?;
-    file.sync_all()
-}
-
-fn sync_folder(out: &Path) -> io::Result<()> {
-    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(folder)?.sync_all()
+    write_tar(tree, gzip)?.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?;
+    Ok(())
 }
 
 /// The same tree gives the same bytes: sorted, and without times, owners or modes of the host.

@@ -5,7 +5,10 @@ use super::{
     connection::{Connection, in_words},
     source::bounded,
 };
-use crate::output::{self, Exit};
+use crate::{
+    output::{self, Exit},
+    results,
+};
 use anyhow::{Context, bail};
 use clap::Args;
 use lowlat_model::{
@@ -13,12 +16,9 @@ use lowlat_model::{
     bios::{BiosChange, BiosExport},
 };
 use lowlat_redfish::Sent;
+use lowlat_sys::output::{Access, OutputFile};
 use serde::Serialize;
-use std::{
-    fs::{File, OpenOptions},
-    io::Write,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 #[derive(Debug, Args)]
 pub struct Apply {
@@ -130,17 +130,9 @@ fn refuse_waiting(arguments: &Apply, change: &BiosChange) -> anyhow::Result<()> 
 fn write_before(path: &Path, export: &BiosExport) -> anyhow::Result<()> {
     let mut bytes = serde_json::to_vec_pretty(export).context("cannot write the way back as JSON")?;
     bytes.push(b'\n');
-    let failed =
-        || format!("cannot write {}; nothing was sent: name another file with --before", path.display());
-    let mut file = OpenOptions::new().write(true).create_new(true).open(path).with_context(failed)?;
-    let written = file.write_all(&bytes).and_then(|()| file.sync_all()).and_then(|()| {
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
-    });
-    if written.is_err() {
-        let _ = std::fs::remove_file(path);
-    }
-    written.with_context(failed)
+    OutputFile::new(path, Access::Shared)
+        .and_then(|file| file.write_new(&bytes))
+        .map_err(|error| results::in_words(&error, "name another file with --before; nothing was sent"))
 }
 
 fn show(arguments: &Apply, change: &BiosChange, sent: Option<(&Sent, PathBuf)>) -> anyhow::Result<()> {

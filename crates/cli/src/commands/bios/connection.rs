@@ -2,14 +2,14 @@
 
 use crate::{
     output::{self, Interrupted},
-    results::OutputFile,
-    signals,
+    results, signals,
 };
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::Args;
 use lowlat_redfish::{
     Client, Credentials, Limits, Options, Origin, RedfishError, Resource, Saved, Trust, ask_password,
 };
+use lowlat_sys::output::{Access, OutputDirectory, OutputError, OutputFile};
 use std::{path::PathBuf, time::Duration};
 
 #[derive(Debug, Args)]
@@ -117,14 +117,18 @@ impl Connection {
     /// The files of --save: none of an earlier run may be among them, since they would be read as one server's.
     fn prepare_files(&self) -> anyhow::Result<Vec<(Resource, OutputFile)>> {
         let Some(dir) = &self.save else { return Ok(Vec::new()) };
-        std::fs::create_dir_all(dir)
-            .with_context(|| format!("cannot make {}; name another directory with --save", dir.display()))?;
+        let failed = |error: OutputError| results::in_words(&error, "name another directory with --save");
+        let dir = OutputDirectory::create(dir).map_err(failed)?;
         let prepare = |resource: Resource| {
-            let path = dir.join(resource.file_name());
-            if path.exists() {
-                bail!("{} is there from an earlier run; name another directory with --save", path.display());
+            let file = dir.file(resource.file_name().as_ref(), Access::Shared);
+            if file.exists() {
+                bail!(
+                    "{} is there from an earlier run; name another directory with --save",
+                    file.path().display()
+                );
             }
-            Ok((resource, OutputFile::prepare(&path, "--save")?))
+            file.check().map_err(failed)?;
+            Ok((resource, file))
         };
         ALL.into_iter().map(prepare).collect()
     }
@@ -138,7 +142,8 @@ impl Service<'_> {
         for (resource, file) in &self.files {
             let answer = saved.answers.iter().find(|(kind, ..)| kind == resource);
             if let Some((_, _, bytes)) = answer {
-                file.write(bytes)?;
+                file.write_new(bytes)
+                    .map_err(|error| results::in_words(&error, "name another directory with --save"))?;
                 output::talk(&format!("wrote {}", file.path().display()));
             }
         }

@@ -4,7 +4,7 @@ use super::{payload::TradeDecoder, select::Select, show};
 use crate::{
     output::{self, Exit},
     progress::Progress,
-    signals,
+    results, signals,
 };
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
@@ -12,8 +12,8 @@ use lowlat_journal::{
     export::{ExportError, Table, columns, export},
     read::Read,
 };
+use lowlat_sys::output::{Access, OutputError, OutputFile};
 use std::{
-    fs::File,
     io::{self, BufWriter, Write},
     path::{Path, PathBuf},
     sync::atomic::Ordering,
@@ -53,14 +53,14 @@ pub fn run(arguments: &Export) -> anyhow::Result<Exit> {
     let recording = arguments.select.open()?;
     let mut merge = arguments.select.merge(&recording)?;
     let stop = signals::stop_flag()?;
-    let unfinished = unfinished(&arguments.out);
-    let sink: Box<dyn Write + Send> = if is_stdout {
-        Box::new(BufWriter::new(io::stdout()))
-    } else {
-        let file = File::create(&unfinished).with_context(|| {
-            format!("cannot write {}; name another place with --out", arguments.out.display())
-        })?;
-        Box::new(BufWriter::new(file))
+    let failed = |error: OutputError| results::in_words(&error, "name another file with --out");
+    // Recordings hold orders.
+    let file =
+        (!is_stdout).then(|| OutputFile::new(&arguments.out, Access::Private)).transpose().map_err(failed)?;
+    let unfinished = file.as_ref().map(OutputFile::create).transpose().map_err(failed)?;
+    let sink: Box<dyn Write + Send> = match &unfinished {
+        None => Box::new(BufWriter::new(io::stdout())),
+        Some(unfinished) => Box::new(BufWriter::new(unfinished.writer().map_err(failed)?)),
     };
     // A table that goes to the terminal or through a pipe shows by itself how far it is.
     let progress = (!is_stdout).then(Progress::new);
@@ -84,17 +84,11 @@ pub fn run(arguments: &Export) -> anyhow::Result<Exit> {
         Err(ExportError::Io(error)) if is_stdout && error.kind() == io::ErrorKind::BrokenPipe => {
             return Ok(Exit::Clean);
         }
-        Err(error) => {
-            if !is_stdout {
-                std::fs::remove_file(&unfinished).ok();
-            }
-            return Err(error).with_context(|| arguments.out.display().to_string());
-        }
+        Err(error) => return Err(error).with_context(|| arguments.out.display().to_string()),
         Ok(exported) => exported,
     };
-    if !is_stdout {
-        std::fs::rename(&unfinished, &arguments.out)
-            .with_context(|| format!("cannot write {}", arguments.out.display()))?;
+    if let Some(unfinished) = unfinished {
+        unfinished.finish().map_err(failed)?;
     }
     if arguments.json {
         output::print_json(&exported)?;
@@ -112,13 +106,6 @@ pub fn run(arguments: &Export) -> anyhow::Result<Exit> {
         exported if exported.damages > 0 => Exit::Findings,
         _ => Exit::Clean,
     })
-}
-
-/// Where a table is written until it is whole.
-fn unfinished(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".tmp");
-    name.into()
 }
 
 /// What was asked for, or what the file's ending says.

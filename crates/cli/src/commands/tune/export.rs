@@ -4,14 +4,15 @@ use crate::commands::{Subcommand, examples};
 use crate::{
     host::HostArgs,
     output::{self, Exit},
+    results,
 };
 use anyhow::{Context, bail};
 use clap::{ArgMatches, Args, Command, FromArgMatches, builder::PossibleValuesParser};
 use lowlat_model::tune::export::{ExportedFile, FORMATS, Format};
+use lowlat_sys::output::{Access, OutputDirectory, OutputError};
 use std::{
     fs,
-    io::{ErrorKind, Write},
-    os::unix::fs::{OpenOptionsExt, PermissionsExt},
+    io::ErrorKind,
     path::{Path, PathBuf},
 };
 
@@ -90,6 +91,10 @@ fn write_all(files: &[ExportedFile], out: &Path, is_forced: bool) -> anyhow::Res
     // Nothing is written unless everything can be.
     for file in files {
         let path = place(file);
+        // What is no file is not compared: reading a pipe would wait for its writer.
+        if !path.symlink_metadata().is_ok_and(|found| found.is_file()) {
+            continue;
+        }
         match fs::read(&path) {
             Ok(found) if found != file.text.as_bytes() && !is_forced => {
                 bail!("{}: holds something else; --force replaces it", path.display())
@@ -102,35 +107,16 @@ fn write_all(files: &[ExportedFile], out: &Path, is_forced: bool) -> anyhow::Res
     }
     for file in files {
         let path = place(file);
-        write(&path, file).with_context(|| format!("cannot write {}", path.display()))?;
+        write(&path, file).map_err(|error| results::in_words(&error, "name another place with --out"))?;
         output::talk(&format!("wrote {}", path.display()));
     }
     Ok(())
 }
 
-/// Beside its place first, so that a full disk leaves no half of a file.
-fn write(path: &Path, file: &ExportedFile) -> std::io::Result<()> {
-    if let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty()) {
-        fs::create_dir_all(above)?;
-    }
-    let mode = if file.is_program { 0o755 } else { 0o644 };
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".new");
-    let beside = path.with_file_name(name);
-    let written = fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(mode)
-        .open(&beside)
-        .and_then(|mut opened| {
-            opened.write_all(file.text.as_bytes())?;
-            opened.set_permissions(fs::Permissions::from_mode(mode))?;
-            opened.sync_all()
-        })
-        .and_then(|()| fs::rename(&beside, path));
-    if written.is_err() {
-        let _ = fs::remove_file(&beside);
-    }
-    written
+fn write(path: &Path, file: &ExportedFile) -> Result<(), OutputError> {
+    let access = if file.is_program { Access::Program } else { Access::Shared };
+    let name = path.file_name().unwrap_or_default();
+    OutputDirectory::create(path.parent().unwrap_or(Path::new("")))?
+        .file(name, access)
+        .write(file.text.as_bytes())
 }

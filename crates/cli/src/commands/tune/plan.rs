@@ -4,6 +4,7 @@ use crate::commands::{Subcommand, examples};
 use crate::{
     host::HostArgs,
     output::{self, Exit},
+    results::OutputFile,
 };
 use anyhow::Context;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
@@ -57,7 +58,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let plan = Plan::of(&host.context(), env!("CARGO_PKG_VERSION"));
     if let Some(path) = &arguments.out {
         let json = serde_json::to_string_pretty(&plan).context("cannot write the plan as JSON")?;
-        std::fs::write(path, json + "\n").with_context(|| format!("cannot write {}", path.display()))?;
+        OutputFile::prepare(path, "--out")?.write((json + "\n").as_bytes())?;
     }
     if arguments.json {
         output::print_json(&plan)?;

@@ -10,11 +10,11 @@ use lowlat_model::{
     jitter::JitterRecord,
     sysjitter::{RawHead, RawOrder, RawRow, raw_header, raw_row},
 };
+use lowlat_sys::output::{OutputError, OutputFile};
 use std::{
     collections::BTreeMap,
-    fs::{self, File},
+    fs::File,
     io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write},
-    path::Path,
 };
 
 /// Bytes that are read or written at once.
@@ -81,24 +81,31 @@ impl CpuFiles {
         match write_text(&self.text, &head, record.start_ticks, scale, self.spool.into_sink()) {
             Ok(()) => {
                 // One that can't be removed is a leftover and nothing worse.
-                let _ = fs::remove_file(&self.part);
+                let _ = self.part.remove();
                 None
             }
             Err(error) => Some(format!(
                 "The raw file {} could not be written ({error}): its {} interruptions are kept in {}, unless that was \
                  removed.",
-                self.text.display(),
+                self.text.path().display(),
                 head.interruption_count,
-                self.part.display()
+                self.part.path().display()
             )),
         }
     }
 }
 
-fn write_text(path: &Path, head: &RawHead, epoch: u64, scale: TickScale, mut spool: File) -> io::Result<()> {
+fn write_text(
+    file: &OutputFile,
+    head: &RawHead,
+    epoch: u64,
+    scale: TickScale,
+    mut spool: File,
+) -> io::Result<()> {
+    let unfinished = file.create().map_err(OutputError::into_io)?;
     spool.seek(SeekFrom::Start(0))?;
     let mut spool = BufReader::with_capacity(BLOCK_BYTES, spool);
-    let mut text = BufWriter::with_capacity(BLOCK_BYTES, File::create(path)?);
+    let mut text = BufWriter::with_capacity(BLOCK_BYTES, unfinished);
     text.write_all(raw_header(head).as_bytes())?;
     let mut previous_end_ns = None;
     for _ in 0..head.interruption_count {
@@ -111,6 +118,6 @@ fn write_text(path: &Path, head: &RawHead, epoch: u64, scale: TickScale, mut spo
         text.write_all(raw_row(&row).as_bytes())?;
         previous_end_ns = Some(end_ns);
     }
-    text.into_inner().map_err(io::IntoInnerError::into_error)?;
-    Ok(())
+    let unfinished = text.into_inner().map_err(io::IntoInnerError::into_error)?;
+    unfinished.finish().map_err(OutputError::into_io)
 }

@@ -1,46 +1,43 @@
 //! Why raw files can't be written.
 
-use std::{
-    io,
-    path::{Path, PathBuf},
-};
+use lowlat_sys::output::{OutputCause, OutputError};
+use std::path::PathBuf;
 use thiserror::Error;
+
+const NAME_A_PREFIX: &str = "name a prefix in a directory that exists and that you may write to";
 
 /// Why raw files can't be written; found before the run.
 #[derive(Debug, Error)]
 pub enum RawError {
     /// A file can't be created.
-    #[error(
-        "cannot create the raw file {}: {source}; name a prefix in a directory that exists and may be written",
-        path.display()
-    )]
+    #[error("{source}\nhint: {}", source.hint().unwrap_or_else(|| NAME_A_PREFIX.into()))]
     Create {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
+        /// What the system said, with the path.
+        source: OutputError,
     },
     /// One file for each CPU is more than the process may open.
     #[error(
-        "cannot create the raw file {}: {source}; each measured CPU needs an open file, so raise the limit (ulimit \
-         -n) or measure fewer CPUs",
+        "cannot create the raw file {}: {source}\nhint: raise the limit on open files (ulimit -n) or measure fewer \
+         CPUs; each needs one",
         path.display()
     )]
     TooManyFiles {
         /// The file.
         path: PathBuf,
         /// What the system said.
-        source: io::Error,
+        source: OutputCause,
     },
 }
 
 impl RawError {
-    pub(super) fn of(path: &Path, source: io::Error) -> Self {
-        let path = path.to_owned();
-        if source.raw_os_error() == Some(libc::EMFILE) {
-            Self::TooManyFiles { path, source }
-        } else {
-            Self::Create { path, source }
+    pub(super) fn of(source: OutputError) -> Self {
+        match source {
+            OutputError { path, cause: OutputCause::Io(error) }
+                if error.raw_os_error() == Some(libc::EMFILE) =>
+            {
+                Self::TooManyFiles { path, source: OutputCause::Io(error) }
+            }
+            source => Self::Create { source },
         }
     }
 }

@@ -12,13 +12,12 @@ pub use error::RawError;
 
 use super::companion::{Companion, Lane, Started};
 use lowlat_model::{CpuId, CpuSet, sysjitter::raw_file_name};
-use lowlat_sys::open_files;
-use spool::Spool;
-use std::{
-    ffi::OsString,
-    fs::{self, File},
-    path::{Path, PathBuf},
+use lowlat_sys::{
+    open_files,
+    output::{Access, OutputDirectory, OutputFile},
 };
+use spool::Spool;
+use std::{ffi::OsString, fs::File, path::Path};
 
 /// The raw files of a run, one per measured CPU.
 #[derive(Debug)]
@@ -31,17 +30,17 @@ pub struct RawFiles {
 struct CpuFiles {
     cpu: CpuId,
     /// Where the text goes.
-    text: PathBuf,
+    text: OutputFile,
     /// Where the spool is.
-    part: PathBuf,
+    part: OutputFile,
     spool: Spool<File>,
     /// Interruptions that never came: the ring was full.
     ring_lost_count: u64,
 }
 
 impl RawFiles {
-    /// Creates `PREFIX.<cpu>`, named as sysjitter names them, and `PREFIX.<cpu>.part` for each of the CPUs. Files of
-    /// these names are emptied. To be called before the run, so that what can't be written is known by then.
+    /// Creates `PREFIX.<cpu>.part` for each of the CPUs, and checks that `PREFIX.<cpu>`, named as sysjitter names them,
+    /// can be written. To be called before the run, so that what can't be written is known by then.
     ///
     /// # Errors
     /// [`RawError`] when one can't be created; then none is left behind.
@@ -49,12 +48,14 @@ impl RawFiles {
         open_files::allow(cpus.len() as u64);
         let mut files = Self { cpus: Vec::with_capacity(cpus.len()) };
         let highest = cpus.highest().unwrap_or(0);
+        let above = prefix.parent().unwrap_or(Path::new(""));
+        let dir = OutputDirectory::open(above).map_err(RawError::of)?;
         for cpu in cpus.iter() {
-            let mut text = OsString::from(prefix);
+            let mut text = OsString::from(prefix.file_name().unwrap_or_default());
             text.push(raw_file_name("", cpu, highest));
             let mut part = text.clone();
             part.push(".part");
-            match create(text.into(), part.into(), cpu) {
+            match create(dir.file(&text, Access::Shared), dir.file(&part, Access::Shared), cpu) {
                 Ok(one) => files.cpus.push(one),
                 Err(error) => {
                     files.discard();
@@ -83,12 +84,11 @@ impl RawFiles {
         }
     }
 
-    /// Removes all of its files: there was no run.
+    /// Removes its spools: there was no run.
     pub fn discard(self) {
         for one in self.cpus {
             // What can't be removed is left, empty.
-            let _ = fs::remove_file(&one.part);
-            let _ = fs::remove_file(&one.text);
+            let _ = one.part.remove();
         }
     }
 }
@@ -108,17 +108,11 @@ impl Companion for RawFiles {
     }
 }
 
-fn create(text: PathBuf, part: PathBuf, cpu: CpuId) -> Result<CpuFiles, RawError> {
-    // The text's file is closed again: it is written when the run is over.
-    File::create(&text).map_err(|source| RawError::of(&text, source))?;
-    let spool = File::options().read(true).write(true).create(true).truncate(true).open(&part);
-    match spool {
-        Ok(file) => Ok(CpuFiles { cpu, text, part, spool: Spool::new(file), ring_lost_count: 0 }),
-        Err(source) => {
-            let _ = fs::remove_file(&text);
-            Err(RawError::of(&part, source))
-        }
-    }
+fn create(text: OutputFile, part: OutputFile, cpu: CpuId) -> Result<CpuFiles, RawError> {
+    // The text is written when the run is over.
+    text.check().map_err(RawError::of)?;
+    let spool = Spool::new(part.create_in_place().map_err(RawError::of)?);
+    Ok(CpuFiles { cpu, text, part, spool, ring_lost_count: 0 })
 }
 
 #[cfg(test)]

@@ -6,6 +6,8 @@ use lowlat_model::{
     jitter::{JitterCpu, JitterRecord},
     sysjitter::{RawRow, parse_raw},
 };
+use lowlat_sys::output::{OutputCause, OutputError};
+use std::fs;
 
 const CPUS: &str = "2,11";
 
@@ -39,8 +41,7 @@ fn spools_become_what_sysjitter_writes() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("raw.02"), "from an earlier run, and longer than what comes").unwrap();
     let mut files = RawFiles::create(&directory.path().join("raw"), &cpus()).unwrap();
-    assert_eq!(names(directory.path()), ["raw.02", "raw.02.part", "raw.11", "raw.11.part"]);
-    assert_eq!(fs::read(directory.path().join("raw.02")).unwrap().len(), 0);
+    assert_eq!(names(directory.path()), ["raw.02", "raw.02.part", "raw.11.part"]);
 
     let (mut producer, consumer) = ring(4);
     let (_, other) = ring(4);
@@ -73,12 +74,16 @@ fn what_cannot_be_written_is_an_error_before_the_run() {
     let directory = tempfile::tempdir().unwrap();
     let missing = directory.path().join("missing/raw");
     let error = RawFiles::create(&missing, &cpus()).unwrap_err().to_string();
-    assert!(error.starts_with(&format!("cannot create the raw file {}.02: ", missing.display())), "{error}");
+    assert!(
+        error.starts_with(&format!("cannot write {}: No such", missing.parent().unwrap().display())),
+        "{error}"
+    );
     // The second CPU's is a directory: nothing of the first is left.
     fs::create_dir(directory.path().join("raw.11")).unwrap();
     assert!(RawFiles::create(&directory.path().join("raw"), &cpus()).is_err());
     assert_eq!(names(directory.path()), ["raw.11"]);
-    let too_many = RawError::of(&missing, std::io::Error::from_raw_os_error(libc::EMFILE)).to_string();
+    let cause = OutputCause::Io(std::io::Error::from_raw_os_error(libc::EMFILE));
+    let too_many = RawError::of(OutputError { path: missing, cause }).to_string();
     assert!(too_many.contains("ulimit -n"), "{too_many}");
 }
 
@@ -134,12 +139,12 @@ fn a_vanished_directory_stops_the_streaming_and_nothing_else() {
 fn a_full_disk_is_told_with_what_it_cost() {
     let full = Path::new("/dev/full");
     if !full.exists() {
-        eprintln!("skipped: no /dev/full here");
+        eprintln!("skipped: a_full_disk_is_told_with_what_it_cost: no /dev/full here");
         return;
     }
     let directory = tempfile::tempdir().unwrap();
-    std::os::unix::fs::symlink(full, directory.path().join("raw.2.part")).unwrap();
     let mut files = RawFiles::create(&directory.path().join("raw"), &CpuSet::of(2)).unwrap();
+    files.cpus[0].spool = Spool::new(File::options().read(true).write(true).open(full).unwrap());
     (0..3_000).for_each(|n| files.push(0, 2_000 + n, 2_005 + n));
     files.complete(&[]);
     let warnings = files.convert(&record());
@@ -148,4 +153,21 @@ fn a_full_disk_is_told_with_what_it_cost() {
     assert!(warnings[0].contains(": 3000 interruptions are missing"), "{warnings:?}");
     let text = fs::read_to_string(directory.path().join("raw.2")).unwrap();
     assert_eq!(parse_raw(&text).unwrap().rows, []);
+}
+
+/// Names of raw files can be predicted: links that wait there are not followed.
+#[test]
+fn links_that_wait_are_not_followed() {
+    let directory = tempfile::tempdir().unwrap();
+    let victim = directory.path().join("victim");
+    for name in ["raw.2", "raw.2.part"] {
+        fs::write(&victim, "theirs").unwrap();
+        let link = directory.path().join(name);
+        std::os::unix::fs::symlink(&victim, &link).unwrap();
+        let error = RawFiles::create(&directory.path().join("raw"), &CpuSet::of(2)).unwrap_err().to_string();
+        assert!(error.contains(&format!("{name}: it is a link")), "{error}");
+        assert_eq!(fs::read(&victim).unwrap(), b"theirs");
+        fs::remove_file(link).unwrap();
+    }
+    assert_eq!(names(directory.path()), ["victim"]);
 }
