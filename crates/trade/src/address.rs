@@ -6,15 +6,26 @@
 //!   master.sock      where nodes join
 //!   log/ROLE.log     what the processes wrote that the master started
 //! ```
+//!
+//! No other user can change any of it, nor what leads to it: a folder of which that does not hold is refused.
 
+pub use crate::private::Untrusted;
+
+use crate::private;
 use rustix::process::geteuid;
-use std::path::{Path, PathBuf};
+use std::{
+    fs::File,
+    io::Read,
+    path::{Path, PathBuf},
+};
 use thiserror::Error;
 
 /// Bytes that the path of a unix socket may have (unix(7): sun_path, its end included).
 const SOCKET_PATH_BYTES_MAX: usize = 107;
 /// Bytes of a name.
 const NAME_BYTES_MAX: usize = 64;
+/// Bytes of a lock that are read: a process id.
+const LOCK_BYTES_MAX: u64 = 32;
 
 /// Why there is no such place.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -93,10 +104,31 @@ impl RunFolder {
         self.path.join("lock")
     }
 
+    /// Opens the lock to look at it, whoever owns the folder: nothing but a file is opened, and nothing waits.
+    pub fn open_lock(&self) -> Result<File, Untrusted> {
+        private::foreign_file(&self.lock())
+    }
+
+    /// Removes the folder with all that is in it, unless another user has, or could have, changed what is there.
+    pub fn remove(&self) -> Result<(), Untrusted> {
+        private::open(&self.path)?;
+        std::fs::remove_dir_all(&self.path).map_err(|source| {
+            let path = self.path.display().to_string();
+            Untrusted::System { path, doing: "remove", source }
+        })
+    }
+
     /// What a started process wrote.
     pub fn log(&self, role: &str) -> PathBuf {
         self.path.join("log").join(format!("{role}.log"))
     }
+}
+
+/// The process id that a lock holds; none if it holds something else.
+pub fn holder(lock: &File) -> Option<u32> {
+    let mut text = String::new();
+    lock.take(LOCK_BYTES_MAX).read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
 }
 
 #[cfg(test)]

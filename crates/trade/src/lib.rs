@@ -14,6 +14,7 @@ pub mod control;
 pub mod master;
 pub mod md;
 pub mod node;
+mod private;
 pub mod records;
 pub mod roles;
 pub mod run;

@@ -11,9 +11,10 @@ use lowlat_ipc::{liveness::Life, stream::Owner};
 use rustix::{
     io::Errno,
     net::{SocketFlags, UCred, accept_with, sockopt::socket_peercred},
-    process::geteuid,
+    process::{Uid, geteuid},
 };
 use serde::Deserialize;
+use std::os::fd::OwnedFd;
 
 /// Connections of which nothing is known yet.
 const GREETING_MAX: usize = 1100;
@@ -71,10 +72,15 @@ impl Master {
                 Err(source) => return Err(self.socket_error("accept a node", source)),
             };
             let Ok(peer) = socket_peercred(&fd) else { continue };
+            // Another user is not even greeted, so that it takes nobody's place.
+            if !is_trusted(peer.uid) {
+                self.turn_away(fd, &peer);
+                continue;
+            }
             let since_ns = now_ns();
             let phase = Phase::Greeting { since_ns, hello: None };
             self.next_connection += 1;
-            let name = format!("process {}", peer.pid.as_raw_nonzero());
+            let name = process_name(&peer);
             let connection = Connection { socket: Socket::new(fd), phase, peer, name };
             self.connections.insert(self.next_connection, connection);
             let is_greeting = |connection: &&Connection| matches!(connection.phase, Phase::Greeting { .. });
@@ -82,6 +88,16 @@ impl Master {
                 self.refuse(self.next_connection, "too many processes join at once; join again later");
             }
         }
+    }
+
+    /// Refuses another user's process, and keeps nothing of it.
+    fn turn_away(&mut self, fd: OwnedFd, peer: &UCred) {
+        let (found, own) = (peer.uid.as_raw(), geteuid().as_raw());
+        let reason = format!(
+            "it runs as user {found}, expected the master's user {own} or root\nhint: start it as user {own}"
+        );
+        Socket::new(fd).send(&ToNode::Refused { reason: reason.clone() }, Vec::new()).ok();
+        self.happened.push(Happened::Refused { name: process_name(peer), reason });
     }
 
     /// Reads what a connection says.
@@ -208,6 +224,14 @@ impl Master {
     }
 }
 
+fn process_name(peer: &UCred) -> String {
+    format!("process {}", peer.pid.as_raw_nonzero())
+}
+
+fn is_trusted(user: Uid) -> bool {
+    user == geteuid() || user.is_root()
+}
+
 /// A name as it is shown to the master's user: any text may come. None if there is none.
 fn shown(name: &str) -> Option<String> {
     let is_valid = is_name(name);
@@ -237,13 +261,6 @@ fn check_owner(owner: Owner, peer: &UCred) -> Result<(), String> {
         return Err(format!(
             "it says that it is process {}, and the kernel says {pid}; run master and nodes in one pid namespace",
             owner.pid
-        ));
-    }
-    if peer.uid != geteuid() && !peer.uid.is_root() {
-        return Err(format!(
-            "its user {} is not the master's {}; start it as the same user",
-            peer.uid.as_raw(),
-            geteuid().as_raw()
         ));
     }
     if owner.life() == Life::Dead {

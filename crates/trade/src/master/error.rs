@@ -1,6 +1,6 @@
 //! What keeps a master from going on.
 
-use crate::control::COMMAND_BYTES_MAX;
+use crate::{address::Untrusted, control::COMMAND_BYTES_MAX};
 use lowlat_ipc::region::RegionError;
 use rustix::io::Errno;
 use std::io;
@@ -17,16 +17,9 @@ pub enum MasterError {
         /// Its process id, as the lock says.
         pid: String,
     },
-    /// The run folder does not work.
-    #[error("{path}: cannot {doing}: {source}; take a folder that this user can write, on a disk with room")]
-    Folder {
-        /// Which path.
-        path: String,
-        /// What was attempted.
-        doing: &'static str,
-        /// What the system said.
-        source: io::Error,
-    },
+    /// The run folder cannot be used.
+    #[error(transparent)]
+    Folder(#[from] Untrusted),
     /// The socket does not work.
     #[error("{path}: cannot {doing}: {source}")]
     Socket {

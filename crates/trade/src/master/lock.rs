@@ -1,63 +1,66 @@
 //! One master per run folder.
 
 use super::MasterError;
-use crate::address::RunFolder;
+use crate::{
+    address::{RunFolder, Untrusted, holder, is_name},
+    private,
+};
 use rustix::{
-    fs::{FlockOperation, flock},
+    fs::{FlockOperation, OFlags, flock},
     io::Errno,
 };
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions},
-    io::{Read, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    fs::{self, File},
+    io::{self, Write},
+    os::fd::OwnedFd,
 };
 
 /// The run folder, held by this process as long as the value lives.
 #[derive(Debug)]
 pub(super) struct Held {
+    log: OwnedFd,
     // Keeps the lock.
     _file: File,
 }
 
+impl Held {
+    /// Opens the log of a process, to append to it.
+    pub(super) fn log(&self, folder: &RunFolder, name: &str) -> Result<File, Untrusted> {
+        let path = folder.log(name);
+        if !is_name(name) {
+            let source = io::Error::from(io::ErrorKind::InvalidFilename);
+            return Err(Untrusted::System { path: path.display().to_string(), doing: "open", source });
+        }
+        private::file(&self.log, &path, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE)
+    }
+}
+
 /// Makes the folder, for its owner alone, and takes its lock.
 pub(super) fn hold(folder: &RunFolder) -> Result<Held, MasterError> {
+    let directory = private::make(folder.path())?;
+    let path = folder.lock();
+    let mut file = private::file(&directory, &path, OFlags::RDWR | OFlags::CREATE)?;
     let failed = |path: &std::path::Path, doing: &'static str| {
         let path = path.display().to_string();
-        move |source| MasterError::Folder { path, doing, source }
+        move |source| MasterError::Folder(Untrusted::System { path, doing, source })
     };
-    for path in [folder.path().to_owned(), folder.path().join("log")] {
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&path)
-            .map_err(failed(&path, "make the folder"))?;
-    }
-    let path = folder.lock();
-    let mut file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(&path)
-        .map_err(failed(&path, "open the lock"))?;
     if let Err(errno) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
         if errno != Errno::WOULDBLOCK {
-            return Err(failed(&path, "take the lock")(errno.into()));
+            return Err(failed(&path, "lock")(errno.into()));
         }
-        let mut pid = String::new();
-        file.read_to_string(&mut pid).ok();
-        let path = folder.path().display().to_string();
-        return Err(MasterError::Taken { path, pid: pid.trim().to_owned() });
+        let pid = holder(&file).map_or_else(|| "of an unknown id".to_owned(), |pid| pid.to_string());
+        return Err(MasterError::Taken { path: folder.path().display().to_string(), pid });
     }
     file.set_len(0)
         .and_then(|()| writeln!(file, "{}", std::process::id()))
-        .map_err(failed(&path, "write its process id into"))?;
+        .map_err(failed(&path, "write the process id to"))?;
+    // After the lock: a folder that is another master's stays untouched.
+    let log = private::make_inside(&directory, &folder.path().join("log"))?;
     // A master that was killed leaves its socket behind.
     match fs::remove_file(folder.socket()) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(failed(&folder.socket(), "remove the socket of a master that is gone,")(error))
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(failed(&folder.socket(), "remove the previous master's socket,")(error))
         }
-        _ => Ok(Held { _file: file }),
+        _ => Ok(Held { log, _file: file }),
     }
 }

@@ -42,6 +42,7 @@ use member::Member;
 use memory::Maker;
 use rustix::{
     event::{PollFd, PollFlags, poll},
+    fs::{Mode, chmod},
     io::Errno,
     net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType},
     thread::{CpuSet, sched_getaffinity},
@@ -84,7 +85,7 @@ pub struct Master {
     /// When heartbeats were looked at.
     looked_ns: u64,
     // Last: the folder is free when everything else is gone.
-    _held: lock::Held,
+    held: lock::Held,
 }
 
 impl Master {
@@ -120,7 +121,7 @@ impl Master {
             is_stopping: false,
             cpus: sched_getaffinity(None).ok(),
             looked_ns: 0,
-            _held: held,
+            held,
         };
         master.beat();
         Ok(master)
@@ -325,6 +326,8 @@ fn listen(folder: &RunFolder) -> Result<OwnedFd, MasterError> {
         .map_err(failed("make a socket"))?;
     let address = SocketAddrUnix::new(&path).map_err(failed("name the socket"))?;
     net::bind(&fd, &address).map_err(failed("make the socket's file"))?;
+    // Before it listens. Other users would be refused, but even knocking is not theirs.
+    chmod(&path, Mode::RUSR | Mode::WUSR).map_err(failed("protect the socket"))?;
     net::listen(&fd, BACKLOG).map_err(failed("listen"))?;
     Ok(fd)
 }

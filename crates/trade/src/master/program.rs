@@ -12,7 +12,6 @@ use rustix::{
 };
 use std::{
     collections::VecDeque,
-    fs::OpenOptions,
     io,
     os::{fd::OwnedFd, unix::process::CommandExt},
     path::PathBuf,
@@ -244,10 +243,7 @@ impl Master {
             let (name, path) = (program.name.clone(), program.program.display().to_string());
             move |source| MasterError::Program { name, path, doing, source }
         };
-        let log = self.options.folder.log(&program.name);
-        let log = OpenOptions::new().create(true).append(true).open(&log).map_err(|source| {
-            MasterError::Folder { path: log.display().to_string(), doing: "open the log", source }
-        })?;
+        let log = self.held.log(&self.options.folder, &program.name)?;
         let errors = log.try_clone().map_err(failed("open its log"))?;
         let cpus = cpu_set(&program.cpus).map_err(failed("pin it"))?.or(self.cpus);
         let master = Owner::current().map_err(failed("look up this process"))?.pid;

@@ -5,9 +5,10 @@ use super::{
     publisher::Own, rehearsal::Rehearsal, waiting::Waiting,
 };
 use crate::{
-    address::is_name,
+    address::{Untrusted, is_name},
     clock::now_ns,
     control::{self, Incoming, KEYS_MAX, Socket, ToMaster, ToNode, WireError, WithoutMaster, parse},
+    private,
 };
 use lowlat_ipc::{
     inbox::{Inbox, STREAMS_MAX},
@@ -19,8 +20,8 @@ use lowlat_ipc::{
 };
 use rustix::{
     io::Errno,
-    net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType},
-    process::{Resource, getrlimit, setrlimit},
+    net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt},
+    process::{Resource, geteuid, getrlimit, setrlimit},
 };
 use std::{collections::BTreeMap, io, os::fd::OwnedFd, path::Path, sync::Arc};
 use thiserror::Error;
@@ -48,6 +49,21 @@ pub enum JoinError {
         path: String,
         /// What the system said.
         source: Errno,
+    },
+    /// Another user could have put the socket there.
+    #[error(transparent)]
+    Untrusted(#[from] Untrusted),
+    /// The master is another user's.
+    #[error(
+        "cannot join the master at {path}: it runs as user {found}, expected user {expected} or root\nhint: run this program as user {found} if you trust that user's run"
+    )]
+    Foreign {
+        /// The socket.
+        path: String,
+        /// The master's user.
+        found: u32,
+        /// This process's user.
+        expected: u32,
     },
     /// The master said no.
     #[error("{path}: the master refuses node {name}: {reason}")]
@@ -177,6 +193,11 @@ pub(crate) fn raise_open_files() {
 
 fn connect(path: &Path) -> Result<Socket, JoinError> {
     let unreachable = |source| JoinError::Unreachable { path: path.display().to_string(), source };
+    match private::check_socket(path) {
+        // Said below, in the words for a master that is not there.
+        Err(error) if error.is_absent() => {}
+        checked => checked?,
+    }
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let fd =
         net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).map_err(unreachable)?;
@@ -184,7 +205,10 @@ fn connect(path: &Path) -> Result<Socket, JoinError> {
     let until_ns = now_ns().saturating_add(ANSWER_NS_MAX);
     loop {
         match net::connect(&fd, &address) {
-            Ok(()) => return Ok(Socket::new(fd)),
+            Ok(()) => {
+                check_master(path, &fd).map_err(unreachable)??;
+                return Ok(Socket::new(fd));
+            }
             // Many join at once, and the master has not got to all.
             Err(Errno::AGAIN | Errno::INTR) if now_ns() < until_ns => {
                 std::thread::sleep(std::time::Duration::from_millis(5));
@@ -192,6 +216,17 @@ fn connect(path: &Path) -> Result<Socket, JoinError> {
             Err(errno) => return Err(unreachable(errno)),
         }
     }
+}
+
+/// Checks whose master listens, as the kernel knows it: what it sends is mapped, and orders go through it. A folder alone does not
+/// say it, and neither does the master itself.
+fn check_master(path: &Path, fd: &OwnedFd) -> Result<Result<(), JoinError>, Errno> {
+    let (master, own) = (sockopt::socket_peercred(fd)?.uid, geteuid());
+    if master.is_root() || master == own {
+        return Ok(Ok(()));
+    }
+    let (path, found, expected) = (path.display().to_string(), master.as_raw(), own.as_raw());
+    Ok(Err(JoinError::Foreign { path, found, expected }))
 }
 
 /// What the answers are held against.

@@ -18,12 +18,11 @@ mod uses;
 mod watch;
 
 use crate::{
-    address::{AddressError, RunFolder, is_name},
+    address::{AddressError, RunFolder, Untrusted, holder, is_name},
     master::{MasterError, Program},
 };
 use lowlat_model::pipeline::{PipelineOptions, PipelineParameters, PipelineRecord};
 use std::{
-    io,
     path::Path,
     sync::{
         Mutex, PoisonError,
@@ -87,13 +86,8 @@ pub enum RunError {
         seconds: u64,
     },
     /// The run folder is still there.
-    #[error("{path}: cannot remove the run folder: {source}; remove it by hand")]
-    Leftover {
-        /// The folder.
-        path: String,
-        /// What the system said.
-        source: io::Error,
-    },
+    #[error("the run folder is left behind: {0}")]
+    Leftover(Untrusted),
 }
 
 /// How far a run is.
@@ -174,8 +168,8 @@ fn in_folder(
     CURRENT.lock().unwrap_or_else(PoisonError::into_inner).replace(folder.folder.clone());
     let result = watch::watch(parameters, programs, folder.folder.clone(), progress, stop);
     CURRENT.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let Err(RunError::Master(MasterError::Taken { .. })) = &result {
-        // It is another run's.
+    if let Err(RunError::Master(MasterError::Taken { .. } | MasterError::Folder(_))) = &result {
+        // It is another run's, or another user's.
         return result;
     }
     let removed = folder.remove();
@@ -214,14 +208,13 @@ pub fn remove_folder() {
     let current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(folder) = current.filter(is_ours) {
         // Nobody is left to tell; a folder whose master is gone keeps nobody from anything.
-        std::fs::remove_dir_all(folder.path()).ok();
+        folder.remove().ok();
     }
 }
 
 /// Whether this process is, or was, the master of that folder.
 fn is_ours(folder: &RunFolder) -> bool {
-    let holder = std::fs::read_to_string(folder.lock()).unwrap_or_default();
-    holder.trim().parse() == Ok(std::process::id())
+    folder.open_lock().ok().as_ref().and_then(holder) == Some(std::process::id())
 }
 
 /// The run folder, removed when the run is over.
@@ -243,11 +236,8 @@ impl Folder {
     }
 
     fn remove(&self) -> Result<(), RunError> {
-        let path = self.folder.path();
-        match std::fs::remove_dir_all(path) {
-            Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                Err(RunError::Leftover { path: path.display().to_string(), source })
-            }
+        match self.folder.remove() {
+            Err(error) if !error.is_absent() => Err(RunError::Leftover(error)),
             _ => Ok(()),
         }
     }

@@ -17,7 +17,9 @@ use crate::{
 use lowlat_model::pipeline::{PipelineParameters, PipelineRecord};
 use std::{
     collections::BTreeSet,
-    fs,
+    fs::File,
+    io::{self, Read, Seek, SeekFrom},
+    path::Path,
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
@@ -34,6 +36,8 @@ const REST_NS: u64 = SECOND_NS / 5;
 const REST_NS_MAX: u64 = 10 * SECOND_NS;
 /// How long a process may take to end when it is asked.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Bytes of a log that are read.
+const LOG_BYTES_MAX: u64 = 64 << 10;
 /// Incidents that a run's record lists.
 const INCIDENTS_MAX: usize = 100;
 const TURN: Duration = Duration::from_millis(50);
@@ -307,7 +311,7 @@ impl Watch<'_> {
 
     /// The end of what a process wrote, as the end of a sentence: the folder with its log is removed.
     fn last_words(&self, name: &str) -> String {
-        let text = fs::read(self.master.folder().log(name)).unwrap_or_default();
+        let text = end_of(&self.master.folder().log(name)).unwrap_or_default();
         let text = String::from_utf8_lossy(&text).into_owned();
         let mut lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
         // One that was started again says the same each time.
@@ -320,6 +324,16 @@ impl Watch<'_> {
             format!("; its last words:\n  {words}")
         }
     }
+}
+
+/// The end of a file, however long that is.
+fn end_of(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(LOG_BYTES_MAX)))?;
+    let mut text = Vec::new();
+    file.take(LOG_BYTES_MAX).read_to_end(&mut text)?;
+    Ok(text)
 }
 
 /// Seconds as nanoseconds, a year at most.

@@ -62,5 +62,5 @@ fn known_words(socket: &Path) -> String {
 }
 
 fn is_socket(path: &Path) -> bool {
-    path.metadata().is_ok_and(|known| known.file_type().is_socket())
+    path.symlink_metadata().is_ok_and(|known| known.file_type().is_socket())
 }

@@ -4,7 +4,7 @@
 
 use lowlat_model::Reading;
 use lowlat_sys::Root;
-use lowlat_trade::address::RunFolder;
+use lowlat_trade::address::{RunFolder, holder, is_name};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
@@ -15,6 +15,8 @@ use std::{
 
 /// The kernel's list of locks (proc_locks(5)).
 const LOCKS: &str = "/proc/locks";
+/// Folders that are looked at: any user may make them.
+const ENTRIES_MAX: usize = 1000;
 
 /// Pipelines of other processes, as "process 4711 (run monday)", by process. Those of other users are found where this
 /// user may look into their folders.
@@ -52,7 +54,8 @@ fn homes() -> BTreeSet<PathBuf> {
     let own = RunFolder::named("any").ok().and_then(|any| Some(any.path().parent()?.to_owned()));
     let users = entries(Path::new("/run/user")).map(|user| user.join("lowlat"));
     let without_runtime = entries(Path::new("/tmp"))
-        .filter(|path| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"lowlat-")));
+        .filter(|path| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"lowlat-")))
+        .take(ENTRIES_MAX);
     own.into_iter().chain([PathBuf::from("/run/lowlat")]).chain(users).chain(without_runtime).collect()
 }
 
@@ -63,13 +66,16 @@ fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
 /// The runs whose lock is held by the process that wrote itself into it.
 fn held(holders: &Holders, homes: &BTreeSet<PathBuf>, own: u32) -> Vec<String> {
     let mut runs = BTreeMap::new();
-    for folder in homes.iter().flat_map(|home| entries(home)) {
+    for folder in homes.iter().flat_map(|home| entries(home)).take(ENTRIES_MAX) {
         let Some(name) = folder.file_name().and_then(|name| name.to_str()) else { continue };
         let Ok(run) = RunFolder::at(&folder) else { continue };
-        let Ok(inode) = fs::metadata(run.lock()).map(|known| known.ino()) else { continue };
+        // Others' names go to this user's terminal, and others' locks may be anything.
+        let Some(lock) = Some(run).filter(|_| is_name(name)).and_then(|run| run.open_lock().ok()) else {
+            continue;
+        };
+        let Ok(inode) = lock.metadata().map(|known| known.ino()) else { continue };
         // A number of a file is one of its file system alone; what stands in it tells which of them is meant.
-        let written = fs::read_to_string(run.lock()).ok().and_then(|text| text.trim().parse::<u32>().ok());
-        if let Some(pid) = written
+        if let Some(pid) = holder(&lock)
             && pid != own
             && holders.get(&inode).is_some_and(|pids| pids.contains(&pid))
         {

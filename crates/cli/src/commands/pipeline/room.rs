@@ -12,13 +12,12 @@ use lowlat_model::{
     },
 };
 use lowlat_sys::Root;
-use lowlat_trade::address::RunFolder;
+use lowlat_trade::address::{RunFolder, holder};
 use rustix::{
     fs::{FlockOperation, flock},
     io::Errno,
     process::{Resource, geteuid, getrlimit},
 };
-use std::{fs::File, io::ErrorKind, path::Path};
 
 const POOL: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages";
 const PAGE_BYTES: u64 = 2 << 20;
@@ -43,7 +42,7 @@ pub fn read(root: &Root, folder: Option<&RunFolder>) -> RoomFacts {
         open_files_max: Reading::Known(getrlimit(Resource::Nofile).maximum),
         huge_bytes_free: root.read_as::<u64>(POOL, "a number of pages").map(|pages| pages * PAGE_BYTES),
         other_runs: beside::other_runs(root),
-        running_master: folder.map_or(Reading::Absent, |folder| master_of(&folder.lock())),
+        running_master: folder.map_or(Reading::Absent, master_of),
     }
 }
 
@@ -62,17 +61,17 @@ fn bytes_of(meminfo: &Reading<String>, name: &str) -> Reading<u64> {
 }
 
 /// Who holds the lock of a run folder.
-fn master_of(lock: &Path) -> Reading<String> {
-    let file = match File::open(lock) {
+fn master_of(folder: &RunFolder) -> Reading<String> {
+    let file = match folder.open_lock() {
         Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Reading::Absent,
+        Err(error) if error.is_absent() => return Reading::Absent,
         Err(_) => return Reading::Denied,
     };
     match flock(&file, FlockOperation::NonBlockingLockShared) {
         Ok(()) => Reading::Absent,
         Err(Errno::WOULDBLOCK) => {
-            let pid = std::fs::read_to_string(lock).unwrap_or_default();
-            Reading::Known(format!("process {}", pid.trim()))
+            let pid = holder(&file).map_or_else(|| "of an unknown id".to_owned(), |pid| pid.to_string());
+            Reading::Known(format!("process {pid}"))
         }
         Err(_) => Reading::Denied,
     }
@@ -103,6 +102,7 @@ pub fn talk(command: &str, doubts: &[String]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::File;
 
     fn root(meminfo: &str) -> Root {
         Root::in_memory("test", [("/proc/meminfo".to_owned(), meminfo.as_bytes().to_vec())])
@@ -124,11 +124,12 @@ mod tests {
     fn a_master_holds_its_lock() {
         let folder = tempfile::tempdir().unwrap();
         let lock = folder.path().join("lock");
-        assert!(master_of(&lock).is_absent());
+        let run = RunFolder::at(folder.path()).unwrap();
+        assert!(master_of(&run).is_absent());
         std::fs::write(&lock, "4711\n").unwrap();
-        assert!(master_of(&lock).is_absent(), "a lock that nobody holds is of a master that is gone");
+        assert!(master_of(&run).is_absent(), "a lock that nobody holds is of a master that is gone");
         let held = File::open(&lock).unwrap();
         flock(&held, FlockOperation::NonBlockingLockExclusive).unwrap();
-        assert_eq!(master_of(&lock), Reading::Known("process 4711".to_owned()));
+        assert_eq!(master_of(&run), Reading::Known("process 4711".to_owned()));
     }
 }

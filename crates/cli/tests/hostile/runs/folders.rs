@@ -1,0 +1,305 @@
+//! Run folders that another user has prepared, and masters that another user runs.
+
+use super::pipeline::{PATIENCE, Pipeline, wait_for};
+use crate::support::binary;
+use lowlat_ipc::passing;
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, listen, socket_with},
+    process::{Gid, Uid, geteuid},
+};
+use std::{
+    fs::{self, Permissions},
+    io::Read,
+    os::{
+        fd::OwnedFd,
+        unix::{
+            fs::{PermissionsExt, chown, symlink},
+            process::CommandExt,
+        },
+    },
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+    sync::{Mutex, MutexGuard, PoisonError},
+    thread,
+    time::Instant,
+};
+use tempfile::TempDir;
+
+/// A user that no host has.
+const VICTIM: u32 = 54_321;
+const ATTACKER: u32 = 65_534;
+/// What the attacker wants overwritten.
+const PRECIOUS: &str = "precious\n";
+
+/// Where the victim's runs are without XDG_RUNTIME_DIR: one test at a time.
+struct Place {
+    home: PathBuf,
+    /// The victim's own, which nobody else can write.
+    own: TempDir,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Place {
+    fn new() -> Option<Self> {
+        static ALONE: Mutex<()> = Mutex::new(());
+        if !geteuid().is_root() {
+            eprintln!("skipped: run folders of another user: only root can prepare them");
+            return None;
+        }
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = TempDir::new().unwrap();
+        let place = Self { home: PathBuf::from(format!("/tmp/lowlat-{VICTIM}")), own, _alone: alone };
+        assert!(!place.home.exists(), "{}: left over from an earlier test", place.home.display());
+        fs::write(place.precious(), PRECIOUS).unwrap();
+        for path in [place.own.path(), &place.precious()] {
+            give(path, VICTIM, 0o700);
+        }
+        Some(place)
+    }
+
+    fn precious(&self) -> PathBuf {
+        self.own.path().join("precious")
+    }
+
+    /// Makes a directory inside the victim's place.
+    fn make(&self, inside: &str, user: u32, mode: u32) -> PathBuf {
+        let path = self.home.join(inside);
+        fs::create_dir(&path).unwrap();
+        give(&path, user, mode);
+        path
+    }
+
+    /// Runs a pipeline as the victim.
+    fn run(&self) -> Output {
+        as_victim(&["pipeline", "run", "--name", "desk", "--strategies", "1", "--duration", "1s", "--force"])
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let is_link = self.home.symlink_metadata().is_ok_and(|known| known.is_symlink());
+        if is_link {
+            fs::remove_file(&self.home).ok()
+        } else {
+            fs::remove_dir_all(&self.home).ok()
+        };
+    }
+}
+
+fn give(path: &Path, user: u32, mode: u32) {
+    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    chown(path, Some(user), Some(user)).unwrap();
+}
+
+/// Runs the binary as the victim, without a runtime directory, and ends it when it hangs.
+fn as_victim(arguments: &[&str]) -> Output {
+    let mut command = Command::new(binary());
+    command.args(arguments).uid(VICTIM).gid(VICTIM).env_remove("XDG_RUNTIME_DIR").current_dir("/");
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let start = Instant::now();
+    while child.try_wait().unwrap().is_none() && start.elapsed() < PATIENCE {
+        thread::sleep(std::time::Duration::from_millis(20));
+    }
+    child.kill().ok();
+    let mut stderr = Vec::new();
+    child.stderr.take().unwrap().read_to_end(&mut stderr).unwrap();
+    Output { status: child.wait().unwrap(), stdout: Vec::new(), stderr }
+}
+
+/// What the attacker prepares, and what the victim's run says of it.
+type Trap = (&'static str, fn(&Place), &'static str);
+
+const TRAPS: &[Trap] = &[
+    (
+        "a home of the attacker with a link as lock",
+        |place| {
+            place.make("", ATTACKER, 0o777);
+            let desk = place.make("desk", ATTACKER, 0o777);
+            symlink(place.precious(), desk.join("lock")).unwrap();
+        },
+        "it belongs to user 65534",
+    ),
+    (
+        "a home of the attacker with links as logs",
+        |place| {
+            place.make("", ATTACKER, 0o777);
+            place.make("desk", ATTACKER, 0o777);
+            let log = place.make("desk/log", ATTACKER, 0o777);
+            for role in ["md", "td", "s0"] {
+                symlink(place.precious(), log.join(format!("{role}.log"))).unwrap();
+            }
+        },
+        "it belongs to user 65534",
+    ),
+    (
+        "a home of the victim that others can write, with the attacker's run folder in it",
+        |place| {
+            place.make("", VICTIM, 0o777);
+            let desk = place.make("desk", ATTACKER, 0o777);
+            symlink(place.precious(), desk.join("lock")).unwrap();
+        },
+        "other users can write it",
+    ),
+    (
+        "a home that is a link to a folder of the victim",
+        |place| {
+            fs::create_dir(place.own.path().join("desk")).unwrap();
+            fs::write(place.own.path().join("desk/document"), PRECIOUS).unwrap();
+            give(&place.own.path().join("desk"), VICTIM, 0o700);
+            symlink(place.own.path(), &place.home).unwrap();
+            // As on a host that does not protect links.
+            std::os::unix::fs::lchown(&place.home, Some(VICTIM), None).unwrap();
+        },
+        "found a symbolic link, expected a directory",
+    ),
+    (
+        "a run folder of the victim with a link as lock",
+        |place| {
+            place.make("", VICTIM, 0o700);
+            let desk = place.make("desk", VICTIM, 0o700);
+            symlink(place.precious(), desk.join("lock")).unwrap();
+        },
+        "found a symbolic link, expected a file",
+    ),
+    (
+        "a run folder of the victim with a link as log",
+        |place| {
+            place.make("", VICTIM, 0o700);
+            place.make("desk", VICTIM, 0o700);
+            let log = place.make("desk/log", VICTIM, 0o700);
+            symlink(place.precious(), log.join("td.log")).unwrap();
+        },
+        "found a symbolic link, expected a file",
+    ),
+    (
+        "a pipe as lock",
+        |place| {
+            place.make("", VICTIM, 0o700);
+            let desk = place.make("desk", VICTIM, 0o700);
+            let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+            let pipe = desk.join("lock");
+            rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+            give(&pipe, VICTIM, 0o600);
+        },
+        "found a pipe, expected a file",
+    ),
+];
+
+#[test]
+fn a_prepared_run_folder_is_refused_and_nothing_is_written_through_it() {
+    for (trap, prepare, expected) in TRAPS {
+        let Some(place) = Place::new() else { return };
+        prepare(&place);
+        let output = place.run();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(fs::read_to_string(place.precious()).unwrap(), PRECIOUS, "{trap}: {said}");
+        let document = place.own.path().join("desk/document");
+        assert!(!place.home.is_symlink() || document.exists(), "{trap}: removed: {said}");
+        assert!(!output.status.success() && said.contains(expected), "{trap}: {output:?}");
+        assert!(said.contains("\nhint: "), "{trap}: {said}");
+    }
+}
+
+/// A victim's run finds other users' runs without reading what they put there as a lock.
+#[test]
+fn other_users_locks_neither_hang_a_run_nor_reach_the_terminal() {
+    let Some(place) = Place::new() else { return };
+    place.make("", ATTACKER, 0o755);
+    for name in ["pipe", "\x1b[31mred"] {
+        place.make(name, ATTACKER, 0o755);
+    }
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR | rustix::fs::Mode::ROTH;
+    let pipe = place.home.join("pipe/lock");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    // Held by its process, as a master's lock is.
+    let lock = place.home.join("\x1b[31mred/lock");
+    fs::write(&lock, std::process::id().to_string()).unwrap();
+    let lock = fs::File::open(&lock).unwrap();
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let pipeline = Pipeline::start(&["--duration", "1s"]);
+    let output = pipeline.end();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(!output.stderr.contains(&0x1b) && !output.stdout.contains(&0x1b), "{output:?}");
+}
+
+/// A master of the attacker. Says so to the one who joins, and keeps what that one sent.
+fn attackers_master(socket: PathBuf) -> thread::JoinHandle<Vec<u8>> {
+    let (ready, is_ready) = std::sync::mpsc::channel();
+    let master = thread::spawn(move || {
+        let fd = as_attacker(&socket);
+        ready.send(()).unwrap();
+        let patience = Timespec { tv_sec: 20, tv_nsec: 0 };
+        if poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&patience)).unwrap() == 0 {
+            return Vec::new();
+        }
+        let node = accept_with(&fd, SocketFlags::CLOEXEC).unwrap();
+        let refused = br#"{"message":"refused","reason":"the attacker was here"}"#;
+        passing::send(&node, refused, &[]).ok();
+        passing::receive(&node).ok().flatten().map(|received| received.bytes).unwrap_or_default()
+    });
+    is_ready.recv().unwrap();
+    master
+}
+
+/// A socket that listens as another user: the kernel keeps whose thread it was.
+fn as_attacker(socket: &Path) -> OwnedFd {
+    let (user, group) = (Uid::from_raw(ATTACKER), Gid::from_raw(ATTACKER));
+    rustix::thread::set_thread_res_gid(group, group, group).unwrap();
+    rustix::thread::set_thread_res_uid(user, user, user).unwrap();
+    let fd = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+    bind(&fd, &SocketAddrUnix::new(socket).unwrap()).unwrap();
+    fs::set_permissions(socket, Permissions::from_mode(0o777)).unwrap();
+    listen(&fd, 1).unwrap();
+    fd
+}
+
+#[test]
+fn a_node_says_nothing_to_another_users_master() {
+    // As it is, and as it would be if the file were the victim's: then the kernel still knows who listens.
+    for (is_given, expected) in [(false, "it belongs to user 65534"), (true, "it runs as user 65534")] {
+        let Some(place) = Place::new() else { return };
+        let home = place.make("", VICTIM, 0o1777);
+        let socket = home.join("master.sock");
+        let master = attackers_master(socket.clone());
+        if is_given {
+            chown(&socket, Some(VICTIM), Some(VICTIM)).unwrap();
+        }
+        let output = as_victim(&["pipeline", "role", "strategy", "--master", socket.to_str().unwrap()]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        // Lets a master end that nobody has come to.
+        let fd = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+        rustix::net::connect(&fd, &SocketAddrUnix::new(&socket).unwrap()).ok();
+        drop(fd);
+        let heard = String::from_utf8_lossy(&master.join().unwrap()).into_owned();
+        assert!(heard.is_empty(), "it was told {heard}");
+        assert!(!output.status.success() && said.contains(expected), "{said}");
+        assert!(!said.contains("the attacker was here"), "{said}");
+    }
+}
+
+#[test]
+fn another_users_node_is_refused_before_it_is_heard() {
+    let Some(place) = Place::new() else { return };
+    let pipeline = Pipeline::start(&["--duration", "4s"]);
+    // As if the folder let everybody in.
+    for path in [pipeline.folder(), pipeline.folder().parent().unwrap().to_owned()] {
+        fs::set_permissions(path, Permissions::from_mode(0o711)).unwrap();
+    }
+    fs::set_permissions(pipeline.folder().ancestors().nth(2).unwrap(), Permissions::from_mode(0o711))
+        .unwrap();
+    fs::set_permissions(pipeline.socket(), Permissions::from_mode(0o777)).unwrap();
+    let output = as_victim(&[
+        "pipeline",
+        "role",
+        "cached",
+        "--master",
+        pipeline.socket().to_str().unwrap(),
+        "--store",
+        place.own.path().join("store").to_str().unwrap(),
+    ]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && said.contains("user"), "{said}");
+    wait_for("the run ends", || !pipeline.socket().exists());
+    assert_eq!(pipeline.end().status.code(), Some(0));
+}

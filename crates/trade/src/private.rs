@@ -1,0 +1,380 @@
+//! Paths that no other user can change or redirect.
+//!
+//! Each level is opened from the one above it, without following links, and must belong to this user or to root. Where other
+//! users may write, the sticky bit must keep them from replacing what is not theirs, as in /tmp. A path that passes stays
+//! what it is, so that it can be used by its name afterwards. Root, this user's processes, and who owns `/` are trusted.
+
+use rustix::{
+    fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fchmod, fstat, mkdirat, openat, statat},
+    io::Errno,
+    process::geteuid,
+};
+use std::{
+    ffi::OsStr,
+    fs::File,
+    io,
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::ffi::OsStrExt,
+    },
+    path::{Component, Path, PathBuf},
+};
+use thiserror::Error;
+
+/// Bits of a mode that let others write.
+const WRITABLE: u32 = 0o022;
+const STICKY: u32 = 0o1000;
+
+/// Why a path is not used.
+#[derive(Debug, Error)]
+pub enum Untrusted {
+    /// Another user owns it.
+    #[error(
+        "cannot use {path}: it belongs to user {found}, expected user {expected} or root\nhint: remove it, or take a folder of your own, for example with XDG_RUNTIME_DIR"
+    )]
+    Owner {
+        /// The level that was checked.
+        path: String,
+        /// Who owns it.
+        found: u32,
+        /// This user.
+        expected: u32,
+    },
+    /// Other users can put something else in its place.
+    #[error(
+        "cannot use {path}: other users can write it (mode {mode:o})\nhint: chmod go-w {path}, after checking what it contains"
+    )]
+    Writable {
+        /// The level that was checked.
+        path: String,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// It is something else.
+    #[error("cannot use {path}: found {found}, expected {expected}\nhint: remove it, or name what is meant")]
+    Kind {
+        /// What was checked.
+        path: String,
+        /// What it is.
+        found: &'static str,
+        /// What it must be.
+        expected: &'static str,
+    },
+    /// The system refused.
+    #[error(
+        "cannot {doing} {path}: {source}\nhint: take a folder that this user can write, on a disk with room"
+    )]
+    System {
+        /// What was opened.
+        path: String,
+        /// What was attempted.
+        doing: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl Untrusted {
+    fn system(path: &Path, doing: &'static str, errno: Errno) -> Self {
+        Self::System { path: path.display().to_string(), doing, source: errno.into() }
+    }
+
+    /// Whether nothing exists there.
+    pub fn is_absent(&self) -> bool {
+        matches!(self, Self::System { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+}
+
+/// Makes a directory, for this user alone, with the levels above it, unless they exist. Returns it if it is private.
+pub fn make(path: &Path) -> Result<OwnedFd, Untrusted> {
+    private(path, walk(path, true)?)
+}
+
+/// Opens a directory if it is private: this user's, and writable by nobody else.
+pub fn open(path: &Path) -> Result<OwnedFd, Untrusted> {
+    private(path, walk(path, false)?)
+}
+
+/// Makes a directory inside one that is private.
+pub fn make_inside(directory: impl AsFd, path: &Path) -> Result<OwnedFd, Untrusted> {
+    private(path, step(directory, name_of(path), path, true)?)
+}
+
+/// Opens a file of a private directory, or creates it if `flags` say so. Links are not followed; what is no file, or not this
+/// user's alone, is refused. Others may not write the file afterwards.
+pub fn file(directory: impl AsFd, path: &Path, flags: OFlags) -> Result<File, Untrusted> {
+    // Not blocking: a pipe would wait for its other end.
+    let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let opened = openat(directory.as_fd(), name_of(path), flags, Mode::RUSR | Mode::WUSR);
+    let fd = match opened {
+        Err(errno @ (Errno::LOOP | Errno::ISDIR | Errno::NXIO)) => {
+            let stat = statat(directory, name_of(path), AtFlags::SYMLINK_NOFOLLOW);
+            stat.map_or(Ok(()), |stat| expect(path, &stat, FileType::RegularFile, "a file"))?;
+            return Err(Untrusted::system(path, "open", errno));
+        }
+        opened => opened.map_err(|errno| Untrusted::system(path, "open", errno))?,
+    };
+    let stat = fstat(&fd).map_err(|errno| Untrusted::system(path, "look at", errno))?;
+    expect(path, &stat, FileType::RegularFile, "a file")?;
+    if stat.st_nlink > 1 {
+        let path = path.display().to_string();
+        return Err(Untrusted::Kind {
+            path,
+            found: "a file with other names",
+            expected: "one with this name only",
+        });
+    }
+    expect_owner(path, &stat)?;
+    if stat.st_mode & WRITABLE != 0 {
+        let mode = Mode::from_raw_mode(stat.st_mode & !WRITABLE);
+        fchmod(&fd, mode).map_err(|errno| Untrusted::system(path, "protect", errno))?;
+    }
+    Ok(fd.into())
+}
+
+/// Checks that no other user can have put this socket here.
+pub fn check_socket(path: &Path) -> Result<(), Untrusted> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory = walk(folder, false)?;
+    let stat = statat(directory, name_of(path), AtFlags::SYMLINK_NOFOLLOW)
+        .map_err(|errno| Untrusted::system(path, "find", errno))?;
+    expect(path, &stat, FileType::Socket, "a master's socket")?;
+    expect_trusted_owner(path, &stat, root_of_namespace())
+}
+
+/// Opens a file that any user may have made, to read it. Links are not followed, and nothing but a file is opened.
+pub fn foreign_file(path: &Path) -> Result<File, Untrusted> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let fd =
+        openat(CWD, path, flags, Mode::empty()).map_err(|errno| Untrusted::system(path, "open", errno))?;
+    let stat = fstat(&fd).map_err(|errno| Untrusted::system(path, "look at", errno))?;
+    expect(path, &stat, FileType::RegularFile, "a file")?;
+    Ok(fd.into())
+}
+
+/// Opens each level of a path.
+fn walk(path: &Path, is_made: bool) -> Result<OwnedFd, Untrusted> {
+    let path = std::path::absolute(path).map_err(|source| Untrusted::System {
+        path: path.display().to_string(),
+        doing: "find",
+        source,
+    })?;
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let mut at = PathBuf::from("/");
+    let mut directory =
+        openat(CWD, &at, flags, Mode::empty()).map_err(|errno| Untrusted::system(&at, "open", errno))?;
+    for level in path.components().filter(|level| !matches!(level, Component::RootDir | Component::CurDir)) {
+        check_level(&at, &directory)?;
+        at.push(level);
+        directory = step(&directory, level.as_os_str(), &at, is_made)?;
+    }
+    check_level(&at, &directory)?;
+    Ok(directory)
+}
+
+/// Opens one level; makes it first if it may.
+fn step(directory: impl AsFd, name: &OsStr, path: &Path, is_made: bool) -> Result<OwnedFd, Untrusted> {
+    let open = |more: OFlags| {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC | more;
+        openat(directory.as_fd(), name, flags, Mode::empty())
+    };
+    let mut opened = open(OFlags::NOFOLLOW);
+    if is_made && opened.as_ref().err() == Some(&Errno::NOENT) {
+        match mkdirat(directory.as_fd(), name, Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(Untrusted::system(path, "make", errno)),
+        }
+        opened = open(OFlags::NOFOLLOW);
+    }
+    let Err(errno @ (Errno::NOTDIR | Errno::LOOP)) = opened else {
+        return opened.map_err(|errno| Untrusted::system(path, "open", errno));
+    };
+    let stat = statat(directory.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW)
+        .map_err(|errno| Untrusted::system(path, "look at", errno))?;
+    let above = fstat(directory.as_fd()).map_err(|errno| Untrusted::system(path, "look at", errno))?;
+    // A link of the system, as /var/run is: nobody but root can have made it. What it leads to is checked as any level is.
+    let is_system = [stat.st_uid, above.st_uid].iter().all(|uid| *uid == root_of_namespace())
+        && above.st_mode & WRITABLE == 0
+        && FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
+    if is_system {
+        return open(OFlags::empty()).map_err(|errno| Untrusted::system(path, "open", errno));
+    }
+    expect(path, &stat, FileType::Directory, "a directory")?;
+    Err(Untrusted::system(path, "open", errno))
+}
+
+/// Checks a level that something below it is reached through.
+fn check_level(path: &Path, directory: &OwnedFd) -> Result<(), Untrusted> {
+    let stat = fstat(directory).map_err(|errno| Untrusted::system(path, "look at", errno))?;
+    expect_trusted_owner(path, &stat, root_of_namespace())?;
+    if stat.st_mode & WRITABLE != 0 && stat.st_mode & STICKY == 0 {
+        return Err(writable(path, &stat));
+    }
+    Ok(())
+}
+
+/// Checks a directory in which this user makes files.
+fn private(path: &Path, directory: OwnedFd) -> Result<OwnedFd, Untrusted> {
+    let stat = fstat(&directory).map_err(|errno| Untrusted::system(path, "look at", errno))?;
+    expect_owner(path, &stat)?;
+    if stat.st_mode & WRITABLE != 0 { Err(writable(path, &stat)) } else { Ok(directory) }
+}
+
+fn expect_owner(path: &Path, stat: &Stat) -> Result<(), Untrusted> {
+    let own = geteuid().as_raw();
+    if stat.st_uid == own {
+        return Ok(());
+    }
+    Err(Untrusted::Owner { path: path.display().to_string(), found: stat.st_uid, expected: own })
+}
+
+fn expect_trusted_owner(path: &Path, stat: &Stat, root: u32) -> Result<(), Untrusted> {
+    let own = geteuid().as_raw();
+    if [0, own, root].contains(&stat.st_uid) {
+        return Ok(());
+    }
+    Err(Untrusted::Owner { path: path.display().to_string(), found: stat.st_uid, expected: own })
+}
+
+fn expect(path: &Path, stat: &Stat, kind: FileType, expected: &'static str) -> Result<(), Untrusted> {
+    let found = match FileType::from_raw_mode(stat.st_mode) {
+        found if found == kind => return Ok(()),
+        FileType::Symlink => "a symbolic link",
+        FileType::Directory => "a directory",
+        FileType::RegularFile => "a file",
+        FileType::Fifo => "a pipe",
+        FileType::Socket => "a socket",
+        _ => "a device",
+    };
+    Err(Untrusted::Kind { path: path.display().to_string(), found, expected })
+}
+
+fn writable(path: &Path, stat: &Stat) -> Untrusted {
+    Untrusted::Writable { path: path.display().to_string(), mode: stat.st_mode & 0o7777 }
+}
+
+/// Who owns `/`: root, whose number may be another one in a namespace of users.
+fn root_of_namespace() -> u32 {
+    rustix::fs::stat("/").map_or(0, |stat| stat.st_uid)
+}
+
+fn name_of(path: &Path) -> &OsStr {
+    path.file_name().unwrap_or(OsStr::from_bytes(b"."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{
+        fs,
+        os::unix::fs::{PermissionsExt, symlink},
+    };
+
+    fn folder() -> tempfile::TempDir {
+        tempfile::tempdir().unwrap()
+    }
+
+    fn chmod(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn levels_are_made_for_this_user_alone() {
+        let folder = folder();
+        let path = folder.path().join("a/b/c");
+        assert!(open(&path).unwrap_err().is_absent());
+        make(&path).unwrap();
+        make(&path).unwrap();
+        open(&path).unwrap();
+        for level in ["a", "a/b", "a/b/c"] {
+            assert_eq!(fs::metadata(folder.path().join(level)).unwrap().permissions().mode() & 0o7777, 0o700);
+        }
+    }
+
+    #[test]
+    fn links_at_any_level_are_refused() {
+        let folder = folder();
+        let real = folder.path().join("real");
+        make(&real.join("run")).unwrap();
+        symlink(&real, folder.path().join("link")).unwrap();
+        symlink(real.join("run"), real.join("last")).unwrap();
+        symlink("nowhere", real.join("dangling")).unwrap();
+        if geteuid().is_root() {
+            // Root's own links are the system's.
+            make(&folder.path().join("link/run")).unwrap();
+            for link in ["link", "real/last", "real/dangling"] {
+                std::os::unix::fs::lchown(folder.path().join(link), Some(65534), None).unwrap();
+            }
+        }
+        for path in ["link/run", "link/new", "real/last", "real/dangling"] {
+            let error = make(&folder.path().join(path)).unwrap_err().to_string();
+            assert!(error.contains("found a symbolic link, expected a directory"), "{path}: {error}");
+        }
+        assert!(!real.join("new").exists());
+    }
+
+    #[test]
+    fn what_others_can_write_is_refused_but_under_a_sticky_bit() {
+        let folder = folder();
+        let shared = folder.path().join("shared");
+        make(&shared.join("run")).unwrap();
+        for mode in [0o770, 0o702, 0o777] {
+            chmod(&shared, mode);
+            let error = open(&shared.join("run")).unwrap_err().to_string();
+            assert!(error.contains(&format!("(mode {mode:o})")) && error.contains("chmod go-w"), "{error}");
+        }
+        chmod(&shared, 0o1777);
+        open(&shared.join("run")).unwrap();
+        chmod(&shared.join("run"), 0o1777);
+        assert!(
+            matches!(open(&shared.join("run")), Err(Untrusted::Writable { .. })),
+            "its files are made in it"
+        );
+    }
+
+    #[test]
+    fn only_files_of_one_name_are_opened() {
+        let folder = folder();
+        let inside = |name: &str| folder.path().join(name);
+        let directory = open(folder.path()).unwrap();
+        let open = |name: &str| file(&directory, &inside(name), OFlags::RDWR | OFlags::CREATE);
+        open("new").unwrap();
+        assert_eq!(fs::metadata(inside("new")).unwrap().permissions().mode() & 0o7777, 0o600);
+        fs::create_dir(inside("directory")).unwrap();
+        symlink(inside("new"), inside("link")).unwrap();
+        fs::write(inside("two"), "").unwrap();
+        fs::hard_link(inside("two"), inside("names")).unwrap();
+        rustix::fs::mknodat(CWD, inside("pipe"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        for (name, found) in [
+            ("directory", "a directory"),
+            ("link", "a symbolic link"),
+            ("names", "a file with other names"),
+            ("pipe", "a pipe"),
+        ] {
+            let error = open(name).unwrap_err().to_string();
+            assert!(error.contains(&format!("found {found}")), "{name}: {error}");
+        }
+        chmod(&inside("new"), 0o666);
+        open("new").unwrap();
+        assert_eq!(fs::metadata(inside("new")).unwrap().permissions().mode() & 0o7777, 0o644);
+    }
+
+    #[test]
+    fn other_users_folders_are_refused_by_every_way() {
+        if !geteuid().is_root() {
+            eprintln!(
+                "skipped: other_users_folders_are_refused_by_every_way: only root can make another user's folder"
+            );
+            return;
+        }
+        let folder = folder();
+        let path = folder.path().join("theirs/run");
+        make(&path).unwrap();
+        let give = |path: &Path| std::os::unix::fs::chown(path, Some(65534), None).unwrap();
+        give(&path);
+        assert!(matches!(open(&path), Err(Untrusted::Owner { found: 65534, .. })));
+        give(path.parent().unwrap());
+        let error = make(&path.join("deeper")).unwrap_err().to_string();
+        assert!(error.contains("theirs: it belongs to user 65534, expected user 0 or root"), "{error}");
+    }
+}
