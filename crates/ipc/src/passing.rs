@@ -85,7 +85,7 @@ mod tests {
     fn memory_goes_from_process_to_process() {
         let (ours, theirs) = pair();
         let memory = Memfd::create("lowlat-test", 8192).unwrap();
-        send(&ours, b"stream 1", &[memory.fd()]).unwrap();
+        send(&ours, b"stream 1", &[memory.writer_fd()]).unwrap();
         let mut received = receive(&theirs).unwrap().unwrap();
         assert_eq!(received.bytes, b"stream 1");
         let mapped = Memfd::open(received.descriptors.remove(0), Access::Write).unwrap();

@@ -8,6 +8,7 @@ mod common;
 mod support;
 
 mod captures;
+mod descriptors;
 mod outputs;
 mod recordings;
 mod reports;

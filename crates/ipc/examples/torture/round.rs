@@ -141,7 +141,7 @@ impl Memory {
 
     pub fn descriptors(&self) -> String {
         let all = std::iter::once(&self.control).chain(&self.regions);
-        all.map(|memory| memory.fd().as_raw_fd().to_string()).collect::<Vec<_>>().join(",")
+        all.map(|memory| memory.writer_fd().as_raw_fd().to_string()).collect::<Vec<_>>().join(",")
     }
 
     fn region(&self, number: u64) -> &Memfd {

@@ -30,6 +30,11 @@ impl fmt::Display for Backing {
 }
 
 impl Backing {
+    /// Whether the pages are of the reserved pool.
+    pub fn is_reserved(&self) -> bool {
+        matches!(self, Self::Reserved { .. })
+    }
+
     /// Reads the backing of the mapping that begins at `address` out of the text of /proc/PID/smaps; none when there is
     /// no such mapping in it.
     pub fn from_smaps(smaps: &str, address: u64) -> Option<Self> {

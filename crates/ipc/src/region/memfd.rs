@@ -7,11 +7,7 @@ use rustix::{
     io::{self, Errno},
     mm::{self, Advice, MapFlags, MlockFlags, ProtFlags},
 };
-use std::{
-    ffi::c_void,
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
-    ptr::NonNull,
-};
+use std::{ffi::c_void, os::fd::OwnedFd, ptr::NonNull};
 use thiserror::Error;
 
 /// Page size of the reserved pool that is asked first.
@@ -23,11 +19,11 @@ const PAGE_BYTES_MIN: usize = 4096;
 #[derive(Debug, Error)]
 pub enum RegionError {
     /// The system refused.
-    #[error("segment of {bytes} bytes: cannot {doing}: {source}{}", advice(*.source))]
+    #[error("cannot {doing} shared memory of {bytes} bytes: {source}{}", hint(*.source))]
     Refused {
         /// What was attempted.
         doing: &'static str,
-        /// Size asked for.
+        /// Size of the memory.
         bytes: u64,
         /// What the system said.
         source: Errno,
@@ -40,10 +36,21 @@ pub enum RegionError {
     },
 }
 
-fn advice(errno: Errno) -> &'static str {
+impl RegionError {
+    /// What the system said; `EINVAL` where it was not asked.
+    pub fn errno(&self) -> Errno {
+        match self {
+            Self::Refused { source, .. } => *source,
+            Self::NotASegment { .. } => Errno::INVAL,
+        }
+    }
+}
+
+fn hint(errno: Errno) -> &'static str {
     match errno {
-        Errno::NOMEM => "; make the segment smaller, or free memory",
-        Errno::MFILE | Errno::NFILE => "; raise the limit of open files (ulimit -n)",
+        Errno::NOMEM => "\nhint: make it smaller, or free memory",
+        Errno::MFILE | Errno::NFILE => "\nhint: raise the limit of open files (ulimit -n)",
+        Errno::NOENT => "\nhint: mount /proc",
         _ => "",
     }
 }
@@ -53,30 +60,51 @@ fn advice(errno: Errno) -> &'static str {
 pub enum Access {
     /// Read and write.
     Write,
-    /// Read only: a store into it ends the process that tried.
+    /// Read only: a store ends the process with SIGSEGV.
     Read,
 }
 
-/// Mapped memory of a memfd.
+/// Mapped memory of a memfd, which other processes may map too.
+///
+/// What another process can do to it depends on the descriptor that it was given ([`Memfd::writer_fd`],
+/// [`Memfd::reader_fd`]) and on [`Memfd::seal_writes`]:
+///
+/// * Its size never changes: it is sealed before the first descriptor is passed on, and checked when one is mapped.
+/// * With a read-only descriptor a process can only read. It can open the memory for writing again through
+///   /proc/PID/fd, as any process of the same user can, unless [`Memfd::seal_writes`] came before.
+/// * With a writable descriptor, or a writable mapping, a process can store any value at any time, with instructions of any
+///   size. So no value is trusted.
+/// * With a writable descriptor it can also punch holes (fallocate(2), madvise(2)), unless [`Memfd::seal_writes`] came
+///   before. A hole in usual pages reads as zeros, and the next access takes a new page; where there is no memory for it,
+///   the OOM killer decides. A hole in pages of the reserved pool takes a new page from the pool, and SIGBUS ends the
+///   process that finds the pool empty.
+/// * A process that may trace this one (ptrace(2), /proc/PID/mem) can do anything. On a usual host that is each process of
+///   the same user.
 #[derive(Debug)]
 pub struct Memfd {
-    fd: OwnedFd,
+    pub(super) fd: OwnedFd,
     address: NonNull<c_void>,
     bytes: usize,
     is_locked: bool,
 }
 
-// SAFETY: the mapping belongs to the process, not to a thread, and is only reached as atomics.
+// SAFETY: the mapping belongs to the process, not to a thread; the descriptor may be used by any thread.
 unsafe impl Send for Memfd {}
-// SAFETY: as above: every access through a shared reference is atomic.
+// SAFETY: a shared `Memfd` gives atomics, and the descriptor for system calls, which threads may make at the same time.
 unsafe impl Sync for Memfd {}
 
-// SAFETY: the mapping stays at its address until drop, and its size is sealed, so that no word of it can vanish.
+// SAFETY: the mapping is made in `map`, stays at its address and is unmapped in drop only. Its file is at least as long as the
+// mapping and is sealed against shrinking before any other process has it (`create_with`), or was found so (`open`), so
+// that no access lies beyond the end of the file. That each page can be had at each access is not promised: see [`Memfd`]. Where
+// one can't, the kernel ends the process at that access, which is no undefined behaviour.
 unsafe impl Region for Memfd {
     #[inline]
     fn words(&self) -> &[AtomicU64] {
-        // SAFETY: the address is that of a mapping of `bytes` bytes, page aligned, made in `map` and unmapped in drop
-        // only; any bytes are a valid AtomicU64; all accesses, also those of other processes, are atomic.
+        // SAFETY: the address is not null, aligned to a page, and that of a mapping of `bytes` bytes which lives as long as
+        // `self`; it is readable, and any bytes are a valid AtomicU64. This process reaches it as atomics only. What other
+        // processes do to it is outside the memory model of this one: a load of eight aligned bytes is a single access on
+        // x86-64 and AArch64, so it gives some bytes, torn ones if they were stored in parts, and no caller trusts them.
+        // In a mapping that is read-only, loads do not write: they are plain loads on both, whatever their ordering.
         unsafe {
             std::slice::from_raw_parts(self.address.as_ptr().cast(), self.bytes / size_of::<AtomicU64>())
         }
@@ -107,17 +135,17 @@ impl Memfd {
     fn create_with(name: &str, bytes: u64, pages: MemfdFlags) -> Result<Self, RegionError> {
         let refused = |doing| move |source| RegionError::Refused { doing, bytes, source };
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING | pages;
-        let fd = fs::memfd_create(name, flags).map_err(refused("make it"))?;
-        fs::ftruncate(&fd, bytes).map_err(refused("give it its size"))?;
-        // Nobody may take pages away under a reader: that would end it with SIGBUS.
-        fs::fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW).map_err(refused("seal its size"))?;
+        let fd = fs::memfd_create(name, flags).map_err(refused("make"))?;
+        fs::ftruncate(&fd, bytes).map_err(refused("set the size of"))?;
+        // An access beyond the end of the file would end its process with SIGBUS.
+        fs::fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW).map_err(refused("seal the size of"))?;
         let mut memory = Self::map(fd, bytes, Access::Write)?;
         if pages.is_empty() {
             // Only advice; the kernel says in smaps whether it followed.
             memory.advise(Advice::LinuxHugepage).ok();
         }
         let populated = memory.advise(Advice::LinuxPopulateWrite);
-        memory.fill_unless(populated).map_err(refused("fill it with pages"))?;
+        memory.fill_unless(populated).map_err(refused("get the pages of"))?;
         // Users that are not root may lock little by default. Without the lock it may go to swap, where there is any.
         memory.is_locked = memory.lock().is_ok();
         Ok(memory)
@@ -131,11 +159,8 @@ impl Memfd {
         if !seals.contains(SealFlags::SHRINK) {
             return Err(not("memory that its owner can still shrink".to_owned()));
         }
-        let stat = fs::fstat(&fd).map_err(|source| RegionError::Refused {
-            doing: "look at it",
-            bytes: 0,
-            source,
-        })?;
+        let stat =
+            fs::fstat(&fd).map_err(|source| RegionError::Refused { doing: "stat", bytes: 0, source })?;
         let bytes = u64::try_from(stat.st_size).unwrap_or(0);
         if bytes < crate::layout::HEADER_BYTES {
             return Err(not(format!("{bytes} bytes")));
@@ -149,14 +174,14 @@ impl Memfd {
     }
 
     fn map(fd: OwnedFd, bytes: u64, access: Access) -> Result<Self, RegionError> {
-        let refused = |source| RegionError::Refused { doing: "map it", bytes, source };
+        let refused = |source| RegionError::Refused { doing: "map", bytes, source };
         let length = usize::try_from(bytes).map_err(|_| refused(Errno::NOMEM))?;
         let protection = match access {
             Access::Write => ProtFlags::READ | ProtFlags::WRITE,
             Access::Read => ProtFlags::READ,
         };
-        // SAFETY: a new mapping at an address of the kernel's choice replaces none; it is unmapped in drop, and no
-        // reference into it outlives the value.
+        // SAFETY: a new mapping at an address of the kernel's choice replaces none. It is unmapped in drop, and references
+        // into it borrow from the value.
         let address = unsafe { mm::mmap(std::ptr::null_mut(), length, protection, MapFlags::SHARED, &fd, 0) }
             .map_err(refused)?;
         let address = NonNull::new(address).ok_or_else(|| refused(Errno::NOMEM))?;
@@ -164,7 +189,8 @@ impl Memfd {
     }
 
     fn advise(&self, advice: Advice) -> Result<(), Errno> {
-        // SAFETY: the range is that of this value's own mapping; none of the advices used here drops pages.
+        // SAFETY: the range is that of this value's mapping. The callers pass LinuxHugepage, LinuxPopulateRead and
+        // LinuxPopulateWrite, which change no content.
         unsafe { mm::madvise(self.address.as_ptr(), self.bytes, advice) }
     }
 
@@ -190,14 +216,9 @@ impl Memfd {
     }
 
     fn lock(&self) -> Result<(), Errno> {
-        // SAFETY: the range is that of this value's own mapping. Pages are there already, so locking on a fault does
-        // no less than locking at once, and needs no second walk.
+        // SAFETY: the range is that of this value's mapping, and locking changes no content. Its pages exist, so ONFAULT
+        // locks all of them, without a second walk.
         unsafe { mm::mlock_with(self.address.as_ptr(), self.bytes, MlockFlags::ONFAULT) }
-    }
-
-    /// The descriptor, for another process (SCM_RIGHTS).
-    pub fn fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
     }
 
     /// Whether this process, which made it, has locked it in memory. It did not where the limit of locked memory is too
@@ -220,10 +241,10 @@ impl Memfd {
 
 impl Drop for Memfd {
     fn drop(&mut self) {
-        // SAFETY: the range is that of the mapping made in `map`; every reference into it borrows from this value and
-        // has ended.
+        // SAFETY: the range is that of the mapping made in `map`. References into it borrow from this value, and so have
+        // ended.
         let unmapped = unsafe { mm::munmap(self.address.as_ptr(), self.bytes) };
-        debug_assert!(unmapped.is_ok(), "munmap of one's own mapping");
+        debug_assert!(unmapped.is_ok(), "munmap of an existing mapping");
     }
 }
 
@@ -234,11 +255,11 @@ mod tests {
     #[test]
     fn memory_is_shared_filled_and_of_a_fixed_size() {
         let ours = Memfd::create("lowlat-test", 64 << 10).unwrap();
-        let theirs = Memfd::open(ours.fd().try_clone_to_owned().unwrap(), Access::Read).unwrap();
+        let theirs = Memfd::open(ours.writer_fd().try_clone_to_owned().unwrap(), Access::Read).unwrap();
         ours.words()[5].store(7, Ordering::Release);
         assert_eq!(theirs.words()[5].load(Ordering::Acquire), 7);
         assert!(ours.bytes() >= 64 << 10 && theirs.bytes() == ours.bytes());
-        assert!(fs::ftruncate(ours.fd(), 4096).is_err(), "sealed");
+        assert!(fs::ftruncate(ours.writer_fd(), 4096).is_err(), "sealed");
         assert!(ours.backing().is_some() && !theirs.is_locked());
     }
 

@@ -1,6 +1,8 @@
 //! Memory that holds a segment: words that two processes, or two threads, read and write as atomics.
 
 mod backing;
+#[cfg(not(any(lowlat_loom, lowlat_shuttle)))]
+mod handing;
 mod heap;
 mod held;
 #[cfg(not(any(lowlat_loom, lowlat_shuttle)))]
@@ -14,12 +16,12 @@ pub use memfd::{Access, Memfd, RegionError};
 
 use crate::atomics::AtomicU64;
 
-/// Memory as words. Nobody may hold a plain reference into it: another process can write at any moment, and only atomic
-/// accesses are sound then.
+/// Memory as words. Another process can write it at any moment, so it is reached as atomics only, and no value in it is
+/// trusted. It may be mapped read-only: loads work then, and a store ends the process with SIGSEGV.
 ///
 /// # Safety
-/// [`Region::words`] must give the same words at the same place each time, also after the value was moved, and they must stay
-/// mapped as long as the value lives.
+/// [`Region::words`] must return the same words at the same address each time, also after the value was moved. They must
+/// stay mapped and readable as long as the value lives, and this process must not reach them other than as atomics.
 pub unsafe trait Region: Send + Sync {
     /// All of the memory.
     fn words(&self) -> &[AtomicU64];

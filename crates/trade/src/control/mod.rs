@@ -1,11 +1,12 @@
 //! What nodes and their master say to each other: JSON of at most 4 KiB a message over a SOCK_SEQPACKET unix socket, with
-//! memory as file descriptors beside it.
+//! memory as file descriptors beside it. A descriptor marked `r` is read-only.
 //!
 //! ```text
 //! node                              master
 //!   Hello, Claims*, Reads*, Ready ->
-//!                               <-   Welcome [inbox, counters, master's page, own segment, own interest table]
-//!                               <-   Strategies*, Area* [memory], In* [segment, ring], Out* [ring, inbox]
+//!                               <-   Welcome [inbox, counters, r master's page, own segment, r own interest table]
+//!   Mapped                      ->       (the segment is sealed: no other process can map it for writing)
+//!                               <-   Strategies*, Area* [memory], In* [r segment, ring], Out* [ring, inbox]
 //!                               <-   Joined   (publishers that ran already have connected it)
 //!                               <-   Begin, In, Out, Gone, Command, Stop: each announced by bit 1023 of the inbox
 //!   Linked (after an Out)       ->
@@ -18,13 +19,13 @@
 mod wire;
 
 pub(crate) use wire::timespec;
-pub use wire::{Incoming, Socket, WireError, parse};
+pub use wire::{Incoming, Lent, Socket, WireError, parse};
 
 use crate::node::{Keys, Overrun, Strategies, Wait, Writes};
 use serde::{Deserialize, Serialize};
 
 /// The messages described here.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 /// The bit of an inbox that says: read the socket.
 pub const CONTROL_STREAM: u32 = lowlat_ipc::inbox::STREAMS_MAX - 1;
 /// Numbers in one [`ToMaster::Reads`], [`ToMaster::Claims`] or [`ToNode::Strategies`], so that a message fits whatever
@@ -81,6 +82,8 @@ pub enum ToMaster {
     },
     /// All is said.
     Ready,
+    /// It has mapped the memory of [`ToNode::Welcome`]. No other process is given its segment before.
+    Mapped,
     /// The link of [`ToNode::Out`] is connected: from now on records go to it.
     Linked {
         /// Whose.
@@ -139,6 +142,8 @@ pub enum ToNode {
     Area {
         /// Its name.
         name: String,
+        /// Whether the node may write it.
+        is_writable: bool,
     },
     /// A stream to read, after those of the same place that came before. With segment and ring.
     In {

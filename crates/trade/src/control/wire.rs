@@ -3,7 +3,7 @@
 use crate::clock::now_ns;
 use lowlat_ipc::{
     passing::{self, MESSAGE_BYTES_MAX, Received},
-    region::Memfd,
+    region::{Access, Memfd},
 };
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -39,11 +39,51 @@ pub enum WireError {
     Socket(Errno),
 }
 
-/// A message that waits to be sent.
+/// Memory that goes with a message, and what its receiver may do with it.
+#[derive(Debug, Clone)]
+pub struct Lent {
+    memory: Arc<Memfd>,
+    access: Access,
+}
+
+impl Lent {
+    /// Memory with a descriptor that gives this access.
+    pub fn new(memory: &Arc<Memfd>, access: Access) -> Self {
+        Self { memory: Arc::clone(memory), access }
+    }
+
+    /// Memory that the receiver writes.
+    pub fn to_write(memory: &Arc<Memfd>) -> Self {
+        Self::new(memory, Access::Write)
+    }
+
+    /// Memory that the receiver only reads.
+    pub fn to_read(memory: &Arc<Memfd>) -> Self {
+        Self::new(memory, Access::Read)
+    }
+}
+
+/// A message that waits to be sent. Descriptors are opened when it is, so that a queue holds none.
 #[derive(Debug)]
 struct Outgoing {
     bytes: Vec<u8>,
-    memory: Vec<Arc<Memfd>>,
+    memory: Vec<Lent>,
+}
+
+impl Outgoing {
+    fn send(&self, socket: &OwnedFd) -> Result<(), Errno> {
+        // Those opened for this message, which are closed once it is sent.
+        let mut opened = Vec::new();
+        for lent in self.memory.iter().filter(|lent| lent.access == Access::Read) {
+            opened.push(lent.memory.reader_fd().map_err(|error| error.errno())?);
+        }
+        let mut read_only = opened.iter();
+        let descriptors = self.memory.iter().filter_map(|lent| match lent.access {
+            Access::Read => read_only.next().map(AsFd::as_fd),
+            Access::Write => Some(lent.memory.writer_fd()),
+        });
+        passing::send(socket, &self.bytes, &descriptors.collect::<Vec<_>>())
+    }
 }
 
 /// A socket that never blocks; what it cannot send waits in a queue.
@@ -65,7 +105,7 @@ impl Socket {
     }
 
     /// Puts a message into the queue and sends what can be sent. True when the queue is empty after it.
-    pub fn send(&mut self, message: &impl Serialize, memory: Vec<Arc<Memfd>>) -> Result<bool, WireError> {
+    pub fn send(&mut self, message: &impl Serialize, memory: Vec<Lent>) -> Result<bool, WireError> {
         let bytes = serde_json::to_vec(message)
             .map_err(|error| WireError::Malformed { text: String::new(), cause: error.to_string() })?;
         if bytes.len() > MESSAGE_BYTES_MAX {
@@ -78,11 +118,12 @@ impl Socket {
     /// Sends what can be sent. True when the queue is empty after it.
     pub fn flush(&mut self) -> Result<bool, WireError> {
         while let Some(next) = self.queue.front() {
-            let descriptors: Vec<_> = next.memory.iter().map(|memory| memory.fd()).collect();
-            match passing::send(&self.fd, &next.bytes, &descriptors) {
+            match next.send(&self.fd) {
                 Ok(()) => _ = self.queue.pop_front(),
-                // The other side is slow, or too many descriptors are on their way.
-                Err(Errno::AGAIN | Errno::NOBUFS | Errno::TOOMANYREFS) => return Ok(false),
+                // The other side is slow, too many descriptors are on their way, or this process has too many open.
+                Err(Errno::AGAIN | Errno::NOBUFS | Errno::TOOMANYREFS | Errno::MFILE | Errno::NFILE) => {
+                    return Ok(false);
+                }
                 Err(errno) => return Err(WireError::Socket(errno)),
             }
         }

@@ -1,14 +1,14 @@
 //! Taking a node in: its number, its memory, its stream.
 
 use super::{
-    Happened, Master, Standing,
+    Access, Area, Happened, Master, Standing,
     connection::Phase,
-    member::{Member, Stream},
+    member::{Member, Stream, matches},
 };
 use crate::{
     address::is_name,
     clock::now_ns,
-    control::{self, ToNode},
+    control::{self, Lent, ToNode},
     node::{COUNTERS_BYTES, Counters, Figures, Join, Memory, Writes},
 };
 use lowlat_ipc::{
@@ -37,8 +37,9 @@ impl Master {
         };
         let strategies = self.grant(&join.name, known, &join.strategies)?;
         let failed = |error: lowlat_ipc::region::RegionError| error.to_string();
-        let inbox = self.maker.make(&format!("inbox.{}", join.name), inbox::BYTES).map_err(failed)?;
-        let counters = self.maker.make(&format!("counters.{}", join.name), COUNTERS_BYTES).map_err(failed)?;
+        let inbox = self.maker.make_shared(&format!("inbox.{}", join.name), inbox::BYTES).map_err(failed)?;
+        let counters =
+            self.maker.make_shared(&format!("counters.{}", join.name), COUNTERS_BYTES).map_err(failed)?;
         let before = known.and_then(|number| self.member(number));
         let epoch = before.map_or(1, |member| member.epoch + 1);
         let past = before.map_or_else(Figures::default, Member::figures);
@@ -56,6 +57,7 @@ impl Master {
             owner,
             pidfd: pidfd(owner),
             standing: Standing::Joining,
+            is_mapped: false,
             wait: join.wait,
             reads: join.reads.clone(),
             strategies: strategies.clone(),
@@ -68,8 +70,9 @@ impl Master {
             places,
             unread,
         };
-        let mut memory = vec![inbox, counters, self.page.clone()];
-        memory.extend(member.stream.iter().flat_map(|stream| [stream.segment.clone(), stream.table.clone()]));
+        let mut memory = vec![Lent::to_write(&inbox), Lent::to_write(&counters), Lent::to_read(&self.page)];
+        let own = |stream: &Stream| [Lent::to_write(&stream.segment), Lent::to_read(&stream.table)];
+        memory.extend(member.stream.iter().flat_map(own));
         match self.member_mut(number) {
             Some(place) => *place = member,
             None => self.members.push(member),
@@ -87,8 +90,24 @@ impl Master {
         for part in strategies.chunks(control::KEYS_MAX) {
             self.tell(number, &ToNode::Strategies { numbers: part.to_vec() }, Vec::new());
         }
-        for (name, area) in self.areas.clone() {
-            self.tell(number, &ToNode::Area { name }, vec![area]);
+        Ok(())
+    }
+
+    /// Links a node that has mapped its memory. The error is a sentence for it.
+    pub(super) fn mapped(&mut self, number: u32) -> Result<(), String> {
+        let Some(member) = self.member_mut(number).filter(|member| !member.is_mapped) else {
+            return Err("mapped, a second time; say it once".to_owned());
+        };
+        if let Some(stream) = &mut member.stream {
+            stream.share()?;
+        }
+        member.is_mapped = true;
+        let stream = member.stream.as_ref().map(|stream| stream.writes.stream.clone());
+        let is_its = |area: &Area| stream.as_ref().is_some_and(|stream| matches(&area.streams, stream));
+        let areas: Vec<_> = self.areas.iter().filter(|(area, _)| is_its(area)).cloned().collect();
+        for (Area { name, access, .. }, memory) in areas {
+            let area = ToNode::Area { name, is_writable: access == Access::Write };
+            self.tell(number, &area, vec![Lent::new(&memory, access)]);
         }
         self.link_as_writer(number)?;
         self.link_as_reader(number)?;
@@ -165,11 +184,11 @@ impl Master {
         } else {
             let name = format!("interest.{}", writes.stream);
             let bytes = interest::bytes(writes.keys);
-            let table = self.maker.make(&name, bytes).map_err(|error| error.to_string())?;
+            let table = self.maker.make_own(&name, bytes).map_err(|error| error.to_string())?;
             Interest::create(table.clone(), writes.keys).ok_or("interest table")?;
             table
         };
-        Ok(Stream { writes: writes.clone(), segment, table })
+        Ok(Stream { writes: writes.clone(), segment, table, first_sequence, is_shared: false })
     }
 
     /// Says that it has joined once nothing is waited for.

@@ -2,7 +2,7 @@
 
 use super::{DeadReaders, Happened, Master, Standing, member::Stream};
 use crate::control::ToNode;
-use lowlat_ipc::{doorbell::Futex, inbox::Inbox, stream::Segment};
+use lowlat_ipc::{doorbell::Futex, inbox::Inbox};
 
 impl Master {
     /// A node ended by its own will.
@@ -20,8 +20,7 @@ impl Master {
         // One that comes back finds itself given up.
         member.counters.fence();
         let (name, epoch, connection) = (member.name.clone(), member.epoch, member.connection.take());
-        if let Some(segment) = member.stream.as_ref().and_then(|stream| Segment::open(&*stream.segment).ok())
-        {
+        if let Some(segment) = member.stream.as_ref().and_then(Stream::opened) {
             segment.fence(epoch + 1);
         }
         if let Some(connection) = connection {

@@ -3,13 +3,13 @@
 //! A number is not given to another node when its node ends, since answers to its orders may still be on their way. The only
 //! way to another node is that its owner releases it.
 
-use super::{Master, memory::Maker};
+use super::{Area, Master, memory::Maker};
 use crate::{
     node::{Memory, Strategies},
-    roles::STRATEGIES_MAX,
+    roles::{STRATEGIES_MAX, TD_STREAM},
     strategy::{OWNERS_AREA, OWNERS_BYTES, Owners},
 };
-use lowlat_ipc::region::RegionError;
+use lowlat_ipc::region::{Access, RegionError};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Who has a number. Nodes by their number.
@@ -43,12 +43,13 @@ pub(super) enum Denied {
 
 impl Claims {
     pub(super) fn new(maker: &mut Maker) -> Result<Self, RegionError> {
-        Ok(Self { claims: BTreeMap::new(), area: maker.make(OWNERS_AREA, OWNERS_BYTES)? })
+        Ok(Self { claims: BTreeMap::new(), area: maker.make_own(OWNERS_AREA, OWNERS_BYTES)? })
     }
 
-    /// The area as nodes are given it.
-    pub(super) fn area(&self) -> (String, Memory) {
-        (OWNERS_AREA.to_owned(), self.area.clone())
+    /// The area as td is given it.
+    pub(super) fn area(&self) -> (Area, Memory) {
+        let (name, streams) = (OWNERS_AREA.to_owned(), TD_STREAM.to_owned());
+        (Area { name, bytes: OWNERS_BYTES, streams, access: Access::Read }, self.area.clone())
     }
 
     /// The numbers that a node gets for what it asks, in ascending order. `known` is its number if it has joined before;

@@ -128,6 +128,7 @@ impl Master {
     /// A member's message. The error is a sentence.
     fn told(&mut self, number: u32, bytes: &[u8]) -> Result<(), String> {
         match parse(bytes).map_err(|error| error.to_string())? {
+            ToMaster::Mapped => self.mapped(number)?,
             ToMaster::Linked { subscriber, generation, position, sequence } => {
                 self.linked(number, subscriber, generation, (position, sequence));
             }

@@ -2,7 +2,7 @@
 
 use super::{Master, Standing, links::Way, member::Member};
 use crate::{
-    control::{CONTROL_STREAM, ToNode},
+    control::{CONTROL_STREAM, Lent, ToNode},
     node::{Keys, Overrun},
 };
 
@@ -51,7 +51,8 @@ impl Master {
             for way in &old {
                 self.tell_in(writer, number, way);
             }
-            if !self.member(writer).is_some_and(Member::is_there) {
+            // One that has not mapped its segment links its readers when it has.
+            if !self.member(writer).is_some_and(|member| member.is_there() && member.is_mapped) {
                 continue;
             }
             let way = self.add_way(writer, number, &keys)?;
@@ -69,10 +70,11 @@ impl Master {
         Ok(())
     }
 
-    /// Whether records are kept for a node.
+    /// Whether a stream that joins is linked to a node: it is there, or records are kept for it. One that has not mapped its
+    /// memory is linked when it has.
     fn is_served(&self, member: &Member) -> bool {
         let keeps = self.options.dead_readers == super::DeadReaders::Keep;
-        member.is_there() || (keeps && member.standing == Standing::Dead)
+        (member.is_there() && member.is_mapped) || (keeps && member.standing == Standing::Dead)
     }
 
     fn add_way(&mut self, writer: u32, reader: u32, keys: &Keys) -> Result<Way, String> {
@@ -88,7 +90,7 @@ impl Master {
         let segment = stream.segment.clone();
         let ring = self
             .maker
-            .make(&format!("ring.{writer}-{reader}"), overrun.bytes(entries))
+            .make_shared(&format!("ring.{writer}-{reader}"), overrun.bytes(entries))
             .map_err(|error| error.to_string())?;
         // Written here once, so that the reader can open it before its publisher has.
         overrun.give(ring.clone(), entries).ok_or("ring")?;
@@ -118,7 +120,7 @@ impl Master {
             return;
         };
         let message = ToNode::In { place, stream, writer, overrun: way.overrun };
-        self.tell(reader, &message, vec![way.segment.clone(), way.ring.clone()]);
+        self.tell(reader, &message, vec![Lent::to_read(&way.segment), Lent::to_write(&way.ring)]);
     }
 
     fn tell_out(&mut self, writer: u32, reader: u32, way: &Way) {
@@ -126,7 +128,7 @@ impl Master {
         let Some(inbox) = self.member(reader).map(|member| member.inbox.clone()) else { return };
         let Way { entries, generation, overrun, .. } = *way;
         let message = ToNode::Out { subscriber: reader, place, entries, generation, overrun };
-        self.tell(writer, &message, vec![way.ring.clone(), inbox]);
+        self.tell(writer, &message, vec![Lent::to_write(&way.ring), Lent::to_write(&inbox)]);
     }
 
     /// Sets what a reader wants of a writer's stream.
@@ -151,7 +153,7 @@ impl Master {
         let unread = self.member_mut(reader).and_then(|member| member.unread.remove(&writer));
         let stream = self.member(writer).and_then(|member| member.stream.as_ref());
         let Some((unread, stream)) = unread.zip(stream) else { return };
-        let (position, sequence) = to.unwrap_or_else(|| (0, stream.first_sequence()));
+        let (position, sequence) = to.unwrap_or((0, stream.first_sequence));
         let count = stream.count(unread, position, sequence, keys);
         if let (true, Ok(place)) = (count > 0, self.place(writer, reader)) {
             self.tell(reader, &ToNode::Missed { place, count }, Vec::new());
@@ -194,7 +196,7 @@ impl Master {
             .or_else(|| stream.sequence_at(first))
             .unwrap_or_else(|| stream.next_sequence());
         let name = stream.writes.stream.clone();
-        let is_there = self.member(writer).is_some_and(Member::is_there);
+        let is_there = self.member(writer).is_some_and(|writer| writer.is_there() && writer.is_mapped);
         let end = (u64::MAX, stream.next_sequence());
         let Some(keys) = self.member(reader).and_then(|member| member.wants(&name)) else { return Ok(()) };
         if let Some(member) = self.member_mut(reader) {

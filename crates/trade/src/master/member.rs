@@ -21,6 +21,10 @@ pub(super) struct Stream {
     pub(super) writes: Writes,
     pub(super) segment: Memory,
     pub(super) table: Memory,
+    /// The number of the first record of its segment.
+    pub(super) first_sequence: u64,
+    /// Whether the segment is sealed, and may be read. Before, its writer could punch holes into it.
+    pub(super) is_shared: bool,
 }
 
 /// A node.
@@ -33,6 +37,8 @@ pub(super) struct Member {
     pub(super) owner: Owner,
     pub(super) pidfd: Option<OwnedFd>,
     pub(super) standing: Standing,
+    /// Whether this process has mapped its memory.
+    pub(super) is_mapped: bool,
     pub(super) wait: Wait,
     pub(super) reads: Vec<Reads>,
     /// Numbers of its strategies.
@@ -119,6 +125,23 @@ pub(super) fn matches(pattern: &str, stream: &str) -> bool {
 }
 
 impl Stream {
+    /// Seals the segment, which its writer has mapped, so that others can be given it. The error is a sentence for the writer.
+    pub(super) fn share(&mut self) -> Result<(), String> {
+        self.segment.seal_writes().map_err(|error| error.to_string())?;
+        // The writer could punch holes until now, and an access to one can end a process.
+        if !self.segment.is_whole().map_err(|error| error.to_string())? {
+            return Err(format!("stream {}: pages of its segment are gone", self.writes.stream));
+        }
+        self.is_shared = true;
+        Ok(())
+    }
+
+    /// The segment; none before it is shared, or when its header is damaged.
+    pub(super) fn opened(&self) -> Option<Segment<&crate::node::MemoryBehind>> {
+        let segment = self.is_shared.then(|| Segment::open(&*self.segment))?;
+        segment.ok()
+    }
+
     pub(super) fn interest(&self) -> Option<Interest<&crate::node::MemoryBehind>> {
         Interest::open(&*self.table)
     }
@@ -147,7 +170,7 @@ impl Stream {
 
     /// The last whole record; none in an empty segment, or one that is damaged.
     pub(super) fn last(&self) -> Option<Last> {
-        let Record { position, sequence, stamp } = Reader::last(Segment::open(&*self.segment).ok()?)?;
+        let Record { position, sequence, stamp } = Reader::last(self.opened()?)?;
         Some(Last { position, sequence, instrument: stamp.instrument })
     }
 
@@ -155,7 +178,7 @@ impl Stream {
     /// come to `to_sequence`. Of those that can't be reached any more all count when everything is wanted, and none otherwise:
     /// which they were is not known.
     pub(super) fn count(&self, from_sequence: u64, to_position: u64, to_sequence: u64, wanted: &Keys) -> u64 {
-        let Ok(segment) = Segment::open(&*self.segment) else { return 0 };
+        let Some(segment) = self.opened() else { return 0 };
         let first = segment.first_sequence();
         let keys = match wanted {
             Keys::Only(keys) => keys,
@@ -186,18 +209,13 @@ impl Stream {
 
     /// The sequence of the record at a position; none when it was overwritten.
     pub(super) fn sequence_at(&self, position: u64) -> Option<u64> {
-        let reader = Reader::from_now(Segment::open(&*self.segment).ok()?);
+        let reader = Reader::from_now(self.opened()?);
         Some(reader.read_at(position, &mut Vec::new())?.sequence)
     }
 
     /// The number that the next record of the stream has.
     pub(super) fn next_sequence(&self) -> u64 {
-        self.last().map_or_else(|| self.first_sequence(), |last| last.sequence.saturating_add(1))
-    }
-
-    /// The number of the first record of its segment.
-    pub(super) fn first_sequence(&self) -> u64 {
-        Segment::open(&*self.segment).map_or(1, |segment| segment.first_sequence())
+        self.last().map_or(self.first_sequence, |last| last.sequence.saturating_add(1))
     }
 }
 
@@ -221,7 +239,8 @@ mod tests {
         let made = Segment::create(segment.clone(), CAPACITY_BYTES, 0, epoch, first_sequence, owner).unwrap();
         let writes =
             Writes { stream: "s".to_owned(), capacity_bytes: CAPACITY_BYTES, keys: 1, gives_credit: false };
-        (Stream { writes, segment, table: memory(interest::bytes(1)) }, Writer::new(made))
+        let table = memory(interest::bytes(1));
+        (Stream { writes, segment, table, first_sequence, is_shared: true }, Writer::new(made))
     }
 
     /// Also where the writer is at the end of a lap, and the first record of that one counts as written over.

@@ -24,14 +24,15 @@ mod silence;
 mod used;
 
 pub use error::MasterError;
-pub use options::{DeadReaders, Happened, Options, Standing, Status};
+pub use lowlat_ipc::region::Access;
+pub use options::{Area, DeadReaders, Happened, Options, Standing, Status};
 pub use program::{Program, Stopped};
 pub use used::Use;
 
 use crate::{
     address::RunFolder,
     clock::now_ns,
-    control::{COMMAND_BYTES_MAX, CONTROL_STREAM, ToNode, timespec},
+    control::{COMMAND_BYTES_MAX, CONTROL_STREAM, Lent, ToNode, timespec},
     node::{Counters, MASTER_HEARTBEAT, Memory},
 };
 use claims::Claims;
@@ -69,7 +70,7 @@ pub struct Master {
     /// By their number.
     members: Vec<Member>,
     links: Links,
-    areas: Vec<(String, Memory)>,
+    areas: Vec<(Area, Memory)>,
     page: Memory,
     claims: Claims,
     maker: Maker,
@@ -94,10 +95,12 @@ impl Master {
         let held = lock::hold(&options.folder)?;
         crate::node::raise_open_files();
         let mut maker = Maker::new(options.may_use_huge_pages);
-        let page = maker.make("master", 4096)?;
+        let page = maker.make_own("master", 4096)?;
+        // A master that can't hand out read-only descriptors says so now, and not to its first node.
+        page.reader_fd()?;
         let mut areas = Vec::new();
-        for (name, bytes) in &options.areas {
-            areas.push((name.clone(), maker.make(name, *bytes)?));
+        for area in &options.areas {
+            areas.push((area.clone(), maker.make_shared(&area.name, area.bytes)?));
         }
         let claims = Claims::new(&mut maker)?;
         areas.push(claims.area());
@@ -144,7 +147,7 @@ impl Master {
 
     /// A named area; none when there is none of that name.
     pub fn area(&self, name: &str) -> Option<&Arc<Memfd>> {
-        self.areas.iter().find(|(other, _)| other == name).map(|(_, memory)| memory)
+        self.areas.iter().find(|(area, _)| area.name == name).map(|(_, memory)| memory)
     }
 
     /// The memory that was made, by kind of page, in bytes.
@@ -281,7 +284,7 @@ impl Master {
     }
 
     /// Sends a message to a node and has its inbox say so. One that is gone is noticed elsewhere.
-    fn tell(&mut self, number: u32, message: &ToNode, memory: Vec<Memory>) {
+    fn tell(&mut self, number: u32, message: &ToNode, memory: Vec<Lent>) {
         let Some(id) = self.member(number).and_then(|member| member.connection) else { return };
         let Some(connection) = self.connections.get_mut(&id) else { return };
         connection.socket.send(message, memory).ok();

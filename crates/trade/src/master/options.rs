@@ -5,7 +5,7 @@ use crate::{
     control::WithoutMaster,
     node::{Figures, Wait},
 };
-use lowlat_ipc::stream::Owner;
+use lowlat_ipc::{region::Access, stream::Owner};
 use std::path::PathBuf;
 
 /// What becomes of the records for a reader that died.
@@ -18,13 +18,26 @@ pub enum DeadReaders {
     Forget,
 }
 
+/// Memory beside the streams. Nodes that do not need it are not given it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Area {
+    /// Its name.
+    pub name: String,
+    /// Its size.
+    pub bytes: u64,
+    /// The stream whose writer is given it, or the start of the names of several and a star.
+    pub streams: String,
+    /// What that writer may do with it.
+    pub access: Access,
+}
+
 /// What a master is asked for.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Where it is found.
     pub folder: RunFolder,
-    /// Named areas that every node is given: name and bytes.
-    pub areas: Vec<(String, u64)>,
+    /// Named areas.
+    pub areas: Vec<Area>,
     /// Strategies below this number belong to programs that the master starts: another node may not claim them.
     pub strategies_reserved: u32,
     /// Whether memory may come from the reserved pool of huge pages.

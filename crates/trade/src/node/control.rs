@@ -89,7 +89,10 @@ impl Node {
             }
             ToNode::Gone { subscriber } => self.publisher.disconnect(subscriber),
             ToNode::Strategies { numbers } => self.strategies.extend(numbers),
-            ToNode::Area { name } => _ = self.areas.insert(name, map(next()?)?),
+            ToNode::Area { name, is_writable } => {
+                let access = if is_writable { Access::Write } else { Access::Read };
+                self.areas.insert(name, map_for(next()?, access)?);
+            }
             _ => {}
         }
         Ok(())
@@ -118,7 +121,11 @@ impl Node {
 }
 
 fn map(fd: OwnedFd) -> Result<Memory, String> {
-    Memfd::open(fd, Access::Write).map(Arc::new).map_err(|error| error.to_string())
+    map_for(fd, Access::Write)
+}
+
+fn map_for(fd: OwnedFd, access: Access) -> Result<Memory, String> {
+    Memfd::open(fd, access).map(Arc::new).map_err(|error| error.to_string())
 }
 
 /// Says so when the socket can't.

@@ -160,6 +160,7 @@ pub(super) fn join(path: &Path, join: &Join) -> Result<Node, JoinError> {
     let mut node = talk
         .welcome(socket, join, memory, (number, epoch), without_master)
         .map_err(|reason| talk.unusable(reason))?;
+    say(&mut node.socket, &ToMaster::Mapped)?;
     loop {
         let (message, memory) = talk.next(&mut node.socket, "connect the publishers")?;
         if message == ToNode::Joined {

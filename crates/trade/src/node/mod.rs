@@ -285,7 +285,7 @@ impl Node {
         &self.counters
     }
 
-    /// A named area that the master shares among all nodes; none when it has none of that name.
+    /// A named area that is for the writer of this node's stream ([`crate::master::Options::areas`]); none for any other.
     pub fn area(&self, name: &str) -> Option<&Arc<Memfd>> {
         self.areas.get(name)
     }

@@ -123,7 +123,7 @@ impl Md {
         };
         // A sleep ends when it should, and not up to 50 µs later. Where it is refused, sleeps are as they are.
         set_current_timer_slack(NonZeroU64::new(1)).ok();
-        let tally = node.area(tally::AREA).and_then(|area| Tally::new(Arc::clone(area)));
+        let tally = node.area(tally::MD_AREA).and_then(|area| Tally::new(Arc::clone(area)));
         if let Some(tally) = &tally {
             tally.set_scheduled(feed.records());
         }

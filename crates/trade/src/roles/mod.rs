@@ -22,13 +22,14 @@ pub use sink::{OrderStream, StageSink, numbers_of};
 
 use crate::{
     cached::StoreError,
+    master::Area,
     node::{Ended, PublishError},
     records::DecodeError,
     run::tally,
     scenario::TicksError,
     td::ledger::LedgerError,
 };
-use lowlat_ipc::interest::SUBSCRIBERS_MAX;
+use lowlat_ipc::{interest::SUBSCRIBERS_MAX, region::Access};
 use thiserror::Error;
 
 /// The stream of quotes.
@@ -42,16 +43,23 @@ pub const STRATEGIES_MAX: u32 = SUBSCRIBERS_MAX;
 /// The area with the histograms of the stages.
 pub const STAGES_AREA: &str = "stages";
 
-/// Areas that the roles use, with their bytes: for [`crate::master::Options::areas`].
-pub fn areas() -> Vec<(String, u64)> {
+/// Areas that the roles use, for [`crate::master::Options::areas`].
+pub fn areas() -> Vec<Area> {
     let stages = crate::stages::StageRecorder::<lowlat_ipc::region::Heap>::BYTES;
+    let orders = format!("{ORDERS_PREFIX}*");
     [
-        (STAGES_AREA, stages),
-        (tally::AREA, tally::BYTES),
-        (crate::td::ledger::AREA, crate::td::ledger::BYTES),
-        (crate::strategy::NUMBERS_AREA, crate::strategy::NUMBERS_BYTES),
+        (STAGES_AREA, stages, TD_STREAM),
+        (tally::MD_AREA, tally::BYTES, MD_STREAM),
+        (tally::TD_AREA, tally::BYTES, TD_STREAM),
+        (crate::td::ledger::AREA, crate::td::ledger::BYTES, TD_STREAM),
+        (crate::strategy::NUMBERS_AREA, crate::strategy::NUMBERS_BYTES, &orders),
     ]
-    .map(|(name, bytes)| (name.to_owned(), bytes))
+    .map(|(name, bytes, streams)| Area {
+        name: name.to_owned(),
+        bytes,
+        streams: streams.to_owned(),
+        access: Access::Write,
+    })
     .to_vec()
 }
 

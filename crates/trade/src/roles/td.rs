@@ -95,7 +95,7 @@ impl Td {
         let area = node.area(AREA).map(Arc::clone).ok_or_else(|| no_area(AREA))?;
         let exchange = Exchange::new(area, node.epoch(), options.rules.clone())?;
         let stages = node.area(STAGES_AREA).and_then(|area| StageRecorder::new(Arc::clone(area)));
-        let tally = node.area(tally::AREA).and_then(|area| Tally::new(Arc::clone(area)));
+        let tally = node.area(tally::TD_AREA).and_then(|area| Tally::new(Arc::clone(area)));
         let owners = node.area(OWNERS_AREA).and_then(|area| Owners::new(Arc::clone(area)));
         let owners = owners.ok_or_else(|| no_area(OWNERS_AREA))?;
         let done = TdDone::default();

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! [`run`] starts `lowlat` itself with the arguments of [`plan::programs`]; [`run_programs`] any other processes that join
-//! as nodes `md` and `td` do: md ends when its schedule is over, td counts in the areas `tally` and `stages`.
+//! as nodes `md` and `td` do: md ends when its schedule is over, they count in the areas `tally.md`, `tally.td` and `stages`.
 
 mod outcome;
 pub mod plan;

@@ -13,13 +13,14 @@ use std::thread;
 pub(super) fn record(parameters: &PipelineParameters, ended: &Ended) -> PipelineRecord {
     let nodes = ended.master.nodes();
     let all = nodes.iter().fold(Figures::default(), |all, node| all.plus(node.figures));
-    let tally = ended.master.area(tally::AREA).cloned().and_then(Tally::new);
+    let tally = |area| ended.master.area(area).cloned().and_then(Tally::new);
+    let (md_tally, td_tally) = (tally(tally::MD_AREA), tally(tally::TD_AREA));
     let stages = ended.master.area("stages").cloned().and_then(StageRecorder::new);
     let md = nodes.iter().find(|node| node.name == "md");
     let ticks_published = md.map_or(0, |md| md.figures.published);
-    let from_tally = |get: fn(&Tally<_>) -> u64| tally.as_ref().map_or(0, get);
-    let scheduled = tally.as_ref().and_then(Tally::scheduled);
-    let measured_ns = tally.as_ref().and_then(Tally::published_ns).unwrap_or(ended.elapsed_ns);
+    let from_tally = |get: fn(&Tally<_>) -> u64| td_tally.as_ref().map_or(0, get);
+    let scheduled = md_tally.as_ref().and_then(Tally::scheduled);
+    let measured_ns = md_tally.as_ref().and_then(Tally::published_ns).unwrap_or(ended.elapsed_ns);
     let mut record = PipelineRecord {
         parameters: parameters.clone(),
         measured_s: measured_ns as f64 / 1e9,

@@ -1,7 +1,7 @@
-//! What md and td count of a run, in a shared area named [`AREA`], beside the counters that every node has.
+//! What md and td count of a run, beside the counters that every node has. Each writes an area of its own.
 //!
 //! ```text
-//! words, written by md                                    written by td
+//! words of md's area, MD_AREA                             words of td's area, TD_AREA
 //!   0  ticks scheduled                                     16  orders read
 //!   1  when the first quote was published (ns)             17  orders accepted or rejected
 //!   2  when the last quote was published (ns)              18  orders rejected
@@ -10,9 +10,11 @@
 use lowlat_ipc::region::Region;
 use std::sync::atomic::Ordering;
 
-/// The name of the area.
-pub const AREA: &str = "tally";
-/// Bytes of memory that it takes.
+/// The name of md's area.
+pub const MD_AREA: &str = "tally.md";
+/// The name of td's area.
+pub const TD_AREA: &str = "tally.td";
+/// Size of each.
 pub const BYTES: u64 = 4096;
 
 const SCHEDULED: usize = 0;

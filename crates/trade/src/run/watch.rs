@@ -294,7 +294,7 @@ impl Watch<'_> {
         let nodes = self.master.nodes();
         let stages = self.master.area(STAGES_AREA).cloned().and_then(StageRecorder::new);
         let t2o = stages.map(|stages| stages.histogram(Stage::T2o)).filter(|histogram| !histogram.is_empty());
-        let tally = self.master.area(tally::AREA).cloned().and_then(Tally::new);
+        let tally = self.master.area(tally::TD_AREA).cloned().and_then(Tally::new);
         let md = nodes.iter().find(|node| node.name == "md");
         let count = |set: &BTreeSet<String>| u32::try_from(set.len()).unwrap_or(u32::MAX);
         (self.progress)(&Progress {

@@ -61,8 +61,9 @@ fn check_run(master: &MasterThread) {
         assert_eq!((figures.lost, figures.refused, figures.missed), (0, 0, 0), "{} {figures:?}", node.name);
     }
     assert_eq!(answered(master), QUOTES);
-    let tally = Tally::new(area(master, tally::AREA)).unwrap();
-    let counted = (tally.scheduled(), tally.orders(), tally.answers(), tally.rejected());
+    let [md_tally, tally] =
+        [tally::MD_AREA, tally::TD_AREA].map(|name| Tally::new(area(master, name)).unwrap());
+    let counted = (md_tally.scheduled(), tally.orders(), tally.answers(), tally.rejected());
     assert_eq!(counted, (Some(QUOTES), QUOTES, QUOTES, 0));
 }
 

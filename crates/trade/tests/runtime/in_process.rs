@@ -57,7 +57,7 @@ fn two_nodes_that_wait(wait: Wait) {
     ];
     let [mut md, mut s1] = joins.map(|join| master.join(&Join { wait, ..join }));
     assert_eq!((md.number(), s1.number(), s1.epoch()), (0, 1, 1));
-    assert!(s1.area("stages").is_some() && s1.area("ledger").is_none());
+    assert!(md.area("stages").is_some() && s1.area("stages").is_none());
     master.begin();
     assert_eq!(poll_until(&mut md, |seen| !seen.is_empty()), ["begin"]);
     assert_eq!(poll_until(&mut s1, |seen| !seen.is_empty()), ["begin"]);

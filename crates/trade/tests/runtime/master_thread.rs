@@ -2,7 +2,7 @@
 
 use lowlat_trade::{
     address::RunFolder,
-    master::{Happened, Master, Options},
+    master::{Access, Area, Happened, Master, Options},
     node::{Join, Keys, Node, Reads, Writes},
 };
 use std::{
@@ -27,7 +27,8 @@ impl MasterThread {
     pub fn start(change: impl FnOnce(&mut Options)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut options = Options::new(RunFolder::at(&folder.path().join("run")).unwrap());
-        options.areas = vec![("stages".to_owned(), 8192)];
+        let (name, streams) = ("stages".to_owned(), "md".to_owned());
+        options.areas = vec![Area { name, bytes: 8192, streams, access: Access::Write }];
         change(&mut options);
         let mut master = Master::open(options).unwrap();
         let (work, queue) = mpsc::channel::<Work>();

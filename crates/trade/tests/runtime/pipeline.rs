@@ -30,7 +30,7 @@ pub fn md(text: &str) {
     let (socket, keys) = (next(), next().parse::<u32>().unwrap());
     let (count, period_us): (u64, u64) = (next().parse().unwrap(), next().parse().unwrap());
     let mut node = Node::join(Path::new(socket), &join("md", writes("md", keys), vec![])).unwrap();
-    let tally = Tally::new(node.area("tally").unwrap().clone()).unwrap();
+    let tally = Tally::new(node.area("tally.md").unwrap().clone()).unwrap();
     tally.set_scheduled(count);
     let (mut may_publish, mut is_over) = (false, false);
     let mut number = 0;
@@ -57,7 +57,7 @@ pub fn td(socket: &str) {
     let mut node =
         Node::join(Path::new(socket), &join("td", writes("td", 1024), vec![reads("orders.*", Keys::All)]))
             .unwrap();
-    let tally = Tally::new(node.area("tally").unwrap().clone()).unwrap();
+    let tally = Tally::new(node.area("tally.td").unwrap().clone()).unwrap();
     let stages = StageRecorder::new(node.area("stages").unwrap().clone()).unwrap();
     let mut is_over = false;
     while !is_over {

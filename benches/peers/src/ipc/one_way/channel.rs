@@ -108,7 +108,7 @@ impl Made {
             End::Ping => ping,
             End::Echo => echo,
         };
-        std::iter::once(self.memory.fd()).chain(own.iter().map(AsFd::as_fd)).collect()
+        std::iter::once(self.memory.writer_fd()).chain(own.iter().map(AsFd::as_fd)).collect()
     }
 }
 

@@ -42,7 +42,7 @@ impl Crew {
             &serde_json::to_string(&scene.parameters)?,
         ]
         .map(str::to_owned);
-        let child = handover::start(&arguments, &[scene.memory.fd()], Stdio::inherit())
+        let child = handover::start(&arguments, &[scene.memory.writer_fd()], Stdio::inherit())
             .with_context(|| format!("{} (process {member} of the trial)", role.name()))?;
         self.children.push((role, child));
         Ok(())

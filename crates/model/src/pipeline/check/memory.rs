@@ -60,15 +60,17 @@ impl Memory {
             (stream_bytes / RECORD_BYTES).min(entries_max) * RING_ENTRY_BYTES + PAGE_BYTES
         };
         let some = ring(Self::PLATFORM_STREAM_BYTES, RING_ENTRIES_SOME);
-        // How often, and how large.
-        let pieces = [
+        // How often, and how large. Memory that processes write which come and go is not of the pool.
+        let sealed = [
             (2, Self::PLATFORM_STREAM_BYTES + PAGE_BYTES),
             (1, table(strategies)),
             (1, table(1024)),
-            (1, STAGES_BYTES),
-            (1, LEDGER_BYTES),
             (publishers, orders + PAGE_BYTES),
             (publishers, table(1)),
+        ];
+        let shared = [
+            (1, STAGES_BYTES),
+            (1, LEDGER_BYTES),
             // Inboxes, those of td and cached too.
             (publishers + 2, PAGE_BYTES),
             // A strategy's rings for quotes and answers, and td's for its orders.
@@ -77,8 +79,9 @@ impl Memory {
         ];
         let mut memory =
             Self { shared_bytes: 0, pooled_bytes: 0, private_bytes: (publishers + 4) * PROCESS_BYTES };
-        for (count, bytes) in pieces {
-            let is_pooled = parameters.may_use_huge_pages && bytes >= POOLED_BYTES_MIN;
+        let all = sealed.map(|piece| (piece, true)).into_iter().chain(shared.map(|piece| (piece, false)));
+        for ((count, bytes), is_sealed) in all {
+            let is_pooled = parameters.may_use_huge_pages && is_sealed && bytes >= POOLED_BYTES_MIN;
             let piece = bytes.next_multiple_of(if is_pooled { HUGE_PAGE_BYTES } else { PAGE_BYTES });
             memory.shared_bytes += count * piece;
             memory.pooled_bytes += if is_pooled { count * piece } else { 0 };
