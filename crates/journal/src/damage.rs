@@ -66,9 +66,9 @@ pub enum Problem {
         /// The one behind the last.
         to: u64,
     },
-    /// A file that is not there.
+    /// A file that is missing.
     FileMissing,
-    /// The file has no end: its writer was cut off, or writes still.
+    /// The file has no end: its writer was killed or failed, or the file was cut.
     Unfinished,
     /// The system cannot read it.
     Unreadable {
@@ -89,7 +89,7 @@ impl fmt::Display for Problem {
             }
             Self::NoBlock => write!(f, "no block begins here; reading goes on with the next one that does"),
             Self::BlockHead => {
-                write!(f, "the head of a block is damaged; its records were read by the index")
+                write!(f, "the head of a block is damaged; the block was read by its copy in the index")
             }
             Self::Record { stream, sequence } => write!(
                 f,
@@ -105,10 +105,11 @@ impl fmt::Display for Problem {
             ),
             Self::BlocksMissing { from, to } if to - from == 1 => write!(f, "block {from} is missing"),
             Self::BlocksMissing { from, to } => write!(f, "blocks {from} to {} are missing", to - 1),
-            Self::FileMissing => write!(f, "the file is missing; the recording goes on behind it"),
-            Self::Unfinished => {
-                write!(f, "the file has no end: its writer was cut off here; what stands before is whole")
-            }
+            Self::FileMissing => write!(f, "the file is missing; other files of the recording name it"),
+            Self::Unfinished => write!(
+                f,
+                "the file has no end: its recorder was killed or failed here, or the file was cut; later records may be missing"
+            ),
             Self::Unreadable { error } => write!(f, "cannot be read: {error}"),
         }
     }

@@ -30,7 +30,9 @@ pub struct Replayed {
     pub records: u64,
     /// Records that were missing.
     pub lost: u64,
-    /// Damaged places.
+    /// Those among them that were published while nobody recorded.
+    pub missed: u64,
+    /// Damaged places, and files that are missing.
     pub damages: u64,
     /// From the first to the last generated time, ns.
     pub recorded_ns: u64,
@@ -40,6 +42,13 @@ pub struct Replayed {
     pub late_ns_max: u64,
     /// Whether it was stopped before its end.
     pub is_stopped: bool,
+}
+
+impl Replayed {
+    /// Whether nothing is damaged, and no record is missing that was published while it was recorded.
+    pub fn is_complete(&self) -> bool {
+        self.damages == 0 && self.lost == self.missed
+    }
 }
 
 /// The longest sleep before the stop flag is looked at.
@@ -67,7 +76,12 @@ pub fn replay(
         let read = next(&mut payload);
         match &read {
             Read::Ended | Read::Nothing => break,
-            Read::Gap(gap) => replayed.lost += gap.count(),
+            Read::Gap(gap) => {
+                replayed.lost = replayed.lost.saturating_add(gap.count());
+                if !gap.is_loss() {
+                    replayed.missed = replayed.missed.saturating_add(gap.count());
+                }
+            }
             Read::Damaged(_) => replayed.damages += 1,
             Read::Record(record) => {
                 let generated = record.record.stamp.generated;

@@ -1,1 +1,246 @@
-//! Recordings that were killed, cut short, emptied or mixed up.
+//! Recordings: folders that were damaged, cut off or prepared, and runs that record.
+
+use super::support::binary;
+use lowlat_ipc::stream::{Record, Stamp};
+use lowlat_journal::record::{Options, Recorder};
+use lowlat_trade::records::{Order, SCHEMA, kind};
+use std::{
+    fs,
+    os::unix::{fs::symlink, net::UnixListener},
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+use tempfile::TempDir;
+
+/// A guard against hanging for ever, no measure of anything.
+const WATCHDOG_S: &str = "60";
+/// What `timeout` exits with when it had to end the command.
+const HUNG: i32 = 124;
+
+/// Orders in several small files; gives back how many files.
+fn make(folder: &Path) -> u64 {
+    let options = Options { file_bytes_max: 16 << 10, block_bytes: 4 << 10, ..Options::default() };
+    let mut recorder = Recorder::open(folder, options).unwrap();
+    let orders = recorder.add_stream("orders.alpha", 2, "lowlat-trade", Some(0)).unwrap();
+    for sequence in 0..500 {
+        let stamp =
+            Stamp { kind: kind::ORDER, schema: SCHEMA, generated: 1_000 + sequence, ..Stamp::default() };
+        let record = Record { position: 128 * sequence, sequence, stamp };
+        let order = Order { number: sequence, ..Order::default() };
+        recorder.record(orders, 1, &record, &order.encode()).unwrap();
+    }
+    recorder.stop().unwrap().written.files
+}
+
+fn journal(arguments: &[&str]) -> Output {
+    let mut command = Command::new("timeout");
+    command.args(["--kill-after=5", WATCHDOG_S]).arg(binary()).arg("journal").args(arguments);
+    command.env("NO_COLOR", "1").output().expect("timeout of coreutils starts")
+}
+
+/// Every command that reads the recording `dir`, and what is compared with it. All records are asked for.
+fn commands<'a>(dir: &'a str, other: &'a str) -> [Vec<&'a str>; 7] {
+    [
+        vec!["verify", dir],
+        vec!["ls", dir],
+        vec!["export", dir],
+        vec!["replay", dir, "--speed", "max"],
+        vec!["tail", dir, "-n", "10"],
+        vec!["tail", dir, "-n", "0", "--follow"],
+        vec!["diff", dir, other],
+    ]
+}
+
+fn said(output: &Output) -> String {
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    format!("{}{}", text(&output.stdout), text(&output.stderr))
+}
+
+/// What is made in place of a file, and how it is called.
+type Planted = (&'static str, fn(&Path));
+/// A damage done to a folder whose last file has this number, and what must be named.
+type Attack = (&'static str, fn(&Path, u64), &'static str);
+
+fn data(folder: &Path, number: u64) -> PathBuf {
+    folder.join(format!("{number:08}.journal"))
+}
+
+fn cut(path: &Path, bytes: impl Fn(usize) -> usize) {
+    let contents = fs::read(path).unwrap();
+    fs::write(path, &contents[..bytes(contents.len())]).unwrap();
+}
+
+/// The offset of the last block of a file but so many.
+fn block_from_end(path: &Path, nth: usize) -> usize {
+    let contents = fs::read(path).unwrap();
+    let begins = (0..contents.len()).step_by(64).filter(|at| contents[*at..].starts_with(b"LLBLOCK1"));
+    begins.rev().nth(nth).unwrap()
+}
+
+fn remove(folder: &Path, number: u64) {
+    fs::remove_file(data(folder, number)).unwrap();
+}
+
+const DAMAGES: &[Attack] = &[
+    (
+        "a killed recorder",
+        |folder, last| {
+            // Without the end, and with the room that was reserved.
+            let path = data(folder, last);
+            let end = block_from_end(&path, 0);
+            cut(&path, |_| end);
+            fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(1 << 20).unwrap();
+            fs::remove_file(path.with_extension("index")).unwrap();
+        },
+        "no end",
+    ),
+    (
+        "the last file cut behind a block",
+        |folder, last| {
+            let at = block_from_end(&data(folder, last), 1);
+            cut(&data(folder, last), |_| at);
+        },
+        "no end",
+    ),
+    ("the last file cut to its head", |folder, last| cut(&data(folder, last), |_| 4096), "no end"),
+    ("the last file empty", |folder, last| cut(&data(folder, last), |_| 0), "no head of a data file"),
+    (
+        "the last file zeroed",
+        |folder, last| {
+            let bytes = fs::metadata(data(folder, last)).unwrap().len();
+            fs::write(data(folder, last), vec![0; usize::try_from(bytes).unwrap()]).unwrap();
+        },
+        "no head of a data file",
+    ),
+    ("the last file missing", remove, "the file is missing"),
+    (
+        "the last file and its index missing",
+        |folder, last| {
+            remove(folder, last);
+            fs::remove_file(data(folder, last).with_extension("index")).unwrap();
+        },
+        "the file is missing",
+    ),
+    ("the first file missing", |folder, _| remove(folder, 1), "00000001.journal"),
+    (
+        "the first files missing",
+        |folder, _| [1, 2].into_iter().for_each(|number| remove(folder, number)),
+        "00000002.journal",
+    ),
+    ("a middle file missing", |folder, _| remove(folder, 3), "00000003.journal"),
+    (
+        "a middle file cut behind a block",
+        |folder, _| {
+            let at = block_from_end(&data(folder, 3), 1);
+            cut(&data(folder, 3), |_| at);
+        },
+        "no end",
+    ),
+    ("a middle file cut to its head", |folder, _| cut(&data(folder, 3), |_| 4096), "no end"),
+    ("a middle file empty", |folder, _| cut(&data(folder, 3), |_| 0), "no head of a data file"),
+    (
+        "two files swapped",
+        |folder, _| {
+            fs::rename(data(folder, 2), folder.join("x")).unwrap();
+            fs::rename(data(folder, 3), data(folder, 2)).unwrap();
+            fs::rename(folder.join("x"), data(folder, 3)).unwrap();
+        },
+        "a file of another recording",
+    ),
+    (
+        "a file twice",
+        |folder, last| {
+            fs::copy(data(folder, 2), data(folder, last + 1)).unwrap();
+        },
+        "a file of another recording",
+    ),
+];
+
+/// Runs every command on a damaged copy. Each must exit 1 and the names must be told; what is left is still given.
+fn attack((name, damage, told): &Attack) {
+    let (home, whole) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let last = make(home.path());
+    make(whole.path());
+    assert!(last > 4, "{last}");
+    damage(home.path(), last);
+    let (dir, other) = (home.path().to_str().unwrap(), whole.path().to_str().unwrap());
+    for words in commands(dir, other) {
+        let output = journal(&words);
+        let (code, said) = (output.status.code(), said(&output));
+        assert_ne!(code, Some(HUNG), "{name}: {words:?} hangs");
+        assert_eq!(code, Some(1), "{name}: {words:?}: {said}");
+        // ls counts, and tail names what is among its records.
+        if !["ls", "tail"].contains(&words[0]) {
+            let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(said.contains(told), "{name}: {words:?}: {said}");
+        }
+    }
+    let rows = String::from_utf8(journal(&["export", dir]).stdout).unwrap().lines().count();
+    assert!((200..=501).contains(&rows), "{name}: what is left is exported: {rows}");
+}
+
+#[test]
+fn every_command_reports_what_is_missing_or_damaged() {
+    let whole = TempDir::new().unwrap();
+    make(whole.path());
+    let dir = whole.path().to_str().unwrap();
+    for words in commands(dir, dir) {
+        let output = journal(&words);
+        assert_eq!(output.status.code(), Some(0), "{words:?}: {}", said(&output));
+    }
+    DAMAGES.iter().for_each(attack);
+}
+
+#[test]
+fn one_file_that_is_useless_is_no_clean_recording() {
+    for bytes in [vec![], vec![0; 8192], vec![0x55; 8192]] {
+        let folder = TempDir::new().unwrap();
+        fs::write(data(folder.path(), 1), &bytes).unwrap();
+        let dir = folder.path().to_str().unwrap();
+        for words in [vec!["verify", dir], vec!["ls", dir], vec!["export", dir], vec!["replay", dir]] {
+            let output = journal(&words);
+            assert_eq!(output.status.code(), Some(1), "{} bytes, {words:?}: {}", bytes.len(), said(&output));
+        }
+    }
+}
+
+fn fifo(path: &Path) {
+    let made = Command::new("mkfifo").arg(path).status().expect("mkfifo of coreutils starts");
+    assert!(made.success());
+}
+
+#[test]
+fn files_that_are_not_regular_are_named_and_nothing_hangs() {
+    let kinds: [Planted; 4] = [
+        ("a FIFO", fifo),
+        ("a socket", |path| drop(UnixListener::bind(path).unwrap())),
+        ("a symbolic link", |path| symlink("/dev/zero", path).unwrap()),
+        ("a directory", |path| fs::create_dir(path).unwrap()),
+    ];
+    for (kind, plant) in kinds {
+        let (home, whole) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+        let next = make(home.path()) + 1;
+        make(whole.path());
+        // A data file, and an index that would be read before its data file.
+        plant(&data(home.path(), next));
+        let index = data(home.path(), 1).with_extension("index");
+        fs::remove_file(&index).unwrap();
+        plant(&index);
+        for words in commands(home.path().to_str().unwrap(), whole.path().to_str().unwrap()) {
+            let output = journal(&words);
+            let (code, said) = (output.status.code(), said(&output));
+            assert_ne!(code, Some(HUNG), "{kind}: {words:?} hangs");
+            assert_eq!(code, Some(1), "{kind}: {words:?}: {said}");
+            if ["verify", "export", "replay", "diff"].contains(&words[0]) {
+                let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+                let named = format!("{next:08}.journal");
+                assert!(said.contains(&named) && said.contains(&format!("found {kind}")), "{said}");
+            }
+        }
+    }
+    // The folder itself.
+    let home = TempDir::new().unwrap();
+    fifo(&home.path().join("monday"));
+    let output = journal(&["verify", home.path().join("monday").to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+}

@@ -13,7 +13,10 @@ pub use csv::CsvTable;
 #[cfg(feature = "parquet")]
 pub use parquet::ParquetTable;
 
-use crate::read::{Gap, Read, Record, Recording};
+use crate::{
+    damage::Damage,
+    read::{Gap, Read, Record, Recording},
+};
 use serde::Serialize;
 use std::io;
 use thiserror::Error;
@@ -126,14 +129,25 @@ pub struct Exported {
     pub decoded: u64,
     /// Records that are not in the recording.
     pub lost: u64,
+    /// Those among them that were published while nobody recorded.
+    pub missed: u64,
     /// The first gaps.
     pub gaps: Vec<Gap>,
-    /// Damaged places.
+    /// Damaged places, and files that are missing.
     pub damages: u64,
+    /// The first of those.
+    pub damaged: Vec<Damage>,
 }
 
-/// Gaps that are named one by one.
-const GAPS_MAX: usize = 1_000;
+impl Exported {
+    /// Whether nothing is damaged, and no record is missing that was published while it was recorded.
+    pub fn is_complete(&self) -> bool {
+        self.damages == 0 && self.lost == self.missed
+    }
+}
+
+/// Gaps and damages that are named one by one.
+const NAMED_MAX: usize = 1_000;
 
 /// The columns of a table of this decoder.
 pub fn columns(decoder: &dyn Decoder) -> Vec<Column> {
@@ -162,12 +176,20 @@ pub fn export(
                 out.rows += 1;
             }
             Read::Gap(gap) => {
-                out.lost += gap.count();
-                if out.gaps.len() < GAPS_MAX {
+                out.lost = out.lost.saturating_add(gap.count());
+                if !gap.is_loss() {
+                    out.missed = out.missed.saturating_add(gap.count());
+                }
+                if out.gaps.len() < NAMED_MAX {
                     out.gaps.push(*gap);
                 }
             }
-            Read::Damaged(_) => out.damages += 1,
+            Read::Damaged(damage) => {
+                out.damages += 1;
+                if out.damaged.len() < NAMED_MAX {
+                    out.damaged.push((**damage).clone());
+                }
+            }
             Read::Nothing | Read::Ended => break,
         }
     }

@@ -1,6 +1,6 @@
 //! The head of a block.
 
-use super::{BLOCK_HEAD_BYTES, BLOCK_MAGIC, BODY_BYTES_MAX, RECORD_HEAD_BYTES, block_bytes};
+use super::{BLOCK_HEAD_BYTES, BLOCK_MAGIC, BODY_BYTES_MAX, RECORD_HEAD_BYTES, STREAMS_MAX, block_bytes};
 use crate::bytes::{is_zero, put, u32_at, u64_at};
 use serde::Serialize;
 use std::fmt;
@@ -209,12 +209,16 @@ impl BlockHead {
                     && self.records as usize <= body_bytes / RECORD_HEAD_BYTES
                     && self.generated_min <= self.generated_max
             }
-            // One below the largest, so that "the next one" always is a number.
             BlockKind::Gap => self.records == 0 && body_bytes == 0 && sequences.is_some(),
             BlockKind::Manifest => self.records == 0,
             BlockKind::End => self.records == 0 && body_bytes == 0,
         };
-        is_of_kind && body_bytes <= BODY_BYTES_MAX && self.number > 0 && self.last_sequence < u64::MAX
+        // Below the largest number, so that the next one is a number too.
+        is_of_kind
+            && body_bytes <= BODY_BYTES_MAX
+            && (1..u64::MAX).contains(&self.number)
+            && self.last_sequence < u64::MAX
+            && (self.stream as usize) < STREAMS_MAX
     }
 }
 

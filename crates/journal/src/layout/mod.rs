@@ -93,10 +93,14 @@ pub const RECORD_ALIGN: usize = 8;
 pub const PAYLOAD_BYTES_MAX: usize = 64 << 20;
 /// The longest body: one record of the longest payload.
 pub const BODY_BYTES_MAX: usize = PAYLOAD_BYTES_MAX + RECORD_HEAD_BYTES;
+/// The largest sequence that is recorded. The one behind it must be a number, and not [`manifest::UNKNOWN`].
+pub const SEQUENCE_MAX: u64 = u64::MAX - 2;
 /// Streams of a recording at most.
 pub const STREAMS_MAX: usize = 4096;
 /// Bytes of a stream's name, and of its schema's, at most.
 pub const NAME_BYTES_MAX: usize = 255;
+/// The largest number of a file. The one behind it is a number too.
+pub const FILE_NUMBER_MAX: u64 = u64::MAX - 1;
 /// Ending of data files.
 pub const DATA_ENDING: &str = "journal";
 /// Ending of index files.
@@ -133,9 +137,17 @@ pub fn index_name(number: u64) -> String {
 
 /// The number of a data file by its name; none for other files.
 pub fn number_of(name: &str) -> Option<u64> {
-    let digits = name.strip_suffix(DATA_ENDING)?.strip_suffix('.')?;
-    let number = digits.parse().ok().filter(|number| *number > 0)?;
-    (data_name(number) == name).then_some(number)
+    numbered(name, DATA_ENDING).filter(|number| data_name(*number) == name)
+}
+
+/// The number of an index file by its name; none for other files.
+pub fn index_number_of(name: &str) -> Option<u64> {
+    numbered(name, INDEX_ENDING).filter(|number| index_name(*number) == name)
+}
+
+fn numbered(name: &str, ending: &str) -> Option<u64> {
+    let digits = name.strip_suffix(ending)?.strip_suffix('.')?;
+    digits.parse().ok().filter(|number| (1..=FILE_NUMBER_MAX).contains(number))
 }
 
 #[cfg(test)]

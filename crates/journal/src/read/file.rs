@@ -7,10 +7,11 @@ use crate::{
         self, BLOCK_ALIGN, BLOCK_HEAD_BYTES, BlockHead, BlockKind, FILE_HEAD_BYTES, FileHead, HeadProblem,
     },
 };
+use rustix::fs::OFlags;
 use std::{
-    fs::File,
+    fs::{self, File, FileType, Metadata, OpenOptions},
     io,
-    os::unix::fs::FileExt,
+    os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
@@ -48,11 +49,7 @@ impl DataFile {
                 Problem::Unreadable { error: error.to_string() }
             },
         };
-        let file = File::open(&path).map_err(unreadable)?;
-        let metadata = file.metadata().map_err(unreadable)?;
-        if !metadata.is_file() {
-            return Err(unreadable(io::Error::other("no regular file")));
-        }
+        let (file, metadata) = open_regular(&path).map_err(unreadable)?;
         let mut head = vec![0; FILE_HEAD_BYTES];
         let read = read_up_to(&file, &mut head, 0).map_err(unreadable)?;
         head.truncate(read);
@@ -155,6 +152,30 @@ pub struct Found {
     pub used: u64,
 }
 
+/// Opens a regular file for reading. It never blocks and follows no link: a FIFO, a socket, a device or a folder with the
+/// name of a file of a recording is an error that says so.
+pub fn open_regular(path: &Path) -> io::Result<(File, Metadata)> {
+    // Checked before as well, because opening a device can have effects.
+    check_regular(fs::symlink_metadata(path)?.file_type())?;
+    let flags = i32::try_from((OFlags::NONBLOCK | OFlags::NOFOLLOW).bits()).unwrap_or(0);
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let metadata = file.metadata()?;
+    check_regular(metadata.file_type())?;
+    Ok((file, metadata))
+}
+
+fn check_regular(kind: FileType) -> io::Result<()> {
+    let found = match kind {
+        _ if kind.is_file() => return Ok(()),
+        _ if kind.is_symlink() => "a symbolic link",
+        _ if kind.is_dir() => "a directory",
+        _ if kind.is_fifo() => "a FIFO",
+        _ if kind.is_socket() => "a socket",
+        _ => "a device",
+    };
+    Err(io::Error::other(format!("found {found}, expected a regular file")))
+}
+
 fn read_up_to(file: &File, mut bytes: &mut [u8], mut offset: u64) -> io::Result<usize> {
     let mut total = 0;
     while !bytes.is_empty() {
@@ -198,14 +219,6 @@ pub struct Scan {
     pub end: FileEnd,
 }
 
-impl Scan {
-    /// Whether every block of the other one is among these.
-    pub fn names_all(&self, other: &Self) -> bool {
-        let mut own = self.blocks.iter();
-        other.blocks.iter().all(|block| own.any(|own| own == block))
-    }
-}
-
 /// Goes from head to head through a file, and over what is none to the next one.
 pub fn scan(file: &DataFile, recording: Option<u64>) -> Scan {
     let mut at = wide(FILE_HEAD_BYTES);
@@ -241,19 +254,16 @@ pub fn scan(file: &DataFile, recording: Option<u64>) -> Scan {
         scan.blocks.push(head);
         if head.kind == BlockKind::End {
             scan.end = FileEnd::Ended { goes_on: head.goes_on() };
-            note_behind_end(file, at, recording, &mut scan);
+            scan.damages.extend(behind_end(file, at, recording));
             return scan;
         }
     }
     scan
 }
 
-/// Behind the end there may be room that was not given back, but nothing else.
-fn note_behind_end(file: &DataFile, at: u64, recording: Option<u64>, scan: &mut Scan) {
-    if let Ok(found) = file.find_block(at, recording)
-        && (found.head.is_some() || found.used > at)
-    {
-        let bytes = found.head.map_or(found.used, |head| head.offset + head.bytes()) - at;
-        scan.damages.push(file.damage(at, bytes, Problem::NoBlock));
-    }
+/// What stands behind the end: there may be room that was not given back, but nothing else.
+pub fn behind_end(file: &DataFile, at: u64, recording: Option<u64>) -> Option<Damage> {
+    let found = file.find_block(at, recording).ok()?;
+    let to = found.head.map_or(found.used, |head| head.offset + head.bytes());
+    (to > at).then(|| file.damage(at, to - at, Problem::NoBlock))
 }

@@ -1,13 +1,15 @@
 //! What is known of a file without reading its records.
 
-use super::file::{DataFile, FileEnd, Scan, scan};
-use crate::layout::{
-    self, BlockHead, BlockKind, FileHead,
-    index::{self, IndexProblem},
+use super::file::{DataFile, FileEnd, Scan, behind_end, open_regular, scan};
+use crate::{
+    bytes::wide,
+    layout::{
+        self, BlockHead, BlockKind, FILE_HEAD_BYTES, FileHead,
+        index::{self, IndexProblem},
+    },
 };
 use std::{
     collections::BTreeMap,
-    fs::File,
     io::{self, Read},
 };
 
@@ -105,17 +107,29 @@ impl FileIndex {
 fn stored(file: &DataFile, head: &FileHead) -> Result<Option<Scan>, IndexProblem> {
     let path = file.path.with_file_name(layout::index_name(file.number));
     let unreadable = |error: io::Error| IndexProblem::Unreadable { kind: error.kind() };
-    let stored = match File::open(path) {
-        Ok(stored) => stored,
+    let stored = match open_regular(&path) {
+        Ok((stored, _)) => stored,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(unreadable(error)),
     };
     let mut bytes = Vec::new();
     stored.take(index::BYTES_MAX).read_to_end(&mut bytes).map_err(unreadable)?;
     let blocks = index::decode(&mut bytes, head.recording, file.number, file.bytes)?;
-    let Some(last) = blocks.last().filter(|last| last.kind == BlockKind::End) else {
-        return Err(IndexProblem::Other);
-    };
-    let end = FileEnd::Ended { goes_on: last.goes_on() };
-    Ok(Some(Scan { blocks, damages: Vec::new(), end }))
+    let Some(end) = end_of(&blocks) else { return Err(IndexProblem::Other) };
+    let behind = end.offset + end.bytes();
+    let damages = behind_end(file, behind, Some(head.recording)).into_iter().collect();
+    Ok(Some(Scan { end: FileEnd::Ended { goes_on: end.goes_on() }, blocks, damages }))
+}
+
+/// The end block, if the blocks cover the file from its head to its end, each right behind the one before it. An index
+/// that leaves out a block would hide its records.
+fn end_of(blocks: &[BlockHead]) -> Option<BlockHead> {
+    let mut at = wide(FILE_HEAD_BYTES);
+    for head in blocks {
+        if head.offset != at {
+            return None;
+        }
+        at = at.saturating_add(head.bytes());
+    }
+    blocks.last().copied().filter(|last| last.kind == BlockKind::End)
 }

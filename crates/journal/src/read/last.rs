@@ -1,10 +1,6 @@
 //! The last records of a recording.
 
-use super::{
-    Block, Gap, Read, Record, Recording,
-    file::FileEnd,
-    missing::{missing, missing_behind},
-};
+use super::{Block, Gap, Read, Record, Recording, inspect::Inspector};
 use crate::{
     bytes::narrow,
     damage::Damage,
@@ -22,7 +18,6 @@ pub fn last_records(
     count: usize,
     is_chosen: &dyn Fn(u64) -> bool,
 ) -> Vec<(Read, Vec<u8>)> {
-    let is_live = recording.is_live();
     // Kept, since a look through a file that is being written is long.
     let last = recording.files().len().saturating_sub(1);
     let _index = recording.open_file(last).map(|file| recording.index(last, &file));
@@ -32,7 +27,7 @@ pub fn last_records(
         all.append(&mut found);
         lowest = lowest.min(file);
     }
-    let of_files = of_files(recording, streams, lowest, is_live).into_iter();
+    let of_files = of_files(recording, streams, lowest).into_iter();
     all.extend(
         of_files
             .map(|(time, damage)| ((time, u32::MAX, u64::MAX), Read::Damaged(Box::new(damage)), Vec::new())),
@@ -100,37 +95,27 @@ fn of_stream(
     (found, 0)
 }
 
-/// What is wrong with the files from a place on, besides their blocks, and between them: each with the generated time that
-/// the records before it go up to.
-fn of_files(recording: &Recording, streams: &[u32], from: usize, is_live: bool) -> Vec<(u64, Damage)> {
-    let (files, folder, mut out) = (recording.files(), recording.folder(), Vec::new());
-    for (at, start) in files.iter().enumerate().skip(from) {
-        let is_last = at + 1 == files.len();
+/// What is missing or damaged from a file on outside of records: each with the generated time that the records before it
+/// go up to.
+fn of_files(recording: &Recording, streams: &[u32], from: usize) -> Vec<(u64, Damage)> {
+    let (mut inspector, mut out) = (Inspector::from(recording, from), Vec::new());
+    for at in from..recording.files().len() {
         let begin = time_before(recording, streams, at);
-        if let Some(before) = at.checked_sub(1).filter(|_| at > from).and_then(|at| files.get(at)) {
-            out.extend(missing(folder, before.number + 1..start.number).map(|damage| (begin, damage)));
-        }
-        let file = match recording.open_file(at) {
-            Ok(file) => file,
-            Err(damage) => {
-                out.push((begin, damage));
-                continue;
-            }
+        let damages = inspector.next_file().unwrap_or_default();
+        let Ok(file) = recording.open_file(at) else {
+            out.extend(damages.into_iter().map(|damage| (begin, damage)));
+            continue;
         };
         let index = recording.index(at, &file);
-        let open_at = match index.scan.end {
-            // A block that is being written is none yet.
-            FileEnd::Open { at } if is_last && is_live => at,
-            _ => u64::MAX,
-        };
-        for damage in index.scan.damages.iter().filter(|damage| damage.offset < open_at) {
-            let is_before = |head: &&BlockHead| head.offset < damage.offset && streams.contains(&head.stream);
+        for damage in damages {
+            let is_before = |head: &&BlockHead| {
+                damage.file == file.path && head.offset < damage.offset && streams.contains(&head.stream)
+            };
             let before = index.scan.blocks.iter().filter(is_before).map(|head| head.generated_max);
-            out.push((before.max().unwrap_or(begin), damage.clone()));
+            out.push((before.max().unwrap_or(begin), damage));
         }
-        let behind = if is_last { missing_behind(folder, start.number, &index) } else { None };
-        out.extend(behind.map(|damage| (u64::MAX, damage)));
     }
+    out.extend(inspector.next_file().unwrap_or_default().into_iter().map(|damage| (u64::MAX, damage)));
     out
 }
 
@@ -280,18 +265,24 @@ mod tests {
         let reads = last(&open(folder), &[0], usize::MAX);
         let behind_first = (counts[0], 2, Problem::FileMissing);
         let at_the_end = (reads.len() - 1, files, Problem::FileMissing);
-        assert_eq!(troubles(folder, &reads), [behind_first, at_the_end.clone()]);
+        let found = troubles(folder, &reads);
+        let [first, (_, 3, Problem::BlocksMissing { .. }), end] = &found[..] else { panic!("{found:?}") };
+        assert_eq!([first, end], [&behind_first, &at_the_end]);
         // As many as stand behind the first missing one: what is before them is not looked at.
         let few = last(&open(folder), &[0, 1], counts[2]);
-        let found = troubles(folder, &few);
-        assert_eq!((found.len(), found[0].1), (1, files), "{found:?}");
+        let at_end = troubles(folder, &few);
+        assert_eq!((at_end.len(), at_end[0].1), (1, files), "{at_end:?}");
         assert_eq!(troubles(folder, &last(&open(folder), &[], 0)).len(), 1, "where it ends is always told");
-        // Read from its beginning: what is gone in between is a gap, what is gone at the end is not known to be anything.
+        // Read from its beginning it is the same, and what is gone in between is a gap as well.
         let reads = read_all(&open(folder));
-        assert_eq!(troubles(folder, &reads), [(reads.len() - 1, files, Problem::FileMissing)]);
+        let of = |found: Vec<(usize, u64, Problem)>| {
+            found.into_iter().map(|(_, file, problem)| (file, problem)).collect::<Vec<_>>()
+        };
+        assert_eq!(of(troubles(folder, &reads)), of(found));
+        assert!(reads.iter().any(|read| matches!(read, Read::Gap(gap) if gap.reason.is_none())));
         // While somebody records as well: the next file is there before the one before it says so.
         let _writer = FolderLock::take(folder).unwrap().unwrap();
-        assert_eq!(troubles(folder, &last(&open(folder), &[0], usize::MAX))[1], at_the_end);
+        assert_eq!(troubles(folder, &last(&open(folder), &[0], usize::MAX))[2], at_the_end);
     }
 
     #[test]
@@ -304,13 +295,14 @@ mod tests {
         make_useless(folder, [files, 2, 3]);
         let found = troubles(folder, &last(&open(folder), &[0], usize::MAX));
         let files_of: Vec<u64> = found.iter().map(|(_, file, _)| *file).collect();
-        assert_eq!(files_of, [2, 3, 3, files], "{found:?}");
+        assert_eq!(files_of, [2, 3, 3, 3, 4, files], "{found:?}");
         assert_eq!(found[0].2, Problem::Foreign { found: 1, expected: 2 });
         assert!(
             matches!(found[1].2, Problem::FileHead { .. }) && found[2].2 == Problem::NoBlock,
             "{found:?}"
         );
-        assert!(matches!(found[3].2, Problem::Unreadable { .. }), "{found:?}");
+        assert!(found[3].2 == Problem::Unfinished && matches!(found[4].2, Problem::BlocksMissing { .. }));
+        assert!(matches!(found[5].2, Problem::Unreadable { .. }), "{found:?}");
         // A check says the same of them.
         let checked = verify(&open(folder), true, &mut |_, _| ()).damages;
         let is_told = |damage: &Damage| checked.contains(damage);

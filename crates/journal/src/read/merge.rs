@@ -1,7 +1,12 @@
 //! Several streams as one, always in the same order.
 
 use super::{Read, Record, Recording, StreamReader};
+use crate::layout::STREAMS_MAX;
 use std::{cmp::Reverse, collections::BinaryHeap};
+
+/// The number of a stream that no recording has: a source of damages alone.
+const NO_STREAM: u32 = u32::MAX;
+const _: () = assert!(NO_STREAM as usize >= STREAMS_MAX);
 
 /// One stream with its next record.
 struct Source<'r> {
@@ -22,8 +27,10 @@ pub struct Merge<'r> {
 }
 
 impl<'r> Merge<'r> {
-    /// A merge of these streams of a recording from their beginning.
+    /// A merge of these streams of a recording from their beginning. What is missing or damaged outside of records is
+    /// told also when there is no stream.
     pub fn new(recording: &'r Recording, streams: &[u32]) -> Self {
+        let streams = if streams.is_empty() { &[NO_STREAM] } else { streams };
         let sources = streams.iter().enumerate().map(|(place, stream)| {
             let reader = StreamReader::new(recording, *stream);
             let reader = if place == 0 { reader } else { reader.without_file_damages() };

@@ -5,6 +5,7 @@ mod block;
 mod choose;
 pub mod file;
 pub mod index;
+mod inspect;
 mod last;
 mod merge;
 mod missing;
@@ -20,11 +21,12 @@ mod write_indexes;
 
 pub use block::Block;
 pub use choose::fits;
+pub use inspect::inspect;
 pub use last::last_records;
 pub use merge::Merge;
 pub use recording::{FileStart, OpenError, Recording};
 pub use refill::{Refill, refill};
-pub(crate) use resume::resume;
+pub(crate) use resume::{name_next_file, resume};
 pub use stream::StreamReader;
 pub use tail::Tail;
 pub use verify::{FileReport, GapTotal, StreamReport, Verification, verify};
@@ -58,6 +60,11 @@ pub struct Gap {
 }
 
 impl Gap {
+    /// Whether the recording should have the records: they were published while it was made.
+    pub fn is_loss(&self) -> bool {
+        self.reason != Some(GapReason::NotRecording)
+    }
+
     /// How many records.
     pub fn count(&self) -> u64 {
         self.to.saturating_sub(self.from)

@@ -88,22 +88,28 @@ pub struct Recording {
     files: Vec<FileStart>,
     streams: Vec<StreamEntry>,
     indexes: Mutex<Vec<Weak<FileIndex>>>,
+    last_index: u64,
+    is_live: bool,
 }
 
 impl Recording {
     /// Opens the recording in a folder. Damage is told by those who read; here it only matters when nothing can be
     /// read at all.
     pub fn open(folder: &Path) -> Result<Self, OpenError> {
+        // Before anything is read: a file without an end that was read when nobody recorded any more stays without one.
+        let is_live = FolderLock::is_taken(folder);
+        let Listing { data: numbers, last_index } =
+            list(folder).map_err(|source| OpenError::Refused { path: folder.to_owned(), source })?;
         let mut recording = Self {
             folder: folder.to_owned(),
             number: None,
             files: Vec::new(),
             streams: Vec::new(),
             indexes: Mutex::default(),
+            last_index,
+            is_live,
         };
         let (mut first_damage, mut is_any_open) = (None, false);
-        let numbers =
-            numbers(folder).map_err(|source| OpenError::Refused { path: folder.to_owned(), source })?;
         for number in &numbers {
             match DataFile::open(folder, *number) {
                 Ok(file) => {
@@ -120,7 +126,9 @@ impl Recording {
             }
         }
         match first_damage {
-            _ if numbers.is_empty() => return Err(OpenError::Nothing { path: folder.to_owned() }),
+            _ if numbers.is_empty() && last_index == 0 => {
+                return Err(OpenError::Nothing { path: folder.to_owned() });
+            }
             Some(damage) if !is_any_open => {
                 return Err(OpenError::Damaged { damage: Box::new(damage) });
             }
@@ -138,7 +146,8 @@ impl Recording {
         FileStart { number: file.number, bytes: file.bytes, head, streams }
     }
 
-    /// Each file tells the streams that there were when it began; the last one also those that came later.
+    /// Each file begins with the streams that there were then. Those that came later stand in the next file's list, and
+    /// where that is missing among the blocks of the file.
     fn find_streams(&mut self) {
         let mut streams: Vec<StreamEntry> = Vec::new();
         let mut add = |more: &[StreamEntry]| {
@@ -147,12 +156,14 @@ impl Recording {
                 streams = more.to_vec();
             }
         };
-        self.files.iter().filter_map(|file| file.streams.as_deref()).for_each(&mut add);
         let mut known = 0;
-        let mut places = (0..self.files.len()).rev();
-        if let Some((at, file)) = places.find_map(|at| Some((at, self.open_file(at).ok()?))) {
-            let index = self.index(at, &file);
-            for head in &index.scan.blocks {
+        for (at, start) in self.files.iter().enumerate() {
+            start.streams.iter().for_each(|streams| add(streams));
+            if self.files.get(at + 1).is_some_and(|next| next.streams.is_some()) {
+                continue;
+            }
+            let Ok(file) = self.open_file(at) else { continue };
+            for head in &self.index(at, &file).scan.blocks {
                 match head.kind {
                     BlockKind::Manifest => streams_of(&file, head).iter().for_each(|more| add(more)),
                     BlockKind::End => {}
@@ -202,9 +213,25 @@ impl Recording {
         })
     }
 
-    /// Whether somebody records into it at this moment.
+    /// Whether it was being recorded when it was opened.
     pub fn is_live(&self) -> bool {
-        FolderLock::is_taken(&self.folder)
+        self.is_live
+    }
+
+    /// Whether the file at this place may have no end yet: the last one, and the one before it as long as the last one
+    /// has no block, because its recorder makes the next file first.
+    pub(super) fn is_growing(&self, at: usize) -> bool {
+        let is_last = match self.files.get(at + 1..).unwrap_or_default() {
+            [] => true,
+            [next] => next.streams.is_none(),
+            _ => false,
+        };
+        self.is_live && is_last
+    }
+
+    /// The largest number of an index file; 0 without one.
+    pub(super) fn last_index(&self) -> u64 {
+        self.last_index
     }
 
     /// What to add to a generated time for the time of day, ns; none when no head of a file is left, or the streams use
@@ -251,17 +278,28 @@ impl Recording {
     }
 }
 
-/// The numbers of the data files in a folder, lowest first.
-pub fn numbers(folder: &Path) -> io::Result<Vec<u64>> {
-    let mut numbers = Vec::new();
-    for entry in fs::read_dir(folder)?.take(4 * FILES_MAX) {
-        if let Some(number) = entry?.file_name().to_str().and_then(layout::number_of) {
-            numbers.push(number);
+/// The files of a recording, by their names.
+pub struct Listing {
+    /// The numbers of the data files, lowest first.
+    pub data: Vec<u64>,
+    /// The largest number of an index file; 0 without one.
+    pub last_index: u64,
+}
+
+/// Lists the files of a recording.
+pub fn list(folder: &Path) -> io::Result<Listing> {
+    let (mut data, mut last_index) = (Vec::new(), 0);
+    for entry in fs::read_dir(folder)? {
+        let name = entry?.file_name();
+        let Some(name) = name.to_str() else { continue };
+        data.extend(layout::number_of(name));
+        last_index = last_index.max(layout::index_number_of(name).unwrap_or(0));
+        if data.len() > FILES_MAX {
+            return Err(io::Error::other(format!("found more than {FILES_MAX} data files")));
         }
     }
-    numbers.sort_unstable();
-    numbers.truncate(FILES_MAX);
-    Ok(numbers)
+    data.sort_unstable();
+    Ok(Listing { data, last_index })
 }
 
 /// The recording that a file belongs to, by its head or else by its first readable block.

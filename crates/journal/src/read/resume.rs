@@ -1,21 +1,30 @@
 //! Where a recording is gone on with.
 
-use super::{Block, Recording, recording::numbers};
+use super::{Block, Recording, file::DataFile, index::FileIndex, recording::list};
 use crate::{
-    layout::{BlockKind, manifest::StreamEntry},
+    layout::{BlockHead, BlockKind, END_GOES_ON, FILE_NUMBER_MAX, index_name, manifest::StreamEntry},
     record::{
-        Place, RecordError,
+        Disk, Place, RecordError, Storage,
         identity::{Clock, Identity, boot_id},
     },
 };
-use std::path::Path;
+use rustix::fs::OFlags;
+use std::{
+    fs::{self, OpenOptions},
+    io,
+    os::unix::fs::{FileExt, OpenOptionsExt},
+    path::Path,
+};
 
 /// Where the recording in a folder goes on: in a new file, behind the last record that is proved good. None when the
 /// folder holds no recording.
 pub fn resume(folder: &Path) -> Result<Option<(Identity, Place)>, RecordError> {
-    let numbers =
-        numbers(folder).map_err(|source| RecordError::refused(folder, "read the folder", source))?;
-    let Some(last_file) = numbers.last() else { return Ok(None) };
+    let listing = list(folder).map_err(|source| RecordError::refused(folder, "read the folder", source))?;
+    // A file that is missing, and whose index is left, keeps its number.
+    let last_file = listing.data.last().copied().unwrap_or(0).max(listing.last_index);
+    if last_file == 0 {
+        return Ok(None);
+    }
     let other = |why: String| RecordError::Other { path: folder.to_owned(), why };
     let recording = Recording::open(folder).map_err(|error| other(error.to_string()))?;
     let number = recording.number().ok_or_else(|| other("none of its blocks can be read".to_owned()))?;
@@ -40,8 +49,35 @@ pub fn resume(folder: &Path) -> Result<Option<(Identity, Place)>, RecordError> {
         }
         block = block.max(file.head.map_or(1, |head| head.first_block));
     }
+    if last_file == FILE_NUMBER_MAX {
+        return Err(other(format!("its files are numbered up to {last_file}")));
+    }
     let identity = Identity { recording: number, boot_id: boot, clock: Clock::System };
     Ok(Some((identity, Place { file: last_file + 1, block, streams })))
+}
+
+/// Makes the end of a file name the file that now follows it, so that this one is missed when it is gone. A file without an
+/// end is left as it is. The index goes first: it has a copy of the end, and is made again.
+pub fn name_next_file(folder: &Path, file: u64, recording: u64) -> Result<(), RecordError> {
+    let Ok(data) = DataFile::open_of(folder, file, Some(recording)) else { return Ok(()) };
+    let index = FileIndex::load(&data, Some(recording));
+    let end = index.scan.blocks.last().filter(|last| last.kind == BlockKind::End && !last.goes_on());
+    let Some(end) = end else { return Ok(()) };
+    let refused = |source| RecordError::refused(&data.path, "name the next file in it", source);
+    let index_path = folder.join(index_name(file));
+    match fs::remove_file(&index_path) {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => return Err(refused(source)),
+        _ => {}
+    }
+    let flags = i32::try_from((OFlags::NONBLOCK | OFlags::NOFOLLOW).bits()).unwrap_or(0);
+    let out = OpenOptions::new().write(true).custom_flags(flags).open(&data.path).map_err(refused)?;
+    let named = BlockHead { detail: END_GOES_ON, ..*end };
+    out.write_all_at(&named.encode(), end.offset).and_then(|()| out.sync_data()).map_err(refused)?;
+    if let Some(bytes) = FileIndex::load(&data, Some(recording)).encode(&data, recording) {
+        // It only saves time.
+        Disk.write_whole(&index_path, &bytes).ok();
+    }
+    Ok(())
 }
 
 /// Brings streams up to the last good record of a file. Blocks of files that have an end were read back by nobody, but

@@ -1,15 +1,15 @@
 //! One stream of a recording, in its order.
 
 use super::{
-    Block, Gap, Read, Record, Recording, file::DataFile, index::FileIndex, missing::missing_at_end,
+    Block, Gap, Read, Record, Recording, file::DataFile, index::FileIndex, inspect::Inspector,
     recording::streams_of,
 };
 use crate::{
     bytes::narrow,
-    damage::Problem,
+    damage::{Damage, Problem},
     layout::{BlockHead, BlockKind, manifest::StreamEntry},
 };
-use std::sync::Arc;
+use std::{collections::VecDeque, sync::Arc};
 
 struct OpenFile {
     data: DataFile,
@@ -26,11 +26,10 @@ pub struct StreamReader<'r> {
     /// Which block of the stream comes next in the file.
     nth: usize,
     block: Block,
-    /// Of the file's damages, how many were told.
-    told: usize,
-    tells_files: bool,
-    /// Whether it was told that the recording goes on in a file that is gone, or is not to be.
-    is_end_told: bool,
+    /// Finds what is missing or damaged outside of records; none when another reader does.
+    inspector: Option<Inspector<'r>>,
+    /// What it found and is still to be told.
+    found: VecDeque<Damage>,
     expected: Option<u64>,
     /// Records before this sequence, or of an earlier time, are passed over: the rest of a block that was sought.
     from_sequence: u64,
@@ -47,9 +46,8 @@ impl<'r> StreamReader<'r> {
             open: None,
             nth: 0,
             block: Block::default(),
-            told: 0,
-            tells_files: true,
-            is_end_told: false,
+            inspector: Some(Inspector::new(recording)),
+            found: VecDeque::new(),
             expected: None,
             from_sequence: 0,
             from_time: 0,
@@ -59,7 +57,7 @@ impl<'r> StreamReader<'r> {
     /// The same, but silent on damage that lies outside of its own blocks: one reader of several tells it.
     #[must_use]
     pub fn without_file_damages(self) -> Self {
-        Self { tells_files: false, is_end_told: true, ..self }
+        Self { inspector: None, ..self }
     }
 
     /// The stream's number.
@@ -69,7 +67,8 @@ impl<'r> StreamReader<'r> {
 
     /// Goes to the record of this sequence, or the first behind it that is there; the gap before that is told.
     pub fn seek_sequence(&mut self, sequence: u64) {
-        self.go_to(self.recording.find_file(self.stream, |entry| entry.next_sequence <= sequence));
+        let from = self.recording.find_file(self.stream, |entry| entry.next_sequence <= sequence);
+        self.go_to(from);
         self.from_sequence = sequence;
         let stream = self.stream;
         while let Some(open) = self.opened() {
@@ -81,12 +80,13 @@ impl<'r> StreamReader<'r> {
             self.go_to(self.at + 1);
         }
         self.expected = Some(sequence);
-        self.told = 0;
+        self.inspect_from(from);
     }
 
     /// Goes to the first record that was generated at this time or later.
     pub fn seek_time(&mut self, generated: u64) {
-        self.go_to(self.recording.find_file(self.stream, |entry| entry.generated_max < generated));
+        let from = self.recording.find_file(self.stream, |entry| entry.generated_max < generated);
+        self.go_to(from);
         self.from_time = generated;
         let stream = self.stream;
         while let Some(open) = self.opened() {
@@ -98,13 +98,30 @@ impl<'r> StreamReader<'r> {
             self.go_to(self.at + 1);
         }
         self.expected = None;
-        self.told = 0;
+        self.inspect_from(from);
     }
 
     fn go_to(&mut self, at: usize) {
-        (self.at, self.nth, self.told) = (at, 0, 0);
+        (self.at, self.nth) = (at, 0);
         self.open = None;
         self.block.clear();
+    }
+
+    /// Finds what is wrong with the files from one on, up to the present one.
+    fn inspect_from(&mut self, from: usize) {
+        self.found.clear();
+        self.inspector = self.inspector.take().map(|_| Inspector::from(self.recording, from));
+        for _ in from..self.at + usize::from(self.open.is_some()) {
+            self.inspect();
+        }
+    }
+
+    /// Finds what is wrong with the next file, or behind the last one; false when that was found.
+    fn inspect(&mut self) -> bool {
+        let found = self.inspector.as_mut().and_then(Inspector::next_file);
+        let is_next = found.is_some();
+        self.found.extend(found.into_iter().flatten());
+        is_next
     }
 
     /// The present file, when it can be opened.
@@ -153,24 +170,25 @@ impl<'r> StreamReader<'r> {
                 return read;
             }
             if self.open.is_none() {
-                if self.at >= self.recording.files().len() {
-                    let is_told = std::mem::replace(&mut self.is_end_told, true);
-                    let missing = if is_told { None } else { missing_at_end(self.recording) };
-                    return missing
-                        .map_or_else(|| self.lost_at_the_end(), |damage| Read::Damaged(Box::new(damage)));
+                // What is missing before the next file, and what was found in one that cannot be opened.
+                if let Some(damage) = self.found.pop_front() {
+                    return Read::Damaged(Box::new(damage));
                 }
+                if self.at >= self.recording.files().len() {
+                    if self.inspect() {
+                        continue;
+                    }
+                    return self.lost_at_the_end();
+                }
+                self.inspect();
                 match self.recording.open_file(self.at) {
                     Ok(data) => {
                         let index = self.recording.index(self.at, &data);
                         self.open = Some(OpenFile { data, index });
                         self.find_beginning();
                     }
-                    Err(damage) => {
-                        self.go_to(self.at + 1);
-                        if self.tells_files {
-                            return Read::Damaged(Box::new(damage));
-                        }
-                    }
+                    // The inspector tells why.
+                    Err(_) => self.go_to(self.at + 1),
                 }
                 continue;
             }
@@ -184,12 +202,11 @@ impl<'r> StreamReader<'r> {
     fn next_block(&mut self) -> Option<Read> {
         let open = self.open.as_ref()?;
         let next = open.index.block_of(self.stream, self.nth).copied();
-        if self.tells_files
-            && let Some(damage) = open.index.scan.damages.get(self.told)
-            && next.is_none_or(|head| damage.offset < head.offset)
-        {
-            self.told += 1;
-            return Some(Read::Damaged(Box::new(damage.clone())));
+        let is_due = |damage: &Damage| {
+            damage.file != open.data.path || next.is_none_or(|head| damage.offset <= head.offset)
+        };
+        if self.found.front().is_some_and(is_due) {
+            return self.found.pop_front().map(|damage| Read::Damaged(Box::new(damage)));
         }
         let Some(head) = next else {
             self.go_to(self.at + 1);

@@ -5,14 +5,17 @@ mod tests;
 
 use super::{
     Block, Gap, Read, Record, Recording,
-    file::{DataFile, FileEnd},
+    file::{DataFile, FileEnd, behind_end},
+    inspect::{check_plain, number_damage},
     missing::{is_there, missing},
-    recording::{numbers, streams_of},
+    recording::{list, streams_of},
 };
 use crate::{
     bytes::wide,
     damage::{Damage, Problem},
-    layout::{BlockHead, BlockKind, FILE_HEAD_BYTES, HeadProblem, manifest::StreamEntry},
+    layout::{
+        BlockHead, BlockKind, FILE_HEAD_BYTES, HeadProblem, data_name, index_name, manifest::StreamEntry,
+    },
     record::FolderLock,
 };
 use std::{collections::VecDeque, path::PathBuf};
@@ -29,10 +32,12 @@ pub struct Tail {
     is_made: bool,
     /// Whether it was told what is wrong with the file.
     is_told: bool,
-    /// Whether there are files behind it.
-    is_left: bool,
-    /// Missing files before it that are still to be told.
-    missing: VecDeque<Damage>,
+    /// Whether it is still to be told when the file has no end.
+    tells_end: bool,
+    /// Damages that are still to be told, missing files among them.
+    found: VecDeque<Damage>,
+    /// The number that the next block should have; none when that is not known.
+    next_block: Option<u64>,
     offset: u64,
     block: Block,
     stream: u32,
@@ -41,7 +46,12 @@ pub struct Tail {
 impl Tail {
     /// From the first record.
     pub fn from_start(recording: &Recording) -> Self {
-        Self::at(recording, recording.files().first().map_or(1, |file| file.number), wide(FILE_HEAD_BYTES))
+        let number = recording.files().first().map_or(1, |file| file.number);
+        Self {
+            found: missing(recording.folder(), 1..number).collect(),
+            next_block: Some(1),
+            ..Self::at(recording, number, wide(FILE_HEAD_BYTES))
+        }
     }
 
     /// Behind the last block that is there now. What is wrong with the files by now is not told.
@@ -53,14 +63,24 @@ impl Tail {
             return Self { is_told: true, ..Self::at(recording, number, begin) };
         };
         let index = recording.index(last, &file);
-        let at = |number, offset| Self { is_told: file.head.is_err(), ..Self::at(recording, number, offset) };
-        match (index.scan.end, index.scan.blocks.last()) {
+        let end = index.scan.blocks.last();
+        let at = |number, offset| Self {
+            is_told: file.head.is_err(),
+            // Of a file that nobody writes any more it is known by now.
+            tells_end: recording.is_live(),
+            next_block: end.map(|end| end.number + 1),
+            ..Self::at(recording, number, offset)
+        };
+        let next = at(number + 1, begin);
+        match (index.scan.end, end) {
             (FileEnd::Open { at: offset }, _) => at(number, offset),
-            (FileEnd::Ended { goes_on: true }, _) if !is_there(recording.folder(), number + 1) => {
-                Self { is_told: true, ..Self::at(recording, number + 1, begin) }
+            (FileEnd::Ended { goes_on }, _) if (goes_on || next.is_indexed()) && !is_there(&next.path()) => {
+                Self { is_told: true, ..next }
             }
             // To be read again, since it says where to go on.
-            (FileEnd::Ended { .. }, Some(end)) => at(number, end.offset),
+            (FileEnd::Ended { .. }, Some(end)) => {
+                Self { next_block: Some(end.number), ..at(number, end.offset) }
+            }
             (FileEnd::Ended { .. }, None) => at(number, begin),
         }
     }
@@ -74,12 +94,23 @@ impl Tail {
             file: None,
             is_made: true,
             is_told: false,
-            is_left: false,
-            missing: VecDeque::new(),
+            tells_end: true,
+            found: VecDeque::new(),
+            next_block: None,
             offset,
             block: Block::default(),
             stream: 0,
         }
+    }
+
+    /// The present file, or where it will be.
+    fn path(&self) -> PathBuf {
+        self.folder.join(data_name(self.number))
+    }
+
+    /// Whether the present file has an index, and so was made.
+    fn is_indexed(&self) -> bool {
+        is_there(&self.folder.join(index_name(self.number)))
     }
 
     /// The streams known by now; more may come while it is followed.
@@ -91,7 +122,7 @@ impl Tail {
     /// records and has written nothing new.
     pub fn next(&mut self, payload: &mut Vec<u8>) -> Read {
         loop {
-            if let Some(damage) = self.missing.pop_front() {
+            if let Some(damage) = self.found.pop_front() {
                 return Read::Damaged(Box::new(damage));
             }
             if self.file.is_none() {
@@ -129,27 +160,29 @@ impl Tail {
     fn without_file(&mut self, damage: Damage) -> Option<Read> {
         // Looked at before the files: what is there when nobody writes any more is all there is.
         let is_live = FolderLock::is_taken(&self.folder);
-        let later = self.later();
+        let later = self.later().next();
         let is_missing = damage.problem == Problem::FileMissing;
-        if !self.is_told && (self.is_made || later.is_some() || !is_missing) {
+        let is_made = self.is_made || later.is_some() || self.is_indexed();
+        if !self.is_told && (is_made || !is_missing) {
             self.is_told = true;
             return Some(Read::Damaged(Box::new(damage)));
         }
         match later {
             Some(later) => {
-                self.missing.extend(missing(&self.folder, self.number + 1..later));
+                self.found.extend(missing(&self.folder, self.number + 1..later));
                 self.go_to(later, true);
                 None
             }
             None if is_live => Some(Read::Nothing),
             // Made in the moment between the two looks?
-            None if is_missing && is_there(&self.folder, self.number) => None,
+            None if is_missing && is_there(&self.path()) => None,
             None => Some(Read::Ended),
         }
     }
 
     fn go_to(&mut self, number: u64, is_made: bool) {
-        (self.number, self.is_made, self.is_told, self.is_left) = (number, is_made, false, false);
+        (self.number, self.is_made, self.is_told) = (number, is_made, false);
+        self.tells_end = true;
         self.offset = wide(FILE_HEAD_BYTES);
         self.file = None;
         self.block.clear();
@@ -157,18 +190,32 @@ impl Tail {
 
     /// Whether the last block of the last file may still be under way.
     fn is_being_written(&self) -> bool {
-        !self.is_left && !is_there(&self.folder, self.number + 1) && FolderLock::is_taken(&self.folder)
+        FolderLock::is_taken(&self.folder) && !self.is_followed()
     }
 
     /// Nothing new of a file that is being written; or it is not, since its writer has gone on and the next file is gone.
-    fn nothing_yet(&mut self) -> Option<Read> {
-        self.is_left = self.later().is_some();
-        (!self.is_left).then_some(Read::Nothing)
+    fn nothing_yet(&self) -> Option<Read> {
+        (!self.is_followed()).then_some(Read::Nothing)
     }
 
-    /// The next file behind the present one that is there.
-    fn later(&self) -> Option<u64> {
-        numbers(&self.folder).unwrap_or_default().into_iter().find(|number| *number > self.number)
+    /// The files behind the present one.
+    fn later(&self) -> impl Iterator<Item = u64> {
+        let files = list(&self.folder).map(|listing| listing.data).unwrap_or_default();
+        let number = self.number;
+        files.into_iter().filter(move |later| *later > number)
+    }
+
+    /// Whether the recording goes on in a later file. A recorder makes the next file, ends this one, and then writes the
+    /// first block of the next one.
+    fn is_followed(&self) -> bool {
+        let mut later = self.later();
+        later.next().is_some_and(|next| later.next().is_some() || self.has_block(next))
+    }
+
+    fn has_block(&self, number: u64) -> bool {
+        DataFile::open_of(&self.folder, number, self.recording).is_ok_and(|file| {
+            file.block_at(wide(FILE_HEAD_BYTES), self.recording).is_ok_and(|head| head.is_some())
+        })
     }
 
     fn next_of_block(&mut self, payload: &mut Vec<u8>) -> Option<Read> {
@@ -200,21 +247,31 @@ impl Tail {
             }
         };
         let Some(head) = found else { return self.without_block(is_being_written) };
-        if head.kind == BlockKind::Records {
-            let damage = self.block.load(file, &head);
-            if is_being_written && !self.block.is_whole(file) {
-                self.block.clear();
-                return self.nothing_yet();
-            }
-            self.stream = head.stream;
-            self.offset += head.bytes();
+        let damage = number_damage(file, &head, self.next_block);
+        self.next_block = Some(head.number);
+        if damage.is_some() {
             return damage.map(|damage| Read::Damaged(Box::new(damage)));
+        }
+        let damage = self.block.load(file, &head);
+        if is_being_written && !self.block.is_whole(file) {
+            self.block.clear();
+            return self.nothing_yet();
+        }
+        self.next_block = Some(head.number + 1);
+        self.offset += head.bytes();
+        if head.kind == BlockKind::Records {
+            self.stream = head.stream;
+            return damage.map(|damage| Read::Damaged(Box::new(damage)));
+        }
+        self.block.clear();
+        check_plain(file, &head, &mut self.found);
+        if head.kind == BlockKind::End && !is_being_written {
+            self.found.extend(behind_end(file, self.offset, self.recording));
         }
         self.take_other(&head)
     }
 
     fn take_other(&mut self, head: &BlockHead) -> Option<Read> {
-        self.offset += head.bytes();
         match head.kind {
             BlockKind::Gap => Some(Read::Gap(Gap {
                 stream: head.stream,
@@ -249,12 +306,17 @@ impl Tail {
             return None;
         };
         let next = found.head.map_or(found.used, |head| head.offset);
-        let damage =
-            (next > self.offset).then(|| file.damage(self.offset, next - self.offset, Problem::NoBlock));
-        match found.head {
-            Some(head) => self.offset = head.offset,
-            None => self.go_to(self.number + 1, false),
+        if next > self.offset {
+            self.found.push_back(file.damage(self.offset, next - self.offset, Problem::NoBlock));
         }
-        damage.map(|damage| Read::Damaged(Box::new(damage)))
+        if let Some(head) = found.head {
+            self.offset = head.offset;
+        } else {
+            if self.tells_end {
+                self.found.push_back(file.damage(self.offset, 0, Problem::Unfinished));
+            }
+            self.go_to(self.number + 1, false);
+        }
+        None
     }
 }

@@ -60,7 +60,7 @@ fn streams_are_merged_by_time_with_their_gaps() {
     assert_eq!(gaps, [&Read::Gap(Gap { stream: 1, from: 3, to: 6, reason })]);
     let report = check(folder.path());
     assert_eq!((report.records(), &report.damages), (14, &vec![]));
-    assert_eq!(report.streams[1].gaps, GapTotal { gaps: 1, records: 3 });
+    assert_eq!(report.streams[1].gaps, GapTotal { gaps: 1, records: 3, missed: 0 });
     assert_eq!(report.files[0].index_problem, None);
     assert_eq!(fs::metadata(folder.path().join(data_name(1))).unwrap().len() % 64, 0);
 }

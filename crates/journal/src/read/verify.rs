@@ -5,9 +5,9 @@ mod tests;
 
 use super::{
     Block, Gap, Recording,
-    file::{DataFile, FileEnd, scan},
-    index::{FileIndex, IndexOrigin},
-    missing::missing,
+    file::{DataFile, FileEnd},
+    index::IndexOrigin,
+    inspect::Inspector,
     recording::streams_of,
 };
 use crate::{
@@ -71,6 +71,18 @@ pub struct GapTotal {
     pub gaps: u64,
     /// Records in them.
     pub records: u64,
+    /// Those among them that were published while nobody recorded.
+    pub missed: u64,
+}
+
+impl GapTotal {
+    fn add(&mut self, gap: &Gap) {
+        self.gaps += 1;
+        self.records = self.records.saturating_add(gap.count());
+        if !gap.is_loss() {
+            self.missed = self.missed.saturating_add(gap.count());
+        }
+    }
 }
 
 /// What is known of a recording.
@@ -106,8 +118,15 @@ impl Verification {
     pub fn gap_total(&self) -> GapTotal {
         self.streams.iter().fold(GapTotal::default(), |total, stream| GapTotal {
             gaps: total.gaps + stream.gaps.gaps,
-            records: total.records + stream.gaps.records,
+            records: total.records.saturating_add(stream.gaps.records),
+            missed: total.missed.saturating_add(stream.gaps.missed),
         })
+    }
+
+    /// Whether nothing is damaged, and no record is missing that was published while it was recorded.
+    pub fn is_complete(&self) -> bool {
+        let gaps = self.gap_total();
+        self.damage_count == 0 && gaps.records == gaps.missed
     }
 
     fn damaged(&mut self, damage: Damage) {
@@ -148,56 +167,47 @@ pub fn verify(recording: &Recording, is_whole: bool, progress: &mut dyn FnMut(u6
             damage_count: 0,
         },
         seen: BTreeMap::new(),
-        next_block: None,
         block: Block::default(),
     };
     let total = recording.files().iter().map(|file| file.bytes).sum();
-    let mut done = 0;
+    let (mut done, mut inspector) = (0, Inspector::new(recording));
     for (at, start) in recording.files().iter().enumerate() {
-        let before = at.checked_sub(1).and_then(|at| recording.files().get(at));
-        verifier.missing_files(
-            recording,
-            before.map_or(start.number, |before| before.number + 1),
-            start.number,
-        );
+        let damages = inspector.next_file().unwrap_or_default();
         match recording.open_file(at) {
             Ok(file) => {
-                let is_last = at + 1 == recording.files().len();
-                verifier.file(recording, &file, is_last, &mut |bytes| progress(done + bytes, total));
+                verifier.file(recording, at, &file, damages, &mut |bytes| progress(done + bytes, total));
             }
-            Err(damage) => verifier.out.damaged(damage),
+            Err(_) => damages.into_iter().for_each(|damage| verifier.out.damaged(damage)),
         }
         done += start.bytes;
         progress(done, total);
     }
+    inspector.next_file().into_iter().flatten().for_each(|damage| verifier.out.damaged(damage));
     verifier.finish(recording)
 }
 
 struct Verifier {
     out: Verification,
     seen: BTreeMap<u32, Seen>,
-    next_block: Option<u64>,
     block: Block,
 }
 
 impl Verifier {
-    fn missing_files(&mut self, recording: &Recording, from: u64, to: u64) {
-        missing(recording.folder(), from..to).for_each(|damage| self.out.damaged(damage));
-    }
-
-    fn file(&mut self, recording: &Recording, file: &DataFile, is_last: bool, progress: &mut dyn FnMut(u64)) {
+    /// Reads a file, whose other damages are known.
+    fn file(
+        &mut self,
+        recording: &Recording,
+        at: usize,
+        file: &DataFile,
+        damages: Vec<Damage>,
+        progress: &mut dyn FnMut(u64),
+    ) {
         // The blocks are those that readers find, so that what is counted here is what they read.
-        let index = FileIndex::load(file, recording.number());
-        // Any other index is what a look through the file gave.
-        let is_unchecked = self.out.is_whole && index.origin == IndexOrigin::Stored;
-        let looked_through = is_unchecked.then(|| scan(file, recording.number()));
+        let index = recording.index(at, file);
         let has_end = matches!(index.scan.end, FileEnd::Ended { .. });
         let index_problem = match index.origin {
             IndexOrigin::Rebuilt(problem) => Some(problem.to_string()),
             IndexOrigin::Missing if has_end => Some("it is missing".to_owned()),
-            _ if looked_through.as_ref().is_some_and(|scan| !index.scan.names_all(scan)) => {
-                Some("the file has blocks that it does not name".to_owned())
-            }
             _ => None,
         };
         self.out.files.push(FileReport {
@@ -208,57 +218,20 @@ impl Verifier {
             has_end,
             index_problem,
         });
-        let mut damages = index.scan.damages.iter().peekable();
+        let mut damages = damages.into_iter().peekable();
         for head in &index.scan.blocks {
-            while let Some(damage) = damages.next_if(|damage| damage.offset < head.offset) {
-                self.out.damaged(damage.clone());
+            let is_due = |damage: &Damage| damage.file != file.path || damage.offset <= head.offset;
+            while let Some(damage) = damages.next_if(is_due) {
+                self.out.damaged(damage);
             }
-            self.number(file, head);
-            self.block(file, head);
+            match head.kind {
+                BlockKind::Records | BlockKind::Gap => self.of_stream(file, head),
+                BlockKind::Manifest => self.begin_streams(file, head),
+                BlockKind::End => {}
+            }
             progress(head.offset);
         }
-        damages.for_each(|damage| self.out.damaged(damage.clone()));
-        if let Some(scan) = looked_through {
-            // A damaged head among the blocks was told with its block.
-            let behind = index.scan.blocks.last().map_or(0, |last| last.offset.saturating_add(last.bytes()));
-            let damages = scan.damages.into_iter().filter(|damage| damage.offset >= behind);
-            damages.for_each(|damage| self.out.damaged(damage));
-        }
-        self.end(recording, file, index.scan.end, is_last);
-    }
-
-    /// A block whose number is not the next one.
-    fn number(&mut self, file: &DataFile, head: &BlockHead) {
-        if let Some(expected) = self.next_block
-            && head.number != expected
-        {
-            let problem =
-                Problem::BlocksMissing { from: expected.min(head.number), to: expected.max(head.number) };
-            self.out.damaged(file.damage(head.offset, 0, problem));
-        }
-        self.next_block = Some(head.number + 1);
-    }
-
-    fn end(&mut self, recording: &Recording, file: &DataFile, end: FileEnd, is_last: bool) {
-        match end {
-            FileEnd::Open { at } if is_last && !self.out.is_live => {
-                self.out.damaged(file.damage(at, 0, Problem::Unfinished));
-            }
-            FileEnd::Ended { goes_on: true } if is_last && !self.out.is_live => {
-                self.missing_files(recording, file.number + 1, file.number + 2);
-            }
-            _ => {}
-        }
-    }
-
-    fn block(&mut self, file: &DataFile, head: &BlockHead) {
-        match head.kind {
-            BlockKind::Records | BlockKind::Gap => self.of_stream(file, head),
-            BlockKind::Manifest | BlockKind::End => {
-                self.begin_streams(file, head);
-                self.read(file, head);
-            }
-        }
+        damages.for_each(|damage| self.out.damaged(damage));
     }
 
     /// A list of streams says what each begins with.
@@ -281,14 +254,15 @@ impl Verifier {
             self.lost(Gap { stream, from, to: head.first_sequence, reason: None });
         }
         let behind = head.last_sequence + 1;
-        let good = self.read(file, head);
-        if head.kind == BlockKind::Gap {
+        let lost = if head.kind == BlockKind::Gap {
             self.lost(Gap { stream, from: head.first_sequence, to: behind, reason: head.gap_reason() });
+            0
         } else {
+            let good = self.read(file, head);
             self.count(head, good);
-        }
-        // What a damaged block lost is told with the next one.
-        let lost = if head.kind == BlockKind::Gap { 0 } else { self.block_lost(head) };
+            // What a damaged block lost is told with the next one.
+            self.block_lost(head)
+        };
         if let Some(seen) = self.seen.get_mut(&stream) {
             seen.expected = Some(behind - lost);
         }
@@ -344,9 +318,7 @@ impl Verifier {
     }
 
     fn lost(&mut self, gap: Gap) {
-        let total = &mut self.seen.entry(gap.stream).or_default().report.gaps;
-        total.gaps += 1;
-        total.records += gap.count();
+        self.seen.entry(gap.stream).or_default().report.gaps.add(&gap);
         self.out.missing(gap);
     }
 

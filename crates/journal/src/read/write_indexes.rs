@@ -30,7 +30,7 @@ pub fn write_missing_indexes(recording: &Recording) -> Result<u64, OpenError> {
 mod tests {
     use super::*;
     use crate::{
-        read::recording::numbers,
+        read::recording::list,
         testing::{Maker, options},
     };
     use std::{
@@ -51,7 +51,7 @@ mod tests {
     }
 
     fn indexes(folder: &Path) -> Vec<PathBuf> {
-        let numbers = numbers(folder).unwrap();
+        let numbers = list(folder).unwrap().data;
         numbers.into_iter().map(|number| folder.join(layout::index_name(number))).collect()
     }
 

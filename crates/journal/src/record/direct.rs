@@ -39,7 +39,7 @@ impl Storage for DirectDisk {
         let options = |flags: OFlags| {
             let mut options = OpenOptions::new();
             let flags = i32::try_from(flags.bits()).unwrap_or(0);
-            options.write(true).create_new(true).custom_flags(flags);
+            options.write(true).create_new(true).mode(storage::FILE_MODE).custom_flags(flags);
             options
         };
         match options(OFlags::DIRECT).open(path) {

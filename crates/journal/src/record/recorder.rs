@@ -5,10 +5,11 @@ use super::{
     buffer::EMPTY,
     disk::{self, Job},
     identity::Identity,
+    storage,
 };
 use crate::{
     layout::{
-        BlockHead, GapReason, NAME_BYTES_MAX, PAYLOAD_BYTES_MAX, STREAMS_MAX,
+        BlockHead, GapReason, NAME_BYTES_MAX, PAYLOAD_BYTES_MAX, SEQUENCE_MAX, STREAMS_MAX,
         manifest::{StreamEntry, UNKNOWN},
     },
     read,
@@ -90,7 +91,7 @@ impl Recorder {
         options: Options,
     ) -> Result<Self, RecordError> {
         let refused = |doing| move |source| RecordError::refused(folder, doing, source);
-        std::fs::create_dir_all(folder).map_err(refused("make the folder"))?;
+        storage::make_folder(folder).map_err(refused("make the folder"))?;
         let lock = FolderLock::take(folder)
             .map_err(refused("lock the folder"))?
             .ok_or_else(|| RecordError::Busy { path: folder.to_owned() })?;
@@ -98,7 +99,11 @@ impl Recorder {
             Some(resumed) => resumed,
             None => (Identity::new().map_err(refused("find a number for it"))?, Place::start()),
         };
-        Self::start(storage, folder, options, lock, identity, place)
+        let last_file = place.file - 1;
+        let recorder = Self::start(storage, folder, options, lock, identity, place)?;
+        // Now that the next file exists.
+        read::name_next_file(folder, last_file, identity.recording)?;
+        Ok(recorder)
     }
 
     fn start<S: Storage + 'static>(
@@ -187,6 +192,10 @@ impl Recorder {
     ) -> Result<(), RecordError> {
         let at = crate::bytes::narrow(stream.into());
         let Some(state) = self.streams.get_mut(at) else { return Ok(()) };
+        if record.sequence > SEQUENCE_MAX {
+            self.refuse(at);
+            return Ok(());
+        }
         if state.expected != Some(record.sequence) && !self.jump(stream, epoch, record)? {
             return Ok(());
         }
@@ -214,6 +223,15 @@ impl Recorder {
             state.reason = GapReason::Overwritten;
         }
         Ok(())
+    }
+
+    /// A record with a sequence that no publisher comes to. It is damage in shared memory, and told with the next record.
+    #[cold]
+    fn refuse(&mut self, stream: usize) {
+        self.recorded.lost = self.recorded.lost.saturating_add(1);
+        if let Some(state) = self.streams.get_mut(stream) {
+            state.reason = GapReason::DamagedInMemory;
+        }
     }
 
     /// Says why the records before the next one of a stream will be missing.
@@ -263,9 +281,9 @@ impl Recorder {
             ..EMPTY
         };
         self.recorded.gaps += 1;
-        self.recorded.lost += to - from;
+        self.recorded.lost = self.recorded.lost.saturating_add(to - from);
         if reason == GapReason::NotRecording {
-            self.recorded.missed += to - from;
+            self.recorded.missed = self.recorded.missed.saturating_add(to - from);
         }
         if let Some(state) = self.streams.get_mut(at) {
             state.expected = Some(to);

@@ -1,15 +1,24 @@
 //! Where data files go: a disk, or in tests something that fails as disks do.
 
 use rustix::{
-    fs::{self, FallocateFlags, FlockOperation},
+    fs::{self, FallocateFlags, FlockOperation, OFlags},
     io::Errno,
 };
 use std::{
-    fs::{File, OpenOptions},
-    io,
-    os::unix::fs::FileExt,
+    fs::{DirBuilder, File, OpenOptions},
+    io::{self, Write},
+    os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt},
     path::Path,
 };
+
+/// Only the user who records may read a recording: it holds orders.
+pub(super) const FILE_MODE: u32 = 0o600;
+const FOLDER_MODE: u32 = 0o700;
+
+/// Makes a folder, and those above it that are missing. One that exists keeps its mode.
+pub fn make_folder(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder)
+}
 
 /// Makes files.
 pub trait Storage: Send {
@@ -60,16 +69,15 @@ impl Storage for Disk {
     type File = File;
 
     fn create(&self, path: &Path) -> io::Result<File> {
-        OpenOptions::new().write(true).create_new(true).open(path)
+        OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(path)
     }
 
     fn write_whole(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        let unfinished = path.with_extension("tmp");
-        let written = std::fs::write(&unfinished, bytes).and_then(|()| std::fs::rename(&unfinished, path));
-        if written.is_err() {
-            std::fs::remove_file(&unfinished).ok();
-        }
-        written
+        // A new file with a name that nobody can guess, readable by its owner alone; removed unless it is put in place.
+        let mut unfinished = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(path))?;
+        unfinished.write_all(bytes)?;
+        unfinished.persist(path).map_err(|error| error.error)?;
+        Ok(())
     }
 
     fn sync_folder(&self, folder: &Path) -> io::Result<()> {
@@ -105,13 +113,19 @@ pub struct FolderLock {
     _folder: File,
 }
 
+/// Opens a folder; anything else of that name is an error and does not block.
+fn open_folder(folder: &Path) -> io::Result<File> {
+    let flags = i32::try_from(OFlags::DIRECTORY.bits()).unwrap_or(0);
+    OpenOptions::new().read(true).custom_flags(flags).open(folder)
+}
+
 /// How often a taken lock is tried: a reader that looks whether there is a writer holds it for a moment.
 const TRIES: u32 = 20;
 
 impl FolderLock {
     /// Takes it; none when somebody else records there.
     pub fn take(folder: &Path) -> io::Result<Option<Self>> {
-        let folder = File::open(folder)?;
+        let folder = open_folder(folder)?;
         for _ in 0..TRIES {
             match fs::flock(&folder, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => return Ok(Some(Self { _folder: folder })),
@@ -126,7 +140,7 @@ impl FolderLock {
 
     /// Whether somebody records there at this moment.
     pub fn is_taken(folder: &Path) -> bool {
-        let Ok(folder) = File::open(folder) else { return false };
+        let Ok(folder) = open_folder(folder) else { return false };
         matches!(fs::flock(&folder, FlockOperation::NonBlockingLockShared), Err(Errno::WOULDBLOCK))
     }
 }

@@ -475,3 +475,98 @@ fn a_publisher_in_another_thread_is_recorded_without_a_false_record() {
     let lost: u64 = gaps.iter().map(|(from, to, _)| to - from).sum();
     assert_eq!((records.len() as u64 + lost, damages, recorded.lost), (20_000, 0, lost));
 }
+
+#[test]
+fn a_recording_is_its_owner_s_alone() {
+    use std::os::unix::fs::MetadataExt;
+    for writes in [Writes::Direct, Writes::Cached] {
+        let home = TempDir::new().unwrap();
+        let folder = home.path().join("above/monday");
+        let mut recorder = Recorder::open(&folder, Options { writes, ..options() }).unwrap();
+        let stream = recorder.add_stream("one", 1, "", Some(0)).unwrap();
+        for sequence in 0..5_000 {
+            recorder.record(stream, 1, &record(0, sequence), &payload(0, sequence)).unwrap();
+        }
+        recorder.stop().unwrap();
+        let mode = |path: &Path| path.metadata().unwrap().mode() & 0o7777;
+        assert_eq!([&folder, folder.parent().unwrap()].map(mode), [0o700; 2]);
+        let files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|file| file.unwrap().path()).collect();
+        assert!(files.len() > 4, "data and indexes: {files:?}");
+        for file in files {
+            assert_eq!(mode(&file) & !0o600, 0, "{}", file.display());
+        }
+    }
+}
+
+#[test]
+fn an_index_is_not_written_through_a_link() {
+    let (folder, elsewhere) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let victim = elsewhere.path().join("victim");
+    std::fs::write(&victim, "kept").unwrap();
+    std::os::unix::fs::symlink(&victim, folder.path().join("00000001.tmp")).unwrap();
+    Recorder::open(folder.path(), options()).unwrap().stop().unwrap();
+    assert_eq!(std::fs::read(&victim).unwrap(), b"kept");
+    assert!(folder.path().join("00000001.index").symlink_metadata().unwrap().is_file());
+}
+
+#[test]
+fn the_file_before_that_of_another_recorder_names_it() {
+    let (folder, first, mut writer) = recorded(300);
+    publish(&mut writer, 50);
+    let (mut two, _) = follower(folder.path(), &first);
+    two.poll().unwrap();
+    two.finish().unwrap();
+    let recording = Recording::open(folder.path()).unwrap();
+    assert_eq!(recording.files().len(), 2);
+    let report = verify(&recording, true, &mut |_, _| ());
+    assert_eq!((report.damage_count, report.files[0].index_problem.as_deref()), (0, None));
+    // As a second recorder that is killed, and then its file lost: it has no index yet.
+    for name in [data_name(2), crate::layout::index_name(2)] {
+        std::fs::remove_file(folder.path().join(name)).unwrap();
+    }
+    let report = verify(&Recording::open(folder.path()).unwrap(), true, &mut |_, _| ());
+    assert!(report.damages[0].file.ends_with(data_name(2)), "{:?}", report.damages);
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
+
+    /// Whatever numbers stand in shared memory: what is recorded of them is read without damage.
+    #[test]
+    fn what_a_recorder_takes_its_reader_takes(
+        words in proptest::collection::vec(
+            (proptest::prop_oneof![0_u64..20, u64::MAX - 6..=u64::MAX, proptest::prelude::any::<u64>()], proptest::prelude::any::<[u64; 4]>()), 1..40,
+        ),
+        first in proptest::option::of(proptest::prop_oneof![0_u64..3, u64::MAX - 4..=u64::MAX]),
+    ) {
+        let folder = TempDir::new().unwrap();
+        let mut recorder = Recorder::open(folder.path(), options()).unwrap();
+        let stream = recorder.add_stream("one", 1, "", first).unwrap();
+        let mut taken = 0;
+        for (sequence, [position, generated, trigger, cause]) in words {
+            let stamp = Stamp { generated, trigger, cause, ..Stamp::default() };
+            let found = lowlat_ipc::stream::Record { position, sequence, stamp };
+            match recorder.record(stream, 1, &found, b"payload") {
+                Ok(()) => taken += 1,
+                Err(RecordError::WentBack { .. }) => {}
+                Err(other) => panic!("{other}"),
+            }
+        }
+        let recorded = recorder.stop().unwrap();
+        let recording = Recording::open(folder.path()).unwrap();
+        let report = verify(&recording, true, &mut |_, _| ());
+        proptest::prop_assert_eq!(&report.damages, &vec![]);
+        proptest::prop_assert!(report.records() == recorded.written.records && report.records() <= taken);
+        let mut merge = crate::read::Merge::of_all(&recording);
+        let mut reads = 0;
+        loop {
+            match merge.next(&mut Vec::new()) {
+                Read::Record(_) => reads += 1,
+                Read::Gap(gap) => proptest::prop_assert!(gap.reason.is_some()),
+                Read::Ended => break,
+                other => panic!("{other:?}"),
+            }
+        }
+        proptest::prop_assert_eq!(reads, report.records());
+    }
+}

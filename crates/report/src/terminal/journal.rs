@@ -43,6 +43,8 @@ pub struct JournalView {
     pub damages: Vec<(String, String)>,
     /// All damages.
     pub damage_count: u64,
+    /// Records that are missing although they were published while it was recorded.
+    pub missing: u64,
     /// What is wrong with index files, which costs no record.
     pub index_problems: Vec<String>,
 }
@@ -117,8 +119,12 @@ fn add_list(out: &mut String, lines: &[String], all: u64, width: usize) {
 }
 
 fn add_damages(out: &mut String, view: &JournalView, width: usize) {
-    if view.damage_count == 0 {
+    if view.damage_count == 0 && view.missing == 0 {
         out.push_str(&format!("\n{}\n", paint(GREEN, "Every byte is as it was written.")));
+    } else if view.damage_count == 0 {
+        let text =
+            format!("Every byte is as it was written, but records are missing: {}.", count(view.missing));
+        out.push_str(&format!("\n{}\n", paint(YELLOW, &text)));
     } else {
         add_heading(out, "Damaged");
         for (place, what) in view.damages.iter().take(SHOWN_MAX) {
@@ -299,6 +305,7 @@ mod tests {
             gaps: (0..25).map(|at| format!("md: {at} to {at}")).collect(),
             damages: vec![("00000001.journal, byte 4096".to_owned(), "no block begins here; ".repeat(6))],
             damage_count: 1,
+            missing: 65_434,
             index_problems: Vec::new(),
         }
     }
@@ -309,7 +316,10 @@ mod tests {
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         assert!(text.contains("1,234,567") && text.contains("byte 4096") && text.contains("and 10 more"));
         assert!(!text.contains('\u{1b}'));
-        let whole = JournalView { damages: vec![], damage_count: 0, ..view() };
+        let lossy = JournalView { damages: vec![], damage_count: 0, ..view() };
+        let told = plain(&journal_text(&lossy, 80));
+        assert!(told.contains("as it was written, but records are missing: 65,434."), "{told}");
+        let whole = JournalView { missing: 0, ..lossy };
         assert!(plain(&journal_text(&whole, 80)).contains("Every byte is as it was written."));
         let quick = JournalView { is_checked: false, ..whole };
         let quick = plain(&journal_text(&quick, 80));

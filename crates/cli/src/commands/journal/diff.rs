@@ -29,12 +29,31 @@ pub struct Diff {
     json: bool,
 }
 
+/// Damages and gaps of a side that are named one by one.
+const NAMED_MAX: usize = 10;
+
 /// What a side lacks.
 #[derive(Debug, Clone, Default, Serialize)]
 struct Side {
     lost: u64,
+    /// Those among the lost that were published while nobody recorded.
+    missed: u64,
     damages: u64,
     undecoded: u64,
+    /// The first damages and gaps, in words.
+    named: Vec<String>,
+}
+
+impl Side {
+    fn is_complete(&self) -> bool {
+        self.damages == 0 && self.lost == self.missed && self.undecoded == 0
+    }
+
+    fn name(&mut self, words: impl FnOnce() -> String) {
+        if self.named.len() < NAMED_MAX {
+            self.named.push(words());
+        }
+    }
 }
 
 pub fn run(arguments: &Diff) -> anyhow::Result<Exit> {
@@ -51,7 +70,10 @@ pub fn run(arguments: &Diff) -> anyhow::Result<Exit> {
         let view = view(arguments, &difference, &sides);
         output::print(&lowlat_report::journal_diff_text(&view, output::width()))?;
     }
-    let is_clean = difference.is_empty() && sides.iter().all(|side| side.damages == 0);
+    for recording in [&left, &right] {
+        show::talk_if_live(recording);
+    }
+    let is_clean = difference.is_empty() && sides.iter().all(Side::is_complete);
     Ok(if is_clean { Exit::Clean } else { Exit::Findings })
 }
 
@@ -92,8 +114,17 @@ fn orders<'r>(
                         latency_ns: stamp.generated.checked_sub(stamp.trigger),
                     });
                 }
-                Read::Gap(gap) => side.lost += gap.count(),
-                Read::Damaged(_) => side.damages += 1,
+                Read::Gap(gap) => {
+                    side.lost = side.lost.saturating_add(gap.count());
+                    if !gap.is_loss() {
+                        side.missed = side.missed.saturating_add(gap.count());
+                    }
+                    side.name(|| show::gap(recording.streams(), &gap));
+                }
+                Read::Damaged(damage) => {
+                    side.damages += 1;
+                    side.name(|| show::damage(recording.streams(), &damage));
+                }
                 Read::Nothing | Read::Ended => return None,
             }
         }
@@ -122,6 +153,7 @@ fn view(arguments: &Diff, difference: &Difference, sides: &[Side; 2]) -> Journal
         if !words.is_empty() {
             notes.push(format!("{name}: {}", words.join(", ")));
         }
+        notes.extend(side.named.iter().map(|named| format!("{name}: {named}")));
     }
     if difference.twice_count > 0 {
         notes.push(format!("{} orders are there twice; only the first is compared", difference.twice_count));

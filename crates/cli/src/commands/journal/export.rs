@@ -19,6 +19,9 @@ use std::{
     sync::atomic::Ordering,
 };
 
+/// Gaps and damages that are named one by one.
+const NAMED_MAX: usize = 10;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// Comma-separated values with a head line
@@ -93,17 +96,26 @@ pub fn run(arguments: &Export) -> anyhow::Result<Exit> {
     if arguments.json {
         output::print_json(&exported)?;
     } else {
-        for gap in exported.gaps.iter().take(10) {
+        for gap in exported.gaps.iter().take(NAMED_MAX) {
             output::talk(&format!("missing: {}", show::gap(recording.streams(), gap)));
         }
+        for damage in exported.damaged.iter().take(NAMED_MAX) {
+            output::talk(&format!("damaged: {}", show::damage(recording.streams(), damage)));
+        }
+        if exported.gaps.len().max(exported.damaged.len()) > NAMED_MAX {
+            output::talk("and more: `lowlat journal verify` names each");
+        }
         output::talk(&format!(
-            "exported {} records, {} of them decoded; missing {}, damaged places {}",
-            exported.rows, exported.decoded, exported.lost, exported.damages
+            "exported {} records, {} of them decoded; {}",
+            exported.rows,
+            exported.decoded,
+            show::missing(exported.lost, exported.missed, exported.damages)
         ));
     }
+    show::talk_if_live(&recording);
     Ok(match exported {
         _ if is_stopped => Exit::Interrupted,
-        exported if exported.damages > 0 => Exit::Findings,
+        exported if !exported.is_complete() => Exit::Findings,
         _ => Exit::Clean,
     })
 }

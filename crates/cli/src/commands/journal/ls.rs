@@ -28,5 +28,5 @@ pub fn run(arguments: &Ls) -> anyhow::Result<Exit> {
             output::talk(&format!("damaged places: {}; {more}", known.damage_count));
         }
     }
-    Ok(if known.damage_count == 0 { Exit::Clean } else { Exit::Findings })
+    Ok(if known.is_complete() { Exit::Clean } else { Exit::Findings })
 }

@@ -1,6 +1,10 @@
 //! `lowlat journal replay`.
 
-use super::{select::Select, show::Printer, tail::print};
+use super::{
+    select::Select,
+    show::{self, Printer},
+    tail::print,
+};
 use crate::{
     output::{self, Exit},
     signals,
@@ -73,17 +77,17 @@ pub fn run(arguments: &Replay) -> anyhow::Result<Exit> {
             Speed::Times(_) => format!(", {} us late at most", replayed.late_ns_max.div_ceil(1000)),
         };
         output::talk(&format!(
-            "replayed {} records of {:.3} s in {:.3} s{late}; missing {}, damaged places {}",
+            "replayed {} records of {:.3} s in {:.3} s{late}; {}",
             replayed.records,
             replayed.recorded_ns as f64 / 1e9,
             replayed.took_ns as f64 / 1e9,
-            replayed.lost,
-            replayed.damages
+            show::missing(replayed.lost, replayed.missed, replayed.damages)
         ));
     }
+    show::talk_if_live(&recording);
     Ok(match replayed {
         replayed if replayed.is_stopped && !is_cut => Exit::Interrupted,
-        replayed if replayed.damages > 0 => Exit::Findings,
+        replayed if !replayed.is_complete() => Exit::Findings,
         _ => Exit::Clean,
     })
 }

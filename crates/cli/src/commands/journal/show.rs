@@ -40,8 +40,26 @@ fn problem(streams: &[StreamEntry], problem: &Problem) -> String {
 }
 
 /// A damage in words, with its place.
-fn damage(streams: &[StreamEntry], damage: &Damage) -> String {
+pub fn damage(streams: &[StreamEntry], damage: &Damage) -> String {
     format!("{} at byte {}: {}", damage.file.display(), damage.offset, problem(streams, &damage.problem))
+}
+
+/// What was missing, and how many places are damaged, as the end of a sentence.
+pub fn missing(lost: u64, missed: u64, damages: u64) -> String {
+    let missed = if missed == 0 {
+        String::new()
+    } else {
+        format!(" ({missed} of them published while nobody recorded)")
+    };
+    format!("missing {lost}{missed}, damaged places {damages}")
+}
+
+/// Reports that a recording has no end yet.
+pub fn talk_if_live(recording: &Recording) {
+    if recording.is_live() {
+        let shown = recording.folder().display();
+        output::talk(&format!("{shown}: still being recorded; records after this moment are left out"));
+    }
 }
 
 /// Prints records and what stands in their place, one line each.
@@ -127,6 +145,7 @@ fn schema<'a>(streams: &'a [StreamEntry], record: &Record) -> &'a str {
 
 /// A recording as its view shows it.
 pub fn view(recording: &Recording, known: &Verification) -> JournalView {
+    let gaps = known.gap_total();
     let file_name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     JournalView {
         folder: known.folder.display().to_string(),
@@ -157,6 +176,7 @@ pub fn view(recording: &Recording, known: &Verification) -> JournalView {
             })
             .collect(),
         damage_count: known.damage_count,
+        missing: gaps.records - gaps.missed,
         index_problems: known
             .files
             .iter()

@@ -46,17 +46,32 @@ pub fn run(arguments: &Tail) -> anyhow::Result<Exit> {
         arguments.select.from_ns.is_none_or(|from| generated >= from)
             && !arguments.select.is_behind(generated)
     };
-    let mut damages = 0;
+    // What is wrong further up is counted too: the exit code is that of every other command.
+    let elsewhere = read::inspect(&recording).count();
+    let (mut findings, mut shown) = (0, 0);
     for (read, payload) in last_records(&recording, &streams, lines, &is_chosen) {
-        damages += u64::from(matches!(read, Read::Damaged(_)));
+        shown += usize::from(matches!(read, Read::Damaged(_)));
+        findings += u64::from(is_finding(&read));
         if !print(&mut out, printer.line(recording.streams(), &read, &payload))? {
             return Ok(Exit::Clean);
         }
     }
-    if arguments.follow {
-        damages += follow(arguments, &recording, tail, &printer, &mut out)?;
+    if elsewhere > shown {
+        output::talk(&format!("damaged places: {elsewhere}; `lowlat journal verify` names each"));
     }
-    Ok(if damages == 0 { Exit::Clean } else { Exit::Findings })
+    if arguments.follow {
+        findings += follow(arguments, &recording, tail, &printer, &mut out)?;
+    }
+    Ok(if findings == 0 && elsewhere == 0 { Exit::Clean } else { Exit::Findings })
+}
+
+/// Whether something is damaged, or records are missing that were published while it was recorded.
+fn is_finding(read: &Read) -> bool {
+    match read {
+        Read::Damaged(_) => true,
+        Read::Gap(gap) => gap.is_loss(),
+        _ => false,
+    }
 }
 
 fn follow(
@@ -67,7 +82,7 @@ fn follow(
     out: &mut impl Write,
 ) -> anyhow::Result<u64> {
     let stop = signals::stop_flag()?;
-    let (mut payload, mut damages) = (Vec::new(), 0);
+    let (mut payload, mut findings) = (Vec::new(), 0);
     let chosen = &arguments.select.stream;
     // Relaxed: a lone flag.
     while !stop.load(Ordering::Relaxed) {
@@ -84,20 +99,18 @@ fn follow(
             Read::Record(record) if arguments.select.is_behind(record.record.stamp.generated) => break,
             Read::Record(record) => Some(record.stream),
             Read::Gap(gap) => Some(gap.stream),
-            Read::Damaged(_) => {
-                damages += 1;
-                None
-            }
+            Read::Damaged(_) => None,
         };
         let is_chosen = stream.is_none_or(|stream| {
             let name = super::show::name(tail.streams(), stream);
             chosen.is_empty() || chosen.iter().any(|pattern| read::fits(pattern, &name))
         });
+        findings += u64::from(is_chosen && is_finding(&read));
         if is_chosen && !print(out, printer.line(tail.streams(), &read, &payload))? {
             break;
         }
     }
-    Ok(damages)
+    Ok(findings)
 }
 
 /// False when the reader went away.

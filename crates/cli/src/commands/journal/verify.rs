@@ -14,10 +14,10 @@ pub struct Verify {
     /// Folder of the recording
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// Take records that were never recorded for a finding as well
+    /// Treat records that were published while nobody recorded as a finding too
     #[arg(long)]
     no_gaps: bool,
-    /// Write index files that are missing or of no use anew
+    /// Rewrite index files that are missing or damaged
     #[arg(long)]
     write_indexes: bool,
     /// Print as JSON
@@ -47,6 +47,6 @@ pub fn run(arguments: &Verify) -> anyhow::Result<Exit> {
     } else {
         output::print(&lowlat_report::journal_text(&show::view(&recording, &known), output::width()))?;
     }
-    let is_clean = known.damage_count == 0 && !(arguments.no_gaps && known.gap_total().gaps > 0);
+    let is_clean = known.is_complete() && !(arguments.no_gaps && known.gap_total().gaps > 0);
     Ok(if is_clean { Exit::Clean } else { Exit::Findings })
 }

@@ -53,7 +53,7 @@ fn long(folder: &Path) -> u64 {
         maker.records(0, block * 20..block * 20 + 20);
     }
     maker.files.finish().unwrap();
-    let files = numbers(folder).unwrap().len();
+    let files = list(folder).unwrap().data.len();
     assert!(files > 4);
     files as u64
 }
@@ -111,7 +111,9 @@ fn files_that_are_missing_are_named_and_the_rest_is_read() {
     assert_eq!((read, last), (rest, Read::Ended));
     let missing = |number| (number, Problem::FileMissing);
     // The last one by the end of the one before it, which says that the recording goes on.
-    assert_eq!(problems(folder, &damages), [missing(2), missing(3), missing(files)]);
+    let found = problems(folder, &damages);
+    let [two, three, (4, Problem::BlocksMissing { .. }), last] = &found[..] else { panic!("{found:?}") };
+    assert_eq!([two, three, last], [&missing(2), &missing(3), &missing(files)]);
 }
 
 #[test]
@@ -130,6 +132,8 @@ fn refused_foreign_and_useless_files_are_told_apart() {
         (3, foreign),
         (4, Problem::FileHead { .. }),
         (4, Problem::NoBlock),
+        (4, Problem::Unfinished),
+        (5, Problem::BlocksMissing { .. }),
     ] = &found[..]
     else {
         panic!("{found:?}")
@@ -160,7 +164,11 @@ fn a_file_that_is_gone_is_told_once_and_the_next_one_is_waited_for() {
     fs::rename(&back, &last).unwrap();
     for tail in [&mut tail, &mut from_now] {
         let (read, damages, answer) = follow(tail);
-        assert_eq!((read, damages), (sequences_of(&recording, |number| number == files), vec![]));
+        assert_eq!(read, sequences_of(&recording, |number| number == files));
+        assert!(
+            matches!(problems(folder, &damages)[..], [(_, Problem::BlocksMissing { .. })]),
+            "{damages:?}"
+        );
         assert_eq!(answer, Read::Nothing, "the recorder has not begun another file yet");
     }
     drop(kept);
@@ -193,7 +201,39 @@ fn a_file_without_an_end_is_left_when_there_are_later_ones() {
     let _writer = FolderLock::take(folder).unwrap().unwrap();
     let (read, damages, answer) = follow(&mut Tail::from_start(&Recording::open(folder).unwrap()));
     assert_eq!((read, answer), (rest, Read::Nothing));
-    assert_eq!(problems(folder, &damages), [(2, Problem::FileMissing)]);
+    let found = problems(folder, &damages);
+    assert!(
+        matches!(
+            found[..],
+            [(1, Problem::Unfinished), (2, Problem::FileMissing), (3, Problem::BlocksMissing { .. })]
+        ),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_recorder_that_is_killed_leaves_a_file_without_an_end() {
+    let folder = TempDir::new().unwrap();
+    let mut maker = Maker::new(folder.path(), options(), &["one"]);
+    maker.records(0, 0..20);
+    let writer = FolderLock::take(folder.path()).unwrap().unwrap();
+    let recording = Recording::open(folder.path()).unwrap();
+    let (mut tail, mut from_now) = (Tail::from_start(&recording), Tail::from_now(&recording));
+    let (read, damages, answer) = follow(&mut tail);
+    assert_eq!((read.len(), damages, answer), (20, vec![], Read::Nothing), "it is being made");
+    assert_eq!(follow(&mut from_now), (vec![], vec![], Read::Nothing));
+    drop((writer, maker));
+    for tail in [&mut tail, &mut from_now] {
+        let (_, damages, answer) = follow(tail);
+        assert_eq!(
+            (problems(folder.path(), &damages), answer),
+            (vec![(1, Problem::Unfinished)], Read::Ended)
+        );
+        assert_eq!(follow(tail), (vec![], vec![], Read::Ended), "once");
+    }
+    // Who reads what there is by now tells it instead.
+    let mut late = Tail::from_now(&Recording::open(folder.path()).unwrap());
+    assert_eq!(follow(&mut late), (vec![], vec![], Read::Ended));
 }
 
 #[test]
