@@ -10,11 +10,13 @@ mod progress;
 mod results;
 mod signals;
 
+use lowlat_model::printable;
 use output::Exit;
-use std::process::ExitCode;
+use std::{ffi::OsString, process::ExitCode};
 
 fn main() -> ExitCode {
-    let matches = commands::cli().get_matches();
+    output::set_panic_hook();
+    let matches = commands::cli().try_get_matches().unwrap_or_else(|error| refuse(&error));
     let Some((name, arguments)) = matches.subcommand() else { return Exit::Error.into() };
     let command = commands::COMMANDS.iter().find(|command| command.name == name);
     match command.map(|command| (command.run)(arguments)) {
@@ -25,6 +27,17 @@ fn main() -> ExitCode {
         }
         None => Exit::Error.into(),
     }
+}
+
+/// Prints what is wrong with the command line, or the help, and ends the process.
+fn refuse(error: &clap::Error) -> ! {
+    let is_unsafe = |argument: OsString| argument.to_string_lossy().contains(printable::is_unsafe);
+    if error.use_stderr() && std::env::args_os().any(is_unsafe) {
+        // clap quotes arguments as they are, among its own colours.
+        output::talk(error.render().to_string().trim_end());
+        std::process::exit(error.exit_code());
+    }
+    error.exit()
 }
 
 /// The error with what led to it; errors of the libraries that name their cause themselves do not name it twice.

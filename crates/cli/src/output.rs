@@ -1,8 +1,14 @@
-//! Where words go: results to stdout, talk to stderr; and what the exit codes mean.
+//! Results go to stdout, messages to stderr, and exit codes have a meaning.
+//!
+//! Everything that lowlat prints passes through here, so that nothing that acts on a terminal gets there from a file, a
+//! name, an argument or a server.
 
 use anyhow::Context;
+use lowlat_model::printable;
 use serde::Serialize;
 use std::{
+    backtrace::BacktraceStatus,
+    borrow::Cow,
     fmt,
     io::{self, Write},
     process::ExitCode,
@@ -54,8 +60,17 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Prints a result on stdout; colours go only to a terminal. A reader that went away is no error.
+/// Prints a text of lowlat-report on stdout; colours go only to a terminal. A reader that went away is no error.
 pub fn print(text: &str) -> anyhow::Result<()> {
+    print_safe(&own_styles(text))
+}
+
+/// Prints a text that holds names, paths or answers from elsewhere on stdout.
+pub fn print_plain(text: &str) -> anyhow::Result<()> {
+    print_safe(&printable::lines(text))
+}
+
+fn print_safe(text: &str) -> anyhow::Result<()> {
     let mut stdout = anstream::stdout().lock();
     let ended = if text.ends_with('\n') { "" } else { "\n" };
     match stdout
@@ -70,16 +85,129 @@ pub fn print(text: &str) -> anyhow::Result<()> {
 
 /// Prints a result as JSON on stdout.
 pub fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
-    print(&serde_json::to_string_pretty(value).context("cannot write the result as JSON")?)
+    print_safe(&json_lines(value)?)
 }
 
-/// Says something on stderr. When even that fails there is nobody left to tell.
+/// A value as JSON over several lines, without characters that act on a terminal.
+pub fn json_lines(value: &impl Serialize) -> anyhow::Result<String> {
+    let text = serde_json::to_string_pretty(value).context("cannot write the result as JSON")?;
+    Ok(printable::json(&text).into_owned())
+}
+
+/// A value as JSON on one line, without characters that act on a terminal.
+pub fn json_line(value: &impl Serialize) -> anyhow::Result<String> {
+    let text = serde_json::to_string(value).context("cannot write the result as JSON")?;
+    Ok(printable::json(&text).into_owned())
+}
+
+/// Prints a message on stderr. It may hold names, paths or answers from elsewhere: control characters become visible.
+/// When even that fails there is nobody left to tell.
 pub fn talk(text: &str) {
-    let _ = writeln!(anstream::stderr(), "{text}");
+    let line = format!("{}\n", printable::lines(text));
+    let _ = io::stderr().write_all(line.as_bytes());
+}
+
+/// Prints a text of lowlat-report on stderr, with its colours.
+pub fn talk_painted(text: &str) {
+    let _ = writeln!(anstream::stderr(), "{}", own_styles(text));
+}
+
+/// Codes of the styles in lowlat's own texts: reset, bold, dim, and the colours of verdicts.
+const OWN_STYLES: [&str; 8] = ["0", "1", "2", "31", "32", "33", "34", "36"];
+
+/// The text with lowlat's own styles and no other escape sequence. lowlat-report cleans what comes from elsewhere; this
+/// holds where that was forgotten.
+pub fn own_styles(text: &str) -> Cow<'_, str> {
+    let mut parts = text.split('\u{1b}');
+    let mut out = printable::lines(parts.next().unwrap_or_default());
+    for part in parts {
+        let style = part.strip_prefix('[').and_then(|part| part.split_once('m'));
+        let (style, rest) = match style {
+            Some((style, rest)) if OWN_STYLES.contains(&style) => (format!("\u{1b}[{style}m"), rest),
+            _ => (printable::lines("\u{1b}").into_owned(), part),
+        };
+        let out = out.to_mut();
+        out.push_str(&style);
+        out.push_str(&printable::lines(rest));
+    }
+    out
+}
+
+/// A writer of text to a terminal: what acts on one is shown as an escape.
+pub struct Shown<W> {
+    out: W,
+    /// The start of a character whose end is still to come.
+    rest: Vec<u8>,
+}
+
+impl<W: Write> Shown<W> {
+    pub fn new(out: W) -> Self {
+        Self { out, rest: Vec::new() }
+    }
+}
+
+impl<W: Write> Write for Shown<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.rest.extend_from_slice(bytes);
+        let end = match std::str::from_utf8(&self.rest) {
+            Err(error) if error.error_len().is_none() => error.valid_up_to(),
+            _ => self.rest.len(),
+        };
+        let text: Vec<u8> = self.rest.drain(..end).collect();
+        self.out.write_all(printable::lines(&String::from_utf8_lossy(&text)).as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// Panics print like any other message: what panicked may quote a file.
+pub fn set_panic_hook() {
+    std::panic::set_hook(Box::new(|info| {
+        let thread = std::thread::current();
+        let name = thread.name().unwrap_or("?");
+        let trace = std::backtrace::Backtrace::capture();
+        let trace =
+            if trace.status() == BacktraceStatus::Captured { format!("\n{trace}") } else { String::new() };
+        talk(&format!("lowlat: thread '{name}' {info}{trace}\nhint: report this as a bug of lowlat"));
+    }));
 }
 
 /// Columns of the terminal on stdout; 100 when it is none. Bounded, so that tables stay readable.
 pub fn width() -> usize {
     let columns = rustix::termios::tcgetwinsize(io::stdout()).map_or(0, |size| usize::from(size.ws_col));
     if columns == 0 { 100 } else { columns.clamp(60, 160) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_character_in_two_writes_is_one() {
+        let mut shown = Shown::new(Vec::new());
+        for byte in "a\u{9b}2J\u{202e}ü".as_bytes() {
+            shown.write_all(&[*byte]).unwrap();
+        }
+        shown.write_all(b"\xff\n").unwrap();
+        assert_eq!(String::from_utf8(shown.out).unwrap(), "a\\u{9b}2J\\u{202e}ü\u{fffd}\n");
+    }
+
+    #[test]
+    fn only_styles_of_lowlat_pass() {
+        let own = lowlat_report::catalogue_table(lowlat_model::catalogue::settings(), 80);
+        assert!(own.contains('\u{1b}'));
+        assert_eq!(own_styles(&own), own);
+        for (given, shown) in [
+            ("a\u{1b}[1mb\u{1b}[0m\n", "a\u{1b}[1mb\u{1b}[0m\n"),
+            ("a\u{1b}[8mb", "a\\u{1b}[8mb"),
+            ("a\u{1b}[1;41mb\u{1b}]0;title\u{7}", "a\\u{1b}[1;41mb\\u{1b}]0;title\\u{7}"),
+            ("\u{1b}", "\\u{1b}"),
+            ("\u{1b}[1\u{9b}2J\u{202e}", "\\u{1b}[1\\u{9b}2J\\u{202e}"),
+        ] {
+            assert_eq!(own_styles(given), shown);
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! Progress on stderr, on a terminal only.
 
+use crate::output;
 use indicatif::{ProgressBar, ProgressStyle};
 use lowlat_measure::jitter::JitterProgress;
 use std::time::Duration;
@@ -18,8 +19,8 @@ impl Progress {
     }
 
     /// A step without a measure.
-    pub fn say(&self, what: impl Into<std::borrow::Cow<'static, str>>) {
-        self.bar.set_message(what);
+    pub fn say(&self, what: impl AsRef<str>) {
+        self.bar.set_message(output::own_styles(what.as_ref()).into_owned());
     }
 
     /// The measurement begins.

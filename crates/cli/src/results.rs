@@ -1,6 +1,6 @@
 //! The files of a run, each written whole or not at all.
 
-use anyhow::Context;
+use crate::output::{json_line, json_lines};
 use lowlat_sys::output::{self, Access, OutputError};
 use std::path::Path;
 
@@ -33,14 +33,12 @@ impl OutputFile {
 
     /// Writes a value as JSON that people read and edit, over several lines.
     pub fn write_json_lines(&self, value: &impl serde::Serialize) -> anyhow::Result<()> {
-        let mut bytes = serde_json::to_vec_pretty(value).context("cannot write the result as JSON")?;
-        bytes.push(b'\n');
-        self.write(&bytes)
+        self.write((json_lines(value)? + "\n").as_bytes())
     }
 
     /// Writes a value as JSON, on one line: documents of large hosts are long, and programs read them.
     pub fn write_json(&self, value: &impl serde::Serialize) -> anyhow::Result<()> {
-        self.write(&serde_json::to_vec(value).context("cannot write the result as JSON")?)
+        self.write(json_line(value)?.as_bytes())
     }
 }
 

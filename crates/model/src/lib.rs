@@ -13,6 +13,7 @@ pub mod hlog;
 pub mod jitter;
 pub mod kernel_version;
 pub mod pipeline;
+pub mod printable;
 mod reading;
 pub mod result;
 mod role;

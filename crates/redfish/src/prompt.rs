@@ -1,6 +1,7 @@
 //! Asking for a password on the terminal, without showing it.
 
 use crate::{RedfishError, Secret};
+use lowlat_model::printable;
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 use std::{
     fs::{File, OpenOptions},
@@ -15,7 +16,7 @@ pub fn ask_password(question: &str) -> Result<Secret, RedfishError> {
     let failed = |cause: std::io::Error| RedfishError::NoTerminal { cause: cause.to_string() };
     let mut terminal = OpenOptions::new().read(true).write(true).open("/dev/tty").map_err(failed)?;
     let silent = Silent::begin(terminal.try_clone().map_err(failed)?).map_err(failed)?;
-    terminal.write_all(question.as_bytes()).map_err(failed)?;
+    terminal.write_all(printable::line(question).as_bytes()).map_err(failed)?;
     let answer = read_line(&mut terminal);
     drop(silent);
     let _ = terminal.write_all(b"\r\n");

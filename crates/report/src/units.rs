@@ -115,24 +115,9 @@ pub fn plural(number: usize, noun: &str) -> String {
     format!("{} {noun}{ending}", count(number as u64))
 }
 
-/// Text from the host made safe to print: control characters and direction marks become visible escapes.
+/// Text from the host made safe to print, on one line: see [`lowlat_model::printable`].
 pub fn clean(text: &str) -> String {
-    let is_unsafe = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    if !text.contains(is_unsafe) {
-        return text.to_owned();
-    }
-    let mut out = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        match c {
-            '\n' | '\t' => out.push(' '),
-            c if is_unsafe(c) => out.extend(c.escape_unicode()),
-            c => out.push(c),
-        }
-    }
-    out
+    lowlat_model::printable::line(text).into_owned()
 }
 
 #[cfg(test)]

@@ -24,6 +24,6 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = Arguments::from_arg_matches(matches)?;
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut cli(), "lowlat", &mut script);
-    output::print(&String::from_utf8_lossy(&script))?;
+    output::print_plain(&String::from_utf8_lossy(&script))?;
     Ok(Exit::Clean)
 }

@@ -101,7 +101,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         text.extend(steps);
         text.extend(allocation.warnings.iter().map(|warning| format!("\n  ! {warning}")));
     }
-    output::print(&text)?;
+    output::print_plain(&text)?;
     if !arguments.why {
         allocation.warnings.iter().for_each(|warning| output::talk(&format!("warning: {warning}")));
     }

@@ -113,7 +113,7 @@ impl Capture {
         if self.json {
             output::print_json(&summary)?;
         } else {
-            output::print(&in_words(&summary, self.unredacted))?;
+            output::print_plain(&in_words(&summary, self.unredacted))?;
         }
         Ok(Exit::Clean)
     }

@@ -36,7 +36,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     } else {
         let mut page = Vec::new();
         Man::new(cli()).render(&mut page).context("cannot render the man page")?;
-        output::print(&String::from_utf8_lossy(&page))?;
+        output::print_plain(&String::from_utf8_lossy(&page))?;
     }
     Ok(Exit::Clean)
 }

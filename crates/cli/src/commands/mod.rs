@@ -43,6 +43,7 @@ pub const COMMANDS: &[Subcommand] = &[
 /// The whole command line.
 pub fn cli() -> Command {
     group(Command::new("lowlat"), COMMANDS)
+        .bin_name("lowlat")
         .version(env!("CARGO_PKG_VERSION"))
         .about("Takes a Linux server from stock to a proven low-latency trading host")
         .after_help("Exit codes: 0 clean, 1 findings or differences, 2 error, 130 interrupted.\nStart with: lowlat assess")

@@ -70,7 +70,8 @@ fn page(title: &str, sections: &[Section], footer: &Markup) -> String {
             }
         }
     };
-    page.into_string()
+    // Whatever a section forgot: nothing invisible or moving reaches the page.
+    lowlat_model::printable::lines(&page.into_string()).into_owned()
 }
 
 /// The sections in their order. A page of `lowlat jitter` leads with what was measured, any other with the host.

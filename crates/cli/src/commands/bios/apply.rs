@@ -128,10 +128,9 @@ fn refuse_waiting(arguments: &Apply, change: &BiosChange) -> anyhow::Result<()> 
 
 /// Written whole and durably before anything is sent.
 fn write_before(path: &Path, export: &BiosExport) -> anyhow::Result<()> {
-    let mut bytes = serde_json::to_vec_pretty(export).context("cannot write the way back as JSON")?;
-    bytes.push(b'\n');
+    let text = output::json_lines(export)? + "\n";
     OutputFile::new(path, Access::Shared)
-        .and_then(|file| file.write_new(&bytes))
+        .and_then(|file| file.write_new(text.as_bytes()))
         .map_err(|error| results::in_words(&error, "name another file with --before; nothing was sent"))
 }
 
@@ -143,7 +142,7 @@ fn show(arguments: &Apply, change: &BiosChange, sent: Option<(&Sent, PathBuf)>) 
     }
     output::print(&lowlat_report::bios_change_text(change, output::width()))?;
     match (sent, &change.request) {
-        (Some((sent, _)), _) => output::print(&after_sending(change, sent)),
+        (Some((sent, _)), _) => output::print_plain(&after_sending(change, sent)),
         (None, Some(_)) => output::print("\nNothing was sent: add --yes to send it."),
         (None, None) => Ok(()),
     }

@@ -77,7 +77,7 @@ impl<'a> Outputs<'a> {
                 for warning in document.warnings.iter().chain(&record.warnings) {
                     output::talk(&format!("lowlat jitter: {warning}"));
                 }
-                output::print(&sysjitter::summary(record, self.arguments.verbose)?)
+                output::print_plain(&sysjitter::summary(record, self.arguments.verbose)?)
             }
         }
     }
@@ -101,7 +101,7 @@ impl<'a> Outputs<'a> {
     /// Whether the limits held, beside a result for programs.
     fn talk_of_gate(document: &ResultDocument) {
         if let Some(gate) = &document.gate {
-            output::talk(gate_text(gate, output::width()).trim_end());
+            output::talk_painted(gate_text(gate, output::width()).trim_end());
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     progress::Progress,
     results, signals,
 };
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
 use lowlat_journal::{
     export::{ExportError, Table, columns, export},
@@ -14,7 +14,7 @@ use lowlat_journal::{
 };
 use lowlat_sys::output::{Access, OutputError, OutputFile};
 use std::{
-    io::{self, BufWriter, Write},
+    io::{self, BufWriter, IsTerminal, Write},
     path::{Path, PathBuf},
     sync::atomic::Ordering,
 };
@@ -30,6 +30,17 @@ enum Format {
     /// Apache Parquet, compressed with Snappy
     #[cfg(feature = "parquet")]
     Parquet,
+}
+
+impl Format {
+    fn is_text(self) -> bool {
+        match self {
+            #[cfg(feature = "csv")]
+            Self::Csv => true,
+            #[cfg(feature = "parquet")]
+            Self::Parquet => false,
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -62,6 +73,10 @@ pub fn run(arguments: &Export) -> anyhow::Result<Exit> {
         (!is_stdout).then(|| OutputFile::new(&arguments.out, Access::Private)).transpose().map_err(failed)?;
     let unfinished = file.as_ref().map(OutputFile::create).transpose().map_err(failed)?;
     let sink: Box<dyn Write + Send> = match &unfinished {
+        None if io::stdout().is_terminal() => {
+            ensure!(format.is_text(), "cannot print Parquet on a terminal\nhint: name a file with --out");
+            Box::new(BufWriter::new(output::Shown::new(io::stdout())))
+        }
         None => Box::new(BufWriter::new(io::stdout())),
         Some(unfinished) => Box::new(BufWriter::new(unfinished.writer().map_err(failed)?)),
     };

@@ -7,6 +7,7 @@ use lowlat_journal::{
     layout::manifest::StreamEntry,
     read::{Gap, Read, Record, Recording, Verification},
 };
+use lowlat_model::printable;
 use lowlat_report::{JournalLine, JournalStream, JournalView};
 use serde_json::{Value, json};
 use std::{io::IsTerminal, path::Path};
@@ -79,14 +80,15 @@ impl Printer {
     /// The line of what was read; none when there is nothing to show.
     pub fn line(&self, streams: &[StreamEntry], read: &Read, payload: &[u8]) -> Option<String> {
         match read {
-            Read::Record(record) if self.is_json => Some(self.record_json(streams, record, payload).to_string()),
+            Read::Record(record) if self.is_json => {
+                Some(json_text(&self.record_json(streams, record, payload)))
+            }
             Read::Record(record) => Some(self.record(streams, record, payload)),
-            Read::Gap(found) if self.is_json => Some(
-                json!({"gap": {"stream": name(streams, found.stream), "from": found.from, "to": found.to, "reason": found.reason}})
-                    .to_string(),
-            ),
+            Read::Gap(found) if self.is_json => Some(json_text(
+                &json!({"gap": {"stream": name(streams, found.stream), "from": found.from, "to": found.to, "reason": found.reason}}),
+            )),
             Read::Gap(found) => Some(lowlat_report::journal_notice(&gap(streams, found))),
-            Read::Damaged(damage) if self.is_json => Some(json!({"damage": damage}).to_string()),
+            Read::Damaged(damage) if self.is_json => Some(json_text(&json!({"damage": damage}))),
             Read::Damaged(found) => Some(lowlat_report::journal_notice(&damage(streams, found))),
             Read::Nothing | Read::Ended => None,
         }
@@ -136,6 +138,10 @@ impl Printer {
             "payload": fields,
         })
     }
+}
+
+fn json_text(value: &Value) -> String {
+    printable::json(&value.to_string()).into_owned()
 }
 
 fn schema<'a>(streams: &'a [StreamEntry], record: &Record) -> &'a str {

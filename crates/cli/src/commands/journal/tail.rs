@@ -116,7 +116,7 @@ fn follow(
 /// False when the reader went away.
 pub fn print(out: &mut impl Write, line: Option<String>) -> anyhow::Result<bool> {
     let Some(line) = line else { return Ok(true) };
-    match writeln!(out, "{line}").and_then(|()| out.flush()) {
+    match writeln!(out, "{}", output::own_styles(&line)).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
         result => result.map(|()| true).context("cannot write to stdout"),
     }

@@ -115,7 +115,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     // The first Ctrl-C lets it finish: half a plan is what nobody wants.
     let _stop = signals::stop_flag()?;
     let progress = Progress::new();
-    let outcome = ready.carry_out(&site, &host.snapshot, &mut |what| progress.say(what.to_owned()));
+    let outcome = ready.carry_out(&site, &host.snapshot, &mut |what| progress.say(what));
     progress.finish();
     let outcome = outcome?;
     if arguments.json {

@@ -42,7 +42,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         ),
     };
     if arguments.json {
-        output::print(&serde_json::json!({ "confirmed": word }).to_string())?;
+        output::print_plain(&output::json_line(&serde_json::json!({ "confirmed": word }))?)?;
     } else {
         output::print(sentence)?;
     }

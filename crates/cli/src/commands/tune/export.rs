@@ -68,7 +68,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     host.role.accepted_risks.extend(arguments.accept_risk);
     let files = format.files(&host.context(), env!("CARGO_PKG_VERSION"));
     match &arguments.out {
-        None => output::print(&together(&files))?,
+        None => output::print_plain(&together(&files))?,
         Some(out) => write_all(&files, out, arguments.force)?,
     }
     Ok(Exit::Clean)

@@ -6,7 +6,6 @@ use crate::{
     output::{self, Exit},
     results::OutputFile,
 };
-use anyhow::Context;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use lowlat_model::tune::Plan;
 use std::path::PathBuf;
@@ -57,8 +56,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     host.role.accepted_risks.extend(arguments.accept_risk);
     let plan = Plan::of(&host.context(), env!("CARGO_PKG_VERSION"));
     if let Some(path) = &arguments.out {
-        let json = serde_json::to_string_pretty(&plan).context("cannot write the plan as JSON")?;
-        OutputFile::prepare(path, "--out")?.write((json + "\n").as_bytes())?;
+        OutputFile::prepare(path, "--out")?.write_json_lines(&plan)?;
     }
     if arguments.json {
         output::print_json(&plan)?;

@@ -19,8 +19,9 @@ mod verbs;
 #[cfg(test)]
 mod tests;
 
-use crate::catalogue::Context;
+use crate::{catalogue::Context, printable};
 use brief::Brief;
+use std::borrow::Cow;
 
 /// One text to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +57,13 @@ impl Format {
     /// The files of the plan that [`super::Plan::of`] makes of the same context. The first one is what the format is
     /// about.
     pub fn files(&self, context: &Context<'_>, lowlat_version: &str) -> Vec<ExportedFile> {
-        (self.files)(&Brief::of(context, lowlat_version))
+        let mut files = (self.files)(&Brief::of(context, lowlat_version));
+        // Whatever a format forgot: no control character and no direction mark gets into a file that people review.
+        for file in &mut files {
+            if let Cow::Owned(text) = printable::lines(&file.text) {
+                file.text = text;
+            }
+        }
+        files
     }
 }
