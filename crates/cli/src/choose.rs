@@ -87,15 +87,13 @@ fn partitions(snapshot: &HostSnapshot) -> String {
 }
 
 fn isolated_partitions(snapshot: &HostSnapshot) -> impl Iterator<Item = &CpusetPartition> {
-    snapshot.services.cpuset_partitions.iter().filter(|partition| partition.state == "isolated")
+    snapshot.services.cpuset_partitions.iter().filter(|partition| partition.is_isolated())
 }
 
 /// CPUs that the kernel keeps ordinary threads from: by isolcpus= or by an isolated cpuset partition; where there are
 /// none, those that it keeps the tick from.
 fn isolated_by_kernel(snapshot: &HostSnapshot) -> CpuSet {
-    let mut isolated = snapshot.topology.isolated.known().cloned().unwrap_or_default();
-    let partitions = isolated_partitions(snapshot).filter_map(|partition| partition.cpus.known());
-    isolated.extend(partitions.flat_map(CpuSet::iter));
+    let mut isolated = snapshot.cpus_isolated();
     if isolated.is_empty() {
         // A host set up by the guide has no isolcpus=: its quiet CPUs are those without a tick.
         isolated = snapshot.topology.nohz_full.known().cloned().unwrap_or_default();

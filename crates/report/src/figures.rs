@@ -7,14 +7,18 @@ use lowlat_model::jitter::{
 };
 use lowlat_model::result::ResultDocument;
 use lowlat_model::statistics::RateInterval;
-use lowlat_model::{Allocation, CPU_ID_MAX, CpuId, CpuSet, Topology};
+use lowlat_model::{Allocation, CPU_ID_MAX, CpuId, CpuSet, HostSnapshot, IsolatedCpus, Isolation};
 use std::borrow::Cow;
 
 /// What a CPU is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CpuPart {
-    /// Chosen for trading threads.
+    /// Isolated by the kernel.
     Isolated,
+    /// Without a tick, and not isolated otherwise.
+    NohzFull,
+    /// Chosen for trading threads; the kernel does not isolate it.
+    Chosen,
     /// Chosen for the kernel, services and interrupts.
     Housekeeping,
     /// In neither set.
@@ -23,24 +27,91 @@ pub enum CpuPart {
     Offline,
 }
 
-impl CpuPart {
-    /// What the CPU is for on this host.
-    pub fn of(cpu: CpuId, topology: Option<&Topology>, allocation: &Allocation) -> Self {
-        if topology.is_some_and(|topology| topology.offline.contains(cpu)) {
-            Self::Offline
-        } else if allocation.isolated.contains(cpu) {
-            Self::Isolated
-        } else if allocation.housekeeping.contains(cpu) {
-            Self::Housekeeping
-        } else {
-            Self::Neither
+/// What [`CpuPart::Chosen`] means, for tables that show it.
+pub const CHOSEN_NOTE: &str = "chosen: chosen for isolation; the kernel does not isolate it";
+
+/// What the CPUs of a host are for.
+#[derive(Debug)]
+pub struct CpuParts<'a> {
+    isolated: IsolatedCpus,
+    housekeeping: &'a CpuSet,
+    offline: &'a CpuSet,
+}
+
+impl<'a> CpuParts<'a> {
+    /// The parts of a document's host.
+    pub fn of(document: &'a ResultDocument) -> Self {
+        Self::on(&document.snapshot, &document.allocation)
+    }
+
+    /// The parts of a host with its allocation.
+    pub fn on(host: &'a HostSnapshot, allocation: &'a Allocation) -> Self {
+        Self {
+            isolated: IsolatedCpus::of(host, &allocation.isolated),
+            housekeeping: &allocation.housekeeping,
+            offline: &host.topology.offline,
         }
+    }
+
+    /// What a CPU is for. What the kernel shows comes before what was chosen.
+    pub fn get(&self, cpu: CpuId) -> CpuPart {
+        if self.offline.contains(cpu) {
+            return CpuPart::Offline;
+        }
+        match self.isolated.get(cpu) {
+            Some(isolation) => CpuPart::from(isolation),
+            None if self.housekeeping.contains(cpu) => CpuPart::Housekeeping,
+            None => CpuPart::Neither,
+        }
+    }
+
+    /// The CPUs of each part among these, leaving out parts without any.
+    pub fn each(&self, cpus: &CpuSet) -> Vec<(CpuPart, CpuSet)> {
+        let mut left = cpus.difference(self.offline);
+        let mut parts = vec![(CpuPart::Offline, cpus.intersection(self.offline))];
+        let isolated = self.isolated.each().map(|(isolation, cpus)| (CpuPart::from(isolation), cpus));
+        for (part, cpus) in isolated.iter().chain(&[(CpuPart::Housekeeping, self.housekeeping.clone())]) {
+            parts.push((*part, left.intersection(cpus)));
+            left = left.difference(cpus);
+        }
+        parts.push((CpuPart::Neither, left));
+        parts.retain(|(_, cpus)| !cpus.is_empty());
+        parts.sort_by_key(|(part, _)| *part);
+        parts
+    }
+}
+
+impl From<Isolation> for CpuPart {
+    fn from(isolation: Isolation) -> Self {
+        match isolation {
+            Isolation::Isolated => Self::Isolated,
+            Isolation::NohzFull => Self::NohzFull,
+            Isolation::Chosen => Self::Chosen,
+        }
+    }
+}
+
+impl CpuPart {
+    /// Every part that can be measured, in order.
+    pub const MEASURED: [Self; 5] =
+        [Self::Isolated, Self::NohzFull, Self::Chosen, Self::Housekeeping, Self::Neither];
+
+    /// Whether trading threads are to run there.
+    pub fn is_for_trading(self) -> bool {
+        matches!(self, Self::Isolated | Self::NohzFull | Self::Chosen)
+    }
+
+    /// The words for titles and legends.
+    pub fn phrase(self) -> &'static str {
+        if self == Self::Chosen { "chosen for isolation" } else { self.word() }
     }
 
     /// The word for tables.
     pub fn word(self) -> &'static str {
         match self {
-            Self::Isolated => "isolated",
+            Self::Isolated => Isolation::Isolated.word(),
+            Self::NohzFull => Isolation::NohzFull.word(),
+            Self::Chosen => Isolation::Chosen.word(),
             Self::Housekeeping => "housekeeping",
             Self::Neither => "other",
             Self::Offline => "offline",
@@ -51,6 +122,8 @@ impl CpuPart {
     pub fn class(self) -> &'static str {
         match self {
             Self::Isolated => "iso",
+            Self::NohzFull => "nohz",
+            Self::Chosen => "chosen",
             Self::Housekeeping => "hk",
             Self::Neither => "other",
             Self::Offline => "off",
@@ -86,12 +159,12 @@ impl<'a> Jitter<'a> {
     }
 
     /// The figures of every CPU, in the record's order.
-    pub fn cpus(&'a self, allocation: &Allocation) -> Vec<CpuFigures<'a>> {
+    pub fn cpus(&'a self, parts: &CpuParts<'_>) -> Vec<CpuFigures<'a>> {
         let both = self.record.cpus.iter().zip(&self.study.cpus);
         both.map(|(record, study)| CpuFigures {
             record,
             study,
-            part: CpuPart::of(record.cpu, None, allocation),
+            part: parts.get(record.cpu),
             lengths: lengths_of(record),
         })
         .collect()
@@ -311,7 +384,7 @@ mod tests {
     fn with_first<T>(record: &JitterRecord, look: impl Fn(&CpuFigures<'_>) -> T) -> T {
         let study = study(record).unwrap_or_else(|_| without_lengths(record, None));
         let jitter = Jitter { record, study: Cow::Owned(study) };
-        look(&jitter.cpus(&Allocation::default())[0])
+        look(&jitter.cpus(&CpuParts::on(&HostSnapshot::default(), &Allocation::default()))[0])
     }
 
     #[test]

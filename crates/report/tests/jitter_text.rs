@@ -87,10 +87,7 @@ fn damaged_histograms_are_told_below_the_table() {
     document.jitter.as_mut().unwrap().cpus[3].histogram = "damaged".into();
     let text = text(&document, 80, false);
     assert!(text.contains("CPU 3: "), "{text}");
-    assert!(
-        text.lines().any(|line| line.starts_with("    3  isolated") && line.contains("7.67 us")),
-        "{text}"
-    );
+    assert!(text.lines().any(|line| line.starts_with("    3  chosen") && line.contains("7.67 us")), "{text}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use super::{
     wait::{Lost, time_percentiles},
 };
 use crate::{
-    CPU_ID_MAX, CpuId, CpuSet,
+    CPU_ID_MAX, CpuId, CpuSet, Isolation,
     histogram::{self, HistogramError},
     statistics::{RateInterval, carries_quantile},
 };
@@ -120,6 +120,9 @@ pub struct CauseShares {
 pub struct CpuStudy {
     /// The CPU.
     pub cpu: CpuId,
+    /// How the kernel isolated it, or that it was only chosen; none if neither, or if the host is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<Isolation>,
     /// How long it was sampled.
     pub runtime_s: f64,
     /// How much longer it was to be sampled: its sampler was moved, or the run was cut short. 0 in studies that do not
@@ -239,6 +242,7 @@ fn study_cpu(cpu: &JitterCpu, record: &JitterRecord, lengths: Option<&Histogram<
     let count = cpu.interruption_count;
     CpuStudy {
         cpu: cpu.cpu,
+        isolation: None,
         runtime_s,
         missed_s: seconds(u128::from(record.missed_ns(cpu.runtime_ns))),
         count,

@@ -4,6 +4,7 @@ use super::{
     Cause, CauseKind, CauseShares, CauseSource, CauseStudy, CauseTotal, CpuCauses, JitterCauses,
     JitterRecord, JitterStudy, RemedyContext, StudyError, remedy, study,
 };
+use crate::IsolatedCpus;
 use crate::statistics::RateInterval;
 use std::collections::BTreeMap;
 
@@ -22,6 +23,10 @@ pub fn study_with(
     if let Some(context) = context {
         for found in &mut study.causes {
             found.remedy = remedy(&found.cause, &found.cpus, context);
+        }
+        let isolated = IsolatedCpus::of(context.host, &context.allocation.isolated);
+        for of in &mut study.cpus {
+            of.isolation = isolated.get(of.cpu);
         }
     }
     Ok(study)

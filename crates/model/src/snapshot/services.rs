@@ -80,3 +80,10 @@ pub struct CpusetPartition {
     /// cpuset.cpus.effective.
     pub cpus: Reading<CpuSet>,
 }
+
+impl CpusetPartition {
+    /// Whether the scheduler balances none of its CPUs.
+    pub fn is_isolated(&self) -> bool {
+        self.state == "isolated"
+    }
+}

@@ -1,6 +1,7 @@
 //! The timeline of an interruption as spans: what ran, from when to when, how deep.
 
-use lowlat_model::jitter::{Cause, Change, Explained};
+use lowlat_model::jitter::{Cause, CauseKind, Change, Explained};
+use std::cmp::Reverse;
 
 /// What a span is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,9 +29,13 @@ pub struct Span<'a> {
     pub took_ns: u64,
     /// The same without what ran inside of it.
     pub own_ns: u64,
+    /// Of `own_ns`, the time that the parts call not traced. Only documents of earlier versions have steps with such
+    /// time; later ones show it as a step of its own.
+    pub not_traced_ns: u64,
     /// How many activities it ran on top of.
     pub depth: usize,
-    /// Whether its end was not seen, so that it is taken to last until the end.
+    /// Whether its end is not among the steps: it lasts until the interruption ends or, if steps were left out, at
+    /// least until the last of them.
     pub is_open: bool,
 }
 
@@ -59,17 +64,62 @@ pub fn spans(explained: &Explained) -> Vec<Span<'_>> {
             offset_ns: step.offset_ns,
             took_ns: 0,
             own_ns: 0,
+            not_traced_ns: 0,
             depth: usize::from(step.depth),
             is_open: kind == SpanKind::Ran,
         });
     }
+    let last = explained.timeline.last().map_or(length, |step| step.offset_ns);
+    let end = if explained.timeline_cut_count > 0 { last } else { length };
     for at in open {
         if let Some(span) = spans.get_mut(at) {
-            span.took_ns = between(span.offset_ns, length);
+            span.took_ns = between(span.offset_ns, end);
         }
     }
     set_own(&mut spans);
+    set_not_traced(&mut spans, explained);
     spans
+}
+
+/// Marks the time that steps claim beyond their parts while the parts call as much not traced, longest steps first.
+fn set_not_traced(spans: &mut [Span<'_>], explained: &Explained) {
+    let is_not_traced = |cause: &Cause| cause.kind == CauseKind::NotTraced;
+    let length = i64::try_from(explained.interruption.length_ns).unwrap_or(i64::MAX);
+    let claims: Vec<u64> = spans.iter().map(|span| own_within(span, length)).collect();
+    let claimed_by = |spans: &[Span<'_>], is: &dyn Fn(&Cause) -> bool| {
+        let of = spans.iter().zip(&claims).filter(|(span, _)| is(span.cause));
+        of.fold(0_u64, |sum, (_, ns)| sum.saturating_add(*ns))
+    };
+    let mut left = held_by(explained, &is_not_traced).saturating_sub(claimed_by(spans, &is_not_traced));
+    let mut order: Vec<usize> = (0..spans.len()).filter(|at| !is_not_traced(spans[*at].cause)).collect();
+    order.sort_by_key(|at| Reverse(claims[*at]));
+    for at in order {
+        let cause = spans[at].cause;
+        let marked: u64 = spans.iter().filter(|of| of.cause == cause).map(|of| of.not_traced_ns).sum();
+        let claimed = claimed_by(spans, &|of| of == cause).saturating_sub(marked);
+        let excess = claimed.saturating_sub(held_of(explained, cause)).min(left).min(claims[at]);
+        spans[at].not_traced_ns = excess;
+        left -= excess;
+    }
+}
+
+/// A step's time within the interruption: clocks differ by a little.
+fn own_within(span: &Span<'_>, length_ns: i64) -> u64 {
+    let before = span.offset_ns.min(0).unsigned_abs();
+    let behind = u64::try_from(end(span).saturating_sub(length_ns)).unwrap_or(0);
+    span.own_ns.saturating_sub(before).saturating_sub(behind)
+}
+
+fn held_by(explained: &Explained, is: &dyn Fn(&Cause) -> bool) -> u64 {
+    let parts = explained.parts.iter().filter(|part| is(&part.cause));
+    parts.fold(0, |sum, part| sum.saturating_add(part.ns))
+}
+
+/// What the parts give to a cause. Small parts are put together by kind.
+fn held_of(explained: &Explained, cause: &Cause) -> u64 {
+    let is_alone = explained.parts.iter().any(|part| part.cause == *cause);
+    let is_it = |of: &Cause| if is_alone { of == cause } else { of.kind == cause.kind };
+    held_by(explained, &is_it)
 }
 
 /// Ends the innermost open activity of that cause, and what is still open inside of it. An end without a beginning
@@ -117,7 +167,7 @@ fn between(start_ns: i64, end_ns: i64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lowlat_model::jitter::{CauseKind, Interruption, TimelineStep};
+    use lowlat_model::jitter::{CausePart, Interruption, TimelineStep};
 
     fn step(offset_ns: i64, depth: u8, change: Change, kind: CauseKind) -> TimelineStep {
         TimelineStep { offset_ns, depth, change, cause: Cause::of(kind) }
@@ -148,6 +198,39 @@ mod tests {
             short,
             [(-4, 504, 304, false), (100, 200, 200, false), (510, 490, 490, true), (600, 0, 0, false)]
         );
+    }
+
+    #[test]
+    fn a_step_of_an_earlier_version_says_what_of_it_was_not_traced() {
+        use CauseKind::{Irq, NotTraced, Thread};
+        let part = |kind, ns| CausePart { cause: Cause::of(kind), ns };
+        let mut of = explained(vec![
+            step(0, 0, Change::Begins, Thread),
+            step(100, 1, Change::Begins, Irq),
+            step(200, 1, Change::Ends, Irq),
+            step(1_000, 0, Change::Ends, Thread),
+        ]);
+        of.parts = vec![part(NotTraced, 700), part(Thread, 200), part(Irq, 100)];
+        let found = |of: &Explained| -> Vec<_> {
+            spans(of).iter().map(|span| (span.own_ns, span.not_traced_ns)).collect()
+        };
+        assert_eq!(found(&of), [(900, 700), (100, 0)]);
+        // As written now: the time that is not traced is a step.
+        of.timeline.insert(3, step(1_000, 1, Change::Ends, NotTraced));
+        of.timeline.insert(3, step(300, 1, Change::Begins, NotTraced));
+        assert_eq!(found(&of), [(200, 0), (100, 0), (700, 0)]);
+    }
+
+    #[test]
+    fn steps_that_were_left_out_make_no_step_longer() {
+        let of = Explained {
+            timeline_cut_count: 3,
+            ..explained(vec![
+                step(0, 0, Change::Begins, CauseKind::Thread),
+                step(300, 1, Change::Happens, CauseKind::PageFault),
+            ])
+        };
+        assert_eq!((spans(&of)[0].took_ns, spans(&of)[0].is_open), (300, true));
     }
 
     #[test]

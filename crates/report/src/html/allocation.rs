@@ -1,4 +1,4 @@
-//! Which CPUs keep house and which are isolated, and why.
+//! Which CPUs are chosen for housekeeping and for isolation, and why.
 
 use super::section as page_section;
 use crate::units::{clean, plural};
@@ -15,12 +15,12 @@ pub fn section(document: &ResultDocument) -> Markup {
     let body = html! {
         div class="cards two" {
             (side("hk", "Housekeeping", &allocation.housekeeping, "kernel threads, services, interrupts"))
-            (side("iso", "Isolated", &allocation.isolated, "trading threads only"))
+            (side("chosen", "Chosen for isolation", &allocation.isolated, "trading threads only"))
         }
         (super::facts([
             ("Isolated by the kernel now", in_force(&topology.isolated)),
             ("Without tick now (nohz_full)", in_force(&topology.nohz_full)),
-            ("Isolated CPUs near the trading NICs", if near.is_empty() { "none".to_owned() } else { near.to_string() }),
+            ("Chosen for isolation, near the trading NICs", if near.is_empty() { "none".to_owned() } else { near.to_string() }),
             ("Offline", if topology.offline.is_empty() { "none".to_owned() } else { topology.offline.to_string() }),
         ]))
         @if !allocation.steps.is_empty() {

@@ -1,7 +1,7 @@
 //! The topology picture: boxes in boxes, laid out in rows that wrap, smaller the more CPUs there are.
 
 use super::svg::{cut, px, text_width};
-use crate::figures::CpuPart;
+use crate::figures::{CpuPart, CpuParts};
 use crate::shape::{self, Block, Kind};
 use crate::terminal::host_tree::{node_number, speed};
 use crate::units::{clean, size};
@@ -71,6 +71,7 @@ impl Scale {
 
 struct Picture<'a> {
     document: &'a ResultDocument,
+    parts: CpuParts<'a>,
     scale: Scale,
 }
 
@@ -79,7 +80,7 @@ pub fn draw(document: &ResultDocument) -> Markup {
     let topology = &document.snapshot.topology;
     let blocks = shape::tree(topology);
     let cpus = topology.online.len() + topology.offline.len();
-    let picture = Picture { document, scale: Scale::for_count(cpus) };
+    let picture = Picture { document, parts: CpuParts::of(document), scale: Scale::for_count(cpus) };
     let mut parts = picture.blocks(&blocks, WIDTH);
     parts.extend(picture.strips(WIDTH));
     let all = flow(parts, WIDTH, GAP * 1.5);
@@ -202,7 +203,7 @@ impl Picture<'_> {
 
     fn cell(&self, cpu: CpuId) -> Drawn {
         let side = self.scale.cell;
-        let part = CpuPart::of(cpu, Some(&self.document.snapshot.topology), &self.document.allocation);
+        let part = self.parts.get(cpu);
         let number = if self.scale.has_numbers {
             let class = match side {
                 40.0.. => "cpu-n large",
@@ -229,7 +230,7 @@ impl Picture<'_> {
     /// "CPU 9, isolated; core 1, node 1, package 1".
     fn place(&self, cpu: CpuId, part: CpuPart) -> String {
         let topology = &self.document.snapshot.topology;
-        let mut text = format!("CPU {cpu}, {}", part.word());
+        let mut text = format!("CPU {cpu}, {}", part.phrase());
         if let Some(node) = topology.node_of(cpu) {
             text.push_str(&format!("; node {}", node.id));
         }

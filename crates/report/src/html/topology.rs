@@ -1,11 +1,10 @@
 //! The picture of the host, its legend, and the same in words.
 
 use super::{picture, section as page_section};
-use crate::figures::CpuPart;
+use crate::figures::CpuParts;
 use crate::shape;
 use crate::terminal::host_tree;
 use crate::units::clean;
-use lowlat_model::CpuSet;
 use lowlat_model::result::ResultDocument;
 use maud::{Markup, html};
 
@@ -43,20 +42,12 @@ pub fn section(document: &ResultDocument) -> Markup {
 /// What the colours of CPUs mean, with how many there are.
 fn legend(document: &ResultDocument) -> Markup {
     let topology = &document.snapshot.topology;
-    let (house, isolated) = (&document.allocation.housekeeping, &document.allocation.isolated);
-    let online = &topology.online;
-    let other = online.difference(&house.union(isolated));
-    let parts: [(CpuPart, CpuSet); 4] = [
-        (CpuPart::Isolated, online.intersection(isolated)),
-        (CpuPart::Housekeeping, online.intersection(house)),
-        (CpuPart::Neither, other),
-        (CpuPart::Offline, topology.offline.clone()),
-    ];
+    let parts = CpuParts::of(document).each(&topology.online.union(&topology.offline));
     let own_cache = shape::own_cache(topology);
     html! {
         ul class="legend" {
-            @for (part, cpus) in parts.iter().filter(|(_, cpus)| !cpus.is_empty()) {
-                li { span class={ "swatch p-" (part.class()) } {} (part.word()) " " b { (cpus.len()) } }
+            @for (part, cpus) in &parts {
+                li { span class={ "swatch p-" (part.class()) } {} (part.phrase()) " " b { (cpus.len()) } }
             }
             @if let Some(cache) = own_cache { li class="muted" { "each core has its own " (cache) } }
             li class="muted hint" { "point at a CPU for its place" }

@@ -28,7 +28,7 @@ pub fn add_interrupts(page: &mut Page, snapshot: &HostSnapshot, allocation: Opti
     if let Some(isolated) = allocation.map(|a| &a.isolated).filter(|isolated| !isolated.is_empty()) {
         let reaches = |irq: &&Irq| irq.goes_to().known().is_some_and(|cpus| !cpus.is_disjoint(isolated));
         let count = interrupts.irqs.iter().filter(reaches).count();
-        page.field("On isolated CPUs", &format!("{count} of them go there"));
+        page.field("On chosen CPUs", &format!("{count} of them go there"));
     }
     let vectors: Vec<String> = interrupts
         .vectors

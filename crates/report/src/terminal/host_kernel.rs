@@ -127,7 +127,7 @@ pub fn add_threads(page: &mut Page, snapshot: &HostSnapshot, allocation: Option<
         let reaches =
             |thread: &&&KernelThread| thread.cpus_allowed.known().is_some_and(|c| !c.is_disjoint(isolated));
         let count = movable.iter().filter(reaches).count();
-        page.field("On isolated CPUs", &format!("{count} of those free to move may run there"));
+        page.field("On chosen CPUs", &format!("{count} of those free to move may run there"));
     }
     for (family, text) in realtime_families(&tasks.kernel_threads).into_iter().take(ROWS_MAX) {
         page.field("Real-time", &format!("{family}: {text}"));

@@ -2,6 +2,7 @@
 
 use super::page::Page;
 use super::{BLUE, DIM, add_wrapped, paint};
+use crate::figures::{CpuPart, CpuParts};
 use crate::shape::{self, Block, Kind};
 use crate::units::{clean, count, plural, size};
 use lowlat_model::snapshot::{Disk, Nic};
@@ -99,7 +100,7 @@ fn add_block(
     lines.push(Line { depth, text, weight: Weight::Block });
     if block.is(Kind::Package) || block.is(Kind::Node) && !block.children.iter().any(|b| b.is(Kind::Package))
     {
-        lines.extend(part_line(allocation, &block.cpus, depth + 1));
+        lines.extend(part_line(snapshot, allocation, &block.cpus, depth + 1));
     }
     let children = if only_plain_cores { &[][..] } else { &block.children };
     let mut children = children.iter().peekable();
@@ -138,15 +139,21 @@ fn leaves(alike: &[&Block]) -> String {
     }
 }
 
-fn part_line(allocation: Option<&Allocation>, cpus: &CpuSet, depth: usize) -> Option<Line> {
-    let allocation = allocation?;
-    let parts: Vec<String> = [("housekeeping", &allocation.housekeeping), ("isolated", &allocation.isolated)]
-        .into_iter()
-        .map(|(word, set)| (word, set.intersection(cpus)))
-        .filter(|(_, set)| !set.is_empty())
-        .map(|(word, set)| format!("{word} {set}"))
-        .collect();
-    (!parts.is_empty()).then(|| Line { depth, text: parts.join(", "), weight: Weight::Part })
+fn part_line(
+    snapshot: &HostSnapshot,
+    allocation: Option<&Allocation>,
+    cpus: &CpuSet,
+    depth: usize,
+) -> Option<Line> {
+    let parts = CpuParts::on(snapshot, allocation?).each(cpus);
+    let shown = |(part, cpus): &(CpuPart, CpuSet)| {
+        let is_shown = part.is_for_trading() || *part == CpuPart::Housekeeping;
+        is_shown.then(|| format!("{} {cpus}", part.phrase()))
+    };
+    // Housekeeping first, as the CPUs with the lowest numbers usually are.
+    let (first, rest): (Vec<_>, Vec<_>) = parts.iter().partition(|(part, _)| *part == CpuPart::Housekeeping);
+    let words: Vec<String> = first.into_iter().chain(rest).filter_map(shown).collect();
+    (!words.is_empty()).then(|| Line { depth, text: words.join(", "), weight: Weight::Part })
 }
 
 fn add_devices(lines: &mut Vec<Line>, snapshot: &HostSnapshot, node: Option<u32>, depth: usize) {

@@ -4,7 +4,7 @@ use super::{
     BOLD, DIM, GREEN, RED, YELLOW, add_field, add_heading, add_wrapped, columns, paint, usable,
     verdict_style, wrap,
 };
-use crate::figures::{CpuFigures, Jitter, Longest};
+use crate::figures::{CHOSEN_NOTE, CpuFigures, CpuPart, CpuParts, Jitter, Longest};
 use crate::grouping::Tally;
 use crate::host_line;
 use crate::units::{clean, count, duration, percent, plural, rate, span};
@@ -151,7 +151,7 @@ fn is_and_should(finding: &Finding) -> String {
 }
 
 fn add_jitter(out: &mut String, document: &ResultDocument, jitter: &Jitter<'_>, width: usize) {
-    let all = jitter.cpus(&document.allocation);
+    let all = jitter.cpus(&CpuParts::of(document));
     let (threshold, run) = (duration(jitter.record.threshold_ns), span(jitter.record.ran_ns()));
     add_heading(out, &format!("Interruptions of {threshold} or longer in {run}"));
     let mut shown: Vec<&CpuFigures<'_>> = all.iter().collect();
@@ -161,6 +161,9 @@ fn add_jitter(out: &mut String, document: &ResultDocument, jitter: &Jitter<'_>, 
     }
     shown.sort_by_key(|cpu| (cpu.part, cpu.record.cpu));
     out.push_str(&jitter_table(&shown, width));
+    if shown.iter().any(|cpu| cpu.part == CpuPart::Chosen) {
+        out.push_str(&format!("  {}\n", paint(DIM, CHOSEN_NOTE)));
+    }
     if shown.len() < all.len() {
         let left = plural(all.len() - shown.len(), "CPU");
         out.push_str(&paint(DIM, &format!("  {left} with shorter longest interruptions are in the report.")));

@@ -91,7 +91,7 @@ fn taken_for_domain(context: &Context<'_>, line: &CommandLine) -> Reading<CpuSet
 fn is_partitioned(context: &Context<'_>) -> bool {
     let partitions = context.host.services.cpuset_partitions.iter();
     let held = partitions
-        .filter(|partition| partition.state == "isolated")
+        .filter(|partition| partition.is_isolated())
         .filter_map(|partition| partition.cpus.known())
         .fold(CpuSet::new(), |held, cpus| held.union(cpus));
     context.allocation.isolated.is_subset(&held)

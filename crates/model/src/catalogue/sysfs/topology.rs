@@ -272,7 +272,7 @@ fn partition(context: &Context<'_>, _: &Setting) -> Judgement {
         covered = covered.union(&CpuSet::parse_list(text.trim()).unwrap_or_default());
     }
     let partitions = &host.services.cpuset_partitions;
-    for partition in partitions.iter().filter(|partition| partition.state == "isolated") {
+    for partition in partitions.iter().filter(|partition| partition.is_isolated()) {
         covered = covered.union(partition.cpus.known().unwrap_or(&CpuSet::new()));
     }
     let rest = isolated.difference(&covered);

@@ -22,6 +22,9 @@ struct Frame {
     /// Its own ticks since it began, or since the last thing that it did was over: they go to an activity inside of
     /// it whose end is told but whose beginning was not.
     unclaimed: u64,
+    /// When `unclaimed` started to count, and the place of the next step then.
+    known_until: i64,
+    known_place: usize,
 }
 
 /// Replays events onto one interruption after the other. Every tick of an interruption goes to exactly one cause.
@@ -87,9 +90,10 @@ impl Replay {
         self.parts.clear();
         self.has_event = !self.stack.is_empty();
         (self.has_lost, self.is_after_loss, self.last_base) = (false, false, None);
-        for (depth, frame) in self.stack.iter().enumerate() {
+        for (depth, frame) in self.stack.iter_mut().enumerate() {
             self.parts.begin(frame.key);
             self.timeline.add(frame.began, depth, Change::Begins, frame.key);
+            (frame.known_until, frame.known_place) = (frame.began, self.timeline.place());
         }
     }
 
@@ -124,6 +128,9 @@ impl Replay {
     /// earlier than the event before, are taken at the nearest moment that is possible.
     pub(super) fn step(&mut self, offset: i64, step: Step, keys: &mut KeyTable) {
         let at = u64::try_from(offset).unwrap_or(0).clamp(self.cursor, self.length);
+        // The timeline shows a stamp outside of the interruption as it is, and one out of order where it was counted.
+        let is_outside = (offset < 0 && self.cursor == 0) || at == self.length;
+        let offset = if is_outside { offset } else { signed(at) };
         if let Step::Lost(_) = step {
             return self.lose(at, offset);
         }
@@ -207,7 +214,15 @@ impl Replay {
         }
         self.parts.begin(key);
         self.timeline.add(offset, self.stack.len(), Change::Begins, key);
-        self.stack.push(Frame { key, activity, began: offset, unclaimed: 0 });
+        let known_place = self.timeline.place();
+        self.stack.push(Frame {
+            key,
+            activity,
+            began: offset,
+            unclaimed: 0,
+            known_until: offset,
+            known_place,
+        });
     }
 
     fn pop(&mut self, offset: i64) {
@@ -219,6 +234,7 @@ impl Replay {
         }
         if let Some(below) = self.stack.last_mut().filter(|_| !is_interrupt) {
             below.unclaimed = 0;
+            (below.known_until, below.known_place) = (offset, self.timeline.place());
         }
     }
 
@@ -264,16 +280,21 @@ impl Replay {
                 (self.is_after_loss, self.last_base) = (false, Some(key));
                 let gap = std::mem::take(&mut self.gap);
                 self.parts.add(key, gap);
+                self.timeline.add(signed(self.cursor - gap), 0, Change::Begins, key);
             }
             // What can't be named leaves the time to what it ran on.
             Some(_) if !has_value(activity) => return,
             Some(below) => {
                 let ticks = std::mem::take(&mut below.unclaimed);
-                let from = below.key;
+                let (from, place, began) = (below.key, below.known_place, below.known_until);
                 self.parts.give(from, key, ticks);
+                self.timeline.insert_begin(place, began, self.stack.len(), key);
             }
         }
         self.timeline.add(offset, self.stack.len(), Change::Ends, key);
+        if let Some(below) = self.stack.last_mut() {
+            (below.known_until, below.known_place) = (offset, self.timeline.place());
+        }
     }
 
     /// An activity that tells its length when it is over. Nothing else was traced while it ran, so it can't be
@@ -318,7 +339,7 @@ impl Replay {
         if self.stack.is_empty() && from != self.sampler_tid {
             self.claim(Activity::Thread(from), offset, keys);
         }
-        self.doubt_unless_by(from);
+        self.doubt_unless_by(from, offset);
         let signal = self.stack.first().map(|base| base.activity);
         self.set_aside = signal.filter(|base| matches!(base, Activity::Signal(_))).or(self.set_aside);
         self.pop_to(0, offset);
@@ -334,12 +355,17 @@ impl Replay {
 
     /// Where another thread is found running than the one that the events so far say, a switch was not told: the time
     /// since the last thing that is known may be that of either.
-    fn doubt_unless_by(&mut self, thread: i32) {
+    fn doubt_unless_by(&mut self, thread: i32, offset: i64) {
         let Some(base) = self.stack.first_mut() else { return };
         let told = if let Activity::Thread(tid) = base.activity { tid } else { self.sampler_tid };
         if told != thread && base.unclaimed > 0 {
             let (key, ticks) = (base.key, std::mem::take(&mut base.unclaimed));
-            self.parts.give(key, KeyId::of_kind(CauseKind::NotTraced), ticks);
+            let (place, began) = (base.known_place, base.known_until);
+            let not_traced = KeyId::of_kind(CauseKind::NotTraced);
+            self.parts.give(key, not_traced, ticks);
+            self.pop_to(1, offset);
+            self.timeline.insert_begin(place, began, 1, not_traced);
+            self.timeline.add(offset, 1, Change::Ends, not_traced);
         }
     }
 
@@ -347,11 +373,15 @@ impl Replay {
     /// known.
     fn lose(&mut self, at: u64, offset: i64) {
         self.close_gap(self.last_base);
-        self.pop_to(0, offset);
+        self.pop_to(0, signed(self.cursor));
         self.parts.add_kind(CauseKind::NotTraced, at - self.cursor);
         self.cursor = at;
         (self.has_lost, self.is_after_loss) = (true, true);
         (self.last_base, self.set_aside) = (None, None);
         self.timeline.add(offset, 0, Change::Lost, KeyId::of_kind(CauseKind::NotTraced));
     }
+}
+
+fn signed(ticks: u64) -> i64 {
+    i64::try_from(ticks).unwrap_or(i64::MAX)
 }

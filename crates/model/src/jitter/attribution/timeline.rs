@@ -53,6 +53,33 @@ impl Timeline {
         self.steps.push(RawStep { offset, depth, change, key });
     }
 
+    /// The place of the next step.
+    pub(super) fn place(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// Adds a beginning that is known only now, before the step at `place`. The steps behind it lie inside of it, and
+    /// the last of them gives way if there is no room.
+    pub(super) fn insert_begin(&mut self, place: usize, offset: i64, depth: usize, key: KeyId) {
+        if !self.is_wanted {
+            return;
+        }
+        let place = place.min(self.steps.len());
+        if place >= TIMELINE_STEPS_MAX {
+            self.cut_count += 1;
+            return;
+        }
+        if self.steps.len() >= TIMELINE_STEPS_MAX {
+            self.steps.pop();
+            self.cut_count += 1;
+        }
+        for step in self.steps.iter_mut().skip(place) {
+            step.depth = step.depth.saturating_add(1);
+        }
+        let depth = u8::try_from(depth).unwrap_or(u8::MAX);
+        self.steps.insert(place, RawStep { offset, depth, change: Change::Begins, key });
+    }
+
     pub(super) fn steps(&self) -> &[RawStep] {
         &self.steps
     }

@@ -19,6 +19,7 @@ fn quiet(cpu: u32) -> CpuStudy {
 
 fn busy(cpu: u32, count: u64) -> CpuStudy {
     CpuStudy {
+        isolation: None,
         cpu,
         runtime_s: 610.0,
         missed_s: 0.0,

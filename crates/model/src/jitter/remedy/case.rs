@@ -137,12 +137,7 @@ impl<'a> Case<'a> {
 
     /// Whether the scheduler balances none of these CPUs: isolated at boot or by cpuset partitions.
     pub(super) fn is_isolated(&self) -> bool {
-        let host = self.context.host;
-        let at_boot = host.topology.isolated.known().cloned().unwrap_or_default();
-        let partitions = host.services.cpuset_partitions.iter().filter(|part| part.state == "isolated");
-        let held =
-            partitions.filter_map(|part| part.cpus.known()).fold(at_boot, |held, cpus| held.union(cpus));
-        !self.cpus.is_empty() && self.cpus.is_subset(&held)
+        !self.cpus.is_empty() && self.cpus.is_subset(&self.context.host.cpus_isolated())
     }
 
     /// Whether these CPUs may run without a tick.

@@ -45,7 +45,7 @@ pub(super) fn of(scene: &Scene<'_>, changes: &[Row]) -> (Headline, Vec<Row>) {
 fn isolated(scene: &Scene<'_>) -> Reading<CpuSet> {
     let partitions = scene.host.services.cpuset_partitions.iter();
     let held = partitions
-        .filter(|partition| partition.state == "isolated")
+        .filter(|partition| partition.is_isolated())
         .filter_map(|partition| partition.cpus.known())
         .fold(CpuSet::new(), |held, cpus| held.union(cpus));
     match &scene.host.topology.isolated {

@@ -2,8 +2,8 @@
 
 use super::legend;
 use crate::causes::{Family, by_family};
-use crate::figures::CpuPart;
 use crate::figures::Jitter;
+use crate::figures::{CpuPart, CpuParts};
 use crate::html::micro;
 use crate::html::svg::px;
 use crate::units::{clean, count, duration_fine, percent};
@@ -41,13 +41,11 @@ impl Row<'_> {
 pub fn card(document: &ResultDocument, jitter: &Jitter<'_>, causes: &JitterCauses) -> Markup {
     let seconds: BTreeMap<CpuId, f64> =
         jitter.study.cpus.iter().map(|cpu| (cpu.cpu, cpu.runtime_s)).collect();
+    let parts = CpuParts::of(document);
     let rows = causes.cpus.iter().filter_map(|of| {
         let runtime_s = *seconds.get(&of.cpu)?;
         let families = by_family(of).map(|ns| ns as f64 / runtime_s);
-        (runtime_s > 0.0).then_some((
-            CpuPart::of(of.cpu, None, &document.allocation),
-            Row { cpu: of.cpu, causes: of, families, runtime_s },
-        ))
+        (runtime_s > 0.0).then_some((parts.get(of.cpu), Row { cpu: of.cpu, causes: of, families, runtime_s }))
     });
     let mut sides: BTreeMap<CpuPart, Vec<Row<'_>>> = BTreeMap::new();
     for (part, row) in rows {
@@ -93,8 +91,8 @@ fn panel(part: CpuPart, mut rows: Vec<Row<'_>>) -> Markup {
     let bottom = height_each * rows.len() as f64;
     let scale = |ns_per_s: f64| ns_per_s / end * (WIDTH - LEFT - RIGHT);
     html! {
-        p class="panel-title" { span class={ "swatch p-" (part.class()) } {} (part.word()) span class="count" { (crate::units::plural(all, "CPU")) (shown) } }
-        svg class="chart" viewBox={ "0 0 " (px(WIDTH)) " " (px(bottom + AXIS)) } role="img" aria-label={ "Causes per core, " (part.word()) "; the table below holds the figures" } {
+        p class="panel-title" { span class={ "swatch p-" (part.class()) } {} (part.phrase()) span class="count" { (crate::units::plural(all, "CPU")) (shown) } }
+        svg class="chart" viewBox={ "0 0 " (px(WIDTH)) " " (px(bottom + AXIS)) } role="img" aria-label={ "Causes per core, " (part.phrase()) "; the table below holds the figures" } {
             g class="axis" {
                 @for at in marks(step, end) {
                     @let x = LEFT + scale(at);

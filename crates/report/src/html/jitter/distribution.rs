@@ -51,9 +51,9 @@ pub fn draw(jitter: &JitterRecord, all: &[CpuFigures<'_>]) -> Markup {
             (labels(all, &x))
         }
         ul class="legend" {
-            @for part in [CpuPart::Isolated, CpuPart::Housekeeping, CpuPart::Neither] {
+            @for part in CpuPart::MEASURED {
                 @let number = all.iter().filter(|cpu| cpu.part == part).count();
-                @if number > 0 { li { span class={ "line-swatch l-" (part.class()) } {} (part.word()) " " b { (number) } } }
+                @if number > 0 { li { span class={ "line-swatch l-" (part.class()) } {} (part.phrase()) " " b { (number) } } }
             }
         }
     }
@@ -117,7 +117,7 @@ fn line(cpu: &CpuFigures<'_>, threshold_ns: u64, x: &LogScale, y: &LogScale) -> 
     let title = format!(
         "CPU {}, {}: {} interruptions, longest {}",
         cpu.record.cpu,
-        cpu.part.word(),
+        cpu.part.phrase(),
         count(cpu.record.interruption_count),
         micro(&duration(cpu.record.interruption_ns_max))
     );
@@ -132,7 +132,7 @@ fn labels(all: &[CpuFigures<'_>], x: &LogScale) -> Markup {
     };
     let mut placed: Vec<(f64, f64)> = Vec::new();
     let mut marks = Vec::new();
-    for cpu in [CpuPart::Isolated, CpuPart::Housekeeping, CpuPart::Neither].into_iter().filter_map(worst_of) {
+    for cpu in CpuPart::MEASURED.into_iter().filter_map(worst_of) {
         let at = x.at(cpu.record.interruption_ns_max as f64);
         let mut height = BASE - 10.0;
         while placed.iter().any(|(x, y)| (x - at).abs() < LABEL_WIDTH && (y - height).abs() < 16.0) {

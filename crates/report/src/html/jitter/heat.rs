@@ -106,7 +106,7 @@ fn line(grid: &Grid, cpu: &CpuFigures<'_>, at: usize) -> Markup {
     let cells = columns_of(&cpu.record.seconds, grid.per_column);
     // Where rows are too low for a number each, every eighth has one.
     let labelled = grid.row >= 11.0 || at.is_multiple_of(8);
-    let title = format!("CPU {}, {}", cpu.record.cpu, cpu.part.word());
+    let title = format!("CPU {}, {}", cpu.record.cpu, cpu.part.phrase());
     html! {
         g {
             title { (title) }

@@ -6,7 +6,7 @@ pub mod per_cpu;
 
 use super::{micro, section as page_section};
 use crate::causes;
-use crate::figures::{CpuFigures, Jitter};
+use crate::figures::{CpuFigures, CpuParts, Jitter};
 use crate::units::{duration, plural, span};
 use lowlat_model::result::ResultDocument;
 use maud::{Markup, html};
@@ -19,7 +19,7 @@ pub fn section(document: &ResultDocument, jitter: Option<&Jitter<'_>>) -> Markup
         return page_section("jitter", "Jitter", &lead, &body);
     };
     let record = jitter.record;
-    let mut all = jitter.cpus(&document.allocation);
+    let mut all = jitter.cpus(&CpuParts::of(document));
     all.sort_by_key(|cpu| (cpu.part, cpu.record.cpu));
     let threshold = micro(&duration(record.threshold_ns));
     let lead = html! {

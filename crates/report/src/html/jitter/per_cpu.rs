@@ -2,7 +2,7 @@
 
 use crate::causes::ranked::{Ranked, ranked};
 use crate::causes::words::moment;
-use crate::figures::{CpuFigures, CpuPart, Jitter, ROUGH_BELOW};
+use crate::figures::{CpuFigures, Jitter, ROUGH_BELOW};
 use crate::html::micro;
 use crate::units::{count, duration, duration_fine, percent, rate};
 use lowlat_model::Allocation;
@@ -64,12 +64,12 @@ fn row(jitter: &Jitter<'_>, cpu: &CpuFigures<'_>, has_time: bool) -> Markup {
     let length = |ns: Option<u64>| ns.map_or_else(|| "–".to_owned(), |ns| micro(&duration(ns)));
     let wait = |ns: Option<u64>| if ns == Some(0) { "0".to_owned() } else { length(ns) };
     let is_long = record.interruption_ns_max >= jitter.record.threshold_ns.saturating_mul(1_000)
-        && cpu.part == CpuPart::Isolated;
+        && cpu.part.is_for_trading();
     let floor = format!("Shortest turn of the loop: {}", micro(&duration_fine(record.loop_floor_ns)));
     html! {
         tr class={ "p-row-" (cpu.part.class()) } {
             th scope="row" { (record.cpu) @if record.has_moved { " " abbr title="The thread was seen on another CPU: its figures end before that." { "moved" } } }
-            td class="left" { span class={ "swatch p-" (cpu.part.class()) } {} (cpu.part.word()) }
+            td class="left" { span class={ "swatch p-" (cpu.part.class()) } {} (cpu.part.phrase()) }
             td { (count(record.interruption_count)) }
             td { (rate_cell(cpu.study.rate, record.interruption_count)) }
             td { (cpu.lost_percent().map_or_else(|| "–".to_owned(), percent)) }

@@ -2,7 +2,7 @@
 
 use super::super::add_heading;
 use super::columns::{Column, NONE, table};
-use crate::figures::{CpuFigures, Jitter, ROUGH_BELOW, percentile};
+use crate::figures::{CHOSEN_NOTE, CpuFigures, CpuPart, CpuParts, Jitter, ROUGH_BELOW, percentile};
 use crate::units::{clean, count, duration, percent, plural, rate};
 use lowlat_model::jitter::Percentile;
 use lowlat_model::result::ResultDocument;
@@ -31,7 +31,7 @@ struct Row<'a> {
 
 /// Adds the table: the worst CPUs or all, and the sum.
 pub fn add(out: &mut String, document: &ResultDocument, jitter: &Jitter<'_>, width: usize, show_all: bool) {
-    let mut all = jitter.cpus(&document.allocation);
+    let mut all = jitter.cpus(&CpuParts::of(document));
     let cpu_count = all.len();
     if cpu_count == 0 {
         return;
@@ -67,6 +67,9 @@ pub fn add(out: &mut String, document: &ResultDocument, jitter: &Jitter<'_>, wid
     out.push_str(&text);
     if text.lines().next().is_some_and(|head| head.contains("t99")) {
         super::add_dim(out, TIME_NOTE, width);
+    }
+    if all.iter().any(|cpu| cpu.part == CpuPart::Chosen) {
+        super::add_dim(out, CHOSEN_NOTE, width);
     }
     for cpu in all.iter().filter(|cpu| cpu.record.interruption_count > 0) {
         if let Err(why) = &cpu.lengths {

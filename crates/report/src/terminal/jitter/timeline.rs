@@ -7,7 +7,7 @@ use crate::causes::ranked::{Ranked, ranked};
 use crate::causes::spans::{Span, SpanKind, spans};
 use crate::causes::words::{cpu_list, group_facts, moment};
 use crate::causes::{is_same_advice, label, label_within, remedy_text, study_of};
-use crate::figures::{CpuPart, Jitter};
+use crate::figures::{CpuParts, Jitter};
 use crate::units::{count, duration, percent, plural};
 use lowlat_model::CpuId;
 use lowlat_model::jitter::{CauseStudy, Explained, Remedy};
@@ -34,12 +34,12 @@ pub fn explain_text(
     let jitter = Jitter::of(document).ok_or("the document holds no jitter measurement")?;
     let of = find(&jitter, rank, cpu)?;
     let mut out = String::new();
-    let part = CpuPart::of(of.cpu, None, &document.allocation);
+    let part = CpuParts::of(document).get(of.cpu);
     let title = format!(
         "Interruption of {} on CPU {} ({}), at {} of the run",
         duration(of.interruption.length_ns),
         of.cpu,
-        part.word(),
+        part.phrase(),
         moment(of.interruption.at_ns)
     );
     for line in wrap(&title, width) {
@@ -125,17 +125,30 @@ fn add_steps(out: &mut String, spans: &[Span<'_>], explained: &Explained, width:
             SpanKind::Ran | SpanKind::Point => name.clone(),
         };
         let end = match span.kind {
-            SpanKind::Ran if span.is_open => {
-                format!("{padding}  {:>8} until the end", duration(span.took_ns))
+            SpanKind::Ran => {
+                format!("{padding}  {:>8}{}", duration(span.took_ns), qualifier(span, explained))
             }
-            SpanKind::Ran => format!("{padding}  {:>8}", duration(span.took_ns)),
             _ => String::new(),
         };
         out.push_str(&format!("  {}  {name}{end}\n", paint(DIM, &format!("{offset:>offset_width$}"))));
+        if span.not_traced_ns > 0 {
+            let indent = offset_width + 4 + 2 * span.depth.min(DEPTH_MAX);
+            let text = format!("{} of it not traced", duration(span.not_traced_ns));
+            out.push_str(&format!("{:indent$}{}\n", "", paint(DIM, &text)));
+        }
     }
     if explained.timeline_cut_count > 0 {
         let left = count(explained.timeline_cut_count);
         super::add_dim(out, &format!("  {left} more steps were not kept"), width);
+    }
+}
+
+/// What qualifies a step's length: an end that is not known.
+fn qualifier(span: &Span<'_>, explained: &Explained) -> &'static str {
+    match (span.is_open, explained.timeline_cut_count) {
+        (false, _) => "",
+        (true, 0) => " until the end",
+        (true, _) => " or more",
     }
 }
 

@@ -162,6 +162,7 @@ fn an_exit_without_entry_counts_from_the_beginning() {
     1100 ns at 200
       800 irq 47 nvme0q3
       300 softirq SCHED
+        +0 irq 47 nvme0q3 begins
         +700 irq 47 nvme0q3 ends
         +800 softirq SCHED begins
         +900 softirq SCHED ends
@@ -273,6 +274,7 @@ fn lost_events_leave_a_hole() {
         +300 irq 47 nvme0q3 begins
         +700 irq 47 nvme0q3 ends
         +2800 lost
+        +2800 softirq NET_RX begins
         +3000 softirq NET_RX ends
         +3100 softirq SCHED begins
         +3200 softirq SCHED ends

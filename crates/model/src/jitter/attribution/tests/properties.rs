@@ -2,10 +2,11 @@
 
 use super::bench::*;
 use crate::jitter::attribution::{AttributionPlan, CauseKey, KEYS_MAX};
-use crate::jitter::{CauseKind, CpuCauses, Interruption, TIMELINE_STEPS_MAX};
+use crate::jitter::{Cause, CauseKind, Change, CpuCauses, Explained, Interruption, TIMELINE_STEPS_MAX};
 use crate::trace::{Activity, Step, TraceEvent, Vector};
 use proptest::{collection::vec, prelude::*};
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 fn activity() -> impl Strategy<Value = Activity> {
     prop_oneof![
@@ -75,6 +76,38 @@ fn run(plan: AttributionPlan, steps: &[(i64, Step)], spans: &[(u64, u64)]) -> Cp
     bench.finish()
 }
 
+/// The time within the interruption that a timeline gives to each kind, what ran inside of a step not counted. A tick
+/// is a nanosecond here.
+fn claimed_by_steps(explained: &Explained) -> BTreeMap<CauseKind, u64> {
+    let length = i64::try_from(explained.interruption.length_ns).unwrap();
+    let mut claimed = BTreeMap::new();
+    let mut open: Vec<&Cause> = Vec::new();
+    let mut from = 0;
+    let mut claim = |open: &[&Cause], until: i64| {
+        let until = until.clamp(from, length);
+        if let Some(top) = open.last() {
+            *claimed.entry(top.kind).or_default() += u64::try_from(until - from).unwrap();
+        }
+        from = until;
+    };
+    for step in &explained.timeline {
+        claim(&open, step.offset_ns);
+        match step.change {
+            Change::Begins => open.push(&step.cause),
+            Change::Ends => {
+                if let Some(place) = open.iter().rposition(|cause| **cause == step.cause) {
+                    open.truncate(place);
+                }
+            }
+            Change::Happens | Change::Returns | Change::Lost => {}
+        }
+    }
+    if explained.timeline_cut_count == 0 {
+        claim(&open, length);
+    }
+    claimed
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
@@ -102,6 +135,18 @@ proptest! {
             prop_assert_eq!(sum, explained.interruption.length_ns);
             prop_assert!(explained.parts.is_sorted_by_key(|part| Reverse(part.ns)));
             prop_assert!(explained.timeline.len() <= TIMELINE_STEPS_MAX);
+        }
+    }
+
+    #[test]
+    fn steps_never_claim_more_than_the_parts(steps in events(), spans in interruptions()) {
+        let causes = run(plan(EPOCH), &steps, &spans);
+        for explained in causes.worst.iter().chain(&causes.first) {
+            for (kind, claimed) in claimed_by_steps(explained) {
+                let held: u64 =
+                    explained.parts.iter().filter(|part| part.cause.kind == kind).map(|part| part.ns).sum();
+                prop_assert!(claimed <= held, "{kind:?}: steps {claimed}, parts {held}: {explained:#?}");
+            }
         }
     }
 

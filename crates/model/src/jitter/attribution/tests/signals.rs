@@ -125,8 +125,9 @@ fn after_a_loss_no_handler_is_known_to_run() {
         +300 signal SIGALRM begins
         +19800 signal SIGALRM ends
         +19800 thread kworker/3:1 (pid 41, nice 0) begins
-        +20800 thread kworker/3:1 (pid 41, nice 0) ends
+        +19800 thread kworker/3:1 (pid 41, nice 0) ends
         +20800 lost
+        +20800 thread kworker/3:1 (pid 41, nice 0) begins
         +21800 thread kworker/3:1 (pid 41, nice 0) ends
         +21800 returns
     ");

@@ -62,8 +62,9 @@ fn a_function_that_began_in_an_earlier_interruption() {
       700 work vmstat_update
       100 local timer
         +500 thread kworker/3:1 (pid 41, nice 0) begins
-        +800   local timer begins
-        +900   local timer ends
+        +500   work vmstat_update begins
+        +800     local timer begins
+        +900     local timer ends
         +1300   work vmstat_update ends
         +1400 thread kworker/3:1 (pid 41, nice 0) ends
         +1400 returns
@@ -96,12 +97,16 @@ fn a_switch_that_was_not_told_leaves_a_doubt() {
         +500 thread ksoftirqd/3 (pid 17, nice 0) begins
         +800   softirq SCHED begins
         +1300   softirq SCHED ends
+        +1300   not traced begins
+        +4500   not traced ends
         +4500 thread ksoftirqd/3 (pid 17, nice 0) ends
         +4500 thread kworker/3:1 (pid 41, nice 0) begins
         +4600   work vmstat_update begins
         +6500   work vmstat_update ends
         +6700 thread kworker/3:1 (pid 41, nice 0) ends
         +6700 thread ksoftirqd/3 (pid 17, nice 0) begins
+        +6700   not traced begins
+        +7700   not traced ends
         +7700 thread ksoftirqd/3 (pid 17, nice 0) ends
         +7700 returns
         +7800 signal SIGUSR1 begins
@@ -223,6 +228,7 @@ fn one_thread_after_the_other() {
         +1500 thread md-handler (pid 2000, real-time 50) begins
         +2000 thread md-handler (pid 2000, real-time 50) ends
         +2000 thread kworker/3:1 (pid 41, nice 0) begins
+        +2000   work vmstat_update begins
         +2200   work vmstat_update ends
         +2300 thread kworker/3:1 (pid 41, nice 0) ends
         +2300 returns
@@ -234,6 +240,7 @@ fn a_switch_back_whose_switch_away_was_not_seen() {
     assert_snapshot!(explain(&[(2_000, switch(FIFO, SAMPLER))], &[(500, 2_300)]), @r"
     1800 ns at 500
       1800 thread md-handler (pid 2000, real-time 50)
+        +0 thread md-handler (pid 2000, real-time 50) begins
         +1500 thread md-handler (pid 2000, real-time 50) ends
         +1500 returns
     ");
@@ -242,6 +249,7 @@ fn a_switch_back_whose_switch_away_was_not_seen() {
     1800 ns at 500
       1500 thread md-handler (pid 2000, real-time 50)
       300 thread kworker/3:1 (pid 41, nice 0)
+        +0 thread md-handler (pid 2000, real-time 50) begins
         +1500 thread md-handler (pid 2000, real-time 50) ends
         +1500 thread kworker/3:1 (pid 41, nice 0) begins
         +1700 thread kworker/3:1 (pid 41, nice 0) ends
@@ -261,6 +269,7 @@ fn after_a_loss_the_scheduler_says_who_ran() {
         +500 lost
         +900 local timer begins
         +1100 local timer ends
+        +1100 thread md-handler (pid 2000, real-time 50) begins
         +1500 thread md-handler (pid 2000, real-time 50) ends
         +1500 returns
     ");
