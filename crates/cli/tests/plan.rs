@@ -167,3 +167,24 @@ fn the_command_answers_by_exit_code_and_saves_the_plan() {
     assert!(matches!(output.status.code(), Some(0)), "{said} {}", common::text(&output.stderr));
     assert!(said.starts_with("Nothing to change"), "{said}");
 }
+
+/// What a reviewed plan is checked against when it is applied must never refuse lowlat's own.
+#[test]
+fn a_saved_plan_is_one_that_planning_gives_again() {
+    for desk in desks() {
+        let nics = desk.host.nics.iter().map(|nic| nic.name.clone()).take(1).collect();
+        let some = desk.allocation.isolated.iter().next().map(lowlat_model::CpuSet::of);
+        let roles = [
+            desk.role.clone(),
+            Role { nics, ..desk.role.clone() },
+            Role { isolated: some, ..desk.role.clone() },
+        ];
+        for role in roles {
+            let allocation = Allocation::choose(&desk.host, &role);
+            let (host, profile) = (&desk.host, role.profile);
+            let plan = Plan::of(&Context { host, role: &role, allocation: &allocation, profile }, "0.0.0");
+            let saved: Plan = serde_json::from_str(&serde_json::to_string(&plan).unwrap()).unwrap();
+            assert_eq!(saved.foreign_changes(&desk.host), Vec::<String>::new(), "{}, {role:?}", desk.name);
+        }
+    }
+}

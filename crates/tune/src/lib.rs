@@ -20,4 +20,4 @@ pub mod targets;
 pub mod units;
 
 pub use programs::{Outcome, Programs, SystemPrograms};
-pub use state::{InForce, StateDir, StateError};
+pub use state::{InForce, LogSeal, StateDir, StateError, Wrote};

@@ -8,20 +8,25 @@
 //!   untold.json       unit files that a rollback takes back, until systemd has been told
 //!   resting.json      the boot in which the dead-man switch rests, since the plan was confirmed before its reboot
 //!   taken-back.json   the boot whose kernel still has parameters that were taken back
+//!   lost.json         changes that no rollback can undo any more, since their records are lost
 //! ```
+//!
+//! in-force.json also records where the undo log ended and which lasting changes it held ([`LogSeal`]). So a log that is
+//! shortened, exchanged or deleted is noticed, and what it no longer knows can still be named.
 
 use lowlat_model::tune::Plan;
+use lowlat_sys::undo::{Faults, HostError, LogMark, LoggedState, PrivateDirectory, TargetSpec};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{
     collections::BTreeSet,
-    fs::{self, File},
-    io::{self, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    io,
     path::{Path, PathBuf},
 };
 use thiserror::Error;
 
+const IN_FORCE: &str = "in-force.json";
 const UNTOLD: &str = "untold.json";
+const LOST: &str = "lost.json";
 const TAKEN_BACK: &str = "taken-back.json";
 const RESTING: &str = "resting.json";
 
@@ -44,11 +49,39 @@ pub struct InForce {
     pub earlier: Option<Box<InForce>>,
 }
 
+/// What the undo log held when in-force.json was written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogSeal {
+    /// Where the log ended.
+    #[serde(flatten)]
+    pub mark: LogMark,
+    /// The lasting changes in force: files, services, the boot line. What a reboot takes away is not among them.
+    pub wrote: Vec<Wrote>,
+}
+
+/// A lasting change of the host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wrote {
+    /// What was changed.
+    pub target: TargetSpec,
+    /// What lowlat made of it.
+    pub state: LoggedState,
+}
+
+/// in-force.json. Before it had a seal, lowlat wrote the plan in force alone.
+#[derive(Debug, Serialize, Deserialize)]
+struct Note {
+    #[serde(flatten)]
+    in_force: InForce,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    undo_log: Option<LogSeal>,
+}
+
 /// Why lowlat's own files cannot be read or written.
 #[derive(Debug, Error)]
 pub enum StateError {
     /// The system refused.
-    #[error("{path}: cannot {doing}: {source}")]
+    #[error("cannot {doing} {path}: {source}{}", hint(.source))]
     Io {
         /// What was attempted.
         doing: &'static str,
@@ -57,9 +90,12 @@ pub enum StateError {
         /// What the system said.
         source: io::Error,
     },
+    /// A file or directory is not one that lowlat made.
+    #[error(transparent)]
+    Host(HostError),
     /// A file is not what lowlat wrote.
     #[error(
-        "{path}: {source}; found {raw:?}, expected what lowlat wrote: restore it from a backup, or roll back with `lowlat tune rollback`, which needs the undo log only"
+        "cannot parse {path}: {source}; found {raw:?}, expected what lowlat wrote\nhint: restore it from a backup, or run `lowlat tune rollback --dry-run`, which needs the undo log only"
     )]
     Format {
         /// The file.
@@ -71,7 +107,7 @@ pub enum StateError {
     },
     /// The plan that is in force is not kept.
     #[error(
-        "{path}: the plan in force is not there; roll back with `lowlat tune rollback`, which needs the undo log only"
+        "cannot read {path}: the file of the plan in force is missing\nhint: run `lowlat tune rollback`, which needs the undo log only"
     )]
     NoPlan {
         /// Where it should be.
@@ -79,11 +115,31 @@ pub enum StateError {
     },
 }
 
-/// lowlat's directory on a host.
+fn hint(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::PermissionDenied => "\nhint: run it with sudo",
+        _ => "",
+    }
+}
+
+impl From<HostError> for StateError {
+    fn from(error: HostError) -> Self {
+        match error {
+            HostError::Io { doing, path, source } => Self::Io { doing, path, source },
+            other => Self::Host(other),
+        }
+    }
+}
+
+/// lowlat's directory on a host. Below the base no link is followed: a tree may come from anybody.
 #[derive(Debug, Clone)]
 pub struct StateDir {
-    dir: PathBuf,
+    base: PathBuf,
+    names: Vec<&'static str>,
 }
+
+/// Bytes of lowlat's own files at most; a plan of a host with a thousand CPUs has some megabytes.
+const BYTES_MAX: u64 = 256 << 20;
 
 impl StateDir {
     /// Where it is below the root of a host.
@@ -91,31 +147,66 @@ impl StateDir {
 
     /// The directory of the host whose root is `root`: "/" for the running one.
     pub fn below(root: &Path) -> Self {
-        Self { dir: root.join(Self::PATH.trim_start_matches('/')) }
+        let mut names: Vec<&'static str> = Self::PATH.split('/').filter(|name| !name.is_empty()).collect();
+        let mut base = root.to_owned();
+        if root == Path::new("/") {
+            // Administrators do link /var elsewhere, and nobody else can.
+            base.extend(names.drain(..names.len() - 1));
+        }
+        Self { base, names }
     }
 
     /// The directory itself, for one that is elsewhere.
     pub fn at(dir: impl Into<PathBuf>) -> Self {
-        Self { dir: dir.into() }
+        Self { base: dir.into(), names: Vec::new() }
     }
 
     /// Where it is.
-    pub fn path(&self) -> &Path {
-        &self.dir
+    pub fn path(&self) -> PathBuf {
+        self.base.join(self.names.join("/"))
     }
 
     /// Where the undo log is.
     pub fn undo_log(&self) -> PathBuf {
-        self.dir.join("undo")
+        self.path().join(UNDO)
+    }
+
+    /// The undo log's directory; none when it is missing.
+    pub fn open_undo_log(&self) -> Result<Option<PrivateDirectory>, HostError> {
+        self.open()?.map_or(Ok(None), |dir| dir.sub(UNDO))
+    }
+
+    /// The undo log's directory, made if missing.
+    pub fn make_undo_log(&self) -> Result<PrivateDirectory, HostError> {
+        PrivateDirectory::create(&self.base, &self.names)?.make_sub(UNDO)
+    }
+
+    fn open(&self) -> Result<Option<PrivateDirectory>, HostError> {
+        PrivateDirectory::open(&self.base, &self.names)
     }
 
     /// The plan in force; none when nothing is.
     pub fn in_force(&self) -> Result<Option<(InForce, Plan)>, StateError> {
-        let Some(in_force) = self.read::<InForce>("in-force.json")? else { return Ok(None) };
-        let name = plan_file(&in_force.plan_id);
-        match self.read(&name)? {
+        let Some(Note { in_force, .. }) = self.read(&[], IN_FORCE)? else { return Ok(None) };
+        match self.plan(&in_force.plan_id)? {
             Some(plan) => Ok(Some((in_force, plan))),
-            None => Err(StateError::NoPlan { path: self.dir.join(name).display().to_string() }),
+            None => Err(StateError::NoPlan { path: self.plan_path(&in_force.plan_id).display().to_string() }),
+        }
+    }
+
+    /// The note of what is in force, without its plan, and of where the undo log ended then; none when nothing is, and no
+    /// seal where an earlier version wrote the note.
+    pub fn note(&self) -> Result<Option<(InForce, Option<LogSeal>)>, StateError> {
+        Ok(self.read::<Note>(&[], IN_FORCE)?.map(|note| (note.in_force, note.undo_log)))
+    }
+
+    /// Notes, durably, where the undo log ends by now. Without a plan in force there is nothing to note it with.
+    pub fn seal(&self, seal: &LogSeal) -> Result<(), StateError> {
+        match self.read::<Note>(&[], IN_FORCE)? {
+            Some(note) if note.undo_log.as_ref() != Some(seal) => {
+                self.write(&[], IN_FORCE, &Note { undo_log: Some(seal.clone()), ..note })
+            }
+            _ => Ok(()),
         }
     }
 
@@ -125,120 +216,113 @@ impl StateDir {
         if id.is_empty() || !id.chars().all(|c| c.is_ascii_alphanumeric()) {
             return Ok(None);
         }
-        self.read(&plan_file(id))
+        self.read(&[PLANS], &plan_file(id))
     }
 
     /// Where a plan is kept.
     pub fn plan_path(&self, id: &str) -> PathBuf {
-        self.dir.join(plan_file(id))
+        self.path().join(PLANS).join(plan_file(id))
     }
 
-    /// Notes which plan is in force, durably; the plan itself is kept first.
+    /// Notes which plan is in force, durably; the plan itself is kept first. What is noted of the undo log stays, until
+    /// [`StateDir::seal`] renews it.
     pub fn put_in_force(&self, in_force: &InForce, plan: &Plan) -> Result<(), StateError> {
-        self.write(&plan_file(&in_force.plan_id), plan)?;
-        self.write("in-force.json", in_force)
+        self.write(&[PLANS], &plan_file(&in_force.plan_id), plan)?;
+        let undo_log = self.note().ok().flatten().and_then(|(_, seal)| seal);
+        self.write(&[], IN_FORCE, &Note { in_force: in_force.clone(), undo_log })
     }
 
     /// Notes that no plan is in force. Plans stay kept.
     pub fn take_out_of_force(&self) -> Result<(), StateError> {
-        self.remove("in-force.json")
+        self.remove(IN_FORCE)
     }
 
     /// Unit files that a rollback was about to take back when it ended, without telling systemd.
     pub fn untold(&self) -> Result<BTreeSet<String>, StateError> {
-        self.read(UNTOLD).map(Option::unwrap_or_default)
+        self.read(&[], UNTOLD).map(Option::unwrap_or_default)
     }
 
     /// Notes, durably, of which unit files systemd is still to be told.
     pub fn put_untold(&self, paths: &BTreeSet<String>) -> Result<(), StateError> {
-        if paths.is_empty() { self.remove(UNTOLD) } else { self.write(UNTOLD, paths) }
+        if paths.is_empty() { self.remove(UNTOLD) } else { self.write(&[], UNTOLD, paths) }
     }
 
     /// The boot, by its id, in which parameters of the kernel were last taken back that were in effect: they are until
     /// it ends. None when that never was.
     pub fn taken_back_in(&self) -> Result<Option<String>, StateError> {
-        self.read(TAKEN_BACK)
+        self.read(&[], TAKEN_BACK)
     }
 
     /// Notes that boot, durably.
     pub fn put_taken_back_in(&self, boot_id: &str) -> Result<(), StateError> {
-        self.write(TAKEN_BACK, &boot_id)
+        self.write(&[], TAKEN_BACK, &boot_id)
     }
 
     /// The boot, by its id, in which the dead-man switch was last put to rest until the reboot.
     pub fn resting_in(&self) -> Result<Option<String>, StateError> {
-        self.read(RESTING)
+        self.read(&[], RESTING)
     }
 
     /// Notes that boot, durably; none when the switch is armed.
     pub fn put_resting_in(&self, boot_id: Option<&str>) -> Result<(), StateError> {
         match boot_id {
-            Some(boot_id) => self.write(RESTING, &boot_id),
+            Some(boot_id) => self.write(&[], RESTING, &boot_id),
             None => self.remove(RESTING),
         }
     }
 
+    /// Lasting changes whose records are lost, so that no rollback can undo them.
+    pub fn lost(&self) -> Result<Vec<Wrote>, StateError> {
+        self.read(&[], LOST).map(Option::unwrap_or_default)
+    }
+
+    /// Notes them, durably.
+    pub fn put_lost(&self, lost: &[Wrote]) -> Result<(), StateError> {
+        if lost.is_empty() { self.remove(LOST) } else { self.write(&[], LOST, &lost) }
+    }
+
     fn remove(&self, name: &str) -> Result<(), StateError> {
-        let path = self.dir.join(name);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io_error("remove", &path, error)),
-            _ => Ok(()),
+        match self.open()? {
+            Some(dir) => Ok(dir.remove(&Faults::none(), name)?),
+            None => Ok(()),
         }
     }
 
-    fn read<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, StateError> {
-        let path = self.dir.join(name);
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(io_error("read", &path, error)),
-        };
-        serde_json::from_str(&text).map(Some).map_err(|source| StateError::Format {
-            path: path.display().to_string(),
+    fn read<T: DeserializeOwned>(&self, below: &[&str], name: &str) -> Result<Option<T>, StateError> {
+        let mut dir = self.open()?;
+        for name in below {
+            dir = dir.map_or(Ok(None), |dir| dir.sub(name))?;
+        }
+        let Some(dir) = dir else { return Ok(None) };
+        let Some(bytes) = dir.read(name, BYTES_MAX)? else { return Ok(None) };
+        serde_json::from_slice(&bytes).map(Some).map_err(|source| StateError::Format {
+            path: dir.path().join(name).display().to_string(),
             source,
-            raw: text.chars().take(80).collect(),
+            raw: String::from_utf8_lossy(&bytes).chars().take(80).collect(),
         })
     }
 
-    /// Writes a document as a whole: beside its place, made durable, moved there.
-    fn write(&self, name: &str, value: &impl Serialize) -> Result<(), StateError> {
-        let path = self.dir.join(name);
-        let above = path.parent().unwrap_or(&self.dir);
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(above)
-            .map_err(|error| io_error("make", above, error))?;
-        let beside = path.with_extension("new");
-        let text = serde_json::to_string_pretty(value).map_err(|source| StateError::Format {
-            path: path.display().to_string(),
+    /// Writes a document as a whole.
+    fn write(&self, below: &[&str], name: &str, value: &impl Serialize) -> Result<(), StateError> {
+        let mut dir = PrivateDirectory::create(&self.base, &self.names)?;
+        for name in below {
+            dir = dir.make_sub(name)?;
+        }
+        let mut text = serde_json::to_string_pretty(value).map_err(|source| StateError::Format {
+            path: dir.path().join(name).display().to_string(),
             source,
             raw: String::new(),
         })?;
-        let written = fs::OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&beside)
-            .and_then(|mut file| {
-                file.write_all(text.as_bytes())?;
-                file.write_all(b"\n")?;
-                file.sync_all()
-            });
-        if let Err(error) = written {
-            let _ = fs::remove_file(&beside);
-            return Err(io_error("write", &beside, error));
-        }
-        fs::rename(&beside, &path).map_err(|error| io_error("rename", &path, error))?;
-        File::open(above).and_then(|dir| dir.sync_all()).map_err(|error| io_error("fsync", above, error))
+        text.push('\n');
+        Ok(dir.write(&Faults::none(), name, text.as_bytes())?)
     }
 }
 
-fn plan_file(id: &str) -> String {
-    format!("plans/{id}.json")
-}
+/// Folder of the plans.
+const PLANS: &str = "plans";
+/// Folder of the undo log.
+const UNDO: &str = "undo";
 
-fn io_error(doing: &'static str, path: &Path, source: io::Error) -> StateError {
-    StateError::Io { doing, path: path.display().to_string(), source }
+fn plan_file(id: &str) -> String {
+    format!("{id}.json")
 }

@@ -1,1 +1,9 @@
-//! Undo logs, saved plans and roots that an attacker or an accident has changed.
+//! `lowlat tune` against those who can write a plan, a tree or lowlat's own files, and against disks and kills.
+
+mod faults;
+mod links;
+mod log;
+mod plans;
+mod read_only;
+mod tree;
+mod users;

@@ -16,6 +16,7 @@ mod mark;
 mod memory;
 mod merge;
 pub(crate) mod nic;
+mod origin;
 pub mod outcome;
 mod plan;
 mod planner;

@@ -87,8 +87,11 @@ pub struct RollbackOutcome {
     pub given_up: Vec<NotRestored>,
     /// Directories that lowlat made and that hold other files by now.
     pub directories_left: Vec<String>,
-    /// Damage of the undo log, in words: steps behind it are not known.
+    /// Why the undo log cannot be relied on, as a clause: steps that it has lost are not restored.
     pub damage: Option<String>,
+    /// Lasting changes by lowlat that no record can undo any more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remaining: Vec<NotRestored>,
     /// The plan in force after it.
     pub in_force: Option<String>,
     /// Whether a reboot completes it.
@@ -109,6 +112,7 @@ impl RollbackOutcome {
             && self.failures.is_empty()
             && self.directories_left.is_empty()
             && self.damage.is_none()
+            && self.remaining.is_empty()
     }
 }
 

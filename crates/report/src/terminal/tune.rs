@@ -182,12 +182,14 @@ pub fn rollback_text(outcome: &RollbackOutcome, width: usize) -> String {
             width,
         );
     }
+    add_pairs(
+        &mut out,
+        "Still on the host, and no rollback can undo it",
+        &as_pairs(&outcome.remaining),
+        width,
+    );
     if let Some(damage) = &outcome.damage {
-        let text = format!(
-            "{damage}. Steps recorded behind that are not known: look at the host, then run `lowlat tune rollback \
-             --accept-damage`."
-        );
-        add_wrapped(&mut out, &clean(&text), 2, width);
+        add_damage(&mut out, outcome, damage, width);
     }
     add_notes(&mut out, &outcome.notes, width);
     if let Some(plan) = &outcome.in_force {
@@ -201,13 +203,37 @@ pub fn rollback_text(outcome: &RollbackOutcome, width: usize) -> String {
             width,
         );
     }
+    if !outcome.is_preview && outcome.is_complete() && outcome.in_force.is_none() {
+        out.push_str("Next: lowlat tune plan\n");
+    }
     out
+}
+
+/// Why not everything can be restored, and the next command.
+fn add_damage(out: &mut String, outcome: &RollbackOutcome, damage: &str, width: usize) {
+    add_heading(out, "The undo log cannot be relied on");
+    add_wrapped(out, &clean(&format!("{damage}.")), 2, width);
+    let next = match (outcome.is_preview, outcome.restored.is_empty()) {
+        (false, _) => "What its remaining records know was restored; check the host for the rest.",
+        (true, false) => {
+            "Nothing was changed. `lowlat tune rollback --accept-damage` restores what is listed above from the intact \
+             records, and gives up the rest. Restoring /var/lib/lowlat from a backup first restores more."
+        }
+        (true, true) => {
+            "Nothing was changed, and no intact record is left. Restore /var/lib/lowlat from a backup, or undo the \
+             changes yourself and run `lowlat tune rollback --accept-damage`."
+        }
+    };
+    add_wrapped(out, next, 2, width);
 }
 
 fn rollback_headline(outcome: &RollbackOutcome) -> String {
     let restored = outcome.restored.len();
     let touched = restored + outcome.conflicts.len() + outcome.failures.len() + outcome.given_up.len();
     if touched + outcome.unchanged_count + outcome.expired_count == 0 {
+        if !outcome.remaining.is_empty() || outcome.damage.is_some() {
+            return "Nothing can be restored.".to_owned();
+        }
         return "Nothing to take back.".to_owned();
     }
     let mut parts = vec![if outcome.is_preview {
@@ -417,7 +443,7 @@ fn add_log(out: &mut String, status: &TuneStatus, width: usize) {
         add_field(out, "log", &clean(&format!("{torn} (harmless)")), LABEL, width);
     }
     if let Some(damage) = &status.damage {
-        let text = format!("{damage}; take back what is known with `lowlat tune rollback --accept-damage`");
+        let text = format!("{damage}; `lowlat tune rollback --dry-run` shows what can still be restored");
         add_field(out, "log", &clean(&text), LABEL, width);
     }
 }

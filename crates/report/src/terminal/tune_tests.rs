@@ -124,5 +124,8 @@ fn others_edits_are_shown_as_two_differences() {
 
 #[test]
 fn nothing_to_take_back_is_said() {
-    assert_eq!(rollback_text(&RollbackOutcome::default(), 80), "Nothing to take back.\n");
+    assert_eq!(
+        rollback_text(&RollbackOutcome::default(), 80),
+        "Nothing to take back.\nNext: lowlat tune plan\n"
+    );
 }

@@ -5,13 +5,13 @@
 //! are contents that no entry names. A crash between leaves files that the next opening removes.
 
 use super::{
-    Entry, Event, Faults, HostError, LoggedState, Progress, Record, UndoLog,
+    Entry, Event, Faults, HostError, LogMark, LoggedState, PrivateDirectory, Progress, Record, UndoLog,
+    expire::UNKNOWN_BOOT,
     history::{History, PlanEntry},
     record,
     segment::{self, Before, Header, Scan},
-    store,
 };
-use std::{collections::BTreeSet, fs, path::Path};
+use std::collections::BTreeSet;
 
 /// A log smaller than this is left alone.
 const LOG_BYTES_MIN: u64 = 256 << 10;
@@ -25,26 +25,30 @@ pub(super) fn compacted(scan: &Scan, history: &History) -> Option<Vec<u8>> {
     if is_busy || scan.damage.is_some() || scan.total_bytes < LOG_BYTES_MIN {
         return None;
     }
-    let bytes = segment_of(history)?;
+    let bytes = segment_of(scan, history)?;
     let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
     (length <= segment::READ_BYTES_MAX && length.saturating_mul(GAIN_MIN) <= scan.total_bytes)
         .then_some(bytes)
 }
 
 /// Writes the segment, complete and durable.
-pub(super) fn write(dir: &Path, scan: &Scan, bytes: &[u8], faults: &Faults) -> Result<(), HostError> {
+pub(super) fn write(
+    dir: &PrivateDirectory,
+    scan: &Scan,
+    bytes: &[u8],
+    faults: &Faults,
+) -> Result<(), HostError> {
     match scan.highest.checked_add(1) {
-        Some(number) => store::write_whole(faults, dir, &segment::name(number), bytes),
+        Some(number) => dir.write(faults, &segment::name(number), bytes),
         None => Ok(()),
     }
 }
 
 /// Removes segments that a later one stands for. What cannot be removed is tried again at the next opening.
-pub(super) fn remove_stale(dir: &Path, scan: &Scan, faults: &Faults) {
+pub(super) fn remove_stale(dir: &PrivateDirectory, scan: &Scan, faults: &Faults) {
     // The oldest one first: what is left of them is no log of its own.
     for number in &scan.stale {
-        let path = dir.join(segment::name(*number));
-        let _ = faults.step("remove", &path.display().to_string()).and_then(|()| fs::remove_file(&path));
+        let _ = dir.remove(faults, &segment::name(*number));
     }
 }
 
@@ -72,11 +76,19 @@ fn content(state: &LoggedState) -> Option<&str> {
     }
 }
 
-/// A whole segment: every plan that has something in force, and its steps in the order in which they were begun.
-fn segment_of(history: &History) -> Option<Vec<u8>> {
+/// A whole segment: where the log ended that it replaces, so that a mark of that one still fits; then every plan that has
+/// something in force, and its steps in the order in which they were begun.
+fn segment_of(scan: &Scan, history: &History) -> Option<Vec<u8>> {
     let header = Header { before: Before::Sound, continues: 0, trusted_bytes: 0, first_sequence: 1 };
     let mut bytes = header.encode();
-    for (sequence, record) in (1u64..).zip(records_of(history)) {
+    let LogMark { sequence, digest } = scan.chain.mark();
+    let replaced = Record {
+        plan: String::new(),
+        boot: UNKNOWN_BOOT.to_owned(),
+        unix_ms: 0,
+        event: Event::Compacted { sequence, digest },
+    };
+    for (sequence, record) in (1u64..).zip([replaced].into_iter().chain(records_of(history))) {
         bytes.extend(record::encode(sequence, &record)?);
     }
     Some(bytes)

@@ -109,6 +109,31 @@ pub enum HostError {
         /// What was wanted.
         wanted: String,
     },
+    /// Something else is in the place of one of lowlat's own files.
+    #[error(
+        "cannot open {path}: found {found}, expected {expected}\nhint: lowlat follows no link there; remove it"
+    )]
+    Planted {
+        /// The path.
+        path: String,
+        /// What is there.
+        found: &'static str,
+        /// What lowlat would have made.
+        expected: &'static str,
+    },
+    /// Others could write to a directory of lowlat's own, and so decide what a rollback restores.
+    #[error(
+        "cannot use {path}: it belongs to user {uid} with mode {mode:04o}, expected the caller or root, and no write \
+         permission for others\nhint: run as user {uid}, or move the directory away"
+    )]
+    NotPrivate {
+        /// The directory.
+        path: String,
+        /// Its owner.
+        uid: u32,
+        /// Its permission bits.
+        mode: u32,
+    },
     /// The writer would write to the live host unasked.
     #[error("{path} is the root of the running host; use Writer::live, which says so")]
     Live {
@@ -177,7 +202,7 @@ fn advice(source: &io::Error) -> &'static str {
     match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "; free space and try again",
         io::ErrorKind::ReadOnlyFilesystem => "; remount it writable, or leave this step out",
-        io::ErrorKind::PermissionDenied => "; run as root",
+        io::ErrorKind::PermissionDenied => "; run it with sudo",
         _ => "",
     }
 }
@@ -213,6 +238,12 @@ pub enum UndoError {
     #[error("{path}: an earlier append failed and its rest could not be removed; open the log again")]
     Poisoned {
         /// The segment.
+        path: String,
+    },
+    /// The log was opened to look at it only.
+    #[error("{path}: cannot append a record: the log was opened for reading")]
+    ReadOnly {
+        /// The log.
         path: String,
     },
     /// A plan began and did not end.

@@ -98,6 +98,7 @@ impl History {
             Event::Done { step, read_back } => self.set(&plan, &step, Some(Progress::Done(read_back))),
             Event::Failed { step, present, .. } => self.set(&plan, &step, present.map(Progress::Left)),
             Event::Undone { step } | Event::Expired { step } => self.set(&plan, &step, None),
+            Event::Compacted { .. } => {}
         }
     }
 

@@ -1,15 +1,13 @@
 //! One process at a time.
 
-use super::{HostError, UndoError};
+use super::{HostError, PrivateDirectory, UndoError};
 use rustix::{
-    fs::{FlockOperation, flock},
+    fs::{FlockOperation, OFlags, flock},
     io::Errno,
 };
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File},
     io::{Read, Write},
-    os::unix::fs::OpenOptionsExt,
-    path::Path,
 };
 
 /// Bytes that are read of what the holder wrote.
@@ -26,23 +24,36 @@ impl Drop for Lock {
     }
 }
 
+/// The file's name.
+const NAME: &str = "lock";
+
 /// Takes the lock of the log in `dir`. The kernel gives it back when the process ends, however it ends; the file
 /// stays and only says who has it.
-pub(super) fn take(dir: &Path) -> Result<Lock, UndoError> {
-    let path = dir.join("lock");
-    let shown = path.display().to_string();
-    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
-    let mut file = file.map_err(|e| HostError::io("open the lock", &shown, e))?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => {}
-        Err(Errno::WOULDBLOCK) => return Err(UndoError::Locked { path: shown, holder: holder(file) }),
-        Err(errno) => return Err(HostError::io("lock", &shown, errno).into()),
-    }
+pub(super) fn take(dir: &PrivateDirectory) -> Result<Lock, UndoError> {
+    let shown = dir.path().join(NAME).display().to_string();
+    let file = dir.file(NAME, OFlags::RDWR | OFlags::CREATE)?;
+    let mut file = file.ok_or_else(|| HostError::io("open the lock", &shown, Errno::NOENT))?;
+    file = hold(file, shown, FlockOperation::NonBlockingLockExclusive)?;
     // Only a help to people: a full disk must not keep a rollback from starting.
     let name = fs::read_to_string("/proc/self/comm").unwrap_or_default();
     let _ = file.set_len(0);
     let _ = writeln!(file, "process {} ({})", std::process::id(), name.trim());
     Ok(Lock(file))
+}
+
+/// Keeps others from changing the log while it is only read. `None` where no process ever took the lock; none is made.
+pub(super) fn share(dir: &PrivateDirectory) -> Result<Option<Lock>, UndoError> {
+    let shown = dir.path().join(NAME).display().to_string();
+    let Some(file) = dir.file(NAME, OFlags::RDONLY)? else { return Ok(None) };
+    Ok(Some(Lock(hold(file, shown, FlockOperation::NonBlockingLockShared)?)))
+}
+
+fn hold(file: File, path: String, how: FlockOperation) -> Result<File, UndoError> {
+    match flock(&file, how) {
+        Ok(()) => Ok(file),
+        Err(Errno::WOULDBLOCK) => Err(UndoError::Locked { path, holder: holder(file) }),
+        Err(errno) => Err(HostError::io("lock", &path, errno).into()),
+    }
 }
 
 fn holder(file: File) -> String {

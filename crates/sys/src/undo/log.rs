@@ -1,21 +1,24 @@
 //! The log itself: opening, recovering, appending.
 
 use super::{
-    Damage, Event, Faults, HostError, Record, State, Target, TargetSpec, TornTail, UndoError, Writer,
-    compact,
+    Damage, Event, Faults, HostError, LogMark, PrivateDirectory, Record, State, Target, TargetSpec, TornTail,
+    UndoError, Writer, compact,
     expire::UNKNOWN_BOOT,
     history::History,
-    lock, record,
+    lock,
+    mark::Chain,
+    record,
     record::LoggedState,
     segment::{self, Before, Header, Scan},
-    store::{self, Store},
+    store::{CONTENTS, Store},
     target::{Files, ValueFiles},
 };
+use rustix::{fs::OFlags, io::Errno};
 use std::{
-    fs::{File, OpenOptions},
+    fs::File,
     io,
     os::unix::fs::FileExt,
-    path::{Path, PathBuf},
+    path::Path,
     thread,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -35,56 +38,100 @@ pub struct Inspection {
     pub torn: Option<TornTail>,
     /// From where on the log cannot be trusted.
     pub damage: Option<Damage>,
+    pub(super) chain: Chain,
 }
 
 /// The record of what lowlat changed on a host, and the way to change it back. One process has it at a time.
 #[derive(Debug)]
 pub struct UndoLog {
-    pub(super) dir: PathBuf,
+    pub(super) dir: PrivateDirectory,
     pub(super) writer: Writer,
     pub(super) history: History,
     pub(super) store: Store,
     pub(super) targets: Vec<Box<dyn Target>>,
     boot: String,
-    scan: Scan,
+    pub(super) scan: Scan,
     /// The segment that is appended to; none until the first append.
     segment: Option<File>,
     is_poisoned: bool,
-    _lock: lock::Lock,
+    is_read_only: bool,
+    is_compacted: bool,
+    _lock: Option<lock::Lock>,
 }
 
 impl UndoLog {
-    /// Opens the log in `dir`, made when it is not there, for changes through `writer`. Reads up to the last good
-    /// record. A long log of which little is still in force is written anew first. A torn record at the end is reported by [`UndoLog::torn`] and otherwise harmless, for no step begins
-    /// before its record is whole; damage is reported by [`UndoLog::damage`] and keeps new plans from being applied.
+    /// Opens the log in `dir`, made when it is not there, for changes through `writer`; see [`UndoLog::open_in`].
+    ///
+    /// # Errors
+    /// Another process has the log, or the system refused.
     pub fn open(dir: &Path, writer: Writer) -> Result<Self, UndoError> {
-        store::make_private_directory(dir)?;
-        let lock = lock::take(dir)?;
-        if let Some(above) = dir.parent().filter(|above| !above.as_os_str().is_empty()) {
-            store::sync_directory(&writer.faults, above)?;
-        }
-        let mut scan = scan(dir)?;
-        settle(dir, &scan, &writer.faults)?;
+        Self::open_in(PrivateDirectory::create_at(dir)?, writer, |_| true)
+    }
+
+    /// Opens the log in `dir` for changes through `writer`. Reads up to the last good record. A torn record at the end is
+    /// reported by [`UndoLog::torn`] and otherwise harmless, for no step begins before its record is whole; damage is reported
+    /// by [`UndoLog::damage`] and keeps new plans from being applied.
+    ///
+    /// A long log of which little is still in force is first written anew, if `may_compact` agrees, which gets the mark of the
+    /// log's end. It must not where another mark is kept: [`UndoLog::compare`] then needs the records that it counts.
+    ///
+    /// # Errors
+    /// Another process has the log, or the system refused.
+    pub fn open_in(
+        dir: PrivateDirectory,
+        writer: Writer,
+        may_compact: impl FnOnce(&LogMark) -> bool,
+    ) -> Result<Self, UndoError> {
+        let lock = lock::take(&dir)?;
+        dir.sync_above(&writer.faults)?;
+        let mut scan = segment::scan(&dir)?;
+        settle(&dir, &scan, &writer.faults)?;
         let mut history = History::of(std::mem::take(&mut scan.records));
-        let compacted = compact::compacted(&scan, &history);
+        let compacted = compact::compacted(&scan, &history).filter(|_| may_compact(&scan.chain.mark()));
         let is_compacted = compacted.is_some();
         if let Some(bytes) = compacted {
             // Where it cannot be written, the log is what it was. Which of both it is the directory tells: a name that is
             // there counts, whatever the call said.
-            let _ = compact::write(dir, &scan, &bytes, &writer.faults);
-            scan = self::scan(dir)?;
-            settle(dir, &scan, &writer.faults)?;
+            let _ = compact::write(&dir, &scan, &bytes, &writer.faults);
+            scan = segment::scan(&dir)?;
+            settle(&dir, &scan, &writer.faults)?;
             history = History::of(std::mem::take(&mut scan.records));
         }
         let is_rid_of_some = (is_compacted || !scan.stale.is_empty()) && scan.damage.is_none();
-        compact::remove_stale(dir, &scan, &writer.faults);
+        compact::remove_stale(&dir, &scan, &writer.faults);
+        let mut log = Self { is_compacted, ..Self::of(dir, writer, scan, history, Some(lock)) };
+        if is_rid_of_some {
+            log.drop_contents();
+        }
+        Ok(log)
+    }
+
+    /// Opens the log in `dir` to look at it and at the host. Nothing can be appended, and nothing is made or changed, not even
+    /// a lock; while there is one, no other process changes the log.
+    ///
+    /// # Errors
+    /// Another process is changing the log, or the system refused.
+    pub fn look(dir: PrivateDirectory, writer: Writer) -> Result<Self, UndoError> {
+        let lock = lock::share(&dir)?;
+        let mut scan = segment::scan(&dir)?;
+        let history = History::of(std::mem::take(&mut scan.records));
+        Ok(Self { is_read_only: true, ..Self::of(dir, writer, scan, history, lock) })
+    }
+
+    fn of(
+        dir: PrivateDirectory,
+        writer: Writer,
+        scan: Scan,
+        history: History,
+        lock: Option<lock::Lock>,
+    ) -> Self {
         let boot = match writer.read_value("/proc/sys/kernel/random/boot_id") {
             Ok(State::Value(text)) => text.trim().to_owned(),
             _ => UNKNOWN_BOOT.to_owned(),
         };
-        let mut log = Self {
-            dir: dir.to_owned(),
-            store: Store::open(dir),
+        Self {
+            store: Store::open(&dir),
+            dir,
             writer,
             history,
             targets: vec![Box::new(ValueFiles), Box::new(Files)],
@@ -92,19 +139,33 @@ impl UndoLog {
             scan,
             segment: None,
             is_poisoned: false,
+            is_read_only: false,
+            is_compacted: false,
             _lock: lock,
-        };
-        if is_rid_of_some {
-            log.drop_contents();
         }
-        Ok(log)
     }
 
-    /// Reads the log in `dir` without a lock and without changing anything.
+    /// Reads the log in `dir` without a lock and without changing anything; a directory that is missing holds an empty log.
+    ///
+    /// # Errors
+    /// Whatever the system reports.
     pub fn inspect(dir: &Path) -> Result<Inspection, UndoError> {
-        let mut scan = scan(dir)?;
+        Self::inspect_in(PrivateDirectory::at(dir)?.as_ref())
+    }
+
+    /// The same for a directory that is open.
+    ///
+    /// # Errors
+    /// Whatever the system reports.
+    pub fn inspect_in(dir: Option<&PrivateDirectory>) -> Result<Inspection, UndoError> {
+        let mut scan = dir.map(segment::scan).transpose()?.unwrap_or_else(Scan::empty);
         let history = History::of(std::mem::take(&mut scan.records));
-        Ok(Inspection { history, torn: scan.torn, damage: scan.damage })
+        Ok(Inspection { history, torn: scan.torn, damage: scan.damage, chain: scan.chain })
+    }
+
+    /// Whether opening has written the log anew, so that marks should be renewed.
+    pub fn is_compacted(&self) -> bool {
+        self.is_compacted
     }
 
     /// Adds a kind of target; one that is known by that name gives way.
@@ -200,20 +261,23 @@ impl UndoLog {
             event,
         };
         let bytes = record::encode(self.scan.next_sequence, &record).ok_or_else(|| HostError::TooLarge {
-            path: self.dir.display().to_string(),
+            path: self.dir.path().display().to_string(),
             bytes: u64::try_from(record::PAYLOAD_BYTES_MAX).unwrap_or(u64::MAX),
             bytes_max: u64::try_from(record::PAYLOAD_BYTES_MAX).unwrap_or(u64::MAX),
         })?;
         self.append_bytes(&bytes)?;
         self.scan.next_sequence += 1;
+        self.scan.chain.push(&record.event, &bytes);
         self.history.fold(record);
         Ok(())
     }
 
     fn append_bytes(&mut self, bytes: &[u8]) -> Result<(), UndoError> {
-        let path = self.dir.join(segment::name(self.scan.segment)).display().to_string();
+        if self.is_read_only {
+            return Err(UndoError::ReadOnly { path: self.dir.path().display().to_string() });
+        }
         if self.is_poisoned {
-            return Err(UndoError::Poisoned { path });
+            return Err(UndoError::Poisoned { path: self.segment_path() });
         }
         let io = |doing, path: &str, e: io::Error| UndoError::from(HostError::io(doing, path, e));
         let is_usable = self.scan.segment != 0 && self.scan.is_whole && self.scan.damage.is_none();
@@ -221,10 +285,10 @@ impl UndoLog {
             let is_damaged = self.scan.damage.is_some();
             self.start_segment(if is_damaged { Before::Damaged } else { Before::Sound })?;
         }
-        let path = self.dir.join(segment::name(self.scan.segment)).display().to_string();
+        let path = self.segment_path();
         let file = match self.segment.take() {
             Some(file) => file,
-            None => OpenOptions::new().write(true).open(&path).map_err(|e| io("open", &path, e))?,
+            None => self.open_segment()?,
         };
         let at = self.scan.good_bytes;
         let faults = &self.writer.faults;
@@ -247,7 +311,7 @@ impl UndoLog {
     /// Makes the segment that goes on where the log is good.
     fn start_segment(&mut self, before: Before) -> Result<(), UndoError> {
         let number = self.scan.highest.checked_add(1).ok_or_else(|| UndoError::Format {
-            path: self.dir.display().to_string(),
+            path: self.dir.path().display().to_string(),
             found: "the last number that a segment can have".to_owned(),
         })?;
         let header = Header {
@@ -256,35 +320,37 @@ impl UndoLog {
             trusted_bytes: self.scan.good_bytes,
             first_sequence: self.scan.next_sequence,
         };
-        store::write_whole(&self.writer.faults, &self.dir, &segment::name(number), &header.encode())?;
+        self.dir.write(&self.writer.faults, &segment::name(number), &header.encode())?;
         (self.scan.segment, self.scan.highest) = (number, number);
         self.scan.good_bytes = u64::try_from(segment::HEADER_BYTES).unwrap_or(u64::MAX);
         self.scan.is_whole = true;
-        let path = self.dir.join(segment::name(number));
-        let file = OpenOptions::new().write(true).open(&path);
-        self.segment = Some(file.map_err(|e| HostError::io("open", &path.display().to_string(), e))?);
+        self.segment = Some(self.open_segment()?);
         Ok(())
+    }
+
+    /// The segment that is appended to.
+    fn open_segment(&self) -> Result<File, HostError> {
+        let file = self.dir.file(&segment::name(self.scan.segment), OFlags::WRONLY)?;
+        file.ok_or_else(|| HostError::io("open", &self.segment_path(), Errno::NOENT))
+    }
+
+    fn segment_path(&self) -> String {
+        self.dir.path().join(segment::name(self.scan.segment)).display().to_string()
     }
 }
 
 /// Makes durable what was read. A process killed between write and fsync leaves records that so far are in memory only,
 /// and what is done on their strength must not outlive them.
-fn settle(dir: &Path, scan: &Scan, faults: &Faults) -> Result<(), HostError> {
-    if scan.segment != 0 {
-        let path = dir.join(segment::name(scan.segment));
-        let shown = path.display().to_string();
-        faults
-            .step("fsync", &shown)
-            .and_then(|()| File::open(&path)?.sync_all())
-            .map_err(|e| HostError::io("fsync", &shown, e))?;
+fn settle(dir: &PrivateDirectory, scan: &Scan, faults: &Faults) -> Result<(), HostError> {
+    if scan.segment != 0
+        && let Some(file) = dir.file(&segment::name(scan.segment), OFlags::RDONLY)?
+    {
+        let shown = dir.path().join(segment::name(scan.segment)).display().to_string();
+        let io = |e| HostError::io("fsync", &shown, e);
+        faults.step("fsync", &shown).and_then(|()| file.sync_all()).map_err(io)?;
     }
-    let contents = dir.join("contents");
-    if contents.is_dir() {
-        store::sync_directory(faults, &contents)?;
+    if let Some(contents) = dir.sub(CONTENTS)? {
+        contents.sync(faults)?;
     }
-    store::sync_directory(faults, dir)
-}
-
-fn scan(dir: &Path) -> Result<Scan, HostError> {
-    segment::scan(dir).map_err(|e| HostError::io("read", &dir.display().to_string(), e))
+    dir.sync(faults)
 }

@@ -12,7 +12,8 @@
 //! whether it has: a target is in its old or its new state, never between. From there both ways are open, finishing
 //! ([`UndoLog::apply`] with the same plan) and going back ([`UndoLog::rollback`]).
 //!
-//! What is in the directory (mode 0700, for kept contents may be secret where they came from):
+//! What is in the directory (mode 0700, for kept contents may be secret where they came from; [`PrivateDirectory`] refuses links, and
+//! directories that others own or may write to):
 //!
 //! ```text
 //! /var/lib/lowlat/undo
@@ -27,6 +28,7 @@
 //! * "Nothing was there" is a state. A file that lowlat made is removed, with the directories it made, if empty.
 //! * Records carry checksums and numbers. The torn end of a crash is passed over and told; damage is told, ends the
 //!   part that is used, and stops new plans until it is accepted.
+//! * A log that was shortened, exchanged or deleted shows by a mark of its end that is kept elsewhere ([`LogMark`]).
 //! * What a restart of the host took away (values of the kernel) is recorded as gone, and never put back.
 //! * Between looking and renaming another program can still write: Linux has no compare-and-rename. That moment is
 //!   some system calls long.
@@ -40,6 +42,7 @@
 mod apply;
 mod choose;
 mod compact;
+mod directory;
 mod early;
 mod error;
 mod expire;
@@ -48,6 +51,7 @@ mod hash;
 mod history;
 mod lock;
 mod log;
+mod mark;
 mod place;
 mod preview;
 mod record;
@@ -62,10 +66,12 @@ mod tests;
 mod writer;
 
 pub use apply::{ApplyReport, OnFailure, Step};
+pub use directory::PrivateDirectory;
 pub use error::{HostError, UndoError};
 pub use faults::Faults;
 pub use history::{Entry, History, PlanEntry, Progress};
 pub use log::{DEFAULT_DIRECTORY, Inspection, UndoLog};
+pub use mark::{LogMark, LogMismatch};
 pub use preview::{Restoration, RollbackPreview};
 pub use record::{Event, LoggedState, Record, TargetSpec};
 pub use rollback::{Conflict, Left, RollbackReport, RollbackTo};

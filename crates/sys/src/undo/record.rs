@@ -72,6 +72,13 @@ pub enum Event {
     },
     /// Nothing more of the plan is under way.
     End,
+    /// The log was written anew, and this is its first record: where the log that it replaces ended.
+    Compacted {
+        /// [`LogMark::sequence`](super::LogMark::sequence) of that log.
+        sequence: u64,
+        /// [`LogMark::digest`](super::LogMark::digest) of it.
+        digest: String,
+    },
 }
 
 /// What a step changes, so that another process can undo it.
@@ -153,6 +160,17 @@ impl LoggedState {
                 mtime: file.mtime,
                 xattrs: file.xattrs.iter().map(|(name, value)| (name.clone(), hash::hex(value))).collect(),
             },
+        }
+    }
+
+    /// Whether `present` is this state, by `comparison`. Of a file the bytes count alone, of a link its text.
+    pub fn describes(&self, present: &State, comparison: Comparison) -> bool {
+        match (self, present) {
+            (Self::File { sha256, .. }, State::File(file)) => *sha256 == hash::of(&file.bytes),
+            (Self::Link { to, .. }, State::Link { to: now, .. }) => to == now,
+            (Self::Value(text), State::Value(_)) => comparison.same(&State::Value(text.clone()), present),
+            (Self::Absent, State::Absent) => true,
+            _ => false,
         }
     }
 

@@ -1,14 +1,12 @@
 //! The files that hold the records, and which of them form the log.
 //! Their bytes: format.md.
 
-use super::record::{self, Decoded, Record, u32_at, u64_at};
-use std::{
-    collections::BTreeMap,
-    fmt,
-    fs::{self, File},
-    io::{self, Read},
-    path::Path,
+use super::{
+    HostError, PrivateDirectory,
+    mark::Chain,
+    record::{self, Decoded, Record, u32_at, u64_at},
 };
+use std::{collections::BTreeMap, fmt, io};
 
 /// Bytes before the first record.
 pub(super) const HEADER_BYTES: usize = 32;
@@ -128,6 +126,8 @@ pub(super) struct Scan {
     /// The highest number that any segment file has.
     pub(super) highest: u32,
     pub(super) next_sequence: u64,
+    /// Digests of the records, for marks.
+    pub(super) chain: Chain,
     pub(super) torn: Option<TornTail>,
     pub(super) damage: Option<Damage>,
 }
@@ -137,22 +137,20 @@ pub(super) fn name(number: u32) -> String {
     format!("segment-{number:08}")
 }
 
-/// Reads the log in `dir`; a directory that is not there holds an empty log.
-pub(super) fn scan(dir: &Path) -> io::Result<Scan> {
+impl Scan {
+    /// A log without records.
+    pub(super) fn empty() -> Self {
+        Self { next_sequence: 1, is_whole: true, ..Self::default() }
+    }
+}
+
+/// Reads the log in `dir`.
+pub(super) fn scan(dir: &PrivateDirectory) -> Result<Scan, HostError> {
     let (mut files, mut total) = (BTreeMap::new(), 0u64);
-    let entries = match fs::read_dir(dir) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Ok(Scan { next_sequence: 1, is_whole: true, ..Scan::default() });
-        }
-        Err(error) => return Err(error),
-    };
-    for entry in entries {
-        let file_name = entry?.file_name();
-        let number = file_name.to_str().and_then(|n| n.strip_prefix("segment-")?.parse::<u32>().ok());
-        let Some(number) = number.filter(|n| *n > 0 && name(*n).as_str() == file_name) else { continue };
-        let mut bytes = Vec::new();
-        File::open(dir.join(&file_name))?.take(READ_BYTES_MAX).read_to_end(&mut bytes)?;
+    for file_name in dir.names()? {
+        let number = file_name.strip_prefix("segment-").and_then(|number| number.parse::<u32>().ok());
+        let Some(number) = number.filter(|n| *n > 0 && name(*n) == file_name) else { continue };
+        let Some(bytes) = dir.read(&file_name, READ_BYTES_MAX)? else { continue };
         total += length(&bytes);
         // The headers of all decide which form the log.
         files.insert(number, bytes);
@@ -160,7 +158,8 @@ pub(super) fn scan(dir: &Path) -> io::Result<Scan> {
             let bound = format!(
                 "more than {SEGMENTS_MAX} segments or {LOG_BYTES_MAX} bytes; move the directory away"
             );
-            return Err(io::Error::other(bound));
+            let path = dir.path().display().to_string();
+            return Err(HostError::io("read", &path, io::Error::other(bound)));
         }
     }
     let mut scan = chain(&files);
@@ -171,7 +170,7 @@ pub(super) fn scan(dir: &Path) -> io::Result<Scan> {
 /// Follows the segments from the first on.
 fn chain(files: &BTreeMap<u32, Vec<u8>>) -> Scan {
     let highest = files.keys().next_back().copied().unwrap_or(0);
-    let mut scan = Scan { highest, next_sequence: 1, is_whole: true, ..Scan::default() };
+    let mut scan = Scan { highest, ..Scan::empty() };
     while let Some((number, header)) = successor(files, &scan) {
         if scan.segment == 0 && header.before == Before::Sound {
             scan.stale = files.range(..number).map(|(number, _)| *number).collect();
@@ -226,6 +225,7 @@ impl Scan {
             self.good_bytes = u64::try_from(at).unwrap_or(u64::MAX);
             match record::decode(rest, self.next_sequence) {
                 Decoded::Record(record, length) => {
+                    self.chain.push(&record.event, rest.get(..length).unwrap_or_default());
                     self.records.push(*record);
                     self.next_sequence += 1;
                     at += length;

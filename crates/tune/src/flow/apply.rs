@@ -2,7 +2,7 @@
 
 use super::part::{Part, ROUNDS_MAX, is_again, plan_of};
 use super::ready::ORDER;
-use super::{FlowError, Ready, Site, at_boot, persist};
+use super::{FlowError, Ready, Site, at_boot, log_check, persist};
 use crate::InForce;
 use crate::boot_loader::FileChange;
 use crate::steps;
@@ -47,9 +47,7 @@ impl Ready {
         tell: &mut dyn FnMut(&str),
     ) -> Result<ApplyOutcome, FlowError> {
         let mut log = site.open_log()?;
-        if let Some(damage) = log.damage() {
-            return Err(UndoError::Damaged(damage.clone()).into());
-        }
+        log_check::refuse(site, &log)?;
         // The dead-man switch may have gone off while the user was asked.
         if site.state.in_force()?.map(|(now, _)| now) != self.seen {
             return Err(FlowError::Refused(vec![
@@ -64,14 +62,15 @@ impl Ready {
         let before: BTreeSet<(String, String)> =
             log.history().entries.iter().map(|entry| (entry.plan.clone(), entry.step.clone())).collect();
         let mut progress = Progress::default();
-        let mut carried_out = self.mark(site, &plan_id, false);
+        let mut carried_out = self.mark(site, &log, &plan_id, false);
         for part in ORDER {
             if carried_out.is_ok() {
                 tell(doing(part));
                 carried_out = self.part(site, host, &mut log, part, &mut progress);
             }
+            carried_out = carried_out.and_then(|()| Ok(site.seal(&log)?));
         }
-        let carried_out = carried_out.and_then(|()| self.mark(site, &plan_id, true));
+        let carried_out = carried_out.and_then(|()| self.mark(site, &log, &plan_id, true));
         if let Err(error) = carried_out {
             let is_ours = |entry: &Entry| {
                 (self.is_resumed && plan_of(&entry.plan) == plan_id)
@@ -84,7 +83,7 @@ impl Ready {
     }
 
     /// Notes the plan as in force: before the first change as not complete, after the last one as complete.
-    fn mark(&self, site: &Site, plan_id: &str, is_complete: bool) -> Result<(), FlowError> {
+    fn mark(&self, site: &Site, log: &UndoLog, plan_id: &str, is_complete: bool) -> Result<(), FlowError> {
         let now = self.now.as_ref();
         let in_force = InForce {
             plan_id: plan_id.to_owned(),
@@ -95,7 +94,8 @@ impl Ready {
             confirm_within_s: self.confirm_within_s.or(now.and_then(|now| now.confirm_within_s)),
             earlier: now.map_or_else(|| self.earlier.clone().map(Box::new), |now| now.earlier.clone()),
         };
-        Ok(site.state.put_in_force(&in_force, &self.plan)?)
+        site.state.put_in_force(&in_force, &self.plan)?;
+        Ok(site.seal(log)?)
     }
 
     fn part(
@@ -281,6 +281,7 @@ impl Ready {
             .map(|entry| entry.target.name.clone())
             .collect();
         let report = log.rollback_where(is_ours);
+        let sealed = site.seal(&log).err();
         drop(log);
         let mut notes = persist::tell_manager(site, touched.iter().map(String::as_str));
         if let Some(manager) = site.manager.as_ref().filter(|_| !self.confirm_units.is_empty()) {
@@ -298,6 +299,7 @@ impl Ready {
             };
             notes.extend(restored.err().map(|error| error.to_string()));
         }
+        notes.extend(sealed.map(|error| error.to_string()));
         let taken_back = if report.left.is_empty() {
             "everything that was done is taken back"
         } else {

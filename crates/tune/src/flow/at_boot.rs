@@ -1,7 +1,7 @@
 //! The run-time part of the plan in force, applied again: at each boot, and whenever TuneD starts.
 
 use super::part::{Part, ROUNDS_MAX as IDS_MAX, again_id, is_run_time};
-use super::{FlowError, Site};
+use super::{FlowError, Site, log_check};
 use crate::steps::{self, Preparation};
 use lowlat_model::cmdline::CommandLine;
 use lowlat_model::tune::outcome::{RebootStatus, reboot_status};
@@ -41,9 +41,22 @@ pub fn apply_again(site: &Site) -> Result<Again, FlowError> {
         )]));
     }
     let mut again = Again { plan_id: Some(in_force.plan_id.clone()), ..Again::default() };
-    if let Some(damage) = log.damage() {
-        return Err(UndoError::Damaged(damage.clone()).into());
-    }
+    log_check::refuse(site, &log)?;
+    let done = rounds(site, &mut log, &in_force.plan_id, &plan, &mut again);
+    // What was recorded before an error counts as well.
+    let sealed = site.seal(&log);
+    done?;
+    sealed?;
+    Ok(again)
+}
+
+fn rounds(
+    site: &Site,
+    log: &mut UndoLog,
+    plan_id: &str,
+    plan: &Plan,
+    again: &mut Again,
+) -> Result<(), FlowError> {
     log.expire()?;
     log.close_where(|id, _| is_run_time(id))?;
     while again.rounds < ROUNDS_MAX {
@@ -54,7 +67,7 @@ pub fn apply_again(site: &Site) -> Result<Again, FlowError> {
         again.refused.clear();
         let mut is_quiet = true;
         for part in [Part::Queues, Part::Run] {
-            let (report, left) = round(site, &mut log, &in_force.plan_id, &plan, part)?;
+            let (report, left) = round(site, log, plan_id, plan, part)?;
             is_quiet &= report.done.is_empty();
             again.done.extend(report.done);
             again.refused.extend(left);
@@ -66,7 +79,7 @@ pub fn apply_again(site: &Site) -> Result<Again, FlowError> {
             break;
         }
     }
-    Ok(again)
+    Ok(())
 }
 
 fn round(

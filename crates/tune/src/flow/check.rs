@@ -4,7 +4,6 @@ use super::Site;
 use crate::boot_loader;
 use lowlat_model::HostSnapshot;
 use lowlat_model::tune::{Change, Plan, Target};
-use lowlat_sys::undo::UndoLog;
 use rustix::fs::{Access, StatVfsMountFlags, access, statvfs};
 use std::path::Path;
 
@@ -88,10 +87,9 @@ fn space(site: &Site) -> Option<String> {
 }
 
 fn log(site: &Site) -> Option<String> {
-    let inspection = UndoLog::inspect(&site.state.undo_log()).ok()?;
-    let damage = inspection.damage?;
+    let reason = super::log_doubt(&site.state).ok()??;
     Some(format!(
-        "{damage}: take back what is known with `lowlat tune rollback --accept-damage`, and look at the host"
+        "{reason}: restore what is known with `lowlat tune rollback --accept-damage`, and check the host"
     ))
 }
 

@@ -1,7 +1,7 @@
 //! Ending the dead-man switch.
 
 use super::part::Part;
-use super::{FlowError, Site, at_boot, persist};
+use super::{FlowError, Site, at_boot, log_check, persist};
 use crate::{InForce, units};
 
 /// What a confirmation has done.
@@ -24,6 +24,7 @@ pub fn confirm(site: &Site) -> Result<Confirmed, FlowError> {
     // Looked at again under the lock of the log: the switch may have gone off while this waited for it.
     let mut log = site.open_log()?;
     let Some((now, plan)) = site.state.in_force()? else { return Ok(Confirmed::NothingInForce) };
+    log_check::refuse(site, &log)?;
     if now.plan_id != meant.plan_id {
         return Err(FlowError::Refused(vec![format!(
             "plan {} was in force when this began, and now plan {} is: look with `lowlat tune status`, and confirm again \
@@ -63,6 +64,7 @@ pub fn confirm(site: &Site) -> Result<Confirmed, FlowError> {
         return Ok(Confirmed::Already);
     }
     let report = log.rollback_where(|entry| is_switch(&entry.plan));
+    site.seal(&log)?;
     drop(log);
     stop_timer(site)?;
     persist::tell_manager(site, paths.iter().map(String::as_str));

@@ -15,6 +15,11 @@ pub enum FlowError {
     /// The undo log.
     #[error(transparent)]
     Undo(#[from] UndoError),
+    /// Records of the undo log are missing, damaged or different. Nothing was changed.
+    #[error(
+        "cannot rely on the undo log: {0}\nhint: `lowlat tune rollback --dry-run` shows what can still be restored"
+    )]
+    Log(String),
     /// Something stands against it. Nothing was changed.
     #[error("nothing was changed:\n{}", list(.0))]
     Refused(Vec<String>),
@@ -24,6 +29,12 @@ pub enum FlowError {
         list(.0)
     )]
     OtherHost(Vec<String>),
+    /// The plan asks for what planning this host does not give.
+    #[error(
+        "cannot apply this plan: lowlat would not plan this here:\n{}\nhint: make a new plan with `lowlat tune plan --out FILE`",
+        list(.0)
+    )]
+    Foreign(Vec<String>),
     /// Values are no longer what the plan found.
     #[error(
         "the host has changed since the plan was made; nothing was changed:\n{}\nmake a new plan with `lowlat tune plan`",

@@ -11,8 +11,8 @@ use lowlat_model::tune::{BootToken, HostMark, Plan, Target};
 use lowlat_sys::undo::UndoLog;
 use std::time::Duration;
 
-/// Lines of drift that are shown at most.
-const DRIFT_LINES_MAX: usize = 20;
+/// Lines of an error that are shown at most.
+const LINES_MAX: usize = 20;
 /// The dead-man switch needs time for a boot and for a person.
 const CONFIRM_MIN: Duration = Duration::from_secs(30);
 /// Longer than this is no dead-man switch.
@@ -79,11 +79,17 @@ impl Ready {
         from: PlanFrom,
         options: ApplyOptions,
     ) -> Result<Self, FlowError> {
-        let wanted = if options.only_run_time { run_time_only(wanted) } else { wanted };
+        let in_force = site.state.in_force()?;
         if from == PlanFrom::File {
             fits(&wanted, host)?;
+            // What is in force already was checked when it came, and a part of it may have changed the host since.
+            let is_in_force = in_force.as_ref().is_some_and(|(now, _)| now.plan_id == wanted.id());
+            let foreign = if is_in_force { Vec::new() } else { wanted.foreign_changes(host) };
+            if !foreign.is_empty() {
+                return Err(FlowError::Foreign(cut(foreign)));
+            }
         }
-        let in_force = site.state.in_force()?;
+        let wanted = if options.only_run_time { run_time_only(wanted) } else { wanted };
         unfinished(site, in_force.as_ref())?;
         let seen = in_force.as_ref().map(|(now, _)| now.clone());
         let (plan, earlier, now) = match in_force {
@@ -234,9 +240,8 @@ fn fits(plan: &Plan, host: &HostSnapshot) -> Result<(), FlowError> {
     if drift.is_empty() {
         return Ok(());
     }
-    let mut lines: Vec<String> = drift
+    let lines: Vec<String> = drift
         .iter()
-        .take(DRIFT_LINES_MAX)
         .map(|drift| {
             let change = plan.changes.get(drift.change);
             let name = change.map_or_else(String::new, |change| change.settings.join(", "));
@@ -247,15 +252,22 @@ fn fits(plan: &Plan, host: &HostSnapshot) -> Result<(), FlowError> {
             format!("{name}: {} when it was made, {} now{wanted}", drift.before, drift.now)
         })
         .collect();
-    if let Some(more) = drift.len().checked_sub(DRIFT_LINES_MAX).filter(|more| *more > 0) {
+    Err(FlowError::Drift(cut(lines)))
+}
+
+/// The first lines, and how many more there are.
+fn cut(mut lines: Vec<String>) -> Vec<String> {
+    if let Some(more) = lines.len().checked_sub(LINES_MAX).filter(|more| *more > 0) {
+        lines.truncate(LINES_MAX);
         lines.push(format!("and {more} more"));
     }
-    Err(FlowError::Drift(lines))
+    lines
 }
 
 /// Refuses while the log has steps of another plan under way.
 fn unfinished(site: &Site, in_force: Option<&(InForce, Plan)>) -> Result<(), FlowError> {
-    let Ok(inspection) = UndoLog::inspect(&site.state.undo_log()) else { return Ok(()) };
+    let inspection = site.state.open_undo_log().map(|dir| UndoLog::inspect_in(dir.as_ref()));
+    let Ok(Ok(inspection)) = inspection else { return Ok(()) };
     let history = &inspection.history;
     let other = history.plans.iter().find(|plan| {
         plan.is_open

@@ -1,12 +1,14 @@
 //! Taking plans back.
 
 use super::apply::{file_steps, put_back};
+use super::log_check::{Doubt, doubt, not_restored, remaining};
 use super::part::{Part, is_run_time, plan_of};
+use super::preview::{Excuse, add_stray_units, excuse, look, look_at, unrecorded};
 use super::three_way::three_ways;
 use super::{FlowError, Site, at_boot, later_kernels, persist};
 use crate::units;
 use lowlat_model::tune::outcome::{NotRestored, Restored, RollbackOutcome};
-use lowlat_sys::undo::{Conflict, Entry, Left, OnFailure, RollbackReport, State, UndoError, UndoLog};
+use lowlat_sys::undo::{Conflict, Entry, Left, OnFailure, RollbackReport, UndoError, UndoLog};
 use std::collections::BTreeSet;
 
 /// How much is taken back.
@@ -31,7 +33,8 @@ pub struct RollbackRequest {
     pub is_preview: bool,
     /// Paths whose old state is brought back though somebody else has changed them.
     pub forced: Vec<String>,
-    /// Whether damage of the log is taken note of afterwards, so that plans can be applied again.
+    /// Whether to restore what an incomplete or damaged log still knows, and give up the rest, so that plans can be applied
+    /// again.
     pub accept_damage: bool,
 }
 
@@ -39,9 +42,9 @@ pub struct RollbackRequest {
 const AGAIN: &str = "generated-again";
 
 /// A step, by its plan of the log and its id.
-type StepKey = (String, String);
+pub(super) type StepKey = (String, String);
 
-fn key(entry: &Entry) -> StepKey {
+pub(super) fn key(entry: &Entry) -> StepKey {
     (entry.plan.clone(), entry.step.clone())
 }
 
@@ -52,22 +55,37 @@ fn left_key(left: &Left) -> StepKey {
     }
 }
 
-/// Takes plans back, the last change first. It needs the undo log only.
+/// Rolls plans back, the last change first. It needs the undo log only. A preview makes and changes nothing.
+///
+/// Where the log is not the one that the plan in force was noted with, nothing is changed either: the outcome shows what can
+/// still be restored, and what not. [`RollbackRequest::accept_damage`] restores the one and gives up the other.
+///
+/// # Errors
+/// Another process has the log, a name is unknown, or the system refused.
 pub fn rollback(site: &Site, request: &RollbackRequest) -> Result<RollbackOutcome, FlowError> {
+    if request.is_preview {
+        return look(site, request);
+    }
     let log = site.open_log()?;
-    rollback_with(site, log, request)
+    let doubt = doubt(&site.state, &log)?;
+    match doubt {
+        // Only all of it can be restored without the records that are missing.
+        Some(_) if !request.accept_damage || request.scope != Scope::All => {
+            look_at(site, Some(&log), request)
+        }
+        doubt => rollback_with(site, log, request, doubt.as_ref()),
+    }
 }
 
-/// The same with the log opened: what is to be taken back may have been decided under its lock.
+/// The rollback itself with the log opened: what is to be rolled back may have been decided under its lock. `doubt` keeps the
+/// plan in force in part, unless the damage is accepted.
 fn rollback_with(
     site: &Site,
     mut log: UndoLog,
     request: &RollbackRequest,
+    doubt: Option<&Doubt>,
 ) -> Result<RollbackOutcome, FlowError> {
     let chosen = chosen(site, &log, &request.scope)?;
-    if request.is_preview {
-        return Ok(preview(site, &log, &chosen, request));
-    }
     let unknown = log.take_for_ours(|entry| chosen.contains(&key(entry)), &request.forced)?;
     if !unknown.is_empty() {
         let line = |name: &String| format!("--force-path {name}: no step in force is on that path");
@@ -96,7 +114,7 @@ fn rollback_with(
     settle_conflicts(site, &mut log, &report, &mut outcome)?;
     if request.scope != Scope::RunTime {
         let is_switch = |entry: &Entry| chosen.contains(&key(entry)) && is_confirm(entry);
-        let mut is_restored = outcome.failures.is_empty();
+        let mut is_restored = outcome.failures.is_empty() && (doubt.is_none() || request.accept_damage);
         // What the next boot gets is not as before: that is what the switch is there for, so it stays.
         if before.iter().any(is_switch) {
             for conflict in outcome.conflicts.iter().filter(|conflict| is_of_boot(&conflict.plan)) {
@@ -114,8 +132,23 @@ fn rollback_with(
             add(&mut outcome, &of_confirm, &before, &log, is_switch);
         }
     }
+    let mut lost = site.state.lost()?;
     if request.accept_damage {
         log.accept_damage()?;
+        lost.extend(unrecorded(doubt));
+    }
+    let kept = remaining(Some(&log), &lost);
+    if kept != site.state.lost()? {
+        site.state.put_lost(&kept)?;
+    }
+    let kept = kept.into_iter().chain(unrecorded(doubt).into_iter().filter(|_| !request.accept_damage));
+    outcome.remaining = kept.map(|wrote| not_restored(&wrote)).collect();
+    if request.scope == Scope::All {
+        add_stray_units(site, log.history(), &mut outcome);
+    }
+    outcome.damage = doubt.map(|doubt| doubt.reason.clone());
+    if doubt.is_none() || request.accept_damage {
+        site.seal(&log)?;
     }
     outcome.needs_reboot =
         outcome.restored.iter().any(|done| is_of_boot(&done.plan)) && before.iter().any(is_in_effect);
@@ -138,10 +171,11 @@ fn rollback_with(
 pub fn rollback_unconfirmed(site: &Site) -> Result<Option<(RollbackOutcome, bool)>, FlowError> {
     // Looked at under the lock of the log: who held it before may have confirmed the plan, or taken it back.
     let mut log = site.open_log()?;
+    let doubt = doubt(&site.state, &log)?;
     let waiting = match site.state.in_force() {
         Ok(in_force) => in_force.map(|(now, _)| now).filter(|now| now.confirm_within_s.is_some()),
         // Unreadable, and the switch was armed: the log is enough to go back.
-        Err(_) => return take_back(site, log, Scope::All).map(Some),
+        Err(_) => return take_back(site, log, Scope::All, doubt.as_ref()).map(Some),
     };
     let Some(now) = waiting else {
         // Confirmed, or taken back, and a crash left the switch: only that goes.
@@ -154,6 +188,9 @@ pub fn rollback_unconfirmed(site: &Site) -> Result<Option<(RollbackOutcome, bool
         let report = log.rollback_where(is_confirm);
         let mut outcome = outcome_of(&report, &before, &log, is_confirm);
         outcome.notes.extend(notes);
+        if doubt.is_none() {
+            site.seal(&log)?;
+        }
         drop(log);
         tell_units(site, &mut outcome, &untold);
         return Ok(None);
@@ -169,21 +206,28 @@ pub fn rollback_unconfirmed(site: &Site) -> Result<Option<(RollbackOutcome, bool
         below = below.and_then(|plan| plan.earlier);
     }
     let scope = below.map_or(Scope::All, |earlier| Scope::To(earlier.plan_id));
-    take_back(site, log, scope).map(Some)
+    take_back(site, log, scope, doubt.as_ref()).map(Some)
 }
 
-fn take_back(site: &Site, log: UndoLog, scope: Scope) -> Result<(RollbackOutcome, bool), FlowError> {
-    let outcome = rollback_with(site, log, &RollbackRequest { scope, ..RollbackRequest::default() })?;
+/// Nobody may be able to reach the host, so what the log still knows is restored, whatever it has lost.
+fn take_back(
+    site: &Site,
+    log: UndoLog,
+    scope: Scope,
+    doubt: Option<&Doubt>,
+) -> Result<(RollbackOutcome, bool), FlowError> {
+    let request = RollbackRequest { scope, ..RollbackRequest::default() };
+    let outcome = rollback_with(site, log, &request, doubt)?;
     let wants_reboot = outcome.needs_reboot;
     Ok((outcome, wants_reboot))
 }
 
-fn is_of_boot(log_id: &str) -> bool {
+pub(super) fn is_of_boot(log_id: &str) -> bool {
     Part::Boot.is_of(log_id) || Part::Loader.is_of(log_id)
 }
 
 /// The steps that a rollback is about.
-fn chosen(site: &Site, log: &UndoLog, scope: &Scope) -> Result<BTreeSet<StepKey>, FlowError> {
+pub(super) fn chosen(site: &Site, log: &UndoLog, scope: &Scope) -> Result<BTreeSet<StepKey>, FlowError> {
     let entries = log.history().entries.iter();
     Ok(match scope {
         Scope::All => entries.map(key).collect(),
@@ -224,44 +268,7 @@ fn later_than(site: &Site, log: &UndoLog, id: &str) -> Result<BTreeSet<StepKey>,
     Ok(history.entries.iter().enumerate().filter(is_later).map(|(_, entry)| key(entry)).collect())
 }
 
-fn preview(
-    site: &Site,
-    log: &UndoLog,
-    chosen: &BTreeSet<StepKey>,
-    request: &RollbackRequest,
-) -> RollbackOutcome {
-    let preview = log.preview_where(|entry| chosen.contains(&key(entry)), &request.forced);
-    let mut outcome = empty();
-    outcome.is_preview = true;
-    outcome.unchanged_count = preview.unchanged.len();
-    outcome.expired_count = preview.expired.len();
-    outcome.damage = preview.damage.as_ref().map(ToString::to_string);
-    outcome.restored = preview
-        .restore
-        .into_iter()
-        .map(|restore| Restored { plan: restore.plan, kind: restore.kind, name: restore.name })
-        .collect();
-    let mut conflicts = Vec::new();
-    for left in preview.left {
-        match left {
-            Left::Conflict(conflict) => match excuse(site, log, &conflict) {
-                Excuse::None => conflicts.push(conflict),
-                Excuse::Generated => outcome.given_up.push(NotRestored {
-                    name: conflict.name.clone(),
-                    reason: "rewritten since, as by a kernel update; it is generated again".to_owned(),
-                }),
-                Excuse::Because(reason) => {
-                    outcome.given_up.push(NotRestored { name: conflict.name.clone(), reason });
-                }
-            },
-            Left::Failed { step, reason, .. } => outcome.failures.push(NotRestored { name: step, reason }),
-        }
-    }
-    outcome.conflicts = three_ways(conflicts.iter().map(AsRef::as_ref));
-    outcome
-}
-
-fn empty() -> RollbackOutcome {
+pub(super) fn empty() -> RollbackOutcome {
     RollbackOutcome {
         document: RollbackOutcome::DOCUMENT.to_owned(),
         schema_version: RollbackOutcome::SCHEMA_VERSION,
@@ -318,40 +325,6 @@ fn add(
             outcome.failures.push(NotRestored { name, reason: reason.clone() });
         }
     }
-}
-
-/// Why a conflict is none for the user.
-enum Excuse {
-    /// It is one.
-    None,
-    /// A generated boot file: it is generated again.
-    Generated,
-    /// There is nothing to restore.
-    Because(String),
-}
-
-fn excuse(site: &Site, log: &UndoLog, conflict: &Conflict) -> Excuse {
-    if Part::Loader.is_of(&conflict.plan) && site.programs.is_some() && conflict.present != State::Absent {
-        return Excuse::Generated;
-    }
-    let is_gone = conflict.present == State::Absent;
-    if is_gone && is_of_boot(&conflict.plan) && conflict.name.contains("/loader/entries/") {
-        return Excuse::Because("its kernel was removed since".to_owned());
-    }
-    let entry = log.history().entry(&conflict.plan, &conflict.step);
-    let is_of_kernel = entry.is_some_and(|entry| log.goes_with_boot(entry));
-    if is_gone && is_of_kernel {
-        return Excuse::Because("it is no longer there".to_owned());
-    }
-    if conflict.name.starts_with("/proc/irq/") && is_irqbalance_active(site) {
-        return Excuse::Because("irqbalance moves it".to_owned());
-    }
-    Excuse::None
-}
-
-fn is_irqbalance_active(site: &Site) -> bool {
-    let manager = site.manager.as_ref();
-    manager.is_some_and(|manager| matches!(manager.active_since_us("irqbalance.service"), Ok(Some(_))))
 }
 
 /// Sorts conflicts: generated boot files are generated again, what is gone is given up, the rest is the user's.

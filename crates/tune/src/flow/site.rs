@@ -5,7 +5,7 @@ use crate::boot_loader::{self, BootLoader, BootLoaderError, GrubVariable};
 use crate::steps::{self, Part, Preparation};
 use crate::{Programs, StateDir, SystemPrograms, targets};
 use lowlat_model::{HostSnapshot, Reading, tune::Plan};
-use lowlat_sys::undo::{Faults, HostError, Target, UndoError, UndoLog, Writer};
+use lowlat_sys::undo::{Faults, HostError, LogMark, Target, UndoError, UndoLog, Writer};
 use lowlat_sys::{Root, snapshot};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -133,17 +133,46 @@ impl Site {
     pub(super) fn open_log(&self) -> Result<UndoLog, FlowError> {
         let start = Instant::now();
         loop {
-            match UndoLog::open(&self.state.undo_log(), self.writer()?) {
+            // A note that cannot be read is reported where it is needed; until then no record of the log is given up.
+            let is_sealed_at = |end: &LogMark| match self.state.note() {
+                Ok(Some((_, seal))) => seal.is_none_or(|seal| seal.mark == *end),
+                Ok(None) => true,
+                Err(_) => false,
+            };
+            match UndoLog::open_in(self.state.make_undo_log()?, self.writer()?, is_sealed_at) {
                 Err(UndoError::Locked { .. }) if start.elapsed() < self.log_wait => {
                     std::thread::sleep(LOCK_PAUSE);
                 }
                 opened => {
-                    // A file like others, so that a tree has it too.
-                    let log = opened?.with_target(Box::new(GrubVariable));
-                    return Ok((self.targets)().into_iter().fold(log, UndoLog::with_target));
+                    let log = self.with_targets(opened?);
+                    if log.is_compacted() {
+                        self.seal(&log)?;
+                    }
+                    return Ok(log);
                 }
             }
         }
+    }
+
+    /// The undo log, to look at it and at the host; none when there is no log. Nothing is made or changed. Waits as
+    /// [`Site::open_log`] does.
+    pub(super) fn look_at_log(&self) -> Result<Option<UndoLog>, FlowError> {
+        let start = Instant::now();
+        loop {
+            let Some(dir) = self.state.open_undo_log()? else { return Ok(None) };
+            match UndoLog::look(dir, self.writer()?) {
+                Err(UndoError::Locked { .. }) if start.elapsed() < self.log_wait => {
+                    std::thread::sleep(LOCK_PAUSE);
+                }
+                opened => return Ok(Some(self.with_targets(opened?))),
+            }
+        }
+    }
+
+    fn with_targets(&self, log: UndoLog) -> UndoLog {
+        // A file like others, so that a tree has it too.
+        let log = log.with_target(Box::new(GrubVariable));
+        (self.targets)().into_iter().fold(log, UndoLog::with_target)
     }
 
     fn writer(&self) -> Result<Writer, HostError> {

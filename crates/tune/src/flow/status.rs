@@ -1,5 +1,6 @@
 //! What is in force.
 
+use super::log_check::doubt;
 use super::{FlowError, Site};
 use crate::{InForce, StateError, units};
 use lowlat_model::cmdline::CommandLine;
@@ -7,7 +8,7 @@ use lowlat_model::tune::outcome::{
     Confirmation, PlanInForce, RebootStatus, StepCount, TuneStatus, UnitStatus, reboot_status,
 };
 use lowlat_model::{Reading, tune::Plan};
-use lowlat_sys::undo::{History, HostError, UndoError, UndoLog};
+use lowlat_sys::undo::{History, HostError, Inspection, UndoError, UndoLog};
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
 use std::io;
@@ -25,7 +26,8 @@ pub fn status(site: &Site) -> Result<TuneStatus, FlowError> {
         }
         Err(error) => return Err(error.into()),
     };
-    let log = match UndoLog::inspect(&site.state.undo_log()) {
+    let inspected = site.state.open_undo_log().map_err(UndoError::from);
+    let log = match inspected.and_then(|dir| UndoLog::inspect_in(dir.as_ref())) {
         Ok(log) => Reading::Known(log),
         Err(UndoError::Host(HostError::Io { source, .. }))
             if source.kind() == io::ErrorKind::PermissionDenied =>
@@ -49,11 +51,20 @@ pub fn status(site: &Site) -> Result<TuneStatus, FlowError> {
         units: units::ALL.into_iter().map(|name| unit(site, name)).collect(),
         unfinished: known_log.map_or_else(Vec::new, |log| unfinished(&log.history)),
         torn: known_log.and_then(|log| log.torn.as_ref().map(ToString::to_string)),
-        damage: known_log.and_then(|log| log.damage.as_ref().map(ToString::to_string)),
+        damage: known_log.map_or(Ok(None), |log| damage(site, log))?,
         steps: log.as_ref().map(|log| steps(&log.history)),
         in_force: in_force.map(|(now, plan)| facts(site, &now, &plan)),
         reboot,
     })
+}
+
+/// Why the log cannot be relied on, or which changes no record can undo any more.
+fn damage(site: &Site, log: &Inspection) -> Result<Option<String>, StateError> {
+    if let Some(doubt) = doubt(&site.state, log)? {
+        return Ok(Some(doubt.reason));
+    }
+    let names: Vec<String> = site.state.lost()?.into_iter().map(|wrote| wrote.target.name).collect();
+    Ok((!names.is_empty()).then(|| format!("the undo records of {} are lost", names.join(", "))))
 }
 
 fn reboot(site: &Site, now: &InForce, plan: &Plan) -> RebootStatus {

@@ -33,7 +33,7 @@ pub const CONFIRM_SERVICE: &str = "lowlat-confirm.service";
 /// All of them: what status looks for.
 pub const ALL: [&str; 6] = [APPLY, AGAIN, WATCH, WATCH_SERVICE, CONFIRM, CONFIRM_SERVICE];
 
-const HEAD: &str =
+pub(crate) const HEAD: &str =
     "# Written by lowlat. `lowlat tune rollback` removes it; changes made here are kept and told.\n";
 
 /// One unit's file.

@@ -1,6 +1,6 @@
 //! `lowlat tune apply`: carries a plan out, all of it or nothing.
 
-use super::{ask, check_id};
+use super::{ask, check_id, plan_file};
 use crate::commands::{Subcommand, examples};
 use crate::{
     arguments,
@@ -9,17 +9,13 @@ use crate::{
     progress::Progress,
     signals,
 };
-use anyhow::{Context, bail};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use lowlat_model::tune::{Plan, outcome::Fate};
 use lowlat_tune::flow::{self, ApplyOptions, PlanFrom, Ready, Site};
 use lowlat_tune::units::Watch;
-use std::{io::Read, path::Path, path::PathBuf, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 pub const COMMAND: Subcommand = Subcommand { name: "apply", declare, run };
-
-/// A plan of a host with a thousand CPUs has some megabytes.
-const PLAN_BYTES_MAX: u64 = 256 << 20;
 
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools, reason = "flags of a command are independent")]
@@ -29,7 +25,8 @@ struct Arguments {
     /// Accept the risk of this setting; repeat it for each
     #[arg(long, value_name = "ID")]
     accept_risk: Vec<String>,
-    /// Apply this saved plan; refused when the host is another one or has changed since
+    /// Apply this saved plan. It is refused on another host, after the host has changed, if lowlat would not plan it here, or
+    /// if others could have written it
     #[arg(long, value_name = "FILE", conflicts_with_all = ["role", "profile", "accept_risk"])]
     plan: Option<PathBuf>,
     /// Do not ask
@@ -97,7 +94,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let mut host = arguments.host.read()?;
     host.role.accepted_risks.extend(arguments.accept_risk.iter().cloned());
     let (wanted, from) = match &arguments.plan {
-        Some(path) => (read_plan(path)?, PlanFrom::File),
+        Some(path) => (plan_file::read_trusted(path)?, PlanFrom::File),
         None => (Plan::of(&host.context(), env!("CARGO_PKG_VERSION")), PlanFrom::Host),
     };
     let ready = Ready::new(&site, &host.snapshot, wanted, from, options(&arguments))?;
@@ -157,31 +154,6 @@ fn question(ready: &Ready) -> String {
     } else {
         format!("Apply {count} changes to this host?")
     }
-}
-
-fn read_plan(path: &Path) -> anyhow::Result<Plan> {
-    let shown = path.display();
-    let file = std::fs::File::open(path).with_context(|| format!("cannot read the plan {shown}"))?;
-    let mut text = String::new();
-    file.take(PLAN_BYTES_MAX)
-        .read_to_string(&mut text)
-        .with_context(|| format!("cannot read the plan {shown}"))?;
-    let plan: Plan = serde_json::from_str(&text).map_err(|error| {
-        let raw: String = text.chars().take(60).collect();
-        anyhow::anyhow!(
-            "{shown} is no plan: {error}; found {raw:?}, expected what `lowlat tune plan --out` writes"
-        )
-    })?;
-    if plan.document != Plan::DOCUMENT || plan.schema_version != Plan::SCHEMA_VERSION {
-        bail!(
-            "{shown}: found a {:?} of version {}, expected a {:?} of version {}; make the plan again with this lowlat",
-            plan.document,
-            plan.schema_version,
-            Plan::DOCUMENT,
-            Plan::SCHEMA_VERSION
-        );
-    }
-    Ok(plan)
 }
 
 /// What the service runs: its words go to systemd's log.

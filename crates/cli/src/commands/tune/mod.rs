@@ -5,6 +5,7 @@ mod ask;
 mod confirm;
 mod export;
 mod plan;
+mod plan_file;
 mod rollback;
 mod status;
 mod verify;

@@ -32,7 +32,7 @@ struct Arguments {
     /// Leave what others have changed since; the default
     #[arg(long, conflicts_with = "force_path")]
     keep_theirs: bool,
-    /// Take note of damage of the undo log afterwards, so that plans can be applied again
+    /// Where records of the undo log are missing or damaged, restore what the others know and give up the rest
     #[arg(long)]
     accept_damage: bool,
     /// Do not ask
@@ -51,7 +51,8 @@ fn declare(command: Command) -> Command {
         .about("Take plans back: files byte for byte, services, interrupts, threads, the boot menu")
         .after_help(format!(
             "It needs the undo log only (/var/lib/lowlat/undo), and goes on after a crash. What others have changed since \
-             is shown with all three states, and left.\n\n\
+             is shown with all three states, and left. Where records of the log are missing or damaged, nothing is changed without \
+             --accept-damage: what can still be restored is shown, and what cannot.\n\n\
              Exit codes: 0 as before, 1 something is left, 2 error.\n\n{}",
             examples(&[
                 ("sudo lowlat tune rollback --dry-run", "what would be taken back"),

@@ -18,11 +18,8 @@ use lowlat_model::{
 };
 use lowlat_report::{VerificationTextOptions, verification_lines, verification_text};
 use lowlat_sys::{Root, evidence, snapshot};
-use lowlat_tune::{InForce, StateDir, boot_loader};
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use lowlat_tune::{InForce, StateDir, boot_loader, flow};
+use std::{path::PathBuf, time::Duration};
 
 pub const COMMAND: Subcommand = Subcommand { name: "verify", declare, run };
 
@@ -67,7 +64,7 @@ fn declare(command: Command) -> Command {
              unreadable, moves later (an interrupt that moves when it fires next) or gone (nothing is left to hold).\n\n\
              The proof by ticks lets a thread spin on each isolated CPU that runs nothing, for --ticks; a CPU that is \
              busy already is left alone. More than {} timer interrupts a second are a tick that was not stopped.\n\n\
-             Exit codes: 0 every row is held (or moves later, or is gone), 1 a row is not held, 2 error, 3 nothing is \
+             Exit codes: 0 every row is held (or moves later, or is gone), 1 a row is not held or the undo log is not complete, 2 error, 3 nothing is \
              missing but what comes with the reboot.\n\n{}",
             Verification::ticks_per_s_max(),
             examples(&[
@@ -89,13 +86,23 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     }
     let root = Root::open(&arguments.root)?;
     let (plan, in_force) = subject(&arguments, &root)?;
-    let verification = verify(&arguments, &root, &plan, in_force.as_ref())?;
+    let mut verification = verify(&arguments, &root, &plan, in_force.as_ref())?;
+    let doubt = match &in_force {
+        Some(_) => flow::log_doubt(&StateDir::below(&arguments.root))?,
+        None => None,
+    };
+    let doubt = doubt
+        .map(|doubt| format!("{doubt}; `lowlat tune rollback --dry-run` shows what can still be restored."));
+    verification.warnings.extend(doubt.clone());
     if arguments.json {
         output::print_json(&verification)?;
     } else if arguments.quiet {
         let lines = verification_lines(&verification);
         if !lines.is_empty() {
             output::print(&lines)?;
+        }
+        if let Some(doubt) = &doubt {
+            output::talk(doubt);
         }
     } else {
         let applied = applied_when(in_force.as_ref());
@@ -104,6 +111,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         output::print(&verification_text(&verification, &options))?;
     }
     Ok(match verification.outcome() {
+        _ if doubt.is_some() => Exit::Findings,
         Outcome::Held => Exit::Clean,
         Outcome::NotHeld => Exit::Findings,
         Outcome::Pending => Exit::Pending,
@@ -115,7 +123,7 @@ fn subject(arguments: &Arguments, root: &Root) -> anyhow::Result<(Plan, Option<I
     let state = (!root.is_capture()).then(|| StateDir::below(&arguments.root));
     let in_force = state.map(|state| state.in_force()).transpose();
     if let Some(path) = &arguments.plan {
-        let plan = read_plan(path)?;
+        let plan = super::plan_file::read(path)?;
         // A plan by itself needs no state, so one that cannot be read is no error here.
         let applied = in_force.ok().flatten().flatten().filter(|(in_force, _)| in_force.plan_id == plan.id());
         return Ok((plan, applied.map(|(in_force, _)| in_force)));
@@ -133,25 +141,6 @@ fn subject(arguments: &Arguments, root: &Root) -> anyhow::Result<(Plan, Option<I
             root.label()
         ),
     }
-}
-
-fn read_plan(path: &Path) -> anyhow::Result<Plan> {
-    let text =
-        std::fs::read_to_string(path).with_context(|| format!("cannot read plan {}", path.display()))?;
-    let expected =
-        || format!("{} is no plan; expected what `lowlat tune plan --out FILE` writes", path.display());
-    let plan: Plan = serde_json::from_str(&text).with_context(expected)?;
-    if plan.document != Plan::DOCUMENT || plan.schema_version != Plan::SCHEMA_VERSION {
-        bail!(
-            "{}: found document \"{}\" of version {}, expected \"{}\" of version {}; plan again with this lowlat",
-            path.display(),
-            plan.document,
-            plan.schema_version,
-            Plan::DOCUMENT,
-            Plan::SCHEMA_VERSION
-        );
-    }
-    Ok(plan)
 }
 
 fn verify(

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use std::{fs, path::Path};
 
 /// A log with one plan in force, and a long past: many plans applied and rolled back.
-fn with_long_past() -> (Host, Vec<Step>, String) {
+pub(super) fn with_long_past() -> (Host, Vec<Step>, String) {
     let host = Host::new();
     let (start, plan) = (host.tree(true), host.plan());
     let filling = "x".repeat(2_000);
@@ -29,7 +29,7 @@ fn with_long_past() -> (Host, Vec<Step>, String) {
     (host, plan, start)
 }
 
-fn copy(from: &Path, to: &Path) {
+pub(super) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();

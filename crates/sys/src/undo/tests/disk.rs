@@ -87,7 +87,7 @@ impl Drop for Mounted<'_> {
 fn a_disk_that_is_really_full() {
     let host = Host::new();
     std::fs::create_dir(&host.log).unwrap();
-    let Some(_mounted) = Mounted::new(&host.log, c"size=32k") else { return };
+    let Some(_mounted) = Mounted::new(&host.log, c"size=32k,mode=700") else { return };
     let (start, mut plan) = (host.tree(true), host.plan());
     plan.push(host.step(
         "large",

@@ -10,6 +10,7 @@ mod disk;
 mod early;
 mod host;
 mod kill;
+mod mark;
 mod preview;
 mod random;
 mod refused;

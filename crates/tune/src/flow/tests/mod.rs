@@ -6,6 +6,7 @@ mod confirm;
 mod faults;
 mod kill;
 mod layers;
+mod log_check;
 mod others;
 mod refused;
 mod whole;

@@ -13,6 +13,7 @@ fn from_file(bench: &Bench, site: &Site) -> Result<Ready, FlowError> {
 #[test]
 fn a_plan_for_another_host_names_the_marks_that_differ() {
     let mut bench = Bench::new();
+    bench.plan = bench.whole_plan();
     let site = bench.site(Faults::none());
     assert!(from_file(&bench, &site).is_ok());
     bench.plan.host.kernel_release = Reading::Known("4.18.0-147.el8.x86_64".into());
@@ -85,6 +86,26 @@ fn lowlat_s_own_files_that_are_damaged_leave_the_way_back_open() {
     fs::write(bench.state().join("in-force.json"), "{\"plan_id\": tru").unwrap();
     let error = bench.ready(&site, ApplyOptions::default()).unwrap_err().to_string();
     assert!(error.contains("in-force.json") && error.contains("lowlat tune rollback"), "{error}");
-    assert!(rollback(&site, &RollbackRequest::default()).unwrap().is_complete());
+    // Where the log should end is unknown, so what it knows is restored on demand only.
+    let applied = bench.files();
+    let refused = rollback(&site, &RollbackRequest::default()).unwrap();
+    assert!(refused.is_preview && !refused.is_complete() && !refused.restored.is_empty(), "{refused:#?}");
+    assert_eq!(differences(&applied, &bench.files()), Vec::<String>::new());
+    let accepted =
+        rollback(&site, &RollbackRequest { accept_damage: true, ..RollbackRequest::default() }).unwrap();
+    assert!(accepted.failures.is_empty() && accepted.damage.is_some(), "{accepted:#?}");
     assert_eq!(differences(&start, &bench.files()), Vec::<String>::new());
+    assert!(rollback(&site, &RollbackRequest::default()).unwrap().is_complete());
+    assert!(bench.ready(&site, ApplyOptions::default()).is_ok());
+}
+
+#[test]
+fn a_saved_plan_of_what_lowlat_would_not_plan_is_refused() {
+    let mut bench = Bench::new();
+    let site = bench.site(Faults::none());
+    // The bench's own plan stops a service that the catalogue does not have.
+    let Err(FlowError::Foreign(lines)) = from_file(&bench, &site) else { panic!("not refused") };
+    assert!(lines.contains(&"sleepless.service = \"inactive, disabled\"".to_owned()), "{lines:#?}");
+    bench.plan = bench.whole_plan();
+    assert!(from_file(&bench, &site).is_ok());
 }

@@ -1,0 +1,283 @@
+//! Directories that hold lowlat's own files: held open, entered without following links, and private.
+
+use super::{Faults, HostError};
+use rustix::{
+    fs::{self, AtFlags, FileType, Mode, OFlags, RawMode},
+    io::Errno,
+};
+use std::{
+    fs::{DirBuilder, File},
+    io::{self, Read, Write},
+    os::{fd::OwnedFd, unix::fs::DirBuilderExt},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// A new file until it gets its name. Only lowlat can write to the directory, so the name need not be a secret.
+const TEMPORARY: &str = "new.tmp";
+/// Others may write.
+const OTHERS_WRITE: RawMode = 0o022;
+
+/// A directory of lowlat's own. Every access goes through the open directory and follows no link, so that nothing planted
+/// in a tree leads lowlat elsewhere, and nobody can exchange the directory in between. The files may hold secrets of the host
+/// and decide what a rollback writes: the directory must belong to root or to the caller, and nobody else may write to it.
+#[derive(Debug, Clone)]
+pub struct PrivateDirectory {
+    dir: Arc<OwnedFd>,
+    shown: PathBuf,
+}
+
+impl PrivateDirectory {
+    /// Opens the directory that `names` lead to from `base`; `None` if it is missing. Links are followed in `base` alone.
+    ///
+    /// # Errors
+    /// A name that is a link or no directory, or a directory that others own or may write to.
+    pub fn open(base: &Path, names: &[&str]) -> Result<Option<Self>, HostError> {
+        let mut at = match Self::base(base) {
+            Err(HostError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened?,
+        };
+        for name in names {
+            let Some(below) = at.enter(name)? else { return Ok(None) };
+            at = below;
+        }
+        at.check_owner()?;
+        Ok(Some(at))
+    }
+
+    /// The same, and makes what is missing, with mode 0700.
+    ///
+    /// # Errors
+    /// As [`PrivateDirectory::open`].
+    pub fn create(base: &Path, names: &[&str]) -> Result<Self, HostError> {
+        let io = |e| HostError::io("make the directory", &base.display().to_string(), e);
+        DirBuilder::new().recursive(true).mode(0o700).create(base).map_err(io)?;
+        let mut at = Self::base(base)?;
+        for name in names {
+            at = at.make(name)?;
+        }
+        at.check_owner()?;
+        Ok(at)
+    }
+
+    /// The directory at `path`, whose last name must not be a link.
+    pub(super) fn at(path: &Path) -> Result<Option<Self>, HostError> {
+        let (base, name) = split(path)?;
+        Self::open(base, &[name])
+    }
+
+    /// The same, made if missing.
+    pub(super) fn create_at(path: &Path) -> Result<Self, HostError> {
+        let (base, name) = split(path)?;
+        Self::create(base, &[name])
+    }
+
+    fn base(path: &Path) -> Result<Self, HostError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let dir = fs::open(path, flags, Mode::empty())
+            .map_err(|e| HostError::io("open the directory", &path.display().to_string(), e))?;
+        Ok(Self { dir: Arc::new(dir), shown: path.to_owned() })
+    }
+
+    /// A private directory in this one; `None` if it is missing.
+    ///
+    /// # Errors
+    /// As [`PrivateDirectory::open`].
+    pub fn sub(&self, name: &str) -> Result<Option<Self>, HostError> {
+        let Some(below) = self.enter(name)? else { return Ok(None) };
+        below.check_owner()?;
+        Ok(Some(below))
+    }
+
+    /// The same, made if missing.
+    ///
+    /// # Errors
+    /// As [`PrivateDirectory::open`].
+    pub fn make_sub(&self, name: &str) -> Result<Self, HostError> {
+        let below = self.make(name)?;
+        below.check_owner()?;
+        Ok(below)
+    }
+
+    fn enter(&self, name: &str) -> Result<Option<Self>, HostError> {
+        let shown = self.shown.join(name);
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        match fs::openat(&self.dir, name, flags, Mode::empty()) {
+            Ok(dir) => Ok(Some(Self { dir: Arc::new(dir), shown })),
+            Err(Errno::NOENT) => Ok(None),
+            // What O_DIRECTORY with O_NOFOLLOW answers for a link and for a file.
+            Err(Errno::LOOP | Errno::NOTDIR) => Err(self.not_own(name, "a directory")),
+            Err(errno) => Err(HostError::io("open the directory", &shown.display().to_string(), errno)),
+        }
+    }
+
+    fn make(&self, name: &str) -> Result<Self, HostError> {
+        let io = |e| HostError::io("make the directory", &self.display(name), e);
+        match fs::mkdirat(&self.dir, name, Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(io(errno)),
+        }
+        self.enter(name)?.ok_or_else(|| io(Errno::NOENT))
+    }
+
+    fn check_owner(&self) -> Result<(), HostError> {
+        let path = self.shown.display().to_string();
+        let stat = fs::fstat(&self.dir).map_err(|e| HostError::io("stat", &path, e))?;
+        let is_own = stat.st_uid == 0 || stat.st_uid == rustix::process::geteuid().as_raw();
+        if is_own && stat.st_mode & OTHERS_WRITE == 0 {
+            return Ok(());
+        }
+        Err(HostError::NotPrivate { path, uid: stat.st_uid, mode: stat.st_mode & 0o7777 })
+    }
+
+    /// Its path, for messages.
+    pub fn path(&self) -> &Path {
+        &self.shown
+    }
+
+    fn display(&self, name: &str) -> String {
+        self.shown.join(name).display().to_string()
+    }
+
+    fn not_own(&self, name: &str, expected: &'static str) -> HostError {
+        let stat = fs::statat(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW);
+        let found = match stat.map(|stat| FileType::from_raw_mode(stat.st_mode)) {
+            Ok(FileType::Symlink) => "a symbolic link",
+            Ok(FileType::RegularFile) => "a file",
+            Ok(FileType::Directory) => "a directory",
+            _ => "neither a file nor a directory",
+        };
+        HostError::Planted { path: self.display(name), found, expected }
+    }
+
+    /// Opens a regular file of this directory; `None` if it is missing. Never waits for a pipe's other end.
+    pub(super) fn file(&self, name: &str, flags: OFlags) -> Result<Option<File>, HostError> {
+        let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let io = |e| HostError::io("open", &self.display(name), e);
+        let file = match fs::openat(&self.dir, name, flags, Mode::RUSR | Mode::WUSR) {
+            Ok(file) => file,
+            Err(Errno::NOENT) => return Ok(None),
+            // A link, and a pipe without a reader.
+            Err(Errno::LOOP | Errno::NXIO | Errno::ISDIR) => return Err(self.not_own(name, "a file")),
+            Err(errno) => return Err(io(errno)),
+        };
+        let stat = fs::fstat(&file).map_err(io)?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Ok(Some(File::from(file))),
+            _ => Err(self.not_own(name, "a file")),
+        }
+    }
+
+    /// Reads a file, at most `bytes_max` bytes of it; `None` if it is missing.
+    ///
+    /// # Errors
+    /// A link, or whatever the system reports.
+    pub fn read(&self, name: &str, bytes_max: u64) -> Result<Option<Vec<u8>>, HostError> {
+        let Some(file) = self.file(name, OFlags::RDONLY)? else { return Ok(None) };
+        let mut bytes = Vec::new();
+        let read = file.take(bytes_max).read_to_end(&mut bytes);
+        read.map_err(|e| HostError::io("read", &self.display(name), e))?;
+        Ok(Some(bytes))
+    }
+
+    /// Names of its files and directories, in order.
+    ///
+    /// # Errors
+    /// Whatever the system reports.
+    pub fn names(&self) -> Result<Vec<String>, HostError> {
+        let io = |e| HostError::io("list", &self.shown.display().to_string(), e);
+        let mut names = Vec::new();
+        for entry in fs::Dir::read_from(&self.dir).map_err(io)? {
+            let entry = entry.map_err(io)?;
+            if let Ok(name) = entry.file_name().to_str()
+                && !matches!(name, "." | "..")
+            {
+                names.push(name.to_owned());
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// Length of a file; 0 if it is missing.
+    pub(super) fn length(&self, name: &str) -> u64 {
+        let stat = fs::statat(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW);
+        stat.map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0))
+    }
+
+    /// Writes a file as a whole: under another name, durable, then renamed, durable as well.
+    ///
+    /// # Errors
+    /// Whatever the system reports. Then the file is the old one or the new one.
+    pub fn write(&self, faults: &Faults, name: &str, bytes: &[u8]) -> Result<(), HostError> {
+        let path = self.display(name);
+        let io = |doing| {
+            let path = path.clone();
+            move |e: io::Error| HostError::io(doing, &path, e)
+        };
+        faults.space("create", &path).map_err(io("create"))?;
+        self.unlink(TEMPORARY).map_err(io("remove what an earlier write left of"))?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let new = fs::openat(&self.dir, TEMPORARY, flags, Mode::RUSR | Mode::WUSR);
+        let mut file = File::from(new.map_err(|e| io("create")(e.into()))?);
+        let written = faults
+            .write(&path, bytes, |bytes| file.write_all(bytes))
+            .map_err(io("write"))
+            .and_then(|()| faults.step("fsync", &path).and_then(|()| file.sync_all()).map_err(io("fsync")))
+            .and_then(|()| {
+                let rename = || Ok(fs::renameat(&self.dir, TEMPORARY, &self.dir, name)?);
+                faults.step("rename", &path).and_then(|()| rename()).map_err(io("rename"))
+            });
+        if let Err(error) = written {
+            // The first error tells more, and the next write removes what is left.
+            let _ = faults.step("remove", &path).and_then(|()| self.unlink(TEMPORARY));
+            return Err(error);
+        }
+        self.sync(faults)
+    }
+
+    /// Removes a file. One that is missing is no error.
+    ///
+    /// # Errors
+    /// Whatever the system reports.
+    pub fn remove(&self, faults: &Faults, name: &str) -> Result<(), HostError> {
+        let path = self.display(name);
+        let removed = faults.step("remove", &path).and_then(|()| self.unlink(name));
+        removed.map_err(|e| HostError::io("remove", &path, e))
+    }
+
+    fn unlink(&self, name: &str) -> io::Result<()> {
+        match fs::unlinkat(&self.dir, name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Makes its names durable.
+    ///
+    /// # Errors
+    /// Whatever the system reports.
+    pub fn sync(&self, faults: &Faults) -> Result<(), HostError> {
+        let path = self.shown.display().to_string();
+        let io = |e| HostError::io("fsync the directory", &path, e);
+        faults.step("fsync the directory", &path).map_err(io)?;
+        fs::fsync(&self.dir).map_err(|e| io(e.into()))
+    }
+
+    /// Makes the name of this directory in the one above durable.
+    pub(super) fn sync_above(&self, faults: &Faults) -> Result<(), HostError> {
+        let path = self.shown.join("..").display().to_string();
+        let io = |e| HostError::io("fsync the directory", &path, e);
+        faults.step("fsync the directory", &path).map_err(io)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let above = fs::openat(&self.dir, "..", flags, Mode::empty()).map_err(|e| io(e.into()))?;
+        fs::fsync(&above).map_err(|e| io(e.into()))
+    }
+}
+
+fn split(path: &Path) -> Result<(&Path, &str), HostError> {
+    let bad = || HostError::Path { path: path.display().to_string() };
+    let name = path.file_name().and_then(|name| name.to_str()).ok_or_else(bad)?;
+    let base = path.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Ok((base, name))
+}

@@ -1,0 +1,132 @@
+//! A mark of the log's end, kept outside of it: whoever has one can tell whether records are missing since.
+
+use super::{Inspection, UndoLog, hash, record::Event};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::fmt;
+
+/// Where a log ended at some time: how many records it had ever had, and what they said.
+///
+/// The log may be longer by now, since records are appended before anything outside can take note. It must not be shorter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogMark {
+    /// Number of the last record, counted over compactions; 0 for an empty log.
+    pub sequence: u64,
+    /// Chained digest of all records up to that one: SHA-256 of the digest before and the record's bytes, in hexadecimal.
+    pub digest: String,
+}
+
+/// How a log differs from a mark of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogMismatch {
+    /// There is no record at all.
+    Missing {
+        /// Records that the mark counts.
+        expected: u64,
+    },
+    /// Records are missing at the end.
+    Shorter {
+        /// Records in the log.
+        found: u64,
+        /// Records that the mark counts.
+        expected: u64,
+    },
+    /// The records say something else.
+    Different {
+        /// Records that the mark counts.
+        expected: u64,
+    },
+}
+
+impl fmt::Display for LogMismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing { expected } => write!(f, "all {expected} records are missing"),
+            Self::Shorter { found, expected } => write!(f, "it has {found} of {expected} records"),
+            Self::Different { expected } => {
+                write!(f, "its first {expected} records are not the ones that lowlat wrote")
+            }
+        }
+    }
+}
+
+/// The digest behind every record of a log.
+#[derive(Debug, Clone)]
+pub(super) struct Chain {
+    /// Where the log was written anew; the empty log's mark for one that never was.
+    base: u64,
+    /// The digest at the base, then the one behind each record.
+    points: Vec<[u8; 32]>,
+}
+
+impl Default for Chain {
+    fn default() -> Self {
+        Self { base: 0, points: vec![[0; 32]] }
+    }
+}
+
+impl Chain {
+    /// Takes in one record and its bytes.
+    pub(super) fn push(&mut self, event: &Event, bytes: &[u8]) {
+        if let Event::Compacted { sequence, digest } = event
+            && let Some(digest) = hash::unhex(digest).and_then(|bytes| bytes.try_into().ok())
+        {
+            (self.base, self.points) = (*sequence, vec![digest]);
+            return;
+        }
+        let before = self.points.last().copied().unwrap_or_default();
+        self.points.push(Sha256::new().chain_update(before).chain_update(bytes).finalize().into());
+    }
+
+    /// The number of the last record.
+    fn sequence(&self) -> u64 {
+        self.base + u64::try_from(self.points.len()).unwrap_or(u64::MAX).saturating_sub(1)
+    }
+
+    /// A mark of the end.
+    pub(super) fn mark(&self) -> LogMark {
+        let digest = self.points.last().copied().unwrap_or_default();
+        LogMark { sequence: self.sequence(), digest: hash::hex(&digest) }
+    }
+
+    fn compare(&self, mark: &LogMark) -> Result<(), LogMismatch> {
+        let (found, expected) = (self.sequence(), mark.sequence);
+        if found < expected {
+            return Err(match found {
+                0 => LogMismatch::Missing { expected },
+                _ => LogMismatch::Shorter { found, expected },
+            });
+        }
+        let at = expected.checked_sub(self.base).and_then(|at| usize::try_from(at).ok());
+        let point = at.and_then(|at| self.points.get(at));
+        match point.filter(|point| hash::hex(*point) == mark.digest) {
+            Some(_) => Ok(()),
+            None => Err(LogMismatch::Different { expected }),
+        }
+    }
+}
+
+impl UndoLog {
+    /// A mark of the log's end.
+    pub fn mark(&self) -> LogMark {
+        self.scan.chain.mark()
+    }
+
+    /// Whether the log still has every record that a mark counts.
+    ///
+    /// # Errors
+    /// What is missing or different.
+    pub fn compare(&self, mark: &LogMark) -> Result<(), LogMismatch> {
+        self.scan.chain.compare(mark)
+    }
+}
+
+impl Inspection {
+    /// Whether the log still has every record that a mark counts.
+    ///
+    /// # Errors
+    /// What is missing or different.
+    pub fn compare(&self, mark: &LogMark) -> Result<(), LogMismatch> {
+        self.chain.compare(mark)
+    }
+}

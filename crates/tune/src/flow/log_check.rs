@@ -1,0 +1,166 @@
+//! Whether the undo log still is the one that the note of the plan in force was written with.
+
+use super::{FlowError, Site};
+use crate::{LogSeal, StateDir, StateError, Wrote, units};
+use lowlat_model::tune::outcome::NotRestored;
+use lowlat_sys::undo::{
+    Damage, Entry, History, Inspection, LogMark, LogMismatch, LoggedState, PlanEntry, Progress, UndoError,
+    UndoLog,
+};
+
+/// A log, opened or only looked at.
+pub(super) trait Log {
+    fn history(&self) -> &History;
+    fn damage(&self) -> Option<&Damage>;
+    fn compare(&self, mark: &LogMark) -> Result<(), LogMismatch>;
+}
+
+impl Log for UndoLog {
+    fn history(&self) -> &History {
+        self.history()
+    }
+    fn damage(&self) -> Option<&Damage> {
+        self.damage()
+    }
+    fn compare(&self, mark: &LogMark) -> Result<(), LogMismatch> {
+        self.compare(mark)
+    }
+}
+
+impl Log for Inspection {
+    fn history(&self) -> &History {
+        &self.history
+    }
+    fn damage(&self) -> Option<&Damage> {
+        self.damage.as_ref()
+    }
+    fn compare(&self, mark: &LogMark) -> Result<(), LogMismatch> {
+        self.compare(mark)
+    }
+}
+
+/// The log cannot be relied on: a rollback by it may leave changes in force.
+#[derive(Debug)]
+pub(super) struct Doubt {
+    /// Why, as a clause.
+    pub(super) reason: String,
+    /// Lasting changes that the log no longer knows, as far as in-force.json has them.
+    pub(super) unknown: Vec<Wrote>,
+}
+
+/// Compares a log with what in-force.json records of it.
+pub(super) fn doubt(state: &StateDir, log: &impl Log) -> Result<Option<Doubt>, StateError> {
+    let note = match state.note() {
+        Ok(note) => note,
+        Err(error @ StateError::Format { .. }) => {
+            let reason = format!("whether the undo log is complete is unknown: {error}");
+            return Ok(Some(Doubt { reason, unknown: Vec::new() }));
+        }
+        Err(error) => return Err(error),
+    };
+    let path = state.undo_log().display().to_string();
+    let mismatch = match &note {
+        Some((_, Some(seal))) => log.compare(&seal.mark).err().map(|mismatch| mismatch.to_string()),
+        Some((now, None)) if now.is_complete => unsealed(log.history()),
+        _ => None,
+    };
+    let mismatch = mismatch.map(|what| {
+        format!("the undo log {path} is not the one that in-force.json was written with: {what}")
+    });
+    let reasons: Vec<String> = log.damage().map(ToString::to_string).into_iter().chain(mismatch).collect();
+    if reasons.is_empty() {
+        return Ok(None);
+    }
+    let wrote = note.and_then(|(_, seal)| seal).map_or_else(Vec::new, |seal| seal.wrote);
+    let is_known = |wrote: &Wrote| log.history().entries.iter().any(|entry| entry.target == wrote.target);
+    let unknown = wrote.into_iter().filter(|wrote| !is_known(wrote)).collect();
+    Ok(Some(Doubt { reason: reasons.join("; "), unknown }))
+}
+
+/// What contradicts a complete plan where an earlier version noted no end of the log.
+fn unsealed(history: &History) -> Option<String> {
+    let is_cut = |plan: &&PlanEntry| plan.is_open && !super::part::is_again(&plan.id);
+    if history.plans.is_empty() && history.entries.is_empty() {
+        return Some("it has no record, and a plan is in force".to_owned());
+    }
+    let cut = history.plans.iter().find(is_cut)?;
+    Some(format!("the end of {} is missing", cut.id))
+}
+
+/// Why the log of a host cannot be relied on, for people to read; none when it can. Takes no lock and changes nothing.
+///
+/// # Errors
+/// lowlat's own files or the log cannot be read.
+pub fn log_doubt(state: &StateDir) -> Result<Option<String>, FlowError> {
+    let inspection = UndoLog::inspect_in(state.open_undo_log()?.as_ref())?;
+    Ok(doubt(state, &inspection)?.map(|doubt| doubt.reason))
+}
+
+/// Refuses to go on with a log that cannot be relied on.
+pub(super) fn refuse(site: &Site, log: &UndoLog) -> Result<(), FlowError> {
+    if let Some(damage) = log.damage() {
+        return Err(UndoError::Damaged(damage.clone()).into());
+    }
+    match doubt(&site.state, log)? {
+        Some(doubt) => Err(FlowError::Log(doubt.reason)),
+        None => Ok(()),
+    }
+}
+
+impl Site {
+    /// Notes, durably, where the log ends by now, if a plan is in force.
+    pub(super) fn seal(&self, log: &UndoLog) -> Result<(), StateError> {
+        self.state.seal(&seal_of(log))
+    }
+}
+
+fn seal_of(log: &UndoLog) -> LogSeal {
+    let mut wrote: Vec<Wrote> = Vec::new();
+    for entry in log.history().entries.iter().filter(|entry| !log.goes_with_boot(entry)) {
+        let made = Wrote { target: entry.target.clone(), state: made(entry).clone() };
+        match wrote.iter_mut().find(|known| known.target == made.target) {
+            Some(known) => *known = made,
+            None => wrote.push(made),
+        }
+    }
+    LogSeal { mark: log.mark(), wrote }
+}
+
+fn made(entry: &Entry) -> &LoggedState {
+    match &entry.progress {
+        Progress::Intended => &entry.new,
+        Progress::Done(state) | Progress::Left(state) => state,
+    }
+}
+
+/// The changes that are still on the host as lowlat made them. What cannot be read counts.
+pub(super) fn remaining(log: Option<&UndoLog>, lost: &[Wrote]) -> Vec<Wrote> {
+    let is_there = |wrote: &&Wrote| {
+        let present = log.and_then(|log| log.present(&wrote.target).ok());
+        present.is_none_or(|present| wrote.state.describes(&present, wrote.target.comparison))
+    };
+    lost.iter().filter(is_there).cloned().collect()
+}
+
+/// For people to read.
+pub(super) fn not_restored(wrote: &Wrote) -> NotRestored {
+    let (kind, name) = (wrote.target.kind.as_str(), wrote.target.name.as_str());
+    let is_path = matches!(kind, "file" | "grub-variable");
+    let (name, remedy) = match &wrote.state {
+        LoggedState::Absent => (name.to_owned(), "lowlat removed it: restore it from a backup"),
+        _ if is_path => (name.to_owned(), "lowlat wrote it: restore it from a backup, or remove it"),
+        _ => (format!("{kind} {name}"), "lowlat changed it: set it back"),
+    };
+    NotRestored { name, reason: format!("its undo record is lost, and {remedy}") }
+}
+
+/// Units of lowlat that no record accounts for: state and log are both gone, and the host stays tuned.
+pub(super) fn stray_units(site: &Site, history: &History) -> Vec<NotRestored> {
+    let is_stray = |path: &String| {
+        site.root.read(path).text().starts_with(units::HEAD)
+            && !history.entries.iter().any(|entry| entry.target.name == *path)
+    };
+    let paths = units::ALL.into_iter().map(units::path).filter(is_stray);
+    let reason = "lowlat wrote it, and the undo log does not know it: disable and remove it";
+    paths.map(|name| NotRestored { name, reason: reason.to_owned() }).collect()
+}
