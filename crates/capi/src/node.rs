@@ -7,7 +7,6 @@ use crate::{
     },
     text::Text,
 };
-use lowlat_ipc::region::Memfd;
 use lowlat_trade::{
     clock::now_ns,
     node::{self, Publisher},
@@ -18,7 +17,6 @@ use std::{
     cell::{Cell, RefCell, UnsafeCell},
     ffi::c_void,
     ptr,
-    sync::Arc,
 };
 
 /// Room for a stream's name.
@@ -53,7 +51,7 @@ struct Inner {
 /// What a strategy's node has besides.
 pub struct Strategy {
     pub number: u32,
-    pub numbers: Numbers<Arc<Memfd>>,
+    pub numbers: Numbers,
 }
 
 impl Node {

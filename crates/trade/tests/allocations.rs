@@ -9,7 +9,7 @@ use lowlat_trade::{
     records::{Answer, Order, Outcome, PAYLOAD_BYTES, Quote, Side},
     scenario::Scenario,
     strategy::{
-        AnswerSeen, NUMBERS_BYTES, Numbers, OnEachRecord, OrderSink, QuoteSeen, SendError,
+        AnswerSeen, Numbers, OnEachRecord, OrderSink, QuoteSeen, SendError,
         host::{Budget, Host, SinkOf},
     },
     td::{Begun, Exchange, Limits, Rules, Taken, ledger},
@@ -52,7 +52,7 @@ fn td_allocates_nothing() {
 }
 
 struct Sinks {
-    numbers: Numbers<Heap>,
+    numbers: Numbers,
     sent: u64,
 }
 
@@ -79,7 +79,7 @@ fn a_host_allocates_nothing_even_when_queues_run_full() {
     for number in 0..80 {
         host.add(number, &[number % 10], Box::new(OnEachRecord::default())).unwrap();
     }
-    let mut sinks = Sinks { numbers: Numbers::in_area(Heap::zeroed(NUMBERS_BYTES), 0).unwrap(), sent: 0 };
+    let mut sinks = Sinks { numbers: Numbers::of_turn(0), sent: 0 };
     let answer = Answer {
         order_number: 1,
         outcome: Outcome::Accepted,

@@ -226,7 +226,7 @@ fn a_reader_cannot_write_what_it_reads_and_the_others_go_on() {
     assert!(possible.is_empty(), "a reader can write:\n{possible:#?}");
     // Memory of others that it has no use for.
     let areas = attacker.given("area", 0);
-    assert!(areas.iter().all(|(name, _)| name.contains("numbers")), "{areas:?}");
+    assert!(areas.is_empty(), "{areas:?}");
     // What it shares with one publisher it may fill with anything, and nobody else loses a record.
     for (name, ring) in attacker.given("in", 1) {
         assert!(fs::ftruncate(ring, 0).is_err(), "{name}");

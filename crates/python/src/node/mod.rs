@@ -6,7 +6,7 @@ use crate::{
     errors::{self, BusyError, JoinError},
     events::{Answer, Begin, Command, Lost, Names, Order, Quote, Record, Seen, cause_of},
 };
-use lowlat_ipc::{region::Memfd, stream::Stamp};
+use lowlat_ipc::stream::Stamp;
 use lowlat_trade::{
     clock::now_ns,
     node::{self, Event, Join},
@@ -18,7 +18,7 @@ use pyo3::{exceptions::PyValueError, prelude::*};
 use std::{
     collections::VecDeque,
     path::Path,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{Mutex, MutexGuard},
 };
 
 /// How long a wait goes on before it looks whether Ctrl-C was pressed.
@@ -36,7 +36,7 @@ pub struct Node {
 struct Inner {
     /// None once it has left.
     node: Option<node::Node>,
-    strategy: Option<(u32, Numbers<Arc<Memfd>>)>,
+    strategy: Option<(u32, Numbers)>,
     names: Names,
     events: VecDeque<Seen>,
     is_over: bool,

@@ -25,7 +25,9 @@ use crate::node::{Keys, Overrun, Strategies, Wait, Writes};
 use serde::{Deserialize, Serialize};
 
 /// The messages described here.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
+/// Strategies in one [`ToNode::Strategies`].
+pub const TURNS_MAX: usize = KEYS_MAX / 2;
 /// The bit of an inbox that says: read the socket.
 pub const CONTROL_STREAM: u32 = lowlat_ipc::inbox::STREAMS_MAX - 1;
 /// Numbers in one [`ToMaster::Reads`], [`ToMaster::Claims`] or [`ToNode::Strategies`], so that a message fits whatever
@@ -135,8 +137,8 @@ pub enum ToNode {
     },
     /// Strategies that are the node's, before it has joined; several messages add up.
     Strategies {
-        /// Their numbers.
-        numbers: Vec<u32>,
+        /// The number of each, and its turn: how many processes had it before.
+        turns: Vec<(u32, u32)>,
     },
     /// A named area. With its memory.
     Area {

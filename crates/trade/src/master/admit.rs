@@ -86,9 +86,8 @@ impl Master {
             &ToNode::Welcome { version: control::VERSION, number, epoch, without_master },
             memory,
         );
-        self.give_strategies(&strategies, number);
-        for part in strategies.chunks(control::KEYS_MAX) {
-            self.tell(number, &ToNode::Strategies { numbers: part.to_vec() }, Vec::new());
+        for part in self.give_strategies(&strategies, number).chunks(control::TURNS_MAX) {
+            self.tell(number, &ToNode::Strategies { turns: part.to_vec() }, Vec::new());
         }
         Ok(())
     }

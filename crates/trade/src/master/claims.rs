@@ -7,7 +7,7 @@ use super::{Area, Master, memory::Maker};
 use crate::{
     node::{Memory, Strategies},
     roles::{STRATEGIES_MAX, TD_STREAM},
-    strategy::{OWNERS_AREA, OWNERS_BYTES, Owners},
+    strategy::{OWNERS_AREA, OWNERS_BYTES, Owners, TURNS_MAX},
 };
 use lowlat_ipc::region::{Access, RegionError};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +18,8 @@ struct Claim {
     owner: Option<u32>,
     /// The node that released it.
     before: Option<u32>,
+    /// How many processes it was given to.
+    turns: u32,
 }
 
 /// All numbers that were ever claimed.
@@ -37,6 +39,8 @@ pub(super) enum Denied {
     Taken(u32, u32),
     /// It belongs to programs that the master starts.
     Reserved(u32),
+    /// Too many processes had it.
+    NoTurn(u32),
     /// None is left.
     NoneFree,
 }
@@ -59,7 +63,11 @@ impl Claims {
         match asked {
             Strategies::None => Ok(Vec::new()),
             Strategies::Free => {
-                let had = self.claims.iter().find(|(_, claim)| own(claim)).map(|(number, _)| *number);
+                let had = self
+                    .claims
+                    .iter()
+                    .find(|(_, claim)| own(claim) && claim.turns < TURNS_MAX)
+                    .map(|(number, _)| *number);
                 let mut free = (first..STRATEGIES_MAX).filter(|number| !self.claims.contains_key(number));
                 Ok(vec![had.or_else(|| free.next()).ok_or(Denied::NoneFree)?])
             }
@@ -69,6 +77,7 @@ impl Claims {
                     match self.claims.get(&number) {
                         _ if number >= STRATEGIES_MAX => return Err(Denied::TooLarge(number)),
                         _ if number < first => return Err(Denied::Reserved(number)),
+                        Some(claim) if claim.turns >= TURNS_MAX => return Err(Denied::NoTurn(number)),
                         Some(claim) if own(claim) => _ = granted.insert(number),
                         // The node released it, then restarted with its first arguments.
                         Some(claim) if known.is_some() && claim.before == known => {}
@@ -88,16 +97,19 @@ impl Claims {
         }
     }
 
-    fn give(&mut self, numbers: &[u32], node: u32) {
-        for number in numbers.iter().copied() {
-            let before = self.claims.get(&number).and_then(|claim| claim.before);
-            self.set(number, Claim { owner: Some(node), before });
-        }
+    /// Gives numbers to a node's new process. Returns each with its turn.
+    fn give(&mut self, numbers: &[u32], node: u32) -> Vec<(u32, u32)> {
+        let mut give = |number: u32| {
+            let Claim { before, turns, .. } = self.claims.get(&number).copied().unwrap_or_default();
+            self.set(number, Claim { owner: Some(node), before, turns: turns + 1 });
+            (number, turns)
+        };
+        numbers.iter().map(|number| give(*number)).collect()
     }
 
     fn release(&mut self, number: u32, node: u32) {
-        if self.claims.get(&number).is_some_and(|claim| claim.owner == Some(node)) {
-            self.set(number, Claim { owner: None, before: Some(node) });
+        if let Some(claim) = self.claims.get(&number).copied().filter(|claim| claim.owner == Some(node)) {
+            self.set(number, Claim { owner: None, before: Some(node), ..claim });
         }
     }
 
@@ -135,6 +147,9 @@ impl Master {
             Denied::Reserved(number) => {
                 format!("strategy {number} belongs to the run, which has the numbers below {reserved}\n{LEAVE_OUT}")
             }
+            Denied::NoTurn(number) => {
+                format!("strategy {number} was given to {TURNS_MAX} processes\nhint: restart the master")
+            }
             Denied::NoneFree => format!(
                 "all strategy numbers are taken: {reserved} to {}\nhint: restart nodes under their previous names",
                 STRATEGIES_MAX - 1
@@ -142,9 +157,9 @@ impl Master {
         })
     }
 
-    /// Makes the strategies a node's.
-    pub(super) fn give_strategies(&mut self, numbers: &[u32], node: u32) {
-        self.claims.give(numbers, node);
+    /// Makes the strategies a node's. Returns each with its turn: how many processes had it before.
+    pub(super) fn give_strategies(&mut self, numbers: &[u32], node: u32) -> Vec<(u32, u32)> {
+        self.claims.give(numbers, node)
     }
 
     /// A node sends no more orders of a strategy.
@@ -231,6 +246,17 @@ mod tests {
             owners.has(0, 1) && owners.has(9, 1) && !owners.has(9, 0),
             "orders on their way are answered"
         );
+    }
+
+    #[test]
+    fn each_process_has_another_turn_wherever_the_strategy_goes() {
+        let mut claims = claims();
+        assert_eq!(claims.give(&[4, 5], 0), [(4, 0), (5, 0)]);
+        assert_eq!(claims.give(&[4, 5], 0), [(4, 1), (5, 1)], "it restarted");
+        claims.release(4, 0);
+        assert_eq!(claims.give(&[4], 1), [(4, 2)], "it moved");
+        claims.claims.get_mut(&5).unwrap().turns = TURNS_MAX;
+        assert_eq!(claims.grant(Some(0), &only(&[5]), 0), Err(Denied::NoTurn(5)));
     }
 
     #[test]

@@ -88,7 +88,10 @@ impl Node {
                 self.socket.send(&linked, Vec::new()).ok();
             }
             ToNode::Gone { subscriber } => self.publisher.disconnect(subscriber),
-            ToNode::Strategies { numbers } => self.strategies.extend(numbers),
+            ToNode::Strategies { turns } => {
+                self.strategies.extend(turns.iter().map(|(strategy, _)| strategy));
+                self.turns.extend(turns);
+            }
             ToNode::Area { name, is_writable } => {
                 let access = if is_writable { Access::Write } else { Access::Read };
                 self.areas.insert(name, map_for(next()?, access)?);

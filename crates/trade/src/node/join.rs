@@ -309,6 +309,7 @@ impl Talk<'_> {
             waiting: Waiting::new(join.wait),
             areas: BTreeMap::new(),
             strategies: Vec::new(),
+            turns: BTreeMap::new(),
             master,
             without_master,
             has_master: true,

@@ -231,6 +231,8 @@ pub struct Node {
     areas: BTreeMap<String, Memory>,
     /// Numbers of its strategies.
     strategies: Vec<u32>,
+    /// Their turns, also of those that it released.
+    turns: BTreeMap<u32, u32>,
     master: Memory,
     without_master: WithoutMaster,
     has_master: bool,
@@ -266,6 +268,11 @@ impl Node {
     /// ([`Node::release`]) before it restarted.
     pub fn strategies(&self) -> &[u32] {
         &self.strategies
+    }
+
+    /// How many processes had a strategy of this node before it: [`crate::strategy::Numbers::of_turn`].
+    pub fn turn(&self, strategy: u32) -> Option<u32> {
+        self.turns.get(&strategy).copied()
     }
 
     /// Gives up a strategy, which another node may claim from then on. Orders that are on their way are still answered.

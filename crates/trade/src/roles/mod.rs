@@ -46,13 +46,11 @@ pub const STAGES_AREA: &str = "stages";
 /// Areas that the roles use, for [`crate::master::Options::areas`].
 pub fn areas() -> Vec<Area> {
     let stages = crate::stages::StageRecorder::<lowlat_ipc::region::Heap>::BYTES;
-    let orders = format!("{ORDERS_PREFIX}*");
     [
         (STAGES_AREA, stages, TD_STREAM),
         (tally::MD_AREA, tally::BYTES, MD_STREAM),
         (tally::TD_AREA, tally::BYTES, TD_STREAM),
         (crate::td::ledger::AREA, crate::td::ledger::BYTES, TD_STREAM),
-        (crate::strategy::NUMBERS_AREA, crate::strategy::NUMBERS_BYTES, &orders),
     ]
     .map(|(name, bytes, streams)| Area {
         name: name.to_owned(),

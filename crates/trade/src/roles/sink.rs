@@ -5,13 +5,12 @@ use crate::{
     node::{Node, PublishError, Publisher},
     records::PAYLOAD_BYTES,
     stages::{Stage, StageRecorder},
-    strategy::{NUMBERS_AREA, Numbers, OrderSink, SendError},
+    strategy::{Numbers, OrderSink, SendError},
 };
 use lowlat_ipc::{
-    region::{Memfd, Region},
+    region::Region,
     stream::{self, Stamp},
 };
-use std::sync::Arc;
 
 /// Where latencies go.
 pub trait StageSink {
@@ -38,24 +37,22 @@ impl<S: StageSink> StageSink for Option<S> {
     }
 }
 
-/// Order numbers of a strategy in this node: those of the master's area, else those of its epoch.
-pub fn numbers_of(node: &Node, strategy: u32) -> Numbers<Arc<Memfd>> {
-    let area = node.area(NUMBERS_AREA).map(Arc::clone);
-    let numbers = area.and_then(|area| Numbers::in_area(area, strategy));
-    numbers.unwrap_or_else(|| Numbers::of_epoch(node.epoch()))
+/// The order numbers of a strategy in this node. Those of a strategy that is not the node's are of no use: td refuses them.
+pub fn numbers_of(node: &Node, strategy: u32) -> Numbers {
+    Numbers::of_turn(node.turn(strategy).unwrap_or(0))
 }
 
 /// A strategy's orders go into its node's stream.
 pub struct OrderStream<'a, F> {
     publisher: &'a mut Publisher,
-    numbers: &'a mut Numbers<Arc<Memfd>>,
+    numbers: &'a mut Numbers,
     unsent: F,
 }
 
 impl<'a, F: FnMut(PublishError)> OrderStream<'a, F> {
     /// Orders of the strategy that these numbers are for. `unsent` is told why one is not sent, each time.
     #[inline]
-    pub fn new(publisher: &'a mut Publisher, numbers: &'a mut Numbers<Arc<Memfd>>, unsent: F) -> Self {
+    pub fn new(publisher: &'a mut Publisher, numbers: &'a mut Numbers, unsent: F) -> Self {
         Self { publisher, numbers, unsent }
     }
 }

@@ -99,7 +99,6 @@ pub fn run(
             {
                 std::hint::black_box(Seen::new(record, payload).is_ok());
                 strategy.warm();
-                numbers.warm();
             }
         });
         node.poll(&mut |publisher, event| {

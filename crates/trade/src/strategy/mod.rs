@@ -9,7 +9,7 @@ mod on_each_record;
 mod orders;
 mod owners;
 
-pub use numbers::{AREA as NUMBERS_AREA, BYTES as NUMBERS_BYTES, Numbers};
+pub use numbers::{Numbers, TURNS_MAX};
 pub use on_each_record::OnEachRecord;
 pub use orders::{Cause, OrderSink, Orders, SendError};
 pub use owners::{AREA as OWNERS_AREA, BYTES as OWNERS_BYTES, Owners};
