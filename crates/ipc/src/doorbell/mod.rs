@@ -103,10 +103,10 @@ impl Bell {
         let words = region.words().get(at..)?.get(..BELL_WORDS)?;
         #[cfg_attr(not(lowlat_shuttle), expect(clippy::cast_ptr_alignment, reason = "looked at below"))]
         let bell = words.as_ptr().cast::<Self>();
-        // SAFETY: the words are `BELL_WORDS` of a live region, so the memory is there as long as the reference; its
-        // alignment is checked here; any bytes are a valid bell, which is atomics alone; and no word of it is reached
-        // otherwise than as a bell, so that no access is of another size. In shuttle a bell is four words as the region's,
-        // one after the other, each made by the region.
+        // SAFETY: the words are `BELL_WORDS` of a live region, so they stay mapped as long as the reference; their
+        // alignment is checked here. Any bytes are a valid bell, which is atomics alone. This process reaches these words
+        // as a bell only, so none of its accesses has another size; what other processes do is as in `Memfd`: any value may
+        // appear, and each is checked. In shuttle a bell is four words of the region, one after the other.
         bell.is_aligned().then(|| unsafe { &*bell })
     }
 }
