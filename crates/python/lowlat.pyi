@@ -229,10 +229,14 @@ class Begin:
 
 @final
 class Node:
-    """A node of the pipeline: an iterator of its events that ends with the master's word to end.
+    """A node of the pipeline: an iterator of its events.
 
-    Waiting releases the interpreter lock, and Ctrl-C ends it. Iterating and polling raise Fenced or MasterGone when the
-    node must end without its master's word.
+    Iteration ends when the master stops the node, as it does at the end of a run, and when a thread calls leave.
+    Iterating and polling raise MasterGone when the master died, Fenced when it gave this process up, and Refused when it
+    refused the node after it had joined. Waiting releases the interpreter lock, and Ctrl-C ends it.
+
+    A node is used by one thread at a time; only leave may be called by any. It belongs to the process that joined: in a
+    process forked from it everything raises Forked, but leaving, which does nothing there.
     """
 
     @property
@@ -246,7 +250,7 @@ class Node:
         """How many processes of this name there were, this one counted."""
     @property
     def is_over(self) -> bool:
-        """Whether it was told to end, or has left."""
+        """Whether the master has stopped it, or it has left."""
     def poll(self, timeout_s: Optional[float] = 0.0) -> list[Union[Record, Lost, Command, Begin]]:
         """The events that are there; when there are none, those that come within `timeout_s` (None: without end).
 
@@ -283,13 +287,17 @@ class Node:
         `source` is the node's number unless given, `trigger_ns` now. Raises PublishError, Fenced.
         """
     def run(self, strategy: Any) -> None:
-        """Calls the methods that `strategy` has, until the word to end.
+        """Calls the methods that `strategy` has, until the master stops the node or it has left.
 
         on_begin(node), on_quote(node, quote), on_answer(node, answer), on_order(node, order), on_record(node, record),
         on_lost(node, lost), on_command(node, command).
         """
     def leave(self) -> None:
-        """Leaves the master. A node that is left does nothing any more."""
+        """Leaves the master. Any thread may call it.
+
+        While another thread waits in the node, its wait ends within 100 ms, and so does its iteration. The node can not be
+        used after it. In a process forked from the one that joined it does nothing.
+        """
     def __iter__(self) -> Node: ...
     def __next__(self) -> Union[Record, Lost, Command, Begin]: ...
     def __enter__(self) -> Node: ...

@@ -107,11 +107,11 @@ enum lowlat_status
     LOWLAT_STATUS_ARGUMENT = 1,
     // The program was compiled with the header of another version.
     LOWLAT_STATUS_VERSION = 2,
-    // The node is in its handler; do this after lowlat_poll has returned.
+    // The node is in use: its handler runs, or another thread is in a function of it.
     LOWLAT_STATUS_BUSY = 3,
     // Nobody listens at the socket.
     LOWLAT_STATUS_UNREACHABLE = 4,
-    // The master does not take this node, or the stream does not take this record.
+    // The master refuses this node, at once or after it has joined, or the stream refuses this record.
     LOWLAT_STATUS_REFUSED = 5,
     // The master does not answer, or closed the connection.
     LOWLAT_STATUS_SILENT = 6,
@@ -121,9 +121,9 @@ enum lowlat_status
     LOWLAT_STATUS_SYSTEM = 8,
     // The node joined without a stream to write.
     LOWLAT_STATUS_NO_STREAM = 9,
-    // The master gave this process up, and another may have its place. End, and start anew.
+    // The master gave this process up, and another may have its place. End, and start again.
     LOWLAT_STATUS_FENCED = 10,
-    // The master is gone, and its nodes were to stop then.
+    // The master died without stopping its nodes, and they stop with it.
     LOWLAT_STATUS_MASTER_GONE = 11,
     // The payload is longer than the stream takes.
     LOWLAT_STATUS_TOO_LONG = 12,
@@ -135,6 +135,8 @@ enum lowlat_status
     LOWLAT_STATUS_JOURNAL = 15,
     // The recording has no more records.
     LOWLAT_STATUS_END = 16,
+    // The node belongs to the process that this one was forked from. Join in this process.
+    LOWLAT_STATUS_FORKED = 17,
     // A fault of this library. The handle is of no use any more: release it.
     LOWLAT_STATUS_INTERNAL = 99,
 };
@@ -149,7 +151,14 @@ typedef uint32_t lowlat_status;
 // A recording that is read from its beginning to its end, all chosen streams by time.
 typedef struct lowlat_journal lowlat_journal;
 
-// A node of the pipeline. One thread at a time uses it.
+// A node of the pipeline.
+//
+// One thread at a time uses it, and hands it to another with a lock, a join or the like. A call from a second thread
+// mostly returns LOWLAT_STATUS_BUSY. Two calls that start within the same nanoseconds may not notice each other, and are
+// undefined behaviour.
+//
+// It belongs to the process that joined. In a process forked from it every function returns LOWLAT_STATUS_FORKED, but
+// lowlat_leave, which does nothing: the parent's node stays as it is.
 typedef struct lowlat_node lowlat_node;
 
 // What stands beside a payload.
@@ -322,7 +331,7 @@ typedef struct lowlat_event {
 } lowlat_event;
 
 // Called by lowlat_poll with each event. It may publish and send orders through `node`, and read records; lowlat_poll,
-// lowlat_wait, lowlat_ended and lowlat_leave give back LOWLAT_STATUS_BUSY. It must return: neither exceptions nor longjmp may
+// lowlat_wait, lowlat_ended and lowlat_leave return LOWLAT_STATUS_BUSY. It must return: neither exceptions nor longjmp may
 // leave it.
 typedef void (*lowlat_handler)(void *user, struct lowlat_node *node, const struct lowlat_event *event);
 
@@ -385,8 +394,9 @@ lowlat_status lowlat_poll(struct lowlat_node *node,
 lowlat_status lowlat_wait(struct lowlat_node *node,
                           uint64_t until_ns);
 
-// Whether the node may go on: LOWLAT_STATUS_OK, or LOWLAT_STATUS_FENCED or LOWLAT_STATUS_MASTER_GONE when it must end without its
-// master's word. It looks at what the last poll or wait found.
+// Why the node ends, as the last poll or wait found it. LOWLAT_STATUS_OK while it may continue, and when its master has
+// stopped it: the ordinary end. LOWLAT_STATUS_MASTER_GONE when the master died, LOWLAT_STATUS_FENCED when it gave this
+// process up, LOWLAT_STATUS_REFUSED when it refused the node after it had joined.
 lowlat_status lowlat_ended(const struct lowlat_node *node);
 
 // The node's number, below 1024: the same over restarts of the same name. UINT32_MAX for NULL.
@@ -395,7 +405,9 @@ uint32_t lowlat_node_number(const struct lowlat_node *node);
 // How many processes of the node's name there were, this one counted: 1 for the first. 0 for NULL.
 uint64_t lowlat_node_epoch(const struct lowlat_node *node);
 
-// Leaves the master and releases the node. NULL is nothing to release.
+// Leaves the master and releases the node, which must not be used after LOWLAT_STATUS_OK. LOWLAT_STATUS_BUSY when it is
+// in use, and nothing is released. NULL is nothing to release. In a process forked from the one that joined it does
+// nothing: the memory stays until that process ends.
 lowlat_status lowlat_leave(struct lowlat_node *node);
 
 // Appends a record to the node's stream and gives it to every reader that wants stamp.instrument; those that sleep are

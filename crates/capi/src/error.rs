@@ -22,11 +22,11 @@ pub enum Status {
     Argument = 1,
     /// The program was compiled with the header of another version.
     Version = 2,
-    /// The node is in its handler; do this after lowlat_poll has returned.
+    /// The node is in use: its handler runs, or another thread is in a function of it.
     Busy = 3,
     /// Nobody listens at the socket.
     Unreachable = 4,
-    /// The master does not take this node, or the stream does not take this record.
+    /// The master refuses this node, at once or after it has joined, or the stream refuses this record.
     Refused = 5,
     /// The master does not answer, or closed the connection.
     Silent = 6,
@@ -36,9 +36,9 @@ pub enum Status {
     System = 8,
     /// The node joined without a stream to write.
     NoStream = 9,
-    /// The master gave this process up, and another may have its place. End, and start anew.
+    /// The master gave this process up, and another may have its place. End, and start again.
     Fenced = 10,
-    /// The master is gone, and its nodes were to stop then.
+    /// The master died without stopping its nodes, and they stop with it.
     MasterGone = 11,
     /// The payload is longer than the stream takes.
     TooLong = 12,
@@ -50,6 +50,8 @@ pub enum Status {
     Journal = 15,
     /// The recording has no more records.
     End = 16,
+    /// The node belongs to the process that this one was forked from. Join in this process.
+    Forked = 17,
     /// A fault of this library. The handle is of no use any more: release it.
     Internal = 99,
 }
@@ -66,6 +68,11 @@ thread_local! {
 #[unsafe(no_mangle)]
 pub extern "C" fn lowlat_last_error() -> *const c_char {
     LAST.with(|last| last.borrow().as_ptr())
+}
+
+/// A number of the calling thread that no other running thread has, and that is not 0.
+pub fn this_thread() -> usize {
+    LAST.with(|last| std::ptr::from_ref(last).addr())
 }
 
 /// Keeps the text for [`lowlat_last_error`].
@@ -124,6 +131,7 @@ pub fn of_join(error: &JoinError) -> Status {
 pub fn of_publish(error: PublishError) -> Status {
     let status = match error {
         PublishError::NoStream => Status::NoStream,
+        PublishError::Forked { .. } => Status::Forked,
         PublishError::Refused(stream::PublishError::Fenced { .. }) => Status::Fenced,
         PublishError::Refused(stream::PublishError::TooLong { .. }) => Status::TooLong,
         PublishError::Refused(stream::PublishError::NoCredit { .. }) => Status::NoCredit,
@@ -132,12 +140,14 @@ pub fn of_publish(error: PublishError) -> Status {
     fail(status, &error)
 }
 
-pub fn of_ended(ended: Ended) -> Status {
+pub fn of_ended(ended: &Ended) -> Status {
     let status = match ended {
         Ended::Fenced => Status::Fenced,
+        Ended::Refused { .. } => Status::Refused,
         Ended::MasterGone => Status::MasterGone,
+        Ended::Forked { .. } => Status::Forked,
     };
-    fail(status, &ended)
+    fail(status, ended)
 }
 
 #[cfg(test)]
@@ -173,6 +183,7 @@ mod tests {
         let too_long = stream::PublishError::TooLong { bytes: 9, bytes_max: 8 };
         for (error, status) in [
             (PublishError::NoStream, Status::NoStream),
+            (PublishError::Forked { pid: 7 }, Status::Forked),
             (stream::PublishError::Fenced { successor: 2 }.into(), Status::Fenced),
             (too_long.into(), Status::TooLong),
             (stream::PublishError::NoCredit { subscriber: 3 }.into(), Status::NoCredit),
@@ -181,7 +192,14 @@ mod tests {
             assert_eq!(of_publish(error), status);
             assert_eq!(last(), error.to_string());
         }
-        assert_eq!(of_ended(Ended::Fenced), Status::Fenced);
-        assert_eq!(of_ended(Ended::MasterGone), Status::MasterGone);
+        for (ended, status) in [
+            (Ended::Fenced, Status::Fenced),
+            (Ended::Refused { reason: "join once".to_owned() }, Status::Refused),
+            (Ended::MasterGone, Status::MasterGone),
+            (Ended::Forked { pid: 7 }, Status::Forked),
+        ] {
+            assert_eq!(of_ended(&ended), status);
+            assert_eq!(last(), ended.to_string());
+        }
     }
 }

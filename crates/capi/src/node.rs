@@ -1,15 +1,16 @@
 //! A node: polling and waiting.
 
 use crate::{
-    error::{Status, fail, guard, null, of_ended},
+    error::{Status, fail, guard, null, of_ended, this_thread},
     records::{
         Event, LOWLAT_EVENT_BEGIN, LOWLAT_EVENT_COMMAND, LOWLAT_EVENT_LOST, LOWLAT_EVENT_STOP, Record, Stamp,
     },
     text::Text,
 };
+use lowlat_ipc::fork::ForkMark;
 use lowlat_trade::{
     clock::now_ns,
-    node::{self, Publisher},
+    node::{self, Ended, Publisher},
     roles::numbers_of,
     strategy::Numbers,
 };
@@ -17,6 +18,10 @@ use std::{
     cell::{Cell, RefCell, UnsafeCell},
     ffi::c_void,
     ptr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
 };
 
 /// Room for a stream's name.
@@ -25,23 +30,32 @@ const NAME_BYTES: usize = 72;
 const COMMAND_BYTES: usize = 1024;
 
 /// Called by lowlat_poll with each event. It may publish and send orders through `node`, and read records; lowlat_poll,
-/// lowlat_wait, lowlat_ended and lowlat_leave give back LOWLAT_STATUS_BUSY. It must return: neither exceptions nor longjmp may
+/// lowlat_wait, lowlat_ended and lowlat_leave return LOWLAT_STATUS_BUSY. It must return: neither exceptions nor longjmp may
 /// leave it.
 pub type Handler = Option<unsafe extern "C" fn(user: *mut c_void, node: *mut Node, event: *const Event)>;
 
-/// A node of the pipeline. One thread at a time uses it.
+/// A node of the pipeline.
+///
+/// One thread at a time uses it, and hands it to another with a lock, a join or the like. A call from a second thread
+/// mostly returns LOWLAT_STATUS_BUSY. Two calls that start within the same nanoseconds may not notice each other, and are
+/// undefined behaviour.
+///
+/// It belongs to the process that joined. In a process forked from it every function returns LOWLAT_STATUS_FORKED, but
+/// lowlat_leave, which does nothing: the parent's node stays as it is.
 pub struct Node {
     inner: UnsafeCell<Inner>,
     /// The publisher while the handler runs.
     current: Cell<*mut Publisher>,
     pub(crate) strategy: RefCell<Option<Strategy>>,
-    is_polling: Cell<bool>,
-    is_broken: Cell<bool>,
+    mark: Arc<ForkMark>,
+    /// The thread that is in a function of this node ([`this_thread`]); 0: none.
+    user: AtomicUsize,
+    is_broken: AtomicBool,
     number: u32,
     epoch: u64,
 }
 
-/// What a poll has to itself.
+/// What a function that has entered the node has to itself.
 struct Inner {
     node: node::Node,
     stream: Text<NAME_BYTES>,
@@ -54,63 +68,104 @@ pub struct Strategy {
     pub numbers: Numbers,
 }
 
+/// A function of the node that runs. There is one at a time; the handler's publishing goes through [`Node::current`].
+struct Entered<'a>(&'a Node);
+
+impl Entered<'_> {
+    fn inner(&mut self) -> &mut Inner {
+        // SAFETY: `Node::enter` makes one of these at a time: calls from the handler find their own thread in `user` and
+        // are turned away, and calls from two threads at the same moment are what the node's users promise not to make.
+        // Borrowing this value keeps its own function from making a second reference.
+        unsafe { &mut *self.0.inner.get() }
+    }
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        self.0.current.set(ptr::null_mut());
+        // Read by `Node::enter`. Relaxed: who hands the node to another thread orders the rest.
+        self.0.user.store(0, Ordering::Relaxed);
+    }
+}
+
 impl Node {
     pub(crate) fn new(node: node::Node, strategy: Option<u32>) -> Self {
         let strategy = strategy.map(|number| Strategy { number, numbers: numbers_of(&node, number) });
-        let (number, epoch) = (node.number(), node.epoch());
+        let (number, epoch, mark) = (node.number(), node.epoch(), Arc::clone(node.mark()));
         Self {
             inner: UnsafeCell::new(Inner { node, stream: Text::new(), command: Text::new() }),
             current: Cell::new(ptr::null_mut()),
             strategy: RefCell::new(strategy),
-            is_polling: Cell::new(false),
-            is_broken: Cell::new(false),
+            mark,
+            user: AtomicUsize::new(0),
+            is_broken: AtomicBool::new(false),
             number,
             epoch,
         }
     }
 
-    /// What a poll has to itself, outside of one.
-    #[expect(clippy::mut_from_ref, reason = "the flag sees to it that there is one")]
-    fn inner(&self, what: &str) -> Result<&mut Inner, Status> {
-        if self.is_polling.get() {
-            let text = format_args!(
-                "{what} was called from the node's handler; call it when lowlat_poll has returned"
-            );
-            return Err(fail(Status::Busy, &text));
+    /// Begins a function of this node, which ends when the value is dropped, also by a panic.
+    fn enter(&self, what: &str) -> Result<Entered<'_>, Status> {
+        let me = this_thread();
+        // Pairs with the stores here and in `Entered::drop`. Relaxed, and no exchange: it finds misuse, and orders
+        // nothing for those who hand a node from thread to thread.
+        let user = self.user.load(Ordering::Relaxed);
+        if user == 0 {
+            self.user.store(me, Ordering::Relaxed);
+            return Ok(Entered(self));
         }
-        // SAFETY: one thread uses the node, as its users promise; outside of a poll no reference to the inside is kept
-        // from one function of C to the next, and during a poll the flag turns others away.
-        Ok(unsafe { &mut *self.inner.get() })
+        let text = if user == me {
+            format_args!(
+                "cannot run {what}: it was called from the node's handler\nhint: call it when lowlat_poll has returned"
+            )
+        } else {
+            format_args!(
+                "cannot run {what}: another thread uses the node\nhint: use a node in one thread at a time"
+            )
+        };
+        Err(fail(Status::Busy, &text))
     }
 
     /// Works with the publisher, inside and outside of a handler.
     pub(crate) fn publish_with(
         &self,
+        what: &str,
         work: impl FnOnce(&mut Publisher) -> Result<(), Status>,
     ) -> Result<(), Status> {
-        let current = self.current.replace(ptr::null_mut());
-        // SAFETY: when there is one, it is the publisher that the poll lent to the handler which runs now; the poll does
-        // not touch it before the handler returns, and nobody else has it, for it was taken out of the cell.
-        if let Some(publisher) = unsafe { current.as_mut() } {
-            let done = work(publisher);
-            self.current.set(current);
-            return done;
+        // Relaxed: only this thread stores its own number.
+        if self.user.load(Ordering::Relaxed) != this_thread() {
+            return work(self.enter(what)?.inner().node.publisher());
         }
-        work(self.inner("publishing")?.node.publisher())
+        let current = self.current.replace(ptr::null_mut());
+        // SAFETY: this thread is in a function of the node, so a pointer here is the publisher that the poll lent to the
+        // handler which runs now; the poll does not touch it before the handler returns, and nobody else has it, for it
+        // was taken out of the cell.
+        let publisher = unsafe { current.as_mut() };
+        let no_handler =
+            || fail(Status::Busy, &format_args!("cannot run {what}: it was called from within this library"));
+        let done = work(publisher.ok_or_else(no_handler)?);
+        self.current.set(current);
+        done
     }
 
     /// Hands an event to the handler, which may publish meanwhile.
     ///
     /// # Safety
-    /// `this` is the pointer that this node is known by, and the handler keeps its promises.
+    /// `to.node` is the pointer that this node is known by, and the handler keeps its promises.
     unsafe fn hand(&self, to: &Receiver, publisher: &mut Publisher, event: &Event) {
-        if self.is_broken.get() {
+        if self.is_broken() {
             return;
         }
         self.current.set(ptr::from_mut(publisher));
         // SAFETY: the user gave the handler together with its pointer; the event and what it points to outlive the call.
+        // The node outlives it as well: while its poll runs, lowlat_leave finds it in use.
         unsafe { (to.handler)(to.user, to.node, ptr::from_ref(event)) };
         self.current.set(ptr::null_mut());
+    }
+
+    fn is_broken(&self) -> bool {
+        // Relaxed: stored by the thread that uses the node.
+        self.is_broken.load(Ordering::Relaxed)
     }
 }
 
@@ -126,10 +181,17 @@ struct Receiver {
 pub unsafe fn with(node: *const Node, work: impl FnOnce(&Node) -> Result<(), Status>) -> Status {
     // SAFETY: as the caller promises; it is only ever borrowed shared, its inside is behind cells.
     let Some(node) = (unsafe { node.as_ref() }) else { return null("node") };
-    if node.is_broken.get() {
-        return fail(Status::Internal, &"this node had a fault before; release it with lowlat_leave");
+    if !node.mark.is_this_process() {
+        return of_ended(&Ended::Forked { pid: node.mark.pid() });
     }
-    guard(|| work(node), || node.is_broken.set(true))
+    if node.is_broken() {
+        return broken();
+    }
+    guard(|| work(node), || node.is_broken.store(true, Ordering::Relaxed))
+}
+
+fn broken() -> Status {
+    fail(Status::Internal, &"this node had a fault before\nhint: release it with lowlat_leave")
 }
 
 /// Hands what is there to the handler, and never blocks. `events` is set to how many events there were; it may be NULL.
@@ -143,8 +205,8 @@ pub unsafe extern "C" fn lowlat_poll(
     let poll = |this: &Node| {
         let handler = handler.ok_or_else(|| null("handler"))?;
         let to = Receiver { handler, user, node };
-        let Inner { node, stream: name, command } = this.inner("lowlat_poll")?;
-        this.is_polling.set(true);
+        let mut entered = this.enter("lowlat_poll")?;
+        let Inner { node, stream: name, command } = entered.inner();
         let count = node.poll(&mut |publisher, event| {
             let mut give = |event: &Event| {
                 // SAFETY: the pointer is the one that this function was called with, and the handler is its caller's.
@@ -175,12 +237,13 @@ pub unsafe extern "C" fn lowlat_poll(
                 }
             }
         });
-        this.is_polling.set(false);
+        drop(entered);
         // SAFETY: NULL, or room for a number, as the caller promises.
         if let Some(events) = unsafe { events.as_mut() } {
             *events = count;
         }
-        Ok(())
+        // In a function that the handler called.
+        if this.is_broken() { Err(broken()) } else { Ok(()) }
     };
     // SAFETY: NULL or a node, as the caller promises.
     unsafe { with(node, poll) }
@@ -191,19 +254,22 @@ pub unsafe extern "C" fn lowlat_poll(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lowlat_wait(node: *mut Node, until_ns: u64) -> Status {
     let wait = |node: &Node| {
-        node.inner("lowlat_wait")?.node.wait((until_ns != u64::MAX).then_some(until_ns));
+        node.enter("lowlat_wait")?.inner().node.wait((until_ns != u64::MAX).then_some(until_ns));
         Ok(())
     };
     // SAFETY: NULL or a node, as the caller promises.
     unsafe { with(node, wait) }
 }
 
-/// Whether the node may go on: LOWLAT_STATUS_OK, or LOWLAT_STATUS_FENCED or LOWLAT_STATUS_MASTER_GONE when it must end without its
-/// master's word. It looks at what the last poll or wait found.
+/// Why the node ends, as the last poll or wait found it. LOWLAT_STATUS_OK while it may continue, and when its master has
+/// stopped it: the ordinary end. LOWLAT_STATUS_MASTER_GONE when the master died, LOWLAT_STATUS_FENCED when it gave this
+/// process up, LOWLAT_STATUS_REFUSED when it refused the node after it had joined.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lowlat_ended(node: *const Node) -> Status {
-    let ended =
-        |node: &Node| node.inner("lowlat_ended")?.node.ended().map_or(Ok(()), |ended| Err(of_ended(ended)));
+    let ended = |node: &Node| {
+        let ended = node.enter("lowlat_ended")?.inner().node.ended();
+        ended.map_or(Ok(()), |ended| Err(of_ended(&ended)))
+    };
     // SAFETY: NULL or a node, as the caller promises.
     unsafe { with(node, ended) }
 }
@@ -222,18 +288,22 @@ pub unsafe extern "C" fn lowlat_node_epoch(node: *const Node) -> u64 {
     unsafe { node.as_ref() }.map_or(0, |node| node.epoch)
 }
 
-/// Leaves the master and releases the node. NULL is nothing to release.
+/// Leaves the master and releases the node, which must not be used after LOWLAT_STATUS_OK. LOWLAT_STATUS_BUSY when it is
+/// in use, and nothing is released. NULL is nothing to release. In a process forked from the one that joined it does
+/// nothing: the memory stays until that process ends.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lowlat_leave(node: *mut Node) -> Status {
     let leave = || {
         // SAFETY: NULL or a node that was not released, as the caller promises.
         let Some(this) = (unsafe { node.as_ref() }) else { return Ok(()) };
-        // A node that had a fault in a poll would be polling for ever.
-        if !this.is_broken.get() {
-            this.inner("lowlat_leave")?;
+        // A thread that the forked process does not have may have been changing it.
+        if !this.mark.is_this_process() {
+            return Ok(());
         }
-        // SAFETY: it came from Box::into_raw in `join_as`, no reference to it is used any more, no handler of it runs, and
-        // its user forgets it.
+        drop(this.enter("lowlat_leave")?);
+        // SAFETY: it came from Box::into_raw in `join_as`, and was not released, as the caller promises. `enter` found no
+        // function of it running in this thread, so no handler does, whatever panicked before. In other threads it finds
+        // those that began before; that none begins later is the caller's promise. `this` is not used any more.
         drop(unsafe { Box::from_raw(node) });
         Ok(())
     };
@@ -275,6 +345,47 @@ mod tests {
             assert_eq!(lowlat_leave(node), Status::Ok);
         }
         assert_eq!(calls.get(), 0);
+        let left = |it: &_| matches!(it, lowlat_trade::master::Happened::Left { name } if name == "faulty");
+        master.expect("it has left", left);
+    }
+
+    /// What a handler did with a node that has a fault, and what came of it.
+    #[derive(Default)]
+    struct Done {
+        calls: u32,
+        statuses: Vec<Status>,
+    }
+
+    unsafe extern "C" fn fail_and_leave(user: *mut c_void, node: *mut Node, _: *const Event) {
+        // SAFETY: the test gives a `Done`, and polls that node.
+        unsafe {
+            let done = &mut *user.cast::<Done>();
+            done.calls += 1;
+            let publish = |node: &Node| node.publish_with("publishing", |_| panic!("a fault"));
+            done.statuses.extend([with(node, publish), lowlat_leave(node), lowlat_leave(node)]);
+        }
+    }
+
+    #[test]
+    fn a_handler_whose_publishing_panics_cannot_release_the_node_that_is_polled() {
+        let master = MasterThread::start(|_| ());
+        let joined = master.join(&master_thread::join("faulty", None, vec![]));
+        let node = Box::into_raw(Box::new(Node::new(joined, None)));
+        master.with(|master, _| {
+            master.begin();
+            master.command("faulty", "one more event").unwrap();
+        });
+        let mut done = Done::default();
+        let user = (&raw mut done).cast();
+        // SAFETY: the node lives until it has left, and `done` longer.
+        unsafe {
+            assert_eq!(lowlat_wait(node, u64::MAX), Status::Ok);
+            assert_eq!(lowlat_poll(node, Some(fail_and_leave), user, ptr::null_mut()), Status::Internal);
+            assert_eq!(done.statuses, [Status::Internal, Status::Busy, Status::Busy]);
+            assert_eq!(done.calls, 1, "a node that had a fault hands out nothing");
+            assert_eq!(lowlat_poll(node, Some(fail_and_leave), user, ptr::null_mut()), Status::Internal);
+            assert_eq!(lowlat_leave(node), Status::Ok);
+        }
         let left = |it: &_| matches!(it, lowlat_trade::master::Happened::Left { name } if name == "faulty");
         master.expect("it has left", left);
     }

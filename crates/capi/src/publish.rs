@@ -33,7 +33,7 @@ pub unsafe extern "C" fn lowlat_publish(
         }
         // SAFETY: so many bytes stand there while this runs, as the caller promises; NULL was looked at.
         let payload = unsafe { bytes_at(payload.cast(), payload_bytes) };
-        node.publish_with(|publisher| {
+        node.publish_with("lowlat_publish", |publisher| {
             let published = publisher.publish(&stamp.to_publish(now_ns()), payload).map_err(of_publish)?;
             // SAFETY: NULL, or room for a number, as the caller promises.
             if let Some(sequence) = unsafe { sequence.as_mut() } {
@@ -71,9 +71,9 @@ pub unsafe extern "C" fn lowlat_send_order(
         };
         let no_strategy =
             || fail(Status::Argument, &"this node is no strategy; join with lowlat_join_strategy");
-        let mut strategy = node.strategy.try_borrow_mut().map_err(|_| Status::Busy)?;
-        let Strategy { number, numbers } = strategy.as_mut().ok_or_else(no_strategy)?;
-        node.publish_with(|publisher| {
+        node.publish_with("lowlat_send_order", |publisher| {
+            let mut strategy = node.strategy.borrow_mut();
+            let Strategy { number, numbers } = strategy.as_mut().ok_or_else(no_strategy)?;
             let mut failed = None;
             let mut sink = OrderStream::new(publisher, numbers, |error| failed = Some(error));
             let sent = Orders::new(&mut sink, *number, cause).send(

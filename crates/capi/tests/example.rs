@@ -1,5 +1,7 @@
 //! The example in C, compiled and run as a strategy of a pipeline; and the header by itself.
 
+#[path = "common/compile.rs"]
+mod compile;
 #[path = "../../trade/tests/runtime/master_thread.rs"]
 #[allow(dead_code, clippy::unnecessary_wraps, reason = "other tests use the rest")]
 mod master_thread;
@@ -7,43 +9,11 @@ mod master_thread;
 #[allow(dead_code, reason = "other tests use the rest")]
 mod threads;
 
+use compile::{WARNINGS, compiler, folder, program, run};
 use lowlat_trade::{master::Happened, roles};
 use master_thread::{MasterThread, until};
-use std::{
-    env,
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
-};
+use std::process::Command;
 use threads::{QUOTES, STRATEGIES, start_md, start_td};
-
-/// A compiler that is there; else the test says that it is skipped.
-fn compiler(test: &str, variable: &str, usual: &str) -> Option<String> {
-    let name = env::var(variable).unwrap_or_else(|_| usual.to_owned());
-    let is_there = Command::new(&name).arg("--version").stdout(Stdio::null()).status().is_ok();
-    if !is_there {
-        eprintln!("skipped: {test}: no {name}: install a compiler, or name one in {variable}");
-    }
-    is_there.then_some(name)
-}
-
-fn run(command: &mut Command) {
-    let output = command.output().unwrap();
-    let words = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && words.is_empty(), "{command:?}: {}\n{words}", output.status);
-}
-
-fn folder() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-/// Where cargo put the library that it built for this test.
-fn library_folder() -> PathBuf {
-    let folder = env::current_exe().unwrap().parent().unwrap().to_owned();
-    assert!(folder.join("liblowlat_capi.so").is_file(), "no library in {}", folder.display());
-    folder
-}
-
-const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-Werror", "-pedantic"];
 
 #[test]
 fn the_header_stands_alone_in_c_and_in_cpp() {
@@ -73,27 +43,13 @@ fn the_header_stands_alone_in_c_and_in_cpp() {
 
 #[test]
 fn the_example_in_c_answers_every_quote_once() {
-    let Some(compiler) = compiler("the_example_in_c_answers_every_quote_once", "CC", "cc") else { return };
+    let test = "the_example_in_c_answers_every_quote_once";
     let programs = tempfile::tempdir().unwrap();
-    let program = programs.path().join("strategy");
-    let library = library_folder();
-    let mut command = Command::new(compiler);
-    command.args(WARNINGS).args(["-std=c11", "-I"]).arg(folder().join("include"));
-    command.arg(folder().join("examples/strategy.c")).arg("-o").arg(&program);
-    run(command.arg("-L").arg(&library).arg("-llowlat_capi"));
-
+    let Some(mut program) = program(test, "examples/strategy.c", programs.path()) else { return };
     let master = MasterThread::start(|options| options.areas = roles::areas());
     let (md, td) = (start_md(&master), start_td(&master));
     let instruments = (0..STRATEGIES).map(|number| number.to_string());
-    let child = Command::new(&program)
-        .env("LD_LIBRARY_PATH", &library)
-        .arg(master.socket())
-        .arg("7")
-        .args(instruments)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let child = program.arg(master.socket()).arg("7").args(instruments).spawn().unwrap();
     master.expect(
         "the example has joined",
         |it| matches!(it, Happened::Joined { name, .. } if name == "c-strategy"),

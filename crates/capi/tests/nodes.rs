@@ -269,7 +269,7 @@ fn a_node_that_is_given_up_is_told_and_publishes_nothing() {
     poll_until(node, &mut seen, "the word to end", |seen| seen.is_over);
     // SAFETY: as above.
     assert_eq!(unsafe { lowlat_ended(node) }, Status::Fenced);
-    assert!(words(lowlat_last_error()).contains("start it anew"));
+    assert!(words(lowlat_last_error()).contains("start this program again"));
     assert_eq!(publish(node, 0, b"late").0, Status::Fenced);
     // SAFETY: as above, and it is not used any more.
     assert_eq!(unsafe { lowlat_leave(node) }, Status::Ok);

@@ -16,9 +16,21 @@ create_exception!(
     lowlat,
     Fenced,
     LowlatError,
-    "The master gave this process up, and another may have its place: start anew."
+    "The master gave this process up, and another may have its place: start again."
 );
-create_exception!(lowlat, MasterGone, LowlatError, "The master is gone, and its nodes were to stop then.");
+create_exception!(lowlat, Refused, LowlatError, "The master refused the node after it had joined.");
+create_exception!(
+    lowlat,
+    MasterGone,
+    LowlatError,
+    "The master died without stopping its nodes, and they stop with it."
+);
+create_exception!(
+    lowlat,
+    Forked,
+    LowlatError,
+    "The node belongs to the process that this one was forked from: join in this process."
+);
 create_exception!(
     lowlat,
     BusyError,
@@ -33,7 +45,9 @@ pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("JoinError", py.get_type::<JoinError>())?;
     module.add("PublishError", py.get_type::<PublishError>())?;
     module.add("Fenced", py.get_type::<Fenced>())?;
+    module.add("Refused", py.get_type::<Refused>())?;
     module.add("MasterGone", py.get_type::<MasterGone>())?;
+    module.add("Forked", py.get_type::<Forked>())?;
     module.add("BusyError", py.get_type::<BusyError>())?;
     module.add("JournalError", py.get_type::<JournalError>())
 }
@@ -47,6 +61,7 @@ pub fn of_publish(error: node::PublishError) -> PyErr {
         node::PublishError::Refused(stream::PublishError::Fenced { .. }) => {
             Fenced::new_err(error.to_string())
         }
+        node::PublishError::Forked { .. } => Forked::new_err(error.to_string()),
         node::PublishError::NoStream => PublishError::new_err(
             "this node joined without a stream to write; give join_node a name in writes",
         ),
@@ -54,9 +69,11 @@ pub fn of_publish(error: node::PublishError) -> PyErr {
     }
 }
 
-pub fn of_ended(ended: Ended) -> PyErr {
+pub fn of_ended(ended: &Ended) -> PyErr {
     match ended {
         Ended::Fenced => Fenced::new_err(ended.to_string()),
+        Ended::Refused { .. } => Refused::new_err(ended.to_string()),
         Ended::MasterGone => MasterGone::new_err(ended.to_string()),
+        Ended::Forked { .. } => Forked::new_err(ended.to_string()),
     }
 }

@@ -182,6 +182,11 @@ impl<R: Region> Router<R> {
         }
     }
 
+    /// Gives the wake helper up without ending its thread: for a forked process, which does not have that thread.
+    pub fn forget_wake_helper(&mut self) {
+        std::mem::forget(self.helper.take());
+    }
+
     /// Forgets a subscriber.
     pub fn disconnect(&mut self, subscriber: u32) -> bool {
         self.connected.set(subscriber, false);

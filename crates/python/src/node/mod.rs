@@ -6,10 +6,10 @@ use crate::{
     errors::{self, BusyError, JoinError},
     events::{Answer, Begin, Command, Lost, Names, Order, Quote, Record, Seen, cause_of},
 };
-use lowlat_ipc::stream::Stamp;
+use lowlat_ipc::{fork::ForkMark, stream::Stamp};
 use lowlat_trade::{
     clock::now_ns,
-    node::{self, Event, Join},
+    node::{self, Ended, Event, Join},
     records::Side,
     roles::{OrderStream, numbers_of},
     strategy::{Cause, Numbers, Orders},
@@ -17,19 +17,28 @@ use lowlat_trade::{
 use pyo3::{exceptions::PyValueError, prelude::*};
 use std::{
     collections::VecDeque,
+    mem,
     path::Path,
-    sync::{Mutex, MutexGuard},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
-/// How long a wait goes on before it looks whether Ctrl-C was pressed.
+/// Longest time between two checks of a wait for Ctrl-C, and for another thread's `leave`.
 const SLICE_NS: u64 = 100_000_000;
 
-/// A node of the pipeline: an iterator of its events that ends with the master's word to end. Made by join and join_node.
+/// A node of the pipeline: an iterator of its events that ends when the master stops the node, or when a thread calls
+/// leave. Made by join and join_node. It belongs to the process that joined.
 #[pyclass(frozen, module = "lowlat")]
 pub struct Node {
     name: String,
     number: u32,
     epoch: u64,
+    mark: Arc<ForkMark>,
+    /// A thread has called `leave`.
+    is_leaving: AtomicBool,
+    /// Never locked while Python code runs: a signal handler may use the node.
     inner: Mutex<Inner>,
 }
 
@@ -62,9 +71,12 @@ impl Node {
         self.epoch
     }
 
-    /// Whether it was told to end, or has left.
+    /// Whether the master has stopped it, or it has left.
     #[getter]
     fn is_over(&self) -> PyResult<bool> {
+        if self.is_leaving() {
+            return Ok(true);
+        }
         let inner = self.lock()?;
         Ok(inner.is_over || inner.node.is_none())
     }
@@ -74,9 +86,8 @@ impl Node {
     #[pyo3(signature = (timeout_s = 0.0))]
     fn poll(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<Vec<Py<PyAny>>> {
         let until_ns = timeout_s.map(until).transpose()?;
-        let mut inner = self.lock()?;
-        inner.fill(py, until_ns)?;
-        inner.events.drain(..).map(|event| event.into_object(py)).collect()
+        let events = self.fill(py, until_ns, mem::take)?;
+        events.into_iter().map(|event| event.into_object(py)).collect()
     }
 
     /// Sends an order and gives back its number, by which answers name it. `cause` is the Quote or Answer that it is sent
@@ -105,7 +116,7 @@ impl Node {
             .ok_or_else(|| PyValueError::new_err("an order without a cause needs an instrument"))?;
         let mut inner = self.lock()?;
         let Inner { node, strategy, .. } = &mut *inner;
-        let node = node.as_mut().ok_or_else(left)?;
+        let node = node.as_mut().filter(|_| !self.is_leaving()).ok_or_else(left)?;
         let no_strategy = || PyValueError::new_err("this node is no strategy; join with lowlat.join");
         let (number, numbers) = strategy.as_mut().ok_or_else(no_strategy)?;
         let mut failed = None;
@@ -129,7 +140,7 @@ impl Node {
         cause_sequence: u64,
     ) -> PyResult<u64> {
         let mut inner = self.lock()?;
-        let node = inner.node.as_mut().ok_or_else(left)?;
+        let node = inner.node.as_mut().filter(|_| !self.is_leaving()).ok_or_else(left)?;
         let generated = now_ns();
         let stamp = Stamp {
             kind,
@@ -144,7 +155,7 @@ impl Node {
         Ok(published.sequence)
     }
 
-    /// Calls methods of `strategy` until the word to end, those that it has: on_begin(node), on_quote(node, quote),
+    /// Calls methods of `strategy` until the master stops the node or it has left, those that it has: on_begin(node), on_quote(node, quote),
     /// on_answer(node, answer), on_order(node, order), on_record(node, record), on_lost(node, lost), on_command(node, command).
     fn run(slf: &Bound<'_, Self>, strategy: &Bound<'_, PyAny>) -> PyResult<()> {
         let handlers =
@@ -177,12 +188,21 @@ impl Node {
         Ok(())
     }
 
-    /// Leaves the master. A node that is left does nothing any more.
-    fn leave(&self) -> PyResult<()> {
-        let mut inner = self.lock()?;
-        inner.events.clear();
-        inner.node = None;
-        Ok(())
+    /// Leaves the master. Any thread may call it, also while another waits in the node: that wait ends within 100 ms, and
+    /// so does its iteration. In a process forked from the one that joined it does nothing.
+    fn leave(&self, py: Python<'_>) {
+        if !self.mark.is_this_process() {
+            return;
+        }
+        // Pairs with the load in `is_leaving`. Relaxed: what is shared is behind the lock.
+        self.is_leaving.store(true, Ordering::Relaxed);
+        py.detach(|| {
+            // Held for a slice at most, and by a thread that may then need the interpreter's lock. A panic elsewhere
+            // leaves a node to drop.
+            let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+            inner.events.clear();
+            inner.node = None;
+        });
     }
 
     fn __iter__(slf: Py<Self>) -> Py<Self> {
@@ -190,9 +210,8 @@ impl Node {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        let mut inner = self.lock()?;
-        inner.fill(py, None)?;
-        inner.events.pop_front().map(|event| event.into_object(py)).transpose()
+        let event = self.fill(py, None, VecDeque::pop_front)?;
+        event.map(|event| event.into_object(py)).transpose()
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
@@ -201,11 +220,12 @@ impl Node {
 
     fn __exit__(
         &self,
+        py: Python<'_>,
         _kind: Option<&Bound<'_, PyAny>>,
         _error: Option<&Bound<'_, PyAny>>,
         _traceback: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<()> {
-        self.leave()
+    ) {
+        self.leave(py);
     }
 
     fn __repr__(&self) -> String {
@@ -214,7 +234,7 @@ impl Node {
 }
 
 fn left() -> PyErr {
-    errors::LowlatError::new_err("this node has left its master; join again")
+    errors::LowlatError::new_err("cannot use the node: it has left its master\nhint: join again")
 }
 
 fn until(timeout_s: f64) -> PyResult<u64> {
@@ -229,31 +249,69 @@ impl Node {
         let joined = py.detach(|| node::Node::join(socket, join));
         let node = joined.map_err(|error| JoinError::new_err(error.to_string()))?;
         let (name, number, epoch) = (node.name().to_owned(), node.number(), node.epoch());
+        let mark = Arc::clone(node.mark());
         let strategy = strategy.map(|number| (number, numbers_of(&node, number)));
         let (names, events) = (Names::default(), VecDeque::new());
         let inner = Mutex::new(Inner { node: Some(node), strategy, names, events, is_over: false });
-        Ok(Self { name, number, epoch, inner })
+        Ok(Self { name, number, epoch, mark, is_leaving: AtomicBool::new(false), inner })
+    }
+
+    fn is_leaving(&self) -> bool {
+        // Pairs with the store in `leave`.
+        self.is_leaving.load(Ordering::Relaxed)
     }
 
     fn lock(&self) -> PyResult<MutexGuard<'_, Inner>> {
-        let busy =
-            |_| BusyError::new_err("another thread uses this node, or waits in it; let one thread have it");
+        if !self.mark.is_this_process() {
+            // The lock may be held by a thread that this process does not have.
+            return Err(errors::of_ended(&Ended::Forked { pid: self.mark.pid() }));
+        }
+        let busy = |_| {
+            BusyError::new_err(
+                "cannot use the node: another thread uses it or waits in it\nhint: use a node in one thread",
+            )
+        };
         self.inner.try_lock().map_err(busy)
+    }
+
+    /// Waits until there are events, the node is over, or the time is. Returns what `take` takes of the events.
+    fn fill<T: Default>(
+        &self,
+        py: Python<'_>,
+        until_ns: Option<u64>,
+        take: impl FnOnce(&mut VecDeque<Seen>) -> T,
+    ) -> PyResult<T> {
+        let mut is_first = true;
+        loop {
+            if self.is_leaving() {
+                return Ok(T::default());
+            }
+            let mut inner = self.lock()?;
+            // Events of one poll are given out one by one, and the strategy may take its time with each.
+            if mem::take(&mut is_first)
+                && let Some(node) = &mut inner.node
+            {
+                node.show_life();
+            }
+            inner.poll()?;
+            let is_due = until_ns.is_some_and(|until_ns| now_ns() >= until_ns);
+            if is_due || inner.is_over || inner.node.is_none() || !inner.events.is_empty() {
+                return Ok(take(&mut inner.events));
+            }
+            let waiting = &mut *inner;
+            py.detach(|| waiting.wait(until_ns));
+            drop(inner);
+            py.check_signals()?;
+        }
     }
 }
 
 impl Inner {
-    /// Waits until there are events, the node is over, or the time is.
-    fn fill(&mut self, py: Python<'_>, until_ns: Option<u64>) -> PyResult<()> {
-        // Events of one poll are given out one by one, and the strategy may take its time with each.
-        if let Some(node) = &mut self.node {
-            node.show_life();
-        }
-        while let Some(node) = self.node.as_mut().filter(|_| self.events.is_empty()) {
-            if self.is_over {
-                return node.ended().map_or(Ok(()), |ended| Err(errors::of_ended(ended)));
-            }
-            let (names, events, is_over) = (&mut self.names, &mut self.events, &mut self.is_over);
+    /// Takes what is there, unless events are left from before.
+    fn poll(&mut self) -> PyResult<()> {
+        let Some(node) = self.node.as_mut().filter(|_| self.events.is_empty()) else { return Ok(()) };
+        let (names, events, is_over) = (&mut self.names, &mut self.events, &mut self.is_over);
+        if !*is_over {
             node.poll(&mut |_, event| match event {
                 Event::Record { stream, record, payload } => {
                     let name = names.get(stream.as_str());
@@ -270,17 +328,28 @@ impl Inner {
                 Event::Command(text) => events.push_back(Seen::Command(text.to_owned())),
                 Event::Stop => *is_over = true,
             });
-            if !events.is_empty() || *is_over {
-                continue;
-            }
-            py.check_signals()?;
-            let now_ns = now_ns();
-            if until_ns.is_some_and(|until_ns| now_ns >= until_ns) {
-                break;
-            }
-            let slice_ns = now_ns.saturating_add(SLICE_NS).min(until_ns.unwrap_or(u64::MAX));
-            py.detach(|| node.wait(Some(slice_ns)));
+        }
+        if *is_over && events.is_empty() {
+            return node.ended().map_or(Ok(()), |ended| Err(errors::of_ended(&ended)));
         }
         Ok(())
+    }
+
+    /// Waits for events, a slice at most.
+    fn wait(&mut self, until_ns: Option<u64>) {
+        if let Some(node) = &mut self.node {
+            let slice_ns = now_ns().saturating_add(SLICE_NS);
+            node.wait(Some(slice_ns.min(until_ns.unwrap_or(u64::MAX))));
+        }
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        if !self.mark.is_this_process() {
+            // A thread that this process does not have may have been changing it: it stays until the process ends.
+            let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
+            mem::forget((inner.node.take(), inner.strategy.take()));
+        }
     }
 }

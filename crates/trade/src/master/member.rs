@@ -72,6 +72,11 @@ impl Member {
         matches!(self.standing, Standing::Joining | Standing::Running | Standing::Silent)
     }
 
+    /// Whether it has joined and not ended.
+    pub(super) fn is_running(&self) -> bool {
+        matches!(self.standing, Standing::Running | Standing::Silent)
+    }
+
     /// Rings its bell because of stream number `place`.
     pub(super) fn notify(&self, place: u32) {
         if let Some(inbox) = Inbox::new(&*self.inbox) {

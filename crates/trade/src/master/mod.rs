@@ -22,12 +22,14 @@ mod options;
 mod program;
 mod silence;
 mod used;
+mod visitors;
 
 pub use error::MasterError;
 pub use lowlat_ipc::region::Access;
 pub use options::{Area, DeadReaders, Happened, Options, Standing, Status};
 pub use program::{Program, Stopped};
 pub use used::Use;
+pub use visitors::Visitors;
 
 use crate::{
     address::RunFolder,
@@ -272,12 +274,8 @@ impl Master {
     }
 
     fn tell_all(&mut self, message: &ToNode) {
-        let numbers: Vec<u32> = self
-            .members
-            .iter()
-            .filter(|member| matches!(member.standing, Standing::Running | Standing::Silent))
-            .map(|member| member.number)
-            .collect();
+        let numbers: Vec<u32> =
+            self.members.iter().filter(|member| member.is_running()).map(|member| member.number).collect();
         for number in numbers {
             self.tell(number, message, Vec::new());
         }
@@ -313,6 +311,7 @@ impl Master {
 
 impl Drop for Master {
     fn drop(&mut self) {
+        self.say_goodbye();
         self.kill_programs();
         std::fs::remove_file(self.options.folder.socket()).ok();
     }

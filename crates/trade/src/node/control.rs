@@ -37,11 +37,33 @@ impl Node {
         events
     }
 
+    /// Reads why the master gave this node up, which it says before it closes the connection.
+    pub(super) fn hear_last_words(&mut self) {
+        while let (None, false, Ok(Incoming::Message(received))) =
+            (&self.ended, self.is_stopped, self.socket.receive())
+        {
+            match parse::<ToNode>(&received.bytes) {
+                Ok(ToNode::Stop) => self.is_stopped = true,
+                Ok(ToNode::Refused { reason }) => self.ended = Some(Ended::Refused { reason }),
+                _ => {}
+            }
+        }
+    }
+
     fn hear(&mut self, received: Received, take: &mut impl FnMut(&mut Publisher, Event<'_>)) -> usize {
         let Ok(message) = parse::<ToNode>(&received.bytes) else { return 0 };
         let event = match &message {
             ToNode::Begin => Event::Begin,
-            ToNode::Stop => Event::Stop,
+            ToNode::Stop => {
+                (self.is_stopped, self.is_told) = (true, true);
+                Event::Stop
+            }
+            ToNode::Refused { reason } => {
+                if self.ended.is_none() && !self.is_stopped {
+                    self.ended = Some(Ended::Refused { reason: reason.clone() });
+                }
+                return self.stop(take);
+            }
             ToNode::Command { text } => Event::Command(text),
             _ => {
                 // What cannot be mapped is as good as not there; the link stays unconnected, and master shows it.
@@ -117,7 +139,9 @@ impl Node {
 
     fn lose_master(&mut self) {
         self.has_master = false;
-        if self.without_master == WithoutMaster::Stop && self.ended.is_none() {
+        // A master that gives a node up fences it first, and one that ends asks its nodes to stop first.
+        let is_expected = self.is_stopped || self.ended.is_some() || self.counters.is_fenced();
+        if self.without_master == WithoutMaster::Stop && !is_expected {
             self.ended = Some(Ended::MasterGone);
         }
     }

@@ -11,6 +11,7 @@ use crate::{
     private,
 };
 use lowlat_ipc::{
+    fork::ForkMark,
     inbox::{Inbox, STREAMS_MAX},
     interest::Interest,
     passing::Received,
@@ -108,12 +109,16 @@ pub enum JoinError {
     /// This process cannot be looked up.
     #[error("cannot read who this process is: {0}; mount /proc")]
     Who(io::Error),
+    /// A process forked from this one could not be told apart from it.
+    #[error("cannot mark this process as the node's owner: {0}\nhint: use Linux 4.14 or later")]
+    ForkMark(io::Error),
 }
 
 pub(super) fn join(path: &Path, join: &Join) -> Result<Node, JoinError> {
     check(join)?;
     raise_open_files();
     let owner = Owner::current().map_err(JoinError::Who)?;
+    let mark = Arc::new(ForkMark::new().map_err(JoinError::ForkMark)?);
     let mut socket = connect(path)?;
     let hello = ToMaster::Hello {
         version: control::VERSION,
@@ -158,7 +163,7 @@ pub(super) fn join(path: &Path, join: &Join) -> Result<Node, JoinError> {
         return Err(talk.unusable(format!("{message:?} before a welcome")));
     };
     let mut node = talk
-        .welcome(socket, join, memory, (number, epoch), without_master)
+        .welcome(socket, join, mark, memory, (number, epoch), without_master)
         .map_err(|reason| talk.unusable(reason))?;
     say(&mut node.socket, &ToMaster::Mapped)?;
     loop {
@@ -264,6 +269,7 @@ impl Talk<'_> {
         &self,
         socket: Socket,
         join: &Join,
+        mark: Arc<ForkMark>,
         memory: Vec<OwnedFd>,
         (number, epoch): (u32, u64),
         without_master: WithoutMaster,
@@ -298,13 +304,13 @@ impl Talk<'_> {
             name: self.name.to_owned(),
             socket,
             inbox,
-            publisher: Publisher::new(own, counters.clone()),
+            publisher: Publisher::new(own, counters.clone(), Arc::clone(&mark)),
             counters,
             incoming: (0..STREAMS_MAX).map(|_| None).collect(),
             pending: [0; STREAMS_MAX as usize / 64],
             direct: 0,
             takes_all: false,
-            rehearsal: if join.wait == Wait::Fast { Rehearsal::new() } else { None },
+            rehearsal: if join.wait == Wait::Fast { Rehearsal::new(mark) } else { None },
             payload: Vec::new(),
             waiting: Waiting::new(join.wait),
             areas: BTreeMap::new(),
@@ -314,6 +320,7 @@ impl Talk<'_> {
             without_master,
             has_master: true,
             ended: None,
+            is_stopped: false,
             is_told: false,
             polls: 0,
         })

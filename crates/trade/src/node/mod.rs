@@ -11,6 +11,9 @@
 //! Publishing may begin with [`Event::Begin`]: all readers are connected then. Neither publishing nor reading needs the
 //! master, allocates or makes a system call, but for waking who sleeps and sleeping itself.
 //!
+//! A node belongs to the process that joined. In a process forked from it the node refuses to publish, reports
+//! [`Ended::Forked`], and is dropped without a message or a store that the joined process could notice.
+//!
 //! [`PublishError`] is one of this crate, since a node may have no stream; [`Published`] also says who was given the
 //! record; [`Node::ended`] says why a node was stopped without its master's word; [`Keys::Own`] stands for the number
 //! that a node does not know before it joins.
@@ -40,6 +43,7 @@ use crate::{
 };
 use incoming::{Next, Source, Sources};
 use lowlat_ipc::{
+    fork::ForkMark,
     inbox::{Inbox, STREAMS_MAX},
     region::Memfd,
     stream::{Record, Segment},
@@ -187,23 +191,38 @@ pub enum Event<'a> {
     },
     /// All nodes are there: publishing may begin.
     Begin,
-    /// The node should end; [`Node::ended`] tells whether something else than the master's word is behind it.
+    /// The node should end. [`Node::ended`] returns the reason, unless the master asked for it.
     Stop,
     /// A word of the master's user for the role.
     Command(&'a str),
 }
 
-/// Why a node ends without its master's word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+/// Why a node ends although its master did not ask it to.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Ended {
     /// The master gave this process up and may have started another in its place.
     #[error(
-        "this process was stopped for so long that the master gave it up; it publishes nothing any more: start it anew"
+        "the master gave this process up: it was silent for too long, or the master's user asked for it; it can no \
+         longer publish\nhint: start this program again"
     )]
     Fenced,
-    /// The master is gone, and its nodes were to stop then.
-    #[error("the master is gone; start it again, then this process")]
+    /// The master refused the node after it had joined.
+    #[error("the master refused this node: {reason}")]
+    Refused {
+        /// The master's reason, with what to do.
+        reason: String,
+    },
+    /// The master died without asking its nodes to stop, and they stop with it.
+    #[error(
+        "the master is gone: it ended without stopping its nodes\nhint: start it again, then this program"
+    )]
     MasterGone,
+    /// The calling process was forked from the one that joined.
+    #[error("cannot use the node: {}", publisher::forked(*.pid))]
+    Forked {
+        /// The process that joined.
+        pid: u32,
+    },
 }
 
 /// A node.
@@ -236,8 +255,11 @@ pub struct Node {
     master: Memory,
     without_master: WithoutMaster,
     has_master: bool,
+    /// The first reason to end, other than the master's request.
     ended: Option<Ended>,
-    /// [`Event::Stop`] was given for it.
+    /// The master asked the node to stop: whatever comes later, that is why it ends.
+    is_stopped: bool,
+    /// [`Event::Stop`] was given.
     is_told: bool,
     polls: u32,
 }
@@ -304,21 +326,40 @@ impl Node {
         sources.flat_map(|sources| sources.segments().map(|segment| (sources.name(), segment)))
     }
 
+    /// The mark of the process that joined, the only one that the node works in.
+    pub fn mark(&self) -> &Arc<ForkMark> {
+        self.publisher.mark()
+    }
+
+    fn is_forked(&self) -> bool {
+        !self.publisher.mark().is_this_process()
+    }
+
     /// Says something to its master's user, of so many bytes as a command may have. Not for the hot path.
     pub fn say(&mut self, text: &str) {
+        if self.is_forked() {
+            return;
+        }
         let text = text.chars().take(COMMAND_BYTES_MAX / 4).collect();
         // A master that is gone hears nothing, which is noticed elsewhere.
         self.socket.send(&ToMaster::Say { text }, Vec::new()).ok();
     }
 
-    /// Why the node ends without its master's word; none while it may go on.
+    /// Why the node ends although its master did not ask it to. None while it may continue, and once the master has
+    /// stopped it.
     pub fn ended(&self) -> Option<Ended> {
-        self.ended
+        if self.is_forked() {
+            return Some(Ended::Forked { pid: self.mark().pid() });
+        }
+        self.ended.clone()
     }
 
     /// Takes what is there and never blocks. Gives back how many events there were.
     #[inline]
     pub fn poll(&mut self, take: &mut impl FnMut(&mut Publisher, Event<'_>)) -> usize {
+        if self.is_forked() {
+            return self.stop(take);
+        }
         self.polls = self.polls.wrapping_add(1);
         if self.polls.is_multiple_of(POLLS_PER_BEAT) {
             self.beat(now_ns());
@@ -331,7 +372,7 @@ impl Node {
         let mut events = 0;
         if self.ended.is_some() || self.counters.is_fenced() {
             events = self.end(take);
-            if self.ended == Some(Ended::Fenced) {
+            if self.counters.is_fenced() {
                 return events;
             }
         }
@@ -352,7 +393,9 @@ impl Node {
     /// Shows its master that it lives, for those who work for long on what a poll gave them before they poll again. Polling and
     /// waiting do so by themselves, also between the records of one poll.
     pub fn show_life(&mut self) {
-        self.beat(now_ns());
+        if !self.is_forked() {
+            self.beat(now_ns());
+        }
     }
 
     /// Waits, as [`Join::wait`] says, until something is there or the pipeline's clock shows `until_ns`.
@@ -382,6 +425,9 @@ impl Node {
         due_ns: u64,
         rehearsed: &mut dyn FnMut(&mut Publisher, Event<'_>),
     ) {
+        if self.is_forked() {
+            return;
+        }
         if self.rehearsal.as_mut().is_some_and(|rehearsal| rehearsal.run(now_ns, due_ns, rehearsed)) {
             self.publisher.warm();
         }
@@ -456,9 +502,16 @@ impl Node {
     }
 
     fn end(&mut self, take: &mut impl FnMut(&mut Publisher, Event<'_>)) -> usize {
-        if self.ended.is_none() {
+        self.hear_last_words();
+        if self.ended.is_none() && !self.is_stopped {
             self.ended = Some(Ended::Fenced);
         }
+        self.stop(take)
+    }
+
+    /// Gives [`Event::Stop`], unless it was given before. Returns how many events that were.
+    #[cold]
+    fn stop(&mut self, take: &mut impl FnMut(&mut Publisher, Event<'_>)) -> usize {
         if std::mem::replace(&mut self.is_told, true) {
             return 0;
         }
@@ -469,6 +522,11 @@ impl Node {
 
 impl Drop for Node {
     fn drop(&mut self) {
+        if self.is_forked() {
+            // Closing and unmapping what was inherited is this process's own affair. Nothing else is.
+            self.publisher.forget_wake_helper();
+            return;
+        }
         if self.has_master && self.ended.is_none() {
             // A master that does not hear it sees the socket closed.
             self.socket.send(&ToMaster::Leave, Vec::new()).ok();

@@ -3,12 +3,16 @@
 use super::{Counters, Memory, StreamName};
 use lowlat_ipc::{
     doorbell::Futex,
+    fork::ForkMark,
     inbox::Inbox,
     router::{self, Delivered, HelperMode, Router, WakeHelper},
     stream::{self, Stamp, Writer},
 };
 use rustix::thread::{CpuSet, sched_setaffinity};
-use std::{io, sync::mpsc};
+use std::{
+    io,
+    sync::{Arc, mpsc},
+};
 use thiserror::Error;
 
 /// Why a record is not published.
@@ -17,9 +21,22 @@ pub enum PublishError {
     /// The node joined without a stream of its own.
     #[error("this node joined without a stream to write; name one in Join::writes")]
     NoStream,
+    /// The calling process was forked from the one that joined.
+    #[error("cannot publish: {}", forked(*.pid))]
+    Forked {
+        /// The process that joined.
+        pid: u32,
+    },
     /// The stream refuses it. When the writer is fenced off only now, the record may or may not have reached readers.
     #[error(transparent)]
     Refused(#[from] stream::PublishError),
+}
+
+/// Why a forked process can do nothing with a node, and what to do.
+pub(super) fn forked(pid: u32) -> String {
+    format!(
+        "this node belongs to process {pid}, and this process was forked from it\nhint: join in this process"
+    )
 }
 
 /// A published record.
@@ -45,11 +62,17 @@ pub(super) struct Own {
 pub struct Publisher {
     own: Option<Box<Own>>,
     counters: Counters,
+    mark: Arc<ForkMark>,
 }
 
 impl Publisher {
-    pub(super) fn new(own: Option<Box<Own>>, counters: Counters) -> Self {
-        Self { own, counters }
+    pub(super) fn new(own: Option<Box<Own>>, counters: Counters, mark: Arc<ForkMark>) -> Self {
+        Self { own, counters, mark }
+    }
+
+    /// The mark of the process that joined. Only that process may publish.
+    pub fn mark(&self) -> &Arc<ForkMark> {
+        &self.mark
     }
 
     /// The stream; none when the node writes none.
@@ -75,6 +98,9 @@ impl Publisher {
     /// One function for all who publish: what a node rehearses while it spins is what a record goes through.
     #[inline(never)]
     pub fn publish(&mut self, stamp: &Stamp, payload: &[u8]) -> Result<Published, PublishError> {
+        if !self.mark.is_this_process() {
+            return Err(PublishError::Forked { pid: self.mark.pid() });
+        }
         let own = self.own.as_mut().ok_or(PublishError::NoStream)?;
         let result = own.router.publish(&mut own.writer, stamp, payload, &Futex);
         if let Err(stream::PublishError::NoCredit { .. }) = result {
@@ -127,6 +153,13 @@ impl Publisher {
         told.recv().map_err(io::Error::other)??;
         own.router.set_wake_helper(Some(helper));
         Ok(())
+    }
+
+    /// Leaves its thread alone, which a forked process does not have.
+    pub(super) fn forget_wake_helper(&mut self) {
+        if let Some(own) = &mut self.own {
+            own.router.forget_wake_helper();
+        }
     }
 
     pub(super) fn disconnect(&mut self, subscriber: u32) {

@@ -14,6 +14,7 @@ use super::{
 };
 use crate::records::{PAYLOAD_BYTES, Quote, SCHEMA, kind};
 use lowlat_ipc::{
+    fork::ForkMark,
     inbox::{self, Inbox},
     interest::{self, Interest},
     region::{Memfd, RegionError},
@@ -45,11 +46,11 @@ pub(crate) struct Rehearsal {
 
 impl Rehearsal {
     /// None where there is no memory for it: it is a matter of nanoseconds, and no reason not to run.
-    pub(crate) fn new() -> Option<Box<Self>> {
-        Self::make().ok().flatten().map(Box::new)
+    pub(crate) fn new(mark: Arc<ForkMark>) -> Option<Box<Self>> {
+        Self::make(mark).ok().flatten().map(Box::new)
     }
 
-    fn make() -> Result<Option<Self>, RegionError> {
+    fn make(mark: Arc<ForkMark>) -> Result<Option<Self>, RegionError> {
         let memory = |bytes: u64| Memfd::create("lowlat-rehearsal", bytes).map(Arc::new);
         let segment = memory(Segment::<Memory>::bytes(CAPACITY_BYTES))?;
         let table = Interest::create(memory(interest::bytes(1))?, 1);
@@ -64,7 +65,7 @@ impl Rehearsal {
         table.set(0, Some(0), true);
         let name = StreamName::new("rehearsal".to_owned(), 0);
         let own = Own { name: name.clone(), writer: Writer::new(made), router: Router::new(table) };
-        let mut publisher = Publisher::new(Some(Box::new(own)), counters);
+        let mut publisher = Publisher::new(Some(Box::new(own)), counters, mark);
         publisher.connect(0, given, inbox, 0);
         let mut sources = Sources::new(name);
         let Some(source) = Source::of(segment, ring, Overrun::Gap) else { return Ok(None) };
@@ -108,10 +109,14 @@ mod tests {
     use super::*;
     use crate::records::Order;
 
+    fn rehearsal() -> Box<Rehearsal> {
+        Rehearsal::new(Arc::new(ForkMark::new().unwrap())).unwrap()
+    }
+
     #[test]
     fn every_record_comes_back_and_nothing_grows() {
         let mut kinds = Vec::new();
-        let mut rehearsal = Rehearsal::new().unwrap();
+        let mut rehearsal = rehearsal();
         let capacity = rehearsal.payload.capacity();
         for number in 0..10_000 {
             for now_ns in [number * INTERVAL_NS, number * INTERVAL_NS + 1] {
@@ -134,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_role_that_publishes_for_whatever_it_is_given_ends() {
-        let mut rehearsal = Rehearsal::new().unwrap();
+        let mut rehearsal = rehearsal();
         for number in 0..1_000 {
             let mut told = 0;
             rehearsal.run(number * INTERVAL_NS, u64::MAX, &mut |publisher, _| {

@@ -46,6 +46,9 @@ pub(super) fn wait(
     until_ns: Option<u64>,
     rehearsed: &mut dyn FnMut(&mut Publisher, Event<'_>),
 ) {
+    if node.is_forked() {
+        return;
+    }
     let until_ns = until_ns.unwrap_or(u64::MAX);
     // One that always finds something lives too.
     if node.polls.is_multiple_of(POLLS_PER_BEAT) {

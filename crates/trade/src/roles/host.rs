@@ -197,10 +197,13 @@ impl SinkOf for WithPublisher<'_> {
 mod tests {
     use super::*;
     use crate::{node::NodeRehearsal, records::kind};
+    use lowlat_ipc::fork::ForkMark;
+    use std::sync::Arc;
 
     #[test]
     fn what_a_node_rehearses_is_answered_with_an_order_each_time() {
-        let (mut node, mut rehearsal) = (NodeRehearsal::new().unwrap(), Rehearsal::new());
+        let mark = Arc::new(ForkMark::new().unwrap());
+        let (mut node, mut rehearsal) = (NodeRehearsal::new(mark).unwrap(), Rehearsal::new());
         let mut kinds = Vec::new();
         for number in 1..=1000 {
             node.run(number << 20, u64::MAX, &mut |publisher, event| {

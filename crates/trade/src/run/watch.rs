@@ -10,7 +10,7 @@ use crate::{
     address::RunFolder,
     clock::now_ns,
     control::WithoutMaster,
-    master::{Happened, Master, Options, Program, Stopped},
+    master::{Happened, Master, Options, Program, Stopped, Visitors},
     roles::{STAGES_AREA, host::MOVE_OUT},
     stages::{Stage, StageRecorder},
 };
@@ -40,6 +40,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const LOG_BYTES_MAX: u64 = 64 << 10;
 /// Incidents that a run's record lists.
 const INCIDENTS_MAX: usize = 100;
+/// How long nodes that the run did not start may take.
+const PATIENCE_VISITORS: Duration = Duration::from_secs(2);
 const TURN: Duration = Duration::from_millis(50);
 
 /// What is known at the end of a run.
@@ -174,7 +176,10 @@ impl Watch<'_> {
         let (after, uses_ns) = (uses::read(&self.master), now_ns() - before_ns);
         let swapped_pages = swapped_before.zip(uses::swapped_pages()).map(|(before, after)| after - before);
         self.tell(Phase::Ending, true);
+        // td answers what visiting strategies have sent, and visiting readers see its last answers.
+        self.master.stop_visitors(Visitors::Writers, PATIENCE_VISITORS)?;
         let stopped = self.master.stop_programs(PATIENCE)?;
+        self.master.stop_visitors(Visitors::All, PATIENCE_VISITORS)?;
         self.hear_last_words()?;
         let Self { master, incidents, .. } = self;
         let ended = Ended {

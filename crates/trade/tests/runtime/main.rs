@@ -2,6 +2,7 @@
 
 mod child;
 mod crowd;
+mod ends;
 mod hostile;
 mod in_process;
 mod kills;

@@ -1,0 +1,77 @@
+//! Nodes that the master did not start, such as programs in Python or C and recorders.
+//!
+//! A master that ends asks them to stop before it closes their connections: that is how a node tells the end of a run
+//! from the death of its master.
+
+use super::{Master, MasterError, Standing, connection::Phase};
+use crate::{
+    clock::now_ns,
+    control::{ToNode, WithoutMaster},
+};
+use std::time::Duration;
+
+/// Which visitors are stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Visitors {
+    /// Those that write a stream.
+    Writers,
+    /// All of them.
+    All,
+}
+
+impl Master {
+    /// Asks visitors to stop, and waits until they have left, `patience` at most. Those that have not left then find the
+    /// request in their socket, also after this master has ended.
+    pub fn stop_visitors(&mut self, which: Visitors, patience: Duration) -> Result<(), MasterError> {
+        let until_ns = now_ns().saturating_add(u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX));
+        let mut asked = Vec::new();
+        loop {
+            let present = self.visitors(which);
+            if present.is_empty() || now_ns() >= until_ns {
+                return Ok(());
+            }
+            // Visitors still join.
+            for number in present {
+                if !asked.contains(&number) {
+                    asked.push(number);
+                    self.tell(number, &ToNode::Stop, Vec::new());
+                }
+            }
+            let happened = self.turn(Duration::from_millis(20))?;
+            self.kept.extend(happened);
+        }
+    }
+
+    /// Says to every process that is still connected why the connection closes. Nodes that stop without their master
+    /// would take it for its death.
+    pub(super) fn say_goodbye(&mut self) {
+        if self.options.without_master == WithoutMaster::Stop {
+            self.stop();
+        }
+        for connection in self.connections.values_mut() {
+            let is_joining = match connection.phase {
+                Phase::Greeting { .. } => true,
+                Phase::Member(number) => self
+                    .members
+                    .iter()
+                    .any(|member| member.number == number && member.standing == Standing::Joining),
+                Phase::Refused { .. } => false,
+            };
+            if is_joining {
+                let reason = "it is ending\nhint: join the next run".to_owned();
+                // A process that is gone needs no reason.
+                connection.socket.send(&ToNode::Refused { reason }, Vec::new()).ok();
+            }
+        }
+    }
+
+    /// Numbers of the visitors that are present.
+    fn visitors(&self, which: Visitors) -> Vec<u32> {
+        let started: Vec<u32> = self.processes().into_iter().map(|(_, _, pid)| pid).collect();
+        let present = self.members.iter().filter(|member| {
+            let is_meant = which == Visitors::All || member.stream.is_some();
+            member.is_running() && is_meant && !started.contains(&member.owner.pid)
+        });
+        present.map(|member| member.number).collect()
+    }
+}
