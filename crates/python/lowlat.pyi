@@ -1,6 +1,6 @@
 """Nodes of a lowlat pipeline, and recordings.
 
-    with lowlat.join(socket, "mine", number=7, instruments=[3]) as node:
+    with lowlat.join(socket, "mine", instruments=[3]) as node:
         for event in node:
             if isinstance(event, lowlat.Quote):
                 node.order(event, "buy", event.ask, 1)
@@ -28,10 +28,16 @@ class PublishError(LowlatError):
     """A record or an order was not published."""
 
 class Fenced(LowlatError):
-    """The master gave this process up, and another may have its place: start anew."""
+    """The master gave this process up, and another may have its place: start again."""
+
+class Refused(LowlatError):
+    """The master refused the node after it had joined."""
 
 class MasterGone(LowlatError):
-    """The master is gone, and its nodes were to stop then."""
+    """The master died without stopping its nodes, and they stop with it."""
+
+class Forked(LowlatError):
+    """The node belongs to the process that this one was forked from: join in this process."""
 
 class BusyError(LowlatError):
     """Another thread uses the node or the journal at this moment."""
@@ -49,12 +55,15 @@ def join(
     socket: Union[str, os.PathLike[str]],
     name: str,
     *,
-    number: int,
     instruments: Sequence[int],
+    number: Optional[int] = None,
     wait: Literal["parked", "fast", "adaptive"] = "parked",
     capacity_bytes: int = 1048576,
 ) -> Node:
-    """Joins the master that listens at `socket` as strategy `number` (below 1024, and no other strategy's).
+    """Joins the master that listens at `socket` as a strategy.
+
+    The master gives it a number that no other strategy has, and the same one when it restarts under its name. `number`
+    asks for one below 1024, and is refused when another strategy has it.
 
     The node reads the quotes of `instruments` and the answers to its orders, and writes "orders.NAME". `wait`: sleep until
     woken, spin, or spin for as long as that pays. Raises JoinError, ValueError.
@@ -245,6 +254,9 @@ class Node:
     @property
     def number(self) -> int:
         """Its number: the same over restarts of the same name."""
+    @property
+    def strategy(self) -> Optional[int]:
+        """The number of its strategy, by which its orders and answers are known. None for a node of join_node."""
     @property
     def epoch(self) -> int:
         """How many processes of this name there were, this one counted."""

@@ -4,9 +4,9 @@
  *   cargo build --release -p lowlat-capi
  *   cc -std=c11 -Wall -Wextra -Icrates/capi/include crates/capi/examples/strategy.c \
  *       -Ltarget/release -llowlat_capi -o strategy
- *   LD_LIBRARY_PATH=target/release ./strategy /run/lowlat/NAME/master.sock 7 3
+ *   LD_LIBRARY_PATH=target/release ./strategy /run/lowlat/NAME/master.sock 3
  *
- * Arguments: the master's socket, the strategy's number, its instruments.
+ * Arguments: the master's socket, the strategy's instruments.
  */
 #include "lowlat.h"
 
@@ -97,19 +97,18 @@ static void on_event(void *user, lowlat_node *node, const lowlat_event *event)
 int main(int count, char **arguments)
 {
     uint32_t instruments[INSTRUMENTS_MAX];
-    if (count < 4 || count - 3 > INSTRUMENTS_MAX) {
-        fprintf(stderr, "expected: SOCKET NUMBER INSTRUMENT...\n");
+    if (count < 3 || count - 2 > INSTRUMENTS_MAX) {
+        fprintf(stderr, "expected: SOCKET INSTRUMENT...\n");
         return 2;
     }
-    for (int i = 3; i < count; i++)
-        instruments[i - 3] = (uint32_t)strtoul(arguments[i], NULL, 10);
+    for (int i = 2; i < count; i++)
+        instruments[i - 2] = (uint32_t)strtoul(arguments[i], NULL, 10);
 
     lowlat_strategy_options options = lowlat_strategy_options_default();
     options.socket = arguments[1];
     options.name = "c-strategy";
-    options.number = (uint32_t)strtoul(arguments[2], NULL, 10);
     options.instruments = instruments;
-    options.instrument_count = (size_t)(count - 3);
+    options.instrument_count = (size_t)(count - 2);
     lowlat_node *node = NULL;
     if (lowlat_join_strategy(&options, &node) != LOWLAT_STATUS_OK) {
         failed("join");

@@ -11,9 +11,17 @@
  *   }
  *   lowlat_leave(node);
  *
- * Every function that can fail gives back a status, 0 when all is well; lowlat_last_error() has the words. A handle is
- * used by one thread at a time. Pointers in events are valid until the handler returns. Publishing and polling neither
- * allocate nor call the kernel, but to wake who sleeps. Times are nanoseconds of CLOCK_MONOTONIC.
+ * Every function that can fail returns a status, 0 for success; lowlat_last_error() has its text. Publishing and polling
+ * neither allocate nor call the kernel, but to wake a sleeping process. Times are nanoseconds of CLOCK_MONOTONIC.
+ *
+ * What the caller promises; breaking a promise is undefined behaviour unless a status is named:
+ *
+ *   - Pointers are NULL, or of what their type and comment say, and stay valid until the function returns. A handle comes
+ *     from this library and has not been released.
+ *   - A handle is used by one thread at a time. LOWLAT_STATUS_BUSY reports most violations.
+ *   - Pointers in events are not used after the handler has returned. The handler returns: no exception, no longjmp.
+ *   - A node belongs to the process that joined. A forked process gets LOWLAT_STATUS_FORKED, and joins for itself.
+ *   - No function is called from a signal handler.
  *
  * Made of the sources of crates/capi; do not edit.
  */
@@ -26,7 +34,7 @@
 
 // The version of this interface: of its structs, statuses and functions. Joining checks that the program was compiled with
 // the header of the library that it runs with.
-#define LOWLAT_ABI_VERSION 1
+#define LOWLAT_ABI_VERSION 2
 
 // wait: sleep until woken.
 #define LOWLAT_WAIT_PARKED 0
@@ -45,6 +53,9 @@
 
 // which: those whose number is the node's own.
 #define LOWLAT_KEYS_OWN 2
+
+// number: one that no other strategy of the master has, which the master chooses.
+#define LOWLAT_NUMBER_FREE UINT32_MAX
 
 // Prices are whole numbers: so many of them make one of the instrument's currency.
 #define LOWLAT_PRICE_SCALE 10000
@@ -291,8 +302,8 @@ typedef struct lowlat_node_options {
     size_t reads_count;
 } lowlat_node_options;
 
-// How a strategy joins: it reads its instruments of "md" and its answers of "td", and writes "orders.NAME". Begin with
-// lowlat_strategy_options_default(), which sets the first two fields.
+// How a strategy joins: it reads its instruments of "md" and its answers of "td", and writes "orders.NAME". Start with
+// lowlat_strategy_options_default(), which sets the first two fields, and number to LOWLAT_NUMBER_FREE.
 typedef struct lowlat_strategy_options {
     // sizeof(lowlat_strategy_options).
     uint32_t size_bytes;
@@ -302,7 +313,8 @@ typedef struct lowlat_strategy_options {
     const char *socket;
     // The node's name, which no other node of the master has.
     const char *name;
-    // The strategy's number, below 1024, which no other strategy of the master has.
+    // The strategy's number: LOWLAT_NUMBER_FREE, or one below 1024, which the master refuses when another strategy has it.
+    // A node that restarts under its name gets the same free number.
     uint32_t number;
     // LOWLAT_WAIT_...
     uint32_t wait;
@@ -402,6 +414,10 @@ lowlat_status lowlat_ended(const struct lowlat_node *node);
 // The node's number, below 1024: the same over restarts of the same name. UINT32_MAX for NULL.
 uint32_t lowlat_node_number(const struct lowlat_node *node);
 
+// The number of the node's strategy, by which its orders and answers are known: the one that it joined with, or that the
+// master chose. UINT32_MAX for NULL, and for a node that did not join with lowlat_join_strategy.
+uint32_t lowlat_node_strategy(const struct lowlat_node *node);
+
 // How many processes of the node's name there were, this one counted: 1 for the first. 0 for NULL.
 uint64_t lowlat_node_epoch(const struct lowlat_node *node);
 
@@ -440,13 +456,14 @@ static inline lowlat_node_options lowlat_node_options_default(void)
     return options;
 }
 
-// Options with the size and the version that this header has, and zeros.
+// Options with the size and the version that this header has, a free number, and zeros.
 static inline lowlat_strategy_options lowlat_strategy_options_default(void)
 {
     lowlat_strategy_options options;
     memset(&options, 0, sizeof options);
     options.size_bytes = (uint32_t)sizeof options;
     options.abi_version = LOWLAT_ABI_VERSION;
+    options.number = LOWLAT_NUMBER_FREE;
     return options;
 }
 

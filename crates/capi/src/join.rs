@@ -29,6 +29,9 @@ pub const LOWLAT_KEYS_ONLY: u32 = 1;
 /// which: those whose number is the node's own.
 pub const LOWLAT_KEYS_OWN: u32 = 2;
 
+/// number: one that no other strategy of the master has, which the master chooses.
+pub const LOWLAT_NUMBER_FREE: u32 = u32::MAX;
+
 /// Keys, or streams, of one node at most.
 const LIST_MAX: usize = 1 << 16;
 /// Bytes of a stream's ring that was given none.
@@ -78,8 +81,8 @@ pub struct NodeOptions {
     pub reads_count: usize,
 }
 
-/// How a strategy joins: it reads its instruments of "md" and its answers of "td", and writes "orders.NAME". Begin with
-/// lowlat_strategy_options_default(), which sets the first two fields.
+/// How a strategy joins: it reads its instruments of "md" and its answers of "td", and writes "orders.NAME". Start with
+/// lowlat_strategy_options_default(), which sets the first two fields, and number to LOWLAT_NUMBER_FREE.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct StrategyOptions {
@@ -91,7 +94,8 @@ pub struct StrategyOptions {
     pub socket: *const c_char,
     /// The node's name, which no other node of the master has.
     pub name: *const c_char,
-    /// The strategy's number, below 1024, which no other strategy of the master has.
+    /// The strategy's number: LOWLAT_NUMBER_FREE, or one below 1024, which the master refuses when another strategy has it.
+    /// A node that restarts under its name gets the same free number.
     pub number: u32,
     /// LOWLAT_WAIT_...
     pub wait: u32,
@@ -135,7 +139,7 @@ pub unsafe extern "C" fn lowlat_join(options: *const NodeOptions, node: *mut *mu
             Join { name: name.to_owned(), role: role.to_owned(), writes, reads, ..Join::default() };
         join.wait = wait;
         // SAFETY: the caller gives room for a pointer, or NULL.
-        unsafe { join_as(&socket, &join, None, node) }
+        unsafe { join_as(&socket, &join, node) }
     };
     guard(join, || ())
 }
@@ -151,43 +155,35 @@ pub unsafe extern "C" fn lowlat_join_strategy(
         let options = unsafe { checked(options, |options| (options.size_bytes, options.abi_version)) }?;
         // SAFETY: as above: texts that end with a zero, or NULL.
         let (socket, name) = unsafe { (path(options.socket)?, text(options.name, "name")?) };
-        let number = options.number;
-        if number >= STRATEGIES_MAX {
-            let text = format_args!(
-                "number {number}: a strategy's number is below {STRATEGIES_MAX}; take a free one"
-            );
-            return Err(fail(Status::Argument, &text));
-        }
+        let strategies = match options.number {
+            LOWLAT_NUMBER_FREE => Strategies::Free,
+            number if number < STRATEGIES_MAX => Strategies::Only(vec![number]),
+            number => {
+                let text = format_args!(
+                    "cannot join as strategy number {number}: numbers are below {STRATEGIES_MAX}\n\
+                     hint: use LOWLAT_NUMBER_FREE"
+                );
+                return Err(fail(Status::Argument, &text));
+            }
+        };
         // SAFETY: as above: so many of them.
         let instruments = unsafe { list(options.instruments, options.instrument_count, "instruments") }?;
         let (wait, capacity_bytes) = (wait(options.wait)?, capacity(options.capacity_bytes));
-        let join = roles::strategy::join(
-            name,
-            "strategy",
-            Strategies::Only(vec![number]),
-            instruments,
-            capacity_bytes,
-            wait,
-        );
+        let join = roles::strategy::join(name, "strategy", strategies, instruments, capacity_bytes, wait);
         // SAFETY: the caller gives room for a pointer, or NULL.
-        unsafe { join_as(&socket, &join, Some(number), node) }
+        unsafe { join_as(&socket, &join, node) }
     };
     guard(join, || ())
 }
 
 /// # Safety
 /// `node` is NULL, or has room for a pointer.
-unsafe fn join_as(
-    socket: &Path,
-    join: &Join,
-    strategy: Option<u32>,
-    node: *mut *mut Node,
-) -> Result<(), Status> {
+unsafe fn join_as(socket: &Path, join: &Join, node: *mut *mut Node) -> Result<(), Status> {
     if node.is_null() {
         return Err(null("node"));
     }
     let joined = node::Node::join(socket, join).map_err(|error| of_join(&error))?;
-    let made = Box::into_raw(Box::new(Node::new(joined, strategy)));
+    let made = Box::into_raw(Box::new(Node::new(joined)));
     // SAFETY: not NULL, and the caller promises room for it.
     unsafe { node.write(made) };
     Ok(())

@@ -3,9 +3,10 @@
 //! `include/lowlat.h` is made of these files by cbindgen and committed; a test makes it again and compares. Comments on
 //! public items are therefore written for readers of C. What holds for all functions:
 //!
-//! * No panic leaves this library: it becomes a status, and the handle that it happened to is of no use any more.
-//! * No error is told but by a status with its text in [`lowlat_last_error`]. Neither allocates.
+//! * No panic leaves this library: it becomes a status, and its handle can only be released.
+//! * Errors are reported as a status, with a text in [`lowlat_last_error`]. Neither allocates.
 //! * A handle is used by one thread at a time. From within a handler its node may publish, but not poll, wait or leave.
+//! * A node belongs to the process that joined. In a process forked from it, it refuses everything and harms nothing.
 #![expect(clippy::missing_safety_doc, reason = "in C nothing is safe; the header says what pointers must be")]
 #![cfg_attr(test, allow(clippy::borrow_as_ptr, reason = "as C gives addresses"))]
 
@@ -25,13 +26,14 @@ mod text;
 pub use decode::{lowlat_answer_of, lowlat_order_of, lowlat_quote_of};
 pub use error::{Status, lowlat_last_error};
 pub use join::{
-    LOWLAT_KEYS_ALL, LOWLAT_KEYS_ONLY, LOWLAT_KEYS_OWN, LOWLAT_WAIT_ADAPTIVE, LOWLAT_WAIT_FAST,
-    LOWLAT_WAIT_PARKED, NodeOptions, Reads, StrategyOptions, lowlat_join, lowlat_join_strategy,
+    LOWLAT_KEYS_ALL, LOWLAT_KEYS_ONLY, LOWLAT_KEYS_OWN, LOWLAT_NUMBER_FREE, LOWLAT_WAIT_ADAPTIVE,
+    LOWLAT_WAIT_FAST, LOWLAT_WAIT_PARKED, NodeOptions, Reads, StrategyOptions, lowlat_join,
+    lowlat_join_strategy,
 };
 pub use journal::{Journal, lowlat_journal_close, lowlat_journal_next, lowlat_journal_open};
 pub use node::{
-    Handler, Node, lowlat_ended, lowlat_leave, lowlat_node_epoch, lowlat_node_number, lowlat_poll,
-    lowlat_wait,
+    Handler, Node, lowlat_ended, lowlat_leave, lowlat_node_epoch, lowlat_node_number, lowlat_node_strategy,
+    lowlat_poll, lowlat_wait,
 };
 pub use publish::{lowlat_publish, lowlat_send_order};
 pub use records::{
@@ -45,7 +47,7 @@ use std::ffi::{CStr, c_char};
 
 /// The version of this interface: of its structs, statuses and functions. Joining checks that the program was compiled with
 /// the header of the library that it runs with.
-pub const LOWLAT_ABI_VERSION: u32 = 1;
+pub const LOWLAT_ABI_VERSION: u32 = 2;
 
 const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
     Ok(version) => version,

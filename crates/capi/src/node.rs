@@ -52,6 +52,7 @@ pub struct Node {
     user: AtomicUsize,
     is_broken: AtomicBool,
     number: u32,
+    strategy_number: Option<u32>,
     epoch: u64,
 }
 
@@ -89,8 +90,9 @@ impl Drop for Entered<'_> {
 }
 
 impl Node {
-    pub(crate) fn new(node: node::Node, strategy: Option<u32>) -> Self {
-        let strategy = strategy.map(|number| Strategy { number, numbers: numbers_of(&node, number) });
+    pub(crate) fn new(node: node::Node) -> Self {
+        let strategy_number = node.strategies().first().copied();
+        let strategy = strategy_number.map(|number| Strategy { number, numbers: numbers_of(&node, number) });
         let (number, epoch, mark) = (node.number(), node.epoch(), Arc::clone(node.mark()));
         Self {
             inner: UnsafeCell::new(Inner { node, stream: Text::new(), command: Text::new() }),
@@ -100,6 +102,7 @@ impl Node {
             user: AtomicUsize::new(0),
             is_broken: AtomicBool::new(false),
             number,
+            strategy_number,
             epoch,
         }
     }
@@ -281,6 +284,14 @@ pub unsafe extern "C" fn lowlat_node_number(node: *const Node) -> u32 {
     unsafe { node.as_ref() }.map_or(u32::MAX, |node| node.number)
 }
 
+/// The number of the node's strategy, by which its orders and answers are known: the one that it joined with, or that the
+/// master chose. UINT32_MAX for NULL, and for a node that did not join with lowlat_join_strategy.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lowlat_node_strategy(node: *const Node) -> u32 {
+    // SAFETY: NULL or a node, as the caller promises.
+    unsafe { node.as_ref() }.and_then(|node| node.strategy_number).unwrap_or(u32::MAX)
+}
+
 /// How many processes of the node's name there were, this one counted: 1 for the first. 0 for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lowlat_node_epoch(node: *const Node) -> u64 {
@@ -333,7 +344,7 @@ mod tests {
     fn a_fault_ends_a_node_and_not_its_program() {
         let master = MasterThread::start(|_| ());
         let joined = master.join(&master_thread::join("faulty", None, vec![]));
-        let node = Box::into_raw(Box::new(Node::new(joined, None)));
+        let node = Box::into_raw(Box::new(Node::new(joined)));
         let calls = Cell::new(0_u64);
         let user = (&raw const calls).cast_mut().cast();
         // SAFETY: the node lives until it has left, and the cell longer.
@@ -370,7 +381,7 @@ mod tests {
     fn a_handler_whose_publishing_panics_cannot_release_the_node_that_is_polled() {
         let master = MasterThread::start(|_| ());
         let joined = master.join(&master_thread::join("faulty", None, vec![]));
-        let node = Box::into_raw(Box::new(Node::new(joined, None)));
+        let node = Box::into_raw(Box::new(Node::new(joined)));
         master.with(|master, _| {
             master.begin();
             master.command("faulty", "one more event").unwrap();

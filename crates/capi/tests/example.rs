@@ -49,7 +49,7 @@ fn the_example_in_c_answers_every_quote_once() {
     let master = MasterThread::start(|options| options.areas = roles::areas());
     let (md, td) = (start_md(&master), start_td(&master));
     let instruments = (0..STRATEGIES).map(|number| number.to_string());
-    let child = program.arg(master.socket()).arg("7").args(instruments).spawn().unwrap();
+    let child = program.arg(master.socket()).args(instruments).spawn().unwrap();
     master.expect(
         "the example has joined",
         |it| matches!(it, Happened::Joined { name, .. } if name == "c-strategy"),

@@ -233,6 +233,7 @@ fn strategies_and_names_are_refused_with_a_reason() {
     unsafe {
         assert_eq!(lowlat_join_strategy(&strategy(c"a", 1024), &mut node), Status::Argument);
         assert!(words(lowlat_last_error()).contains("number 1024"));
+        assert_eq!(lowlat_node_strategy(ptr::null()), u32::MAX);
         assert_eq!(lowlat_join_strategy(&strategy(c"a", 5), &mut node), Status::Ok);
         let mut other = ptr::null_mut();
         assert_eq!(lowlat_join_strategy(&strategy(c"a", 6), &mut other), Status::Refused);

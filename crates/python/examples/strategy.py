@@ -1,11 +1,11 @@
-"""A strategy: it buys whenever the spread is narrow. SOCKET NUMBER INSTRUMENT..."""
+"""A strategy: it buys whenever the spread is narrow. SOCKET INSTRUMENT..."""
 
 import sys
 
 import lowlat
 
-socket, number, *instruments = sys.argv[1:]
-with lowlat.join(socket, "example", number=int(number), instruments=[int(i) for i in instruments]) as node:
+socket, *instruments = sys.argv[1:]
+with lowlat.join(socket, "example", instruments=[int(i) for i in instruments]) as node:
     for event in node:
         if isinstance(event, lowlat.Quote) and event.ask - event.bid < lowlat.PRICE_SCALE:
             node.order(event, "buy", event.ask, 1)

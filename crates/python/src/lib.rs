@@ -30,7 +30,7 @@ fn now_ns() -> u64 {
 
 /// Nodes of a lowlat pipeline, and recordings.
 ///
-///     with lowlat.join(socket, "mine", number=7, instruments=[3]) as node:
+///     with lowlat.join(socket, "mine", instruments=[3]) as node:
 ///         for event in node:
 ///             if isinstance(event, lowlat.Quote):
 ///                 node.order(event, "buy", event.ask, 1)

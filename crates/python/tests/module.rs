@@ -8,8 +8,13 @@ mod master_thread;
 mod threads;
 
 use lowlat_ipc::stream::Stamp;
-use lowlat_trade::{master::Happened, node::Counters, roles};
-use master_thread::{MasterThread, join, until, writes};
+use lowlat_trade::{
+    control::WithoutMaster,
+    master::Happened,
+    node::{Counters, Event, Keys},
+    roles,
+};
+use master_thread::{MasterThread, join, reads, until, writes};
 use std::{
     collections::BTreeSet,
     env, fs,
@@ -122,13 +127,13 @@ fn the_module_does_what_its_stub_says() {
 }
 
 /// Runs a strategy against a pipeline, and gives back what it said at its end.
-fn run_strategy(test: &str, script: &str, name: &'static str) -> Option<String> {
+fn run_strategy(test: &str, script: &str, name: &'static str, number: Option<&str>) -> Option<String> {
     let python = Python::find(test)?;
     let master = MasterThread::start(|options| options.areas = roles::areas());
     let (md, td) = (start_md(&master), start_td(&master));
     let instruments = (0..STRATEGIES).map(|number| number.to_string());
     let mut command = python.command(script);
-    let child = command.arg(master.socket()).arg("7").args(instruments).spawn().unwrap();
+    let child = command.arg(master.socket()).args(number).args(instruments).spawn().unwrap();
     master.expect("the strategy has joined", |it| matches!(it, Happened::Joined { .. }));
     master.expect(
         "it is the third",
@@ -154,13 +159,15 @@ fn run_strategy(test: &str, script: &str, name: &'static str) -> Option<String> 
 
 #[test]
 fn a_strategy_in_ten_lines_answers_every_quote() {
-    run_strategy("a_strategy_in_ten_lines_answers_every_quote", "examples/strategy.py", "example");
+    run_strategy("a_strategy_in_ten_lines_answers_every_quote", "examples/strategy.py", "example", None);
 }
 
 #[test]
 fn a_strategy_with_methods_is_told_everything_once() {
     let test = "a_strategy_with_methods_is_told_everything_once";
-    let Some(said) = run_strategy(test, "tests/strategy_with_methods.py", "methods") else { return };
+    let Some(said) = run_strategy(test, "tests/strategy_with_methods.py", "methods", Some("7")) else {
+        return;
+    };
     let expected = format!(
         "quotes {QUOTES} orders {QUOTES} accepted {QUOTES} filled {QUOTES} begun 1 lost 0 out-of-order 0"
     );
@@ -193,4 +200,56 @@ fn a_node_that_works_long_on_each_record_shows_that_it_lives() {
     assert!(output.status.success(), "{}", words(&output));
     // Work for a second and a half, and a beat each tenth of one.
     assert!(beats.len() >= 8, "{beats:?}");
+}
+
+#[test]
+fn forked_children_neither_publish_for_their_parent_nor_end_it() {
+    let test = "forked_children_neither_publish_for_their_parent_nor_end_it";
+    let Some(python) = Python::find(test) else { return };
+    for wait in ["parked", "fast"] {
+        // One that has begun would have the parent begin twice.
+        let master = MasterThread::start(|options| options.areas = roles::areas());
+        let mut reader = master.join(&join("reader", None, vec![reads("numbers", Keys::All)]));
+        let child = python.command("tests/forks.py").arg(master.socket()).arg(wait).spawn().unwrap();
+        let is_parent = |it: &Happened| matches!(it, Happened::Joined { name, .. } if name == "parent");
+        master.expect("the parent has joined", is_parent);
+        master.begin();
+        let (script, mut last) = (ChildWaiter::new(child), 0_u64);
+        until("the script ends", || {
+            let is_ended = script.0.is_finished();
+            reader.wait(Some(0));
+            reader.poll(&mut |_, event| match event {
+                Event::Record { payload, .. } => {
+                    last += 1;
+                    assert_eq!(payload, last.to_le_bytes(), "a record of somebody else");
+                }
+                Event::Lost { count, .. } => panic!("{count} are lost"),
+                _ => {}
+            });
+            is_ended
+        });
+        let output = script.output();
+        assert!(output.status.success(), "{}", words(&output));
+        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), last.to_string(), "all are read");
+        let has_left = |it: &Happened| matches!(it, Happened::Left { name } if name == "parent");
+        master.expect("the parent has left", has_left);
+        let happened = master.with(|_, happened| std::mem::take(happened));
+        let died = happened.iter().filter(|it| matches!(it, Happened::Died { .. }));
+        assert_eq!(died.count(), 0, "{happened:?}");
+    }
+}
+
+#[test]
+fn the_end_of_a_run_is_no_error() {
+    let Some(python) = Python::find("the_end_of_a_run_is_no_error") else { return };
+    let master = MasterThread::start(|options| {
+        options.without_master = WithoutMaster::Stop;
+        options.areas = roles::areas();
+    });
+    let child = python.command("tests/until_the_end.py").arg(master.socket()).spawn().unwrap();
+    master.expect("it has joined", |it| matches!(it, Happened::Joined { .. }));
+    drop(master);
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", words(&output));
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "ended");
 }

@@ -142,7 +142,7 @@ class Nodes(unittest.TestCase):
             self.assertEqual(events[0].text, "faster")
             self.assertEqual((node.is_over, node.poll()), (True, []))
         with lowlat.join(SOCKET, "given-up", number=12, instruments=[0]) as node:
-            with self.assertRaisesRegex(lowlat.Fenced, "start it anew"):
+            with self.assertRaisesRegex(lowlat.Fenced, "start this program again"):
                 list(node)
             with self.assertRaises(lowlat.Fenced):
                 node.poll()
@@ -172,6 +172,71 @@ class Nodes(unittest.TestCase):
                 thread.join()
                 self.assertEqual(len(busy), 1)
                 self.assertFalse(node.is_over)
+
+    def test_leaving_from_another_thread_ends_the_iteration(self):
+        for wait in ("parked", "fast", "adaptive"):
+            with lowlat.join(SOCKET, f"leave-{wait}", instruments=[0], wait=wait) as node:
+                # It leaves once the main thread waits in the node, which it then has to itself.
+                def leave():
+                    while True:
+                        time.sleep(0.01)
+                        try:
+                            node.poll()
+                        except lowlat.BusyError:
+                            break
+                    node.leave()
+
+                thread = threading.Thread(target=leave)
+                thread.start()
+                self.assertEqual(list(node), [])
+                thread.join()
+                self.assertTrue(node.is_over)
+                self.assertEqual(node.poll(None), [])
+                with self.assertRaisesRegex(lowlat.LowlatError, "has left"):
+                    node.order(None, "buy", 1, 1, instrument=0)
+                node.leave()
+            # It has left when leave returns: its name is free.
+            lowlat.join(SOCKET, f"leave-{wait}", instruments=[0]).leave()
+
+    def test_leaving_from_a_signal_handler_or_a_method_ends_the_iteration(self):
+        with lowlat.join(SOCKET, "leave-signal", instruments=[0]) as node:
+            before = signal.signal(signal.SIGUSR1, lambda *_: node.leave())
+            timer = threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGUSR1))
+            timer.start()
+            self.assertEqual(list(node), [])
+            timer.join()
+            signal.signal(signal.SIGUSR1, before)
+
+        class Leaves:
+            def on_record(self, node, record):
+                node.leave()
+
+        stop = threading.Event()
+
+        def publish():
+            with lowlat.join_node(SOCKET, "leave-writer", writes="leave") as writer:
+                while not stop.is_set():
+                    writer.poll(0.001)
+                    writer.publish(b"", kind=77)
+
+        with lowlat.join_node(SOCKET, "leave-method", reads=[("leave", None)]) as reader:
+            thread = threading.Thread(target=publish)
+            thread.start()
+            reader.run(Leaves())
+            stop.set()
+            thread.join()
+            self.assertTrue(reader.is_over)
+
+    def test_the_master_gives_a_strategy_a_free_number(self):
+        with lowlat.join(SOCKET, "free-1", instruments=[]) as one, lowlat.join(SOCKET, "free-2", instruments=[]) as two:
+            self.assertNotEqual(one.strategy, two.strategy)
+            with self.assertRaisesRegex(lowlat.JoinError, "free-1"):
+                lowlat.join(SOCKET, "taker", number=one.strategy, instruments=[])
+            number = two.strategy
+        with lowlat.join(SOCKET, "free-2", instruments=[]) as two:
+            self.assertEqual((two.strategy, two.epoch), (number, 2))
+        with lowlat.join_node(SOCKET, "no-strategy") as node:
+            self.assertIsNone(node.strategy)
 
     def test_a_poll_comes_back_when_its_time_is_over(self):
         with lowlat.join(SOCKET, "times", number=11, instruments=[0]) as node:

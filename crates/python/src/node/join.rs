@@ -11,33 +11,34 @@ use std::path::PathBuf;
 /// Bytes of a ring that was given none.
 const CAPACITY_BYTES: u64 = 1 << 20;
 
-/// Joins the master that listens at `socket` as strategy `number`, and gives back its node. It reads the quotes of
-/// `instruments` and the answers to its orders. `wait` is "parked" (sleeps until woken), "fast" (spins) or "adaptive".
+/// Joins the master that listens at `socket` as a strategy, and returns its node. It reads the quotes of `instruments` and
+/// the answers to its orders. The master gives it a free strategy number, unless `number` asks for one. `wait` is "parked"
+/// (sleeps until woken), "fast" (spins) or "adaptive".
 #[pyfunction]
-#[pyo3(signature = (socket, name, *, number, instruments, wait = "parked", capacity_bytes = CAPACITY_BYTES), text_signature = "(socket, name, *, number, instruments, wait='parked', capacity_bytes=1048576)")]
+#[pyo3(signature = (socket, name, *, instruments, number = None, wait = "parked", capacity_bytes = CAPACITY_BYTES), text_signature = "(socket, name, *, instruments, number=None, wait='parked', capacity_bytes=1048576)")]
 #[expect(clippy::needless_pass_by_value, reason = "as it comes from Python")]
 pub fn join(
     py: Python<'_>,
     socket: PathBuf,
     name: &str,
-    number: u32,
     instruments: Vec<u32>,
+    number: Option<u32>,
     wait: &str,
     capacity_bytes: u64,
 ) -> PyResult<Node> {
-    if number >= STRATEGIES_MAX {
-        let text = format!("number {number}: a strategy's number is below {STRATEGIES_MAX}; take a free one");
-        return Err(PyValueError::new_err(text));
-    }
-    let join = roles::strategy::join(
-        name,
-        "strategy",
-        Strategies::Only(vec![number]),
-        &instruments,
-        capacity_bytes,
-        wait_of(wait)?,
-    );
-    Node::join(py, &socket, &join, Some(number))
+    let strategies = match number {
+        None => Strategies::Free,
+        Some(number) if number < STRATEGIES_MAX => Strategies::Only(vec![number]),
+        Some(number) => {
+            return Err(PyValueError::new_err(format!(
+                "cannot join as strategy number {number}: numbers are below {STRATEGIES_MAX}\n\
+                 hint: leave number out to get a free one"
+            )));
+        }
+    };
+    let join =
+        roles::strategy::join(name, "strategy", strategies, &instruments, capacity_bytes, wait_of(wait)?);
+    Node::join(py, &socket, &join)
 }
 
 /// Joins the master that listens at `socket` as any node. `writes` names the stream that it writes, whose instruments are
@@ -80,7 +81,7 @@ pub fn join_node(
         ..Join::default()
     };
     join.wait = wait_of(wait)?;
-    Node::join(py, &socket, &join, None)
+    Node::join(py, &socket, &join)
 }
 
 /// Which records.

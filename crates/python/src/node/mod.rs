@@ -34,6 +34,7 @@ const SLICE_NS: u64 = 100_000_000;
 pub struct Node {
     name: String,
     number: u32,
+    strategy: Option<u32>,
     epoch: u64,
     mark: Arc<ForkMark>,
     /// A thread has called `leave`.
@@ -63,6 +64,12 @@ impl Node {
     #[getter]
     fn number(&self) -> u32 {
         self.number
+    }
+
+    /// The number of its strategy, by which its orders and answers are known. None for a node of join_node.
+    #[getter]
+    fn strategy(&self) -> Option<u32> {
+        self.strategy
     }
 
     /// How many processes of this name there were, this one counted.
@@ -245,15 +252,24 @@ fn until(timeout_s: f64) -> PyResult<u64> {
 }
 
 impl Node {
-    fn join(py: Python<'_>, socket: &Path, join: &Join, strategy: Option<u32>) -> PyResult<Self> {
+    fn join(py: Python<'_>, socket: &Path, join: &Join) -> PyResult<Self> {
         let joined = py.detach(|| node::Node::join(socket, join));
         let node = joined.map_err(|error| JoinError::new_err(error.to_string()))?;
         let (name, number, epoch) = (node.name().to_owned(), node.number(), node.epoch());
         let mark = Arc::clone(node.mark());
-        let strategy = strategy.map(|number| (number, numbers_of(&node, number)));
+        let strategy_number = node.strategies().first().copied();
+        let strategy = strategy_number.map(|number| (number, numbers_of(&node, number)));
         let (names, events) = (Names::default(), VecDeque::new());
         let inner = Mutex::new(Inner { node: Some(node), strategy, names, events, is_over: false });
-        Ok(Self { name, number, epoch, mark, is_leaving: AtomicBool::new(false), inner })
+        Ok(Self {
+            name,
+            number,
+            strategy: strategy_number,
+            epoch,
+            mark,
+            is_leaving: AtomicBool::new(false),
+            inner,
+        })
     }
 
     fn is_leaving(&self) -> bool {

@@ -1,7 +1,7 @@
 //! A node hears its master.
 
 use super::{
-    Ended, Event, MASTER_HEARTBEAT, Memory, Node, Publisher, Source, Sources, StreamName, direct, mark,
+    End, Ended, Event, MASTER_HEARTBEAT, Memory, Node, Publisher, Source, Sources, StreamName, direct, mark,
 };
 use crate::control::{Incoming, Socket, ToMaster, ToNode, WithoutMaster, parse};
 use lowlat_ipc::{
@@ -39,14 +39,14 @@ impl Node {
 
     /// Reads why the master gave this node up, which it says before it closes the connection.
     pub(super) fn hear_last_words(&mut self) {
-        while let (None, false, Ok(Incoming::Message(received))) =
-            (&self.ended, self.is_stopped, self.socket.receive())
+        while self.end.is_none()
+            && let Ok(Incoming::Message(received)) = self.socket.receive()
         {
-            match parse::<ToNode>(&received.bytes) {
-                Ok(ToNode::Stop) => self.is_stopped = true,
-                Ok(ToNode::Refused { reason }) => self.ended = Some(Ended::Refused { reason }),
-                _ => {}
-            }
+            self.end = match parse::<ToNode>(&received.bytes) {
+                Ok(ToNode::Stop) => Some(End::Stopped),
+                Ok(ToNode::Refused { reason }) => Some(End::Because(Ended::Refused { reason })),
+                _ => None,
+            };
         }
     }
 
@@ -55,13 +55,12 @@ impl Node {
         let event = match &message {
             ToNode::Begin => Event::Begin,
             ToNode::Stop => {
-                (self.is_stopped, self.is_told) = (true, true);
+                self.end.get_or_insert(End::Stopped);
+                self.is_told = true;
                 Event::Stop
             }
             ToNode::Refused { reason } => {
-                if self.ended.is_none() && !self.is_stopped {
-                    self.ended = Some(Ended::Refused { reason: reason.clone() });
-                }
+                self.end.get_or_insert_with(|| End::Because(Ended::Refused { reason: reason.clone() }));
                 return self.stop(take);
             }
             ToNode::Command { text } => Event::Command(text),
@@ -140,9 +139,8 @@ impl Node {
     fn lose_master(&mut self) {
         self.has_master = false;
         // A master that gives a node up fences it first, and one that ends asks its nodes to stop first.
-        let is_expected = self.is_stopped || self.ended.is_some() || self.counters.is_fenced();
-        if self.without_master == WithoutMaster::Stop && !is_expected {
-            self.ended = Some(Ended::MasterGone);
+        if self.without_master == WithoutMaster::Stop && !self.must_end() {
+            self.end = Some(End::Because(Ended::MasterGone));
         }
     }
 }

@@ -319,8 +319,7 @@ impl Talk<'_> {
             master,
             without_master,
             has_master: true,
-            ended: None,
-            is_stopped: false,
+            end: None,
             is_told: false,
             polls: 0,
         })

@@ -225,6 +225,15 @@ pub enum Ended {
     },
 }
 
+/// What ends a node. The first one counts, whatever comes later.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum End {
+    /// The master asked it to stop.
+    Stopped,
+    /// Anything else.
+    Because(Ended),
+}
+
 /// A node.
 #[derive(Debug)]
 pub struct Node {
@@ -255,10 +264,7 @@ pub struct Node {
     master: Memory,
     without_master: WithoutMaster,
     has_master: bool,
-    /// The first reason to end, other than the master's request.
-    ended: Option<Ended>,
-    /// The master asked the node to stop: whatever comes later, that is why it ends.
-    is_stopped: bool,
+    end: Option<End>,
     /// [`Event::Stop`] was given.
     is_told: bool,
     polls: u32,
@@ -299,6 +305,9 @@ impl Node {
 
     /// Gives up a strategy, which another node may claim from then on. Orders that are on their way are still answered.
     pub fn release(&mut self, strategy: u32) {
+        if self.is_forked() {
+            return;
+        }
         self.strategies.retain(|number| *number != strategy);
         // A master that is gone has no numbers to give.
         self.socket.send(&ToMaster::Release { strategy }, Vec::new()).ok();
@@ -351,7 +360,10 @@ impl Node {
         if self.is_forked() {
             return Some(Ended::Forked { pid: self.mark().pid() });
         }
-        self.ended.clone()
+        match &self.end {
+            Some(End::Because(ended)) => Some(ended.clone()),
+            Some(End::Stopped) | None => None,
+        }
     }
 
     /// Takes what is there and never blocks. Gives back how many events there were.
@@ -370,7 +382,7 @@ impl Node {
         let pending = &mut self.pending;
         let taken = self.inbox.take_ready_but(left, |stream| mark(pending, stream));
         let mut events = 0;
-        if self.ended.is_some() || self.counters.is_fenced() {
+        if self.must_end() {
             events = self.end(take);
             if self.counters.is_fenced() {
                 return events;
@@ -440,8 +452,7 @@ impl Node {
 
     /// Whether it would find something that is not the inbox's.
     fn is_ready_beside(&self) -> bool {
-        self.pending.iter().any(|bits| *bits != 0)
-            || (!self.is_told && (self.ended.is_some() || self.counters.is_fenced()))
+        self.pending.iter().any(|bits| *bits != 0) || (!self.is_told && self.must_end())
     }
 
     fn read(&mut self, stream: u32, take: &mut impl FnMut(&mut Publisher, Event<'_>)) -> usize {
@@ -503,10 +514,13 @@ impl Node {
 
     fn end(&mut self, take: &mut impl FnMut(&mut Publisher, Event<'_>)) -> usize {
         self.hear_last_words();
-        if self.ended.is_none() && !self.is_stopped {
-            self.ended = Some(Ended::Fenced);
-        }
+        self.end.get_or_insert(End::Because(Ended::Fenced));
         self.stop(take)
+    }
+
+    /// Whether it was given up, or has another reason to end.
+    fn must_end(&self) -> bool {
+        self.end.is_some() || self.counters.is_fenced()
     }
 
     /// Gives [`Event::Stop`], unless it was given before. Returns how many events that were.
@@ -527,7 +541,7 @@ impl Drop for Node {
             self.publisher.forget_wake_helper();
             return;
         }
-        if self.has_master && self.ended.is_none() {
+        if self.has_master && !matches!(self.end, Some(End::Because(_))) {
             // A master that does not hear it sees the socket closed.
             self.socket.send(&ToMaster::Leave, Vec::new()).ok();
         }
