@@ -30,8 +30,34 @@ pub fn time_ns(text: &str) -> Result<u64, String> {
     u64::try_from(span.as_nanos()).map_err(|_| format!("\"{text}\" is too long; 1h at most makes sense"))
 }
 
+/// A size such as 512M or 16G, in bytes.
+pub fn bytes(text: &str) -> Result<u64, String> {
+    let (digits, shift) = match text.strip_suffix(['K', 'M', 'G', 'T']) {
+        Some(digits) if text.ends_with('K') => (digits, 10),
+        Some(digits) if text.ends_with('M') => (digits, 20),
+        Some(digits) if text.ends_with('G') => (digits, 30),
+        Some(digits) => (digits, 40),
+        None => (text, 0),
+    };
+    let size = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
+    size.filter(|bytes| *bytes > 0).ok_or_else(|| format!("{text:?}: expected a size such as 512M or 16G"))
+}
+
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(super::bytes("512M"), Ok(512 << 20));
+        assert_eq!(super::bytes("16G"), Ok(16 << 30));
+        assert_eq!(
+            (super::bytes("1T"), super::bytes("4K"), super::bytes("7")),
+            (Ok(1 << 40), Ok(4096), Ok(7))
+        );
+        for wrong in ["", "M", "-1M", "0G", "1.5G", "999999999T", "1MB"] {
+            assert!(super::bytes(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
     use super::*;
 
     #[test]

@@ -2,6 +2,8 @@
 
 #[path = "runs/folders.rs"]
 mod folders;
+#[path = "runs/greedy.rs"]
+mod greedy;
 #[path = "runs/numbers.rs"]
 mod numbers;
 #[path = "runs/pipeline.rs"]

@@ -196,6 +196,12 @@ impl<R: Region> Taker<R> {
         self.ring.store(GAPS_TAKEN, self.gaps_taken, Ordering::Release);
     }
 
+    /// Whether the publisher has given the subscriber up. Changes nothing, so that a third process may ask.
+    pub fn is_evicted(&self) -> bool {
+        // Pairs with the store in `Pusher::evict`.
+        self.ring.load(EVICTED, Ordering::Acquire) != 0
+    }
+
     fn evicted(&mut self) -> Option<Taken> {
         // Pairs with the store in `Pusher::evict`, which comes after every entry.
         if self.ring.load(EVICTED, Ordering::Acquire) == 0 {

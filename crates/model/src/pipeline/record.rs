@@ -80,6 +80,9 @@ pub struct PipelineOptions {
     /// How far an order's price may be from the middle of the last quote, in thousandths of it; none: any price.
     #[serde(default)]
     pub price_deviation_max_per_mille: Option<u32>,
+    /// Memory that all nodes may share, bytes; none: most of what is available.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes_max: Option<u64>,
 }
 
 /// What one process, or all processes of a role, used.

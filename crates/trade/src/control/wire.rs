@@ -115,7 +115,8 @@ impl Socket {
         self.flush()
     }
 
-    /// Sends what can be sent. True when the queue is empty after it.
+    /// Sends what can be sent. True when the queue is empty after it. A peer that has closed is no error: what it said last, such as why it
+    /// refuses, is still to be received, and then that it has closed.
     pub fn flush(&mut self) -> Result<bool, WireError> {
         while let Some(next) = self.queue.front() {
             match next.send(&self.fd) {
@@ -124,10 +125,16 @@ impl Socket {
                 Err(Errno::AGAIN | Errno::NOBUFS | Errno::TOOMANYREFS | Errno::MFILE | Errno::NFILE) => {
                     return Ok(false);
                 }
+                Err(Errno::PIPE | Errno::CONNRESET) => self.queue.clear(),
                 Err(errno) => return Err(WireError::Socket(errno)),
             }
         }
         Ok(true)
+    }
+
+    /// Messages that wait to be sent.
+    pub fn waiting(&self) -> usize {
+        self.queue.len()
     }
 
     /// Whether something waits to be sent.

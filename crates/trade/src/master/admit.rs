@@ -4,6 +4,7 @@ use super::{
     Access, Area, Happened, Master, Standing,
     connection::Phase,
     member::{Member, Stream, matches},
+    memory::{For, Kind},
 };
 use crate::{
     address::is_name,
@@ -26,27 +27,24 @@ const KEYS_MAX: u32 = 1 << 20;
 impl Master {
     /// Takes a node in. The error is a sentence for it.
     pub(super) fn admit(&mut self, id: u64, owner: Owner, join: &Join) -> Result<(), String> {
-        let known = self.check(join)?;
+        let known = self.check(owner, join)?;
         let number = match known {
             Some(number) => number,
-            None => {
-                u32::try_from(self.members.len()).ok().filter(|number| *number < SUBSCRIBERS_MAX).ok_or_else(
-                    || format!("{SUBSCRIBERS_MAX} nodes have joined, and no more can; start another master"),
-                )?
-            }
+            None => self.new_number(&join.name)?,
         };
         let strategies = self.grant(&join.name, known, &join.strategies)?;
-        let failed = |error: lowlat_ipc::region::RegionError| error.to_string();
-        let inbox = self.maker.make_shared(&format!("inbox.{}", join.name), inbox::BYTES).map_err(failed)?;
+        let whom = self.whom(number, &join.name);
+        self.limit_pieces(matches!(whom, For::Program(_)));
+        let inbox = self.maker.make_for(whom, Kind::Shared, &format!("inbox.{}", join.name), inbox::BYTES)?;
         let counters =
-            self.maker.make_shared(&format!("counters.{}", join.name), COUNTERS_BYTES).map_err(failed)?;
+            self.maker.make_for(whom, Kind::Shared, &format!("counters.{}", join.name), COUNTERS_BYTES)?;
         let before = known.and_then(|number| self.member(number));
         let epoch = before.map_or(1, |member| member.epoch + 1);
         let past = before.map_or_else(Figures::default, Member::figures);
         let places = before.map_or_else(BTreeMap::new, |member| member.places.clone());
         let unread = before.map_or_else(BTreeMap::new, |member| member.unread.clone());
         let stream = match &join.writes {
-            Some(writes) => Some(self.make_stream(number, epoch, owner, writes)?),
+            Some(writes) => Some(self.make_stream(number, &join.name, epoch, owner, writes)?),
             None => None,
         };
         let member = Member {
@@ -114,12 +112,30 @@ impl Master {
         Ok(())
     }
 
+    /// The number of a node whose name is new. Those that the master's programs will need are kept for them.
+    fn new_number(&self, name: &str) -> Result<u32, String> {
+        let awaited = if self.has_program(name) { 0 } else { self.awaited_programs() };
+        let most = SUBSCRIBERS_MAX.saturating_sub(awaited);
+        let number = u32::try_from(self.members.len()).ok().filter(|number| *number < most);
+        number.ok_or_else(|| {
+            format!("{most} nodes have joined, and no more can\nhint: join under a name that has joined before, or start another run")
+        })
+    }
+
+    /// Who memory of a node is counted for.
+    pub(super) fn whom(&self, number: u32, name: &str) -> For {
+        if self.has_program(name) { For::Program(number) } else { For::Guest(number) }
+    }
+
     /// Whether the node can be taken; its number when its name is known.
-    fn check(&mut self, join: &Join) -> Result<Option<u32>, String> {
+    fn check(&mut self, owner: Owner, join: &Join) -> Result<Option<u32>, String> {
         for (what, name) in [("node", &join.name), ("role", &join.role)] {
             if !is_name(name) {
                 return Err(format!("{what} {name:?} is no name"));
             }
+        }
+        if self.has_program(&join.name) && !self.is_program(owner.pid) {
+            return Err(format!("the run starts node {} itself\nhint: take another name", join.name));
         }
         let known = self.members.iter().find(|member| member.name == join.name);
         let (known, is_there) = (known.map(|member| member.number), known.is_some_and(Member::is_there));
@@ -158,6 +174,7 @@ impl Master {
     fn make_stream(
         &mut self,
         number: u32,
+        name: &str,
         epoch: u64,
         owner: Owner,
         writes: &Writes,
@@ -175,7 +192,8 @@ impl Master {
             return Err(format!("stream {}: a ring of {capacity} bytes", writes.stream));
         }
         let bytes = Segment::<Memory>::bytes(capacity);
-        let segment = self.maker.make(&writes.stream, bytes).map_err(|error| error.to_string())?;
+        let whom = self.whom(number, name);
+        let segment = self.maker.make_for(whom, Kind::OneWriter, &writes.stream, bytes)?;
         Segment::create(segment.clone(), capacity, number, epoch, first_sequence, owner)
             .map_err(|error| format!("stream {}: {error}", writes.stream))?;
         let table = if let Some(table) = table {
@@ -183,7 +201,7 @@ impl Master {
         } else {
             let name = format!("interest.{}", writes.stream);
             let bytes = interest::bytes(writes.keys);
-            let table = self.maker.make_own(&name, bytes).map_err(|error| error.to_string())?;
+            let table = self.maker.make_for(whom, Kind::Own, &name, bytes)?;
             Interest::create(table.clone(), writes.keys).ok_or("interest table")?;
             table
         };

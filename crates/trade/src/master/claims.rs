@@ -3,7 +3,10 @@
 //! A number is not given to another node when its node ends, since answers to its orders may still be on their way. The only
 //! way to another node is that its owner releases it.
 
-use super::{Area, Master, memory::Maker};
+use super::{
+    Area, Master,
+    memory::{Kind, Maker},
+};
 use crate::{
     node::{Memory, Strategies},
     roles::{STRATEGIES_MAX, TD_STREAM},
@@ -47,7 +50,7 @@ pub(super) enum Denied {
 
 impl Claims {
     pub(super) fn new(maker: &mut Maker) -> Result<Self, RegionError> {
-        Ok(Self { claims: BTreeMap::new(), area: maker.make_own(OWNERS_AREA, OWNERS_BYTES)? })
+        Ok(Self { claims: BTreeMap::new(), area: maker.make(Kind::Own, OWNERS_AREA, OWNERS_BYTES)? })
     }
 
     /// The area as td is given it.
@@ -196,7 +199,7 @@ mod tests {
     use super::*;
 
     fn claims() -> Claims {
-        Claims::new(&mut Maker::new(false)).unwrap()
+        Claims::new(&mut Maker::new(false, None)).unwrap()
     }
 
     fn only(numbers: &[u32]) -> Strategies {

@@ -1,11 +1,11 @@
 //! Who is at the other end of a connection, and what it says.
 
-use super::{Happened, Master, MasterError, Standing, claims};
+use super::{Happened, Master, MasterError, Standing, claims, links::Again};
 use crate::{
     address::is_name,
     clock::now_ns,
     control::{self, Incoming, Socket, ToMaster, ToNode, parse},
-    node::{Join, Reads},
+    node::{Join, Keys, Reads},
 };
 use lowlat_ipc::{liveness::Life, stream::Owner};
 use rustix::{
@@ -18,6 +18,12 @@ use std::os::fd::OwnedFd;
 
 /// Connections of which nothing is known yet.
 const GREETING_MAX: usize = 1100;
+/// Connections that are accepted in one turn.
+const ACCEPTED_MAX: usize = 256;
+/// How long nobody is accepted when descriptors are short.
+const ACCEPT_PAUSE_NS: u64 = 100_000_000;
+/// Keys that one node may list; more are meant by [`crate::node::Keys::All`].
+const KEYS_LISTED_MAX: usize = 1 << 16;
 /// How long a process may take to say who it is.
 const GREETING_NS_MAX: u64 = 10_000_000_000;
 /// How long one that was refused may take to hear it.
@@ -51,6 +57,13 @@ pub(super) struct Connection {
     name: String,
 }
 
+impl Connection {
+    /// Whether it has not joined, and may.
+    pub(super) fn is_greeting(&self) -> bool {
+        matches!(self.phase, Phase::Greeting { .. })
+    }
+}
+
 /// What every version's first message has.
 #[derive(Debug, Deserialize)]
 struct Head {
@@ -63,12 +76,20 @@ struct Head {
 impl Master {
     /// Takes all who wait.
     pub(super) fn accept(&mut self) -> Result<(), MasterError> {
-        loop {
+        if now_ns() < self.accept_ns {
+            return Ok(());
+        }
+        for _ in 0..ACCEPTED_MAX {
             let fd = match accept_with(&self.listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
                 Ok(fd) => fd,
                 Err(Errno::AGAIN) => return Ok(()),
                 // It has gone again.
                 Err(Errno::CONNABORTED | Errno::INTR) => continue,
+                // Files or memory are short, in this process or on the host: whoever waits is taken later.
+                Err(source @ (Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM)) => {
+                    self.pause_accepting(source);
+                    return Ok(());
+                }
                 Err(source) => return Err(self.socket_error("accept a node", source)),
             };
             let Ok(peer) = socket_peercred(&fd) else { continue };
@@ -83,9 +104,41 @@ impl Master {
             let name = process_name(&peer);
             let connection = Connection { socket: Socket::new(fd), phase, peer, name };
             self.connections.insert(self.next_connection, connection);
-            let is_greeting = |connection: &&Connection| matches!(connection.phase, Phase::Greeting { .. });
-            if self.connections.values().filter(is_greeting).count() > GREETING_MAX {
-                self.refuse(self.next_connection, "too many processes join at once; join again later");
+            self.make_room(self.next_connection);
+        }
+        Ok(())
+    }
+
+    /// Waits before it accepts again, and says so once.
+    fn pause_accepting(&mut self, errno: Errno) {
+        let is_new = self.accept_ns == 0;
+        self.accept_ns = now_ns() + ACCEPT_PAUSE_NS;
+        if is_new {
+            self.strain(format!(
+                "nodes cannot join: {errno}\nhint: raise the limit of open files (ulimit -n)"
+            ));
+        }
+    }
+
+    /// Closes connections, until there are not too many with this new one. The silent ones go first, then the new one.
+    fn make_room(&mut self, id: u64) {
+        let Some(pid) = self.connections.get(&id).map(|new| pid_of(&new.peer)) else { return };
+        if self.is_program(pid) {
+            return;
+        }
+        loop {
+            let are_too_many =
+                self.connections.values().filter(|other| other.is_greeting()).count() > GREETING_MAX;
+            if !are_too_many && self.has_descriptor(false) {
+                return;
+            }
+            // The new one is silent too, and the youngest.
+            if !self.drop_silent() || !self.connections.contains_key(&id) {
+                if let Some(new) = self.connections.get(&id).map(|new| new.name.clone()) {
+                    self.refuse(id, &format!("{new}: too many nodes have joined\nhint: raise the limit of open files (ulimit -n)"));
+                    self.connections.remove(&id);
+                }
+                return;
             }
         }
     }
@@ -132,7 +185,7 @@ impl Master {
             ToMaster::Linked { subscriber, generation, position, sequence } => {
                 self.linked(number, subscriber, generation, (position, sequence));
             }
-            ToMaster::Again { writer, after, first } => self.again(writer, number, after, first)?,
+            ToMaster::Again { writer, after, first } => self.again(writer, number, Again { after, first }),
             ToMaster::Say { text } => {
                 let name = self.member(number).map_or_else(String::new, |member| member.name.clone());
                 self.happened.push(Happened::Said { name, text });
@@ -166,6 +219,15 @@ impl Master {
             ToMaster::Claims { strategies } => claims::add(&mut join.strategies, strategies),
             ToMaster::Reads { .. } if join.reads.len() >= READS_MAX => {
                 Err(format!("more than {READS_MAX} lists of streams; name fewer, or use a star"))
+            }
+            ToMaster::Reads { streams, .. } if !is_pattern(&streams) => {
+                Err(format!("streams {streams:?}: expected a name, or the beginning of one and a star"))
+            }
+            ToMaster::Reads { keys: Keys::Only(keys), .. }
+                if keys.len() + join.reads.iter().map(Reads::keys_listed).sum::<usize>()
+                    > KEYS_LISTED_MAX =>
+            {
+                Err(format!("more than {KEYS_LISTED_MAX} keys\nhint: read all keys of the stream"))
             }
             ToMaster::Reads { streams, keys, overrun } => {
                 join.reads.push(Reads { streams, keys, overrun });
@@ -213,7 +275,13 @@ impl Master {
             .map(|(id, _)| *id)
             .collect();
         for id in late {
-            self.connections.remove(&id);
+            if self.connections.get(&id).is_some_and(Connection::is_greeting) {
+                let reason =
+                    format!("it did not finish joining within {} s", GREETING_NS_MAX / 1_000_000_000);
+                self.refuse(id, &reason);
+            } else {
+                self.connections.remove(&id);
+            }
         }
     }
 
@@ -223,6 +291,15 @@ impl Master {
             self.bury(number, reason, Standing::Dead);
         }
     }
+}
+
+/// Whether a text can mean streams.
+fn is_pattern(streams: &str) -> bool {
+    is_name(streams) || streams.strip_suffix('*').is_some_and(|start| start.is_empty() || is_name(start))
+}
+
+fn pid_of(peer: &UCred) -> u32 {
+    u32::try_from(peer.pid.as_raw_nonzero().get()).unwrap_or(0)
 }
 
 fn process_name(peer: &UCred) -> String {
@@ -257,7 +334,7 @@ fn check_version(head: &Head) -> Result<(), String> {
 
 /// Holds what a process says of itself against what the kernel says of it.
 fn check_owner(owner: Owner, peer: &UCred) -> Result<(), String> {
-    let pid = u32::try_from(peer.pid.as_raw_nonzero().get()).unwrap_or(0);
+    let pid = pid_of(peer);
     if owner.pid != pid {
         return Err(format!(
             "it says that it is process {}, and the kernel says {pid}; run master and nodes in one pid namespace",

@@ -1,7 +1,13 @@
 //! Linking publishers and subscribers: a ring or a table from each to each, told to both sides.
 
-use super::{Master, Standing, links::Way, member::Member};
+use super::{
+    Master, Standing,
+    links::{Again, Way},
+    member::Member,
+    memory::Kind,
+};
 use crate::{
+    clock::now_ns,
     control::{CONTROL_STREAM, Lent, ToNode},
     node::{Keys, Overrun},
 };
@@ -10,6 +16,8 @@ use crate::{
 const ENTRIES_ALL_MAX: u64 = 1 << 16;
 /// Entries of a ring for one that wants some instruments, at most.
 const ENTRIES_SOME_MAX: u64 = 1 << 12;
+/// Time between two connections of a reader that is given up again and again.
+const AGAIN_NS_MIN: u64 = 100_000_000;
 /// Bytes of the usual record: header and one line.
 const RECORD_BYTES: u64 = 128;
 
@@ -88,10 +96,15 @@ impl Master {
             (stream.writes.capacity_bytes / RECORD_BYTES).next_power_of_two().clamp(32, most)
         };
         let segment = stream.segment.clone();
-        let ring = self
-            .maker
-            .make_shared(&format!("ring.{writer}-{reader}"), overrun.bytes(entries))
-            .map_err(|error| error.to_string())?;
+        // Counted for the reader, which asked for it.
+        let name = self.member(reader).map_or("", |member| member.name.as_str());
+        let whom = self.whom(reader, name);
+        let ring = self.maker.make_for(
+            whom,
+            Kind::Shared,
+            &format!("ring.{writer}-{reader}"),
+            overrun.bytes(entries),
+        )?;
         // Written here once, so that the reader can open it before its publisher has.
         overrun.give(ring.clone(), entries).ok_or("ring")?;
         self.generation += 1;
@@ -179,35 +192,68 @@ impl Master {
         }
     }
 
-    /// Connects a reader anew that a writer gave up. It is told how many records it missed in between. The error is a
+    /// A reader was given up by a writer, and asks to be connected again. Its word waits until the last time is long enough
+    /// ago; one that repeats itself replaces its word.
+    pub(super) fn again(&mut self, writer: u32, reader: u32, again: Again) {
+        if self.links.get(writer, reader).is_some() {
+            self.links.again.insert((writer, reader), again);
+            self.connect_again(now_ns());
+        }
+    }
+
+    /// Connects the readers that were given up, each not too often. Whose memory is used up is refused.
+    pub(super) fn connect_again(&mut self, now_ns: u64) {
+        let is_due = |(writer, reader): &(u32, u32)| {
+            let link = self.links.get(*writer, *reader);
+            link.is_none_or(|link| now_ns.saturating_sub(link.again_ns) >= AGAIN_NS_MIN)
+        };
+        let due: Vec<(u32, u32)> = self.links.again.keys().copied().filter(is_due).collect();
+        for (writer, reader) in due {
+            let Some(again) = self.links.again.remove(&(writer, reader)) else { continue };
+            if let Err(reason) = self.connect_one_again(writer, reader, again, now_ns)
+                && let Some(id) = self.member(reader).and_then(|member| member.connection)
+            {
+                self.refuse(id, &reason);
+            }
+        }
+    }
+
+    /// Connects a reader again that a writer gave up. It is told how many records it missed in between. The error is a
     /// sentence.
-    pub(super) fn again(
+    fn connect_one_again(
         &mut self,
         writer: u32,
         reader: u32,
-        after: Option<u64>,
-        first: u64,
+        Again { after, first }: Again,
+        now_ns: u64,
     ) -> Result<(), String> {
         let Some(stream) = self.member(writer).and_then(|member| member.stream.as_ref()) else {
             return Ok(());
         };
         let unread = after
-            .map(|after| after + 1)
+            .map(|after| after.saturating_add(1))
             .or_else(|| stream.sequence_at(first))
             .unwrap_or_else(|| stream.next_sequence());
         let name = stream.writes.stream.clone();
         let is_there = self.member(writer).is_some_and(|writer| writer.is_there() && writer.is_mapped);
         let end = (u64::MAX, stream.next_sequence());
         let Some(keys) = self.member(reader).and_then(|member| member.wants(&name)) else { return Ok(()) };
+        let Some(link) = self.links.get_mut(writer, reader) else { return Ok(()) };
+        link.again_ns = now_ns;
+        // It has read those to their end. The last one that it still has may be of a writer that started again.
+        link.ways.retain(|way| !way.is_evicted());
+        let is_connected = !link.ways.is_empty();
         if let Some(member) = self.member_mut(reader) {
             member.unread.entry(writer).or_insert(unread);
         }
-        if !is_there {
+        if !is_there || is_connected {
             // A writer that is gone connects all its readers when it comes again: from its first record on. Whether it does is
             // not known, and what it had published by its end is.
-            self.tell_missed(writer, reader, Some(end), &keys);
+            let to = if is_there { None } else { Some(end) };
+            self.tell_missed(writer, reader, to, &keys);
             return Ok(());
         }
+        self.limit_pieces(false);
         let way = self.add_way(writer, reader, &keys)?;
         self.tell_in(writer, reader, &way);
         self.tell_out(writer, reader, &way);

@@ -27,6 +27,12 @@ impl Way {
             || index_ring::open(&*self.ring).is_none_or(|mut taker| !taker.has_more())
     }
 
+    /// Whether the publisher has given its reader up in it.
+    pub(super) fn is_evicted(&self) -> bool {
+        self.overrun != Overrun::Conflate
+            && index_ring::open(&*self.ring).is_some_and(|taker| taker.is_evicted())
+    }
+
     /// The first position that its reader, which is gone, has not taken.
     pub(super) fn first(&self) -> Option<u64> {
         if self.overrun == Overrun::Conflate {
@@ -60,6 +66,8 @@ impl Way {
 #[derive(Debug, Default)]
 pub(super) struct Link {
     pub(super) ways: Vec<Way>,
+    /// When the reader was last connected because it had asked.
+    pub(super) again_ns: u64,
 }
 
 impl Link {
@@ -84,10 +92,19 @@ impl Link {
     }
 }
 
+/// A reader's word that it was given up, until it is connected again.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Again {
+    pub(super) after: Option<u64>,
+    pub(super) first: u64,
+}
+
 /// All links, by publisher and subscriber.
 #[derive(Debug, Default)]
 pub(super) struct Links {
     links: BTreeMap<(u32, u32), Link>,
+    /// Readers that ask to be connected again, one word of each.
+    pub(super) again: BTreeMap<(u32, u32), Again>,
 }
 
 impl Links {
@@ -104,6 +121,7 @@ impl Links {
     }
 
     pub(super) fn remove(&mut self, publisher: u32, subscriber: u32) -> Option<Link> {
+        self.again.remove(&(publisher, subscriber));
         self.links.remove(&(publisher, subscriber))
     }
 

@@ -1,4 +1,4 @@
-//! All memory that nodes share is made here, so that it outlives each of them.
+//! All memory that nodes share is made here, so that it outlives each of them; and only as much as its budget allows.
 //!
 //! | memory | written by | other processes that have it | pages |
 //! |---|---|---|---|
@@ -15,7 +15,45 @@
 
 use crate::node::Memory;
 use lowlat_ipc::region::{Backing, Memfd, RegionError};
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    fs,
+    sync::{Arc, Weak},
+};
+
+/// Part of the memory that is available when the master starts, which its nodes may share: 3 of 4.
+const BUDGET_PARTS: (u64, u64) = (3, 4);
+/// The budget if the kernel does not report what is available.
+const BUDGET_BYTES_UNKNOWN: u64 = 4 << 30;
+/// Part of the budget for all nodes together that the master did not start.
+const GUESTS_PART: u64 = 2;
+/// Part of the budget for each of them.
+const GUEST_PART: u64 = 4;
+/// The smallest page.
+const PAGE_BYTES: u64 = 4096;
+
+/// Who memory is made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum For {
+    /// The master, and with it everyone.
+    Everyone,
+    /// A node of a program that the master started.
+    Program(u32),
+    /// A node that came by itself.
+    Guest(u32),
+}
+
+/// Who writes memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// One node. The memory is to be sealed ([`Memfd::seal_writes`]) before others are given it.
+    OneWriter,
+    /// Only the master.
+    Own,
+    /// Processes that come and go, so that writing can't be sealed. Each of them could punch holes, so it has usual pages: there
+    /// a hole is zeros, and in the reserved pool it may be the end of whoever reads it.
+    Shared,
+}
 
 /// Makes memory and keeps count of what the kernel gave.
 #[derive(Debug)]
@@ -23,41 +61,112 @@ pub(super) struct Maker {
     may_use_huge_pages: bool,
     backing_bytes: BTreeMap<String, u64>,
     unlocked_bytes: u64,
+    budget_bytes: u64,
+    /// Pieces that there may be, since each takes a descriptor.
+    pieces_max: usize,
+    made: Vec<(For, Weak<Memfd>)>,
+    /// Bytes by who they were made for, with some that are free again: see [`Maker::recount`].
+    used: BTreeMap<For, u64>,
 }
 
 impl Maker {
-    pub(super) fn new(may_use_huge_pages: bool) -> Self {
-        Self { may_use_huge_pages, backing_bytes: BTreeMap::new(), unlocked_bytes: 0 }
+    /// With a budget; none: most of what is available now.
+    pub(super) fn new(may_use_huge_pages: bool, budget_bytes: Option<u64>) -> Self {
+        Self {
+            may_use_huge_pages,
+            backing_bytes: BTreeMap::new(),
+            unlocked_bytes: 0,
+            budget_bytes: budget_bytes.unwrap_or_else(|| available_bytes(may_use_huge_pages)),
+            pieces_max: usize::MAX,
+            made: Vec::new(),
+            used: BTreeMap::new(),
+        }
     }
 
-    /// Zeroed memory that one node will write. It is to be sealed ([`Memfd::seal_writes`]) before others are given it.
-    ///
-    /// Each piece is filled with pages; `name` shows in /proc/PID/maps.
-    pub(super) fn make(&mut self, name: &str, bytes: u64) -> Result<Memory, RegionError> {
-        self.make_with(name, bytes, self.may_use_huge_pages)
+    /// Zeroed memory that is nobody's in particular, filled with pages; `name` shows in /proc/PID/maps.
+    pub(super) fn make(&mut self, kind: Kind, name: &str, bytes: u64) -> Result<Memory, RegionError> {
+        self.make_unasked(For::Everyone, kind, name, bytes)
     }
 
-    /// Zeroed memory that only the master writes.
-    pub(super) fn make_own(&mut self, name: &str, bytes: u64) -> Result<Memory, RegionError> {
-        let memory = self.make(name, bytes)?;
-        memory.seal_writes()?;
-        Ok(memory)
+    /// The same for a node, within the budgets. The error says what was asked for, and what there is.
+    pub(super) fn make_for(
+        &mut self,
+        whom: For,
+        kind: Kind,
+        name: &str,
+        bytes: u64,
+    ) -> Result<Memory, String> {
+        if self.check(whom, name, bytes).is_err() || self.made.len() >= self.pieces_max {
+            self.recount();
+        }
+        if self.made.len() >= self.pieces_max {
+            return Err(format!(
+                "cannot make {name}: the master has no file descriptor left for it\nhint: raise the limit of open files (ulimit -n)"
+            ));
+        }
+        self.check(whom, name, bytes)?;
+        self.make_unasked(whom, kind, name, bytes).map_err(|error| error.to_string())
     }
 
-    /// Zeroed memory that processes write which come and go, so that writing can't be sealed. Each of them could punch
-    /// holes, so it has usual pages: there a hole is zeros, and in the reserved pool it may be the end of whoever reads it.
-    pub(super) fn make_shared(&mut self, name: &str, bytes: u64) -> Result<Memory, RegionError> {
-        let memory = self.make_with(name, bytes, false)?;
-        memory.seal_seals()?;
-        Ok(memory)
+    /// So many pieces may there be from now on.
+    pub(super) fn limit_pieces(&mut self, pieces_max: usize) {
+        self.pieces_max = pieces_max;
     }
 
-    fn make_with(&mut self, name: &str, bytes: u64, may_be_huge: bool) -> Result<Memory, RegionError> {
+    /// Pieces that there are.
+    pub(super) fn pieces(&mut self) -> usize {
+        self.recount();
+        self.made.len()
+    }
+
+    /// Forgets what nobody has any more.
+    fn recount(&mut self) {
+        self.used.clear();
+        self.made.retain(|(whom, memory)| {
+            let Some(memory) = memory.upgrade() else { return false };
+            *self.used.entry(*whom).or_default() += memory.bytes();
+            true
+        });
+    }
+
+    fn check(&self, whom: For, name: &str, bytes: u64) -> Result<(), String> {
+        let of = |is_it: fn(&For) -> bool| -> u64 {
+            self.used.iter().filter(|(whom, _)| is_it(whom)).map(|(_, bytes)| *bytes).sum()
+        };
+        let all = (self.budget_bytes, of(|_| true), "all nodes");
+        let of_node = self.used.get(&whom).copied().unwrap_or(0);
+        let guests = |whom: &For| matches!(whom, For::Guest(_));
+        let limits = [
+            (self.budget_bytes / GUEST_PART, of_node, "a node that the run did not start"),
+            (self.budget_bytes / GUESTS_PART, of(guests), "nodes that the run did not start"),
+            all,
+        ];
+        let from = if guests(&whom) { 0 } else { 2 };
+        for (budget, used, who) in limits.into_iter().skip(from) {
+            if used.saturating_add(bytes) > budget {
+                return Err(format!(
+                    "cannot make {name}: it takes {}, and {who} may use {} of memory, of which {} are in use\nhint: ask for less, or start the run with more (lowlat pipeline run --memory-max)",
+                    size(bytes),
+                    size(budget),
+                    size(used),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn make_unasked(&mut self, whom: For, kind: Kind, name: &str, bytes: u64) -> Result<Memory, RegionError> {
         let name = format!("lowlat:{name}");
         // Memfd::open takes nothing smaller than a page.
-        let bytes = bytes.max(4096).next_multiple_of(4096);
+        let bytes = bytes.max(PAGE_BYTES).next_multiple_of(PAGE_BYTES);
+        let may_be_huge = self.may_use_huge_pages && kind != Kind::Shared;
         let memory =
             if may_be_huge { Memfd::create(&name, bytes)? } else { Memfd::create_usual(&name, bytes)? };
+        match kind {
+            Kind::OneWriter => {}
+            Kind::Own => _ = memory.seal_writes()?,
+            Kind::Shared => memory.seal_seals()?,
+        }
         // Looking it up reads the whole of smaps: for rings of a few pages the answer is known.
         let is_large = bytes >= 1 << 20;
         let kind = match if is_large { memory.backing() } else { Some(Backing::Base) } {
@@ -70,7 +179,10 @@ impl Maker {
         if !memory.is_locked() {
             self.unlocked_bytes += memory.bytes();
         }
-        Ok(Arc::new(memory))
+        *self.used.entry(whom).or_default() += memory.bytes();
+        let memory = Arc::new(memory);
+        self.made.push((whom, Arc::downgrade(&memory)));
+        Ok(memory)
     }
 
     /// Bytes made so far that could not be locked in memory.
@@ -81,5 +193,88 @@ impl Maker {
     /// Bytes made so far, by kind of page.
     pub(super) fn backing_bytes(&self) -> &BTreeMap<String, u64> {
         &self.backing_bytes
+    }
+}
+
+/// The default budget, from what the kernel says is available.
+fn available_bytes(may_use_huge_pages: bool) -> u64 {
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    budget_of(&text, may_use_huge_pages).unwrap_or(BUDGET_BYTES_UNKNOWN)
+}
+
+fn budget_of(meminfo: &str, may_use_huge_pages: bool) -> Option<u64> {
+    let field = |name: &str| {
+        let line = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        line.split_ascii_whitespace().next()?.parse::<u64>().ok()
+    };
+    let (part, parts) = BUDGET_PARTS;
+    let usual = field("MemAvailable")?.saturating_mul(1024);
+    // What is free in the pool is not in what is available.
+    let huge =
+        field("HugePages_Free").zip(field("Hugepagesize")).map_or(0, |(pages, kib)| pages * kib * 1024);
+    Some(usual / parts * part + if may_use_huge_pages { huge } else { 0 })
+}
+
+/// Bytes in the largest unit that leaves a number.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1024 => format!("{bytes} bytes"),
+        1024..0x10_0000 => format!("{} KiB", bytes.div_ceil(1024)),
+        _ => format!("{} MiB", bytes.div_ceil(1 << 20)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn what_is_asked_for_beyond_a_budget_is_refused_in_numbers() {
+        let mut maker = Maker::new(false, Some(8 * MIB));
+        let mut make = |whom, bytes| maker.make_for(whom, Kind::Shared, "stream x", bytes);
+        let error = make(For::Guest(1), 1 << 36).unwrap_err();
+        assert!(error.contains("cannot make stream x: it takes 65536 MiB"), "{error}");
+        assert!(
+            error.contains("did not start may use 2 MiB of memory, of which 0 bytes are in use"),
+            "{error}"
+        );
+        assert!(error.contains("hint: ask for less, or start the run with more"), "{error}");
+        let kept: Vec<_> = (1..=2).map(|node| make(For::Guest(node), 2 * MIB).unwrap()).collect();
+        let error = make(For::Guest(3), 4096).unwrap_err();
+        assert!(error.contains("nodes that the run did not start may use 4 MiB"), "{error}");
+        let program = make(For::Program(4), 4 * MIB).unwrap();
+        let error = make(For::Program(4), 4096).unwrap_err();
+        assert!(error.contains("all nodes may use 8 MiB"), "{error}");
+        // What is given back counts no more.
+        drop(program);
+        make(For::Program(5), 4 * MIB).unwrap();
+        drop(kept);
+        make(For::Guest(1), 2 * MIB).unwrap();
+    }
+
+    #[test]
+    fn pieces_are_as_many_as_there_are_descriptors() {
+        let mut maker = Maker::new(false, None);
+        maker.limit_pieces(2);
+        let first = maker.make_for(For::Guest(1), Kind::Shared, "ring", 1).unwrap();
+        let second = maker.make_for(For::Guest(1), Kind::Shared, "ring", 1).unwrap();
+        let error = maker.make_for(For::Program(1), Kind::Shared, "ring", 1).unwrap_err();
+        assert!(error.contains("no file descriptor left") && error.contains("ulimit -n"), "{error}");
+        drop(first);
+        let third = maker.make_for(For::Guest(1), Kind::Shared, "ring", 1).unwrap();
+        assert_eq!(maker.pieces(), 2);
+        drop((second, third));
+        assert_eq!(maker.pieces(), 0);
+    }
+
+    #[test]
+    fn the_default_budget_is_most_of_what_is_available() {
+        let text = "MemTotal: 900 kB\nMemAvailable:   400 kB\nHugePages_Free:  2\nHugepagesize:  2048 kB\n";
+        assert_eq!(budget_of(text, false), Some(300 << 10));
+        assert_eq!(budget_of(text, true), Some((300 << 10) + (4 << 20)));
+        assert_eq!(budget_of("", true), None);
+        assert!(available_bytes(true) > 0);
     }
 }

@@ -12,6 +12,7 @@ mod admit;
 mod bury;
 mod claims;
 mod connection;
+mod descriptors;
 mod error;
 mod linking;
 mod links;
@@ -42,7 +43,7 @@ use connection::{Connection, Phase};
 use links::Links;
 use lowlat_ipc::region::{Memfd, Region};
 use member::Member;
-use memory::Maker;
+use memory::{Kind, Maker};
 use rustix::{
     event::{PollFd, PollFlags, poll},
     fs::{Mode, chmod},
@@ -61,6 +62,9 @@ use std::{
 const HEARTBEAT: Duration = Duration::from_millis(100);
 /// Connections that may wait to be taken.
 const BACKLOG: i32 = 1024;
+/// Messages that may wait for a node that does not read them: what a publisher is told when all others join at once, a
+/// few times over.
+const WAITING_MAX: usize = 8192;
 
 /// A master.
 #[derive(Debug)]
@@ -87,6 +91,10 @@ pub struct Master {
     cpus: Option<CpuSet>,
     /// When heartbeats were looked at.
     looked_ns: u64,
+    /// Nobody is accepted before that time, since descriptors are short.
+    accept_ns: u64,
+    /// Nodes whose messages pile up.
+    clogged: Vec<u32>,
     // Last: the folder is free when everything else is gone.
     held: lock::Held,
 }
@@ -96,13 +104,13 @@ impl Master {
     pub fn open(options: Options) -> Result<Self, MasterError> {
         let held = lock::hold(&options.folder)?;
         crate::node::raise_open_files();
-        let mut maker = Maker::new(options.may_use_huge_pages);
-        let page = maker.make_own("master", 4096)?;
+        let mut maker = Maker::new(options.may_use_huge_pages, options.memory_bytes_max);
+        let page = maker.make(Kind::Own, "master", 4096)?;
         // A master that can't hand out read-only descriptors says so now, and not to its first node.
         page.reader_fd()?;
         let mut areas = Vec::new();
         for area in &options.areas {
-            areas.push((area.clone(), maker.make_shared(&area.name, area.bytes)?));
+            areas.push((area.clone(), maker.make(Kind::Shared, &area.name, area.bytes)?));
         }
         let claims = Claims::new(&mut maker)?;
         areas.push(claims.area());
@@ -126,6 +134,8 @@ impl Master {
             is_stopping: false,
             cpus: sched_getaffinity(None).ok(),
             looked_ns: 0,
+            accept_ns: 0,
+            clogged: Vec::new(),
             held,
         };
         master.beat();
@@ -205,7 +215,9 @@ impl Master {
         }
         self.reap();
         self.accept()?;
+        self.bury_clogged();
         let now_ns = now_ns();
+        self.connect_again(now_ns);
         self.tidy_connections(now_ns);
         self.look_for_silence(now_ns);
         let mut happened = std::mem::take(&mut self.kept);
@@ -223,7 +235,10 @@ impl Master {
         let flags = |connection: &Connection| {
             if connection.socket.is_waiting() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN }
         };
-        let mut fds = vec![PollFd::new(&self.listener, PollFlags::IN)];
+        // While it is not accepted from, it would only keep this thread awake.
+        let is_accepting = now_ns() >= self.accept_ns;
+        let mut fds =
+            vec![PollFd::new(&self.listener, if is_accepting { PollFlags::IN } else { PollFlags::empty() })];
         fds.extend(
             self.connections
                 .values()
@@ -240,6 +255,14 @@ impl Master {
         let connections = ids.into_iter().filter(|_| is_ready.next() == Some(true)).collect();
         let dead = processes.iter().filter(|_| is_ready.next() == Some(true)).map(|(number, _)| *number);
         Ok((connections, dead.collect()))
+    }
+
+    /// Gives up the nodes that do not read what they are sent.
+    fn bury_clogged(&mut self) {
+        for number in std::mem::take(&mut self.clogged) {
+            let reason = format!("given up: it has not read {WAITING_MAX} messages");
+            self.bury(number, &reason, Standing::Dead);
+        }
     }
 
     /// Reads what a node said before it is given up: it counts.
@@ -286,6 +309,9 @@ impl Master {
         let Some(id) = self.member(number).and_then(|member| member.connection) else { return };
         let Some(connection) = self.connections.get_mut(&id) else { return };
         connection.socket.send(message, memory).ok();
+        if connection.socket.waiting() > WAITING_MAX {
+            self.clogged.push(number);
+        }
         if let Some(member) = self.member(number) {
             member.notify(CONTROL_STREAM);
         }

@@ -40,6 +40,9 @@ pub struct Options {
     pub areas: Vec<Area>,
     /// Strategies below this number belong to programs that the master starts: another node may not claim them.
     pub strategies_reserved: u32,
+    /// Memory that all nodes may share; none: 3/4 of what is available when the master opens. Nodes that the master does not
+    /// start may use half of it together, and a quarter each.
+    pub memory_bytes_max: Option<u64>,
     /// Whether memory may come from the reserved pool of huge pages.
     pub may_use_huge_pages: bool,
     /// What becomes of the records for a reader that died.
@@ -59,6 +62,7 @@ impl Options {
             folder,
             areas: Vec::new(),
             strategies_reserved: 0,
+            memory_bytes_max: None,
             may_use_huge_pages: true,
             dead_readers: DeadReaders::default(),
             without_master: WithoutMaster::default(),
@@ -171,6 +175,11 @@ pub enum Happened {
         log: PathBuf,
         /// It failed, and was not to end.
         is_failure: bool,
+    },
+    /// The master cannot do what it is asked at the moment, and goes on.
+    Strained {
+        /// What it lacks.
+        reason: String,
     },
     /// A process is not started again.
     GivenUp {

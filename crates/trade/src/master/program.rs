@@ -5,7 +5,7 @@ use crate::clock::now_ns;
 use lowlat_ipc::stream::Owner;
 use rustix::{
     process::{
-        Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getppid, kill_process, pidfd_open,
+        Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpgid, getppid, kill_process, pidfd_open,
         set_parent_process_death_signal, waitid,
     },
     thread::{CpuSet, sched_setaffinity},
@@ -91,6 +91,20 @@ impl Master {
     /// Returns whether the master starts a program that joins under this name.
     pub(super) fn has_program(&self, name: &str) -> bool {
         self.programs.iter().any(|running| running.program.name == name)
+    }
+
+    /// Programs whose nodes have never joined.
+    pub(super) fn awaited_programs(&self) -> u32 {
+        let has_joined = |name: &str| self.members.iter().any(|member| member.name == name);
+        let awaited = self.programs.iter().filter(|running| !has_joined(&running.program.name));
+        u32::try_from(awaited.count()).unwrap_or(u32::MAX)
+    }
+
+    /// Returns whether the master has started this process, or one that started it: each has a process group.
+    pub(super) fn is_program(&self, pid: u32) -> bool {
+        let group = i32::try_from(pid).ok().and_then(Pid::from_raw).and_then(|pid| getpgid(Some(pid)).ok());
+        let children = self.programs.iter().filter_map(|running| running.child.as_ref());
+        children.map(Pid::from_child).any(|child| Some(child) == group)
     }
 
     /// How often processes were started again.

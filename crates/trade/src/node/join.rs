@@ -162,9 +162,9 @@ pub(super) fn join(path: &Path, join: &Join) -> Result<Node, JoinError> {
     let ToNode::Welcome { number, epoch, without_master, .. } = message else {
         return Err(talk.unusable(format!("{message:?} before a welcome")));
     };
-    let mut node = talk
-        .welcome(socket, join, mark, memory, (number, epoch), without_master)
-        .map_err(|reason| talk.unusable(reason))?;
+    let mut socket = Some(socket);
+    let welcome = talk.welcome(&mut socket, join, mark, memory, (number, epoch), without_master);
+    let mut node = welcome.map_err(|reason| talk.failed(socket.as_mut(), reason))?;
     say(&mut node.socket, &ToMaster::Mapped)?;
     loop {
         let (message, memory) = talk.next(&mut node.socket, "connect the publishers")?;
@@ -172,7 +172,9 @@ pub(super) fn join(path: &Path, join: &Join) -> Result<Node, JoinError> {
             node.beat(now_ns());
             return Ok(node);
         }
-        node.link(message, memory).map_err(|reason| talk.unusable(reason))?;
+        if let Err(reason) = node.link(message, memory) {
+            return Err(talk.failed(Some(&mut node.socket), reason));
+        }
     }
 }
 
@@ -252,6 +254,22 @@ impl Talk<'_> {
         JoinError::Unusable { path: self.path(), reason }
     }
 
+    /// What ended the join here: the master's refusal if there is one, since what it sent before cannot be used any more, else
+    /// the reason that was found.
+    fn failed(&mut self, socket: Option<&mut Socket>, reason: String) -> JoinError {
+        self.until_ns = 0;
+        let mut refusal = socket.and_then(|socket| {
+            std::iter::from_fn(|| match self.next(socket, "answer") {
+                Ok(_) => Some(None),
+                Err(error @ JoinError::Refused { .. }) => Some(Some(error)),
+                Err(_) => None,
+            })
+            .flatten()
+            .next()
+        });
+        refusal.take().unwrap_or_else(|| self.unusable(reason))
+    }
+
     fn next(&mut self, socket: &mut Socket, what: &'static str) -> Result<(ToNode, Vec<OwnedFd>), JoinError> {
         match socket.receive_until(self.until_ns)? {
             Incoming::Nothing => Err(JoinError::Silent { path: self.path(), what }),
@@ -267,7 +285,7 @@ impl Talk<'_> {
 
     fn welcome(
         &self,
-        socket: Socket,
+        socket: &mut Option<Socket>,
         join: &Join,
         mark: Arc<ForkMark>,
         memory: Vec<OwnedFd>,
@@ -302,7 +320,7 @@ impl Talk<'_> {
             number,
             epoch,
             name: self.name.to_owned(),
-            socket,
+            socket: socket.take().ok_or("no connection")?,
             inbox,
             publisher: Publisher::new(own, counters.clone(), Arc::clone(&mark)),
             counters,

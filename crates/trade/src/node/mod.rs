@@ -146,6 +146,11 @@ impl Reads {
         Self { streams: streams.to_owned(), keys, overrun: Overrun::default() }
     }
 
+    /// Keys that it lists.
+    pub(crate) fn keys_listed(&self) -> usize {
+        if let Keys::Only(keys) = &self.keys { keys.len() } else { 0 }
+    }
+
     /// With another policy.
     #[must_use]
     pub fn with(self, overrun: Overrun) -> Self {

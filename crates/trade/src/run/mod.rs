@@ -143,7 +143,14 @@ pub fn run_with(
 ) -> Result<PipelineRecord, RunError> {
     check(parameters)?;
     let programs = plan::programs(parameters, options, program);
-    in_folder(&Folder::make(options.name.as_deref())?, parameters, programs, progress, stop)
+    in_folder(
+        &Folder::make(options.name.as_deref())?,
+        parameters,
+        programs,
+        options.memory_bytes_max,
+        progress,
+        stop,
+    )
 }
 
 /// Runs the pipeline with these processes, in the order in which they are started. [`plan::MASTER`] in arguments and
@@ -155,18 +162,19 @@ pub fn run_programs(
     stop: &AtomicBool,
 ) -> Result<PipelineRecord, RunError> {
     check(parameters)?;
-    in_folder(&Folder::make(None)?, parameters, programs, progress, stop)
+    in_folder(&Folder::make(None)?, parameters, programs, None, progress, stop)
 }
 
 fn in_folder(
     folder: &Folder,
     parameters: &PipelineParameters,
     programs: Vec<Program>,
+    memory_bytes_max: Option<u64>,
     progress: &mut dyn FnMut(&Progress),
     stop: &AtomicBool,
 ) -> Result<PipelineRecord, RunError> {
     CURRENT.lock().unwrap_or_else(PoisonError::into_inner).replace(folder.folder.clone());
-    let result = watch::watch(parameters, programs, folder.folder.clone(), progress, stop);
+    let result = watch::watch(parameters, programs, folder.folder.clone(), memory_bytes_max, progress, stop);
     CURRENT.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Err(RunError::Master(MasterError::Taken { .. } | MasterError::Folder(_))) = &result {
         // It is another run's, or another user's.

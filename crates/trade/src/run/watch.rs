@@ -84,6 +84,7 @@ pub(super) fn watch(
     parameters: &PipelineParameters,
     programs: Vec<Program>,
     folder: RunFolder,
+    memory_bytes_max: Option<u64>,
     progress: &mut dyn FnMut(&Progress),
     stop: &AtomicBool,
 ) -> Result<PipelineRecord, RunError> {
@@ -92,6 +93,7 @@ pub(super) fn watch(
     options.without_master = WithoutMaster::Stop;
     options.areas = crate::roles::areas();
     options.strategies_reserved = parameters.strategies;
+    options.memory_bytes_max = memory_bytes_max;
     let mut watch = Watch {
         master: Master::open(options)?,
         names: programs.iter().map(|program| program.name.clone()).collect(),
@@ -251,8 +253,9 @@ impl Watch<'_> {
                 }
                 Happened::Silent { name, reason } => self.note(format!("{name}: {reason}")),
                 Happened::Refused { name, reason } => {
-                    self.note(format!("{name} was refused: {reason}"));
+                    self.note(format!("{name} was refused: {}", reason.replace('\n', "; ")));
                 }
+                Happened::Strained { reason } => self.note(reason.replace('\n', "; ")),
                 Happened::Said { name, text } => self.hear(&name, &text)?,
                 Happened::Died { .. }
                 | Happened::Left { .. }
@@ -263,8 +266,11 @@ impl Watch<'_> {
         Ok(())
     }
 
-    /// Keeps a sentence for the record, as long as there are not too many.
+    /// Keeps a sentence for the record, once, as long as there are not too many.
     fn note(&mut self, incident: String) {
+        if self.incidents.contains(&incident) {
+            return;
+        }
         match self.incidents.len().cmp(&INCIDENTS_MAX) {
             std::cmp::Ordering::Less => self.incidents.push(incident),
             std::cmp::Ordering::Equal => self.incidents.push("more happened than is listed here".to_owned()),

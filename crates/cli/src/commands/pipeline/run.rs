@@ -9,7 +9,7 @@ use super::{
     runner::Runner,
 };
 use crate::{
-    arguments::duration,
+    arguments::{bytes, duration},
     commands::{Subcommand, examples},
     output::{self, Exit},
     results::OutputFile,
@@ -71,6 +71,9 @@ pub struct Arguments {
     /// Name the run, so that others find its master [default: one of its own]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
+    /// Memory that all nodes may share: 512M, 16G [default: 3/4 of what is available]
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    memory_max: Option<u64>,
     /// Take memory from the reserved pool of huge pages
     #[arg(long)]
     huge_pages: bool,
@@ -181,6 +184,7 @@ fn options(arguments: &Arguments) -> PipelineOptions {
         recording: arguments.record.as_deref().map(whole),
         wake_core: arguments.wake_core,
         price_deviation_max_per_mille: arguments.price_deviation,
+        memory_bytes_max: arguments.memory_max,
     }
 }
 

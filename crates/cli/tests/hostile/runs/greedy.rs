@@ -1,0 +1,115 @@
+//! Nodes that take more than their share of the master, and nodes that are refused.
+
+use super::pipeline::{Pipeline, role, wait_for, warnings};
+use crate::support::binary;
+use lowlat_ipc::{passing, stream::Owner};
+use lowlat_trade::control;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use serde_json::{Value, json};
+use std::{fs, os::fd::OwnedFd, process::Command};
+
+/// Connects, and says nothing.
+fn knock(pipeline: &Pipeline, more: SocketFlags) -> Option<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | more;
+    let fd = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
+    connect(&fd, &SocketAddrUnix::new(pipeline.socket()).unwrap()).ok().map(|()| fd)
+}
+
+/// The binary under a limit, as prlimit(1) takes it.
+fn limited(limit: &str) -> Command {
+    let mut command = Command::new("prlimit");
+    command.arg(limit).arg("--").arg(binary());
+    command
+}
+
+/// Joins without the library, and returns the master's reason for refusing. Speaks the version of whatever master it is.
+fn refusal(pipeline: &Pipeline, writes: &Value) -> Option<String> {
+    let me = Owner::current().unwrap();
+    for version in [control::VERSION, 3] {
+        let fd = knock(pipeline, SocketFlags::empty())?;
+        let hello = json!({
+            "message": "hello", "version": version, "pid": me.pid, "start_ticks": me.start_ticks,
+            "name": "greedy", "role": "test", "writes": writes, "wait": "parked",
+        });
+        for message in [hello, json!({"message": "ready"})] {
+            passing::send(&fd, &serde_json::to_vec(&message).unwrap(), &[]).ok();
+        }
+        // The first may only say that the connection is closed; what was said before that comes next.
+        let mut received = (0..2).find_map(|_| passing::receive(&fd).ok())??;
+        let answer: Value = serde_json::from_slice(&std::mem::take(&mut received.bytes)).ok()?;
+        let reason = answer["reason"].as_str()?.to_owned();
+        if !reason.contains("version") {
+            return Some(reason);
+        }
+    }
+    None
+}
+
+/// Waits until the run has begun, when md's stream is there: a node that joins before waits for it.
+fn wait_for_md(pipeline: &Pipeline) {
+    let folder = pipeline.folder().display().to_string();
+    wait_for("md has its stream", || {
+        let of_md = |pid: &str| {
+            let read = |file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+            let (words, maps) = (read("cmdline"), read("maps"));
+            let words = String::from_utf8_lossy(&words).replace('\0', " ");
+            words.contains("role md ")
+                && words.contains(&folder)
+                && String::from_utf8_lossy(&maps).contains("lowlat:md")
+        };
+        let pids = fs::read_dir("/proc").unwrap().flatten();
+        pids.filter_map(|entry| entry.file_name().into_string().ok()).any(|pid| of_md(&pid))
+    });
+}
+
+#[test]
+fn connections_that_say_nothing_do_not_end_a_run_that_has_few_files() {
+    let pipeline = Pipeline::start_by(limited("--nofile=150"), &["--duration", "5s"]);
+    let silent: Vec<_> = (0..200).filter_map(|_| knock(&pipeline, SocketFlags::NONBLOCK)).collect();
+    assert!(silent.len() > 150, "they are taken, or wait: {}", silent.len());
+    // One that means it comes in all the same.
+    let joined = role(&pipeline.socket(), &["strategy", "--instrument", "0"]);
+    let said = String::from_utf8_lossy(&joined.stderr).into_owned();
+    assert!(said.contains("the run starts node s0 itself"), "it is heard, and refused for its name: {said}");
+    let document = pipeline.document();
+    assert_eq!(document["orders"], document["ticks_published"], "{document}");
+    assert_eq!(document["is_interrupted"], false, "{document}");
+    drop(silent);
+}
+
+#[test]
+fn a_ring_of_64_gib_is_refused_before_it_is_made() {
+    // A master that makes it is ended by the limit, rather than by the host's lack of memory.
+    let pipeline = Pipeline::start_by(limited("--fsize=1073741824"), &["--duration", "4s"]);
+    let writes = json!({"stream": "greedy", "capacity_bytes": 1_u64 << 36, "keys": 1, "gives_credit": false});
+    let reason = refusal(&pipeline, &writes).expect("the master answers");
+    assert!(reason.contains("cannot make greedy: it takes 6553"), "{reason}");
+    assert!(reason.contains("hint: ") && reason.contains("--memory-max"), "{reason}");
+    let document = pipeline.document();
+    assert_eq!(document["orders"], document["ticks_published"], "{document}");
+    assert!(warnings(&document).contains("greedy was refused: "), "{document}");
+}
+
+#[test]
+fn a_run_takes_no_more_memory_than_it_is_given() {
+    let pipeline = Pipeline::start(&["--duration", "4s", "--memory-max", "64M"]);
+    let writes = json!({"stream": "greedy", "capacity_bytes": 1 << 25, "keys": 1, "gives_credit": false});
+    let reason = refusal(&pipeline, &writes).expect("the master answers");
+    assert!(reason.contains("may use 16 MiB of memory"), "{reason}");
+    pipeline.document();
+}
+
+#[test]
+fn a_refused_join_says_the_masters_reason_and_the_run_has_its_name() {
+    let pipeline = Pipeline::start(&["--duration", "6s"]);
+    wait_for_md(&pipeline);
+    // Again and again: which side writes last is a matter of luck.
+    for _ in 0..8 {
+        let output = role(&pipeline.socket(), &["strategy", "--instrument", "999"]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success(), "{said}");
+        assert!(said.contains("refuses node s999") && said.contains("its keys are 0 to 1"), "{said}");
+    }
+    let document = pipeline.document();
+    assert!(warnings(&document).contains("s999 was refused: "), "{document}");
+}

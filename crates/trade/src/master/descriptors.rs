@@ -1,0 +1,62 @@
+//! Files that the master has open: nodes cannot make it run out of them.
+
+use super::{
+    Happened, Master,
+    connection::{Connection, Phase},
+};
+use rustix::process::{Resource, getrlimit};
+
+/// Files that the master needs whoever joins: standard ones, the listener, the lock, logs of programs while they start.
+const OWN: u64 = 16;
+/// Of those that it may have, at most so many are kept for its programs, so that they can start again.
+const PROGRAMS_MAX: u64 = 256;
+/// And this part of them, if they are few.
+const PROGRAMS_PART: u64 = 4;
+
+impl Master {
+    /// Files that nodes may take; less for those that the master did not start.
+    fn descriptors_max(is_program: bool) -> u64 {
+        let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let kept = if is_program { 0 } else { PROGRAMS_MAX.min(limit / PROGRAMS_PART) };
+        limit.saturating_sub(OWN + kept)
+    }
+
+    /// Files that are open because of nodes, beside their memory.
+    fn descriptors_of_nodes(&self) -> u64 {
+        let processes = self.members.iter().filter(|member| member.pidfd.is_some()).count();
+        let count = processes + self.connections.len() + self.programs.len();
+        u64::try_from(count).unwrap_or(u64::MAX)
+    }
+
+    /// Whether one more connection leaves enough for what must go on.
+    pub(super) fn has_descriptor(&mut self, is_program: bool) -> bool {
+        let pieces = u64::try_from(self.maker.pieces()).unwrap_or(u64::MAX);
+        self.descriptors_of_nodes().saturating_add(pieces) < Self::descriptors_max(is_program)
+    }
+
+    /// Bounds the memory that is made from now on by the files that are left.
+    pub(super) fn limit_pieces(&mut self, is_program: bool) {
+        let left = Self::descriptors_max(is_program).saturating_sub(self.descriptors_of_nodes());
+        self.maker.limit_pieces(usize::try_from(left).unwrap_or(usize::MAX));
+    }
+
+    /// Closes the connection that has been silent for the longest; false if there is none.
+    pub(super) fn drop_silent(&mut self) -> bool {
+        let silent = self.connections.iter().filter_map(|(id, connection)| match connection.phase {
+            Phase::Greeting { since_ns, hello: None } => Some((since_ns, *id)),
+            Phase::Refused { since_ns } => Some((since_ns, *id)),
+            _ => None,
+        });
+        let Some((_, id)) = silent.min() else { return false };
+        if self.connections.get(&id).is_some_and(Connection::is_greeting) {
+            self.refuse(id, "it has said nothing, and others wait\nhint: join again");
+        }
+        self.connections.remove(&id);
+        true
+    }
+
+    /// Reports that something is short.
+    pub(super) fn strain(&mut self, reason: String) {
+        self.happened.push(Happened::Strained { reason });
+    }
+}

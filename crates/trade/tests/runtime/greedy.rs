@@ -1,0 +1,169 @@
+//! Nodes that ask for more than their share.
+
+use crate::master_thread::{LONG, MasterThread, join, reads, until, writes};
+use lowlat_ipc::{passing, stream::Owner};
+use lowlat_trade::{
+    control::{ToNode, VERSION, parse},
+    master::Happened,
+    node::{Event, Join, Keys, Node, Overrun, Writes},
+};
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use std::{fs, os::fd::OwnedFd, time::Instant};
+
+/// Rings of a writer that this process has open: the master's, and those of the test's nodes. Each test has a writer of
+/// another number, since all are in this process.
+fn rings_of(writer: u32) -> usize {
+    let name = format!("memfd:lowlat:ring.{writer}-");
+    let entries = fs::read_dir("/proc/self/fd").unwrap().flatten();
+    entries
+        .filter_map(|entry| fs::read_link(entry.path()).ok())
+        .filter(|target| target.to_string_lossy().contains(&name))
+        .count()
+}
+
+fn connect(master: &MasterThread) -> OwnedFd {
+    let fd =
+        net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+    net::connect(&fd, &SocketAddrUnix::new(master.socket()).unwrap()).unwrap();
+    fd
+}
+
+fn say(fd: &OwnedFd, message: &serde_json::Value) -> bool {
+    passing::send(fd, &serde_json::to_vec(message).unwrap(), &[]).is_ok()
+}
+
+/// Joins without the library, which would not misbehave, and reads the stream `md`.
+fn join_by_hand(master: &MasterThread, name: &str) -> OwnedFd {
+    let (fd, me) = (connect(master), Owner::current().unwrap());
+    let hello = serde_json::json!({
+        "message": "hello", "version": VERSION, "pid": me.pid, "start_ticks": me.start_ticks,
+        "name": name, "role": "test", "writes": null, "wait": "parked",
+    });
+    let wants = serde_json::json!({"message": "reads", "streams": "md", "keys": "all", "overrun": "gap"});
+    assert!(say(&fd, &hello) && say(&fd, &wants) && say(&fd, &serde_json::json!({"message": "ready"})));
+    loop {
+        let received = passing::receive(&fd).unwrap().expect("the master answers");
+        match parse(&received.bytes).unwrap() {
+            ToNode::Welcome { .. } => assert!(say(&fd, &serde_json::json!({"message": "mapped"}))),
+            ToNode::Joined => return fd,
+            ToNode::Refused { reason } => panic!("{reason}"),
+            _ => {}
+        }
+    }
+}
+
+/// A master whose next node has that number.
+fn master_with(nodes: u32) -> MasterThread {
+    let master = MasterThread::start(|_| {});
+    for node in 0..nodes {
+        drop(master.join(&join(&format!("n{node}"), None, vec![])));
+    }
+    master
+}
+
+#[test]
+fn memory_beyond_the_budget_is_refused_before_it_is_made() {
+    let master = MasterThread::start(|options| options.memory_bytes_max = Some(64 << 20));
+    let of =
+        |bytes| Writes { stream: "greedy".to_owned(), capacity_bytes: bytes, keys: 1, gives_credit: false };
+    let mut good = master.join(&join("good", writes("md", 1), vec![]));
+    for bytes in [1 << 36, 1 << 25] {
+        let start = Instant::now();
+        let error = Node::join(&master.socket(), &join("greedy", Some(of(bytes)), vec![])).unwrap_err();
+        let error = error.to_string();
+        assert!(error.contains("cannot make greedy: it takes") && error.contains("16 MiB"), "{error}");
+        assert!(error.contains("hint: ask for less"), "{error}");
+        assert!(start.elapsed() < LONG);
+    }
+    master.expect("the master has its name", |happened| {
+        matches!(happened, Happened::Refused { name, reason } if name == "greedy" && reason.contains("MiB"))
+    });
+    // A table of a million rows is memory too.
+    let keys = Writes { stream: "wide".to_owned(), capacity_bytes: 4096, keys: 1 << 20, gives_credit: false };
+    let error = Node::join(&master.socket(), &join("wide", Some(keys), vec![])).unwrap_err().to_string();
+    assert!(error.contains("cannot make interest.wide: it takes 129 MiB"), "{error}");
+    // What was refused has left nothing behind.
+    drop(master.join(&join("greedy", Some(of(1 << 20)), vec![])));
+    good.poll(&mut |_, _| ());
+    assert_eq!(good.ended(), None);
+}
+
+/// A reader that says again and again that it was given up, which it was not.
+#[test]
+fn a_reader_that_asks_for_ring_after_ring_gets_none() {
+    const WORDS: usize = 3000;
+    let master = master_with(5);
+    let _md = master.join(&join("md", writes("md", 1), vec![]));
+    let reader = join_by_hand(&master, "reader");
+    let before = rings_of(5);
+    let again = serde_json::json!({"message": "again", "writer": 5, "after": null, "first": 0});
+    for _ in 0..WORDS {
+        assert!(say(&reader, &again));
+    }
+    // In order: what was said before is heard.
+    assert!(say(&reader, &serde_json::json!({"message": "say", "text": "done"})));
+    master.expect(
+        "the master has heard all",
+        |happened| matches!(happened, Happened::Said { text, .. } if text == "done"),
+    );
+    assert!(rings_of(5) <= before + 2, "{} rings after {before}", rings_of(5));
+    assert_eq!(master.with(|master, _| master.nodes().len()), 7);
+}
+
+/// One that is really given up again and again: the rings that it has left are given back.
+#[test]
+fn rings_that_were_replaced_are_given_back() {
+    let master = master_with(6);
+    let mut md = master.join(&join("md", writes("md", 1), vec![]));
+    let slow = reads("md", Keys::All).with(Overrun::Evict { behind_max: 4 });
+    let mut reader = master.join(&join("reader", None, vec![slow]));
+    master.begin();
+    for round in 0..10 {
+        until("it is given up", || {
+            eprintln!("{round} {:?}", md.counters().figures());
+            md.poll(&mut |_, _| ());
+            md.publisher().publish(&lowlat_ipc::stream::Stamp::default(), b"quote").unwrap();
+            master.with(move |master, _| master.nodes()[6].figures.evicted > round)
+        });
+        let mut is_told = false;
+        until("it is connected again, and told what it lost", || {
+            md.poll(&mut |_, _| ());
+            reader.poll(&mut |_, event| is_told |= matches!(event, Event::Lost { .. }));
+            is_told
+        });
+    }
+    // Master's, md's and the reader's: of the ring that is used, and at most one that is being replaced.
+    until("they are given back", || {
+        reader.poll(&mut |_, _| ());
+        md.poll(&mut |_, _| ());
+        rings_of(6) <= 6
+    });
+}
+
+#[test]
+fn who_does_not_read_is_given_up() {
+    let master = MasterThread::start(|_| {});
+    let _deaf = join_by_hand(&master, "deaf");
+    master.with(|master, _| {
+        // A socket's buffer holds some hundreds.
+        for _ in 0..20_000 {
+            if master.command("deaf", "hear").is_err() {
+                break;
+            }
+        }
+    });
+    master.expect("it is given up", |happened| {
+        matches!(happened, Happened::Died { name, reason } if name == "deaf" && reason.contains("has not read"))
+    });
+}
+
+#[test]
+fn lists_without_end_are_refused() {
+    let master = MasterThread::start(|_| {});
+    let refused = |join: &Join| Node::join(&master.socket(), join).unwrap_err().to_string();
+    let keys = Keys::Only((0..100_000).collect());
+    let error = refused(&join("many", None, vec![reads("md", keys)]));
+    assert!(error.contains("node many: more than 65536 keys\nhint: read all keys"), "{error}");
+    let error = refused(&join("lists", None, vec![reads("md", Keys::All); 3000]));
+    assert!(error.contains("more than 2048 lists"), "{error}");
+}
