@@ -113,7 +113,7 @@ pub fn talk_painted(text: &str) {
 }
 
 /// Codes of the styles in lowlat's own texts: reset, bold, dim, and the colours of verdicts.
-const OWN_STYLES: [&str; 8] = ["0", "1", "2", "31", "32", "33", "34", "36"];
+const OWN_STYLES: [&str; 7] = ["0", "1", "2", "31", "32", "33", "36"];
 
 /// The text with lowlat's own styles and no other escape sequence. lowlat-report cleans what comes from elsewhere; this
 /// holds where that was forgotten.

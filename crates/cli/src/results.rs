@@ -1,8 +1,11 @@
 //! The files of a run, each written whole or not at all.
 
-use crate::output::{json_line, json_lines};
-use lowlat_sys::output::{self, Access, OutputError};
-use std::path::Path;
+use crate::output::{json_line, json_lines, talk};
+use lowlat_sys::output::{self, Access, OutputDirectory, OutputError};
+use std::path::{Path, PathBuf};
+
+/// Names that are tried for a numbered file.
+const NUMBER_MAX: u32 = 999;
 
 /// A file that is written when the run has ended. It is checked before, so that a directory that cannot be written
 /// fails at once and not after hours.
@@ -26,6 +29,12 @@ impl OutputFile {
         self.file.path()
     }
 
+    /// What to print once it is written; ask before writing.
+    pub fn note(&self) -> String {
+        let replaced = if self.file.replaces() { ", in place of an earlier file" } else { "" };
+        format!("written: {}{replaced}", self.path().display())
+    }
+
     /// Writes it, in place of an earlier file.
     pub fn write(&self, bytes: &[u8]) -> anyhow::Result<()> {
         self.file.write(bytes).map_err(|error| in_words(&error, &self.hint))
@@ -39,6 +48,69 @@ impl OutputFile {
     /// Writes a value as JSON, on one line: documents of large hosts are long, and programs read them.
     pub fn write_json(&self, value: &impl serde::Serialize) -> anyhow::Result<()> {
         self.write(json_line(value)?.as_bytes())
+    }
+}
+
+/// Writes the files of a run, for use after its results were printed. A file that cannot be written keeps no other one
+/// from being written.
+pub fn write_all<'a>(
+    files: impl IntoIterator<Item = (&'a OutputFile, anyhow::Result<String>)>,
+) -> anyhow::Result<()> {
+    let mut failed = Ok(());
+    for (file, text) in files {
+        let note = file.note();
+        match text.and_then(|text| file.write(text.as_bytes())) {
+            Ok(()) => talk(&note),
+            Err(error) if failed.is_ok() => failed = Err(error),
+            Err(error) => talk(&format!("{error:#}")),
+        }
+    }
+    failed
+}
+
+/// A file whose name lowlat chooses: the first one that is free, so that no earlier file is lost.
+#[derive(Debug)]
+pub struct NumberedFile {
+    dir: OutputDirectory,
+    stem: &'static str,
+    ending: &'static str,
+}
+
+impl NumberedFile {
+    /// A file in the working directory, checked before the run. `option` is how the user names another one.
+    pub fn prepare(stem: &'static str, ending: &'static str, option: &str) -> anyhow::Result<Self> {
+        let failed = |error: OutputError| in_words(&error, &format!("name another file with {option}"));
+        let dir = OutputDirectory::open(Path::new("")).map_err(failed)?;
+        let file = Self { dir, stem, ending };
+        let number = file.free_from(1);
+        file.at(number).check().map_err(failed)?;
+        Ok(file)
+    }
+
+    /// The first number from this one on whose name is free.
+    pub fn free_from(&self, number: u32) -> u32 {
+        (number..NUMBER_MAX).find(|number| !self.at(*number).exists()).unwrap_or(NUMBER_MAX)
+    }
+
+    /// Writes it under the first free name from a number on, and returns where.
+    pub fn write(&self, text: &str, from: u32, option: &str) -> anyhow::Result<PathBuf> {
+        let mut number = self.free_from(from);
+        loop {
+            let file = self.at(number);
+            match file.write_new(text.as_bytes()) {
+                Ok(()) => return Ok(file.path().to_owned()),
+                Err(error) if error.is_taken() && number < NUMBER_MAX => number = self.free_from(number + 1),
+                Err(error) => return Err(in_words(&error, &format!("name another file with {option}"))),
+            }
+        }
+    }
+
+    fn at(&self, number: u32) -> output::OutputFile {
+        let name = match number {
+            0 | 1 => format!("{}.{}", self.stem, self.ending),
+            number => format!("{}-{number}.{}", self.stem, self.ending),
+        };
+        self.dir.file(name.as_ref(), Access::Shared)
     }
 }
 

@@ -19,6 +19,10 @@ use std::{
 use ureq::{
     Agent, Body,
     http::{HeaderValue, Method, Request, Response, header},
+    unversioned::{
+        resolver::DefaultResolver,
+        transport::{Connector, TcpConnector},
+    },
 };
 
 /// Time for the farewell of a session, which nobody waits for longer.
@@ -71,8 +75,14 @@ impl Client {
             .max_response_header_size(64 << 10)
             .user_agent(concat!("lowlat/", env!("CARGO_PKG_VERSION")))
             .build();
+        let agent = match options.trust.pinned(options.origin.is_plain())? {
+            Some(pinned) => {
+                Agent::with_parts(config, TcpConnector::default().chain(pinned), DefaultResolver::default())
+            }
+            None => config.into(),
+        };
         let mut client = Self {
-            agent: config.into(),
+            agent,
             options,
             login: Login::default(),
             root: Value::Null,

@@ -1,6 +1,6 @@
 //! What the network's errors mean to a user.
 
-use crate::{Origin, RedfishError};
+use crate::{Origin, RedfishError, pinned::is_ca_as_server};
 use rustls::CertificateError;
 use std::{io, time::Duration};
 
@@ -84,14 +84,11 @@ impl Asked<'_> {
                 "renew it, or accept any certificate with --insecure",
             ),
             // A certificate that is its own CA and a server's: what many controllers make for themselves.
-            Tls::InvalidCertificate(CertificateError::Other(other))
-                if other.to_string().contains("CaUsedAsEndEntity") =>
-            {
-                (
-                    "its certificate is a CA's own, which no server may use".to_owned(),
-                    "install a proper one, or accept any certificate with --insecure",
-                )
-            }
+            error if is_ca_as_server(error) => (
+                "its certificate is a CA's own, which is accepted only when it is named".to_owned(),
+                "check that it is the controller's and name this certificate with --ca FILE, or accept any with \
+                 --insecure",
+            ),
             Tls::InvalidCertificate(other) => (
                 format!("its certificate is not accepted: {other}"),
                 "name its CA with --ca FILE, or accept any certificate with --insecure",

@@ -19,6 +19,7 @@ mod credentials;
 mod error;
 mod failure;
 mod limits;
+mod pinned;
 mod prompt;
 mod send;
 mod session;

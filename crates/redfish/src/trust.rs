@@ -1,6 +1,7 @@
 //! Whom a service's certificate must be signed by.
 
-use crate::RedfishError;
+use crate::{RedfishError, pinned::Pinned};
+use rustls::pki_types::CertificateDer;
 use std::{fs::File, io::Read, path::PathBuf, sync::Arc};
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
@@ -12,7 +13,7 @@ pub enum Trust {
     /// Those of the CAs that this machine trusts.
     #[default]
     System,
-    /// Those of the CAs in this PEM file.
+    /// Those that the certificates in this PEM file sign, and these certificates themselves.
     CaFile(PathBuf),
     /// Anybody's: whoever sits between can read the credentials.
     Anybody,
@@ -26,10 +27,22 @@ impl Trust {
         Ok(match self {
             _ if is_plain => builder,
             Self::System => builder.root_certs(system_certificates()?),
-            Self::CaFile(path) => builder.root_certs(certificates(path)?),
+            // [`Trust::pinned`] verifies these.
+            Self::CaFile(_) => builder,
             Self::Anybody => builder.disable_verification(true),
         }
         .build())
+    }
+
+    /// The connector that trusts the certificates of a file; none for other trust, or without TLS.
+    pub(crate) fn pinned(&self, is_plain: bool) -> Result<Option<Pinned>, RedfishError> {
+        let Self::CaFile(path) = self else { return Ok(None) };
+        if is_plain {
+            return Ok(None);
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let wrong = |why| RedfishError::File { option: "--ca", path: path.display().to_string(), why };
+        Pinned::new(certificates(path)?, provider).map(Some).map_err(wrong)
     }
 }
 
@@ -43,7 +56,7 @@ fn system_certificates() -> Result<RootCerts, RedfishError> {
     Ok(found.certs.iter().map(|certificate| Certificate::from_der(certificate).to_owned()).into())
 }
 
-fn certificates(path: &std::path::Path) -> Result<RootCerts, RedfishError> {
+fn certificates(path: &std::path::Path) -> Result<Vec<CertificateDer<'static>>, RedfishError> {
     let wrong = |why: String| RedfishError::File { option: "--ca", path: path.display().to_string(), why };
     let mut bytes = Vec::new();
     File::open(path)
@@ -55,11 +68,11 @@ fn certificates(path: &std::path::Path) -> Result<RootCerts, RedfishError> {
     let mut found = Vec::new();
     for item in parse_pem(&bytes) {
         if let PemItem::Certificate(certificate) = item.map_err(|error| wrong(error.to_string()))? {
-            found.push(certificate);
+            found.push(CertificateDer::from(certificate.der().to_vec()));
         }
     }
     if found.is_empty() {
         return Err(wrong("no certificate in PEM form (-----BEGIN CERTIFICATE-----) in it".into()));
     }
-    Ok(found.into())
+    Ok(found)
 }

@@ -315,14 +315,40 @@ fn certificates_are_verified_unless_told_otherwise() {
         &with(&service, Trust::CaFile(ca)).unwrap_err().to_string(),
         &["--ca", "no certificate in PEM form"],
     );
-    // What many controllers make for themselves: a CA's certificate, used as a server's.
-    let own = Service::start_tls_as_ca("127.0.0.1");
-    let ca = dir.path().join("own.pem");
-    std::fs::write(&ca, &own.certificate).unwrap();
-    all_of(&with(&own, Trust::CaFile(ca)).unwrap_err().to_string(), &["a CA's own", "--insecure"]);
     let plain = Service::start();
     let url = plain.url().replace("http://", "https://");
     all_of(&read_with(options(&url)).unwrap_err().to_string(), &["TLS with"]);
+}
+
+/// What many controllers make for themselves: a CA's certificate, used as a server's.
+#[test]
+fn a_certificate_that_is_its_own_ca_can_be_pinned() {
+    let dir = tempfile::tempdir().unwrap();
+    let pinned = |service: &Service, certificates: &str| {
+        let ca = dir.path().join("own.pem");
+        std::fs::write(&ca, certificates).unwrap();
+        read_with(Options { trust: Trust::CaFile(ca), ..options(&service.url()) })
+    };
+    let own = Service::start_tls_as_ca("127.0.0.1");
+    all_of(&said(&own), &["TLS with 127.0.0.1", "--ca FILE"]);
+    assert_eq!(pinned(&own, &own.certificate).unwrap().answers.len(), 4);
+    // Another certificate for the same name is another service, whatever it says of itself.
+    let other = Service::start_tls_as_ca("127.0.0.1");
+    all_of(&pinned(&other, &own.certificate).unwrap_err().to_string(), &["TLS with", "--ca FILE"]);
+    assert!(other.requests().is_empty(), "nothing is sent to whom is not trusted");
+    // One of several, and a proper certificate beside it, still work.
+    let proper = Service::start_tls("127.0.0.1");
+    let both = format!("{}{}", own.certificate, proper.certificate);
+    assert!(pinned(&own, &both).is_ok() && pinned(&proper, &both).is_ok());
+    // Its name and its time are verified.
+    let elsewhere = Service::start_tls_as_ca("bmc.example.org");
+    all_of(&pinned(&elsewhere, &elsewhere.certificate).unwrap_err().to_string(), &["another name"]);
+    let old = Service::start_tls_expired_ca("127.0.0.1");
+    all_of(&pinned(&old, &old.certificate).unwrap_err().to_string(), &["expired"]);
+    // Whoever shows the certificate without its key gets nothing.
+    let thief = Service::start_tls_with_certificate_of(&own);
+    assert!(pinned(&thief, &own.certificate).is_err());
+    assert!(thief.requests().is_empty());
 }
 
 #[test]

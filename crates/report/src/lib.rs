@@ -35,6 +35,7 @@ pub use terminal::journal::{
     journal_line, journal_notice, journal_text,
 };
 pub use terminal::journal_recorded::{JournalRecorded, journal_recorded_text};
+pub use terminal::next_steps::next_steps;
 pub use terminal::pipeline::{
     PipelineLive, load_words, matrix_not_run_text, matrix_plan_text, matrix_text, pipeline_live_lines,
     pipeline_text, size_text,

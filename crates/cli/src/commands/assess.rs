@@ -7,7 +7,7 @@ use crate::{
     host::{Host, HostArgs},
     output::{self, Exit},
     progress::Progress,
-    results::OutputFile,
+    results::{NumberedFile, OutputFile},
     signals,
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches};
@@ -20,7 +20,7 @@ use lowlat_model::{
     result::ResultDocument,
 };
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
@@ -44,12 +44,12 @@ struct Arguments {
     /// Judge only, measure nothing
     #[arg(long)]
     no_measure: bool,
-    /// Where to write the page for people
-    #[arg(long, value_name = "FILE", default_value = "lowlat-report.html")]
-    report: PathBuf,
-    /// Where to write the document for programs
-    #[arg(long, value_name = "FILE", default_value = "lowlat-result.json")]
-    result: PathBuf,
+    /// Write the page for people here [default: lowlat-report.html, or with the next free number]
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Write the document for programs here [default: lowlat-result.json, or with the next free number]
+    #[arg(long, value_name = "FILE")]
+    result: Option<PathBuf>,
     /// Print the result document on stdout instead of the summary
     #[arg(long)]
     json: bool,
@@ -72,8 +72,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = Arguments::from_arg_matches(matches)?;
     let started_at = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let clock = Instant::now();
-    let report = OutputFile::prepare(&arguments.report, "--report")?;
-    let result = OutputFile::prepare(&arguments.result, "--result")?;
+    let files = Files::prepare(&arguments)?;
     let stop = signals::stop_flag()?;
     let progress = Progress::new();
 
@@ -105,19 +104,128 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         readiness: Vec::new(),
         warnings,
     };
-    result.write_json(&document)?;
-    report.write(lowlat_report::html(&document).as_bytes())?;
+    // Printed first: on a full disk this is all that remains of the measurement.
     if arguments.json {
         output::print_json(&document)?;
     } else {
         output::print(&lowlat_report::summary(&document, output::width()))?;
-        output::print(&format!(
-            "report  {}\nresult  {}",
-            arguments.report.display(),
-            arguments.result.display()
+    }
+    let (page, written) = files.write(&document)?;
+    if arguments.json {
+        output::talk(written.trim_start());
+    } else {
+        output::print_plain(&written)?;
+        let plan = next_command(&arguments.host);
+        output::print(&lowlat_report::next_steps(
+            &document,
+            &page.display().to_string(),
+            &plan,
+            output::width(),
         ))?;
     }
     Ok(if document.is_interrupted { Exit::Interrupted } else { Exit::Clean })
+}
+
+/// The command that shows the changes to this host.
+fn next_command(host: &HostArgs) -> String {
+    let mut command = "lowlat tune plan".to_owned();
+    let root = (host.root != Path::new("/")).then(|| host.root.display().to_string());
+    let role = host.role.as_ref().map(|role| role.display().to_string());
+    let profile = host.profile.map(|profile| profile.to_string());
+    for (option, value) in [("--root", root), ("--role", role), ("--profile", profile)] {
+        if let Some(value) = value {
+            command.push_str(&format!(" {option} {}", quoted(&value)));
+        }
+    }
+    command
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let is_plain =
+        |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | '=' | ':');
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+/// Where the page and the document go.
+struct Files {
+    report: Target,
+    result: Target,
+}
+
+/// A file that the user named, which replaces an earlier one; or one that lowlat names, which never does.
+enum Target {
+    Named(OutputFile),
+    Numbered(NumberedFile),
+}
+
+impl Target {
+    fn prepare(
+        named: Option<&Path>,
+        option: &'static str,
+        (stem, ending): (&'static str, &'static str),
+    ) -> anyhow::Result<Self> {
+        Ok(match named {
+            Some(path) => Self::Named(OutputFile::prepare(path, option)?),
+            None => Self::Numbered(NumberedFile::prepare(stem, ending, option)?),
+        })
+    }
+
+    /// The first free number from this one on; this one where the user chose the name.
+    fn free_from(&self, number: u32) -> u32 {
+        match self {
+            Self::Named(_) => number,
+            Self::Numbered(file) => file.free_from(number),
+        }
+    }
+
+    /// Writes it. Returns where, and what to print.
+    fn write(&self, text: &str, number: u32, option: &str) -> anyhow::Result<(PathBuf, String)> {
+        match self {
+            Self::Named(file) => {
+                let note = file.note();
+                file.write(text.as_bytes())?;
+                Ok((file.path().to_owned(), note))
+            }
+            Self::Numbered(file) => {
+                let path = file.write(text, number, option)?;
+                let note = format!("written: {}", path.display());
+                Ok((path, note))
+            }
+        }
+    }
+}
+
+impl Files {
+    fn prepare(arguments: &Arguments) -> anyhow::Result<Self> {
+        Ok(Self {
+            report: Target::prepare(arguments.report.as_deref(), "--report", ("lowlat-report", "html"))?,
+            result: Target::prepare(arguments.result.as_deref(), "--result", ("lowlat-result", "json"))?,
+        })
+    }
+
+    /// Writes both under the same number. Returns where the page is, and what to print. What fails for one is tried for
+    /// the other.
+    fn write(&self, document: &ResultDocument) -> anyhow::Result<(PathBuf, String)> {
+        let number = self.report.free_from(self.result.free_from(1));
+        let result =
+            output::json_line(document).and_then(|text| self.result.write(&text, number, "--result"));
+        let report = self.report.write(&lowlat_report::html(document), number, "--report");
+        match (result, report) {
+            (Ok((_, result)), Ok((page, report))) => Ok((page, format!("\n{report}\n{result}"))),
+            (Ok((_, written)), Err(error)) | (Err(error), Ok((_, written))) => {
+                output::talk(&written);
+                Err(error)
+            }
+            (Err(error), Err(other)) => {
+                output::talk(&format!("lowlat assess: {other:#}"));
+                Err(error)
+            }
+        }
+    }
 }
 
 /// Measures interruptions where that is possible; what keeps it from being possible becomes a warning.

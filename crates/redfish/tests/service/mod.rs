@@ -71,6 +71,31 @@ impl Service {
         Self::start_tls_with(&params)
     }
 
+    /// As [`Service::start_tls_as_ca`], with a time that is over.
+    pub fn start_tls_expired_ca(name: &str) -> Self {
+        let mut params = rcgen::CertificateParams::new([name.to_owned()]).unwrap();
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        params.not_before = rcgen::date_time_ymd(2020, 1, 1);
+        params.not_after = rcgen::date_time_ymd(2021, 1, 1);
+        Self::start_tls_with(&params)
+    }
+
+    /// Shows the certificate of another service, without having its key.
+    pub fn start_tls_with_certificate_of(other: &Self) -> Self {
+        use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
+        let certificate = CertificateDer::from_pem_slice(other.certificate.as_bytes()).unwrap();
+        let key = PrivateKeyDer::try_from(rcgen::KeyPair::generate().unwrap().serialize_der()).unwrap();
+        let key = rustls::crypto::ring::sign::any_supported_type(&key).unwrap();
+        let shown = rustls::sign::CertifiedKey::new(vec![certificate], key);
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::new(rustls::sign::SingleCertAndKey::from(shown)));
+        Self::listen(Some(Arc::new(config)), other.certificate.clone())
+    }
+
     fn start_tls_with(params: &rcgen::CertificateParams) -> Self {
         let key = rcgen::KeyPair::generate().unwrap();
         let certificate = params.self_signed(&key).unwrap();

@@ -12,6 +12,7 @@ pub mod host_tree;
 pub mod jitter;
 pub mod journal;
 pub mod journal_recorded;
+pub mod next_steps;
 pub mod page;
 pub mod pipeline;
 pub mod plan;

@@ -4,12 +4,13 @@ use super::{
     BOLD, DIM, GREEN, RED, YELLOW, add_field, add_heading, add_wrapped, columns, paint, usable,
     verdict_style, wrap,
 };
+use crate::causes::words;
 use crate::figures::{CHOSEN_NOTE, CpuFigures, CpuPart, CpuParts, Jitter, Longest};
 use crate::grouping::Tally;
 use crate::host_line;
 use crate::units::{clean, count, duration, percent, plural, rate, span};
 use lowlat_model::catalogue::Finding;
-use lowlat_model::jitter::JitterRecord;
+use lowlat_model::jitter::{CauseSource, JitterRecord};
 use lowlat_model::result::ResultDocument;
 
 /// Findings that are shown.
@@ -164,11 +165,22 @@ fn add_jitter(out: &mut String, document: &ResultDocument, jitter: &Jitter<'_>, 
     if shown.iter().any(|cpu| cpu.part == CpuPart::Chosen) {
         out.push_str(&format!("  {}\n", paint(DIM, CHOSEN_NOTE)));
     }
+    if let Some(sentence) = not_traced(jitter.record) {
+        out.push_str(&paint(YELLOW, "  Causes were not traced."));
+        out.push('\n');
+        add_wrapped(out, &sentence, 2, width);
+    }
     if shown.len() < all.len() {
         let left = plural(all.len() - shown.len(), "CPU");
         out.push_str(&paint(DIM, &format!("  {left} with shorter longest interruptions are in the report.")));
         out.push('\n');
     }
+}
+
+/// Why no interruption has a cause from the kernel's trace; none when each was compared with it.
+fn not_traced(record: &JitterRecord) -> Option<String> {
+    let causes = record.causes.as_ref()?;
+    (causes.source != CauseSource::Trace).then(|| words::source(causes))
 }
 
 /// Narrow terminals lose the share of time lost and the middle percentile.

@@ -326,6 +326,16 @@ impl Drop for Unfinished<'_> {
     }
 }
 
+/// Makes writing beyond the process's limit on file sizes an error. By default the kernel ends the process, and the
+/// results that are still to be printed with it.
+pub fn report_size_limit() {
+    // SAFETY: SIG_IGN installs no handler, so nothing runs in a signal's context, and SIGXFSZ is a signal that may be
+    // ignored.
+    unsafe {
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+    }
+}
+
 /// Whether a path names a descriptor of this process.
 fn is_descriptor(path: &Path) -> bool {
     let number = |name: &OsStr| name.to_str().is_some_and(|name| name.parse::<u32>().is_ok());

@@ -4,7 +4,7 @@ use super::arguments::{Format, OutputArgs};
 use crate::{
     documents,
     output::{self, Exit},
-    results::OutputFile,
+    results::{self, OutputFile},
 };
 use anyhow::ensure;
 use lowlat_model::{jitter::compare::compare_documents, result::ResultDocument};
@@ -27,19 +27,13 @@ pub fn run(files: &[PathBuf], outputs: &OutputArgs) -> anyhow::Result<Exit> {
         files.iter().map(|file| documents::read(file)).collect::<anyhow::Result<_>>()?;
     let side = |first: usize| documents.iter().skip(first).step_by(2).collect::<Vec<_>>();
     let comparison = compare_documents(&side(0), &side(1))?;
-    if let Some(file) = &result {
-        file.write_json(&comparison)?;
-    }
-    if let Some(file) = &report {
-        file.write(lowlat_report::comparison_html(&comparison).as_bytes())?;
-    }
     if outputs.form() == Format::Json {
         output::print_json(&comparison)?;
     } else {
         output::print(&lowlat_report::comparison_text(&comparison, output::width()))?;
     }
-    for file in [&result, &report].into_iter().flatten() {
-        output::talk(&format!("written: {}", file.path().display()));
-    }
+    let result = result.iter().map(|file| (file, output::json_line(&comparison)));
+    let report = report.iter().map(|file| (file, Ok(lowlat_report::comparison_html(&comparison))));
+    results::write_all(result.chain(report))?;
     Ok(Exit::Clean)
 }

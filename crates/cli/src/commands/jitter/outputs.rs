@@ -1,7 +1,10 @@
 //! What comes out of a run: text, files, or lines for scripts.
 
 use super::arguments::{Format, OutputArgs};
-use crate::{output, results::OutputFile};
+use crate::{
+    output,
+    results::{self, OutputFile},
+};
 use anyhow::{Context, ensure};
 use jiff::Timestamp;
 use lowlat_model::{
@@ -38,30 +41,16 @@ impl<'a> Outputs<'a> {
         })
     }
 
-    /// Writes everything. A file that can't be written any more, after hours perhaps, keeps nothing else from being
-    /// written and printed.
+    /// Prints, then writes the files: a file that cannot be written any more, after hours perhaps, costs nothing else.
     pub fn write(&self, document: &ResultDocument) -> anyhow::Result<()> {
         let record = document.jitter.as_ref().context("nothing was measured")?;
-        let mut written = Vec::new();
-        if let Some(file) = &self.result {
-            written.push((file, file.write_json(document)));
-        }
-        if let Some(file) = &self.report {
-            written.push((file, file.write(lowlat_report::html(document).as_bytes())));
-        }
-        if let Some(file) = &self.hlog {
-            let log = hlog::of_jitter(record, started_ns(document))?;
-            written.push((file, file.write(log.to_string().as_bytes())));
-        }
-        let mut failed = self.print(document, record);
-        for (file, result) in written {
-            match result {
-                Ok(()) => output::talk(&format!("written: {}", file.path().display())),
-                Err(error) if failed.is_ok() => failed = Err(error),
-                Err(error) => output::talk(&format!("lowlat jitter: {error:#}")),
-            }
-        }
-        failed
+        let printed = self.print(document, record);
+        let mut files = Vec::new();
+        files.extend(self.result.iter().map(|file| (file, output::json_line(document))));
+        files.extend(self.report.iter().map(|file| (file, Ok(lowlat_report::html(document)))));
+        let log = || Ok(hlog::of_jitter(record, started_ns(document))?.to_string());
+        files.extend(self.hlog.iter().map(|file| (file, log())));
+        printed.and(results::write_all(files))
     }
 
     fn print(&self, document: &ResultDocument, record: &JitterRecord) -> anyhow::Result<()> {

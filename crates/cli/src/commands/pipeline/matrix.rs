@@ -5,7 +5,7 @@ use crate::{
     arguments::duration,
     commands::{Subcommand, examples},
     output::{self, Exit},
-    results::OutputFile,
+    results::{self, OutputFile},
     signals,
 };
 use anyhow::{Context, bail, ensure};
@@ -344,15 +344,9 @@ impl Outputs {
 
     fn write(&self, document: &MatrixDocument) -> anyhow::Result<()> {
         output::print(&matrix_text(document, output::width()))?;
-        if let Some(file) = &self.json {
-            file.write_json(document)?;
-            output::talk(&format!("written: {}", file.path().display()));
-        }
-        if let Some(file) = &self.html {
-            file.write(matrix_html(document).as_bytes())?;
-            output::talk(&format!("written: {}", file.path().display()));
-        }
-        Ok(())
+        let json = self.json.iter().map(|file| (file, output::json_line(document)));
+        let html = self.html.iter().map(|file| (file, Ok(matrix_html(document))));
+        results::write_all(json.chain(html))
     }
 }
 

@@ -12,7 +12,7 @@ use crate::{
     arguments::{bytes, duration},
     commands::{Subcommand, examples},
     output::{self, Exit},
-    results::OutputFile,
+    results::{self, OutputFile},
     signals,
 };
 use anyhow::{bail, ensure};
@@ -132,12 +132,6 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     check_wake_core(&options, &facts)?;
     let mut document = measure(&parameters, &facts, arguments.force, &mut runner, &stop)?;
     document.options = options;
-    if let Some(file) = &result {
-        file.write_json(&document)?;
-    }
-    if let Some(file) = &hlog {
-        file.write(hlog_of(&document)?.to_string().as_bytes())?;
-    }
     if arguments.json {
         output::print_json(&document)?;
     } else {
@@ -147,9 +141,9 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         let shown = folder.display();
         output::talk(&format!("recorded: {shown}; lowlat journal ls {shown} tells what is in it"));
     }
-    for file in result.iter().chain(&hlog) {
-        output::talk(&format!("written: {}", file.path().display()));
-    }
+    let result = result.iter().map(|file| (file, output::json_line(&document)));
+    let log = || Ok(hlog_of(&document)?.to_string());
+    results::write_all(result.chain(hlog.iter().map(|file| (file, log()))))?;
     Ok(exit(&document))
 }
 

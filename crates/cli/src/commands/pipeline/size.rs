@@ -129,17 +129,15 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         stop: &stop,
     };
     let document = sizing.find(&format!("{title}: {cpus}"), &mut runner)?;
-    if let Some(file) = &file {
-        file.write_json_lines(&document.placement)?;
-    }
     if arguments.json {
         output::print_json(&document)?;
     } else {
         output::print(&size_text(&document, output::width()))?;
     }
     if let Some(file) = &file {
-        let shown = file.path().display();
-        output::talk(&format!("written: {shown}; lowlat pipeline run --pins {shown} takes it"));
+        let (note, shown) = (file.note(), file.path().display());
+        file.write_json_lines(&document.placement)?;
+        output::talk(&format!("{note}; lowlat pipeline run --pins {shown} takes it"));
     }
     Ok(match document.answer.checked {
         _ if document.is_interrupted => Exit::Interrupted,

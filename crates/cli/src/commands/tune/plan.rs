@@ -55,13 +55,16 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let mut host = arguments.host.read()?;
     host.role.accepted_risks.extend(arguments.accept_risk);
     let plan = Plan::of(&host.context(), env!("CARGO_PKG_VERSION"));
-    if let Some(path) = &arguments.out {
-        OutputFile::prepare(path, "--out")?.write_json_lines(&plan)?;
-    }
+    let file = arguments.out.as_deref().map(|path| OutputFile::prepare(path, "--out")).transpose()?;
     if arguments.json {
         output::print_json(&plan)?;
     } else {
         output::print(&lowlat_report::plan_text(&plan, output::width()))?;
+    }
+    if let Some(file) = &file {
+        let note = file.note();
+        file.write_json_lines(&plan)?;
+        output::talk(&note);
     }
     Ok(if plan.changes.is_empty() { Exit::Clean } else { Exit::Findings })
 }
