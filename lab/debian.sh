@@ -6,6 +6,19 @@ arch=x86_64
 
 say() { printf '%s: %s\n' "lab/$(basename "$0")" "$*" >&2; }
 
+# locked COMMAND [ARGUMENT...]: runs it while no other build of an image runs. Its processes do not inherit the lock, so a
+# build that was killed blocks nobody. The file holds the owner's process id.
+locked() {
+    exec 9>>"$out/image.lock"
+    if ! flock -n 9; then
+        say "waiting for process $(cat "$out/image.lock"), which holds $out/image.lock"
+        flock 9
+    fi
+    echo $$ >"$out/image.lock"
+    "$@" 9>&-
+    exec 9>&-
+}
+
 # The package source this machine already uses for its own Debian release.
 mirror() {
     apt-get indextargets --format "\$(SITE) \$(RELEASE)" 'Created-By: Packages' |
