@@ -58,13 +58,33 @@ fn pair(folder: &Path, is_over: &Arc<AtomicBool>) -> (thread::JoinHandle<()>, No
             master.turn(Duration::from_millis(5)).unwrap();
         }
     });
-    let one = node(&socket, "one", "a", "b");
+    let mut one = node(&socket, "one", "a", "b");
     let mut other = node(&socket, "other", "b", "a");
-    let mut one = one;
-    // What the join left to be heard.
-    one.poll(&mut |_, _| ());
-    other.poll(&mut |_, _| ());
+    settle(&mut one, &mut other);
     (thread, one, other)
+}
+
+/// Publishes in both directions until each node has received a record and none is left. From then on the links are
+/// connected, so the master sends nothing more, and no poll reads the control socket.
+fn settle(one: &mut Node, other: &mut Node) {
+    let stamp = Stamp { instrument: 1, kind: 1, ..Stamp::default() };
+    let mut received = [false; 2];
+    while received != [true; 2] {
+        for node in [&mut *one, &mut *other] {
+            node.publisher().publish(&stamp, &[]).unwrap();
+        }
+        received[0] |= drain(one);
+        received[1] |= drain(other);
+        thread::sleep(Duration::from_millis(1));
+    }
+    while drain(one) | drain(other) {}
+}
+
+/// Takes what is there. True if a record was among it.
+fn drain(node: &mut Node) -> bool {
+    let mut has_record = false;
+    node.poll(&mut |_, event| has_record |= matches!(event, Event::Record { .. }));
+    has_record
 }
 
 /// There and back, again and again, with or without waiting, which looks at the clock now and then. Gives back how many

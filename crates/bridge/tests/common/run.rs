@@ -5,7 +5,7 @@ use lowlat_trade::{
     address::RunFolder,
     clock::now_ns,
     master::{Master, Options},
-    node::{Join, Node, Reads, Wait, Writes},
+    node::{Join, Node, Reads, Writes},
 };
 use std::{
     path::PathBuf,

@@ -69,11 +69,11 @@ impl Place {
         give(&path, user, mode);
         path
     }
+}
 
-    /// Runs a pipeline as the victim.
-    fn run(&self) -> Output {
-        as_victim(&["pipeline", "run", "--name", "desk", "--strategies", "1", "--duration", "1s", "--force"])
-    }
+/// Runs a pipeline as the victim.
+fn run_as_victim() -> Output {
+    as_victim(&["pipeline", "run", "--name", "desk", "--strategies", "1", "--duration", "1s", "--force"])
 }
 
 impl Drop for Place {
@@ -191,7 +191,7 @@ fn a_prepared_run_folder_is_refused_and_nothing_is_written_through_it() {
     for (trap, prepare, expected) in TRAPS {
         let Some(place) = Place::new() else { return };
         prepare(&place);
-        let output = place.run();
+        let output = run_as_victim();
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(fs::read_to_string(place.precious()).unwrap(), PRECIOUS, "{trap}: {said}");
         let document = place.own.path().join("desk/document");
