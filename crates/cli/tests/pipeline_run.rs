@@ -169,15 +169,24 @@ fn a_run_is_recorded_by_a_process_on_its_cpu() {
 }
 
 #[test]
-fn a_recording_that_cannot_be_made_ends_the_run_with_the_recorder_s_words() {
+fn a_recording_that_cannot_be_made_is_refused_before_the_start() {
+    let (runs, folder) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    for place in ["/proc/monday", file.to_str().unwrap()] {
+        let output = run(runs.path(), &["--duration", "1s", "--record", place]).output().unwrap();
+        let said = talk(&output);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(place) && !said.contains("process recorder ended"), "{said}");
+        assert_eq!((processes_of(runs.path()), folders(runs.path())), (0, 0));
+    }
+}
+
+#[test]
+fn a_store_that_cannot_be_opened_is_refused_before_the_start() {
     let runs = TempDir::new().unwrap();
-    let output = run(runs.path(), &["--duration", "1s", "--record", "/proc/monday"]).output().unwrap();
+    let output = run(runs.path(), &["--duration", "1s", "--cached", "/proc/state"]).output().unwrap();
     let said = talk(&output);
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(
-        said.contains("process recorder ended: exit status: 2") && said.contains("/proc/monday"),
-        "{said}"
-    );
-    assert!(!said.contains("its words are in"), "that folder is gone: {said}");
-    assert_eq!((processes_of(runs.path()), folders(runs.path())), (0, 0));
+    assert!(said.contains("/proc/state") && !said.contains("process cached ended"), "{said}");
 }

@@ -2,18 +2,24 @@
 
 use super::support::binary;
 use lowlat_ipc::stream::{Record, Stamp};
-use lowlat_journal::record::{Options, Recorder};
+use lowlat_journal::{
+    read::{Recording, verify},
+    record::{Options, Recorder},
+};
 use lowlat_trade::records::{Order, SCHEMA, kind};
 use std::{
     fs,
     os::unix::{fs::symlink, net::UnixListener},
     path::{Path, PathBuf},
-    process::{Command, Output},
+    process::{Child, Command, Output, Stdio},
+    thread,
+    time::{Duration, Instant},
 };
 use tempfile::TempDir;
 
 /// A guard against hanging for ever, no measure of anything.
 const WATCHDOG_S: &str = "60";
+const WATCHDOG: Duration = Duration::from_secs(120);
 /// What `timeout` exits with when it had to end the command.
 const HUNG: i32 = 124;
 
@@ -243,4 +249,128 @@ fn files_that_are_not_regular_are_named_and_nothing_hangs() {
     fifo(&home.path().join("monday"));
     let output = journal(&["verify", home.path().join("monday").to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+}
+
+/// A run that records into a folder; its run folders are in `runs`, and its files may be read by others as far as it does
+/// not forbid it.
+fn recorded_run(runs: &Path, out: &Path, duration: &str) -> Child {
+    let words = ["pipeline", "run", "--strategies", "2", "--rate", "200", "--force", "--json", "--duration"];
+    let mut command = Command::new("sh");
+    command.args(["-c", "umask 000; exec \"$0\" \"$@\""]).arg(binary()).args(words).arg(duration);
+    command.arg("--record").arg(out).env("XDG_RUNTIME_DIR", runs).env("NO_COLOR", "1");
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// A folder for runs, which other users may not enter.
+fn runs() -> TempDir {
+    TempDir::new().unwrap()
+}
+
+fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_there() {
+        assert!(begun.elapsed() < WATCHDOG, "no {what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn has_records(out: &Path) -> bool {
+    Recording::open(out).is_ok_and(|recording| verify(&recording, false, &mut |_, _| ()).records() > 0)
+}
+
+/// The recorder of a run into this folder.
+fn recorder_of(out: &Path) -> Option<u32> {
+    let processes =
+        fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    let is_recorder = |pid: &u32| {
+        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let words: Vec<_> = words.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
+        words.iter().any(|word| word == "record") && words.iter().any(|word| Path::new(word.as_ref()) == out)
+    };
+    processes.into_iter().find(is_recorder)
+}
+
+fn kill(pid: u32) {
+    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    // It may have ended by now.
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).ok();
+}
+
+#[test]
+fn a_run_that_is_killed_leaves_no_complete_recording() {
+    let (runs, home) = (runs(), TempDir::new().unwrap());
+    let out = home.path().join("monday");
+    let mut run = recorded_run(runs.path(), &out, "300s");
+    wait_for("record", || has_records(&out));
+    let dir = out.to_str().unwrap();
+    for words in [vec!["verify", dir], vec!["export", dir], vec!["tail", dir]] {
+        let output = journal(&words);
+        assert_eq!(output.status.code(), Some(0), "while it is made: {words:?}: {}", said(&output));
+    }
+    kill(recorder_of(&out).unwrap());
+    kill(run.id());
+    run.wait().unwrap();
+    wait_for("end of the recorder", || recorder_of(&out).is_none());
+    for words in commands(dir, dir) {
+        let output = journal(&words);
+        let said = said(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(output.status.code(), Some(1), "{words:?}: {said}");
+        assert!(words[0] == "ls" || said.contains("has no end"), "{words:?}: {said}");
+    }
+}
+
+#[test]
+fn a_run_does_not_record_into_a_recording() {
+    let (runs, home) = (runs(), TempDir::new().unwrap());
+    let first = recorded_run(runs.path(), home.path(), "1s").wait_with_output().unwrap();
+    assert_eq!(first.status.code(), Some(0), "{}", said(&first));
+    let names = || {
+        let mut names: Vec<_> =
+            fs::read_dir(home.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let before = names();
+    let output = recorded_run(runs.path(), home.path(), "1s").wait_with_output().unwrap();
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("it holds a recording") && said.contains("hint: "), "{said}");
+    assert_eq!(names(), before, "nothing was begun");
+}
+
+#[test]
+fn a_recorder_that_is_lost_costs_the_run_no_figure() {
+    let (runs, home) = (runs(), TempDir::new().unwrap());
+    let out = home.path().join("monday");
+    let run = recorded_run(runs.path(), &out, "8s");
+    wait_for("record", || has_records(&out));
+    // Until its master starts no other one.
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(4) {
+        recorder_of(&out).into_iter().for_each(kill);
+        thread::sleep(Duration::from_millis(20));
+    }
+    let output = run.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["failed"], serde_json::json!(["recorder"]), "{document}");
+    assert!(document["stages"]["t2o"]["count"].as_u64().unwrap() > 0, "{document}");
+    assert!(document["warnings"].to_string().contains("recorder ended"), "{document}");
+    assert!(said(&output).contains("recorded in part"), "{}", said(&output));
+    assert_eq!(journal(&["verify", out.to_str().unwrap()]).status.code(), Some(1));
+}
+
+#[test]
+fn a_recording_is_read_by_its_owner_alone() {
+    use std::os::unix::fs::MetadataExt;
+    let (runs, home) = (runs(), TempDir::new().unwrap());
+    let out = home.path().join("monday");
+    let output = recorded_run(runs.path(), &out, "1s").wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let mode = |path: &Path| path.metadata().unwrap().mode() & 0o077;
+    assert_eq!(mode(&out), 0);
+    for file in fs::read_dir(&out).unwrap() {
+        let path = file.unwrap().path();
+        assert_eq!(mode(&path), 0, "{}", path.display());
+    }
 }

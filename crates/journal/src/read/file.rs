@@ -107,6 +107,15 @@ impl DataFile {
         })
     }
 
+    /// Whether there are only zeros at an offset, as far as one look goes.
+    fn is_unwritten(&self, offset: u64) -> bool {
+        let mut line = [0; LINE_BYTES];
+        let is_zero_up_to = |bytes: &mut [u8]| {
+            self.read(bytes, offset).is_ok_and(|read| is_zero(bytes.get(..read).unwrap_or_default()))
+        };
+        is_zero_up_to(&mut line) && is_zero_up_to(&mut vec![0; SEARCH_BYTES])
+    }
+
     /// The next block at or behind an offset, and up to where there is anything but zeros before it.
     pub fn find_block(&self, from: u64, recording: Option<u64>) -> io::Result<Found> {
         let mut buffer = vec![0; SEARCH_BYTES + BLOCK_HEAD_BYTES];
@@ -121,9 +130,9 @@ impl DataFile {
         loop {
             let read = self.read(&mut buffer, at)?;
             let chunk = buffer.get(..read).unwrap_or_default();
-            for (place, line) in
-                (at..).step_by(LINE_BYTES).zip(chunk.chunks(LINE_BYTES)).take(SEARCH_BYTES / 64)
-            {
+            // Of room that was reserved there is much.
+            let lines = if is_zero(chunk) { 0 } else { SEARCH_BYTES / LINE_BYTES };
+            for (place, line) in (at..).step_by(LINE_BYTES).zip(chunk.chunks(LINE_BYTES)).take(lines) {
                 if is_zero(line) {
                     continue;
                 }
@@ -219,8 +228,9 @@ pub struct Scan {
     pub end: FileEnd,
 }
 
-/// Goes from head to head through a file, and over what is none to the next one.
-pub fn scan(file: &DataFile, recording: Option<u64>) -> Scan {
+/// Goes from head to head through a file, and over what is none to the next one. In one that is growing, room that was
+/// reserved and is not written yet is not searched: reading all of it would fill the page cache with zeros.
+pub fn scan(file: &DataFile, recording: Option<u64>, is_growing: bool) -> Scan {
     let mut at = wide(FILE_HEAD_BYTES);
     let mut scan = Scan { blocks: Vec::new(), damages: Vec::new(), end: FileEnd::Open { at } };
     scan.damages.extend(file.head_damage());
@@ -228,6 +238,9 @@ pub fn scan(file: &DataFile, recording: Option<u64>) -> Scan {
         return scan;
     }
     while at < file.bytes {
+        if is_growing && file.is_unwritten(at) {
+            break;
+        }
         let found = match file.block_at(at, recording) {
             Ok(Some(head)) => Ok(Found { head: Some(head), used: at }),
             Ok(None) => file.find_block(at, recording),

@@ -46,14 +46,14 @@ struct Place {
 
 impl FileIndex {
     /// By the index file, or by looking through the data file where that is missing, damaged or of another state of it.
-    pub fn load(file: &DataFile, recording: Option<u64>) -> Self {
+    pub fn load(file: &DataFile, recording: Option<u64>, is_growing: bool) -> Self {
         let (scan, origin) = match (&file.head, recording) {
             (Ok(head), Some(recording)) if head.recording == recording => match stored(file, head) {
                 Ok(Some(scan)) => (scan, IndexOrigin::Stored),
-                Ok(None) => (scan(file, Some(recording)), IndexOrigin::Missing),
-                Err(problem) => (scan(file, Some(recording)), IndexOrigin::Rebuilt(problem)),
+                Ok(None) => (scan(file, Some(recording), is_growing), IndexOrigin::Missing),
+                Err(problem) => (scan(file, Some(recording), is_growing), IndexOrigin::Rebuilt(problem)),
             },
-            _ => (scan(file, recording), IndexOrigin::Missing),
+            _ => (scan(file, recording, is_growing), IndexOrigin::Missing),
         };
         Self::of(scan, origin)
     }

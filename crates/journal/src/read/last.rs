@@ -18,9 +18,7 @@ pub fn last_records(
     count: usize,
     is_chosen: &dyn Fn(u64) -> bool,
 ) -> Vec<(Read, Vec<u8>)> {
-    // Kept, since a look through a file that is being written is long.
     let last = recording.files().len().saturating_sub(1);
-    let _index = recording.open_file(last).map(|file| recording.index(last, &file));
     let (mut all, mut lowest): (Vec<Keyed>, _) = (Vec::new(), last);
     for stream in streams {
         let (mut found, file) = of_stream(recording, *stream, count, is_chosen);

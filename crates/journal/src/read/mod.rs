@@ -24,6 +24,7 @@ pub use choose::fits;
 pub use inspect::inspect;
 pub use last::last_records;
 pub use merge::Merge;
+pub(crate) use recording::list;
 pub use recording::{FileStart, OpenError, Recording};
 pub use refill::{Refill, refill};
 pub(crate) use resume::{name_next_file, resume};

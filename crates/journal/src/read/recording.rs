@@ -13,7 +13,7 @@ use crate::{
 use std::{
     fs, io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Mutex, OnceLock, PoisonError, Weak},
 };
 use thiserror::Error;
 
@@ -88,6 +88,8 @@ pub struct Recording {
     files: Vec<FileStart>,
     streams: Vec<StreamEntry>,
     indexes: Mutex<Vec<Weak<FileIndex>>>,
+    /// That of the last file, which often has no index file: looking through it is long.
+    last: OnceLock<Arc<FileIndex>>,
     last_index: u64,
     is_live: bool,
 }
@@ -97,7 +99,11 @@ impl Recording {
     /// read at all.
     pub fn open(folder: &Path) -> Result<Self, OpenError> {
         // Before anything is read: a file without an end that was read when nobody recorded any more stays without one.
-        let is_live = FolderLock::is_taken(folder);
+        Self::open_as(folder, FolderLock::is_taken(folder))
+    }
+
+    /// As [`Recording::open`], of a folder of which it is known whether somebody records there.
+    pub(super) fn open_as(folder: &Path, is_live: bool) -> Result<Self, OpenError> {
         let Listing { data: numbers, last_index } =
             list(folder).map_err(|source| OpenError::Refused { path: folder.to_owned(), source })?;
         let mut recording = Self {
@@ -106,6 +112,7 @@ impl Recording {
             files: Vec::new(),
             streams: Vec::new(),
             indexes: Mutex::default(),
+            last: OnceLock::new(),
             last_index,
             is_live,
         };
@@ -254,9 +261,12 @@ impl Recording {
         if let Some(index) = indexes.get(at).and_then(Weak::upgrade) {
             return index;
         }
-        let index = Arc::new(FileIndex::load(file, self.number));
+        let index = Arc::new(FileIndex::load(file, self.number, self.is_growing(at)));
         if let Some(place) = indexes.get_mut(at) {
             *place = Arc::downgrade(&index);
+        }
+        if at + 1 == self.files.len() {
+            self.last.get_or_init(|| Arc::clone(&index));
         }
         index
     }

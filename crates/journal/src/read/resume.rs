@@ -26,7 +26,8 @@ pub fn resume(folder: &Path) -> Result<Option<(Identity, Place)>, RecordError> {
         return Ok(None);
     }
     let other = |why: String| RecordError::Other { path: folder.to_owned(), why };
-    let recording = Recording::open(folder).map_err(|error| other(error.to_string()))?;
+    // The lock is the caller's, who has written nothing yet.
+    let recording = Recording::open_as(folder, false).map_err(|error| other(error.to_string()))?;
     let number = recording.number().ok_or_else(|| other("none of its blocks can be read".to_owned()))?;
     let boot = boot_id();
     let made_in = recording.files().iter().rev().find_map(|file| file.head).map(|head| head.boot_id);
@@ -60,7 +61,7 @@ pub fn resume(folder: &Path) -> Result<Option<(Identity, Place)>, RecordError> {
 /// end is left as it is. The index goes first: it has a copy of the end, and is made again.
 pub fn name_next_file(folder: &Path, file: u64, recording: u64) -> Result<(), RecordError> {
     let Ok(data) = DataFile::open_of(folder, file, Some(recording)) else { return Ok(()) };
-    let index = FileIndex::load(&data, Some(recording));
+    let index = FileIndex::load(&data, Some(recording), false);
     let end = index.scan.blocks.last().filter(|last| last.kind == BlockKind::End && !last.goes_on());
     let Some(end) = end else { return Ok(()) };
     let refused = |source| RecordError::refused(&data.path, "name the next file in it", source);
@@ -73,7 +74,7 @@ pub fn name_next_file(folder: &Path, file: u64, recording: u64) -> Result<(), Re
     let out = OpenOptions::new().write(true).custom_flags(flags).open(&data.path).map_err(refused)?;
     let named = BlockHead { detail: END_GOES_ON, ..*end };
     out.write_all_at(&named.encode(), end.offset).and_then(|()| out.sync_data()).map_err(refused)?;
-    if let Some(bytes) = FileIndex::load(&data, Some(recording)).encode(&data, recording) {
+    if let Some(bytes) = FileIndex::load(&data, Some(recording), false).encode(&data, recording) {
         // It only saves time.
         Disk.write_whole(&index_path, &bytes).ok();
     }

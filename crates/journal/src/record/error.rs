@@ -22,6 +22,15 @@ pub enum RecordError {
         /// The folder.
         path: PathBuf,
     },
+    /// The folder of a new recording holds one already.
+    #[error(
+        "cannot record into {}: it holds a recording\nhint: name a new folder, or remove this recording first",
+        path.display()
+    )]
+    Exists {
+        /// The folder.
+        path: PathBuf,
+    },
     /// The folder holds a recording that cannot be gone on with.
     #[error("{}: holds a recording that cannot be gone on with: {why}; name a new folder", path.display())]
     Other {

@@ -1,7 +1,8 @@
 //! Records in, blocks out.
 
 use super::{
-    Buffer, DirectDisk, Disk, Files, FolderLock, Options, Place, RecordError, Storage, Writes, Written,
+    Buffer, DirectDisk, Disk, Files, FolderLock, Options, Place, RecordError, Storage, StoredFile, Writes,
+    Written,
     buffer::EMPTY,
     disk::{self, Job},
     identity::Identity,
@@ -84,6 +85,31 @@ impl Recorder {
         }
     }
 
+    /// Checks that a new recording can be made in a folder, which is made if it is missing: nobody records there, it holds
+    /// no recording, and a first file has room. For those who start a recorder as a process, and want its refusal before.
+    pub fn check_new(folder: &Path, options: Options) -> Result<(), RecordError> {
+        let refused = |doing| move |source| RecordError::refused(folder, doing, source);
+        let _lock = Self::lock(folder)?;
+        let files = read::list(folder).map_err(refused("read the folder"))?;
+        if !files.data.is_empty() || files.last_index > 0 {
+            return Err(RecordError::Exists { path: folder.to_owned() });
+        }
+        // It has no name that a reader takes for a file of a recording, and is removed at once.
+        let mut trial = tempfile::NamedTempFile::new_in(folder).map_err(refused("make a file"))?;
+        let bytes = options.bounded().file_bytes_max;
+        trial.as_file_mut().allocate(bytes).map_err(refused("reserve room for a file"))?;
+        trial.close().map_err(refused("remove a file"))
+    }
+
+    /// Makes the folder if it is missing, and locks it.
+    fn lock(folder: &Path) -> Result<FolderLock, RecordError> {
+        let refused = |doing| move |source| RecordError::refused(folder, doing, source);
+        storage::make_folder(folder).map_err(refused("make the folder"))?;
+        FolderLock::take(folder)
+            .map_err(refused("lock the folder"))?
+            .ok_or_else(|| RecordError::Busy { path: folder.to_owned() })
+    }
+
     /// As [`Recorder::open`], on some other storage.
     pub fn open_on<S: Storage + 'static>(
         storage: S,
@@ -91,10 +117,7 @@ impl Recorder {
         options: Options,
     ) -> Result<Self, RecordError> {
         let refused = |doing| move |source| RecordError::refused(folder, doing, source);
-        storage::make_folder(folder).map_err(refused("make the folder"))?;
-        let lock = FolderLock::take(folder)
-            .map_err(refused("lock the folder"))?
-            .ok_or_else(|| RecordError::Busy { path: folder.to_owned() })?;
+        let lock = Self::lock(folder)?;
         let (identity, place) = match read::resume(folder)? {
             Some(resumed) => resumed,
             None => (Identity::new().map_err(refused("find a number for it"))?, Place::start()),

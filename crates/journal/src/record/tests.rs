@@ -570,3 +570,21 @@ proptest::proptest! {
         proptest::prop_assert_eq!(reads, report.records());
     }
 }
+
+#[test]
+fn a_new_recording_is_refused_before_it_is_begun() {
+    let home = TempDir::new().unwrap();
+    let folder = home.path().join("monday");
+    Recorder::check_new(&folder, options()).unwrap();
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0, "nothing is left of the check");
+    let one = Recorder::open(&folder, options()).unwrap();
+    assert!(matches!(Recorder::check_new(&folder, options()), Err(RecordError::Busy { .. })));
+    one.stop().unwrap();
+    assert!(matches!(Recorder::check_new(&folder, options()), Err(RecordError::Exists { .. })));
+    std::fs::remove_file(folder.join(data_name(1))).unwrap();
+    assert!(matches!(Recorder::check_new(&folder, options()), Err(RecordError::Exists { .. })), "its index");
+    std::fs::write(home.path().join("file"), b"").unwrap();
+    for place in [home.path().join("file"), PathBuf::from("/proc/lowlat")] {
+        assert!(matches!(Recorder::check_new(&place, options()), Err(RecordError::Refused { .. })));
+    }
+}

@@ -61,6 +61,7 @@ pub fn run_of(parameters: PipelineParameters, ticks: u64, t2o_ns: u64) -> Pipeli
         uses_s: measured_s,
         backing_bytes: [("pages of the usual size".to_owned(), 96 << 20)].into(),
         runs_beside: Vec::new(),
+        failed: Vec::new(),
         warnings: Vec::new(),
     }
 }

@@ -145,6 +145,9 @@ pub struct PipelineRecord {
     /// Runs of other pipelines that began while this one went on: "process 4711 (run a)". Its warnings tell of them too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs_beside: Vec<String>,
+    /// Processes beside the pipeline (recorder, cached) that ended before it, or with a failure. Its warnings say how.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<String>,
     /// What makes the run doubtful. One sentence each.
     pub warnings: Vec<String>,
 }

@@ -39,6 +39,7 @@ pub(super) fn record(parameters: &PipelineParameters, ended: &Ended) -> Pipeline
         uses_s: ended.uses_ns as f64 / 1e9,
         backing_bytes: ended.master.backing_bytes().clone(),
         runs_beside: Vec::new(),
+        failed: ended.failed.iter().cloned().collect(),
         warnings: Vec::new(),
     };
     record.warnings = warnings(&record, ended, thread::available_parallelism().ok().map(usize::from));

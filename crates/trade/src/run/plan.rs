@@ -8,6 +8,8 @@ use std::path::Path;
 pub const MASTER: &str = "{master}";
 /// The name and the role of the process that records.
 pub const RECORDER: &str = "recorder";
+/// The name and the role of the process that keeps the latest state.
+const CACHED: &str = "cached";
 /// How often a process of a run is started again within a minute.
 const RESTARTS_PER_MINUTE_MAX: u32 = 3;
 
@@ -41,7 +43,7 @@ pub fn programs(parameters: &PipelineParameters, options: &PipelineOptions, prog
         });
     }
     if let Some(store) = &options.cached_store {
-        programs.push(role("cached", "cached", "parked", pins("cached"), &[("store", store.clone())]));
+        programs.push(role(CACHED, CACHED, "parked", pins(CACHED), &[("store", store.clone())]));
     }
     let mut desk = vec![("strategies", count.to_string())];
     desk.extend(options.price_deviation_max_per_mille.map(|most| ("price-deviation", most.to_string())));
@@ -83,6 +85,11 @@ pub fn programs(parameters: &PipelineParameters, options: &PipelineOptions, prog
         programs.push(role("md", "md", waits.md, pins("md"), &feed));
     }
     programs
+}
+
+/// Whether a process of this name runs beside the pipeline: its end costs no figure of the run.
+pub fn is_beside(name: &str) -> bool {
+    [RECORDER, CACHED].contains(&name)
 }
 
 /// The process of a strategy that its host (`host`) moves out. It sleeps, since it was to have no CPU of its own, and runs

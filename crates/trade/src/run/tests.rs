@@ -40,6 +40,7 @@ fn clean() -> PipelineRecord {
         uses_s: 1.0,
         backing_bytes: BTreeMap::new(),
         runs_beside: Vec::new(),
+        failed: Vec::new(),
         warnings: Vec::new(),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{
     LOG_LINES, Phase, Progress, RunError, outcome,
-    plan::{MASTER, moved_out},
+    plan::{MASTER, is_beside, moved_out},
     tally::{self, Tally},
     uses::{self, Uses},
 };
@@ -59,6 +59,8 @@ pub(super) struct Ended {
     pub(super) is_interrupted: bool,
     /// Words on what went wrong and was mended.
     pub(super) incidents: Vec<String>,
+    /// Processes without which the run went on, or that failed at its end.
+    pub(super) failed: BTreeSet<String>,
 }
 
 struct Watch<'a> {
@@ -78,6 +80,7 @@ struct Watch<'a> {
     progress: &'a mut dyn FnMut(&Progress),
     stop: &'a AtomicBool,
     incidents: Vec<String>,
+    failed: BTreeSet<String>,
 }
 
 pub(super) fn watch(
@@ -107,6 +110,7 @@ pub(super) fn watch(
         progress,
         stop,
         incidents: Vec::new(),
+        failed: BTreeSet::new(),
     };
     watch.start(programs, parameters)?;
     watch.publish(parameters)
@@ -183,7 +187,7 @@ impl Watch<'_> {
         let stopped = self.master.stop_programs(PATIENCE)?;
         self.master.stop_visitors(Visitors::All, PATIENCE_VISITORS)?;
         self.hear_last_words()?;
-        let Self { master, incidents, .. } = self;
+        let Self { master, incidents, failed, .. } = self;
         let ended = Ended {
             master,
             elapsed_ns,
@@ -194,6 +198,7 @@ impl Watch<'_> {
             stopped,
             is_interrupted,
             incidents,
+            failed,
         };
         Ok(outcome::record(parameters, &ended))
     }
@@ -213,16 +218,23 @@ impl Watch<'_> {
         Ok(())
     }
 
-    /// Processes that ended as they were asked, but had something to complain of.
+    /// Processes that reported a failure when they were asked to end, and those beside the run that had to be ended.
     fn hear_last_words(&mut self) -> Result<(), RunError> {
         for happened in self.master.turn(Duration::ZERO)? {
-            if let Happened::Ended { name, code: Some(code), is_failure: false, .. } = happened
-                && code != 0
-            {
+            let Happened::Ended { name, reason, code, is_failure, .. } = happened else { continue };
+            if is_beside(&name) && code != Some(0) {
+                self.lose(&name, &reason);
+            } else if let Some(code) = code.filter(|code| *code != 0 && !is_failure) {
                 self.note(format!("{name} ended with exit status {code}{}", self.last_words(&name)));
             }
         }
         Ok(())
+    }
+
+    /// Continues without a process that no figure of the run needs.
+    fn lose(&mut self, name: &str, reason: &str) {
+        self.note(format!("{name} ended: {reason}{}", self.last_words(name)));
+        self.failed.insert(name.to_owned());
     }
 
     fn counted(&self) -> u64 {
@@ -239,6 +251,10 @@ impl Watch<'_> {
                     self.is_published = true;
                 }
                 Happened::Ended { name, reason, is_failure, .. } => {
+                    if !is_failure && self.begun_ns.is_some() && is_beside(&name) {
+                        self.lose(&name, &reason);
+                        continue;
+                    }
                     // One that ends without being asked leaves the run without it; and before the begin nothing is
                     // mended: what fails at its start fails again.
                     if !is_failure || self.begun_ns.is_none() {
@@ -246,6 +262,9 @@ impl Watch<'_> {
                         return Err(RunError::Ended { name, reason, words });
                     }
                     self.note(format!("{name} ended ({reason}) and was started again"));
+                }
+                Happened::GivenUp { name, reason } if self.begun_ns.is_some() && is_beside(&name) => {
+                    self.lose(&name, &reason);
                 }
                 Happened::GivenUp { name, reason } => {
                     let words = self.last_words(&name);

@@ -17,11 +17,16 @@ use crate::{
 };
 use anyhow::{bail, ensure};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
+use lowlat_journal::record::{Options, Recorder};
 use lowlat_model::{
     hlog::{self, HdrLog},
     pipeline::{PipelineDocument, PipelineOptions, PipelineParameters, PipelineRecord, check::RoomFacts},
 };
 use lowlat_report::pipeline_text;
+use lowlat_trade::{
+    cached::{Cached, Opened},
+    run::plan::RECORDER,
+};
 use std::{
     path::{Path, PathBuf},
     sync::atomic::{AtomicBool, Ordering},
@@ -59,7 +64,7 @@ pub struct Arguments {
     /// Run cached beside, which keeps the latest state in this file
     #[arg(long, value_name = "FILE")]
     cached: Option<PathBuf>,
-    /// Record every stream beside, into this folder, which lowlat journal reads
+    /// Record every stream into this new folder, for lowlat journal
     #[arg(long, value_name = "DIR")]
     record: Option<PathBuf>,
     /// Wake strategies from a thread that spins on this CPU
@@ -106,7 +111,7 @@ fn declare(command: Command) -> Command {
     Arguments::augment_args(command)
         .about("Run market data, strategies and order gateway as processes; measure tick to order")
         .after_help(format!(
-            "Exit codes: 0 clean, 1 records were lost, wakes missed or orders not answered, 2 error, 130 interrupted.\n\n{}",
+            "Exit codes: 0 clean, 1 records were lost or not recorded, wakes missed or orders not answered, 2 error, 130 interrupted.\n\n{}",
             examples(&[
                 ("lowlat pipeline run", "80 strategies that sleep, 800 quotes a second, 10 s"),
                 ("lowlat pipeline run --pin md=0,td=1 --mode mixed --json", "md spins on a CPU of its own"),
@@ -130,6 +135,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let options = options(&arguments);
     let (mut runner, facts) = super::runner::with_options(&options, &stop)?;
     check_wake_core(&options, &facts)?;
+    check_beside(&options)?;
     let mut document = measure(&parameters, &facts, arguments.force, &mut runner, &stop)?;
     document.options = options;
     if arguments.json {
@@ -139,7 +145,11 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     }
     if let Some(folder) = &arguments.record {
         let shown = folder.display();
-        output::talk(&format!("recorded: {shown}; lowlat journal ls {shown} tells what is in it"));
+        if document.record.failed.iter().any(|name| name == RECORDER) {
+            output::talk(&format!("recorded in part: {shown}\nhint: lowlat journal verify {shown}"));
+        } else {
+            output::talk(&format!("recorded: {shown}\nhint: lowlat journal ls {shown}"));
+        }
     }
     let result = result.iter().map(|file| (file, output::json_line(&document)));
     let log = || Ok(hlog_of(&document)?.to_string());
@@ -180,6 +190,21 @@ fn options(arguments: &Arguments) -> PipelineOptions {
         price_deviation_max_per_mille: arguments.price_deviation,
         memory_bytes_max: arguments.memory_max,
     }
+}
+
+/// What the recorder and cached would refuse at their start, and with them the run.
+fn check_beside(options: &PipelineOptions) -> anyhow::Result<()> {
+    if let Some(folder) = &options.recording {
+        Recorder::check_new(Path::new(folder), Options::default())?;
+    }
+    if let Some(store) = &options.cached_store {
+        let path = Path::new(store);
+        if let (_, Opened::SetAside { to }) = Cached::open(path)? {
+            let (path, to) = (path.display(), to.display());
+            output::talk(&format!("{path}: was damaged; it is kept as {to}, and a new store begins"));
+        }
+    }
+    Ok(())
 }
 
 /// md finds out by itself too, but only after every process of the run has started.
@@ -237,7 +262,11 @@ fn exit(document: &PipelineDocument) -> Exit {
 
 /// Whether nothing happened that must not.
 pub fn is_sound(record: &PipelineRecord) -> bool {
-    record.lost == 0 && record.missed_wakes == 0 && record.orders == record.answers && record.restarts == 0
+    record.lost == 0
+        && record.missed_wakes == 0
+        && record.orders == record.answers
+        && record.restarts == 0
+        && record.failed.is_empty()
 }
 
 #[cfg(test)]
@@ -328,6 +357,9 @@ mod tests {
         let mut lossy = document.clone();
         lossy.record.lost = 1;
         assert_eq!(exit(&lossy), Exit::Findings);
+        let mut unrecorded = document.clone();
+        unrecorded.record.failed = vec![RECORDER.to_owned()];
+        assert_eq!(exit(&unrecorded), Exit::Findings);
         lossy.is_interrupted = true;
         assert_eq!(exit(&lossy), Exit::Interrupted);
     }

@@ -264,3 +264,22 @@ fn a_merge_of_no_stream_tells_damage_too() {
     let read = merge.next(&mut Vec::new());
     assert!(matches!(&read, Read::Damaged(damage) if damage.problem == Problem::FileMissing), "{read:?}");
 }
+
+#[test]
+fn what_stands_in_room_that_was_reserved_is_found() {
+    let folder = TempDir::new().unwrap();
+    let mut maker = Maker::new(folder.path(), Options { file_bytes_max: 1 << 30, ..options() }, &["one"]);
+    maker.records(0, 0..20);
+    drop(maker);
+    let path = folder.path().join(data_name(1));
+    assert_eq!(path.metadata().unwrap().len(), 1 << 30);
+    let found: Vec<_> = inspect(&Recording::open(folder.path()).unwrap()).collect();
+    assert!(matches!(found[..], [Damage { problem: Problem::Unfinished, .. }]), "{found:?}");
+    let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &[7; 64], (1 << 29) + 64).unwrap();
+    let found: Vec<_> = inspect(&Recording::open(folder.path()).unwrap()).collect();
+    let [Damage { problem: Problem::NoBlock, offset, bytes, .. }, _] = &found[..] else {
+        panic!("{found:?}")
+    };
+    assert_eq!(offset + bytes, (1 << 29) + 128);
+}

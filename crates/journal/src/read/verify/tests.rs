@@ -29,7 +29,7 @@ fn check(folder: &Path) -> Verification {
 fn write_index(folder: &Path, number: u64, is_named: impl Fn(&BlockHead) -> bool) {
     let recording = Recording::open(folder).unwrap();
     let file = DataFile::open(folder, number).unwrap();
-    let scan = scan(&file, recording.number());
+    let scan = scan(&file, recording.number(), false);
     let heads: Vec<u8> =
         scan.blocks.iter().filter(|head| is_named(head)).flat_map(BlockHead::encode).collect();
     let bytes = index::encode(recording.number().unwrap(), number, file.bytes, &heads);
