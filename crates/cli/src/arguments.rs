@@ -45,20 +45,17 @@ pub fn bytes(text: &str) -> Result<u64, String> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
     #[test]
     fn sizes_have_units() {
-        assert_eq!(super::bytes("512M"), Ok(512 << 20));
-        assert_eq!(super::bytes("16G"), Ok(16 << 30));
-        assert_eq!(
-            (super::bytes("1T"), super::bytes("4K"), super::bytes("7")),
-            (Ok(1 << 40), Ok(4096), Ok(7))
-        );
+        assert_eq!(bytes("512M"), Ok(512 << 20));
+        assert_eq!(bytes("16G"), Ok(16 << 30));
+        assert_eq!((bytes("1T"), bytes("4K"), bytes("7")), (Ok(1 << 40), Ok(4096), Ok(7)));
         for wrong in ["", "M", "-1M", "0G", "1.5G", "999999999T", "1MB"] {
-            assert!(super::bytes(wrong).is_err(), "{wrong:?}");
+            assert!(bytes(wrong).is_err(), "{wrong:?}");
         }
     }
-
-    use super::*;
 
     #[test]
     fn spans_have_units() {
