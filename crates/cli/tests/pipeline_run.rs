@@ -172,7 +172,7 @@ fn a_run_is_recorded_by_a_process_on_its_cpu() {
 fn a_recording_that_cannot_be_made_is_refused_before_the_start() {
     let (runs, folder) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let file = folder.path().join("file");
-    std::fs::write(&file, "").unwrap();
+    fs::write(&file, "").unwrap();
     for place in ["/proc/monday", file.to_str().unwrap()] {
         let output = run(runs.path(), &["--duration", "1s", "--record", place]).output().unwrap();
         let said = talk(&output);
