@@ -63,7 +63,7 @@ fn files_that_cannot_be_written_fail_before_the_run() {
     for option in ["--result", "--report", "--hlog"] {
         refused(
             &[option, "/nonexistent/file"],
-            &["/nonexistent/file", &format!("another place with {option}")],
+            &["/nonexistent/file", &format!("\nhint: name another file with {option}")],
         );
     }
 }

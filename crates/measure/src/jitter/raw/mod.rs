@@ -14,7 +14,7 @@ use super::companion::{Companion, Lane, Started};
 use lowlat_model::{CpuId, CpuSet, sysjitter::raw_file_name};
 use lowlat_sys::{
     open_files,
-    output::{Access, OutputDirectory, OutputFile},
+    output::{Access, OutputDirectory, OutputError, OutputFile},
 };
 use spool::Spool;
 use std::{ffi::OsString, fs::File, path::Path};
@@ -49,7 +49,12 @@ impl RawFiles {
         let mut files = Self { cpus: Vec::with_capacity(cpus.len()) };
         let highest = cpus.highest().unwrap_or(0);
         let above = prefix.parent().unwrap_or(Path::new(""));
-        let dir = OutputDirectory::open(above).map_err(RawError::of)?;
+        let dir = OutputDirectory::open(above).map_err(|error| {
+            // The first file says more than its directory.
+            let mut path = OsString::from(prefix);
+            path.push(raw_file_name("", cpus.iter().next().unwrap_or(0), highest));
+            RawError::of(OutputError { path: path.into(), ..error })
+        })?;
         for cpu in cpus.iter() {
             let mut text = OsString::from(prefix.file_name().unwrap_or_default());
             text.push(raw_file_name("", cpu, highest));
