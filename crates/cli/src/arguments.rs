@@ -21,6 +21,9 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 
 /// A short time in nanoseconds, from a text such as 100ns or 5us.
 pub fn time_ns(text: &str) -> Result<u64, String> {
+    if text.bytes().all(|byte| byte == b'0') {
+        return Err(format!("\"{text}\" has no unit; write a time such as 100ns, 5us or 1ms"));
+    }
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(format!("\"{text}\" has no unit; write {text}ns or {text}us"));
     }
@@ -66,6 +69,9 @@ mod tests {
         assert!(duration("-5s").unwrap_err().contains("in the past"));
         assert_eq!((time_ns("100ns"), time_ns("5us"), time_ns("0ns")), (Ok(100), Ok(5_000), Ok(0)));
         assert_eq!(time_ns("100").unwrap_err(), "\"100\" has no unit; write 100ns or 100us");
+        for text in ["", "0", "00"] {
+            assert!(time_ns(text).unwrap_err().contains("100ns, 5us or 1ms"), "0ns would be refused next");
+        }
         assert!(time_ns("fast").unwrap_err().contains("100ns, 5us or 1ms"));
     }
 }

@@ -175,15 +175,25 @@ pub fn set_panic_hook() {
     }));
 }
 
-/// Columns of the terminal on stdout; 100 when it is none. Bounded, so that tables stay readable.
+/// Columns of the terminal on stdout, else those that COLUMNS names, else 100. Bounded, so that tables stay readable.
 pub fn width() -> usize {
-    let columns = rustix::termios::tcgetwinsize(io::stdout()).map_or(0, |size| usize::from(size.ws_col));
-    if columns == 0 { 100 } else { columns.clamp(60, 160) }
+    let terminal = rustix::termios::tcgetwinsize(io::stdout()).map_or(0, |size| usize::from(size.ws_col));
+    let named = || std::env::var("COLUMNS").ok().and_then(|columns| columns.trim().parse().ok());
+    bounded(Some(terminal).filter(|columns| *columns > 0).or_else(named))
+}
+
+fn bounded(columns: Option<usize>) -> usize {
+    columns.filter(|columns| *columns > 0).map_or(100, |columns| columns.clamp(60, 160))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn widths_are_bounded() {
+        assert_eq!([None, Some(0), Some(1), Some(72), Some(9_999)].map(bounded), [100, 100, 60, 72, 160]);
+    }
 
     #[test]
     fn a_character_in_two_writes_is_one() {

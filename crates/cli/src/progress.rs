@@ -1,9 +1,9 @@
 //! Progress on stderr, on a terminal only.
 
 use crate::output;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 use lowlat_measure::jitter::JitterProgress;
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 /// What is being done, and how far it is.
 pub struct Progress {
@@ -25,8 +25,13 @@ impl Progress {
 
     /// The measurement begins.
     pub fn start(&self, duration: Duration) {
-        let style = ProgressStyle::with_template("{elapsed:>4} [{bar:30}] {eta:>4} left  {msg}");
-        self.bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        let style = ProgressStyle::with_template("{elapsed:>4} [{bar:30}] {left:>4} left  {msg}");
+        let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+        // The length is the run's time in milliseconds: what is left is known from the start, not estimated.
+        self.bar.set_style(style.with_key("left", |state: &ProgressState, out: &mut dyn fmt::Write| {
+            let left_ms = state.len().unwrap_or(0).saturating_sub(state.pos());
+            let _ = write!(out, "{:#}", HumanDuration(Duration::from_millis(left_ms)));
+        }));
         self.bar.set_length(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX));
         self.bar.set_message("measuring interruptions");
         // The bar moves with the samplers' own reports; a ticking thread would be one more interruption.

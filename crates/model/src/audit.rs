@@ -11,7 +11,7 @@ pub struct Audit {
     pub profile: crate::Profile,
     /// The score.
     pub score: Score,
-    /// Every setting, worst first.
+    /// Every setting, worst first ([`Finding::rank`]).
     pub findings: Vec<Finding>,
 }
 

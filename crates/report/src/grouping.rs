@@ -32,8 +32,9 @@ pub fn by_layer<'a>(findings: impl Iterator<Item = &'a Finding>) -> Vec<LayerGro
         group.findings.sort_by(|a, b| a.rank().cmp(&b.rank()));
     }
     groups.sort_by_key(|group| {
-        let (place, weight, _) = group.findings.first().map_or_else(Default::default, |worst| worst.rank());
-        (place, weight, layer_place(group.layer))
+        let (class, weight, place, _) =
+            group.findings.first().map_or_else(Default::default, |worst| worst.rank());
+        (class, weight, place, layer_place(group.layer))
     });
     groups
 }

@@ -24,6 +24,7 @@ pub use html::{comparison_html, html, matrix_html};
 pub use terminal::audit::{AuditTableOptions, audit_table, catalogue_table};
 pub use terminal::bios::{BiosTextOptions, bios_text};
 pub use terminal::bios_change::bios_change_text;
+pub use terminal::choice::choice_text;
 pub use terminal::diff::host_diff_text;
 pub use terminal::explain::explain;
 pub use terminal::host::host_text;

@@ -67,8 +67,9 @@ impl FailOn {
 }
 
 fn declare(command: Command) -> Command {
-    Arguments::augment_args(command).about("Judge every setting of the host, worst first").after_help(
-        examples(&[
+    Arguments::augment_args(command)
+        .about("Judge every setting of the host, faults first and by impact")
+        .after_help(examples(&[
             ("lowlat audit", "what keeps this host from being quiet"),
             ("lowlat audit --explain boot.nohz_full", "the whole story of one setting"),
             (
@@ -76,8 +77,7 @@ fn declare(command: Command) -> Command {
                 "a captured host by the AMD/HPE guide",
             ),
             ("lowlat audit --fail-on wrong,unknown --json", "for a pipeline"),
-        ]),
-    )
+        ]))
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {

@@ -96,10 +96,8 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     }
     let mut text = arguments.spelling.spell(set);
     if arguments.why {
-        let steps = allocation.steps.iter().enumerate().map(|(i, step)| format!("\n{:>2}. {step}", i + 1));
-        text.push('\n');
-        text.extend(steps);
-        text.extend(allocation.warnings.iter().map(|warning| format!("\n  ! {warning}")));
+        text.push_str("\n\n");
+        text.push_str(&lowlat_report::choice_text(&allocation, output::width()));
     }
     output::print_plain(&text)?;
     if !arguments.why {

@@ -12,10 +12,11 @@ use lowlat_model::{
     },
     result::ResultDocument,
 };
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use serde_json::Value;
 use std::{
     path::{Path, PathBuf},
-    process::{Command, Output},
+    process::{Command, Output, Stdio},
 };
 
 /// A run of ten strategies with 100 orders in all, which carry no p99. The goal is one that every host keeps.
@@ -160,4 +161,148 @@ fn a_step_does_not_claim_time_that_the_parts_call_not_traced() {
     let told = text(&lowlat(&["jitter", "--from", &document, "--explain", "1"]).stdout);
     let (_, steps) = told.split_once("Step by step").expect("the steps");
     assert!(steps.contains("2.40 ms of it not traced"), "{told}");
+}
+
+/// A captured host of so many CPUs as a plain tar: packages and last-level caches of eight, a frequency policy each.
+fn many_cpus(path: &Path, count: u32) {
+    let mut archive = Vec::new();
+    let mut add = |path: &str, text: &str| add_to_tar(&mut archive, path, text.as_bytes());
+    let all = format!("0-{}", count - 1);
+    for name in ["online", "present", "possible"] {
+        add(&format!("{CPU}/{name}"), &all);
+    }
+    for cpu in 0..count {
+        let of = |size: u32| format!("{}-{}", cpu / size * size, cpu / size * size + size - 1);
+        let topology = format!("{CPU}/cpu{cpu}/topology");
+        add(&format!("{topology}/core_id"), &(cpu / 2).to_string());
+        add(&format!("{topology}/physical_package_id"), &(cpu / 8).to_string());
+        add(&format!("{topology}/core_cpus_list"), &of(2));
+        add(&format!("{topology}/package_cpus_list"), &of(8));
+        for (index, (level, cpus)) in [("2", of(2)), ("3", of(8))].iter().enumerate() {
+            let cache = format!("{CPU}/cpu{cpu}/cache/index{index}");
+            add(&format!("{cache}/level"), level);
+            add(&format!("{cache}/type"), "Unified");
+            add(&format!("{cache}/shared_cpu_list"), cpus);
+        }
+        let policy = format!("{CPU}/cpufreq/policy{cpu}");
+        add(&format!("{policy}/affected_cpus"), &cpu.to_string());
+        add(&format!("{policy}/scaling_governor"), "powersave");
+        add(&format!("{policy}/scaling_driver"), "acpi-cpufreq");
+        add(&format!("{policy}/boost"), "1");
+    }
+    add("proc/sys/kernel/osrelease", "6.12.0");
+    archive.extend([0; 1_024]);
+    std::fs::write(path, archive).expect("a file");
+}
+
+const CPU: &str = "sys/devices/system/cpu";
+
+/// Adds a file to a tar (POSIX.1-1988, ustar).
+fn add_to_tar(archive: &mut Vec<u8>, path: &str, content: &[u8]) {
+    let mut header = [0_u8; 512];
+    let mut put = |at: usize, text: &str| header[at..at + text.len()].copy_from_slice(text.as_bytes());
+    put(0, path);
+    put(100, "0000444\x000000000\x000000000\x00");
+    put(124, &format!("{:011o}\x0000000000000\x00", content.len()));
+    put(148, "        0");
+    put(257, "ustar\x0000");
+    let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
+    header[148..156].copy_from_slice(format!("{sum:06o}\x00 ").as_bytes());
+    archive.extend(header);
+    archive.extend(content);
+    archive.resize(archive.len().next_multiple_of(512), 0);
+}
+
+/// The CPU time of a run in clock ticks: what else the machine does lengthens the run, not this.
+fn cpu_ticks(arguments: &[&str]) -> u64 {
+    let mut command = Command::new(binary());
+    command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().expect("the binary starts");
+    let pid = Pid::from_child(&child);
+    waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).expect("the run ends");
+    let stat =
+        std::fs::read_to_string(format!("/proc/{}/stat", child.id())).expect("a process that has ended");
+    let code = child.wait().expect("the run ended").code();
+    assert!(matches!(code, Some(0 | 1)), "{arguments:?}: {code:?}");
+    let (_, fields) = stat.rsplit_once(") ").expect("the fields behind the name");
+    fields.split(' ').skip(11).take(2).map(|ticks| ticks.parse::<u64>().expect("ticks")).sum()
+}
+
+#[test]
+fn cost_is_linear_in_the_number_of_cpus() {
+    /// Four times the CPUs may take so many times as long: linear is 4, quadratic 16.
+    const RATIO_MAX: u64 = 8;
+    let folder = tempfile::tempdir().expect("a folder");
+    let [k1, k2, k4, k8] = [1_024, 2_048, 4_096, 8_192].map(|count: u32| {
+        let path = folder.path().join(count.to_string());
+        many_cpus(&path, count);
+        path.display().to_string()
+    });
+    let runs: [(&[&str], &str, &str); 4] = [
+        (&["tune", "plan"], &k2, &k8),
+        (&["audit"], &k1, &k4),
+        (&["cpus", "isolated"], &k1, &k4),
+        (&["host", "show"], &k1, &k4),
+    ];
+    for (command, few, many) in runs {
+        let ticks = |root: &str| cpu_ticks(&[command, &["--root", root]].concat());
+        let (short, long) = (ticks(few), ticks(many));
+        assert!(long <= short.max(1) * RATIO_MAX, "lowlat {}: {short} and {long} ticks", command.join(" "));
+    }
+}
+
+#[test]
+fn audit_is_sorted_by_impact_and_shows_it() {
+    let (_, capture) =
+        fixtures().into_iter().find(|(name, _)| name == "epyc-7f32-stock").expect("a stock host");
+    let capture = capture.display().to_string();
+    let printed: Value =
+        serde_json::from_slice(&lowlat(&["audit", "--root", &capture, "--json"]).stdout).expect("JSON");
+    let is_fault = |verdict: &str| ["wrong", "conflicting", "ineffective", "shadowed"].contains(&verdict);
+    let place =
+        |word: &str| ["high", "medium", "low"].iter().position(|impact| *impact == word).expect("an impact");
+    let word = |finding: &Value, key: &str| finding[key].as_str().unwrap_or_default().to_owned();
+    let findings = printed["findings"].as_array().expect("findings");
+    let faults: Vec<&Value> = findings.iter().filter(|of| is_fault(&word(of, "verdict"))).collect();
+    assert!(
+        faults.len() > 10 && findings.iter().take(faults.len()).eq(faults.iter().copied()),
+        "faults come first"
+    );
+    assert!(faults.is_sorted_by_key(|of| place(&word(of, "impact"))), "by impact");
+    let told = text(&lowlat(&["audit", "--root", &capture]).stdout);
+    let lines: Vec<Vec<&str>> = told.lines().map(|line| line.split_whitespace().collect()).collect();
+    let ids = lines.iter().filter(|words| words.len() == 3 && is_fault(words[0]));
+    let shown: Vec<(String, String)> = ids.map(|words| (words[1].to_owned(), words[2].to_owned())).collect();
+    let wanted: Vec<(String, String)> =
+        faults.iter().map(|of| (word(of, "impact"), word(of, "id"))).collect();
+    assert_eq!(shown, wanted, "{told}");
+}
+
+#[test]
+fn suggestions_are_valid() {
+    let told = |arguments: &[&str]| text(&lowlat(arguments).stderr);
+    let explained = told(&["audit", "--explain", "nohz_full"]);
+    assert!(explained.contains("\"boot.nohz_full\""), "{explained}");
+    let bios = told(&["bios", "audit"]);
+    assert!(bios.contains("--file") && bios.contains("--redfish"), "{bios}");
+    let threshold = told(&["jitter", "--threshold", "0"]);
+    assert!(threshold.contains("100ns") && !threshold.contains("write 0ns"), "{threshold}");
+}
+
+#[test]
+fn piped_output_follows_columns() {
+    let (_, capture) =
+        fixtures().into_iter().find(|(name, _)| name == "epyc-7f32-stock").expect("a stock host");
+    let widest = |arguments: &[&str], columns: &str| {
+        let mut command = Command::new(binary());
+        command.args(arguments).arg("--root").arg(&capture).env("COLUMNS", columns);
+        let told = text(&command.output().expect("the binary starts").stdout);
+        told.lines().map(|line| line.chars().count()).max().unwrap_or(0)
+    };
+    for arguments in [&["audit"][..], &["cpus", "isolated", "--why"]] {
+        assert!(widest(arguments, "64") <= 64, "{arguments:?}");
+        let wide = widest(arguments, "110");
+        assert!(wide > 64 && wide <= 110, "{arguments:?}: {wide}");
+        assert!((65..=100).contains(&widest(arguments, "")), "{arguments:?}: 100 by default");
+    }
 }

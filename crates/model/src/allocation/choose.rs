@@ -2,15 +2,20 @@
 
 use super::Allocation;
 use crate::{
-    CpuSet, HostSnapshot, Role, Topology,
+    CpuId, CpuSet, HostSnapshot, Role, Topology,
     topology::{Group, Node},
 };
+use std::collections::BTreeMap;
 
 /// Housekeeping may grow to a shared cache when it then holds at most one in this many cores of its node.
 const GROW_TO_ONE_CORE_IN: usize = 4;
 
 pub(super) fn choose(host: &HostSnapshot, role: &Role) -> Allocation {
-    let mut chooser = Chooser { topology: &host.topology, allocation: Allocation::default() };
+    let cores = (0..).zip(&host.topology.cores);
+    let core_of = cores.flat_map(|(at, core)| core.cpus.iter().map(move |cpu| (cpu, at))).collect();
+    let first_threads = host.topology.cores.iter().filter_map(|core| core.cpus.lowest()).collect();
+    let mut chooser =
+        Chooser { topology: &host.topology, core_of, first_threads, allocation: Allocation::default() };
     chooser.leave_out_offline();
     let nic_nodes = trading_nodes(host, role);
     match (&role.housekeeping, &role.isolated) {
@@ -33,6 +38,10 @@ fn trading_nodes(host: &HostSnapshot, role: &Role) -> Vec<u32> {
 
 struct Chooser<'a> {
     topology: &'a Topology,
+    /// The place of each CPU's core in the topology.
+    core_of: BTreeMap<CpuId, usize>,
+    /// The lowest CPU of each core, by which cores are counted.
+    first_threads: CpuSet,
     allocation: Allocation,
 }
 
@@ -130,13 +139,13 @@ impl Chooser<'_> {
         let topology = self.topology;
         let mut housekeeping = CpuSet::new();
         for package in &topology.packages {
-            let core = first_core(topology, &package.cpus);
+            let core = self.first_core(&package.cpus);
             self.step(format!("Package {}: the first core, {core:#}, keeps house.", package.id));
-            housekeeping = housekeeping.union(&core);
+            housekeeping.extend(core.iter());
         }
         for node in topology.nodes.iter().filter(|node| has_cpus_and_memory(node)) {
             if housekeeping.is_disjoint(&node.cpus) {
-                let core = first_core(topology, &node.cpus);
+                let core = self.first_core(&node.cpus);
                 self.step(format!(
                     "NUMA node {} has memory of its own: its first core, {core:#}, keeps house, so that the kernel's \
                      work on that memory stays on the node.",
@@ -146,10 +155,17 @@ impl Chooser<'_> {
             }
         }
         if housekeeping.is_empty() {
-            housekeeping = first_core(topology, &topology.online);
+            housekeeping = self.first_core(&topology.online);
             self.step(format!("The host tells no packages: the first core, {housekeeping:#}, keeps house."));
         }
         housekeeping
+    }
+
+    /// The core that holds the lowest CPU of a group.
+    fn first_core(&self, group: &CpuSet) -> CpuSet {
+        let Some(lowest) = group.lowest() else { return CpuSet::new() };
+        let core = self.core_of.get(&lowest).and_then(|at| self.topology.cores.get(*at));
+        core.map_or_else(|| CpuSet::of(lowest), |core| core.cpus.clone()).intersection(&self.topology.online)
     }
 
     /// Rule 5: one core only, away from the trading NICs where there is a choice.
@@ -180,13 +196,12 @@ impl Chooser<'_> {
             for group in groups {
                 let group = group.intersection(&topology.online);
                 let is_cut = !group.is_disjoint(&housekeeping) && !group.is_subset(&housekeeping);
-                let grown = housekeeping.union(&group);
-                if is_cut && self.is_cheap(&grown, &group) {
+                if is_cut && self.is_cheap(&housekeeping.union(&group), &group) {
                     self.step(format!(
                         "{group:#} share a {what} with housekeeping; it grows to all of them, so that no isolated CPU \
                          loses cache lines to it."
                     ));
-                    housekeeping = grown;
+                    housekeeping.extend(group.iter());
                 }
             }
         }
@@ -201,8 +216,7 @@ impl Chooser<'_> {
             .iter()
             .find(|node| !node.cpus.is_disjoint(group))
             .map_or(&topology.online, |n| &n.cpus);
-        let cores_in =
-            |set: &CpuSet| topology.cores.iter().filter(|core| !core.cpus.is_disjoint(set)).count();
+        let cores_in = |set: &CpuSet| self.first_threads.intersection(set).len();
         cores_in(&grown.intersection(node)) * GROW_TO_ONE_CORE_IN <= cores_in(node)
     }
 
@@ -227,9 +241,10 @@ impl Chooser<'_> {
         let (housekeeping, isolated) =
             (self.allocation.housekeeping.clone(), self.allocation.isolated.clone());
         let shared_by = |groups: &mut dyn Iterator<Item = &CpuSet>| {
-            groups
-                .filter(|group| !group.is_disjoint(&housekeeping))
-                .fold(CpuSet::new(), |all, group| all.union(&group.intersection(&isolated)))
+            let shared = groups.filter(|group| !group.is_disjoint(&housekeeping));
+            shared
+                .flat_map(|group| group.intersection(&isolated).iter().collect::<Vec<_>>())
+                .collect::<CpuSet>()
         };
         let cores = shared_by(&mut topology.cores.iter().map(|core| &core.cpus));
         let clusters =
@@ -251,9 +266,4 @@ impl Chooser<'_> {
 fn has_cpus_and_memory(node: &Node) -> bool {
     // A node whose memory is not known is taken to have some: that errs on the side of the kernel's needs.
     !node.cpus.is_empty() && node.memory_bytes.known() != Some(&0)
-}
-
-/// The core that holds the lowest CPU of a group.
-fn first_core(topology: &Topology, group: &CpuSet) -> CpuSet {
-    group.lowest().map(|cpu| topology.siblings(cpu).intersection(&topology.online)).unwrap_or_default()
 }

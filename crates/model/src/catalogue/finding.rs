@@ -146,10 +146,12 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Sorting key: worst verdict first, then the weightiest, then by id.
-    pub fn rank(&self) -> (usize, std::cmp::Reverse<u8>, &str) {
+    /// Sorting key, worst first: faults before what is not known, good or not applicable; then by impact, verdict and
+    /// id.
+    pub fn rank(&self) -> (usize, std::cmp::Reverse<u8>, usize, &str) {
         let place = Verdict::WORST_FIRST.iter().position(|v| *v == self.verdict).unwrap_or(usize::MAX);
-        (place, std::cmp::Reverse(self.weight()), &self.id)
+        let class = if self.verdict.is_fault() { 0 } else { place };
+        (class, std::cmp::Reverse(self.weight()), place, &self.id)
     }
 
     /// Points in the score: 1, 3 or 9.

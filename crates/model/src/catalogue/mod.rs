@@ -94,9 +94,14 @@ pub fn find(id: &str) -> Option<&'static Setting> {
     settings().find(|setting| setting.id == id)
 }
 
-/// The id that is spelled most like `id`, when one is near.
+/// The id that is spelled most like `id`, when one is near. An id without its layer is as near as a whole one:
+/// "nohz_full" is "boot.nohz_full".
 pub fn nearest(id: &str) -> Option<&'static str> {
-    let distance = |setting: &&Setting| edit_distance(id, setting.id);
+    let distance = |setting: &&Setting| {
+        let without_layer = setting.id.split_once('.').map_or(setting.id, |(_, rest)| rest);
+        let names = [setting.id, without_layer, setting.id.rsplit('.').next().unwrap_or_default()];
+        names.into_iter().map(|name| edit_distance(id, name)).min().unwrap_or(usize::MAX)
+    };
     let near = settings().min_by_key(distance)?;
     (distance(&near) <= id.len() / 3).then_some(near.id)
 }

@@ -10,7 +10,7 @@ pub use list::ListError;
 pub use mask::MaskError;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
-use std::fmt;
+use std::{cmp::Ordering, fmt, ops::Range};
 
 /// The number of a logical CPU as the kernel counts them: 0, 1, 2, …
 pub type CpuId = u32;
@@ -21,16 +21,35 @@ pub const CPU_ID_MAX: CpuId = 65_535;
 
 /// A set of logical CPUs.
 ///
-/// Serialised as a cpulist (`"0-3,8"`). The words never end in a zero, so equal sets compare equal.
-#[derive(Clone, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
+/// Serialised as a cpulist (`"0-3,8"`). A set costs what its own span costs, not what the highest CPU number does: hosts
+/// have as many small groups as they have CPUs. The words neither start nor end with a zero, so equal sets compare equal.
+#[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct CpuSet {
+    /// How many words of zeros come before `words`; 0 in an empty set.
+    start: usize,
     words: Vec<u64>,
+}
+
+/// As if all words from CPU 0 on were compared, lowest first.
+impl Ord for CpuSet {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (self.is_empty(), other.is_empty()) {
+            (false, false) => other.start.cmp(&self.start).then_with(|| self.words.cmp(&other.words)),
+            (is_empty, other_is_empty) => other_is_empty.cmp(&is_empty),
+        }
+    }
+}
+
+impl PartialOrd for CpuSet {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
 impl CpuSet {
     /// The set without a CPU.
     pub const fn new() -> Self {
-        Self { words: Vec::new() }
+        Self { start: 0, words: Vec::new() }
     }
 
     /// The CPUs `0..count`.
@@ -46,11 +65,19 @@ impl CpuSet {
     /// Adds a CPU; true when it was not in the set.
     pub fn insert(&mut self, cpu: CpuId) -> bool {
         let (word, bit) = place(cpu);
-        if self.words.len() <= word {
-            self.words.resize(word + 1, 0);
+        if self.words.is_empty() {
+            self.start = word;
         }
-        let is_new = self.words[word] & bit == 0;
-        self.words[word] |= bit;
+        if word < self.start {
+            self.words.splice(0..0, std::iter::repeat_n(0, self.start - word));
+            self.start = word;
+        }
+        let at = word - self.start;
+        if self.words.len() <= at {
+            self.words.resize(at + 1, 0);
+        }
+        let is_new = self.words[at] & bit == 0;
+        self.words[at] |= bit;
         is_new
     }
 
@@ -59,7 +86,7 @@ impl CpuSet {
         let (word, bit) = place(cpu);
         let was_in = self.contains(cpu);
         if was_in {
-            self.words[word] &= !bit;
+            self.words[word - self.start] &= !bit;
             self.trim();
         }
         was_in
@@ -68,7 +95,7 @@ impl CpuSet {
     /// Whether the CPU is in the set.
     pub fn contains(&self, cpu: CpuId) -> bool {
         let (word, bit) = place(cpu);
-        self.words.get(word).is_some_and(|w| w & bit != 0)
+        self.word(word) & bit != 0
     }
 
     /// How many CPUs are in the set.
@@ -89,19 +116,18 @@ impl CpuSet {
     /// The highest CPU.
     pub fn highest(&self) -> Option<CpuId> {
         let last = self.words.last()?;
-        let word = u32::try_from(self.words.len() - 1).expect("CPU numbers are bounded by CPU_ID_MAX");
-        Some(word * 64 + 63 - last.leading_zeros())
+        Some(first_cpu(self.end() - 1) + 63 - last.leading_zeros())
     }
 
     /// The CPUs in rising order.
     pub fn iter(&self) -> impl Iterator<Item = CpuId> + '_ {
-        (0u32..).zip(&self.words).flat_map(|(index, &word)| {
-            let mut rest = word;
+        (self.start..).zip(&self.words).flat_map(|(index, &word)| {
+            let (mut rest, first) = (word, first_cpu(index));
             std::iter::from_fn(move || {
                 (rest != 0).then(|| {
                     let bit = rest.trailing_zeros();
                     rest &= rest - 1;
-                    index * 64 + bit
+                    first + bit
                 })
             })
         })
@@ -122,48 +148,76 @@ impl CpuSet {
     /// The CPUs in either set.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
-        self.zip_words(other, |a, b| a | b)
+        match (self.is_empty(), other.is_empty()) {
+            (true, _) => other.clone(),
+            (_, true) => self.clone(),
+            _ => {
+                let span = self.start.min(other.start)..self.end().max(other.end());
+                Self::of_words(span, |at| self.word(at) | other.word(at))
+            }
+        }
     }
 
     /// The CPUs in both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
-        self.zip_words(other, |a, b| a & b)
+        Self::of_words(self.common_span(other), |at| self.word(at) & other.word(at))
     }
 
     /// The CPUs of this set that are not in the other.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
-        self.zip_words(other, |a, b| a & !b)
+        Self::of_words(self.start..self.end(), |at| self.word(at) & !other.word(at))
     }
 
     /// Whether every CPU of this set is in the other.
     pub fn is_subset(&self, other: &Self) -> bool {
-        self.difference(other).is_empty()
+        (self.start..self.end()).all(|at| self.word(at) & !other.word(at) == 0)
     }
 
     /// Whether the sets share no CPU.
     pub fn is_disjoint(&self, other: &Self) -> bool {
-        self.intersection(other).is_empty()
+        self.common_span(other).all(|at| self.word(at) & other.word(at) == 0)
     }
 
-    fn zip_words(&self, other: &Self, op: impl Fn(u64, u64) -> u64) -> Self {
-        let len = self.words.len().max(other.words.len());
-        let word = |set: &Self, i: usize| set.words.get(i).copied().unwrap_or(0);
-        let mut set = Self { words: (0..len).map(|i| op(word(self, i), word(other, i))).collect() };
+    /// The word that holds the CPUs from `64 * at` on; 0 outside of the set's span.
+    fn word(&self, at: usize) -> u64 {
+        at.checked_sub(self.start).and_then(|at| self.words.get(at)).copied().unwrap_or(0)
+    }
+
+    /// One past the last word.
+    fn end(&self) -> usize {
+        self.start + self.words.len()
+    }
+
+    fn common_span(&self, other: &Self) -> Range<usize> {
+        self.start.max(other.start)..self.end().min(other.end())
+    }
+
+    fn of_words(span: Range<usize>, word: impl Fn(usize) -> u64) -> Self {
+        let mut set = Self { start: span.start, words: span.map(word).collect() };
         set.trim();
         set
     }
 
+    /// Takes zeros from both ends.
     fn trim(&mut self) {
         while self.words.last() == Some(&0) {
             self.words.pop();
         }
+        let zeros = self.words.iter().take_while(|word| **word == 0).count();
+        self.words.drain(..zeros);
+        self.start = if self.words.is_empty() { 0 } else { self.start + zeros };
     }
 }
 
 fn place(cpu: CpuId) -> (usize, u64) {
     ((cpu / 64) as usize, 1 << (cpu % 64))
+}
+
+/// The lowest CPU of a word.
+fn first_cpu(word: usize) -> CpuId {
+    u32::try_from(word).expect("CPU numbers are 32 bits wide") * 64
 }
 
 impl FromIterator<CpuId> for CpuSet {
@@ -242,7 +296,27 @@ mod tests {
         }
     }
 
+    /// All words from CPU 0 on.
+    fn words(set: &CpuSet) -> Vec<u64> {
+        (0..set.end()).map(|at| set.word(at)).collect()
+    }
+
     proptest! {
+        #[test]
+        fn changes_agree_with_std(changes in proptest::collection::vec((0_u32..500, proptest::bool::ANY), 0..60)) {
+            let (mut set, mut std) = (CpuSet::new(), std::collections::BTreeSet::new());
+            for (cpu, is_in) in changes {
+                if is_in {
+                    prop_assert_eq!(set.insert(cpu), std.insert(cpu));
+                } else {
+                    prop_assert_eq!(set.remove(cpu), std.remove(&cpu));
+                }
+                prop_assert_eq!(&set, &std.iter().copied().collect::<CpuSet>());
+                prop_assert!(set.iter().eq(std.iter().copied()));
+                prop_assert_eq!(set.is_empty(), std.is_empty());
+            }
+        }
+
         #[test]
         fn parse_of_print_is_the_set(set in any_set()) {
             prop_assert_eq!(&CpuSet::parse_list(&set.to_list()).unwrap(), &set);
@@ -262,6 +336,9 @@ mod tests {
             prop_assert_eq!(a.intersection(&b), sa.intersection(&sb).copied().collect::<CpuSet>());
             prop_assert_eq!(a.difference(&b), sa.difference(&sb).copied().collect::<CpuSet>());
             prop_assert_eq!(a.is_subset(&b), sa.is_subset(&sb));
+            prop_assert_eq!(a.is_disjoint(&b), sa.is_disjoint(&sb));
+            prop_assert_eq!(a == b, sa == sb);
+            prop_assert_eq!(a.cmp(&b), words(&a).cmp(&words(&b)));
             prop_assert_eq!((a.lowest(), a.highest(), a.len()), (sa.first().copied(), sa.last().copied(), sa.len()));
         }
 

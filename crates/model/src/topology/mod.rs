@@ -183,7 +183,7 @@ impl Topology {
             if !cache.cpus.is_subset(&covered) {
                 llcs.push(cache);
             }
-            covered = covered.union(&cache.cpus);
+            covered.extend(cache.cpus.iter());
         }
         llcs.sort_by_key(|cache| cache.cpus.lowest());
         llcs

@@ -17,7 +17,7 @@ pub fn section(document: &ResultDocument) -> Markup {
     let lead = html! {
         @if findings.is_empty() { "Settings held against what the profile wants." } @else {
             (plural(findings.len(), "setting")) " of profile " (document.audit.profile.name())
-            ", by layer, worst first. Open a row for its reason, cost, risk and sources."
+            ", by layer, in each layer worst first. Open a row for its reason, cost, risk and sources."
         }
     };
     let body = html! {

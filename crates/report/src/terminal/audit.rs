@@ -1,16 +1,18 @@
 //! The audit and the catalogue as tables.
 
-use super::{BOLD, DIM, add_wrapped, paint, usable, verdict_style};
-use crate::grouping::{LayerGroup, Tally, by_layer, layer_title};
+use super::{BOLD, DIM, add_wrapped, paint, usable, verdict_style, wrap};
+use crate::grouping::{Tally, layer_title};
 use crate::units::clean;
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, Width, presets};
 use lowlat_model::audit::Audit;
 use lowlat_model::catalogue::{Finding, Setting, Verdict};
 
-/// From this width on a finding is one row of five columns; below it takes two lines.
+/// From this width on a finding is one row of six columns; below it takes two lines.
 const WIDE: usize = 120;
 /// Width of the verdict column: the longest word and a space.
 const VERDICT_WIDTH: usize = 15;
+/// Width of the impact column: the longest word and two spaces.
+const IMPACT_WIDTH: usize = 8;
 
 /// What an audit table shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,29 +23,40 @@ pub struct AuditTableOptions {
     pub width: usize,
 }
 
-/// Verdicts by layer, worst first, and a line of counts.
+/// Verdicts, worst first: faults by impact, then what is not known, and a line of counts.
 pub fn audit_table(audit: &Audit, options: AuditTableOptions) -> String {
     let width = usable(options.width);
     let is_shown = |finding: &&Finding| {
         options.show_all || finding.verdict.is_fault() || finding.verdict == Verdict::Unknown
     };
-    let groups = by_layer(audit.findings.iter().filter(is_shown));
+    let mut shown: Vec<&Finding> = audit.findings.iter().filter(is_shown).collect();
+    shown.sort_by(|a, b| a.rank().cmp(&b.rank()));
     let mut out = String::new();
-    for group in &groups {
-        out.push_str(&format!("{}\n", paint(BOLD, layer_title(&clean(group.layer)))));
+    for group in shown.chunk_by(|a, b| title(a) == title(b)) {
+        let heading = group.first().map_or("", |finding| title(finding));
+        out.push_str(&format!("{}\n", paint(BOLD, heading)));
         out.push_str(&if width >= WIDE { wide(group, width) } else { narrow(group, width) });
         out.push('\n');
     }
     add_wrapped(&mut out, &count_line(audit), 0, width);
-    let hidden = audit.findings.len() - groups.iter().map(|group| group.findings.len()).sum::<usize>();
+    let hidden = audit.findings.len() - shown.len();
     if hidden > 0 {
-        out.push_str(&paint(
-            DIM,
-            &format!("{hidden} good or inapplicable rows are hidden: --all shows them."),
-        ));
-        out.push('\n');
+        let text = format!("{hidden} good or inapplicable rows are hidden: --all shows them.");
+        for line in wrap(&text, width) {
+            out.push_str(&format!("{}\n", paint(DIM, &line)));
+        }
     }
     out
+}
+
+/// The heading above a finding.
+fn title(finding: &Finding) -> &'static str {
+    match finding.verdict {
+        verdict if verdict.is_fault() => "To change, highest impact first",
+        Verdict::Unknown => "Not known",
+        Verdict::Good => "Good",
+        _ => "Not applicable",
+    }
 }
 
 /// "Score 61 of 100. 9 of 24 settings are not as … . Wrong 5, unknown 3."
@@ -58,20 +71,21 @@ fn count_line(audit: &Audit) -> String {
     format!("{score} {}{counts}", Tally::of(audit).sentence(audit))
 }
 
-/// Five columns; the verdict is coloured after the layout, because escape sequences have no width.
-fn wide(group: &LayerGroup<'_>, width: usize) -> String {
+/// Six columns; the verdict is coloured after the layout, because escape sequences have no width.
+fn wide(group: &[&Finding], width: usize) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
     table.set_width(u16::try_from(width).unwrap_or(u16::MAX));
-    table.set_header(["verdict", "id", "observed", "wanted", "why"]);
-    for finding in &group.findings {
-        let cells =
-            [finding.verdict.word(), &finding.id, &finding.observed, &finding.wanted, &finding.because];
+    table.set_header(["verdict", "impact", "id", "observed", "wanted", "why"]);
+    for finding in group {
+        let (verdict, impact) = (finding.verdict.word(), finding.impact.as_str());
+        let cells = [verdict, impact, &finding.id, &finding.observed, &finding.wanted, &finding.because];
         table.add_row(cells.map(clean));
     }
-    let longest_id = group.findings.iter().map(|finding| finding.id.chars().count()).max().unwrap_or(0);
+    let longest_id = group.iter().map(|finding| finding.id.chars().count()).max().unwrap_or(0);
     let id_width = u16::try_from((longest_id + 2).min(width / 3)).unwrap_or(u16::MAX);
-    let fixed = [u16::try_from(VERDICT_WIDTH).unwrap_or(u16::MAX) + 1, id_width];
+    let fixed = [VERDICT_WIDTH + 1, IMPACT_WIDTH].map(|cells| u16::try_from(cells).unwrap_or(u16::MAX));
+    let fixed = [fixed[0], fixed[1], id_width];
     for (column, cells) in table.column_iter_mut().zip(fixed) {
         column.set_constraint(ColumnConstraint::Absolute(Width::Fixed(cells)));
     }
@@ -85,11 +99,11 @@ fn wide(group: &LayerGroup<'_>, width: usize) -> String {
 }
 
 /// A line of the table with its verdict coloured; lines that continue a row begin with spaces and stay plain.
-fn coloured(line: &str, group: &LayerGroup<'_>) -> String {
+fn coloured(line: &str, group: &[&Finding]) -> String {
     let text = line.trim_start();
     let indent = &line[..line.len() - text.len()];
     let is_first = indent.len() <= 2;
-    let verdict = group.findings.iter().map(|finding| finding.verdict).find(|v| text.starts_with(v.word()));
+    let verdict = group.iter().map(|finding| finding.verdict).find(|v| text.starts_with(v.word()));
     match verdict {
         Some(verdict) if is_first => {
             let (word, rest) = text.split_at(verdict.word().len());
@@ -99,13 +113,14 @@ fn coloured(line: &str, group: &LayerGroup<'_>) -> String {
     }
 }
 
-/// Verdict and id on one line, what is, what should be and why below.
-fn narrow(group: &LayerGroup<'_>, width: usize) -> String {
+/// Verdict, impact and id on one line, what is, what should be and why below.
+fn narrow(group: &[&Finding], width: usize) -> String {
     let mut out = String::new();
-    for finding in &group.findings {
+    for finding in group {
         let word =
             paint(verdict_style(finding.verdict), &format!("{:VERDICT_WIDTH$}", finding.verdict.word()));
-        out.push_str(&format!("  {word}{}\n", clean(&finding.id)));
+        let impact = paint(DIM, &format!("{:IMPACT_WIDTH$}", clean(&finding.impact)));
+        out.push_str(&format!("  {word}{impact}{}\n", clean(&finding.id)));
         let values = match (finding.observed.as_str(), finding.wanted.as_str()) {
             ("", "") => String::new(),
             ("", wanted) => format!("wanted {wanted}"),

@@ -3,6 +3,7 @@
 pub mod audit;
 pub mod bios;
 pub mod bios_change;
+pub mod choice;
 pub mod diff;
 pub mod explain;
 pub mod host;

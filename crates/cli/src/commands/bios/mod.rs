@@ -11,7 +11,7 @@ use crate::{
     results::OutputFile,
 };
 use anyhow::bail;
-use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand as _};
+use clap::{ArgGroup, ArgMatches, Args, Command, FromArgMatches, Subcommand as _};
 use connection::Connection;
 use lowlat_model::{
     Profile,
@@ -67,7 +67,9 @@ fn declare(command: Command) -> Command {
         .about("Judge BIOS settings over Redfish or from saved answers, and change them")
         .subcommand_required(true)
         .arg_required_else_help(true)
-        // The audit and the export have --file in its place.
+        // The audit and the export take --file in its place.
+        .mut_subcommand("audit", needs_source)
+        .mut_subcommand("export", needs_source)
         .mut_subcommand("apply", |apply| apply.mut_arg("redfish", |argument| argument.required(true)))
         .after_help(examples(&[
             (
@@ -91,6 +93,11 @@ fn declare(command: Command) -> Command {
                 "sends the next request on the way back",
             ),
         ]))
+}
+
+/// Requires saved answers or a service, so that the error and the usage name both.
+fn needs_source(command: Command) -> Command {
+    command.group(ArgGroup::new("settings").args(["file", "redfish"]).required(true).multiple(true))
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {

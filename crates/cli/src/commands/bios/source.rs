@@ -16,7 +16,7 @@ use std::{
 #[derive(Debug, Args)]
 pub struct Source {
     /// Saved Redfish JSON: the Bios resource, its settings resource, ComputerSystem; one file each or bundled
-    #[arg(long, value_name = "FILE", required_unless_present = "redfish", conflicts_with = "redfish")]
+    #[arg(long, value_name = "FILE", conflicts_with = "redfish")]
     file: Vec<PathBuf>,
     /// Saved attribute registry of this BIOS: accepted values, dependencies
     #[arg(long, value_name = "FILE", conflicts_with = "redfish")]

@@ -1,7 +1,7 @@
 //! What the operating system can see of firmware settings.
 
 use crate::{
-    Reading,
+    CpuSet, Reading,
     catalogue::{
         Context, Judgement, Setting, Verdict,
         judge::{command_line, is_virtual, missing, satisfies},
@@ -170,9 +170,9 @@ pub(super) fn smt(context: &Context<'_>, setting: &Setting) -> Judgement {
 
 pub(super) fn enabled_cores(context: &Context<'_>, _: &Setting) -> Judgement {
     let topology = &context.host.topology;
-    let count = |package: &crate::topology::Group| {
-        topology.cores.iter().filter(|core| !core.cpus.is_disjoint(&package.cpus)).count().to_string()
-    };
+    let first_threads: CpuSet = topology.cores.iter().filter_map(|core| core.cpus.lowest()).collect();
+    let count =
+        |package: &crate::topology::Group| first_threads.intersection(&package.cpus).len().to_string();
     let counts: Vec<String> = topology.packages.iter().map(count).collect();
     let judgement = unseen(context, "hold the number of cores against the processor's data sheet");
     if counts.is_empty() {

@@ -7,7 +7,8 @@ use crate::catalogue::{
 };
 use crate::tune;
 use crate::tune::{Proposal, WhyLeftOut};
-use crate::{CpuSet, Reading, snapshot::CpuFreq};
+use crate::{CpuId, CpuSet, Reading, snapshot::CpuFreq};
+use std::collections::BTreeMap;
 
 const CPUFREQ: &str = "/sys/devices/system/cpu/cpufreq";
 const CPUIDLE: &str = "/sys/devices/system/cpu/cpu*/cpuidle/state*/disable";
@@ -236,7 +237,7 @@ fn drivers(policies: &[CpuFreq]) -> Vec<(Reading<String>, CpuSet)> {
     let mut drivers: Vec<(Reading<String>, CpuSet)> = Vec::new();
     for policy in policies {
         match drivers.iter_mut().find(|(driver, _)| *driver == policy.driver) {
-            Some((_, cpus)) => *cpus = cpus.union(&policy.cpus),
+            Some((_, cpus)) => cpus.extend(policy.cpus.iter()),
             None => drivers.push((policy.driver.clone(), policy.cpus.clone())),
         }
     }
@@ -257,7 +258,7 @@ fn each_policy(context: &Context<'_>, judge: impl Fn(&CpuFreq) -> One, when_none
         }
         let one = judge(policy);
         match groups.iter_mut().find(|(seen, _)| *seen == one) {
-            Some((_, all)) => *all = all.union(&cpus),
+            Some((_, all)) => all.extend(cpus.iter()),
             None => groups.push((one, cpus)),
         }
     }
@@ -308,12 +309,18 @@ fn boost_uniform(context: &Context<'_>, setting: &Setting) -> Judgement {
     let host = context.host;
     let of_policies =
         setting.reads.iter().filter(|glob| glob.contains('*')).flat_map(|glob| host.files_matching(glob));
+    let mut policies: BTreeMap<CpuId, &CpuFreq> = BTreeMap::new();
+    for policy in &host.cpu.frequency {
+        for cpu in policy.cpus.iter() {
+            policies.entry(cpu).or_insert(policy);
+        }
+    }
     let is_isolated = |path: &str| {
         let number =
             path.rsplit("policy").next().and_then(|rest| rest.split('/').next()?.parse::<u32>().ok());
         // A policy is named after its first CPU; the others of it are looked up.
-        let cpus = host.cpu.frequency.iter().find(|policy| number.is_some_and(|n| policy.cpus.contains(n)));
-        cpus.map_or_else(|| number.is_some_and(|n| isolated.contains(n)), |p| !p.cpus.is_disjoint(isolated))
+        let policy = number.and_then(|n| policies.get(&n));
+        policy.map_or_else(|| number.is_some_and(|n| isolated.contains(n)), |p| !p.cpus.is_disjoint(isolated))
     };
     let readings: Vec<&Reading<String>> =
         of_policies.filter(|(path, _)| is_isolated(path)).map(|(_, reading)| reading).collect();

@@ -6,7 +6,8 @@ use crate::catalogue::{
     judge::missing,
 };
 use crate::tune::{Proposal, WhyLeftOut};
-use crate::{CpuSet, Reading};
+use crate::{CpuId, CpuSet, Reading};
+use std::collections::BTreeMap;
 
 const CACHES: &str = "/sys/devices/system/cpu/cpu*/cache/index*/shared_cpu_list";
 const CLUSTERS: &str = "/sys/devices/system/cpu/cpu*/topology/cluster_cpus_list";
@@ -215,8 +216,13 @@ fn llc_shared(context: &Context<'_>, _: &Setting) -> Judgement {
         return Judgement::unknown("the caches of this host are not known").at(CACHES);
     }
     // A package with one last-level cache leaves no choice: its housekeeping core must share it.
+    let packages: BTreeMap<CpuId, usize> = (0..)
+        .zip(&topology.packages)
+        .flat_map(|(at, package)| package.cpus.iter().map(move |cpu| (cpu, at)))
+        .collect();
     let has_choice = |cpus: &&CpuSet| {
-        let package = topology.packages.iter().find(|package| !package.cpus.is_disjoint(cpus));
+        let first = cpus.iter().filter_map(|cpu| packages.get(&cpu)).min();
+        let package = first.and_then(|at| topology.packages.get(*at));
         package.is_none_or(|package| !package.cpus.is_subset(cpus))
     };
     let wider: Vec<&CpuSet> = llcs.iter().map(|llc| &llc.cpus).collect();
