@@ -120,7 +120,14 @@ fn narrow(group: &[&Finding], width: usize) -> String {
         let word =
             paint(verdict_style(finding.verdict), &format!("{:VERDICT_WIDTH$}", finding.verdict.word()));
         let impact = paint(DIM, &format!("{:IMPACT_WIDTH$}", clean(&finding.impact)));
-        out.push_str(&format!("  {word}{impact}{}\n", clean(&finding.id)));
+        let id = clean(&finding.id);
+        let is_beside = 2 + VERDICT_WIDTH + IMPACT_WIDTH + id.chars().count() <= width;
+        if is_beside {
+            out.push_str(&format!("  {word}{impact}{id}\n"));
+        } else {
+            out.push_str(&format!("  {word}{}\n", paint(DIM, &clean(&finding.impact))));
+            add_wrapped(&mut out, &id, 2, width);
+        }
         let values = match (finding.observed.as_str(), finding.wanted.as_str()) {
             ("", "") => String::new(),
             ("", wanted) => format!("wanted {wanted}"),
