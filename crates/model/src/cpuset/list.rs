@@ -3,6 +3,11 @@
 use super::{CPU_ID_MAX, CpuId, CpuSet};
 use thiserror::Error;
 
+/// Longest list that is read, in bytes. Every second of 8,192 CPUs takes about 20,000.
+const LIST_BYTES_MAX: usize = 64 << 10;
+/// Strided ranges of one list that are read. The kernel never prints any; people write one or two.
+const STRIDES_MAX: usize = 8;
+
 /// Why a text is no cpulist.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ListError {
@@ -41,6 +46,16 @@ pub enum ListError {
         list: String,
         /// The bound.
         max: CpuId,
+    },
+    /// The list is too long for any host.
+    #[error(
+        "the CPU list has {bytes} bytes and {strides} strided ranges, at most {LIST_BYTES_MAX} and {STRIDES_MAX} are read"
+    )]
+    TooLong {
+        /// Its length.
+        bytes: usize,
+        /// Its strided ranges.
+        strides: usize,
     },
     /// `N` or `all` where the number of CPUs is not known.
     #[error(
@@ -95,6 +110,11 @@ struct Parser<'a> {
 
 impl Parser<'_> {
     fn parse(&self) -> Result<CpuSet, ListError> {
+        // A list may come from any file: each of its parts can name every CPU.
+        let (bytes, strides) = (self.list.len(), self.list.bytes().filter(|byte| *byte == b':').count());
+        if bytes > LIST_BYTES_MAX || strides > STRIDES_MAX {
+            return Err(ListError::TooLong { bytes, strides });
+        }
         let mut set = CpuSet::new();
         let parts = self.list.split(|c: char| c == ',' || c.is_ascii_whitespace() || c == '\0');
         for part in parts.filter(|part| !part.is_empty()) {
@@ -113,6 +133,10 @@ impl Parser<'_> {
         // As the kernel does: a stride on a single number is refused.
         if stride.is_some() && !range.contains('-') && range != "all" {
             return Err(self.syntax(part));
+        }
+        if stride.is_none() {
+            set.insert_range(low, high);
+            return Ok(());
         }
         let in_stride = |cpu: &CpuId| (cpu - low) % group < used;
         set.extend((low..=high).filter(in_stride));
@@ -200,6 +224,14 @@ mod tests {
     }
 
     #[test]
+    fn a_range_holds_exactly_its_cpus() {
+        for (low, high) in [(0, 0), (0, 63), (63, 64), (1, 62), (5, 200), (64, 127), (8_000, 8_191)] {
+            assert!(cpus(&format!("{low}-{high}")).into_iter().eq(low..=high), "{low}-{high}");
+        }
+        assert_eq!(CpuSet::parse_list("100-130,0-3,128-140").unwrap().to_list(), "0-3,100-140");
+    }
+
+    #[test]
     fn refuses_what_the_kernel_refuses() {
         for bad in [
             "x",
@@ -218,6 +250,10 @@ mod tests {
             assert!(CpuSet::parse_list(bad).is_err(), "{bad}");
         }
         assert!(matches!(CpuSet::parse_list("N"), Err(ListError::NeedsHost { .. })));
+        for long in ["0-8191,".repeat(10_000), "0-8191:1/2,".repeat(9)] {
+            assert!(matches!(CpuSet::parse_list(&long), Err(ListError::TooLong { .. })));
+        }
+        assert!(matches!(CpuSet::parse_list("8192"), Err(ListError::TooLarge { max: 8_191, .. })));
         assert!(matches!(CpuSet::parse_list_within("16", 16), Err(ListError::TooLarge { .. })));
     }
 

@@ -15,9 +15,9 @@ use std::{cmp::Ordering, fmt, ops::Range};
 /// The number of a logical CPU as the kernel counts them: 0, 1, 2, …
 pub type CpuId = u32;
 
-/// The highest CPU number that is accepted from text, a bound against hostile input.
-/// The kernel's own limit (`NR_CPUS`) is 8,192 today.
-pub const CPU_ID_MAX: CpuId = 65_535;
+/// The highest CPU number that is accepted from text, a bound against hostile input: the kernel's own limit
+/// (`NR_CPUS`) is 8,192 on x86 and POWER, and lower elsewhere.
+pub const CPU_ID_MAX: CpuId = 8_191;
 
 /// A set of logical CPUs.
 ///
@@ -79,6 +79,20 @@ impl CpuSet {
         let is_new = self.words[at] & bit == 0;
         self.words[at] |= bit;
         is_new
+    }
+
+    /// Adds the CPUs from `low` to `high`, a word of the set at a time.
+    pub(super) fn insert_range(&mut self, low: CpuId, high: CpuId) {
+        let ((first, low_bit), (last, high_bit)) = (place(low), place(high));
+        if self.words.len() <= last {
+            self.words.resize(last + 1, 0);
+        }
+        // From the lowest bit on, and up to the highest.
+        let (above, below) = (!(low_bit - 1), high_bit | (high_bit - 1));
+        for (at, word) in self.words.iter_mut().enumerate().take(last + 1).skip(first) {
+            *word |=
+                (if at == first { above } else { u64::MAX }) & (if at == last { below } else { u64::MAX });
+        }
     }
 
     /// Removes a CPU; true when it was in the set.

@@ -10,6 +10,7 @@ mod by_layer;
 mod drift;
 pub mod export;
 pub(crate) mod files;
+mod grammar;
 pub(crate) mod irq;
 pub(crate) mod kthread;
 mod mark;

@@ -249,6 +249,8 @@ pub enum WhyLeftOut {
     Hardware,
     /// It is a state of the moment.
     StateOfTheMoment,
+    /// A name or value of the host does not fit its type, so nothing is written with it.
+    Unfit,
     /// It could not be told whether it is as wanted.
     Unknown,
     /// It means nothing on this host or in this profile.

@@ -50,7 +50,7 @@ impl Gathered {
     }
 
     fn fault(&mut self, context: &Context<'_>, setting: &Setting, finding: &Finding) {
-        let mut proposal = (setting.change)(context, setting);
+        let mut proposal = setting.proposal(context);
         without_what_is_so(context, &mut proposal);
         for (why, text) in &proposal.left_out {
             self.leave(setting, *why, text);

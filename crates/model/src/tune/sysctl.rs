@@ -1,9 +1,12 @@
 //! Sysctls: the key in force now, and one file that holds them all for the next boot.
 
 use super::files::value;
-use super::{Change, Moment, Proposal, Target, WhyLeftOut};
-use crate::catalogue::{Context, Layer, Risk, Setting, Want};
-use crate::{Reading, snapshot::sysctl_path};
+use super::{Change, Moment, Proposal, Target, WhyLeftOut, grammar};
+use crate::catalogue::{self, Context, Layer, Risk, Setting, Want};
+use crate::{
+    Reading,
+    snapshot::{SysctlAssignment, sysctl_path},
+};
 use std::fmt::Write as _;
 
 /// The names that the file may take, the first that sorts behind every file setting one of its keys wins. Names are
@@ -103,10 +106,9 @@ pub(super) fn file(context: &Context<'_>, changes: &[Change]) -> Option<(Change,
         let lines = own.iter().map(|line| format!("{} = {}", line.key, line.value));
         Reading::Known(lines.collect::<Vec<_>>().join("\n"))
     };
-    // Keys that lowlat wrote before and that are good by now stay.
     let mut after = String::from("# Written by lowlat; changes are lost when it applies a plan.\n");
-    for line in own.iter().filter(|line| !keys.iter().any(|(key, ..)| *key == line.key)) {
-        let _ = writeln!(after, "{} = {}", line.key, line.value);
+    for (key, value) in kept(&own, &keys) {
+        let _ = writeln!(after, "{key} = {value}");
     }
     for (key, value, _) in &keys {
         let _ = writeln!(after, "{key} = {value}");
@@ -129,6 +131,22 @@ pub(super) fn file(context: &Context<'_>, changes: &[Change]) -> Option<(Change,
         format!("{path} sets {key} and sorts behind every name that lowlat takes: it wins at boot, so change it there.")
     });
     Some((change, warning))
+}
+
+/// Keys that an earlier plan set and that are as wanted now: they stay in the file. Only what a plan can have written
+/// counts, since the file of a captured host may hold anything.
+fn kept<'a>(own: &[&'a SysctlAssignment], keys: &[(&str, &str, &Change)]) -> Vec<(&'a str, String)> {
+    let is_planned = |name: &str| keys.iter().any(|(key, ..)| *key == name);
+    let lines = own.iter().filter(|line| !is_planned(&line.key) && is_of_catalogue(&line.key));
+    lines
+        .filter(|line| grammar::is_sysctl(&line.key, &line.value))
+        .filter_map(|line| Some((line.key.as_str(), grammar::numbers(&line.value)?)))
+        .collect()
+}
+
+fn is_of_catalogue(key: &str) -> bool {
+    let is_row = catalogue::settings().any(|row| row.layer == Layer::Sysctl && row.name == key);
+    is_row || (key.starts_with("net.ipv4.conf.") && key.ends_with(".rp_filter"))
 }
 
 /// The first name behind which no other file sets one of the keys; with none, the last name and who wins over it.

@@ -313,7 +313,7 @@ fn rows_without_a_value_do_not_fall_to_a_layer_that_needs_one() {
         let context =
             Context { host: &bench.host, role: &bench.role, allocation: &bench.allocation, profile };
         for setting in settings().filter(|setting| setting.layer == Layer::Boot) {
-            let proposal = (setting.change)(&context, setting);
+            let proposal = setting.proposal(&context);
             for token in &proposal.tokens {
                 let value = token.value.as_deref().unwrap_or_default();
                 assert!(!value.contains(' ') && !token.name.contains(' '), "{}: {token:?}", setting.id);

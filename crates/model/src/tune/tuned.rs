@@ -1,6 +1,6 @@
 //! TuneD: a profile of lowlat's own, and its settings. It is never stopped.
 
-use super::{Change, Moment, Proposal, Target, WhyLeftOut};
+use super::{Change, Moment, Proposal, Target, WhyLeftOut, grammar};
 use crate::Reading;
 use crate::catalogue::{Context, Profile, Setting};
 
@@ -57,6 +57,12 @@ pub(crate) fn tuned_profile(context: &Context<'_>, _: &Setting) -> Proposal {
             ),
         );
     }
+    if !present.split_whitespace().all(grammar::is_profile) {
+        return Proposal::not(
+            WhyLeftOut::Unfit,
+            "/etc/tuned/active_profile does not hold names of profiles; choose a profile with `tuned-adm profile`",
+        );
+    }
     let before = match services.tuned.mode.text().trim() {
         "" => present.clone(),
         mode => format!("{present} {mode}"),
@@ -78,12 +84,13 @@ const NEW_LAYOUT: &str = "/usr/lib/tuned/profiles/balanced/tuned.conf";
 /// are what most profiles set too.
 pub(super) fn file(context: &Context<'_>, changes: &[Change]) -> Option<Change> {
     let switch = changes.iter().find(|change| change.target == Target::TunedProfile)?;
-    let present = context.host.services.tuned.profile.text();
+    let present: Vec<&str> = context.host.services.tuned.profile.text().split_whitespace().collect();
     let folder = if context.host.file(NEW_LAYOUT).is_known() { "/etc/tuned/profiles" } else { "/etc/tuned" };
     let mut after = format!(
         "# Written by lowlat; changes are lost when it applies a plan.\n[main]\nsummary=Low latency by lowlat, on top of \
-         {present}\ninclude={}\n",
-        present.split_whitespace().collect::<Vec<_>>().join(",")
+         {}\ninclude={}\n",
+        present.join(" "),
+        present.join(",")
     );
     let sysctls = changes.iter().filter_map(|change| match &change.target {
         Target::Sysctl { key } => Some(format!("{key}={}\n", change.after)),

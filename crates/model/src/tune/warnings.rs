@@ -1,5 +1,6 @@
 //! What the user should know before a plan is applied: the traps that its own values hold.
 
+use super::boot_files::LINE_BYTES_MAX;
 use super::{BootToken, Change, Target};
 use crate::Reading;
 use crate::catalogue::Context;
@@ -7,8 +8,6 @@ use crate::catalogue::Context;
 /// The size of GRUB's environment block.
 const GRUBENV_BYTES: usize = 1024;
 const GRUBENVS: &[&str] = &["/boot/grub2/grubenv", "/boot/grub/grubenv", "/boot/efi/EFI/*/grubenv"];
-/// The longest line that x86 and arm64 kernels keep, the ending zero taken off (COMMAND_LINE_SIZE).
-const LINE_BYTES_MAX: usize = 2047;
 /// Rows that switch the detection of hangs off, or move it.
 const WATCHDOGS: [&str; 5] = [
     "boot.nmi_watchdog",

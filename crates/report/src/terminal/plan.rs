@@ -236,6 +236,7 @@ fn title(why: WhyLeftOut) -> &'static str {
         WhyLeftOut::Firmware => "set in the firmware",
         WhyLeftOut::Hardware => "hardware, or outside this host",
         WhyLeftOut::StateOfTheMoment => "a state of the moment",
+        WhyLeftOut::Unfit => "a name or value of this host does not fit its type",
         WhyLeftOut::Unknown => "not known",
         WhyLeftOut::NotApplicable => "does not apply",
         WhyLeftOut::Good => "good",

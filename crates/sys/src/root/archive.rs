@@ -2,21 +2,18 @@
 
 use super::{
     FILE_BYTES_MAX,
+    limits::{self, Limit, check_path},
     tree::{Node, Tree},
 };
 use std::{
     io::{self, Read},
     path::{Component, Path},
 };
+use tar::EntryType;
 use thiserror::Error;
 
-/// Bytes that a capture may unpack to, a bound against compression bombs.
-const TREE_BYTES_MAX: u64 = 512 << 20;
-/// Entries that a capture may hold.
-const ENTRIES_MAX: usize = 2_000_000;
 /// Where lowlat's captures list what could not be read: one path a line.
 pub(crate) const DENIED_LIST: &str = "/.lowlat/denied";
-
 /// Where captures list what has no value though it is there (an attribute of a link that is down): one path a line.
 pub(crate) const VALUELESS_LIST: &str = "/.lowlat/valueless";
 /// Where captures list what failed otherwise: path, tabulator, the system's words.
@@ -33,62 +30,175 @@ pub enum ArchiveError {
     /// Neither a tar nor a compressed tar.
     #[error("it begins with bytes {0:02x?}, expected a tar archive, plain or compressed with gzip or bzip2")]
     NotAnArchive(Vec<u8>),
+    /// An entry that captures never have.
+    #[error("it contains {0}\nhint: capture the host again with `lowlat host capture`")]
+    Unsupported(&'static str),
     /// More than a host's tree can hold.
-    #[error(
-        "it unpacks to more than {TREE_BYTES_MAX} bytes or {ENTRIES_MAX} entries; that is no host's tree"
-    )]
-    TooLarge,
+    #[error("{0}\nhint: capture the host again with `lowlat host capture`")]
+    TooLarge(#[from] Limit),
+}
+
+impl From<io::Error> for ArchiveError {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::FileTooLarge {
+            Self::TooLarge(Limit::Stream)
+        } else {
+            Self::Damaged(error)
+        }
+    }
+}
+
+/// Fails behind the bytes that a capture may unpack to.
+struct Bounded<R> {
+    inner: R,
+    bytes_left: u64,
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.bytes_left == 0 {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        let size = (&mut self.inner).take(self.bytes_left).read(buffer)?;
+        self.bytes_left -= u64::try_from(size).unwrap_or(u64::MAX).min(self.bytes_left);
+        Ok(size)
+    }
 }
 
 /// Loads a capture into memory. Archives whose entries share one top folder (as captures of other tools do) are
 /// taken from below it.
 pub(super) fn load(mut archive: impl Read) -> Result<Tree, ArchiveError> {
     let mut magic = Vec::new();
-    (&mut archive).take(262).read_to_end(&mut magic).map_err(ArchiveError::Damaged)?;
+    (&mut archive).take(262).read_to_end(&mut magic)?;
     let whole = io::Cursor::new(magic.clone()).chain(archive);
-    let reader: Box<dyn Read + '_> = match magic.as_slice() {
+    let inner: Box<dyn Read + '_> = match magic.as_slice() {
         [0x1f, 0x8b, ..] => Box::new(flate2::read::MultiGzDecoder::new(whole)),
         [b'B', b'Z', b'h', ..] => Box::new(bzip2::read::MultiBzDecoder::new(whole)),
         bytes if bytes.get(257..262) == Some(b"ustar") => Box::new(whole),
         bytes => return Err(ArchiveError::NotAnArchive(bytes.iter().take(4).copied().collect())),
     };
-    let entries = unpack(reader.take(TREE_BYTES_MAX + 1))?;
-    Ok(plant(entries))
+    let entries = unpack(Bounded { inner, bytes_left: limits::STREAM_BYTES_MAX })?;
+    Ok(plant(entries)?)
+}
+
+/// Long names that stand before the entry that they belong to.
+#[derive(Debug, Default)]
+struct LongNames {
+    path: Option<Vec<u8>>,
+    target: Option<Vec<u8>>,
+    size: Option<u64>,
 }
 
 fn unpack(reader: impl Read) -> Result<Vec<(String, Node)>, ArchiveError> {
     let mut nodes = Vec::new();
-    let mut bytes_seen = 0u64;
+    let (mut content_bytes, mut names_bytes) = (0_u64, 0_usize);
+    let mut names = LongNames::default();
     let mut archive = tar::Archive::new(reader);
-    for entry in archive.entries().map_err(ArchiveError::Damaged)? {
-        let mut entry = entry.map_err(ArchiveError::Damaged)?;
-        let path = entry.path().map_err(ArchiveError::Damaged)?.into_owned();
-        let node = match entry.header().entry_type() {
-            tar::EntryType::Directory => Node::Directory,
-            tar::EntryType::Symlink | tar::EntryType::Link => {
-                let target = entry.link_name().map_err(ArchiveError::Damaged)?.unwrap_or_default();
-                Node::Link(target.to_string_lossy().into_owned())
+    // Raw, since the crate would read extended headers of any size.
+    for entry in archive.entries()?.raw(true) {
+        let mut entry = entry?;
+        let kind = entry.header().entry_type();
+        if names.take_header(kind, &mut entry)? {
+            continue;
+        }
+        let LongNames { path, target, size } = std::mem::take(&mut names);
+        if size.is_some_and(|size| size != entry.size()) {
+            return Err(ArchiveError::Unsupported("an entry whose headers give two sizes"));
+        }
+        let path = path.unwrap_or_else(|| entry.path_bytes().into_owned());
+        let path = cleaned(&text("path", &path)?);
+        let node = match kind {
+            EntryType::Directory => Node::Directory,
+            EntryType::Symlink | EntryType::Link => {
+                let target = target.or_else(|| entry.link_name_bytes().map(std::borrow::Cow::into_owned));
+                Node::Link(text("link target", &target.unwrap_or_default())?)
             }
-            tar::EntryType::Regular | tar::EntryType::Continuous | tar::EntryType::GNUSparse => {
+            EntryType::Regular | EntryType::Continuous => {
                 let mut bytes = Vec::new();
-                (&mut entry).take(FILE_BYTES_MAX).read_to_end(&mut bytes).map_err(ArchiveError::Damaged)?;
-                bytes_seen += entry.size();
+                (&mut entry).take(FILE_BYTES_MAX).read_to_end(&mut bytes)?;
+                content_bytes += entry.size();
                 Node::File(bytes)
             }
+            EntryType::GNUSparse => return Err(ArchiveError::Unsupported("sparse files")),
             _ => continue,
         };
-        nodes.push((clean(&path), node));
-        if bytes_seen > TREE_BYTES_MAX || nodes.len() > ENTRIES_MAX {
-            return Err(ArchiveError::TooLarge);
+        names_bytes += path.len() + node.target_bytes();
+        nodes.push((path, node));
+        if content_bytes > limits::CONTENT_BYTES_MAX {
+            return Err(Limit::Content.into());
+        }
+        if nodes.len() > limits::NODES_MAX {
+            return Err(Limit::Nodes.into());
+        }
+        if names_bytes > limits::NAMES_BYTES_MAX {
+            return Err(Limit::Names.into());
         }
     }
     Ok(nodes)
 }
 
+impl LongNames {
+    /// Keeps what an extended header says of the next entry; false when the entry is no such header.
+    fn take_header(
+        &mut self,
+        kind: EntryType,
+        entry: &mut tar::Entry<'_, impl Read>,
+    ) -> Result<bool, ArchiveError> {
+        match kind {
+            EntryType::GNULongName => self.path = Some(without_end(header_bytes(entry)?)),
+            EntryType::GNULongLink => self.target = Some(without_end(header_bytes(entry)?)),
+            EntryType::XHeader => {
+                let records = header_bytes(entry)?;
+                for record in tar::PaxExtensions::new(&records) {
+                    let record = record?;
+                    match record.key_bytes() {
+                        b"path" => self.path = Some(record.value_bytes().to_vec()),
+                        b"linkpath" => self.target = Some(record.value_bytes().to_vec()),
+                        b"size" => {
+                            self.size = Some(
+                                record.value().ok().and_then(|size| size.parse().ok()).unwrap_or(u64::MAX),
+                            )
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            EntryType::XGlobalHeader => {}
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+fn header_bytes(entry: &mut tar::Entry<'_, impl Read>) -> Result<Vec<u8>, ArchiveError> {
+    let size = entry.size();
+    if size > limits::HEADER_BYTES_MAX {
+        return Err(Limit::Header(size).into());
+    }
+    let mut bytes = Vec::new();
+    entry.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// GNU tar ends long names with a zero.
+fn without_end(mut name: Vec<u8>) -> Vec<u8> {
+    if name.last() == Some(&0) {
+        name.pop();
+    }
+    name
+}
+
+/// A path or link target as text, within the limits.
+fn text(what: &'static str, bytes: &[u8]) -> Result<String, Limit> {
+    let text = String::from_utf8_lossy(bytes);
+    check_path(what, &text)?;
+    Ok(text.into_owned())
+}
+
 /// The path as the host names it; what climbs above the root is cut off.
-fn clean(path: &Path) -> String {
+fn cleaned(path: &str) -> String {
     let mut clean = String::new();
-    for component in path.components() {
+    for component in Path::new(path).components() {
         if let Component::Normal(name) = component {
             clean.push('/');
             clean.push_str(&name.to_string_lossy());
@@ -97,12 +207,13 @@ fn clean(path: &Path) -> String {
     clean
 }
 
-/// A tree of files alone.
+/// A tree of files alone. Files beyond the limits of a capture are left out.
 pub(super) fn plant_files(files: impl IntoIterator<Item = (String, Vec<u8>)>) -> Tree {
-    plant(files.into_iter().map(|(path, bytes)| (clean(Path::new(&path)), Node::File(bytes))).collect())
+    let within = files.into_iter().filter(|(path, _)| check_path("path", path).is_ok());
+    plant(within.map(|(path, bytes)| (cleaned(&path), Node::File(bytes))).collect()).unwrap_or_default()
 }
 
-fn plant(entries: Vec<(String, Node)>) -> Tree {
+fn plant(entries: Vec<(String, Node)>) -> Result<Tree, Limit> {
     let top = top_folder(&entries);
     let mut tree = Tree::default();
     let mut lists = Vec::new();
@@ -113,17 +224,18 @@ fn plant(entries: Vec<(String, Node)>) -> Tree {
                 lists.push((kind, String::from_utf8_lossy(bytes).into_owned()));
             }
             _ if path.is_empty() => {}
-            _ => tree.insert(path, node),
+            _ => tree.insert(path, node)?,
         }
     }
     for (kind, text) in lists {
         for (path, words) in text.lines().map(|line| line.split_once('\t').unwrap_or((line, ""))) {
             if path.starts_with('/') {
-                tree.insert_note(path, kind(words));
+                check_path("path", path)?;
+                tree.insert_note(&cleaned(path), kind(words))?;
             }
         }
     }
-    tree
+    Ok(tree)
 }
 
 /// What the lines of a list say of their paths, given the words behind the path.
@@ -139,13 +251,12 @@ fn list_kind(path: &str) -> Option<fn(&str) -> Node> {
 
 /// The one folder above `proc` and `sys` that every entry shares, or "".
 fn top_folder(entries: &[(String, Node)]) -> String {
-    let holds_host = |top: &str| {
-        entries.iter().any(|(path, _)| {
-            path.strip_prefix(top).is_some_and(|rest| {
-                ["/proc", "/sys"].iter().any(|d| rest == *d || rest.starts_with(&format!("{d}/")))
-            })
+    let is_host = |rest: &str| {
+        ["/proc", "/sys"].iter().any(|folder| {
+            rest.strip_prefix(folder).is_some_and(|below| below.is_empty() || below.starts_with('/'))
         })
     };
+    let holds_host = |top: &str| entries.iter().any(|(path, _)| path.strip_prefix(top).is_some_and(is_host));
     if holds_host("") {
         return String::new();
     }

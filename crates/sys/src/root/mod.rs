@@ -2,6 +2,7 @@
 
 mod archive;
 mod directory;
+mod limits;
 pub(crate) mod manifest;
 mod ownership;
 mod polled;
@@ -10,12 +11,20 @@ mod tree;
 
 pub use archive::ArchiveError;
 pub(crate) use archive::{DENIED_LIST, FAILED_LIST, NAMES_LIST, VALUELESS_LIST};
+pub use limits::Limit;
 
 use lowlat_model::{CpuSet, Reading, snapshot::component_matches};
 pub use ownership::Ownership;
 pub use polled::PolledFile;
 pub(crate) use recording::{Outcome, Recording};
-use std::{io, path::Path, sync::Mutex};
+use std::{
+    io,
+    path::Path,
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 use thiserror::Error;
 use tree::Tree;
 
@@ -38,6 +47,8 @@ pub struct Root {
     label: String,
     /// What was seen since recording began; none while nothing is recorded.
     recording: Mutex<Option<Recording>>,
+    /// Bytes that were read so far. A sum that orders nothing else, so each access is relaxed.
+    read_bytes: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -73,6 +84,18 @@ pub enum RootError {
     NoHost {
         /// What the user named.
         path: String,
+    },
+    /// It has a CPU that no kernel can have.
+    #[error(
+        "cannot read {path} as a host root: it has CPU {cpu}, and Linux supports CPUs 0-{max}\nhint: capture the host \
+         again with `lowlat host capture`",
+        max = lowlat_model::CPU_ID_MAX
+    )]
+    TooManyCpus {
+        /// What the user named.
+        path: String,
+        /// The first CPU beyond the limit.
+        cpu: u64,
     },
 }
 
@@ -123,15 +146,28 @@ impl Root {
     }
 
     fn with_backend(backend: Backend, label: &str) -> Self {
-        Self { backend, label: label.into(), recording: Mutex::new(None) }
+        Self { backend, label: label.into(), recording: Mutex::new(None), read_bytes: AtomicU64::new(0) }
     }
 
     fn holding_host(self) -> Result<Self, RootError> {
-        if self.exists("/proc") || self.exists("/sys") {
-            Ok(self)
-        } else {
-            Err(RootError::NoHost { path: self.label })
+        if !self.exists("/proc") && !self.exists("/sys") {
+            return Err(RootError::NoHost { path: self.label });
         }
+        match self.impossible_cpu() {
+            Some(cpu) => Err(RootError::TooManyCpus { path: self.label, cpu }),
+            None => Ok(self),
+        }
+    }
+
+    /// The lowest CPU below /sys whose number is beyond the kernel's limit.
+    fn impossible_cpu(&self) -> Option<u64> {
+        let names = self.list("/sys/devices/system/cpu").into_known().unwrap_or_default();
+        let number = |name: &String| {
+            let digits = name.strip_prefix("cpu")?;
+            let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+            is_number.then(|| digits.parse().unwrap_or(u64::MAX))
+        };
+        names.iter().filter_map(number).filter(|cpu| *cpu > u64::from(lowlat_model::CPU_ID_MAX)).min()
     }
 
     /// What the user named.
@@ -156,9 +192,28 @@ impl Root {
             Backend::Directory(directory) => self.resolve(path).and_then(|path| directory.read(&path)),
             Backend::Capture(tree) => self.resolve(path).and_then(|path| tree.read(&path)),
         };
-        let reading = reading_of(path, result);
+        let reading = reading_of(path, result.and_then(|bytes| self.within_budget(bytes)));
         self.record(path, |recording, path, exists| recording.note_read(path, &reading, exists));
         reading
+    }
+
+    /// Refuses what is read beyond the budget of the root. Readers keep what they read, and in a hostile tree many
+    /// links can lead to one large file.
+    fn within_budget(&self, bytes: Vec<u8>) -> io::Result<Vec<u8>> {
+        let budget = match &self.backend {
+            Backend::Live => return Ok(bytes),
+            Backend::Directory(_) => limits::DIRECTORY_READ_BYTES,
+            Backend::Capture(tree) => {
+                limits::CAPTURE_READ_BYTES.max(limits::CONTENT_READS_MAX * tree.content_bytes())
+            }
+        };
+        let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        let before = self.read_bytes.fetch_add(size, Ordering::Relaxed);
+        if before.saturating_add(size) <= budget {
+            Ok(bytes)
+        } else {
+            Err(io::Error::other(format!("not read: {budget} bytes of this root were read already")))
+        }
     }
 
     /// Facts that do not come from files (netlink, D-Bus, system calls), as bytes of the reader's own choosing.
@@ -318,35 +373,39 @@ impl Root {
 
     /// Follows those links below this root that `on_link` (path, target) says are to be followed.
     fn follow(&self, path: &str, mut on_link: impl FnMut(&str, &str) -> bool) -> io::Result<String> {
-        let mut done: Vec<String> = Vec::new();
+        let mut done = String::new();
         let mut ahead: Vec<String> = path.split('/').rev().map(str::to_owned).collect();
-        let mut links = 0;
+        let (mut links, mut visits) = (0, 0);
         while let Some(component) = ahead.pop() {
+            let parent_bytes = done.rfind('/').unwrap_or_default();
             match component.as_str() {
                 "" | "." => continue,
                 ".." => {
-                    done.pop();
+                    done.truncate(parent_bytes);
                     continue;
                 }
-                _ => done.push(component),
+                _ => {}
             }
-            let here = format!("/{}", done.join("/"));
-            if let Ok(Entry::Link(target)) = self.entry(&here) {
-                if !on_link(&here, &target) {
+            let parent_bytes = done.len();
+            done.push('/');
+            done.push_str(&component);
+            visits += 1;
+            if visits > limits::WALK_MAX || done.len() > limits::PATH_BYTES_MAX {
+                return Err(io::Error::other("the path is too long with its symbolic links followed"));
+            }
+            if let Ok(Entry::Link(target)) = self.entry(&done) {
+                if !on_link(&done, &target) {
                     continue;
                 }
                 links += 1;
                 if links > LINKS_MAX {
                     return Err(io::Error::other("too many levels of symbolic links"));
                 }
-                done.pop();
-                if target.starts_with('/') {
-                    done.clear();
-                }
+                done.truncate(if target.starts_with('/') { 0 } else { parent_bytes });
                 ahead.extend(target.split('/').rev().map(str::to_owned));
             }
         }
-        Ok(format!("/{}", done.join("/")))
+        Ok(if done.is_empty() { "/".to_owned() } else { done })
     }
 }
 

@@ -1,12 +1,17 @@
 //! A host's tree held in memory: what a capture file unpacks to.
 
-use super::Entry;
-use std::{collections::BTreeMap, io};
+use super::{
+    Entry,
+    limits::{Limit, NAMES_BYTES_MAX, NODES_MAX},
+};
+use std::{collections::BTreeMap, io, ops::Bound};
 
 /// Files, links and directories by absolute path without a trailing slash; the root is "".
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     nodes: BTreeMap<String, Node>,
+    names_bytes: usize,
+    content_bytes: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,25 +34,50 @@ const NOT_KEPT: &str = "not kept in this capture; capture the host again with th
 
 impl Tree {
     /// Adds a node and the directories above it. A later node at the same path replaces the former, except that a
-    /// directory never replaces what is already there.
-    pub(super) fn insert(&mut self, path: &str, node: Node) {
-        for (at, _) in path.match_indices('/').skip(1) {
-            self.nodes.entry(path[..at].to_owned()).or_insert(Node::Directory);
+    /// directory never replaces an existing node.
+    pub(super) fn insert(&mut self, path: &str, node: Node) -> Result<(), Limit> {
+        // Every node has its directories above it, so the first existing one ends the way up.
+        let mut above = path;
+        while let Some((parent, _)) = above.rsplit_once('/').filter(|(parent, _)| !parent.is_empty()) {
+            if self.nodes.contains_key(parent) {
+                break;
+            }
+            self.add(parent, Node::Directory)?;
+            above = parent;
         }
-        if node == Node::Directory {
-            self.nodes.entry(path.to_owned()).or_insert(node);
-        } else {
-            self.nodes.insert(path.to_owned(), node);
+        if node == Node::Directory && self.nodes.contains_key(path) {
+            return Ok(());
         }
+        self.add(path, node)
+    }
+
+    fn add(&mut self, path: &str, node: Node) -> Result<(), Limit> {
+        if let Node::File(bytes) = &node {
+            self.content_bytes += u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        }
+        if self.nodes.insert(path.to_owned(), node).is_none() {
+            self.names_bytes += path.len();
+        }
+        if self.nodes.len() > NODES_MAX {
+            return Err(Limit::Nodes);
+        }
+        if self.names_bytes > NAMES_BYTES_MAX { Err(Limit::Names) } else { Ok(()) }
     }
 
     /// Adds what is known of a path that has no content of its own. Content at or below the path counts for more,
     /// except against a denial.
-    pub(super) fn insert_note(&mut self, path: &str, node: Node) {
+    pub(super) fn insert_note(&mut self, path: &str, node: Node) -> Result<(), Limit> {
         let has_content = self.nodes.contains_key(path);
-        if !has_content || node == Node::Denied {
-            self.insert(path, node);
+        if !path.is_empty() && (!has_content || node == Node::Denied) {
+            self.insert(path, node)
+        } else {
+            Ok(())
         }
+    }
+
+    /// Bytes of all files.
+    pub(super) fn content_bytes(&self) -> u64 {
+        self.content_bytes
     }
 
     fn node(&self, path: &str) -> io::Result<&Node> {
@@ -71,12 +101,21 @@ impl Tree {
             other => return Err(other.error()),
         }
         let prefix = format!("{}/", path.trim_end_matches('/'));
-        let below = self.nodes.range(prefix.clone()..).take_while(|(path, _)| path.starts_with(&prefix));
-        let names = below.filter_map(|(path, _)| {
-            let name = &path[prefix.len()..];
-            (!name.is_empty() && !name.contains('/')).then(|| name.to_owned())
-        });
-        Ok(names.collect())
+        let mut names = Vec::new();
+        let mut from = prefix.clone();
+        // What is below a child is skipped: the character behind "/" is "0".
+        while let Some((found, _)) =
+            self.nodes.range::<str, _>((Bound::Included(from.as_str()), Bound::Unbounded)).next()
+        {
+            let Some(name) = found.strip_prefix(&prefix) else { break };
+            if let Some((child, _)) = name.split_once('/') {
+                from = format!("{prefix}{child}0");
+            } else {
+                names.push(name.to_owned());
+                from = format!("{found}\0");
+            }
+        }
+        Ok(names)
     }
 
     pub(super) fn entry(&self, path: &str) -> io::Result<Entry> {
@@ -89,6 +128,14 @@ impl Tree {
 }
 
 impl Node {
+    /// Bytes of a link's target.
+    pub(super) fn target_bytes(&self) -> usize {
+        match self {
+            Self::Link(target) => target.len(),
+            _ => 0,
+        }
+    }
+
     /// What keeps this from being read or listed.
     fn error(&self) -> io::Error {
         match self {

@@ -6,7 +6,7 @@
 use super::brief::Brief;
 use crate::catalogue::{self, Layer, same_meaning};
 use crate::cmdline::split;
-use crate::tune::BootToken;
+use crate::tune::{BootToken, grammar::boot_line};
 
 /// One word of the line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,7 +83,7 @@ fn stands(brief: &Brief<'_>, name: &str, value: &str) -> bool {
 fn wanted_words(brief: &Brief<'_>, planned: &[&BootToken]) -> Vec<BootWord> {
     let mut words = Vec::new();
     for setting in catalogue::settings().filter(|setting| setting.layer == Layer::Boot) {
-        for token in (setting.change)(brief.context, setting).tokens {
+        for token in setting.proposal(brief.context).tokens {
             let Some(value) = &token.value else { continue };
             let is_planned = planned.iter().any(|other| other.name == token.name);
             let word = if value.is_empty() { token.name.clone() } else { format!("{}={value}", token.name) };
@@ -116,5 +116,5 @@ pub(super) fn expected_line(brief: &Brief<'_>, words: &str) -> String {
         present.drain(at..at + added.len());
     }
     present.extend(split(words));
-    super::text::one_line(&present.join(" "))
+    boot_line(&present.join(" ")).0
 }

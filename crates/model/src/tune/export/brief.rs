@@ -1,6 +1,6 @@
 //! What every format tells: which host and profile it was made for, what is left out and why, and the line to expect.
 
-use super::super::{LeftOut, Plan, Target, WhyLeftOut};
+use super::super::{LeftOut, Plan, Target, WhyLeftOut, grammar::boot_line};
 use super::text::{comment, item, one_line};
 use crate::catalogue::Context;
 use crate::{CpuSet, snapshot::KernelFacts};
@@ -16,6 +16,7 @@ impl<'a> Brief<'a> {
     pub(super) fn of(context: &'a Context<'a>, lowlat_version: &str) -> Self {
         let mut plan = Plan::of(context, lowlat_version);
         without_tuned_profile(&mut plan);
+        plan.warnings.extend(missing_words(context));
         Self { context, plan }
     }
 
@@ -120,7 +121,7 @@ impl<'a> Brief<'a> {
             Target::CommandLine { .. } => Some(change.after.clone()),
             _ => None,
         });
-        one_line(&planned.unwrap_or_else(|| self.kernel().tokens().raw().to_owned()))
+        boot_line(&planned.unwrap_or_else(|| self.kernel().tokens().raw().to_owned())).0
     }
 }
 
@@ -140,6 +141,18 @@ fn without_tuned_profile(plan: &mut Plan) {
                 .to_owned(),
         });
     }
+}
+
+/// Words of the present line can hold anything; those that a shell or a boot loader might expand are not repeated.
+fn missing_words(context: &Context<'_>) -> Option<String> {
+    let (_, dropped) = boot_line(context.host.kernel.tokens().raw());
+    (dropped > 0).then(|| {
+        format!(
+            "The expected command line lacks {dropped} {} of the present one, whose characters a shell or a boot \
+             loader could expand. The host keeps them.",
+            if dropped == 1 { "parameter" } else { "parameters" }
+        )
+    })
 }
 
 fn or_none(cpus: &CpuSet) -> String {

@@ -2,7 +2,7 @@
 
 use super::brief::Brief;
 use super::text::{comment, put, shell_pattern, shell_word};
-use crate::tune::{BootToken, Target, boot_line};
+use crate::tune::{BootToken, Target, boot_line, grammar};
 
 /// The parameters that a plan changes on the command line.
 #[derive(Debug, Default)]
@@ -22,7 +22,8 @@ impl BootChange {
             change.words.extend(boot_line::spell(token));
             if let Some(before) = &token.before {
                 change.replaced.push(token.name.clone());
-                change.old_words.push(before.clone());
+                // What does not fit is taken off and not put back: an undo on another host would run it.
+                change.old_words.extend(grammar::is_boot_word(before).then(|| before.clone()));
             }
         }
         change

@@ -4,7 +4,7 @@ use super::brief::Brief;
 use super::text::{comment, item, one_line, put};
 use super::{ExportedFile, Format};
 use crate::catalogue::{self, Layer, Setting, Verdict, Want, judge_one};
-use crate::tune::{Target, files::value, planner, sysctl::name_that_wins};
+use crate::tune::{Target, files::value, grammar::numbers, planner, sysctl::name_that_wins};
 
 pub(super) const FORMAT: Format = Format {
     name: "sysctl",
@@ -77,7 +77,7 @@ fn keys_of(brief: &Brief<'_>, setting: &Setting, verdict: Verdict) -> Vec<Key> {
     let context = brief.context;
     let mut keys: Vec<Key> = Vec::new();
     if verdict.is_fault() || verdict == Verdict::Unknown {
-        for step in (setting.change)(context, setting).steps {
+        for step in setting.proposal(context).steps {
             match step.target {
                 Target::Sysctl { key } => keys.push(Key::new(key, step.after)),
                 Target::File { path } => keys.extend(Key::of_path(&path, step.after)),
@@ -90,7 +90,7 @@ fn keys_of(brief: &Brief<'_>, setting: &Setting, verdict: Verdict) -> Vec<Key> {
     if verdict == Verdict::Good && !own() && present.is_known() {
         let fixed = match setting.want(context.profile) {
             Want::Value(_) | Want::Derived(_) => value(context, setting),
-            _ => Some(present.text().trim().to_owned()),
+            _ => numbers(present.text()),
         };
         keys.extend(fixed.map(|value| Key::new(setting.name.to_owned(), value)));
     }

@@ -5,9 +5,16 @@ use std::fmt::{Arguments, Write};
 /// Columns of a comment, its mark included.
 const COLUMNS: usize = 110;
 
-/// Text on one line: control characters, which could end a comment, become question marks.
+/// Text on one line. What could end a line or change the order of its letters becomes a question mark: YAML also breaks
+/// lines at U+2028, and bidirectional marks hide what a line says.
 pub(super) fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+    let is_plain = |c: char| c == ' ' || c.is_ascii_graphic() || c.is_alphanumeric();
+    text.chars().map(|c| if is_plain(c) { c } else { '?' }).collect()
+}
+
+/// A name or value of a TuneD profile. TuneD expands `${...}` everywhere, even in values of plugins.
+pub(super) fn tuned_word(text: &str) -> String {
+    one_line(text).replace('$', "?")
 }
 
 /// A paragraph as lines of a comment, wrapped at blanks.

@@ -3,10 +3,10 @@
 use super::boot_words::{BootWord, boot_words, expected_line};
 use super::brief::Brief;
 use super::sysctl::Keys;
-use super::text::{comment, item, one_line, put, shell_word};
+use super::text::{comment, item, one_line, put, shell_word, tuned_word};
 use super::{ExportedFile, Format};
 use crate::catalogue::{Setting, find};
-use crate::tune::{Target, planner};
+use crate::tune::{Target, grammar::numbers, planner};
 
 pub(super) const FORMAT: Format =
     Format { name: "tuned", about: "a TuneD profile: tuned.conf, variables, helper script", files };
@@ -125,17 +125,21 @@ fn sysctl_section(brief: &Brief<'_>) -> String {
     let keys = Keys::of(brief);
     let mut text = String::from("\n[sysctl]\n");
     for key in &keys.set {
-        put(&mut text, format_args!("{}={}\n", one_line(&key.name), one_line(&key.value)));
+        put(&mut text, format_args!("{}={}\n", tuned_word(&key.name), tuned_word(&key.value)));
     }
     let nmi = "kernel.nmi_watchdog";
     let is_set = keys.set.iter().any(|key| key.name == nmi);
-    let present = brief.context.host.sysctl(nmi);
-    if has_isolated(brief) && !is_set && present.is_known() && !is_accepted(brief, "boot.nmi_watchdog") {
+    let present = numbers(brief.context.host.sysctl(nmi).text());
+    if let Some(present) = present
+        && has_isolated(brief)
+        && !is_set
+        && !is_accepted(brief, "boot.nmi_watchdog")
+    {
         text.push_str(&comment(
             "# ",
             "cpu-partitioning switches this watchdog off; the risk is not accepted (boot.nmi_watchdog), so it stays as it is.",
         ));
-        put(&mut text, format_args!("{nmi}={}\n", one_line(present.text().trim())));
+        put(&mut text, format_args!("{nmi}={present}\n"));
     }
     for (key, why) in &keys.risky {
         put(&mut text, format_args!("# {}={}\n", one_line(&key.name), one_line(&key.value)));
@@ -160,7 +164,7 @@ fn sysfs_section(brief: &Brief<'_>) -> String {
             && path.starts_with("/sys/")
             && !path.starts_with("/sys/block/")
         {
-            put(&mut text, format_args!("{}={}\n", one_line(path), one_line(&change.after)));
+            put(&mut text, format_args!("{}={}\n", tuned_word(path), tuned_word(&change.after)));
         }
     }
     if has_isolated(brief) && !is_accepted(brief, "boot.mce") {

@@ -1,0 +1,82 @@
+//! What a capture may hold. The limits are those of Linux and of the largest hosts, so that no real host meets one.
+
+use thiserror::Error;
+
+/// Longest path or link target, in bytes (PATH_MAX).
+pub(super) const PATH_BYTES_MAX: usize = 4_096;
+/// Most components of a path or link target. The deepest paths below /sys have about 30.
+pub(super) const LEVELS_MAX: usize = 256;
+/// Bytes that a capture may unpack to, headers included.
+pub(super) const STREAM_BYTES_MAX: u64 = 1 << 30;
+/// Bytes of all files. What [`super::Recording`] keeps fits.
+pub(super) const CONTENT_BYTES_MAX: u64 = 256 << 20;
+/// Files, links and directories, those above a file included.
+pub(super) const NODES_MAX: usize = 2_000_000;
+/// Bytes of all paths, those of the directories above a file included.
+pub(super) const NAMES_BYTES_MAX: usize = 256 << 20;
+/// Bytes of one extended header of a tar: a long name, or PAX records.
+pub(super) const HEADER_BYTES_MAX: u64 = 64 << 10;
+/// Bytes that may be read of a small capture in all, since links can show one large file under many names.
+pub(super) const CAPTURE_READ_BYTES: u64 = 256 << 20;
+/// How often the content of a large capture may be read.
+pub(super) const CONTENT_READS_MAX: u64 = 2;
+/// Bytes that may be read of a directory in all.
+pub(super) const DIRECTORY_READ_BYTES: u64 = 1 << 30;
+/// Components that are visited on one path, those of its links included.
+pub(super) const WALK_MAX: u32 = 1_024;
+
+/// Characters of a path that a message shows.
+const SHOWN_CHARS: usize = 60;
+
+/// The limit that a capture exceeds.
+#[derive(Debug, Error)]
+pub enum Limit {
+    /// A path or link target is too long.
+    #[error("{what} \"{start}\" has {bytes} bytes, and Linux allows {PATH_BYTES_MAX}")]
+    PathBytes {
+        /// Path or link target.
+        what: &'static str,
+        /// How it starts.
+        start: String,
+        /// Its length.
+        bytes: u64,
+    },
+    /// A path or link target has too many components.
+    #[error("{what} \"{start}\" has {levels} levels, at most {LEVELS_MAX} are read")]
+    Levels {
+        /// Path or link target.
+        what: &'static str,
+        /// How it starts.
+        start: String,
+        /// Its components.
+        levels: usize,
+    },
+    /// The archive unpacks to too much.
+    #[error("it unpacks to more than {STREAM_BYTES_MAX} bytes")]
+    Stream,
+    /// The files hold too much.
+    #[error("its files hold more than {CONTENT_BYTES_MAX} bytes")]
+    Content,
+    /// There are too many files and directories.
+    #[error("it has more than {NODES_MAX} files and directories")]
+    Nodes,
+    /// The paths take too much memory.
+    #[error("its paths take more than {NAMES_BYTES_MAX} bytes")]
+    Names,
+    /// An extended header of the tar is too large.
+    #[error("an extended tar header has {0} bytes, at most {HEADER_BYTES_MAX} are read")]
+    Header(u64),
+}
+
+/// Checks the length and depth of a path or link target.
+pub(super) fn check_path(what: &'static str, path: &str) -> Result<(), Limit> {
+    let start = || path.chars().take(SHOWN_CHARS).map(|c| if c.is_control() { '?' } else { c }).collect();
+    if path.len() > PATH_BYTES_MAX {
+        return Err(Limit::PathBytes { what, start: start(), bytes: path.len() as u64 });
+    }
+    let levels = path.split('/').filter(|name| !name.is_empty()).count();
+    if levels > LEVELS_MAX {
+        return Err(Limit::Levels { what, start: start(), levels });
+    }
+    Ok(())
+}
