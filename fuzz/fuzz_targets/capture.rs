@@ -1,4 +1,5 @@
-//! Opening a capture of arbitrary bytes.
+//! Opening a capture of arbitrary bytes. Run it with `-rss_limit_mb=1024 -timeout=20`, so that a small input that takes
+//! much memory or time counts as a crash.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
 //! Every reader and every judge on a host whose files hold arbitrary bytes: the input is a list of
-//! `path NUL length(u16, little endian) bytes`.
+//! `path NUL length(u16, little endian) bytes`. Run it with `-rss_limit_mb=1024 -timeout=20`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

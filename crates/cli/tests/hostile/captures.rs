@@ -3,3 +3,4 @@
 mod exports;
 mod host;
 mod limits;
+mod redaction;

@@ -37,6 +37,15 @@ const ATTRIBUTES: &[&str] = &[
     "phys_switch_id",
     "node_guid",
     "sys_image_guid",
+    "ifalias",
+    // Sessions of network disks.
+    "targetname",
+    "initiatorname",
+    "username",
+    "username_in",
+    "password",
+    "password_in",
+    "persistent_address",
 ];
 
 /// Whether all of a file is to be blanked.
@@ -44,6 +53,6 @@ pub(super) fn is_identity(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
     let is_attribute = path.starts_with("/sys/") || path.starts_with("/proc/device-tree/");
     HOST_NAMES.contains(&path)
-        || matches!(name, "machine-id" | "boot_id" | "machine-info")
+        || matches!(name, "machine-id" | "boot_id" | "machine-info" | "core_pattern" | "poweroff_cmd")
         || (is_attribute && ATTRIBUTES.contains(&name))
 }

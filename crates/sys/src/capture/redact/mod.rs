@@ -3,14 +3,15 @@
 //!
 //! Overwritten are: the host's name and domain wherever they stand as words; hardware addresses but for the maker's
 //! half; UUIDs; serial numbers, asset tags and the like in files of their own and in the SMBIOS tables; machine and
-//! boot ids; the addresses of kernel modules; and on command lines and in configuration files IP addresses, secrets and names of network roots.
-//! Of configuration files comments go, and of unit files all but the headings of their sections.
+//! boot ids; and the addresses of kernel modules. Command lines and configuration files keep only what is known to be
+//! harmless: parameters of the catalogue with their values, names of other settings, numbers. Comments go, and of unit
+//! files all but the headings of their sections.
 //! Names of files are changed only where they hold hardware addresses or UUIDs.
 
-mod cmdline;
+mod config;
 mod identity;
 mod pattern;
-mod prose;
+mod tokens;
 
 use super::assemble::CaptureTree;
 use crate::smbios;
@@ -26,6 +27,9 @@ const SMBIOS_ENTRIES: &str = "/sys/firmware/dmi/entries/";
 
 /// Shows root where each module was loaded, which helps an attacker.
 const MODULES: &str = "/proc/modules";
+
+/// Names swap files and the volumes that hold swap space.
+const SWAPS: &str = "/proc/swaps";
 
 /// What is overwritten in one capture.
 #[derive(Debug, Default)]
@@ -92,14 +96,17 @@ impl Redactor {
             pattern::blank(bytes);
             return;
         }
-        if prose::is_configuration(path) {
-            prose::cut(path, bytes);
+        if config::is_configuration(path) {
+            config::redact(path, bytes);
         }
         if path == MODULES {
             pattern::kernel_addresses(bytes);
         }
-        if cmdline::is_command_line(path) {
-            cmdline::redact(bytes);
+        if path == SWAPS {
+            swaps(bytes);
+        }
+        if is_of_process(path) {
+            pattern::ip_addresses(bytes);
         }
         if !keeps_well_known_ids(path) {
             pattern::hardware_addresses(bytes);
@@ -119,6 +126,19 @@ impl Redactor {
         self.pseudonyms.replace(&mut bytes);
         String::from_utf8_lossy(&bytes).into_owned()
     }
+}
+
+/// Keeps the kernel's own names of devices in the first column of /proc/swaps.
+fn swaps(bytes: &mut [u8]) {
+    for line in bytes.split_mut(|byte| *byte == b'\n').skip(1) {
+        let end = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
+        tokens::redact_device(&mut line[..end]);
+    }
+}
+
+/// Threads of the kernel that serve NFS are named after the server's address.
+fn is_of_process(path: &str) -> bool {
+    path.strip_prefix("/proc/").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 /// The UUIDs in the names of firmware variables are the same on every host.

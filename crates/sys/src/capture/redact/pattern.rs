@@ -21,6 +21,32 @@ pub(super) fn blank(bytes: &mut [u8]) {
     }
 }
 
+/// Overwrites every byte but white space, so that not even the signs of a secret are left.
+pub(super) fn blank_all(bytes: &mut [u8]) {
+    for byte in bytes.iter_mut().filter(|byte| !byte.is_ascii_whitespace()) {
+        *byte = b'X';
+    }
+}
+
+/// Overwrites what is neither a hexadecimal digit nor a hyphen.
+pub(super) fn blank_all_but_hex(bytes: &mut [u8]) {
+    for byte in bytes.iter_mut().filter(|byte| !byte.is_ascii_hexdigit() && **byte != b'-') {
+        *byte = b'X';
+    }
+}
+
+/// Zeroes the digits of IPv4 addresses: four numbers up to 255 with dots between.
+pub(super) fn ip_addresses(bytes: &mut [u8]) {
+    let is_part = |byte: u8| byte.is_ascii_digit() || byte == b'.';
+    for word in bytes.split_mut(|byte| !is_part(*byte)) {
+        let numbers: Vec<Option<u8>> =
+            String::from_utf8_lossy(word).split('.').take(5).map(|number| number.parse().ok()).collect();
+        if numbers.len() == 4 && numbers.iter().all(Option::is_some) {
+            zero_digits(word);
+        }
+    }
+}
+
 /// Overwrites hexadecimal digits with zeros.
 pub(super) fn zero_digits(bytes: &mut [u8]) {
     for byte in bytes.iter_mut().filter(|byte| byte.is_ascii_hexdigit()) {
