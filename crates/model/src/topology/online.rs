@@ -3,23 +3,9 @@
 use super::RawTopology;
 use crate::CpuSet;
 
-/// CPUs numbered this or above are left out, a bound against lists that lie. The kernel's own limit (NR_CPUS) is 8,192.
-pub(super) const CPU_COUNT_MAX: u32 = 16_384;
-
-/// The CPUs that run: the kernel's own list, or, without one, those that are described and not switched off.
+/// The CPUs that run: the kernel's own list, or, without one, those that are described and not switched off. Lists with
+/// CPUs beyond [`crate::CPU_ID_MAX`] do not parse.
 pub(super) fn online(raw: &RawTopology, oddities: &mut Vec<String>) -> CpuSet {
-    let all = told_online(raw, oddities);
-    let beyond = all.difference(&CpuSet::first(CPU_COUNT_MAX));
-    if !beyond.is_empty() {
-        oddities.push(format!(
-            "{} CPUs are numbered {CPU_COUNT_MAX} or above, more than any kernel runs; they are left out.",
-            beyond.len()
-        ));
-    }
-    all.difference(&beyond)
-}
-
-fn told_online(raw: &RawTopology, oddities: &mut Vec<String>) -> CpuSet {
     match raw.online.known() {
         Some(listed) if !listed.is_empty() => {
             let switched_off = switched_off(raw).intersection(listed);

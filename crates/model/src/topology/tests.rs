@@ -131,14 +131,6 @@ fn a_row_of_distances_with_a_node_too_many_is_read_by_number() {
     assert_eq!(Topology::build(&host).nodes[0].distances, Reading::Known(vec![10]));
 }
 
-#[test]
-fn a_list_of_more_cpus_than_a_kernel_runs_is_cut() {
-    let host = RawTopology { online: known("0-3,16383-65535"), ..RawTopology::default() };
-    let topology = Topology::build(&host);
-    assert_eq!(topology.online.to_string(), "0-3,16383");
-    assert!(topology.oddities.iter().any(|it| it.starts_with("49152 CPUs are numbered 16384 or above")));
-}
-
 fn any_reading<T: std::fmt::Debug + Clone + 'static>(
     value: impl Strategy<Value = T> + 'static,
 ) -> impl Strategy<Value = Reading<T>> {
