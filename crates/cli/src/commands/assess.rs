@@ -134,7 +134,7 @@ fn next_command(host: &HostArgs) -> String {
     let profile = host.profile.map(|profile| profile.to_string());
     for (option, value) in [("--root", root), ("--role", role), ("--profile", profile)] {
         if let Some(value) = value {
-            command.push_str(&format!(" {option} {}", quoted(&value)));
+            command.extend([" ", option, " ", &quoted(&value)]);
         }
     }
     command

@@ -291,9 +291,13 @@ fn recorder_of(out: &Path) -> Option<u32> {
 }
 
 fn kill(pid: u32) {
+    send(pid, rustix::process::Signal::KILL);
+}
+
+fn send(pid: u32, signal: rustix::process::Signal) {
     let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
     // It may have ended by now.
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).ok();
+    rustix::process::kill_process(pid, signal).ok();
 }
 
 #[test]
@@ -307,6 +311,8 @@ fn a_run_that_is_killed_leaves_no_complete_recording() {
         let output = journal(&words);
         assert_eq!(output.status.code(), Some(0), "while it is made: {words:?}: {}", said(&output));
     }
+    // A stopped run starts no second recorder.
+    send(run.id(), rustix::process::Signal::STOP);
     kill(recorder_of(&out).unwrap());
     kill(run.id());
     run.wait().unwrap();

@@ -83,13 +83,13 @@ impl CpuSet {
 
     /// Adds the CPUs from `low` to `high`, a word of the set at a time.
     pub(super) fn insert_range(&mut self, low: CpuId, high: CpuId) {
+        // Makes the set span both ends.
+        self.insert(low);
+        self.insert(high);
         let ((first, low_bit), (last, high_bit)) = (place(low), place(high));
-        if self.words.len() <= last {
-            self.words.resize(last + 1, 0);
-        }
         // From the lowest bit on, and up to the highest.
         let (above, below) = (!(low_bit - 1), high_bit | (high_bit - 1));
-        for (at, word) in self.words.iter_mut().enumerate().take(last + 1).skip(first) {
+        for (at, word) in (first..=last).zip(&mut self.words[first - self.start..]) {
             *word |=
                 (if at == first { above } else { u64::MAX }) & (if at == last { below } else { u64::MAX });
         }

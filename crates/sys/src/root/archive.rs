@@ -155,9 +155,8 @@ impl LongNames {
                         b"path" => self.path = Some(record.value_bytes().to_vec()),
                         b"linkpath" => self.target = Some(record.value_bytes().to_vec()),
                         b"size" => {
-                            self.size = Some(
-                                record.value().ok().and_then(|size| size.parse().ok()).unwrap_or(u64::MAX),
-                            )
+                            let size = record.value().ok().and_then(|size| size.parse().ok());
+                            self.size = Some(size.unwrap_or(u64::MAX));
                         }
                         _ => {}
                     }

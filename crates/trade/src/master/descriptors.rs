@@ -43,8 +43,7 @@ impl Master {
     /// Closes the connection that has been silent for the longest; false if there is none.
     pub(super) fn drop_silent(&mut self) -> bool {
         let silent = self.connections.iter().filter_map(|(id, connection)| match connection.phase {
-            Phase::Greeting { since_ns, hello: None } => Some((since_ns, *id)),
-            Phase::Refused { since_ns } => Some((since_ns, *id)),
+            Phase::Greeting { since_ns, hello: None } | Phase::Refused { since_ns } => Some((since_ns, *id)),
             _ => None,
         });
         let Some((_, id)) = silent.min() else { return false };

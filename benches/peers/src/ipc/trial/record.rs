@@ -58,6 +58,7 @@ pub fn of(scene: &Scene, board: &Board, measured_s: f64) -> anyhow::Result<Pipel
         uses_s: measured_s,
         backing_bytes: backing.into_iter().collect::<BTreeMap<_, _>>(),
         runs_beside: Vec::new(),
+        failed: Vec::new(),
         warnings,
     })
 }

@@ -32,7 +32,7 @@ struct Arguments {
     /// Leave what others have changed since; the default
     #[arg(long, conflicts_with = "force_path")]
     keep_theirs: bool,
-    /// Where records of the undo log are missing or damaged, restore what the others know and give up the rest
+    /// If the undo log is damaged, restore what its intact records allow and give up the rest
     #[arg(long)]
     accept_damage: bool,
     /// Do not ask
@@ -48,11 +48,11 @@ struct Arguments {
 
 fn declare(command: Command) -> Command {
     Arguments::augment_args(command)
-        .about("Take plans back: files byte for byte, services, interrupts, threads, the boot menu")
+        .about("Roll plans back: files byte for byte, services, interrupts, threads, the boot menu")
         .after_help(format!(
-            "It needs the undo log only (/var/lib/lowlat/undo), and goes on after a crash. What others have changed since \
-             is shown with all three states, and left. Where records of the log are missing or damaged, nothing is changed without \
-             --accept-damage: what can still be restored is shown, and what cannot.\n\n\
+            "Reads only the undo log (/var/lib/lowlat/undo) and resumes after a crash. What others have changed since is shown \
+             in all three states and left alone. If records of the log are missing or damaged, rollback shows what can \
+             and what cannot be restored, and changes nothing without --accept-damage.\n\n\
              Exit codes: 0 as before, 1 something is left, 2 error.\n\n{}",
             examples(&[
                 ("sudo lowlat tune rollback --dry-run", "what would be taken back"),

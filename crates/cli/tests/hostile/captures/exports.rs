@@ -34,8 +34,11 @@ const PAYLOADS: &[&str] = &[
 const FORMAT_NAMES: &[&str] = &["tuned", "sysctl", "systemd", "shell", "ansible"];
 const PROFILES: &[&str] = &["trading", "guide-57037"];
 
+/// A name, and what puts a payload into a host.
+type Place = (&'static str, fn(&mut Host, &str));
+
 /// Where the payload goes: one attack each.
-const PLACES: &[(&str, fn(&mut Host, &str))] = &[
+const PLACES: &[Place] = &[
     ("sysctls that are only kept", |host, payload| {
         for key in
             ["kernel/nmi_watchdog", "net/core/busy_poll", "kernel/hung_task_timeout_secs", "vm/swappiness"]

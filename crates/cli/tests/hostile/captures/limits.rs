@@ -170,8 +170,11 @@ fn with_pax(records: &[(&str, &str)]) -> Vec<u8> {
     let mut text = String::new();
     for (key, value) in records {
         let rest = format!(" {key}={value}\n");
-        let length = (1..).find(|length: &usize| length.to_string().len() + rest.len() == *length);
-        text.push_str(&format!("{}{rest}", length.expect("a length that counts itself")));
+        // The length counts its own digits.
+        let longest = rest.len() + usize::MAX.to_string().len();
+        let length = (1..longest).find(|length| length.to_string().len() + rest.len() == *length);
+        text.push_str(&length.expect("some length counts itself").to_string());
+        text.push_str(&rest);
     }
     [header(b'x', text.len()), padded(text.as_bytes()), header(b'0', 0), vec![0; 1024]].concat()
 }
