@@ -255,8 +255,8 @@ impl Chooser<'_> {
         for (cpus, what) in [(cores, "core"), (clusters, "cluster"), (llcs, "last-level cache")] {
             if !cpus.is_empty() {
                 self.warn(format!(
-                    "Isolated {cpus:#} and housekeeping share a {what}: work there can slow a trading thread although it does not \
-                     interrupt them."
+                    "Chosen for isolation, but sharing a {what} with housekeeping: {cpus:#}. Work there can slow a trading \
+                     thread although it does not interrupt it."
                 ));
             }
         }

@@ -85,7 +85,7 @@ fn clusters_stay_whole_where_that_is_cheap() {
     assert_eq!(narrow.sides(), sides_of("0", "1-7"));
     let allocation = Allocation::choose(&narrow.host(), &Role::default());
     assert!(
-        allocation.warnings.iter().any(|w| w.contains("Isolated CPUs 1-3 and housekeeping share a cluster")),
+        allocation.warnings.iter().any(|w| w.contains("sharing a cluster with housekeeping: CPUs 1-3.")),
         "{:?}",
         allocation.warnings
     );
