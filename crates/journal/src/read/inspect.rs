@@ -35,7 +35,7 @@ pub struct Inspector<'r> {
     next_block: Option<u64>,
     /// Whether the end of the file before it names a file behind it.
     goes_on: bool,
-    /// Kept, so that who reads the file does not have to load it again.
+    /// Kept, so that a reader of the file need not load it again.
     index: Option<Arc<FileIndex>>,
 }
 

@@ -260,7 +260,7 @@ impl Verifier {
         } else {
             let good = self.read(file, head);
             self.count(head, good);
-            // What a damaged block lost is told with the next one.
+            // What a damaged block lost is reported with the next one.
             self.block_lost(head)
         };
         if let Some(seen) = self.seen.get_mut(&stream) {

@@ -218,7 +218,7 @@ impl Master {
         }
     }
 
-    /// Connects a reader again that a writer gave up. It is told how many records it missed in between. The error is a
+    /// Connects a reader again that a writer gave up. The master sends it the number of records it missed. The error is a
     /// sentence.
     fn connect_one_again(
         &mut self,

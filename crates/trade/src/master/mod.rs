@@ -62,7 +62,7 @@ use std::{
 const HEARTBEAT: Duration = Duration::from_millis(100);
 /// Connections that may wait to be taken.
 const BACKLOG: i32 = 1024;
-/// Messages that may wait for a node that does not read them: what a publisher is told when all others join at once, a
+/// Messages that may wait for a node that does not read them: what a publisher gets when all others join at once, a
 /// few times over.
 const WAITING_MAX: usize = 8192;
 

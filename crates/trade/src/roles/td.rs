@@ -162,7 +162,7 @@ struct Desk<R, S> {
     stages: S,
     tally: Option<Tally<R>>,
     td: u32,
-    /// The strategy and the stream of an order that was refused, until the master is told.
+    /// The strategy and the stream of a refused order, until it is reported to the master.
     foreign: Option<(u32, StreamName)>,
     done: TdDone,
 }

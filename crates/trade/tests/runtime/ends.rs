@@ -1,4 +1,4 @@
-//! Why a node ends: each end has one reason, and they are told apart.
+//! Why a node ends: each end has one reason, which the node reports.
 
 use crate::{
     in_process::poll_until,
