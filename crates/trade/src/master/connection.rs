@@ -58,6 +58,15 @@ pub(super) struct Connection {
 }
 
 impl Connection {
+    pub(super) fn new(socket: Socket, phase: Phase, peer: UCred) -> Self {
+        Self { socket, phase, peer, name: process_name(&peer) }
+    }
+
+    /// The process at the other end.
+    pub(super) fn pid(&self) -> u32 {
+        pid_of(&self.peer)
+    }
+
     /// Whether it has not joined, and may.
     pub(super) fn is_greeting(&self) -> bool {
         matches!(self.phase, Phase::Greeting { .. })
@@ -101,9 +110,7 @@ impl Master {
             let since_ns = now_ns();
             let phase = Phase::Greeting { since_ns, hello: None };
             self.next_connection += 1;
-            let name = process_name(&peer);
-            let connection = Connection { socket: Socket::new(fd), phase, peer, name };
-            self.connections.insert(self.next_connection, connection);
+            self.connections.insert(self.next_connection, Connection::new(Socket::new(fd), phase, peer));
             self.make_room(self.next_connection);
         }
         Ok(())
@@ -122,7 +129,7 @@ impl Master {
 
     /// Closes connections, until there are not too many with this new one. The silent ones go first, then the new one.
     fn make_room(&mut self, id: u64) {
-        let Some(pid) = self.connections.get(&id).map(|new| pid_of(&new.peer)) else { return };
+        let Some(pid) = self.connections.get(&id).map(Connection::pid) else { return };
         if self.is_program(pid) {
             return;
         }

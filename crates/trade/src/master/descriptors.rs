@@ -40,10 +40,15 @@ impl Master {
         self.maker.limit_pieces(usize::try_from(left).unwrap_or(usize::MAX));
     }
 
-    /// Closes the connection that has been silent for the longest; false if there is none.
+    /// Closes the connection that has been silent for the longest; false if there is none. The master's own programs
+    /// keep theirs: on a busy host, time passes between their connection and their first word.
     pub(super) fn drop_silent(&mut self) -> bool {
         let silent = self.connections.iter().filter_map(|(id, connection)| match connection.phase {
-            Phase::Greeting { since_ns, hello: None } | Phase::Refused { since_ns } => Some((since_ns, *id)),
+            Phase::Greeting { since_ns, hello: None } | Phase::Refused { since_ns }
+                if !self.is_program(connection.pid()) =>
+            {
+                Some((since_ns, *id))
+            }
             _ => None,
         });
         let Some((_, id)) = silent.min() else { return false };
@@ -57,5 +62,48 @@ impl Master {
     /// Reports that something is short.
     pub(super) fn strain(&mut self, reason: String) {
         self.happened.push(Happened::Strained { reason });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        address::RunFolder,
+        control::Socket,
+        master::{Options, Program},
+    };
+    use rustix::{
+        net::{AddressFamily, SocketFlags, SocketType, UCred, socketpair},
+        process::{Pid, getgid, getuid},
+    };
+
+    #[test]
+    fn a_silent_program_of_the_master_stays_connected() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut master =
+            Master::open(Options::new(RunFolder::at(&folder.path().join("run")).unwrap())).unwrap();
+        let sleep = Program {
+            name: "md".to_owned(),
+            program: "/bin/sleep".into(),
+            arguments: vec!["60".to_owned()],
+            ..Program::default()
+        };
+        let program = master.start(sleep).unwrap();
+        // The program has been silent for longer.
+        let mut others = Vec::new();
+        for (since_ns, pid) in [(1, program), (2, std::process::id())] {
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            let (fd, other) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
+            let pid = Pid::from_raw(pid.cast_signed()).unwrap();
+            let peer = UCred { pid, uid: getuid(), gid: getgid() };
+            let phase = Phase::Greeting { since_ns, hello: None };
+            master.connections.insert(since_ns, Connection::new(Socket::new(fd), phase, peer));
+            others.push(other);
+        }
+        assert!(master.drop_silent());
+        assert_eq!(master.connections.keys().collect::<Vec<_>>(), [&1], "the program's is left");
+        assert!(!master.drop_silent());
+        assert_eq!(master.connections.len(), 1);
     }
 }

@@ -20,40 +20,46 @@ use std::{
     },
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::atomic::{AtomicU32, Ordering},
     thread,
     time::Instant,
 };
 use tempfile::TempDir;
 
-/// A user that no host has.
-const VICTIM: u32 = 54_321;
+/// Users below this number exist on hosts.
+const USERS: u32 = 20_000;
 const ATTACKER: u32 = 65_534;
 /// What the attacker wants overwritten.
 const PRECIOUS: &str = "precious\n";
 
-/// Where the victim's runs are without XDG_RUNTIME_DIR: one test at a time.
+/// A victim, and where its runs are without XDG_RUNTIME_DIR.
 struct Place {
+    /// A user that no host and no other test has.
+    victim: u32,
     home: PathBuf,
     /// The victim's own, which nobody else can write.
     own: TempDir,
-    _alone: MutexGuard<'static, ()>,
 }
 
 impl Place {
     fn new() -> Option<Self> {
-        static ALONE: Mutex<()> = Mutex::new(());
+        static PLACES: AtomicU32 = AtomicU32::new(0);
         if !geteuid().is_root() {
             eprintln!("skipped: run folders of another user: only root can prepare them");
             return None;
         }
-        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = TempDir::new().unwrap();
-        let place = Self { home: PathBuf::from(format!("/tmp/lowlat-{VICTIM}")), own, _alone: alone };
-        assert!(!place.home.exists(), "{}: left over from an earlier test", place.home.display());
+        // Relaxed: it only counts. Processes that run these tests at the same time begin at other numbers.
+        let victim = loop {
+            let number = std::process::id() * 32 + PLACES.fetch_add(1, Ordering::Relaxed);
+            let victim = USERS + number % USERS;
+            if home_of(victim).symlink_metadata().is_err() {
+                break victim;
+            }
+        };
+        let place = Self { victim, home: home_of(victim), own: TempDir::new().unwrap() };
         fs::write(place.precious(), PRECIOUS).unwrap();
         for path in [place.own.path(), &place.precious()] {
-            give(path, VICTIM, 0o700);
+            give(path, victim, 0o700);
         }
         Some(place)
     }
@@ -71,9 +77,16 @@ impl Place {
     }
 }
 
+fn home_of(victim: u32) -> PathBuf {
+    PathBuf::from(format!("/tmp/lowlat-{victim}"))
+}
+
 /// Runs a pipeline as the victim.
-fn run_as_victim() -> Output {
-    as_victim(&["pipeline", "run", "--name", "desk", "--strategies", "1", "--duration", "1s", "--force"])
+fn run_as_victim(place: &Place) -> Output {
+    as_victim(
+        place,
+        &["pipeline", "run", "--name", "desk", "--strategies", "1", "--duration", "1s", "--force"],
+    )
 }
 
 impl Drop for Place {
@@ -93,9 +106,14 @@ fn give(path: &Path, user: u32, mode: u32) {
 }
 
 /// Runs the binary as the victim, without a runtime directory, and ends it when it hangs.
-fn as_victim(arguments: &[&str]) -> Output {
+fn as_victim(place: &Place, arguments: &[&str]) -> Output {
     let mut command = Command::new(binary());
-    command.args(arguments).uid(VICTIM).gid(VICTIM).env_remove("XDG_RUNTIME_DIR").current_dir("/");
+    command
+        .args(arguments)
+        .uid(place.victim)
+        .gid(place.victim)
+        .env_remove("XDG_RUNTIME_DIR")
+        .current_dir("/");
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let start = Instant::now();
     while child.try_wait().unwrap().is_none() && start.elapsed() < PATIENCE {
@@ -135,7 +153,7 @@ const TRAPS: &[Trap] = &[
     (
         "a home of the victim that others can write, with the attacker's run folder in it",
         |place| {
-            place.make("", VICTIM, 0o777);
+            place.make("", place.victim, 0o777);
             let desk = place.make("desk", ATTACKER, 0o777);
             symlink(place.precious(), desk.join("lock")).unwrap();
         },
@@ -146,18 +164,18 @@ const TRAPS: &[Trap] = &[
         |place| {
             fs::create_dir(place.own.path().join("desk")).unwrap();
             fs::write(place.own.path().join("desk/document"), PRECIOUS).unwrap();
-            give(&place.own.path().join("desk"), VICTIM, 0o700);
+            give(&place.own.path().join("desk"), place.victim, 0o700);
             symlink(place.own.path(), &place.home).unwrap();
             // As on a host that does not protect links.
-            std::os::unix::fs::lchown(&place.home, Some(VICTIM), None).unwrap();
+            std::os::unix::fs::lchown(&place.home, Some(place.victim), None).unwrap();
         },
         "found a symbolic link, expected a directory",
     ),
     (
         "a run folder of the victim with a link as lock",
         |place| {
-            place.make("", VICTIM, 0o700);
-            let desk = place.make("desk", VICTIM, 0o700);
+            place.make("", place.victim, 0o700);
+            let desk = place.make("desk", place.victim, 0o700);
             symlink(place.precious(), desk.join("lock")).unwrap();
         },
         "found a symbolic link, expected a file",
@@ -165,9 +183,9 @@ const TRAPS: &[Trap] = &[
     (
         "a run folder of the victim with a link as log",
         |place| {
-            place.make("", VICTIM, 0o700);
-            place.make("desk", VICTIM, 0o700);
-            let log = place.make("desk/log", VICTIM, 0o700);
+            place.make("", place.victim, 0o700);
+            place.make("desk", place.victim, 0o700);
+            let log = place.make("desk/log", place.victim, 0o700);
             symlink(place.precious(), log.join("td.log")).unwrap();
         },
         "found a symbolic link, expected a file",
@@ -175,12 +193,12 @@ const TRAPS: &[Trap] = &[
     (
         "a pipe as lock",
         |place| {
-            place.make("", VICTIM, 0o700);
-            let desk = place.make("desk", VICTIM, 0o700);
+            place.make("", place.victim, 0o700);
+            let desk = place.make("desk", place.victim, 0o700);
             let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
             let pipe = desk.join("lock");
             rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
-            give(&pipe, VICTIM, 0o600);
+            give(&pipe, place.victim, 0o600);
         },
         "found a pipe, expected a file",
     ),
@@ -191,7 +209,7 @@ fn a_prepared_run_folder_is_refused_and_nothing_is_written_through_it() {
     for (trap, prepare, expected) in TRAPS {
         let Some(place) = Place::new() else { return };
         prepare(&place);
-        let output = run_as_victim();
+        let output = run_as_victim(&place);
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(fs::read_to_string(place.precious()).unwrap(), PRECIOUS, "{trap}: {said}");
         let document = place.own.path().join("desk/document");
@@ -259,13 +277,14 @@ fn a_node_says_nothing_to_another_users_master() {
     // As it is, and as it would be if the file were the victim's: then the kernel still knows who listens.
     for (is_given, expected) in [(false, "it belongs to user 65534"), (true, "it runs as user 65534")] {
         let Some(place) = Place::new() else { return };
-        let home = place.make("", VICTIM, 0o1777);
+        let home = place.make("", place.victim, 0o1777);
         let socket = home.join("master.sock");
         let master = attackers_master(socket.clone());
         if is_given {
-            chown(&socket, Some(VICTIM), Some(VICTIM)).unwrap();
+            chown(&socket, Some(place.victim), Some(place.victim)).unwrap();
         }
-        let output = as_victim(&["pipeline", "role", "strategy", "--master", socket.to_str().unwrap()]);
+        let output =
+            as_victim(&place, &["pipeline", "role", "strategy", "--master", socket.to_str().unwrap()]);
         let said = String::from_utf8_lossy(&output.stderr);
         // Lets a master end that nobody has come to.
         let fd = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
@@ -289,15 +308,18 @@ fn another_users_node_is_refused_before_it_is_heard() {
     fs::set_permissions(pipeline.folder().ancestors().nth(2).unwrap(), Permissions::from_mode(0o711))
         .unwrap();
     fs::set_permissions(pipeline.socket(), Permissions::from_mode(0o777)).unwrap();
-    let output = as_victim(&[
-        "pipeline",
-        "role",
-        "cached",
-        "--master",
-        pipeline.socket().to_str().unwrap(),
-        "--store",
-        place.own.path().join("store").to_str().unwrap(),
-    ]);
+    let output = as_victim(
+        &place,
+        &[
+            "pipeline",
+            "role",
+            "cached",
+            "--master",
+            pipeline.socket().to_str().unwrap(),
+            "--store",
+            place.own.path().join("store").to_str().unwrap(),
+        ],
+    );
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && said.contains("user"), "{said}");
     wait_for("the run ends", || !pipeline.socket().exists());
