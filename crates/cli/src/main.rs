@@ -41,19 +41,22 @@ fn refuse(error: &clap::Error) -> ! {
     error.exit()
 }
 
-/// The error with what led to it; errors of the libraries that name their cause themselves do not name it twice.
+/// The error with its causes, each once, and the first hint on a line of its own below them.
 fn in_words(error: &anyhow::Error) -> String {
-    let mut words = String::new();
+    let (mut words, mut first_hint) = (String::new(), None);
     for cause in error.chain() {
         let cause = cause.to_string();
+        let (cause, hint) =
+            cause.split_once("\nhint: ").map_or((cause.as_str(), None), |(cause, hint)| (cause, Some(hint)));
         if words.is_empty() {
-            words = cause;
-        } else if !words.contains(&cause) {
+            cause.clone_into(&mut words);
+        } else if !words.contains(cause) {
             words.push_str(": ");
-            words.push_str(&cause);
+            words.push_str(cause);
         }
+        first_hint = first_hint.or_else(|| hint.map(str::to_owned));
     }
-    words
+    first_hint.map_or(words.clone(), |hint| format!("{words}\nhint: {hint}"))
 }
 
 #[cfg(test)]
@@ -62,10 +65,12 @@ mod tests {
     use anyhow::anyhow;
 
     #[test]
-    fn a_cause_is_named_once() {
+    fn a_cause_is_named_once_and_the_hint_comes_last() {
         let error =
             anyhow!("no such file").context("cannot read /x: no such file; try another").context("not done");
         assert_eq!(in_words(&error), "not done: cannot read /x: no such file; try another");
         assert_eq!(in_words(&anyhow!("alone")), "alone");
+        let hinted = anyhow!("no such file").context("cannot read /x\nhint: name a file");
+        assert_eq!(in_words(&hinted), "cannot read /x: no such file\nhint: name a file");
     }
 }

@@ -1,4 +1,4 @@
-//! `lowlat journal` on recordings that the test makes.
+//! `lowlat journal` on recordings made by the test.
 
 use lowlat_ipc::stream::{Record, Stamp};
 use lowlat_journal::record::{Options, Recorder};
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 const START_NS: u64 = 1_000_000_000;
 
-/// Quotes every millisecond, and an order on every tenth; `change` may make it another one, or take it away.
+/// A quote every millisecond, and an order on every tenth; `change` may replace or remove an order.
 fn recording(folder: &Path, change: impl Fn(Order) -> Option<Order>) {
     let mut recorder =
         Recorder::open(folder, Options { file_bytes_max: 1 << 20, ..Options::default() }).unwrap();
@@ -81,7 +81,7 @@ fn text(output: &Output) -> (Option<i32>, String, String) {
 }
 
 #[test]
-fn a_whole_recording_is_listed_checked_and_shown() {
+fn an_intact_recording_is_listed_verified_and_shown() {
     let folder = TempDir::new().unwrap();
     recording(folder.path(), Some);
     let dir = folder.path().to_str().unwrap();
@@ -90,7 +90,7 @@ fn a_whole_recording_is_listed_checked_and_shown() {
     assert!(out.contains("220 records of 2 streams in 1 file") && out.contains("orders.alpha"), "{out}");
     let (code, out, _) = text(&lowlat(&["verify", dir]));
     assert_eq!(code, Some(0));
-    assert!(out.contains("Every byte is as it was written."), "{out}");
+    assert!(out.contains("Every byte is intact."), "{out}");
     let (code, out, _) = text(&lowlat(&["tail", dir, "-n", "3"]));
     assert_eq!((code, out.lines().count()), (Some(0), 3));
     assert!(out.contains("md 199") && out.contains("bid=123.4500"), "{out}");
@@ -106,19 +106,19 @@ fn a_whole_recording_is_listed_checked_and_shown() {
 }
 
 #[test]
-fn damage_is_named_with_its_offset_and_the_rest_is_read() {
+fn damage_is_reported_with_its_offset_and_the_remaining_records_are_read() {
     let folder = TempDir::new().unwrap();
     recording(folder.path(), Some);
     let dir = folder.path().to_str().unwrap();
     let file = folder.path().join("00000001.journal");
     let mut bytes = fs::read(&file).unwrap();
-    // The price of some quote.
+    // The price of one quote.
     let at = bytes.windows(8).position(|bytes| bytes == 1_234_500_u64.to_le_bytes()).unwrap();
     bytes[at] ^= 4;
     fs::write(&file, &bytes).unwrap();
     let (code, out, _) = text(&lowlat(&["verify", dir]));
     assert_eq!(code, Some(1));
-    assert!(out.contains("00000001.journal, byte ") && out.contains("What can still be read: "), "{out}");
+    assert!(out.contains("00000001.journal, byte ") && out.contains(" records are still readable."), "{out}");
     let (code, out, _) = text(&lowlat(&["verify", dir, "--json"]));
     assert_eq!(code, Some(1));
     let known: serde_json::Value = serde_json::from_str(&out).unwrap();
@@ -126,10 +126,10 @@ fn damage_is_named_with_its_offset_and_the_rest_is_read() {
     assert!((offset..offset + 128).contains(&(at as u64)), "{offset}, {at}");
     let (code, out, _) = text(&lowlat(&["export", dir]));
     assert_eq!(code, Some(1));
-    assert!(out.lines().count() > 20, "the orders are there: {out}");
+    assert!(out.lines().count() > 20, "the orders are listed: {out}");
 }
 
-/// Orders in as many small files as that takes; gives back how many.
+/// Orders in as many small files as they need; returns the number of files.
 fn many_files(folder: &Path) -> u64 {
     let options = Options { file_bytes_max: 16 << 10, block_bytes: 4 << 10, ..Options::default() };
     let mut recorder = Recorder::open(folder, options).unwrap();
@@ -142,18 +142,18 @@ fn many_files(folder: &Path) -> u64 {
 }
 
 #[test]
-fn a_tail_tells_missing_refused_and_useless_files_apart() {
+fn tail_distinguishes_missing_unreadable_and_useless_files() {
     let folder = TempDir::new().unwrap();
     let dir = folder.path().to_str().unwrap();
     let files = many_files(folder.path());
     assert!(files > 6, "{files}");
     let file = |number: u64| folder.path().join(format!("{number:08}.journal"));
     fs::remove_file(file(2)).unwrap();
-    // It leads to itself: refused also to root, whom no permission stops.
+    // It links to itself, so that even root cannot open it.
     fs::remove_file(file(4)).unwrap();
     symlink(file(4), file(4)).unwrap();
     fs::write(file(6), "no journal").unwrap();
-    // The end of the one before it says that it was there.
+    // The end of the file before it shows that it existed.
     fs::remove_file(file(files)).unwrap();
     let (code, out, _) = text(&lowlat(&["tail", dir, "-n", "1000"]));
     let expected = [
@@ -167,15 +167,15 @@ fn a_tail_tells_missing_refused_and_useless_files_apart() {
     for (line, (number, words)) in told.into_iter().zip(expected) {
         assert!(line.contains(&format!("{number:08}.journal")) && line.contains(words), "{line}");
     }
-    // What is behind all of it is told with the records before it, and also to who asks for none and follows.
+    // Earlier damage is reported with the last records, and also with `--lines 0 --follow`.
     for (count, more) in [("1", &[][..]), ("0", &["--follow"])] {
         let (code, out, talk) = text(&lowlat(&[&["tail", dir, "-n", count, "--json"][..], more].concat()));
         let told: Vec<_> = out.lines().filter(|line| line.contains("file_missing")).collect();
         assert_eq!((code, told.len()), (Some(1), 1), "{out}");
         assert!(told[0].contains(&format!("{files:08}.journal")), "{out}");
-        assert_eq!(talk.contains("nobody records there any more"), !more.is_empty(), "{talk}");
+        assert_eq!(talk.contains("the recording has ended"), !more.is_empty(), "{talk}");
     }
-    // A folder whose files are all refused is no recording that is read.
+    // A directory whose files are all unreadable is not an empty recording.
     for number in 1..files {
         fs::remove_file(file(number)).ok();
         symlink(file(number), file(number)).unwrap();
@@ -205,7 +205,7 @@ fn exports_hold_every_record_with_its_fields() {
 }
 
 #[test]
-fn runs_differ_where_their_orders_do() {
+fn a_diff_lists_the_orders_that_differ() {
     let (left, right) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     recording(left.path(), Some);
     recording(right.path(), |order| match order.number {
@@ -220,12 +220,12 @@ fn runs_differ_where_their_orders_do() {
     assert!(out.contains("Both have the same orders"), "{out}");
     let (code, out, _) = text(&lowlat(&["diff", left, right]));
     assert_eq!(code, Some(1));
-    assert!(out.contains("On the left alone: 2") && out.contains("On the right alone: 1"), "{out}");
+    assert!(out.contains("Only on the left: 2") && out.contains("Only on the right: 1"), "{out}");
     assert!(out.contains("price 123.4600 -> 100.0000"), "{out}");
 }
 
 #[test]
-fn a_folder_without_a_recording_is_an_error_of_its_own() {
+fn a_directory_without_a_recording_is_a_distinct_error() {
     let folder = TempDir::new().unwrap();
     let (code, _, talk) = text(&lowlat(&["ls", folder.path().to_str().unwrap()]));
     assert_eq!(code, Some(2));

@@ -1,4 +1,4 @@
-//! `lowlat journal record` beside a pipeline that runs.
+//! `lowlat journal record` beside a running pipeline.
 
 #[path = "../../trade/tests/runtime/master_thread.rs"]
 #[allow(dead_code, clippy::unnecessary_wraps, reason = "other tests use the rest")]
@@ -26,13 +26,13 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// A guard against hanging for ever, no measure of anything.
+/// Guards against a hang; not an expected duration.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The socket of the master, for the process that publishes.
+/// The socket of the master, for the publishing process.
 const PUBLISHER: &str = "LOWLAT_TEST_PUBLISHER";
 
-/// A lowlat whose runs are in a folder of this test.
+/// A lowlat command whose run folders are in a directory of this test.
 fn lowlat(runs: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lowlat"));
     command.args(arguments).env("XDG_RUNTIME_DIR", runs).env("NO_COLOR", "1").env("COLUMNS", "80");
@@ -41,7 +41,7 @@ fn lowlat(runs: &Path, arguments: &[&str]) -> Command {
 }
 
 impl Running {
-    /// A pipeline, once others can join it.
+    /// A running pipeline that others can join.
     fn pipeline(runs: &Path, duration: &str) -> Self {
         let words = ["--strategies", "3", "--rate", "300", "--duration", duration, "--force", "--json"];
         let arguments = [&["pipeline", "run"][..], &words].concat();
@@ -57,7 +57,7 @@ impl Running {
         }
     }
 
-    /// What it printed at its end.
+    /// Its output, after its end.
     fn ended(mut self) -> Output {
         self.0.take().unwrap().wait_with_output().unwrap()
     }
@@ -68,7 +68,7 @@ fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}: {talk}"))
 }
 
-/// Records of each stream of a recording that `verify` finds without a fault.
+/// Records per stream of a recording in which `verify` finds no fault.
 fn verified(runs: &Path, out: &str) -> Vec<(String, u64)> {
     let output = lowlat(runs, &["journal", "verify", out, "--no-gaps", "--json"]).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
@@ -79,7 +79,7 @@ fn verified(runs: &Path, out: &str) -> Vec<(String, u64)> {
 }
 
 #[test]
-fn a_whole_run_is_recorded_and_the_recorder_ends_with_it() {
+fn a_run_is_recorded_from_its_start_until_its_end() {
     let (runs, folder) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let out = folder.path().join("monday");
     let out = out.to_str().unwrap();
@@ -103,7 +103,7 @@ fn a_whole_run_is_recorded_and_the_recorder_ends_with_it() {
 }
 
 #[test]
-fn a_recorder_ends_when_it_is_asked_to_and_another_one_goes_on() {
+fn an_interrupted_recording_is_resumed_by_another_recorder() {
     let (runs, folder) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let out = folder.path().join("monday");
     let out = out.to_str().unwrap();
@@ -135,7 +135,7 @@ fn a_recorder_ends_when_it_is_asked_to_and_another_one_goes_on() {
         assert!(begun.elapsed() < PATIENCE, "nothing is recorded");
         thread::sleep(Duration::from_millis(50));
     }
-    // While it lives nobody else records there.
+    // While the recorder runs, no other recorder may write there.
     let busy = lowlat(runs.path(), &record).output().unwrap();
     assert_eq!(busy.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&busy.stderr).contains("another process records there"), "{busy:?}");
@@ -144,27 +144,28 @@ fn a_recorder_ends_when_it_is_asked_to_and_another_one_goes_on() {
     let (code, first) = (first.status.code(), json(&first));
     assert_eq!(
         (code, &first["ended"], &first["streams"]),
-        (Some(0), &"it was asked to".into(), &1.into()),
+        (Some(0), &"it was interrupted".into(), &1.into()),
         "{first}"
     );
     let second = lowlat(runs.path(), &[&record[..], &["--duration", "1s"]].concat()).output().unwrap();
     let (code, second) = (second.status.code(), json(&second));
     assert_eq!(
         (code, &second["ended"], &second["lost"]),
-        (Some(0), &"the time was over".into(), &0.into()),
+        (Some(0), &"--duration elapsed".into(), &0.into()),
         "{second}"
     );
-    // It takes what came meanwhile as well: the ring still has it.
+    // It also records what was published in between: the ring still holds it.
     let both = first["records"].as_u64().unwrap() + second["records"].as_u64().unwrap();
     assert_eq!(verified(runs.path(), out), [("md".to_owned(), both)]);
     drop(running);
 }
 
-/// Started as a test it does nothing; started by the master of the test below it publishes until it is stopped or killed.
+/// Does nothing as a test. The master of the test below starts it as a process that publishes until it is
+/// stopped or killed.
 #[test]
 fn publisher() {
     let Ok(socket) = env::var(PUBLISHER) else { return };
-    // Room for half a minute, in which a recorder comes by however slow the host is.
+    // Room for half a minute of records, so that a recorder keeps up on a slow host.
     let writes = Writes { stream: "count".to_owned(), capacity_bytes: 1 << 22, keys: 4, gives_credit: false };
     let writes = Some(writes);
     let mut node = Node::join(Path::new(&socket), &master_thread::join("writer", writes, vec![])).unwrap();
@@ -185,7 +186,7 @@ fn publisher() {
 }
 
 #[test]
-fn a_publisher_that_dies_is_recorded_without_a_break() {
+fn a_publisher_that_dies_and_restarts_is_recorded_without_a_gap() {
     const KILLS: u64 = 3;
     let (runs, folder) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let out = folder.path().join("monday");
@@ -202,7 +203,8 @@ fn a_publisher_that_dies_is_recorded_without_a_break() {
         ..Program::default()
     };
     let record = ["journal", "record", "--run", &socket, "--out", out, "--json"];
-    // Each block at once, so that it can be waited for, into small files, which are soon looked through.
+    // Each block is written at once, so that the test can wait for it, into small files, which are quick to
+    // scan.
     let record = [&record[..], &["--sync", "each", "--writes", "cached", "--file-mib", "1"]].concat();
     let running = Running(Some(lowlat(runs.path(), &record).spawn().unwrap()));
     master
@@ -237,14 +239,14 @@ fn a_publisher_that_dies_is_recorded_without_a_break() {
     let stream = &json(&checked)["streams"][0];
     let [first, last, records, epochs] =
         ["first_sequence", "last_sequence", "records", "epochs"].map(|name| stream[name].as_u64().unwrap());
-    // From the first one: with what the killed processes left unfinished, which has numbers of its own.
+    // From sequence 1, including numbered records that the killed processes left unfinished.
     assert_eq!((stream["name"].as_str(), first, epochs), (Some("count"), 1, KILLS + 1), "{stream}");
     assert_eq!(Some(last + 1 - first), recorded["records"].as_u64(), "{stream}");
     assert_eq!(records, last + 1 - first, "{stream}");
 }
 
 #[test]
-fn without_a_run_it_says_where_it_looked() {
+fn without_a_run_the_error_names_the_directory_searched() {
     let (runs, folder) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let out = folder.path().join("monday");
     let out = out.to_str().unwrap();
@@ -255,5 +257,5 @@ fn without_a_run_it_says_where_it_looked() {
         assert_eq!(output.status.code(), Some(2), "{talk}");
         assert!(talk.contains("start one"), "{talk}");
     }
-    assert!(!Path::new(out).exists(), "nothing is begun for nothing");
+    assert!(!Path::new(out).exists(), "no recording is created");
 }

@@ -1,4 +1,5 @@
-//! `lowlat pipeline run` as its users meet it: beside another run, with a recorder, cut short, into a closed pipe.
+//! `lowlat pipeline run` from its users' view: next to another run, with a recorder, interrupted, into a closed
+//! pipe.
 
 #[path = "common/running.rs"]
 mod running;
@@ -15,10 +16,10 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// A guard against hanging for ever, no measure of anything.
+/// Guards against a hang; not an expected duration.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A run of two strategies whose folder is in a folder of this test.
+/// A run of two strategies whose run folder is in a directory of this test.
 fn run(runs: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lowlat"));
     command.args(["pipeline", "run", "--strategies", "2", "--rate", "100", "--json"]).args(arguments);
@@ -28,12 +29,12 @@ fn run(runs: &Path, arguments: &[&str]) -> Command {
 }
 
 impl Running {
-    /// Starts a long run, and waits until its processes are there.
+    /// Starts a long run, and waits for its processes.
     fn start(runs: &Path) -> Self {
         let running = Self(Some(run(runs, &["--duration", "100s"]).spawn().unwrap()));
         let begun = Instant::now();
         while processes_of(runs) < 4 {
-            assert!(begun.elapsed() < PATIENCE, "its processes do not come");
+            assert!(begun.elapsed() < PATIENCE, "its processes did not start");
             thread::sleep(Duration::from_millis(20));
         }
         running
@@ -43,7 +44,7 @@ impl Running {
         self.0.as_ref().unwrap().id()
     }
 
-    /// What it printed when it was interrupted.
+    /// Its output after an interrupt.
     fn interrupted(mut self) -> Output {
         let child = self.0.take().unwrap();
         kill_process(Pid::from_child(&child), Signal::INT).unwrap();
@@ -51,7 +52,7 @@ impl Running {
     }
 }
 
-/// Processes whose master is in that folder.
+/// Processes of the master with that run folder.
 fn processes_of(runs: &Path) -> usize {
     let folder = runs.as_os_str().as_encoded_bytes();
     let of_run = |entry: fs::DirEntry| {
@@ -61,7 +62,7 @@ fn processes_of(runs: &Path) -> usize {
     fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| of_run(entry).then_some(())).count()
 }
 
-/// Run folders that are there.
+/// Existing run folders.
 fn folders(runs: &Path) -> usize {
     fs::read_dir(runs.join("lowlat")).map_or(0, Iterator::count)
 }
@@ -74,14 +75,14 @@ fn talk(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// The warning on runs beside, of a document.
+/// The warning about other runs in a document.
 fn beside(document: &Value) -> String {
     let warnings = document["warnings"].as_array().unwrap().iter().filter_map(Value::as_str);
     warnings.filter(|warning| warning.starts_with("other runs: ")).collect()
 }
 
 #[test]
-fn two_runs_beside_each_other_both_say_so() {
+fn two_concurrent_runs_both_warn() {
     let runs = TempDir::new().unwrap();
     let first = Running::start(runs.path());
     let second = run(runs.path(), &["--duration", "3s"]).spawn().unwrap();
@@ -92,15 +93,15 @@ fn two_runs_beside_each_other_both_say_so() {
     assert!(said.contains("other runs: ") && said.contains(&first_said), "{said}");
     assert!(said.contains("figures of both are spoilt") && said.contains("kill -INT"), "{said}");
     assert!(beside(&json(&second)).contains(&first_said), "{second:?}");
-    // It began alone, and says at its end who came.
+    // The first run started alone, and reports the second one at its end.
     let first = first.interrupted();
     assert!(beside(&json(&first)).contains(&second_said), "{first:?}");
     let alone = run(runs.path(), &["--duration", "1s"]).output().unwrap();
-    assert!(!talk(&alone).contains(&first_said), "one that is over spoils nothing: {alone:?}");
+    assert!(!talk(&alone).contains(&first_said), "a run that has ended affects nothing: {alone:?}");
 }
 
 #[test]
-fn interrupted_it_leaves_nothing_behind() {
+fn an_interrupted_run_leaves_nothing_behind() {
     let runs = TempDir::new().unwrap();
     let ended = Running::start(runs.path()).interrupted();
     assert_eq!(ended.status.code(), Some(130), "{ended:?}");
@@ -112,11 +113,11 @@ fn interrupted_it_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_second_interrupt_ends_it_at_once_and_leaves_nothing_behind_either() {
+fn a_second_interrupt_ends_the_run_at_once_and_leaves_nothing_behind() {
     let runs = TempDir::new().unwrap();
     let mut running = Running::start(runs.path());
     let mut child = running.0.take().unwrap();
-    // The two may be taken for one, when the second comes before the first is handled.
+    // The kernel may merge the two signals if the second arrives before the first is handled.
     while child.try_wait().unwrap().is_none() {
         kill_process(Pid::from_child(&child), Signal::INT).ok();
         thread::sleep(Duration::from_millis(10));
@@ -124,14 +125,14 @@ fn a_second_interrupt_ends_it_at_once_and_leaves_nothing_behind_either() {
     assert_eq!(child.wait().unwrap().code(), Some(130));
     let begun = Instant::now();
     while processes_of(runs.path()) > 0 {
-        assert!(begun.elapsed() < PATIENCE, "its processes stay");
+        assert!(begun.elapsed() < PATIENCE, "its processes still run");
         thread::sleep(Duration::from_millis(20));
     }
     assert_eq!(folders(runs.path()), 0);
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn a_closed_pipe_is_no_error() {
     let runs = TempDir::new().unwrap();
     let mut child = run(runs.path(), &["--duration", "1s"]).spawn().unwrap();
     drop(child.stdout.take());
@@ -141,7 +142,7 @@ fn a_reader_that_goes_away_is_no_error() {
 }
 
 #[test]
-fn a_run_is_recorded_by_a_process_on_its_cpu() {
+fn the_recorder_runs_on_its_pinned_cpu() {
     let (runs, folder) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let out = folder.path().join("monday");
     let out = out.to_str().unwrap();
@@ -169,7 +170,7 @@ fn a_run_is_recorded_by_a_process_on_its_cpu() {
 }
 
 #[test]
-fn a_recording_that_cannot_be_made_is_refused_before_the_start() {
+fn an_impossible_recording_is_refused_before_the_start() {
     let (runs, folder) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
@@ -183,7 +184,7 @@ fn a_recording_that_cannot_be_made_is_refused_before_the_start() {
 }
 
 #[test]
-fn a_store_that_cannot_be_opened_is_refused_before_the_start() {
+fn an_unusable_store_is_refused_before_the_start() {
     let runs = TempDir::new().unwrap();
     let output = run(runs.path(), &["--duration", "1s", "--cached", "/proc/state"]).output().unwrap();
     let said = talk(&output);

@@ -1,14 +1,14 @@
-//! Where the service is, and which links lead there.
+//! Addresses of services, and which links may be followed.
 
 use crate::RedfishError;
 use std::net::IpAddr;
 use ureq::http::Uri;
 
-/// Where every service begins (DSP0266).
+/// Path of every service root (DSP0266).
 pub(crate) const ROOT: &str = "/redfish/v1/";
 const LINK_CHARS_MAX: usize = 2048;
 
-/// Scheme, host and port: all that a link may lead to.
+/// Scheme, host and port: links may lead only there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
     scheme: &'static str,
@@ -17,21 +17,22 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Takes the address of a service: `https://bmc`, or only the host. A name or password in it is refused without
-    /// repeating it; http is for this machine itself, or when TLS is not verified anyway.
+    /// Parses the address of a service: `https://bmc`, or only the host. Rejects an address with credentials
+    /// without repeating it. http needs this machine as host, or `--insecure`.
     pub fn parse(given: &str, is_insecure: bool) -> Result<Self, RedfishError> {
         if given.contains('@') {
             return Err(RedfishError::CredentialsInAddress);
         }
         let wrong = |why: &str| RedfishError::Address { given: cut(given, 200), why: why.into() };
         let whole = if given.contains("://") { given.to_owned() } else { format!("https://{given}") };
-        let uri: Uri = whole.parse().map_err(|_| wrong("no address of a service"))?;
+        let uri: Uri = whole.parse().map_err(|_| wrong("not a service address"))?;
         if !matches!(uri.path().trim_end_matches('/'), "" | "/redfish" | "/redfish/v1")
             || uri.query().is_some()
         {
-            return Err(wrong("a path that is not the service's root /redfish/v1"));
+            return Err(wrong("its path is not the service root /redfish/v1"));
         }
-        let origin = Self::of(&uri).ok_or_else(|| wrong("neither https:// nor http:// with a host"))?;
+        let origin =
+            Self::of(&uri).ok_or_else(|| wrong("its scheme is neither https nor http, or it has no host"))?;
         if origin.scheme == "http" && !is_insecure && !origin.is_loopback() {
             return Err(RedfishError::PlainHttp { host: origin.host });
         }
@@ -53,22 +54,22 @@ impl Origin {
         bare == "localhost" || bare.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
     }
 
-    /// The host with its port, as errors name it.
+    /// Host and port, as shown in errors.
     pub fn shown(&self) -> String {
         format!("{}:{}", self.host, self.port)
     }
 
-    /// Whether what is sent can be read on the way.
+    /// Whether what is sent could be read on the way.
     pub fn is_plain(&self) -> bool {
         self.scheme == "http"
     }
 
-    /// The whole address of a path on this host.
+    /// Full address of a path on this host.
     pub(crate) fn url(&self, path: &str) -> String {
         format!("{}://{}:{}{path}", self.scheme, self.host, self.port)
     }
 
-    /// The path that a link leads to; `from` is where it stood. A link to anywhere else is an error.
+    /// Path of a link that was found in `from`. A link to another host is an error.
     pub(crate) fn path_of(&self, link: &str, from: &str) -> Result<String, RedfishError> {
         let off_host = || RedfishError::OffHost { from: from.into(), link: cut(link, 200) };
         let is_plain =
@@ -88,9 +89,9 @@ impl Origin {
     }
 }
 
-/// The beginning of a text that somebody else wrote, without characters that steer a terminal.
+/// The start of a foreign text, without characters that control a terminal.
 pub(crate) fn cut(text: &str, chars_max: usize) -> String {
-    // Among them those that turn the direction of what follows, and the separators of lines.
+    // Including characters that change the text direction, and line separators.
     let steers = |c: char| {
         c.is_control()
             || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
@@ -107,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_taken_in_the_forms_people_write() {
+    fn addresses_are_accepted_in_common_forms() {
         for (given, url) in [
             ("bmc7", "https://bmc7:443/x"),
             ("https://BMC7/", "https://bmc7:443/x"),

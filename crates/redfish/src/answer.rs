@@ -1,13 +1,13 @@
-//! One answer of a service, and the messages in it.
+//! An answer of a service, and its messages.
 
 use crate::{RedfishError, Secret, address::cut};
 use serde_json::Value;
 
-/// Messages of one answer that are shown, and characters of each.
+/// Largest number of messages shown per answer, and characters of each.
 const MESSAGES_MAX: usize = 8;
 const MESSAGE_CHARS_MAX: usize = 300;
 
-/// What came back.
+/// A received answer.
 pub(crate) struct Answer {
     pub path: String,
     pub status: u16,
@@ -32,24 +32,24 @@ impl Answer {
         })
     }
 
-    /// The messages of the body; none when it is no JSON.
+    /// Messages of the body; empty if it is not JSON.
     pub fn messages(&self) -> Vec<String> {
         self.json().map(|body| messages(&body)).unwrap_or_default()
     }
 
-    /// Whether one of the messages has this id (its last part, without registry and version).
+    /// Whether a message has this id (its last part, without registry and version).
     pub fn has_message(&self, id: &str) -> bool {
         let Ok(body) = self.json() else { return false };
         extended_info(&body).any(|message| message_id(message).is_some_and(|found| found.ends_with(id)))
     }
 }
 
-/// A resource's link: `{"@odata.id": "..."}` at this JSON pointer.
+/// The link at this JSON pointer: `{"@odata.id": "..."}`.
 pub(crate) fn link<'a>(body: &'a Value, pointer: &str) -> Option<&'a str> {
     body.pointer(pointer)?.get("@odata.id")?.as_str()
 }
 
-/// Every message of a body in words: those of an error, of a success, and of a task.
+/// All messages of a body as text: of errors, successes and tasks.
 pub(crate) fn messages(body: &Value) -> Vec<String> {
     let mut said: Vec<String> = extended_info(body).filter_map(in_words).collect();
     let summary = body.pointer("/error/message").and_then(Value::as_str);
@@ -62,7 +62,7 @@ pub(crate) fn messages(body: &Value) -> Vec<String> {
 }
 
 fn extended_info(body: &Value) -> impl Iterator<Item = &Value> {
-    // In an error, beside a resource, in a task, and in the settings of a Bios resource.
+    // Places of messages: in an error, beside a resource, in a task, in the settings of a Bios resource.
     ["/error/@Message.ExtendedInfo", "/@Message.ExtendedInfo", "/Messages", "/@Redfish.Settings/Messages"]
         .into_iter()
         .filter_map(|pointer| body.pointer(pointer)?.as_array())
@@ -71,11 +71,12 @@ fn extended_info(body: &Value) -> impl Iterator<Item = &Value> {
 }
 
 fn message_id(message: &Value) -> Option<&str> {
-    // iLO spells it MessageID in places.
+    // iLO sometimes spells it MessageID.
     message.get("MessageId").or_else(|| message.get("MessageID"))?.as_str()
 }
 
-/// "The property X is not writable. (PropertyNotWritable)"; without a text, the id with its arguments.
+/// A message such as "The property X is not writable. (PropertyNotWritable)"; without a text, the id and its
+/// arguments.
 fn in_words(message: &Value) -> Option<String> {
     let id = message_id(message).map(|id| id.rsplit(['.', ':']).next().unwrap_or(id));
     let text = message.get("Message").and_then(Value::as_str).filter(|text| !text.trim().is_empty());
@@ -99,7 +100,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn messages_are_told_in_the_service_s_words() {
+    fn messages_keep_the_service_s_words() {
         let body = json!({"error": {
             "code": "iLO.0.10.ExtendedInfo",
             "message": "See @Message.ExtendedInfo for more information.",

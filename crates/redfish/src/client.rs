@@ -1,4 +1,4 @@
-//! Requests, one at a time, each bounded; the session they belong to.
+//! Requests, one at a time and bounded, and their session.
 
 use crate::{
     Credentials, Limits, Origin, RedfishError, Trust,
@@ -25,25 +25,25 @@ use ureq::{
     },
 };
 
-/// Time for the farewell of a session, which nobody waits for longer.
+/// Time limit for ending a session.
 const FAREWELL_TIME: Duration = Duration::from_secs(10);
 
-/// Whom to ask, and how.
+/// Options of a client.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The service.
     pub origin: Origin,
-    /// Whose certificate it must show.
+    /// Which certificates are accepted.
     pub trust: Trust,
-    /// Who asks; none for a service that asks nobody.
+    /// Credentials; `None` if the service needs none.
     pub credentials: Option<Credentials>,
-    /// Bounds.
+    /// Limits of one run.
     pub limits: Limits,
-    /// Raised by Ctrl-C: no further request begins.
+    /// Raised by Ctrl-C: no further request starts.
     pub stop: Arc<AtomicBool>,
 }
 
-/// One run's conversation with a service. The session ends with it, also after an error.
+/// A connection to a service. Dropping it ends the session, also after an error.
 pub struct Client {
     agent: Agent,
     pub(crate) options: Options,
@@ -67,7 +67,7 @@ impl Client {
     pub fn open(options: Options) -> Result<Self, RedfishError> {
         let config = Agent::config_builder()
             .tls_config(options.trust.tls(options.origin.is_plain())?)
-            // No proxy of the environment sees a controller's password.
+            // Proxies of the environment must not see a controller's password.
             .proxy(None)
             .max_redirects(0)
             .max_redirects_will_error(false)
@@ -93,12 +93,12 @@ impl Client {
         Ok(client)
     }
 
-    /// Ends the session; says what went wrong when the service would not.
+    /// Ends the session. Returns the problem if the service refused.
     pub fn close(mut self) -> Option<String> {
         self.log_out()
     }
 
-    /// What the service calls itself.
+    /// The service's name for itself.
     pub fn product(&self) -> String {
         let text = |name: &str| self.root.get(name).and_then(Value::as_str).map(|text| cut(text.trim(), 80));
         let named: Vec<String> =
@@ -113,7 +113,7 @@ impl Client {
         if answer.is_success() { Ok(answer) } else { Err(self.refusal("GET", &answer)) }
     }
 
-    /// Sends a request; a session that ended meanwhile is begun again, once.
+    /// Sends a request. An expired session is renewed once.
     pub(crate) fn request(&mut self, call: &Call<'_>) -> Result<Answer, RedfishError> {
         let answer = self.exchange(call)?;
         if answer.status != 401 {
@@ -124,13 +124,14 @@ impl Client {
         if answer.status == 401 { Err(self.session_lost()) } else { Ok(answer) }
     }
 
-    /// Sends a request as whoever is logged in, and follows redirects on the same host.
+    /// Sends a request with the current login, and follows redirects on the same host.
     pub(crate) fn exchange(&mut self, call: &Call<'_>) -> Result<Answer, RedfishError> {
         let mut path = call.path.to_owned();
         for _ in 0..=self.options.limits.redirects_max {
             let left = self.admit()?;
             let answer = self.once(call, &path, left).map_err(|error| self.too_slow(error, left))?;
-            // 307 and 308 keep method and body, which stay on the same host; the others would make a GET of a change.
+            // 307 and 308 keep the method and body, and stay on the same host. Others would turn a change into
+            // a GET.
             let is_redirect = matches!(answer.status, 307 | 308)
                 || (matches!(answer.status, 301..=303) && call.method == Method::GET);
             match answer.location.as_deref().filter(|_| is_redirect) {
@@ -141,13 +142,13 @@ impl Client {
         Err(RedfishError::Redirected { path })
     }
 
-    /// The farewell of a session: also when the bounds are reached, also after Ctrl-C.
+    /// Ends the session, even if limits are reached or after Ctrl-C.
     pub(crate) fn farewell(&mut self, path: &str) -> Result<Answer, RedfishError> {
         let time = FAREWELL_TIME.min(self.options.limits.request_time);
         self.once(&Call { method: Method::DELETE, path, body: None, if_match: None }, path, time)
     }
 
-    /// Whether another request may begin; the time that it has.
+    /// Time for the next request, or an error if none may start.
     fn admit(&mut self) -> Result<Duration, RedfishError> {
         let left = self.time_left()?;
         let requests_max = self.options.limits.requests_max;
@@ -159,7 +160,7 @@ impl Client {
         Ok(left)
     }
 
-    /// The time that a request has; an error when the run is over.
+    /// Time for a request, or an error if the run's time is up.
     pub(crate) fn time_left(&self) -> Result<Duration, RedfishError> {
         self.check_stop()?;
         let limits = self.options.limits;
@@ -171,7 +172,7 @@ impl Client {
         Ok(left.min(limits.request_time))
     }
 
-    /// A time-out that the bound of the whole run made, and no longer waiting would help.
+    /// Whether the run's limit, not the request's, caused a timeout, so that a longer --timeout would not help.
     fn too_slow(&self, error: RedfishError, waited: Duration) -> RedfishError {
         let limits = self.options.limits;
         match error {
@@ -187,7 +188,7 @@ impl Client {
         if self.options.stop.load(Ordering::Relaxed) { Err(RedfishError::Interrupted) } else { Ok(()) }
     }
 
-    /// Waits, unless Ctrl-C comes.
+    /// Waits, but no longer than until Ctrl-C.
     pub(crate) fn wait(&self, time: Duration) -> Result<(), RedfishError> {
         let until = Instant::now() + time;
         while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
@@ -233,7 +234,7 @@ impl Client {
         self.agent.run(self.agent.configure_request(request?).timeout_global(Some(time)).build())
     }
 
-    /// The answer with its body, as far as bounds allow.
+    /// Reads the answer with its body, within the limits.
     fn read(&self, response: Response<Body>, path: &str) -> Result<Answer, Failure> {
         let (parts, mut body) = response.into_parts();
         let text = |name: &str| parts.headers.get(name)?.to_str().ok().map(|text| cut(text, 2048));
@@ -263,7 +264,7 @@ impl Client {
         })
     }
 
-    /// The service's words as the end of a sentence, without our secrets: a service may repeat what it was sent.
+    /// The service's messages as the end of a sentence, without secrets: a service may echo what it received.
     pub(crate) fn said(&self, messages: &[String]) -> String {
         if messages.is_empty() {
             String::new()
@@ -279,7 +280,7 @@ impl Client {
         secrets.fold(text.to_owned(), |text, secret| text.replace(secret.reveal(), "***"))
     }
 
-    /// A status that is no success, as an error.
+    /// The error for an unsuccessful status.
     pub(crate) fn refusal(&self, method: &str, answer: &Answer) -> RedfishError {
         let (service, said) = (self.options.origin.shown(), self.said(&answer.messages()));
         let (request, path) = (format!("{method} {}", answer.path), answer.path.clone());
@@ -300,9 +301,9 @@ impl Client {
             429 | 503 => {
                 let next = match answer.retry_after.as_deref().map(|wait| cut(wait, 40)) {
                     Some(wait) if wait.bytes().all(|b| b.is_ascii_digit()) => {
-                        format!("it asks to come back in {wait} s: try again then")
+                        format!("try again in {wait} s, as the service asks")
                     }
-                    Some(date) => format!("it asks to come back at {date}: try again then"),
+                    Some(date) => format!("try again at {date}, as the service asks"),
                     None => "try again later".into(),
                 };
                 RedfishError::Busy { service, said, next }
@@ -315,7 +316,7 @@ impl Client {
         self.options.credentials.as_ref().map_or_else(|| "nobody".into(), |who| cut(&who.user, 80))
     }
 
-    /// Reads the service root, where everybody may begin.
+    /// Reads the service root, which needs no login.
     pub(crate) fn read_root(&mut self) -> Result<Answer, RedfishError> {
         self.exchange(&Call { method: Method::GET, path: ROOT, body: None, if_match: None })
     }
@@ -323,12 +324,12 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        // Who wants to know how it went calls close().
+        // Callers that need the result call close().
         let _ = self.log_out();
     }
 }
 
-/// Why no whole answer came.
+/// Why there is no complete answer.
 enum Failure {
     Ours(RedfishError),
     Network(ureq::Error),

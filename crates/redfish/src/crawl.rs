@@ -1,4 +1,4 @@
-//! From the service root to the answers that an audit needs, by links only.
+//! From the service root to the answers that an audit needs, following links only.
 
 use crate::{
     Client, RedfishError,
@@ -8,21 +8,21 @@ use crate::{
 use lowlat_model::bios::{BiosError, BiosFacts, BiosReader};
 use serde_json::Value;
 
-/// Which resource an answer is.
+/// The kind of resource of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resource {
     /// The server.
     System,
     /// The settings in force.
     Bios,
-    /// The settings that wait.
+    /// The pending settings.
     Settings,
-    /// Accepted values and dependencies.
+    /// The registry: accepted values and dependencies.
     Registry,
 }
 
 impl Resource {
-    /// The name of a file that holds it.
+    /// Name of the file that stores it.
     pub fn file_name(self) -> &'static str {
         match self {
             Self::System => "system.json",
@@ -33,19 +33,19 @@ impl Resource {
     }
 }
 
-/// The answers of one server, as they came.
+/// The raw answers of one server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Saved {
-    /// Each resource, its path, its bytes.
+    /// Each resource with its path and bytes.
     pub answers: Vec<(Resource, String, Vec<u8>)>,
-    /// What the reader should know.
+    /// Warnings for the reader.
     pub warnings: Vec<String>,
-    /// The state of the settings resource, when the service numbers states.
+    /// Version (ETag) of the settings resource, if the service has one.
     pub(crate) settings_etag: Option<String>,
 }
 
 impl Saved {
-    /// What they say.
+    /// The interpreted answers.
     pub fn facts(&self) -> Result<BiosFacts, BiosError> {
         let mut reader = BiosReader::default();
         for (_, path, bytes) in &self.answers {
@@ -61,13 +61,13 @@ impl Saved {
     }
 }
 
-/// Reads one server; `wanted` is the id of its system, needed where there are several.
+/// Reads one server. `wanted` is the id of its system, needed if there are several.
 pub fn read(client: &mut Client, wanted: Option<&str>) -> Result<Saved, RedfishError> {
     let mut saved = Saved::default();
     let system_path = system_path(client, wanted)?;
     let answer = client.get(&system_path)?;
     let system = answer.json()?;
-    // The audit knows it by its type.
+    // The audit recognizes it by its type.
     let is_typed = |kind: &str| kind.starts_with("#ComputerSystem.");
     if system.get("@odata.type").and_then(Value::as_str).is_some_and(is_typed) {
         saved.keep(Resource::System, answer);
@@ -75,7 +75,7 @@ pub fn read(client: &mut Client, wanted: Option<&str>) -> Result<Saved, RedfishE
     let (bios_path, bios) = bios(client, &mut saved, &system, &system_path)?;
     settings(client, &mut saved, &bios, &bios_path)?;
     if let Some(name) = bios.get("AttributeRegistry").and_then(Value::as_str) {
-        // Without it the audit says less, and says so.
+        // Without it the audit shows less, and warns.
         match registry(client, name) {
             Ok(Some(answer)) => saved.keep(Resource::Registry, answer),
             Ok(None) => saved.warnings.push(format!("The service has no registry {:?}.", cut(name, 100))),
@@ -84,7 +84,9 @@ pub fn read(client: &mut Client, wanted: Option<&str>) -> Result<Saved, RedfishE
                 | RedfishError::OffHost { .. }
                 | RedfishError::Shape { .. }),
             ) => {
-                saved.warnings.push(format!("The attribute registry could not be read: {error}."));
+                saved
+                    .warnings
+                    .push(format!("The attribute registry could not be read: {}.", error.without_hint()));
             }
             Err(error) => return Err(error),
         }
@@ -92,7 +94,7 @@ pub fn read(client: &mut Client, wanted: Option<&str>) -> Result<Saved, RedfishE
     Ok(saved)
 }
 
-/// Paths of a collection's members, over its pages.
+/// Paths of a collection's members, from all its pages.
 fn members(client: &mut Client, first: &str) -> Result<Vec<String>, RedfishError> {
     let limit = client.options.limits.members_max;
     let mut paths = Vec::new();
@@ -113,7 +115,7 @@ fn members(client: &mut Client, first: &str) -> Result<Vec<String>, RedfishError
     Ok(paths)
 }
 
-/// The last part of a path: the id of a member.
+/// Last part of a path: the id of a member.
 fn id(path: &str) -> &str {
     path.trim_end_matches('/').rsplit('/').next().unwrap_or_default()
 }
@@ -165,7 +167,7 @@ fn bios(
     Ok((path, body))
 }
 
-/// The settings that wait: where `@Redfish.Settings` says, or where iLO has them.
+/// The pending settings: at the link in `@Redfish.Settings`, else where iLO has them.
 fn settings(client: &mut Client, saved: &mut Saved, bios: &Value, at: &str) -> Result<(), RedfishError> {
     let named = link(bios, "/@Redfish.Settings/SettingsObject");
     let is_hpe = ["Hpe", "Hp"].iter().any(|oem| bios.pointer(&format!("/Oem/{oem}")).is_some());
@@ -178,10 +180,10 @@ fn settings(client: &mut Client, saved: &mut Saved, bios: &Value, at: &str) -> R
         return Ok(());
     }
     let answer = match client.get(&path) {
-        // A guess that was wrong; a link that leads nowhere is told.
+        // A wrong guess is ignored; a dead link is reported.
         Err(RedfishError::NotFound { .. }) if named.is_none() => return Ok(()),
         Err(error @ RedfishError::NotFound { .. }) => {
-            saved.warnings.push(format!("The pending settings could not be read: {error}."));
+            saved.warnings.push(format!("The pending settings could not be read: {}.", error.without_hint()));
             return Ok(());
         }
         other => other?,
@@ -191,18 +193,18 @@ fn settings(client: &mut Client, saved: &mut Saved, bios: &Value, at: &str) -> R
     Ok(())
 }
 
-/// The state of a resource: the header, or the annotation that says the same.
+/// Version of a resource, from the header or the equivalent annotation.
 fn etag(answer: &Answer) -> Result<Option<String>, RedfishError> {
     let body = answer.json()?;
     let annotation = body.get("@odata.etag").and_then(Value::as_str).map(str::to_owned);
-    // It goes into a header of ours.
+    // It is sent back in a request header.
     let is_plain = |etag: &String| {
         !etag.is_empty() && etag.len() <= 256 && etag.bytes().all(|b| matches!(b, 0x20..=0x7e))
     };
     Ok(answer.etag.clone().or(annotation).filter(is_plain))
 }
 
-/// The registry of this name: the member that has it, else the one that says so, else the only one for a BIOS.
+/// The registry of this name: the member with this id, else the one that names it, else the only BIOS registry.
 fn registry(client: &mut Client, name: &str) -> Result<Option<Answer>, RedfishError> {
     let Some(link) = link(&client.root, "/Registries") else { return Ok(None) };
     let path = client.options.origin.path_of(link, ROOT)?;
@@ -234,7 +236,7 @@ fn registry(client: &mut Client, name: &str) -> Result<Option<Answer>, RedfishEr
     Ok(Some(answer))
 }
 
-/// The place of the registry in English, or in whatever language there is. Old iLOs wrap it in `extref`.
+/// Location of the registry in English, else in any language. Old iLOs wrap it in `extref`.
 fn location(file: &Value) -> Option<&str> {
     let places = file.get("Location")?.as_array()?;
     let is_english = |place: &&Value| {

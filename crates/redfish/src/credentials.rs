@@ -1,4 +1,4 @@
-//! Names and passwords: from files or a prompt, never from the command line, never shown.
+//! Names and passwords, from files or a prompt; never from the command line, never shown.
 
 use crate::RedfishError;
 use std::{
@@ -10,15 +10,15 @@ use std::{
 };
 use zeroize::Zeroizing;
 
-/// Most bytes of a file with credentials.
+/// Largest size of a credentials file, in bytes.
 const BYTES_MAX: usize = 4096;
 
-/// A text that is never shown; wiped when dropped.
+/// A text that is never shown, and wiped when dropped.
 #[derive(Clone)]
 pub struct Secret(Zeroizing<String>);
 
 impl Secret {
-    /// Takes the text.
+    /// Wraps a text.
     pub fn new(text: String) -> Self {
         Self(Zeroizing::new(text))
     }
@@ -34,17 +34,18 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Who logs in.
+/// Name and password of a user.
 #[derive(Debug, Clone)]
 pub struct Credentials {
-    /// The name.
+    /// User name.
     pub user: String,
-    /// The password.
+    /// Password.
     pub password: Secret,
 }
 
 impl Credentials {
-    /// The name given, the password from a file that only its owner and group can read: its one line.
+    /// Credentials with the given name. The file holds the password in one line; only its owner and group may
+    /// read it.
     pub fn from_password_file(user: &str, path: &Path) -> Result<Self, RedfishError> {
         let option = "--password-file";
         let text = read_private(option, path)?;
@@ -54,15 +55,20 @@ impl Credentials {
         Ok(Self { user: user.to_owned(), password })
     }
 
-    /// Name and password from the lines `user: NAME` and `password: PASSWORD` of such a file.
+    /// Reads name and password from the lines `user: NAME` and `password: PASSWORD` of such a file.
     pub fn from_file(path: &Path) -> Result<Self, RedfishError> {
         let option = "--credentials-file";
         let text = read_private(option, path)?;
         let (mut user, mut password) = (None, None);
         for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-            // The line itself is never repeated: it may be the password.
-            let wrong =
-                || wrong(option, path, &format!("line {} is no \"user: ...\" or \"password: ...\"", at + 1));
+            // Errors never repeat the line: it may be the password.
+            let wrong = || {
+                wrong(
+                    option,
+                    path,
+                    &format!("line {} is neither \"user: ...\" nor \"password: ...\"", at + 1),
+                )
+            };
             let (key, value) = line.split_once(':').ok_or_else(wrong)?;
             let value = value.strip_prefix(' ').unwrap_or(value);
             let slot = match key.trim() {
@@ -92,7 +98,7 @@ fn wrong(option: &'static str, path: &Path, why: &str) -> RedfishError {
     RedfishError::File { option, path: path.display().to_string(), why: why.into() }
 }
 
-/// The text of a file (or pipe) that not everybody can read.
+/// Reads a file or pipe that not everybody can read.
 fn read_private(option: &'static str, path: &Path) -> Result<Zeroizing<String>, RedfishError> {
     let failed = |error: std::io::Error| wrong(option, path, &error.to_string());
     let file = File::open(path).map_err(failed)?;
@@ -100,11 +106,15 @@ fn read_private(option: &'static str, path: &Path) -> Result<Zeroizing<String>, 
     if !metadata.is_file() && !metadata.file_type().is_fifo() {
         return Err(wrong(option, path, "neither a file nor a pipe"));
     }
-    // Of a pipe the mode says nothing on who wrote it.
+    // The mode of a pipe does not show who wrote it.
     if metadata.is_file() && metadata.mode() & 0o007 != 0 {
-        return Err(wrong(option, path, "everybody on this machine may read or change it; chmod 600 it"));
+        return Err(wrong(
+            option,
+            path,
+            "every user of this machine can read or change it\nhint: run chmod 600 on it",
+        ));
     }
-    // Sized beforehand: a string that grows leaves copies behind.
+    // Allocated at full size: a growing string would leave copies in memory.
     let mut bytes = Zeroizing::new(Vec::with_capacity(BYTES_MAX + 1));
     file.take(BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() > BYTES_MAX {
@@ -142,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_others_can_read_or_that_hold_something_else_are_refused_without_showing_it() {
+    fn unsafe_or_malformed_files_are_refused_without_showing_their_contents() {
         let dir = tempfile::tempdir().unwrap();
         let password = |mode, content: &[u8]| {
             Credentials::from_password_file("admin", &file(&dir, "p", mode, content)).unwrap_err().to_string()

@@ -1,237 +1,245 @@
-//! What can go wrong between lowlat and a service. Every text says what to do next; none holds a password or token.
+//! Errors between lowlat and a service. Each suggests a next step; none contains a password or token.
 
 /// Why a service could not be read or changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RedfishError {
-    /// The address is none.
-    #[error("--redfish {given}: {why}; expected https://HOST[:PORT], or only HOST")]
+    /// The address is invalid.
+    #[error("cannot use --redfish {given}: {why}\nhint: expected https://HOST[:PORT], or only HOST")]
     Address {
-        /// What was given.
+        /// The address as given.
         given: String,
         /// What is wrong with it.
         why: String,
     },
-    /// A name or password in the address. The address is not repeated.
+    /// The address contains a name or password. It is not repeated.
     #[error(
-        "the address holds an '@': credentials on the command line are seen by every user of this machine; give --user, \
-         and the password by --password-file or at the prompt"
+        "cannot use the address: it contains an '@', and every user of this machine sees credentials on the command line\nhint: use --user, \
+         and --password-file or the prompt for the password"
     )]
     CredentialsInAddress,
-    /// What is sent could be read on the way.
+    /// Credentials would be readable on the way.
     #[error(
-        "http:// to {host} sends the password in the clear; use https://, or --insecure if you accept it"
+        "http:// to {host} sends the password in clear text\nhint: use https://, or accept it with --insecure"
     )]
     PlainHttp {
         /// The host.
         host: String,
     },
     /// A file named on the command line cannot be used.
-    #[error("{option} {path}: {why}")]
+    #[error("cannot use {option} {path}: {why}")]
     File {
-        /// The option that named it.
+        /// The option that names it.
         option: &'static str,
         /// The file.
         path: String,
-        /// Why.
+        /// The cause.
         why: String,
     },
-    /// No terminal to ask on.
-    #[error("there is no terminal to ask for the password on ({cause}); name a file with --password-file")]
+    /// There is no terminal for the password prompt.
+    #[error("cannot ask for the password: no terminal ({cause})\nhint: name a file with --password-file")]
     NoTerminal {
-        /// What the system said.
+        /// The system's error.
         cause: String,
     },
-    /// The service wants to know who asks.
-    #[error("{service} wants credentials: name them with --user or --credentials-file")]
+    /// The service requires credentials.
+    #[error("{service} requires credentials\nhint: give --user or --credentials-file")]
     NeedsCredentials {
         /// The host.
         service: String,
     },
-    /// Name or password are not those of the service.
+    /// The service rejected the name or password.
     #[error(
-        "{service} refuses user {user}{said}; check name and password: it was tried once and is not tried again, since \
-         management controllers lock accounts"
+        "{service} rejected user {user}{said}; the login was tried once only, because \
+         management controllers lock accounts\nhint: check the name and password"
     )]
     BadCredentials {
         /// The host.
         service: String,
-        /// The name.
+        /// The user name.
         user: String,
-        /// The service's words.
+        /// The service's messages.
         said: String,
     },
-    /// The session ended, and a second log-in did not help.
+    /// The session ended, and so did a second one.
     #[error(
-        "{service} ended the session of {user} twice during this run; see who ends it, or its session time"
+        "{service} ended the session of {user} twice during this run\nhint: check which client ends it, and the session timeout"
     )]
     SessionLost {
         /// The host.
         service: String,
-        /// The name.
+        /// The user name.
         user: String,
     },
     /// The user lacks a privilege.
-    #[error("{service} does not let {user} {request}{said}; the user needs the privilege to {needs}")]
+    #[error(
+        "{service} refused {request} for user {user}{said}\nhint: give the user the privilege to {needs}"
+    )]
     Forbidden {
         /// The host.
         service: String,
-        /// The name.
+        /// The user name.
         user: String,
         /// Method and path.
         request: String,
-        /// The service's words.
+        /// The service's messages.
         said: String,
-        /// What for.
+        /// What the privilege is needed for.
         needs: &'static str,
     },
-    /// No host of this name.
-    #[error("no host is named {host}: check --redfish, or name its address")]
+    /// The host name cannot be resolved.
+    #[error("cannot find host {host}\nhint: check --redfish, or use its IP address")]
     NoSuchHost {
         /// The name.
         host: String,
     },
-    /// No connection.
+    /// The connection failed.
     #[error(
-        "cannot connect to {service}: {cause}; check address, port, and whether the controller's web service is on"
+        "cannot connect to {service}: {cause}\nhint: check the address, the port, and whether the controller's web service is on"
     )]
     NoConnection {
         /// The host.
         service: String,
-        /// What the system said.
+        /// The system's error.
         cause: String,
     },
-    /// No answer in time.
-    #[error("{service} did not answer {request} in {seconds} s; --timeout SECONDS waits longer")]
+    /// The answer timed out.
+    #[error("{service} did not answer {request} in {seconds} s\nhint: raise --timeout SECONDS")]
     TimedOut {
         /// The host.
         service: String,
         /// Method and path.
         request: String,
-        /// How long was waited.
+        /// The time limit, in seconds.
         seconds: u64,
     },
-    /// The whole took too long.
+    /// All requests together took too long.
     #[error(
-        "{service} is too slow: all requests together may take {seconds} s; try again when it is less busy"
+        "{service} is too slow: all requests together took more than {seconds} s\nhint: try again when it is less busy"
     )]
     TooSlow {
         /// The host.
         service: String,
-        /// The bound.
+        /// The time limit, in seconds.
         seconds: u64,
     },
-    /// The connection ended too early.
-    #[error("{service} cut the connection in the middle of {request} ({cause}); try again")]
+    /// The connection ended early.
+    #[error("{service} closed the connection during {request} ({cause})\nhint: try again")]
     Cut {
         /// The host.
         service: String,
         /// Method and path.
         request: String,
-        /// What the system said.
+        /// The system's error.
         cause: String,
     },
-    /// No trust, or no common language.
-    #[error("TLS with {service} failed: {cause}; {next}")]
+    /// TLS failed: no trust, or no common version.
+    #[error("TLS with {service} failed: {cause}\nhint: {next}")]
     Tls {
         /// The host.
         service: String,
-        /// What was wrong.
+        /// The problem.
         cause: String,
-        /// What to do.
+        /// What to do about it.
         next: &'static str,
     },
-    /// Nobody to trust.
+    /// This machine has no trusted CAs.
     #[error(
-        "this machine trusts no CA{cause}, so no certificate can be verified: install its CA certificates (package \
+        "cannot verify any certificate: this machine trusts no CA{cause}\nhint: install CA certificates (package \
          ca-certificates), or name one with --ca FILE"
     )]
     NoRoots {
-        /// What was wrong with the store.
+        /// Problem of the certificate store.
         cause: String,
     },
-    /// What came was no HTTP.
-    #[error("{service} does not speak HTTP as expected on {request}: {cause}; is this a Redfish service?")]
+    /// The answer is not HTTP.
+    #[error(
+        "{service} does not speak HTTP on {request}: {cause}\nhint: check that this is a Redfish service"
+    )]
     NotHttp {
         /// The host.
         service: String,
         /// Method and path.
         request: String,
-        /// What was wrong.
+        /// The problem.
         cause: String,
     },
-    /// An answer without end.
-    #[error("the answer of {path} has more than {bytes_max} bytes; no BIOS resource or registry is so large")]
+    /// The answer is too large.
+    #[error(
+        "cannot read {path}: it has more than {bytes_max} bytes, and no BIOS resource or registry is that large"
+    )]
     TooLarge {
         /// Its path.
         path: String,
-        /// The bound.
+        /// The limit.
         bytes_max: usize,
     },
-    /// Requests without end.
+    /// The links lead on without end.
     #[error(
-        "{service} leads from link to link: {requests_max} requests were not enough; save its answers and use --file"
+        "cannot read {service}: {requests_max} requests were not enough to follow its links\nhint: save its answers and use --file"
     )]
     TooManyRequests {
         /// The host.
         service: String,
-        /// The bound.
+        /// The limit.
         requests_max: usize,
     },
-    /// A redirect to a redirect.
-    #[error("{path} is redirected again and again; name the address where it ends with --redfish")]
+    /// Too many redirects.
+    #[error("cannot read {path}: too many redirects\nhint: name the final address with --redfish")]
     Redirected {
         /// Its path.
         path: String,
     },
-    /// A link that leads away from the service.
+    /// A link leads to another service.
     #[error(
-        "{from} leads to {link:?}, which is not on this service, and is not followed; name that service with --redfish"
+        "the link from {from} to {link:?} leaves this service and is not followed\nhint: name that service with --redfish"
     )]
     OffHost {
-        /// Where the link stood.
+        /// The resource with the link.
         from: String,
         /// The link.
         link: String,
     },
-    /// No JSON.
-    #[error("the answer of {path} is not JSON ({cause}); it begins {begin:?}; is this a Redfish service?")]
+    /// The answer is not JSON.
+    #[error(
+        "the answer of {path} is not JSON ({cause}); it starts with {begin:?}\nhint: check that this is a Redfish service"
+    )]
     NotJson {
         /// Its path.
         path: String,
-        /// What the parser says.
+        /// The parser's error.
         cause: String,
-        /// How the answer begins.
+        /// Start of the answer.
         begin: String,
     },
-    /// JSON without what must be there.
-    #[error("the answer of {path} has no {expected}; is this a Redfish service?")]
+    /// A required part of the answer is missing.
+    #[error("the answer of {path} has no {expected}\nhint: check that this is a Redfish service")]
     Shape {
         /// Its path.
         path: String,
-        /// What is missing.
+        /// The missing part.
         expected: &'static str,
     },
-    /// The service is there and cannot answer now.
-    #[error("{service} is busy{said}; {next}")]
+    /// The service is temporarily unavailable.
+    #[error("{service} is busy{said}\nhint: {next}")]
     Busy {
         /// The host.
         service: String,
-        /// The service's words.
+        /// The service's messages.
         said: String,
-        /// When to come back.
+        /// When to try again.
         next: String,
     },
-    /// Not there.
+    /// The resource does not exist.
     #[error("{service} has no {path}{said}")]
     NotFound {
         /// The host.
         service: String,
         /// Its path.
         path: String,
-        /// The service's words.
+        /// The service's messages.
         said: String,
     },
-    /// Another refusal.
+    /// Any other unsuccessful status.
     #[error("{service} answered {request} with status {status}{said}")]
     Status {
         /// The host.
@@ -240,79 +248,79 @@ pub enum RedfishError {
         request: String,
         /// The status.
         status: u16,
-        /// The service's words.
+        /// The service's messages.
         said: String,
     },
-    /// No choice can be made among several systems.
-    #[error("the service has {count} systems: {ids}; choose one with --system ID")]
+    /// The service has several systems, and none was chosen.
+    #[error("the service has {count} systems: {ids}\nhint: choose one with --system ID")]
     WhichSystem {
-        /// How many.
+        /// Number of systems.
         count: usize,
         /// Their ids.
         ids: String,
     },
-    /// No system of that id.
-    #[error("the service has no system {wanted:?}; it has: {ids}")]
+    /// The chosen system does not exist.
+    #[error("the service has no system {wanted:?}; its systems: {ids}")]
     NoSuchSystem {
-        /// The id.
+        /// The requested id.
         wanted: String,
         /// Their ids.
         ids: String,
     },
-    /// This service tells nothing of BIOS settings.
+    /// The service has no BIOS settings.
     #[error(
         "system {system} of {product} has no Bios resource{cause}: this service does not offer BIOS settings over Redfish"
     )]
     NoBios {
         /// Its id.
         system: String,
-        /// What the service calls itself.
+        /// The service's name for itself.
         product: String,
-        /// The refusal.
+        /// The service's error.
         cause: String,
     },
-    /// The resources do not hold what they should.
+    /// The resources lack what they must contain.
     #[error(transparent)]
     Resources(#[from] lowlat_model::bios::BiosError),
-    /// Changes have no place to go.
+    /// The service accepts no changes.
     #[error(
-        "the Bios resource names no settings resource (@Redfish.Settings): this service takes no changes"
+        "the Bios resource names no settings resource (@Redfish.Settings): this service accepts no changes"
     )]
     NoSettings,
-    /// Somebody else changed the settings meanwhile.
+    /// Another client changed the settings in between.
     #[error(
-        "the pending settings were changed by somebody else since they were read; nothing was changed: run it again"
+        "another client changed the pending settings since they were read; nothing was changed\nhint: run it again"
     )]
     ChangedMeanwhile,
-    /// The task that makes the change failed.
-    #[error("the service took the request and then failed it: task {path} is {state}{said}")]
+    /// The task of the change failed.
+    #[error("the service accepted the request, but its task {path} ended as {state}{said}")]
     TaskFailed {
         /// The task.
         path: String,
         /// Its state.
         state: String,
-        /// The service's words.
+        /// The service's messages.
         said: String,
     },
-    /// The service said yes and did nothing.
+    /// The service reported success, but the settings do not show the change.
     #[error(
-        "the service answered status {status}, yet its pending settings do not hold what was sent: {attributes}{said}; \
-         nothing more was sent; run `lowlat bios audit` to see what waits, and look into the service's log"
+        "the service answered status {status}, but its pending settings differ from the request: {attributes}{said}; \
+         nothing more was sent\nhint: run `lowlat bios audit` to list pending settings, and check the service's log"
     )]
     NotApplied {
         /// The status.
         status: u16,
-        /// Each attribute with what was sent and what stands there.
+        /// The differing attributes, with requested and current values.
         attributes: String,
-        /// The service's words.
+        /// The service's messages.
         said: String,
     },
-    /// Sent, and nobody knows whether it was taken.
+    /// The change was sent, but its outcome is unknown.
     #[error(
-        "{cause}; the change had been sent and may wait for the next restart: run `lowlat bios audit` to see"
+        "{}; the change had been sent and may take effect at the next restart\nhint: run `lowlat bios audit` to check", .cause.without_hint()
     )]
     Unknown {
-        /// What went wrong after sending.
+        /// The error after sending.
         cause: Box<RedfishError>,
     },
     /// Ctrl-C.
@@ -321,7 +329,14 @@ pub enum RedfishError {
 }
 
 impl RedfishError {
-    /// Whether Ctrl-C ended it.
+    /// The text without its hint, for use inside another sentence.
+    pub fn without_hint(&self) -> String {
+        let mut text = self.to_string();
+        text.truncate(text.find("\nhint: ").unwrap_or(text.len()));
+        text
+    }
+
+    /// Whether Ctrl-C caused it.
     pub fn is_interrupted(&self) -> bool {
         match self {
             Self::Interrupted => true,

@@ -1,10 +1,10 @@
-//! What the network's errors mean to a user.
+//! Errors of the network as errors of this crate.
 
 use crate::{Origin, RedfishError, pinned::is_ca_as_server};
 use rustls::CertificateError;
 use std::{io, time::Duration};
 
-/// What was asked of whom, for the words of an error.
+/// A request as its errors describe it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked<'a> {
     pub origin: &'a Origin,
@@ -58,7 +58,7 @@ impl Asked<'_> {
             | Kind::NetworkUnreachable
             | Kind::AddrNotAvailable
             | Kind::PermissionDenied => RedfishError::NoConnection { service, cause },
-            // What getaddrinfo says has no kind of its own.
+            // Errors of getaddrinfo have no kind.
             _ if cause.contains("lookup address") => RedfishError::NoSuchHost { host: service },
             _ => RedfishError::NotHttp { service, request: self.request(), cause },
         }
@@ -66,9 +66,9 @@ impl Asked<'_> {
 
     fn tls(&self, error: &rustls::Error) -> RedfishError {
         use rustls::Error as Tls;
-        let unknown = "its certificate is signed by itself or by a CA that this machine does not trust";
+        let unknown = "its certificate is self-signed, or signed by a CA that this machine does not trust";
         let (cause, next) = match error {
-            // A bad signature is that of another CA with the same name.
+            // A bad signature means another CA with the same name.
             Tls::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature) => (
                 unknown.to_owned(),
                 "name that CA's certificate with --ca FILE, or accept any certificate with --insecure",
@@ -83,10 +83,10 @@ impl Asked<'_> {
                 "its certificate has expired".to_owned(),
                 "renew it, or accept any certificate with --insecure",
             ),
-            // A certificate that is its own CA and a server's: what many controllers make for themselves.
+            // A CA certificate used as a server's, as many controllers generate.
             error if is_ca_as_server(error) => (
-                "its certificate is a CA's own, which is accepted only when it is named".to_owned(),
-                "check that it is the controller's and name this certificate with --ca FILE, or accept any with \
+                "its certificate is a CA certificate, which is accepted only if named".to_owned(),
+                "check that it belongs to the controller and name it with --ca FILE, or accept any certificate with \
                  --insecure",
             ),
             Tls::InvalidCertificate(other) => (
@@ -94,10 +94,10 @@ impl Asked<'_> {
                 "name its CA with --ca FILE, or accept any certificate with --insecure",
             ),
             Tls::InvalidMessage(_) => (
-                "what answers there is not TLS".to_owned(),
-                "check the port, or whether the service is http:// only",
+                "the answer is not TLS".to_owned(),
+                "check the port, and whether the service supports only http://",
             ),
-            other => (other.to_string(), "check the controller's TLS settings (1.2 or 1.3 is needed)"),
+            other => (other.to_string(), "check the controller's TLS settings (TLS 1.2 or 1.3 is required)"),
         };
         RedfishError::Tls { service: self.origin.shown(), cause, next }
     }

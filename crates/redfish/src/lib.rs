@@ -1,13 +1,13 @@
 //! A client for the BIOS settings of a Redfish service (DMTF DSP0266; HPE's iLO 5 and 6 follow it).
 //!
 //! ```text
-//! Client::open   address, trust, credentials: a session, or Basic where the service has none
-//! read           service root -> system -> Bios -> settings, registry: the answers as they came
+//! Client::open   address, trust, credentials: a session, or Basic if the service has none
+//! read           service root -> system -> Bios -> settings, registry: the raw answers
 //! send           one PATCH, its task, and the settings read back
 //! ```
 //!
-//! What the answers mean is judged in [`lowlat_model::bios`]; this crate brings them. Everything that a service sends
-//! is bounded and suspect: sizes, numbers of requests, time, links (which never lead off the host), texts.
+//! [`lowlat_model::bios`] interprets the answers; this crate only fetches them. Everything that a service sends
+//! is untrusted and bounded: sizes, numbers of requests, time, links (which never lead off the host) and texts.
 
 #![forbid(unsafe_code)]
 

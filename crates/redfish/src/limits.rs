@@ -1,25 +1,25 @@
-//! How much a service may take: none of it is trusted to end by itself.
+//! Limits on what a service may use: none is trusted to stop.
 
 use std::time::Duration;
 
-/// Bounds of one run.
+/// Limits of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Time of one request with its answer.
+    /// Time for one request and its answer.
     pub request_time: Duration,
-    /// Time of all requests together.
+    /// Time for all requests together.
     pub total_time: Duration,
-    /// Requests in all.
+    /// Number of all requests.
     pub requests_max: usize,
-    /// Bytes of one answer, unpacked.
+    /// Bytes of one answer, uncompressed.
     pub answer_bytes_max: usize,
-    /// Members that are looked at in one collection.
+    /// Members inspected per collection.
     pub members_max: usize,
-    /// Redirects of one request.
+    /// Redirects per request.
     pub redirects_max: usize,
-    /// Time that a task of the service is waited for.
+    /// Time to wait for a task of the service.
     pub task_time: Duration,
-    /// Time in which sent settings must show in the settings resource.
+    /// Time within which changed settings must appear in the settings resource.
     pub read_back_time: Duration,
 }
 

@@ -1,8 +1,8 @@
 //! TLS with the certificates of `--ca`.
 //!
-//! Many controllers sign their own certificate and mark it as a CA's, which no verifier accepts for a server. When the
-//! user named that very certificate, byte for byte, it is accepted for its names and its time. Everything else is
-//! verified as usual, and the server must always prove that it has the key.
+//! Many controllers sign their own certificate and mark it as a CA's, which no verifier accepts for a server.
+//! If the user named that very certificate, byte for byte, it is accepted for its names and validity period.
+//! Everything else is verified as usual, and the server must always prove that it has the key.
 
 use rustls::{
     CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore,
@@ -25,7 +25,7 @@ use ureq::unversioned::transport::{
     Buffers, ConnectionDetails, Connector, Either, LazyBuffers, NextTimeout, Transport, TransportAdapter,
 };
 
-/// Accepts what these certificates sign, and these certificates themselves.
+/// Accepts certificates signed by these, and these certificates themselves.
 #[derive(Debug)]
 struct Verifier {
     certificates: Vec<CertificateDer<'static>>,
@@ -42,7 +42,7 @@ impl ServerCertVerifier for Verifier {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         match self.usual.verify_server_cert(end_entity, intermediates, name, ocsp, now) {
-            // webpki checks the time before this, and the name after it.
+            // webpki checks the validity period before this, and the name after it.
             Err(error)
                 if is_ca_as_server(&error) && self.certificates.iter().any(|one| one == end_entity) =>
             {
@@ -76,13 +76,13 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
-/// Whether a certificate was refused only for being a CA's.
+/// Whether a certificate was rejected only for being a CA's.
 pub(crate) fn is_ca_as_server(error: &Error) -> bool {
     matches!(error, Error::InvalidCertificate(CertificateError::Other(other))
         if other.to_string().contains("CaUsedAsEndEntity"))
 }
 
-/// Wraps connections in TLS. For `https://` only; ureq's own connector cannot take a verifier.
+/// Wraps `https://` connections in TLS. ureq's own connector cannot use a custom verifier.
 pub(crate) struct Pinned {
     config: Arc<ClientConfig>,
 }
@@ -126,11 +126,10 @@ impl<In: Transport> Connector<In> for Pinned {
         if !details.needs_tls() {
             return Ok(Some(Either::A(transport)));
         }
-        // An IPv6 address stands in brackets in an address, and without them in a certificate.
+        // An IPv6 address has brackets in a URL, and none in a certificate.
         let host =
             details.uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']').to_owned();
-        let name =
-            ServerName::try_from(host).map_err(|_| ureq::Error::Tls("the host's name is not valid"))?;
+        let name = ServerName::try_from(host).map_err(|_| ureq::Error::Tls("the host name is invalid"))?;
         let mut connection = ClientConnection::new(Arc::clone(&self.config), name)?;
         let mut below = TransportAdapter::new(transport.boxed(), Arc::clone(&details.current_time));
         below.set_timeout(details.timeout);
@@ -141,7 +140,7 @@ impl<In: Transport> Connector<In> for Pinned {
     }
 }
 
-/// A connection within TLS.
+/// A connection inside TLS.
 pub(crate) struct Encrypted {
     buffers: LazyBuffers,
     stream: StreamOwned<ClientConnection, TransportAdapter>,

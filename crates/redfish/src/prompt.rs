@@ -1,4 +1,4 @@
-//! Asking for a password on the terminal, without showing it.
+//! Password prompt on the terminal, without echo.
 
 use crate::{RedfishError, Secret};
 use lowlat_model::printable;
@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 const BYTES_MAX: usize = 1024;
 
-/// Asks on the terminal of the process, not on its input: that may be a pipe.
+/// Asks on the terminal of the process, not on stdin, which may be a pipe.
 pub fn ask_password(question: &str) -> Result<Secret, RedfishError> {
     let failed = |cause: std::io::Error| RedfishError::NoTerminal { cause: cause.to_string() };
     let mut terminal = OpenOptions::new().read(true).write(true).open("/dev/tty").map_err(failed)?;
@@ -22,13 +22,13 @@ pub fn ask_password(question: &str) -> Result<Secret, RedfishError> {
     let _ = terminal.write_all(b"\r\n");
     let password = answer?;
     if password.is_empty() {
-        return Err(RedfishError::NoTerminal { cause: "no password was typed".into() });
+        return Err(RedfishError::NoTerminal { cause: "no password was entered".into() });
     }
     Ok(Secret::new(password.to_string()))
 }
 
-/// A terminal that neither shows nor edits what is typed, and brings no signals: Ctrl-C arrives as a key, so that the
-/// terminal is always given back as it was.
+/// A terminal without echo, line editing and signals: Ctrl-C arrives as a character, so that the terminal's
+/// modes are always restored.
 struct Silent {
     terminal: File,
     before: Termios,
@@ -52,7 +52,7 @@ impl Drop for Silent {
     }
 }
 
-/// What is typed up to Enter: Backspace takes a character back, Ctrl-U all of them, Ctrl-C gives up.
+/// Reads up to Enter. Backspace deletes a character, Ctrl-U the line, Ctrl-C aborts.
 fn read_line(input: &mut impl Read) -> Result<Zeroizing<String>, RedfishError> {
     let failed = |cause: String| RedfishError::NoTerminal { cause };
     let mut typed = Zeroizing::new(Vec::with_capacity(BYTES_MAX));
@@ -65,17 +65,17 @@ fn read_line(input: &mut impl Read) -> Result<Zeroizing<String>, RedfishError> {
             0x03 => return Err(RedfishError::Interrupted),
             0x15 => typed.clear(),
             0x08 | 0x7f => {
-                // Back to the begin of a character, not of a byte.
+                // To the start of a character, not of a byte.
                 while typed.pop().is_some_and(|byte| byte & 0xc0 == 0x80) {}
             }
             byte if byte < 0x20 => {}
             byte if typed.len() < BYTES_MAX => typed.push(byte),
-            _ => return Err(failed(format!("more than {BYTES_MAX} bytes were typed"))),
+            _ => return Err(failed(format!("the input has more than {BYTES_MAX} bytes"))),
         }
     }
     match std::str::from_utf8(&typed) {
         Ok(text) => Ok(Zeroizing::new(text.to_owned())),
-        Err(_) => Err(failed("what was typed is not UTF-8".into())),
+        Err(_) => Err(failed("the input is not UTF-8".into())),
     }
 }
 
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_edited_as_people_expect() {
+    fn backspace_and_ctrl_u_edit_the_line() {
         let line = |typed: &[u8]| read_line(&mut &*typed).map(|line| line.to_string());
         assert_eq!(line(b"hunter2\rmore"), Ok("hunter2".into()));
         assert_eq!(line("hü\u{7f}\u{7f}\u{7f}\u{7f}geh\u{8}im\n".as_bytes()), Ok("geim".into()));

@@ -1,4 +1,4 @@
-//! One change: sent, waited for, and read back. A service's "yes" is not believed until its settings show it.
+//! Sends one change, waits, and reads it back. A reported success counts only if the settings show it.
 
 use crate::{
     Client, RedfishError, Resource, Saved,
@@ -12,28 +12,28 @@ use serde_json::Value;
 use std::time::{Duration, Instant};
 use ureq::http::Method;
 
-/// Time between two looks at a task or at settings, unless the service names one.
+/// Interval of checks of a task or settings, unless the service sets one.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Attributes that an error names.
+/// Largest number of attributes listed in an error.
 const NAMED_MAX: usize = 12;
 
-/// What became of a request.
+/// Result of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Sent {
-    /// Where it went.
+    /// Path of the request.
     pub path: String,
-    /// The service's status.
+    /// Status of the answer.
     pub status: u16,
-    /// Attributes that were sent, and stand in the settings read back.
+    /// Number of attributes that were sent and read back.
     pub attributes: Vec<String>,
-    /// The service's words.
+    /// The service's messages.
     pub messages: Vec<String>,
-    /// The task that carries it out, when it had not ended while it was waited for.
+    /// The task that applies the change, if it had not ended in time.
     pub waiting_task: Option<String>,
 }
 
-/// Sends one request of an export, waits for its task, and reads the settings back. `saved` is what it was made from:
-/// when the settings changed since, nothing is sent, where the service can tell.
+/// Sends one request of an export, waits for its task, and reads the settings back. `saved` is the state that
+/// the request was made from: if the settings changed since then, and the service can compare, nothing is sent.
 pub fn send(
     client: &mut Client,
     saved: &Saved,
@@ -42,7 +42,7 @@ pub fn send(
 ) -> Result<Sent, RedfishError> {
     let link = request.uri.as_deref().ok_or(RedfishError::NoSettings)?;
     let path = client.options.origin.path_of(link, "the Bios resource")?;
-    // What fails here fails before anything is sent.
+    // Failures up to here happen before anything is sent.
     client.time_left()?;
     let mut call = Call {
         method: Method::PATCH,
@@ -51,7 +51,7 @@ pub fn send(
         if_match: saved.settings_etag.as_deref(),
     };
     let mut answer = client.request(&call).map_err(perhaps_sent)?;
-    // Some services refuse the states that they number themselves: those that still hold what was read are not asked
+    // Some services reject their own ETags. If the settings still equal what was read, the service is not asked
     // to compare.
     if answer.status == 412 && call.if_match.is_some() && is_as_read(client, saved, &path)? {
         call.if_match = None;
@@ -71,7 +71,7 @@ pub fn send(
     follow(client).map_err(after_sending)
 }
 
-/// Whether the settings resource still holds what was read.
+/// Whether the settings resource still has the content that was read.
 fn is_as_read(client: &mut Client, saved: &Saved, path: &str) -> Result<bool, RedfishError> {
     let now = client.get(path)?.json()?;
     let read = saved.answers.iter().find(|(resource, ..)| *resource == Resource::Settings);
@@ -79,7 +79,7 @@ fn is_as_read(client: &mut Client, saved: &Saved, path: &str) -> Result<bool, Re
     Ok(read.is_some_and(|read| read.get("Attributes") == now.get("Attributes")))
 }
 
-/// Errors of the request itself after which nobody knows whether the service took it.
+/// Errors of the request itself that leave open whether the service accepted it.
 fn perhaps_sent(error: RedfishError) -> RedfishError {
     match error {
         RedfishError::TimedOut { .. }
@@ -92,7 +92,7 @@ fn perhaps_sent(error: RedfishError) -> RedfishError {
     }
 }
 
-/// Errors after the service took it; those that tell what became of it stay as they are.
+/// Errors after the service accepted the request. Those that state the outcome are unchanged.
 fn after_sending(error: RedfishError) -> RedfishError {
     match error {
         known @ (RedfishError::NotApplied { .. } | RedfishError::TaskFailed { .. }) => known,
@@ -104,8 +104,8 @@ fn attributes(body: &Value) -> impl Iterator<Item = (&String, &Value)> {
     body.get("Attributes").and_then(Value::as_object).into_iter().flatten()
 }
 
-/// Waits for the task of a request that the service took for later. The task's path when it goes on: some services
-/// end it only during the restart.
+/// Waits for the task of a deferred request. Returns the task's path if it is still running: some services end
+/// it only during the restart.
 fn task(client: &mut Client, answer: &Answer) -> Result<Option<String>, RedfishError> {
     let body = answer.json().unwrap_or_default();
     let place = answer.location.as_deref().or_else(|| body.get("@odata.id")?.as_str());
@@ -114,7 +114,7 @@ fn task(client: &mut Client, answer: &Answer) -> Result<Option<String>, RedfishE
     let began = Instant::now();
     loop {
         let seen = client.request(&Call { method: Method::GET, path: &path, body: None, if_match: None })?;
-        // A monitor that is gone has ended; which end, the settings tell.
+        // A missing monitor means that the task has ended; the settings show how.
         if matches!(seen.status, 404 | 410) {
             return Ok(None);
         }
@@ -130,7 +130,7 @@ fn task(client: &mut Client, answer: &Answer) -> Result<Option<String>, RedfishE
             }
             "Completed" => return Ok(None),
             "" if seen.status != 202 => return Ok(None),
-            // These end during the restart only.
+            // These end only during the restart.
             "Pending" | "Suspended" => return Ok(Some(path)),
             _ => {}
         }
@@ -144,7 +144,8 @@ fn task(client: &mut Client, answer: &Answer) -> Result<Option<String>, RedfishE
     }
 }
 
-/// Reads the settings until they hold what was sent; the service's words. Some services need a moment.
+/// Reads the settings until they contain what was sent, which takes some services a moment. Returns the
+/// service's messages.
 fn read_back(
     client: &mut Client,
     facts: &BiosFacts,

@@ -1,4 +1,5 @@
-//! Logging in: a session where the service has them, else Basic. A password is tried once: controllers lock accounts.
+//! Login: a session if the service has them, else Basic. A password is tried once, because controllers lock
+//! accounts.
 
 use crate::{
     Client, Credentials, RedfishError, Secret,
@@ -9,27 +10,27 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::json;
 use ureq::http::Method;
 
-/// Who the service takes us for.
+/// The current login.
 #[derive(Debug, Default)]
 pub(crate) enum Login {
-    /// Nobody yet.
+    /// Not logged in.
     #[default]
     Nobody,
     /// Name and password go with each request.
     Basic(Secret),
     /// A session.
     Session {
-        /// What goes with each request.
+        /// Token of each request.
         token: Secret,
-        /// Where the session is ended.
+        /// Path at which the session is ended.
         path: Option<String>,
-        /// Whether it is the second one, after the first had ended.
+        /// Whether the first session expired and this is the second.
         is_second: bool,
     },
 }
 
 impl Login {
-    /// The header that tells who asks.
+    /// The authentication header.
     pub fn header(&self) -> Option<(&'static str, &Secret)> {
         match self {
             Self::Nobody => None,
@@ -40,10 +41,10 @@ impl Login {
 }
 
 impl Client {
-    /// Reads the root and logs in as it says.
+    /// Reads the service root and logs in as it describes.
     pub(crate) fn log_in_first(&mut self) -> Result<(), RedfishError> {
         let mut answer = self.read_root()?;
-        // The root is open to everybody (DSP0266); where it is not, there is no way to a session.
+        // The root needs no login (DSP0266). If it does, sessions cannot be found.
         if let (401, Some(credentials)) = (answer.status, self.options.credentials.clone()) {
             self.login = basic(&credentials);
             answer = self.read_root()?;
@@ -80,7 +81,7 @@ impl Client {
                 self.login = Login::Session { token, path: place.and_then(Result::ok), is_second };
                 Ok(())
             }
-            // Sessions are refused, not the user.
+            // The service rejects sessions, not the user.
             (200..300 | 404 | 405 | 501, _) => {
                 self.login = basic(&credentials);
                 Ok(())
@@ -96,7 +97,7 @@ impl Client {
         }
     }
 
-    /// Where sessions are made; none when the service does not say.
+    /// Path at which sessions are created; `None` if the service names none.
     fn sessions_path(&self) -> Result<Option<String>, RedfishError> {
         let origin = &self.options.origin;
         if let Some(link) = link(&self.root, "/Links/Sessions") {
@@ -107,7 +108,7 @@ impl Client {
         Ok(Some(format!("{}/Sessions", service.trim_end_matches('/'))))
     }
 
-    /// After a 401: a session that ended is begun again, once; nothing else is tried twice.
+    /// After a 401: renews an expired session once; nothing else is tried twice.
     pub(crate) fn log_in_again(&mut self, answer: &Answer) -> Result<(), RedfishError> {
         match self.login {
             Login::Session { is_second: false, .. } => self.log_in(true),
@@ -117,19 +118,19 @@ impl Client {
         }
     }
 
-    /// Ends the session, if there is one. What went wrong, in words.
+    /// Ends the session, if any. Returns a description of the problem, if any.
     pub(crate) fn log_out(&mut self) -> Option<String> {
         let Login::Session { path, .. } = &self.login else { return None };
         let ended = path.clone().map(|path| self.farewell(&path));
         self.login = Login::Nobody;
         let why = match ended {
-            None => "the service did not say where".to_owned(),
-            // A session that is gone already has ended too.
+            None => "the service did not give its path".to_owned(),
+            // An unknown session has already ended.
             Some(Ok(answer)) if answer.is_success() || matches!(answer.status, 401 | 404) => return None,
             Some(Ok(answer)) => format!("status {}", answer.status),
             Some(Err(error)) => self.without_secrets(&error.to_string()),
         };
-        Some(format!("the session could not be ended ({why}); the service ends it when it is idle"))
+        Some(format!("cannot end the session ({why}); it ends when the service's idle timeout expires"))
     }
 
     fn bad_credentials(&self, answer: &Answer) -> RedfishError {

@@ -1,4 +1,4 @@
-//! Whom a service's certificate must be signed by.
+//! Which certificates of services are trusted.
 
 use crate::{RedfishError, pinned::Pinned};
 use rustls::pki_types::CertificateDer;
@@ -7,20 +7,20 @@ use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
 const CA_BYTES_MAX: u64 = 1 << 20;
 
-/// Whose certificates are believed.
+/// Trusted certificates.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Trust {
-    /// Those of the CAs that this machine trusts.
+    /// Those signed by the CAs that this machine trusts.
     #[default]
     System,
-    /// Those that the certificates in this PEM file sign, and these certificates themselves.
+    /// Those signed by a certificate in this PEM file, and these certificates themselves.
     CaFile(PathBuf),
-    /// Anybody's: whoever sits between can read the credentials.
+    /// All: an attacker in between can read the credentials.
     Anybody,
 }
 
 impl Trust {
-    /// What is verified; for an address without TLS, nothing is looked for.
+    /// The verification. Without TLS, no certificates are loaded.
     pub(crate) fn tls(&self, is_plain: bool) -> Result<TlsConfig, RedfishError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = TlsConfig::builder().unversioned_rustls_crypto_provider(provider);
@@ -34,7 +34,7 @@ impl Trust {
         .build())
     }
 
-    /// The connector that trusts the certificates of a file; none for other trust, or without TLS.
+    /// The connector that trusts the certificates of a file; `None` for other trust, or without TLS.
     pub(crate) fn pinned(&self, is_plain: bool) -> Result<Option<Pinned>, RedfishError> {
         let Self::CaFile(path) = self else { return Ok(None) };
         if is_plain {
@@ -46,7 +46,7 @@ impl Trust {
     }
 }
 
-/// Where the distribution keeps them, or where SSL_CERT_FILE and SSL_CERT_DIR say, as OpenSSL has it.
+/// Loads the distribution's certificates, or those of SSL_CERT_FILE and SSL_CERT_DIR, like OpenSSL.
 fn system_certificates() -> Result<RootCerts, RedfishError> {
     let found = rustls_native_certs::load_native_certs();
     if found.certs.is_empty() {
@@ -72,7 +72,7 @@ fn certificates(path: &std::path::Path) -> Result<Vec<CertificateDer<'static>>, 
         }
     }
     if found.is_empty() {
-        return Err(wrong("no certificate in PEM form (-----BEGIN CERTIFICATE-----) in it".into()));
+        return Err(wrong("it contains no certificate in PEM format (-----BEGIN CERTIFICATE-----)".into()));
     }
     Ok(found)
 }

@@ -1,4 +1,4 @@
-//! Changing a service: what it says is not believed until its settings show it.
+//! Changing a service: its answers count only if its settings show the change.
 
 mod service;
 
@@ -64,7 +64,7 @@ fn all_of(text: &str, parts: &[&str]) {
     }
 }
 
-/// The PATCH is answered so; what the controller does of it is up to the closure.
+/// Answers the PATCH this way; the closure does what the controller does with it.
 fn at_patch(reply: impl Fn(&service::Seen, &mut State) -> Reply + Send + 'static) -> Service {
     let service = Service::start();
     service.fault(move |seen, state| seen.is("PATCH", SETTINGS).then(|| reply(seen, state)));
@@ -98,7 +98,7 @@ fn a_change_is_sent_with_the_state_it_was_made_for_and_read_back() {
 }
 
 #[test]
-fn a_yes_without_a_deed_is_found_out() {
+fn a_success_without_an_effect_is_detected() {
     let service =
         at_patch(|_, _| Reply::json(200, &json!({ "Messages": [{ "MessageId": "Base.1.8.Success" }] })));
     let words = said(&service);
@@ -107,7 +107,7 @@ fn a_yes_without_a_deed_is_found_out() {
         &["status 200", "ProcSMT = Enabled (sent Disabled)", "MinimumSevAsid = 1 (sent 5)", "Success"],
     );
     all_of(&words, &["lowlat bios audit"]);
-    // Half of it.
+    // Half of the change.
     let half = at_patch(|_, state| {
         state.pending.insert("ProcSMT".into(), json!("Disabled"));
         Reply::json(200, &json!({}))
@@ -117,11 +117,11 @@ fn a_yes_without_a_deed_is_found_out() {
 }
 
 #[test]
-fn what_the_service_refuses_is_told_in_its_words() {
+fn refusals_are_reported_in_the_service_s_words() {
     let refused = at_patch(|_, _| error(400, "PropertyNotWritable", "The property ProcSMT is read only."));
     all_of(&said(&refused), &["status 400", "ProcSMT is read only", "PropertyNotWritable"]);
     let poor = at_patch(|_, _| error(403, "InsufficientPrivilege", "Insufficient privilege."));
-    all_of(&said(&poor), &["does not let operator PATCH", "ConfigureComponents"]);
+    all_of(&said(&poor), &["refused PATCH", "for user operator", "ConfigureComponents"]);
     let busy =
         at_patch(|_, _| error(503, "ServiceTemporarilyUnavailable", "In POST.").with("Retry-After", "60"));
     all_of(&said(&busy), &["In POST.", "60 s"]);
@@ -131,7 +131,7 @@ fn what_the_service_refuses_is_told_in_its_words() {
 }
 
 #[test]
-fn somebody_else_s_change_in_between_stops_it() {
+fn a_change_by_another_client_in_between_prevents_sending() {
     let service = Service::start();
     service.fault(|seen, state| {
         // After the settings were read, before the change is sent.
@@ -141,12 +141,12 @@ fn somebody_else_s_change_in_between_stops_it() {
         }
         None
     });
-    all_of(&said(&service), &["changed by somebody else", "nothing was changed"]);
+    all_of(&said(&service), &["another client changed", "nothing was changed"]);
     assert_eq!(service.state().pending["ProcSMT"], "Enabled");
 }
 
 #[test]
-fn a_service_that_refuses_its_own_numbers_of_states_is_not_asked_to_compare() {
+fn a_service_that_rejects_its_own_etags_is_not_asked_to_compare() {
     let service = Service::start();
     service.fault(|seen, _| {
         let compares = seen.is("PATCH", SETTINGS) && seen.header("if-match").is_some();
@@ -157,7 +157,7 @@ fn a_service_that_refuses_its_own_numbers_of_states_is_not_asked_to_compare() {
 }
 
 #[test]
-fn a_session_that_ends_before_the_change_is_begun_again() {
+fn a_session_that_expires_before_the_change_is_renewed() {
     let service = Service::start();
     let mut is_first = true;
     service.fault(move |seen, state| {
@@ -171,18 +171,18 @@ fn a_session_that_ends_before_the_change_is_begun_again() {
 }
 
 #[test]
-fn after_sending_nobody_claims_to_know_what_was_not_seen() {
+fn errors_after_sending_leave_the_outcome_open() {
     let unknown = ["the change had been sent", "lowlat bios audit"];
     let cut = at_patch(|seen, state| {
         take(state, seen);
         Reply::Cut { promised: 100, body: b"{".to_vec() }
     });
-    all_of(&said(&cut), &["cut the connection", unknown[0], unknown[1]]);
+    all_of(&said(&cut), &["closed the connection", unknown[0], unknown[1]]);
     let silent = at_patch(|_, _| Reply::Silence);
     let short = Limits { request_time: Duration::from_secs(2), ..limits() };
     let words = send_with(options(&silent, short)).unwrap_err().to_string();
-    all_of(&words, &["did not answer PATCH", "--timeout", unknown[0]]);
-    // Taken, and then the service is away when it is read back.
+    all_of(&words, &["did not answer PATCH", unknown[0], unknown[1]]);
+    // The change was accepted, and the service disappears before it is read back.
     let away = Service::start();
     let mut is_sent = false;
     away.fault(move |seen, _| {
@@ -206,7 +206,7 @@ fn after_sending_nobody_claims_to_know_what_was_not_seen() {
     assert!(service.state().sessions.is_empty());
 }
 
-/// The PATCH makes a task; its looks answer these states in turn, the last again and again.
+/// The PATCH creates a task; polls of it return these states in turn, the last one repeatedly.
 fn with_task(states: &'static [&'static str], at_end: impl Fn(&mut State) + Send + 'static) -> Service {
     let service = Service::start();
     let mut looks = 0;
@@ -242,7 +242,7 @@ fn smt_taken(state: &mut State) {
 }
 
 #[test]
-fn a_task_is_waited_for_and_its_end_is_not_believed_either() {
+fn a_task_is_awaited_and_its_result_is_verified() {
     let service = with_task(&["Running", "Running", "Completed"], smt_taken);
     let sent = send(&service).unwrap();
     assert_eq!((sent.status, &sent.waiting_task), (202, &None));
@@ -250,14 +250,14 @@ fn a_task_is_waited_for_and_its_end_is_not_believed_either() {
     all_of(&said(&with_task(&["Running", "Completed"], |_| ())), &["status 202", "ProcSMT = Enabled"]);
     all_of(&said(&with_task(&["Running", "Exception"], |_| ())), &[TASK, "Exception", "The BIOS said so."]);
     all_of(&said(&with_task(&["gone"], |_| ())), &["ProcSMT = Enabled"]);
-    // One that ends during the restart only, and one that never ends.
+    // A task that ends only during the restart, and one that never ends.
     let sent = send(&with_task(&["Running", "Pending"], |_| ())).unwrap();
     assert_eq!(sent.waiting_task.as_deref(), Some(TASK));
     let endless = with_task(&["Running"], |_| ());
     let bounded = Limits { task_time: Duration::from_millis(600), ..limits() };
     all_of(&send_with(options(&endless, bounded)).unwrap_err().to_string(), &["ProcSMT = Enabled"]);
     assert!(endless.count(&format!("GET {TASK}")) < 12);
-    // A task elsewhere is not followed.
+    // A task on another host is not followed.
     let elsewhere = at_patch(|_, _| Reply::json(202, &json!({})).with("Location", "http://127.0.0.2:1/task"));
     all_of(&said(&elsewhere), &["127.0.0.2", "not followed", "the change had been sent"]);
 }

@@ -1,4 +1,4 @@
-//! What the views of the matrix share.
+//! Parts shared by the views of the matrix.
 
 use crate::units::count;
 use lowlat_model::pipeline::{
@@ -8,16 +8,16 @@ use lowlat_model::pipeline::{
 
 /// A row with its figures.
 pub struct MeasuredRow<'a> {
-    /// As measured.
+    /// The row as measured.
     pub row: &'a MatrixRow,
-    /// Out of its runs.
+    /// Figures derived from its runs.
     pub figures: RowFigures,
     /// Tick to order in the report.
     pub reference: Option<MeanRange>,
 }
 
 impl<'a> MeasuredRow<'a> {
-    /// Every row of a document.
+    /// All rows of a document.
     pub fn all(document: &'a MatrixDocument) -> Vec<Self> {
         let measured = |row: &'a MatrixRow| Self {
             row,
@@ -28,7 +28,7 @@ impl<'a> MeasuredRow<'a> {
     }
 }
 
-/// The rows by group, groups in the order in which they come.
+/// Rows by group, in the order of the document's groups.
 pub fn groups<'r, 'a>(rows: &'r [MeasuredRow<'a>]) -> Vec<Vec<&'r MeasuredRow<'a>>> {
     let mut groups: Vec<Vec<&MeasuredRow<'a>>> = Vec::new();
     for row in rows {
@@ -43,11 +43,11 @@ pub fn groups<'r, 'a>(rows: &'r [MeasuredRow<'a>]) -> Vec<Vec<&'r MeasuredRow<'a
     groups
 }
 
-/// Rows without a run by why: "B1-B12" and "no huge pages are reserved".
+/// Rows that did not run, by reason: "B1-B12" and "no huge pages are reserved".
 pub fn not_run(rows: &[MeasuredRow<'_>]) -> Vec<(String, String)> {
     let mut reasons: Vec<(Vec<&MatrixRow>, String)> = Vec::new();
     for row in rows.iter().filter(|row| row.figures.runs == 0) {
-        let why = row.row.not_run.clone().unwrap_or_else(|| "the run ended before".to_owned());
+        let why = row.row.not_run.clone().unwrap_or_else(|| "the matrix ended before it".to_owned());
         match reasons.iter_mut().find(|(_, known)| *known == why) {
             Some((ids, _)) => ids.push(row.row),
             None => reasons.push((vec![row.row], why)),
@@ -56,7 +56,7 @@ pub fn not_run(rows: &[MeasuredRow<'_>]) -> Vec<(String, String)> {
     reasons.into_iter().map(|(rows, why)| (ids(&rows), why)).collect()
 }
 
-/// "A1-A3, B4".
+/// Names of rows such as "A1-A3, B4".
 fn ids(rows: &[&MatrixRow]) -> String {
     let mut spans: Vec<(&MatrixRow, &MatrixRow)> = Vec::new();
     for row in rows {
@@ -77,7 +77,7 @@ fn ids(rows: &[&MatrixRow]) -> String {
     shown.collect::<Vec<_>>().join(", ")
 }
 
-/// A sentence on what must not happen, when it did.
+/// Sentences about losses, missed wakes and late schedules, if any.
 pub fn failures_text(rows: &[MeasuredRow<'_>]) -> Vec<String> {
     let mut said = Vec::new();
     let failed: Vec<&str> =
@@ -90,14 +90,14 @@ pub fn failures_text(rows: &[MeasuredRow<'_>]) -> Vec<String> {
         rows.iter().filter(|row| row.figures.late_runs > 0).map(|row| row.row.id.as_str()).collect();
     if !late.is_empty() {
         said.push(format!(
-            "md did not keep to its schedule in {}: the rate is more than the host keeps up with.",
+            "md fell behind its schedule in {}: the host cannot keep up with the rate.",
             late.join(", ")
         ));
     }
     let single: Vec<&str> =
         rows.iter().filter(|row| row.figures.runs == 1).map(|row| row.row.id.as_str()).collect();
     if !single.is_empty() {
-        said.push(format!("One run only of {}: no range of means.", single.join(", ")));
+        said.push(format!("Only one run of {}: no range of means.", single.join(", ")));
     }
     said
 }

@@ -1,4 +1,4 @@
-//! Recordings: folders that were damaged, cut off or prepared, and runs that record.
+//! Recordings: directories that are damaged, truncated or prepared, and runs that record.
 
 use super::support::binary;
 use lowlat_ipc::stream::{Record, Stamp};
@@ -17,13 +17,13 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// A guard against hanging for ever, no measure of anything.
+/// Guards against a hang; not an expected duration.
 const WATCHDOG_S: &str = "60";
 const WATCHDOG: Duration = Duration::from_secs(120);
-/// What `timeout` exits with when it had to end the command.
+/// Exit code of `timeout` if it had to end the command.
 const HUNG: i32 = 124;
 
-/// Orders in several small files; gives back how many files.
+/// Orders in several small files; returns the number of files.
 fn make(folder: &Path) -> u64 {
     let options = Options { file_bytes_max: 16 << 10, block_bytes: 4 << 10, ..Options::default() };
     let mut recorder = Recorder::open(folder, options).unwrap();
@@ -44,7 +44,7 @@ fn journal(arguments: &[&str]) -> Output {
     command.env("NO_COLOR", "1").output().expect("timeout of coreutils starts")
 }
 
-/// Every command that reads the recording `dir`, and what is compared with it. All records are asked for.
+/// Every command that reads the recording `dir` and anything it is compared with. All records are requested.
 fn commands<'a>(dir: &'a str, other: &'a str) -> [Vec<&'a str>; 7] {
     [
         vec!["verify", dir],
@@ -62,9 +62,9 @@ fn said(output: &Output) -> String {
     format!("{}{}", text(&output.stdout), text(&output.stderr))
 }
 
-/// What is made in place of a file, and how it is called.
+/// What replaces a file: its description, and a function that creates it.
 type Planted = (&'static str, fn(&Path));
-/// A damage done to a folder whose last file has this number, and what must be named.
+/// Damage to a directory whose last file has this number, and the text that must be reported.
 type Attack = (&'static str, fn(&Path, u64), &'static str);
 
 fn data(folder: &Path, number: u64) -> PathBuf {
@@ -76,7 +76,7 @@ fn cut(path: &Path, bytes: impl Fn(usize) -> usize) {
     fs::write(path, &contents[..bytes(contents.len())]).unwrap();
 }
 
-/// The offset of the last block of a file but so many.
+/// Offset of the nth block from the end of a file.
 fn block_from_end(path: &Path, nth: usize) -> usize {
     let contents = fs::read(path).unwrap();
     let begins = (0..contents.len()).step_by(64).filter(|at| contents[*at..].starts_with(b"LLBLOCK1"));
@@ -91,7 +91,7 @@ const DAMAGES: &[Attack] = &[
     (
         "a killed recorder",
         |folder, last| {
-            // Without the end, and with the room that was reserved.
+            // Without the end block, and with the reserved space.
             let path = data(folder, last);
             let end = block_from_end(&path, 0);
             cut(&path, |_| end);
@@ -162,7 +162,8 @@ const DAMAGES: &[Attack] = &[
     ),
 ];
 
-/// Runs every command on a damaged copy. Each must exit 1 and the names must be told; what is left is still given.
+/// Runs every command on a damaged copy. Each must exit with 1 and report the text; remaining records are still
+/// printed.
 fn attack((name, damage, told): &Attack) {
     let (home, whole) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let last = make(home.path());
@@ -175,14 +176,14 @@ fn attack((name, damage, told): &Attack) {
         let (code, said) = (output.status.code(), said(&output));
         assert_ne!(code, Some(HUNG), "{name}: {words:?} hangs");
         assert_eq!(code, Some(1), "{name}: {words:?}: {said}");
-        // ls counts, and tail names what is among its records.
+        // `ls` only counts, and `tail` reports only what is among its records.
         if !["ls", "tail"].contains(&words[0]) {
             let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
             assert!(said.contains(told), "{name}: {words:?}: {said}");
         }
     }
     let rows = String::from_utf8(journal(&["export", dir]).stdout).unwrap().lines().count();
-    assert!((200..=501).contains(&rows), "{name}: what is left is exported: {rows}");
+    assert!((200..=501).contains(&rows), "{name}: remaining records are exported: {rows}");
 }
 
 #[test]
@@ -198,7 +199,7 @@ fn every_command_reports_what_is_missing_or_damaged() {
 }
 
 #[test]
-fn one_file_that_is_useless_is_no_clean_recording() {
+fn a_recording_of_one_useless_file_is_not_clean() {
     for bytes in [vec![], vec![0; 8192], vec![0x55; 8192]] {
         let folder = TempDir::new().unwrap();
         fs::write(data(folder.path(), 1), &bytes).unwrap();
@@ -216,7 +217,7 @@ fn fifo(path: &Path) {
 }
 
 #[test]
-fn files_that_are_not_regular_are_named_and_nothing_hangs() {
+fn irregular_files_are_reported_and_nothing_hangs() {
     let kinds: [Planted; 4] = [
         ("a FIFO", fifo),
         ("a socket", |path| drop(UnixListener::bind(path).unwrap())),
@@ -227,7 +228,7 @@ fn files_that_are_not_regular_are_named_and_nothing_hangs() {
         let (home, whole) = (TempDir::new().unwrap(), TempDir::new().unwrap());
         let next = make(home.path()) + 1;
         make(whole.path());
-        // A data file, and an index that would be read before its data file.
+        // As a data file, and as an index, which is read before its data file.
         plant(&data(home.path(), next));
         let index = data(home.path(), 1).with_extension("index");
         fs::remove_file(&index).unwrap();
@@ -244,15 +245,15 @@ fn files_that_are_not_regular_are_named_and_nothing_hangs() {
             }
         }
     }
-    // The folder itself.
+    // The directory itself.
     let home = TempDir::new().unwrap();
     fifo(&home.path().join("monday"));
     let output = journal(&["verify", home.path().join("monday").to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
 }
 
-/// A run that records into a folder; its run folders are in `runs`, and its files may be read by others as far as it does
-/// not forbid it.
+/// A run that records into a directory. Its run folders are in `runs`, and its umask lets other users read
+/// every file that it does not protect.
 fn recorded_run(runs: &Path, out: &Path, duration: &str) -> Child {
     let words = ["pipeline", "run", "--strategies", "2", "--rate", "200", "--force", "--json", "--duration"];
     let mut command = Command::new("sh");
@@ -261,7 +262,7 @@ fn recorded_run(runs: &Path, out: &Path, duration: &str) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// A folder for runs, which other users may not enter.
+/// A directory for runs that other users cannot enter.
 fn runs() -> TempDir {
     TempDir::new().unwrap()
 }
@@ -278,7 +279,7 @@ fn has_records(out: &Path) -> bool {
     Recording::open(out).is_ok_and(|recording| verify(&recording, false, &mut |_, _| ()).records() > 0)
 }
 
-/// The recorder of a run into this folder.
+/// The recorder of the run that records into this directory.
 fn recorder_of(out: &Path) -> Option<u32> {
     let processes =
         fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
@@ -296,12 +297,12 @@ fn kill(pid: u32) {
 
 fn send(pid: u32, signal: rustix::process::Signal) {
     let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
-    // It may have ended by now.
+    // It may have ended already.
     rustix::process::kill_process(pid, signal).ok();
 }
 
 #[test]
-fn a_run_that_is_killed_leaves_no_complete_recording() {
+fn a_killed_run_leaves_an_incomplete_recording() {
     let (runs, home) = (runs(), TempDir::new().unwrap());
     let out = home.path().join("monday");
     let mut run = recorded_run(runs.path(), &out, "300s");
@@ -309,9 +310,9 @@ fn a_run_that_is_killed_leaves_no_complete_recording() {
     let dir = out.to_str().unwrap();
     for words in [vec!["verify", dir], vec!["export", dir], vec!["tail", dir]] {
         let output = journal(&words);
-        assert_eq!(output.status.code(), Some(0), "while it is made: {words:?}: {}", said(&output));
+        assert_eq!(output.status.code(), Some(0), "during the recording: {words:?}: {}", said(&output));
     }
-    // A stopped run starts no second recorder.
+    // A stopped run does not start a second recorder.
     send(run.id(), rustix::process::Signal::STOP);
     kill(recorder_of(&out).unwrap());
     kill(run.id());
@@ -326,7 +327,7 @@ fn a_run_that_is_killed_leaves_no_complete_recording() {
 }
 
 #[test]
-fn a_run_does_not_record_into_a_recording() {
+fn a_run_does_not_overwrite_a_recording() {
     let (runs, home) = (runs(), TempDir::new().unwrap());
     let first = recorded_run(runs.path(), home.path(), "1s").wait_with_output().unwrap();
     assert_eq!(first.status.code(), Some(0), "{}", said(&first));
@@ -341,16 +342,16 @@ fn a_run_does_not_record_into_a_recording() {
     let said = said(&output);
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("it holds a recording") && said.contains("hint: "), "{said}");
-    assert_eq!(names(), before, "nothing was begun");
+    assert_eq!(names(), before, "nothing was written");
 }
 
 #[test]
-fn a_recorder_that_is_lost_costs_the_run_no_figure() {
+fn a_run_keeps_its_figures_when_its_recorder_dies() {
     let (runs, home) = (runs(), TempDir::new().unwrap());
     let out = home.path().join("monday");
     let run = recorded_run(runs.path(), &out, "8s");
     wait_for("record", || has_records(&out));
-    // Until its master starts no other one.
+    // Until its master stops restarting it.
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(4) {
         recorder_of(&out).into_iter().for_each(kill);
@@ -367,7 +368,7 @@ fn a_recorder_that_is_lost_costs_the_run_no_figure() {
 }
 
 #[test]
-fn a_recording_is_read_by_its_owner_alone() {
+fn only_the_owner_can_read_a_recording() {
     use std::os::unix::fs::MetadataExt;
     let (runs, home) = (runs(), TempDir::new().unwrap());
     let out = home.path().join("monday");

@@ -129,7 +129,7 @@ fn the_way_back_is_written_before_anything_is_sent_and_never_over_an_old_one() {
 }
 
 #[test]
-fn a_yes_without_a_deed_is_an_error() {
+fn a_success_without_an_effect_is_an_error() {
     let service = Service::start();
     let desk = desk(&service);
     service.fault(|seen, _| seen.is("PATCH", SETTINGS).then(|| Reply::json(200, &json!({}))));
@@ -137,13 +137,13 @@ fn a_yes_without_a_deed_is_an_error() {
     assert_eq!((code, text.as_str()), (2, ""));
     all_of(
         &talk,
-        &["do not hold what was sent", "WorkloadProfile = GeneralPowerEfficientCompute (sent LowLatency)"],
+        &["differ from the request", "WorkloadProfile = GeneralPowerEfficientCompute (sent LowLatency)"],
     );
     assert!(service.state().sessions.is_empty());
 }
 
 #[test]
-fn other_changes_that_wait_are_taken_along_only_when_told() {
+fn other_pending_changes_are_kept_only_on_request() {
     let service = Service::start();
     let desk = desk(&service);
     service.state().pending.insert("AdminName".into(), json!("someone"));
@@ -183,10 +183,10 @@ fn credentials_come_from_private_files_only() {
     all_of(&talk, &["--password-file c", "chmod 600"]);
     let (code, _, talk) = with(0o600, "Not-the-password", &["--user", USER, "--password-file", "c"]);
     assert_eq!(code, 2);
-    all_of(&talk, &["refuses user operator", "tried once"]);
+    all_of(&talk, &["rejected user operator", "tried once"]);
     let (code, _, talk) = with(0o600, "", &[]);
     assert_eq!(code, 2);
-    all_of(&talk, &["wants credentials", "--user"]);
+    all_of(&talk, &["requires credentials", "--user"]);
     // No option takes a password, and an address with one is refused unrepeated.
     let (code, _, talk) = with(0o600, "", &["--password", "x"]);
     assert_eq!(code, 2);
@@ -194,11 +194,11 @@ fn credentials_come_from_private_files_only() {
     let url = desk.url.replace("http://", &format!("http://{USER}:{PASSWORD}@"));
     let (code, _, talk) = said(&desk.command(&["audit", "--redfish", &url]).output().unwrap());
     assert_eq!(code, 2);
-    all_of(&talk, &["holds an '@'", "--password-file"]);
+    all_of(&talk, &["contains an '@'", "--password-file"]);
 }
 
 #[test]
-fn arguments_that_do_not_go_together_are_refused() {
+fn conflicting_arguments_are_refused() {
     let desk = Desk::new("http://127.0.0.1:1".into());
     for (arguments, part) in [
         (&["audit"][..], "--file"),
@@ -209,8 +209,8 @@ fn arguments_that_do_not_go_together_are_refused() {
         (&["audit", "--redfish", "x", "--password-file", "y"], "--user"),
         (&["audit", "--redfish", "x", "--timeout", "0"], "1..=600"),
         (&["audit", "--redfish", "x", "--insecure", "--ca", "y"], "cannot be used with"),
-        (&["audit", "--redfish", "http://192.0.2.7"], "sends the password in the clear"),
-        (&["audit", "--redfish", "https://x/y"], "a path"),
+        (&["audit", "--redfish", "http://192.0.2.7"], "sends the password in clear text"),
+        (&["audit", "--redfish", "https://x/y"], "its path"),
         (&["apply", "--redfish", "x", "--restore", "y", "--profile", "trading"], "cannot be used with"),
         (&["apply", "--redfish", "x", "--accept-risk", "firmware.amd_iomu"], "did you mean"),
         (&["apply", "--redfish", "x", "--restore", "nowhere.json"], "nowhere.json"),
@@ -222,7 +222,7 @@ fn arguments_that_do_not_go_together_are_refused() {
 }
 
 #[test]
-fn certificates_are_verified_unless_told_otherwise() {
+fn certificates_are_verified_unless_insecure_is_given() {
     let service = Service::start_tls("127.0.0.1");
     let desk = desk(&service);
     let (code, _, talk) = desk.bios(&["audit"]);

@@ -120,11 +120,11 @@ fn change_and_restore(program: &Path) {
     // It takes Basic only, and its root asks nobody.
     let (code, _, talk) = said(&desk.command(&["audit", "--redfish", &desk.url]).output().unwrap());
     assert_eq!(code, 2);
-    all_of(&talk, &["wants credentials"]);
+    all_of(&talk, &["requires credentials"]);
     fs::write(desk.path("password"), "Not-the-password").unwrap();
     let (code, _, talk) = bios(&["audit"]);
     assert_eq!(code, 2);
-    all_of(&talk, &["refuses user operator", "tried once"]);
+    all_of(&talk, &["rejected user operator", "tried once"]);
 }
 
 fn over_tls(program: &Path) {

@@ -1,5 +1,5 @@
-//! A management controller of the tests: a small HTTP(S) server in this process, in iLO's layout, with faults on
-//! demand. It answers as the specification has it unless a fault takes the request.
+//! A management controller for tests: a small HTTP(S) server in this process, in iLO's layout, with faults on
+//! demand. It follows the specification unless a fault handles the request.
 #![allow(dead_code, reason = "each test file uses a part")]
 
 mod wire;
@@ -17,16 +17,16 @@ use std::{
 pub use wire::{Reply, Seen};
 
 pub const USER: &str = "operator";
-/// A password that no other text holds, so that it is found wherever it leaks.
+/// A password that occurs in no other text, so that leaks are found.
 pub const PASSWORD: &str = "Zq7-correct-horse";
 pub const BIOS: &str = "/redfish/v1/systems/1/bios/";
 pub const SETTINGS: &str = "/redfish/v1/systems/1/bios/settings/";
 pub const SESSIONS: &str = "/redfish/v1/SessionService/Sessions/";
 
-/// Takes a request in place of the controller, or leaves it.
+/// Handles a request in place of the controller, or leaves it to the controller.
 pub type Fault = Box<dyn FnMut(&Seen, &mut State) -> Option<Reply> + Send>;
 
-/// What the controller holds.
+/// State of the controller.
 pub struct State {
     pub active: Map<String, Value>,
     pub pending: Map<String, Value>,
@@ -40,7 +40,7 @@ pub struct State {
     fault: Option<Fault>,
 }
 
-/// The running server; it ends with this value.
+/// The running server; dropping it stops the server.
 pub struct Service {
     pub address: SocketAddr,
     /// The certificate as PEM; empty without TLS.
@@ -59,19 +59,19 @@ impl Service {
         Self::listen(None, String::new())
     }
 
-    /// With a certificate of its own for this name.
+    /// With a private certificate for this name.
     pub fn start_tls(name: &str) -> Self {
         Self::start_tls_with(&rcgen::CertificateParams::new([name.to_owned()]).unwrap())
     }
 
-    /// With a certificate that says it is a CA's.
+    /// With a certificate marked as a CA's.
     pub fn start_tls_as_ca(name: &str) -> Self {
         let mut params = rcgen::CertificateParams::new([name.to_owned()]).unwrap();
         params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
         Self::start_tls_with(&params)
     }
 
-    /// As [`Service::start_tls_as_ca`], with a time that is over.
+    /// Like [`Service::start_tls_as_ca`], with an expired certificate.
     pub fn start_tls_expired_ca(name: &str) -> Self {
         let mut params = rcgen::CertificateParams::new([name.to_owned()]).unwrap();
         params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -80,7 +80,7 @@ impl Service {
         Self::start_tls_with(&params)
     }
 
-    /// Shows the certificate of another service, without having its key.
+    /// Presents the certificate of another service without its key.
     pub fn start_tls_with_certificate_of(other: &Self) -> Self {
         use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
         let certificate = CertificateDer::from_pem_slice(other.certificate.as_bytes()).unwrap();
@@ -148,7 +148,7 @@ impl Service {
         self.state().fault = Some(Box::new(fault));
     }
 
-    /// Requests as "METHOD path", in their order.
+    /// Requests as "METHOD path", in order.
     pub fn requests(&self) -> Vec<String> {
         self.state().seen.iter().map(|seen| format!("{} {}", seen.method, seen.path)).collect()
     }
@@ -157,7 +157,7 @@ impl Service {
         self.requests().iter().filter(|seen| *seen == request).count()
     }
 
-    /// The restart of the server: what waits comes into force, and what the registry says follows it.
+    /// Simulates the restart of the server: pending settings and registry changes take effect.
     pub fn restart_host(&self) {
         let mut state = self.state();
         let mut bios = fixture("hpe-ilo5-bios.json");
@@ -177,7 +177,7 @@ impl Service {
 impl Drop for Service {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::Release);
-        // The listener wakes up and sees it.
+        // Unblocks the listener, which then sees the flag.
         let _ = std::net::TcpStream::connect(self.address);
     }
 }
@@ -199,7 +199,7 @@ pub fn error(status: u16, id: &str, message: &str) -> Reply {
     )
 }
 
-/// The controller as it should be.
+/// The controller without faults.
 pub fn route(state: &mut State, seen: &Seen) -> Reply {
     let link = |path: &str| json!({ "@odata.id": path });
     let path = seen.path.trim_end_matches('/').to_ascii_lowercase();
@@ -266,7 +266,7 @@ pub fn route(state: &mut State, seen: &Seen) -> Reply {
             let place = |language: &str| json!({ "Language": language, "Uri": format!("/redfish/v1/RegistryStore/{language}/bios/") });
             Reply::json(200, &json!({ "Location": [place("ja"), place("en")] }))
         }
-        // iLO packs its registries whether asked or not.
+        // iLO compresses its registries whether requested or not.
         ("GET", "/redfish/v1/registrystore/en/bios") => {
             Reply::json(200, &fixture("hpe-ilo5-registry.json")).packed()
         }
@@ -322,7 +322,7 @@ fn patch(state: &mut State, seen: &Seen) -> Reply {
     )
 }
 
-/// A port at which nobody listens, for a program that must be told one.
+/// A port without a listener, for a program that needs one.
 pub fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }

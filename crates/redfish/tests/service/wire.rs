@@ -1,4 +1,4 @@
-//! HTTP/1.1 as far as the tests need it, with or without TLS, and the ways in which it goes wrong.
+//! Minimal HTTP/1.1 for the tests, with or without TLS, and its faults.
 
 use serde_json::Value;
 use std::{
@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-/// A request as it came.
+/// A received request.
 #[derive(Debug, Clone)]
 pub struct Seen {
     pub method: String,
@@ -34,19 +34,19 @@ impl Seen {
     }
 }
 
-/// What goes back.
+/// A reply of the service.
 pub enum Reply {
-    /// A whole answer.
+    /// A complete answer.
     Whole { status: u16, headers: Vec<(String, String)>, body: Vec<u8> },
     /// These bytes, then the connection is closed.
     Raw(Vec<u8>),
-    /// A head that promises more than comes.
+    /// A head that announces more than is sent.
     Cut { promised: usize, body: Vec<u8> },
-    /// Nothing, until the other side gives up.
+    /// Nothing, until the client gives up.
     Silence,
-    /// A body without end.
+    /// An endless body.
     Endless,
-    /// A byte now and then.
+    /// One byte now and then.
     Drip,
 }
 
@@ -77,7 +77,7 @@ impl Reply {
     }
 }
 
-/// Answers until told to end.
+/// Serves requests until stopped.
 pub fn serve(
     listener: &TcpListener,
     tls: Option<&Arc<rustls::ServerConfig>>,
@@ -111,7 +111,7 @@ fn talk(stream: impl Read + Write, ended: &AtomicBool, handler: &impl Fn(Seen) -
         let seen = match read(&mut stream, ended) {
             Ok(Some(seen)) => seen,
             Ok(None) => break,
-            // No HTTP, such as TLS where none is spoken.
+            // Not HTTP, such as TLS on a plain port.
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                 stream.get_mut().write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")?;
                 break;
@@ -125,7 +125,7 @@ fn talk(stream: impl Read + Write, ended: &AtomicBool, handler: &impl Fn(Seen) -
     stream.get_mut().flush()
 }
 
-/// A line; waits through the read time-outs until the service ends.
+/// Reads a line, retrying read timeouts until the service ends.
 fn line(stream: &mut impl BufRead, ended: &AtomicBool) -> io::Result<String> {
     let mut line = String::new();
     loop {
@@ -160,7 +160,7 @@ fn read(stream: &mut impl BufRead, ended: &AtomicBool) -> io::Result<Option<Seen
     Ok(Some(Seen { method: method.to_owned(), path: path.to_owned(), headers, body }))
 }
 
-/// Sends it; whether the connection goes on.
+/// Sends the reply. Returns whether the connection stays open.
 fn reply(stream: &mut impl Write, reply: Reply, ended: &AtomicBool) -> io::Result<bool> {
     let head = |length: usize| {
         format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n")

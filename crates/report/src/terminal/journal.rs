@@ -1,4 +1,4 @@
-//! A recording, its damages, its records and the difference of two, as text.
+//! A recording, its damage, its records and the difference of two recordings, as text.
 
 use super::{BOLD, DIM, GREEN, RED, YELLOW, add_heading, add_wrapped, columns, paint, usable};
 use crate::units::{clean, count, duration, size};
@@ -10,24 +10,24 @@ pub struct JournalStream {
     pub name: String,
     /// Records that can be read.
     pub records: u64,
-    /// Sequences of the first and the last; none without a record.
+    /// First and last sequence; `None` without records.
     pub sequences: Option<(u64, u64)>,
-    /// Gaps.
+    /// Number of gaps.
     pub gaps: u64,
-    /// Records in them.
+    /// Records missing in the gaps.
     pub lost: u64,
-    /// Bytes of its blocks.
+    /// Bytes of its data blocks.
     pub bytes: u64,
-    /// From the first to the last generated time, ns; none without a record.
+    /// Time from the first to the last record by generation time, ns; `None` without records.
     pub length_ns: Option<u64>,
 }
 
-/// What is known of a recording.
+/// Facts about a recording.
 #[derive(Debug, Clone, Default)]
 pub struct JournalView {
-    /// Its folder.
+    /// Directory of the recording.
     pub folder: String,
-    /// Whether somebody records into it.
+    /// Whether a recorder is writing it.
     pub is_live: bool,
     /// Whether every record was checked.
     pub is_checked: bool,
@@ -37,24 +37,24 @@ pub struct JournalView {
     pub bytes: u64,
     /// Its streams.
     pub streams: Vec<JournalStream>,
-    /// Gaps in words, one each.
+    /// Descriptions of the gaps.
     pub gaps: Vec<String>,
-    /// Damages in words: file and offset, what is wrong.
+    /// Descriptions of damaged places: file, offset, problem.
     pub damages: Vec<(String, String)>,
-    /// All damages.
+    /// Number of damaged places.
     pub damage_count: u64,
-    /// Records that are missing although they were published while it was recorded.
+    /// Missing records that were published while a recorder ran.
     pub missing: u64,
-    /// What is wrong with index files, which costs no record.
+    /// Problems of index files, which cost no records.
     pub index_problems: Vec<String>,
 }
 
-/// Gaps and damages that are shown one by one.
+/// Largest number of gaps and damaged places listed.
 const SHOWN_MAX: usize = 20;
-/// Characters of a stream's name.
+/// Longest stream name shown, in characters.
 const NAME_CHARS_MAX: usize = 24;
 
-/// A recording and its streams; with what is missing and what is damaged.
+/// A recording and its streams, with gaps and damage.
 pub fn journal_text(view: &JournalView, width: usize) -> String {
     let width = usable(width);
     let mut out = paint(BOLD, &clean(&view.folder));
@@ -80,7 +80,7 @@ pub fn journal_text(view: &JournalView, width: usize) -> String {
         add_damages(&mut out, view, width);
     } else {
         out.push('\n');
-        let text = "Counted by what its blocks say of themselves; `lowlat journal verify` reads every byte.";
+        let text = "Counted from block headers; `lowlat journal verify` checks every byte.";
         for line in super::wrap(text, width) {
             out.push_str(&format!("{}\n", paint(DIM, &line)));
         }
@@ -114,16 +114,15 @@ fn add_list(out: &mut String, lines: &[String], all: u64, width: usize) {
     }
     let more = all.saturating_sub(lines.len().min(SHOWN_MAX) as u64);
     if more > 0 {
-        out.push_str(&format!("  {}\n", paint(DIM, &format!("and {} more; --json has them", count(more)))));
+        out.push_str(&format!("  {}\n", paint(DIM, &format!("and {} more (--json lists all)", count(more)))));
     }
 }
 
 fn add_damages(out: &mut String, view: &JournalView, width: usize) {
     if view.damage_count == 0 && view.missing == 0 {
-        out.push_str(&format!("\n{}\n", paint(GREEN, "Every byte is as it was written.")));
+        out.push_str(&format!("\n{}\n", paint(GREEN, "Every byte is intact.")));
     } else if view.damage_count == 0 {
-        let text =
-            format!("Every byte is as it was written, but records are missing: {}.", count(view.missing));
+        let text = format!("Every byte is intact, but records are missing: {}.", count(view.missing));
         out.push_str(&format!("\n{}\n", paint(YELLOW, &text)));
     } else {
         add_heading(out, "Damaged");
@@ -133,11 +132,11 @@ fn add_damages(out: &mut String, view: &JournalView, width: usize) {
         }
         let more = view.damage_count.saturating_sub(view.damages.len().min(SHOWN_MAX) as u64);
         if more > 0 {
-            out.push_str(&format!("  and {} more; --json has them\n", count(more)));
+            out.push_str(&format!("  and {} more (--json lists all)\n", count(more)));
         }
         let records = view.streams.iter().map(|stream| stream.records).sum();
         let text = format!(
-            "What can still be read: {} records. Every command reads them and passes over the rest.",
+            "{} records are still readable. Every command reads them and skips damaged places.",
             count(records)
         );
         out.push('\n');
@@ -152,18 +151,18 @@ fn add_damages(out: &mut String, view: &JournalView, width: usize) {
 /// One record of a recording.
 #[derive(Debug, Clone, Default)]
 pub struct JournalLine {
-    /// When it was generated: a time of day, or nanoseconds.
+    /// Generation time: a time of day, or nanoseconds.
     pub time: String,
     /// Its stream.
     pub stream: String,
-    /// Its sequence.
+    /// Its sequence number.
     pub sequence: u64,
-    /// What it holds: name and value; or its bytes.
+    /// Names and values of its fields, or its bytes.
     pub fields: Vec<(String, String)>,
 }
 
-/// One line for one record. It is never cut: lines are read by programs as well. With a `width` it goes on indented in
-/// lines below, between two fields.
+/// One line per record, never truncated, because programs read it too. With a `width` it continues on indented
+/// lines, broken between fields.
 pub fn journal_line(line: &JournalLine, width: Option<usize>) -> String {
     let (time, stream, sequence) = (clean(&line.time), clean(&line.stream), line.sequence.to_string());
     let mut out = format!("{time} {} {sequence}", paint(BOLD, &stream));
@@ -182,42 +181,42 @@ pub fn journal_line(line: &JournalLine, width: Option<usize>) -> String {
     out
 }
 
-/// A line in place of records that are missing or damaged.
+/// A line in place of missing or damaged records.
 pub fn journal_notice(text: &str) -> String {
     paint(YELLOW, &format!("-- {}", clean(text)))
 }
 
-/// Latencies of one side, or their change.
+/// Distribution of latencies on one side, or of their change.
 #[derive(Debug, Clone, Default)]
 pub struct JournalTimes {
-    /// What it is.
+    /// What is measured.
     pub name: String,
-    /// How many.
+    /// Number of values.
     pub count: u64,
-    /// Smallest, p50, p90, p99, p99.9, largest, ns; those that the count does not carry are none.
+    /// Smallest, p50, p90, p99, p99.9, largest, ns; `None` where there are too few values.
     pub values_ns: [Option<i64>; 6],
 }
 
-/// What differs between two recordings.
+/// Differences between two recordings.
 #[derive(Debug, Clone, Default)]
 pub struct JournalDifference {
     /// What is compared, such as "orders".
     pub what: String,
-    /// The sides.
+    /// Names of the two sides.
     pub names: [String; 2],
-    /// How many each side has, and both.
+    /// Numbers of items: on each side, and on both.
     pub counts: [u64; 3],
-    /// How many are missing, extra and changed.
+    /// Numbers of missing, extra and changed items.
     pub differing: [u64; 3],
-    /// The first of those.
+    /// The first missing items.
     pub missing: Vec<String>,
-    /// The first on the right alone.
+    /// The first items that only the right side has.
     pub extra: Vec<String>,
-    /// The first changes.
+    /// The first changed items.
     pub changed: Vec<String>,
     /// Distributions of times.
     pub times: Vec<JournalTimes>,
-    /// What limits the comparison.
+    /// Limits of the comparison.
     pub notes: Vec<String>,
 }
 
@@ -241,8 +240,8 @@ pub fn journal_diff_text(difference: &JournalDifference, width: usize) -> String
     );
     out.push_str(&format!("in both: {}\n", count(both)));
     let lists = [
-        ("On the left alone", &difference.missing),
-        ("On the right alone", &difference.extra),
+        ("Only on the left", &difference.missing),
+        ("Only on the right", &difference.extra),
         ("Changed", &difference.changed),
     ];
     for ((title, lines), all) in lists.into_iter().zip(difference.differing) {
@@ -311,16 +310,16 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_fits_a_narrow_terminal_and_hides_no_number() {
+    fn a_recording_fits_a_narrow_terminal_without_cutting_numbers() {
         let text = plain(&journal_text(&view(), 80));
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         assert!(text.contains("1,234,567") && text.contains("byte 4096") && text.contains("and 10 more"));
         assert!(!text.contains('\u{1b}'));
         let lossy = JournalView { damages: vec![], damage_count: 0, ..view() };
         let told = plain(&journal_text(&lossy, 80));
-        assert!(told.contains("as it was written, but records are missing: 65,434."), "{told}");
+        assert!(told.contains("intact, but records are missing: 65,434."), "{told}");
         let whole = JournalView { missing: 0, ..lossy };
-        assert!(plain(&journal_text(&whole, 80)).contains("Every byte is as it was written."));
+        assert!(plain(&journal_text(&whole, 80)).contains("Every byte is intact."));
         let quick = JournalView { is_checked: false, ..whole };
         let quick = plain(&journal_text(&quick, 80));
         assert!(!quick.contains("Every byte") && quick.contains("journal verify"), "{quick}");
@@ -328,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_goes_on_below_in_a_narrow_terminal_only() {
+    fn a_record_wraps_only_in_a_narrow_terminal() {
         let field = |at: usize| (format!("field{at}"), "x".repeat(at));
         let line = JournalLine {
             time: "2026-11-22T03:31:11.266117461Z".to_owned(),
@@ -346,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_names_what_differs_and_no_percentile_without_a_count() {
+    fn a_difference_lists_what_differs_and_no_percentile_of_too_few_values() {
         let times = JournalTimes {
             name: "change".to_owned(),
             count: 12,
@@ -363,7 +362,7 @@ mod tests {
             ..JournalDifference::default()
         };
         let text = plain(&journal_diff_text(&difference, 80));
-        assert!(text.contains("On the left alone: 1\n  orders.a 7"), "{text}");
+        assert!(text.contains("Only on the left: 1\n  orders.a 7"), "{text}");
         assert!(text.contains("-1.50 us") && !text.contains("same orders"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 80));
     }

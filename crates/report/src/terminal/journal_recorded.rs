@@ -1,26 +1,26 @@
-//! What a recorder did, as text.
+//! Summary of a recorder, as text.
 
 use super::{BOLD, GREEN, RED, YELLOW, add_wrapped, paint, usable, wrap};
 use crate::units::{clean, count, duration, size};
 use anstyle::Style;
 use serde::Serialize;
 
-/// What a recorder did.
+/// Summary of a recorder.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct JournalRecorded {
-    /// The recording's folder.
+    /// Directory of the recording.
     pub folder: String,
-    /// Streams that were followed.
+    /// Streams followed.
     pub streams: usize,
     /// Records written.
     pub records: u64,
-    /// Records that the recording had already, when it was gone on with.
+    /// Records that the resumed recording already contained.
     pub skipped: u64,
-    /// Gaps written down.
+    /// Gaps written to the recording.
     pub gaps: u64,
-    /// Records in them.
+    /// Records in these gaps.
     pub lost: u64,
-    /// Those of them that were published and gone before it began.
+    /// Records in these gaps that were overwritten before the recorder started.
     pub missed: u64,
     /// Data files.
     pub files: u64,
@@ -28,15 +28,15 @@ pub struct JournalRecorded {
     pub bytes: u64,
     /// How long it recorded, ns.
     pub took_ns: u64,
-    /// How often it stood still, since the disk was behind and all memory for that full.
+    /// Number of stalls: the disk lagged and the buffer was full.
     pub disk_waits: u64,
-    /// How long, ns.
+    /// Total duration of the stalls, ns.
     pub disk_waited_ns: u64,
     /// Why it ended.
     pub ended: &'static str,
 }
 
-/// What a recorder did, what is missing and why.
+/// What was recorded, what is missing and why.
 pub fn journal_recorded_text(recorded: &JournalRecorded, width: usize) -> String {
     let width = usable(width);
     let folder = clean(&recorded.folder);
@@ -55,17 +55,17 @@ pub fn journal_recorded_text(recorded: &JournalRecorded, width: usize) -> String
         plural(recorded.files, "file"),
     );
     add_wrapped(&mut out, &text, 0, width);
-    add_wrapped(&mut out, &format!("It ended since {}.", recorded.ended), 0, width);
+    add_wrapped(&mut out, &format!("It stopped because {}.", recorded.ended), 0, width);
     if recorded.streams == 0 {
-        add_wrapped(&mut out, "No stream was there: look at --stream and at who runs.", 0, width);
+        add_wrapped(&mut out, "No stream was found: check --stream and the running processes.", 0, width);
     }
     if recorded.skipped > 0 {
-        let text = format!("{} in the recording already.", records_were(recorded.skipped));
+        let text = format!("{} already in the recording.", records_were(recorded.skipped));
         add_wrapped(&mut out, &text, 0, width);
     }
     if recorded.missed > 0 {
         let text = format!(
-            "{} published and gone before it began, and stand in it as a gap.",
+            "{} overwritten before the recorder started; the recording has a gap there.",
             records_were(recorded.missed)
         );
         add_wrapped(&mut out, &text, 0, width);
@@ -80,7 +80,7 @@ pub fn journal_recorded_text(recorded: &JournalRecorded, width: usize) -> String
     }
     if recorded.disk_waits > 0 {
         let text = format!(
-            "The disk was behind for {}, with all memory for that full; give more with --buffer-mib, or another disk.",
+            "The disk stalled the recorder for {}: the buffer was full. Raise --buffer-mib, or use a faster disk.",
             duration(recorded.disk_waited_ns)
         );
         add_painted(&mut out, YELLOW, &text, width);
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told_apart_from_what_was_there_before() {
+    fn lost_records_are_distinct_from_those_overwritten_before_the_start() {
         let whole = JournalRecorded {
             folder: "/recordings/monday".to_owned(),
             streams: 82,
@@ -124,12 +124,15 @@ mod tests {
         );
         let missed = JournalRecorded { gaps: 1, lost: 7, missed: 7, skipped: 1, ..whole.clone() };
         let text = plain(&missed);
-        assert!(text.contains("7 records were published and gone before"), "{text}");
-        assert!(text.contains("Nothing was lost.") && text.contains("1 record was in"), "{text}");
+        assert!(text.contains("7 records were overwritten before"), "{text}");
+        assert!(text.contains("Nothing was lost.") && text.contains("1 record was already in"), "{text}");
         let lost = JournalRecorded { lost: 8, disk_waits: 3, disk_waited_ns: 1_500_000_000, ..missed };
         let text = plain(&lost);
-        assert!(text.contains("1 record was lost") && text.contains("behind for 1.50 s"), "{text}");
+        assert!(
+            text.contains("1 record was lost") && text.contains("stalled the recorder for 1.50 s"),
+            "{text}"
+        );
         assert!(!text.contains("Nothing was lost."), "{text}");
-        assert!(plain(&JournalRecorded::default()).contains("No stream was there"));
+        assert!(plain(&JournalRecorded::default()).contains("No stream was found"));
     }
 }

@@ -1,4 +1,4 @@
-//! Documents that look like measured ones. Every figure is made up.
+//! Documents that look like measured ones. Every figure is invented.
 
 use lowlat_model::{
     CpuSet,
@@ -22,7 +22,7 @@ pub fn run() -> PipelineDocument {
     document(made_up::run_of(parameters, 20_000, 38_000))
 }
 
-/// A run that went wrong in every way that is told.
+/// A run with every problem that is reported.
 pub fn broken_run() -> PipelineDocument {
     let mut record = made_up::run(400, 900_000);
     record.ticks_scheduled = 8_000;
@@ -48,7 +48,7 @@ fn document(record: PipelineRecord) -> PipelineDocument {
     }
 }
 
-/// How the made-up latency changes with the scenario.
+/// How the invented latency varies with the scenario.
 const SHAPE: [f64; 12] = [1.3, 1.28, 1.2, 1.32, 1.24, 1.1, 1.02, 0.95, 0.88, 0.78, 0.7, 1.6];
 
 /// The matrix of a host of 12 CPUs.
@@ -107,7 +107,7 @@ pub fn matrix() -> MatrixDocument {
     }
 }
 
-/// A matrix of which nothing was run, with texts that mean harm.
+/// A matrix in which no row ran, with hostile texts.
 pub fn hostile_matrix() -> MatrixDocument {
     let mut document = matrix();
     document.rows.truncate(3);
@@ -119,7 +119,7 @@ pub fn hostile_matrix() -> MatrixDocument {
     document
 }
 
-/// What a host of 12 CPUs carries.
+/// The sizing of a host with 12 CPUs.
 pub fn size() -> SizeDocument {
     let costs = Costs {
         transfer_ns: 310.0,
@@ -183,7 +183,7 @@ pub fn size() -> SizeDocument {
     }
 }
 
-/// A host on which not even one fits.
+/// A host that cannot carry a single strategy.
 pub fn nothing_fits() -> SizeDocument {
     SizeDocument {
         capacity: Capacity { strategies: 0, expected: None, limit: Limit::P99 },

@@ -1,4 +1,4 @@
-//! Views of the trading pipeline, of made-up documents: no figure here was measured.
+//! Views of the trading pipeline, of invented documents: no figure here was measured.
 
 mod documents;
 mod page;

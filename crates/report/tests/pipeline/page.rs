@@ -5,10 +5,10 @@ use lowlat_report::matrix_html;
 use std::path::Path;
 
 #[test]
-fn the_page_holds_every_row_and_names_the_other_machine() {
+fn the_page_has_every_row_and_names_the_other_machine() {
     let document = documents::matrix();
     let page = matrix_html(&document);
-    // For a look at it; the target folder is not kept.
+    // Written for manual inspection; the target directory is not kept.
     std::fs::write(Path::new(env!("CARGO_TARGET_TMPDIR")).join("matrix.html"), &page).unwrap();
     for row in &document.rows {
         assert!(
@@ -42,7 +42,7 @@ fn every_group_has_its_colour_on_either_ground() {
 }
 
 #[test]
-fn the_page_asks_for_nothing_and_runs_nothing_of_the_document() {
+fn the_page_loads_nothing_and_runs_no_script_of_the_document() {
     for document in [documents::matrix(), documents::hostile_matrix()] {
         let page = matrix_html(&document);
         assert!(!page.contains("http://") && !page.contains("https://") && !page.contains("url("));

@@ -6,7 +6,7 @@ use lowlat_report::{
     PipelineLive, matrix_plan_text, matrix_text, pipeline_live_lines, pipeline_text, size_text,
 };
 
-/// The text as a pipe sees it, no line wider than the terminal.
+/// The text as a pipe receives it; no line is wider than the terminal.
 fn plain(text: &str, width: usize) -> String {
     let text = anstream::adapter::strip_str(text).to_string();
     for line in text.lines() {
@@ -25,12 +25,12 @@ fn a_run_fits_a_terminal_of_80_by_24() {
 }
 
 #[test]
-fn a_run_that_went_wrong_says_all_of_it() {
+fn a_failed_run_lists_every_problem() {
     insta::assert_snapshot!(plain(&pipeline_text(&documents::broken_run(), 80), 80));
 }
 
 #[test]
-fn a_run_while_it_goes_on() {
+fn a_run_in_progress() {
     let document = documents::run();
     let stages = &document.record.stages;
     let live = |elapsed_s: Option<f64>, height| {
@@ -69,15 +69,15 @@ fn what_a_matrix_would_run_fits_80_columns() {
     }
     insta::assert_snapshot!(plain(&matrix_plan_text(&document, 588.0, 80), 80));
     document.pinning.clear();
-    assert!(!matrix_text(&document, 80).contains("  \n"), "no line of nothing");
+    assert!(!matrix_text(&document, 80).contains("  \n"), "no blank line");
 }
 
 #[test]
-fn a_run_that_was_stopped_was_not_too_fast_for_the_host() {
+fn an_interrupted_run_is_not_called_too_fast_for_the_host() {
     let mut document = documents::broken_run();
     document.record.is_cut_short = true;
     let text = plain(&pipeline_text(&document, 80), 80);
-    assert!(text.contains("cut short") && !text.contains("more than this host keeps up with"), "{text}");
+    assert!(text.contains("was interrupted") && !text.contains("cannot keep up"), "{text}");
 }
 
 #[test]
@@ -87,12 +87,12 @@ fn hostile_texts_are_cleaned() {
 }
 
 #[test]
-fn a_size_says_what_it_rests_on() {
+fn a_sizing_shows_the_runs_behind_its_answer() {
     insta::assert_snapshot!(plain(&size_text(&documents::size(), 80), 80));
 }
 
 #[test]
-fn a_prediction_that_no_run_supports_is_called_one() {
+fn a_number_that_no_run_confirms_is_called_predicted() {
     let mut document = documents::size();
     for point in &mut document.checked {
         point.measured.stages.t2o.p99_ns = None;
@@ -113,7 +113,7 @@ fn a_prediction_that_no_run_supports_is_called_one() {
 }
 
 #[test]
-fn a_run_that_broke_the_goal_is_in_the_headline() {
+fn a_run_that_missed_the_goal_is_in_the_headline() {
     let mut document = documents::size();
     document.checked[0].measured.stages.t2o.p99_ns = Some(521_000);
     let text = answered(&mut document);
@@ -124,7 +124,7 @@ fn a_run_that_broke_the_goal_is_in_the_headline() {
     );
 }
 
-/// The text with the answer that the runs and the model give now.
+/// The text, with the answer that its runs and model give.
 fn answered(document: &mut SizeDocument) -> String {
     document.fit = Fit::of(&document.checked);
     document.answer =

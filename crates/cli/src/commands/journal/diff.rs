@@ -15,13 +15,13 @@ use std::{cell::RefCell, path::PathBuf};
 
 #[derive(Debug, Args)]
 pub struct Diff {
-    /// Folder of the first recording
+    /// Directory of the first recording
     #[arg(value_name = "LEFT")]
     left: PathBuf,
-    /// Folder of the second recording
+    /// Directory of the second recording
     #[arg(value_name = "RIGHT")]
     right: PathBuf,
-    /// Streams with orders: a name, or how names begin
+    /// Streams that hold orders: a name, or a prefix
     #[arg(long, value_name = "NAME", default_value = "orders.*")]
     stream: String,
     /// Print as JSON
@@ -29,18 +29,18 @@ pub struct Diff {
     json: bool,
 }
 
-/// Damages and gaps of a side that are named one by one.
+/// Largest number of damaged places and gaps listed per side.
 const NAMED_MAX: usize = 10;
 
 /// What a side lacks.
 #[derive(Debug, Clone, Default, Serialize)]
 struct Side {
     lost: u64,
-    /// Those among the lost that were published while nobody recorded.
+    /// Lost records that were published while no recorder ran.
     missed: u64,
     damages: u64,
     undecoded: u64,
-    /// The first damages and gaps, in words.
+    /// Descriptions of the first damaged places and gaps.
     named: Vec<String>,
 }
 
@@ -141,7 +141,7 @@ fn view(arguments: &Diff, difference: &Difference, sides: &[Side; 2]) -> Journal
     let mut notes = Vec::new();
     for (name, side) in ["left", "right"].into_iter().zip(sides) {
         let told = [
-            (side.lost, "record is not in the recording", "records are not in the recording"),
+            (side.lost, "record is missing", "records are missing"),
             (side.damages, "place is damaged", "places are damaged"),
             (side.undecoded, "order could not be decoded", "orders could not be decoded"),
         ];
@@ -156,7 +156,7 @@ fn view(arguments: &Diff, difference: &Difference, sides: &[Side; 2]) -> Journal
         notes.extend(side.named.iter().map(|named| format!("{name}: {named}")));
     }
     if difference.twice_count > 0 {
-        notes.push(format!("{} orders are there twice; only the first is compared", difference.twice_count));
+        notes.push(format!("{} orders occur twice; only the first is compared", difference.twice_count));
     }
     JournalDifference {
         what: "orders".to_owned(),

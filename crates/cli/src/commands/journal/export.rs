@@ -19,12 +19,12 @@ use std::{
     sync::atomic::Ordering,
 };
 
-/// Gaps and damages that are named one by one.
+/// Largest number of gaps and damaged places that are listed.
 const NAMED_MAX: usize = 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// Comma-separated values with a head line
+    /// Comma-separated values with a header line
     #[cfg(feature = "csv")]
     Csv,
     /// Apache Parquet, compressed with Snappy
@@ -47,13 +47,13 @@ impl Format {
 pub struct Export {
     #[command(flatten)]
     select: Select,
-    /// File to write; - is stdout
+    /// Output file; - writes to stdout
     #[arg(long, value_name = "FILE", default_value = "-")]
     out: PathBuf,
-    /// Format [default: by the file's ending, else csv]
+    /// Format [default: from the file's extension, else csv]
     #[arg(long, value_enum)]
     format: Option<Format>,
-    /// Print what was exported as JSON (needs --out)
+    /// Print a summary as JSON (needs --out)
     #[arg(long)]
     json: bool,
 }
@@ -61,14 +61,14 @@ pub struct Export {
 pub fn run(arguments: &Export) -> anyhow::Result<Exit> {
     let is_stdout = arguments.out == Path::new("-");
     if arguments.json && is_stdout {
-        bail!("--json prints the sum on stdout, where the table goes: name a file with --out");
+        bail!("cannot print the table and the summary of --json on stdout\nhint: name a file with --out");
     }
     let format = format(arguments)?;
     let recording = arguments.select.open()?;
     let mut merge = arguments.select.merge(&recording)?;
     let stop = signals::stop_flag()?;
     let failed = |error: OutputError| results::in_words(&error, "name another file with --out");
-    // Recordings hold orders.
+    // Private mode: recordings hold orders.
     let file =
         (!is_stdout).then(|| OutputFile::new(&arguments.out, Access::Private)).transpose().map_err(failed)?;
     let unfinished = file.as_ref().map(OutputFile::create).transpose().map_err(failed)?;
@@ -80,7 +80,7 @@ pub fn run(arguments: &Export) -> anyhow::Result<Exit> {
         None => Box::new(BufWriter::new(io::stdout())),
         Some(unfinished) => Box::new(BufWriter::new(unfinished.writer().map_err(failed)?)),
     };
-    // A table that goes to the terminal or through a pipe shows by itself how far it is.
+    // A table on the terminal or in a pipe shows its own progress.
     let progress = (!is_stdout).then(Progress::new);
     let (mut rows, mut is_stopped) = (0_u64, false);
     let exported = table(format, sink).and_then(|table| {
@@ -118,7 +118,7 @@ pub fn run(arguments: &Export) -> anyhow::Result<Exit> {
             output::talk(&format!("damaged: {}", show::damage(recording.streams(), damage)));
         }
         if exported.gaps.len().max(exported.damaged.len()) > NAMED_MAX {
-            output::talk("and more: `lowlat journal verify` names each");
+            output::talk("and more\nhint: `lowlat journal verify` lists them");
         }
         output::talk(&format!(
             "exported {} records, {} of them decoded; {}",
@@ -135,7 +135,7 @@ pub fn run(arguments: &Export) -> anyhow::Result<Exit> {
     })
 }
 
-/// What was asked for, or what the file's ending says.
+/// The requested format, or that of the file's extension.
 fn format(arguments: &Export) -> anyhow::Result<Format> {
     if let Some(format) = arguments.format {
         return Ok(format);
@@ -143,7 +143,7 @@ fn format(arguments: &Export) -> anyhow::Result<Format> {
     let ending = arguments.out.extension().and_then(|ending| ending.to_str()).unwrap_or("csv");
     Format::from_str(ending, true).map_err(|_| {
         anyhow::anyhow!(
-            "{}: this ending tells no format of this lowlat; name one with --format",
+            "cannot derive a format from the name {}\nhint: name one with --format",
             arguments.out.display()
         )
     })

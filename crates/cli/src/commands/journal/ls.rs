@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub struct Ls {
-    /// Folder of the recording
+    /// Directory of the recording
     #[arg(value_name = "DIR")]
     folder: PathBuf,
     /// Print as JSON
@@ -24,8 +24,8 @@ pub fn run(arguments: &Ls) -> anyhow::Result<Exit> {
     } else {
         output::print(&lowlat_report::journal_text(&show::view(&recording, &known), output::width()))?;
         if known.damage_count > 0 {
-            let more = "`lowlat journal verify` names each";
-            output::talk(&format!("damaged places: {}; {more}", known.damage_count));
+            let more = "hint: `lowlat journal verify` lists them";
+            output::talk(&format!("damaged places: {}\n{more}", known.damage_count));
         }
     }
     Ok(if known.is_complete() { Exit::Clean } else { Exit::Findings })

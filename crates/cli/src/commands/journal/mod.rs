@@ -1,4 +1,5 @@
-//! `lowlat journal`: recordings of streams, listed, followed, checked, replayed, exported and compared.
+//! `lowlat journal`: recordings of streams, listed, followed, checked, replayed, exported and
+//! compared.
 
 mod diff;
 mod export;
@@ -20,35 +21,39 @@ pub const COMMAND: Subcommand = Subcommand { name: "journal", declare, run };
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Record the streams of a pipeline that runs, until it ends, Ctrl-C or --duration
+    /// Record the streams of a running pipeline, until it ends, Ctrl-C or --duration
     Record(record::Record),
-    /// List the streams of a recording: records, sequences, what is missing
+    /// List the streams of a recording: records, sequences, missing records
     Ls(ls::Ls),
-    /// Print the last records, and with --follow those that come
+    /// Print the last records; with --follow also new ones
     Tail(tail::Tail),
-    /// Check every byte, and name each damage with its offset and what can still be read
+    /// Check every byte, and report each damaged place with its offset and what is still readable
     Verify(verify::Verify),
-    /// Print the records at the pace in which they were made, or another one
+    /// Print the records at the pace of the recording, or another one
     Replay(replay::Replay),
-    /// Write the records as a table, CSV or Parquet, with prices, quantities and times in columns
+    /// Export the records as a table in CSV or Parquet, with prices, quantities and times in
+    /// columns
     Export(export::Export),
-    /// Compare the orders of two runs: missing, extra, changed, later or earlier
+    /// Compare the orders of two recordings: missing, extra, changed, later or earlier
     Diff(diff::Diff),
 }
 
 fn declare(command: Command) -> Command {
     Action::augment_subcommands(command)
-        .about("Record streams; list, follow, check, replay, export and compare recordings")
+        .about("Record streams; list, follow, verify, replay, export and compare recordings")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .after_help(examples(&[
-            ("lowlat journal record --out monday", "the pipeline that runs, until it ends"),
-            ("lowlat journal ls monday", "the streams of the recording in the folder monday"),
-            ("lowlat journal tail monday --stream 'orders.*' --follow", "orders as they are recorded"),
-            ("lowlat journal verify monday && echo whole", "exit 0: every byte is as it was written"),
-            ("lowlat journal replay monday --speed 10", "ten times as fast as it was made"),
+            ("lowlat journal record --out monday", "record the running pipeline until it ends"),
+            ("lowlat journal ls monday", "list the streams of the recording in the directory monday"),
+            ("lowlat journal tail monday --stream 'orders.*' --follow", "print orders as they are recorded"),
+            ("lowlat journal verify monday && echo whole", "exit code 0: every byte is intact"),
+            ("lowlat journal replay monday --speed 10", "ten times as fast as recorded"),
             ("lowlat journal export monday --out monday.parquet", "for analysis tools"),
-            ("lowlat journal diff monday tuesday", "the orders of two runs; exit 1 when they differ"),
+            (
+                "lowlat journal diff monday tuesday",
+                "compare the orders of two runs; exit code 1 if they differ",
+            ),
         ]))
 }
 

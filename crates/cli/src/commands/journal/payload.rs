@@ -1,4 +1,4 @@
-//! What the pipeline's payloads mean, as columns.
+//! Payloads of the pipeline as columns.
 
 use lowlat_journal::{
     export::{Cell, Column, ColumnKind, Decoder, decimal, hex_of},
@@ -6,11 +6,11 @@ use lowlat_journal::{
 };
 use lowlat_trade::records::{Answer, Order, Outcome, Quote, Reject, SCHEMA, Side, kind};
 
-/// Quotes, orders and answers of the pipeline, by their kind and schema.
+/// Decodes quotes, orders and answers of the pipeline, by kind and schema.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TradeDecoder;
 
-/// Columns of quotes, orders and answers; what a kind does not have stays empty.
+/// Columns of quotes, orders and answers; columns that a kind lacks stay empty.
 const COLUMNS: [Column; 14] = [
     column("record", ColumnKind::Text),
     column("scheduled_ns", ColumnKind::Unsigned),
@@ -32,7 +32,8 @@ const fn column(name: &'static str, kind: ColumnKind) -> Column {
     Column { name, kind }
 }
 
-/// The schema that the pipeline's streams are recorded under. One without a name is looked at by kind and version too.
+/// The schema of the pipeline's streams. A stream without a schema name is checked by kind and
+/// version too.
 pub const NAME: &str = "lowlat-trade";
 
 impl Decoder for TradeDecoder {
@@ -105,7 +106,7 @@ fn word(text: &str) -> Cell {
     Cell::Text(text.to_owned())
 }
 
-/// As in exports and lines.
+/// The same words as in exports and lines.
 pub fn side(side: Side) -> &'static str {
     match side {
         Side::Buy => "buy",
@@ -125,7 +126,7 @@ fn outcome(outcome: Outcome) -> &'static str {
     }
 }
 
-/// Name and value of what a payload holds; its bytes when nobody knows it.
+/// Names and values of a payload's fields, or its bytes if it cannot be decoded.
 pub fn fields(stream_schema: &str, record: &Record, payload: &[u8]) -> Vec<(String, String)> {
     let mut cells = vec![Cell::Empty; COLUMNS.len()];
     if !TradeDecoder.decode(stream_schema, record, payload, &mut cells) {

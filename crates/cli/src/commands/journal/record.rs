@@ -25,43 +25,45 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How often streams that are new, and writers' successors, are looked for: their rings hold what comes meanwhile.
+/// Interval at which new streams and segments of restarted writers are searched; their rings buffer
+/// the records until then.
 const LOOK: Duration = Duration::from_millis(20);
-/// How often progress is shown.
+/// Interval of progress lines.
 const SHOW: Duration = Duration::from_millis(250);
-/// When --sync interval waits for the disk.
+/// Interval of syncs with --sync interval.
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Args)]
 pub struct Record {
-    /// Name of the run, its folder, or its master's socket [default: the only one that runs]
+    /// Run to record: its name, directory or master's socket [default: the only one that runs]
     #[arg(long, value_name = "NAME|SOCKET")]
     run: Option<String>,
-    /// Folder of the recording; one that is there is gone on with
+    /// Directory of the recording; an existing recording is resumed
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Only this stream, or those that begin so: orders.*; may be given again [default: all]
+    /// Stream to record, or a prefix: orders.*; may be repeated [default: all]
     #[arg(long, alias = "streams", value_name = "NAME")]
     stream: Vec<String>,
-    /// When the disk is waited for: never, each second, after each block
+    /// When to sync to the disk: never, every second, or after each block
     #[arg(long, value_enum, default_value_t = SyncWord::Interval)]
     sync: SyncWord,
-    /// How bytes go there: past the page cache, where the file system can, or through it
+    /// Write past the page cache where the file system supports it (direct), or through it
     #[arg(long, value_enum, default_value_t = WritesWord::Direct)]
     writes: WritesWord,
-    /// Memory for what comes while the disk stalls, MiB: 64 hold half a second of a million usual records a second
+    /// Memory to buffer records while the disk stalls, MiB [64 hold half a second of a million
+    /// typical records per second]
     #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=1024))]
     buffer_mib: u64,
-    /// Size of a data file, MiB; it is reserved when the file is begun
+    /// Size of a data file, MiB; reserved when the file is created
     #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=65_536))]
     file_mib: u64,
-    /// End after this time: 10s, 5m [default: when the pipeline ends, or with Ctrl-C]
+    /// Stop after this time: 10s, 5m [default: when the pipeline ends, or on Ctrl-C]
     #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true)]
     duration: Option<Duration>,
-    /// Name of this node of the pipeline; two recorders need two
+    /// Name of this node in the pipeline; must be unique among recorders
     #[arg(long, value_name = "NAME", default_value = "recorder")]
     name: String,
-    /// Print what was recorded as JSON
+    /// Print a summary as JSON
     #[arg(long)]
     json: bool,
 }
@@ -80,7 +82,7 @@ enum WritesWord {
 }
 
 type Memory = Arc<Memfd>;
-/// Segments that take the place of others, by their stream, oldest first.
+/// Segments that replace others, by stream, oldest first.
 type Successors = Arc<Mutex<BTreeMap<String, VecDeque<Segment<Memory>>>>>;
 
 /// Why a recording ends.
@@ -94,7 +96,7 @@ enum End {
 pub fn run(arguments: &Record) -> anyhow::Result<Exit> {
     let stop = signals::stop_flag()?;
     let socket = runs::socket(arguments.run.as_deref())?;
-    // Before the pipeline is asked: a folder that cannot be written costs nobody anything.
+    // Before joining the pipeline: a directory that cannot be written costs the pipeline nothing.
     let opened = Recorder::open(&arguments.out, options(arguments))?;
     let mut session = Session::join(arguments, &socket, &stop)?;
     let successors = Arc::clone(&session.successors);
@@ -102,7 +104,7 @@ pub fn run(arguments: &Record) -> anyhow::Result<Exit> {
         opened,
         Vec::new(),
         Box::new(move |name, epoch| {
-            // A panic elsewhere leaves a list that is as right as before.
+            // A panic elsewhere leaves the list consistent.
             let mut successors = successors.lock().unwrap_or_else(PoisonError::into_inner);
             let waiting = successors.get_mut(name)?;
             while waiting.front().is_some_and(|segment| segment.epoch() < epoch) {
@@ -128,10 +130,10 @@ pub fn run(arguments: &Record) -> anyhow::Result<Exit> {
         disk_waits: recorded.waits,
         disk_waited_ns: u64::try_from(recorded.waited.as_nanos()).unwrap_or(u64::MAX),
         ended: match ended {
-            End::Pipeline if fenced => "the master gave this process up",
+            End::Pipeline if fenced => "the master dropped this process",
             End::Pipeline => "the pipeline ended",
-            End::Duration => "the time was over",
-            End::Signal => "it was asked to",
+            End::Duration => "--duration elapsed",
+            End::Signal => "it was interrupted",
         },
     };
     if arguments.json {
@@ -160,7 +162,7 @@ fn options(arguments: &Record) -> Options {
         },
         ..Options::default()
     };
-    // So much in a second of a stall.
+    // Bytes that may arrive during a stall.
     options.riding_out(Duration::from_secs(1), arguments.buffer_mib << 20)
 }
 
@@ -168,7 +170,7 @@ fn options(arguments: &Record) -> Options {
 struct Session<'a> {
     node: Node,
     successors: Successors,
-    /// The latest epoch of each stream that is known.
+    /// The latest known epoch of each stream.
     epochs: BTreeMap<String, u64>,
     progress: Progress,
     stop: &'a AtomicBool,
@@ -183,7 +185,7 @@ impl<'a> Session<'a> {
     fn join(arguments: &Record, socket: &std::path::Path, stop: &'a AtomicBool) -> anyhow::Result<Self> {
         let patterns =
             if arguments.stream.is_empty() { vec!["*".to_owned()] } else { arguments.stream.clone() };
-        // With no key at all: it reads the segments by itself, and no publisher has any work with it.
+        // With no keys: it reads the segments directly, and no publisher does any work for it.
         let reads = |streams| Reads { streams, keys: Keys::Only(Vec::new()), overrun: Overrun::default() };
         let join = Join {
             name: arguments.name.clone(),
@@ -205,7 +207,7 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Looks after everything but records; true when it is over.
+    /// Handles everything except records. Returns true once the recording has ended.
     fn turn(&mut self, follower: &mut Follower<Memory>) -> anyhow::Result<bool> {
         // Relaxed: a lone flag.
         let mut is_over = if self.stop.load(Ordering::Relaxed) {
@@ -217,13 +219,13 @@ impl<'a> Session<'a> {
         } else {
             false
         };
-        // Once more at the end: a stream that came since the last look is recorded as well.
+        // Once more at the end, to record streams that appeared since the last check.
         if !is_over && self.looked.is_some_and(|looked| looked.elapsed() < LOOK) {
             return Ok(false);
         }
         self.looked = Some(Instant::now());
         self.node.poll(&mut |_, event| is_over |= matches!(event, Event::Stop));
-        // Until a time that is over: it only shows its master that it lives.
+        // With a deadline in the past: it only shows the master that this process is alive.
         self.node.wait(Some(0));
         self.find_segments(follower)?;
         if self.shown.elapsed() >= SHOW {
@@ -236,7 +238,7 @@ impl<'a> Session<'a> {
         Ok(is_over)
     }
 
-    /// Follows streams that are new, and keeps the segments that take the place of others.
+    /// Follows new streams, and keeps segments that replace others.
     fn find_segments(&mut self, follower: &mut Follower<Memory>) -> anyhow::Result<()> {
         for (stream, segment) in self.node.segments() {
             let (name, epoch) = (stream.as_str().to_owned(), segment.epoch());
@@ -249,7 +251,7 @@ impl<'a> Session<'a> {
                     let mut successors = self.successors.lock().unwrap_or_else(PoisonError::into_inner);
                     successors.entry(name).or_default().push_back(segment);
                 }
-                // An older one that is not read to its end by the node, whose rings nobody reads.
+                // An older segment is not read to its end by the node: nobody reads its rings.
                 Some(known) => _ = self.epochs.insert(name, known.max(epoch)),
             }
         }

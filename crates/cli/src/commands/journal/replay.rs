@@ -20,10 +20,10 @@ use std::ops::ControlFlow;
 pub struct Replay {
     #[command(flatten)]
     select: Select,
-    /// How many times as fast as it was made: 1, 10, 0.5; or max: without waiting
+    /// Speed as a multiple of the original: 1, 10, 0.5; or max: without pauses
     #[arg(long, value_name = "TIMES", default_value = "1", value_parser = speed)]
     speed: Speed,
-    /// Print each record as one line of JSON, and the sum at the end as another one
+    /// Print each record and a final summary as one line of JSON each
     #[arg(long)]
     json: bool,
 }
@@ -32,7 +32,7 @@ fn speed(text: &str) -> Result<Speed, String> {
     if text == "max" {
         return Ok(Speed::Max);
     }
-    let expected = || format!("found {text:?}, expected a number above 0, such as 1 or 10, or the word max");
+    let expected = || format!("{text:?}: expected a number above 0, such as 1 or 10, or max");
     text.parse()
         .ok()
         .filter(|times: &f64| times.is_finite() && *times > 0.0)
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn speeds_are_above_nothing() {
+    fn speeds_are_above_zero() {
         assert_eq!((speed("max"), speed("2.5")), (Ok(Speed::Max), Ok(Speed::Times(2.5))));
         for wrong in ["0", "-1", "inf", "nan", "fast", ""] {
             assert!(speed(wrong).unwrap_err().contains("expected a number above 0"), "{wrong}");

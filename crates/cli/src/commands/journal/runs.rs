@@ -1,4 +1,4 @@
-//! Which pipeline is meant.
+//! Finds the pipeline that the user means.
 
 use anyhow::{Context, bail};
 use lowlat_trade::address::RunFolder;
@@ -7,8 +7,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The socket of a master: of that name, of that run folder, or that socket itself; without a word that of the only one
-/// that is there.
+/// Socket of a master, from a run's name, its run folder or the socket's path; without any, that of
+/// the only run.
 pub fn socket(word: Option<&str>) -> anyhow::Result<PathBuf> {
     let Some(word) = word else { return only_one() };
     let path = Path::new(word);
@@ -21,21 +21,25 @@ pub fn socket(word: Option<&str>) -> anyhow::Result<PathBuf> {
         return Ok(socket);
     }
     let any = RunFolder::named("any").context("--run")?.socket();
-    bail!("--run {word}: {} is no socket of a master; {}", socket.display(), known_words(&any))
+    bail!(
+        "cannot find the run of --run {word}: {} is not a master's socket\n{}",
+        socket.display(),
+        known_words(&any)
+    )
 }
 
 /// The only run of this user.
 fn only_one() -> anyhow::Result<PathBuf> {
-    // The name is any: what counts is the folder above.
+    // The name is arbitrary: only the parent directory matters.
     let any = RunFolder::named("any").context("--run")?.socket();
     match known(&any).as_slice() {
         [one] => Ok(RunFolder::named(one)?.socket()),
-        [] => bail!("no pipeline runs: {}", known_words(&any)),
-        _ => bail!("several pipelines run: {}; name one with --run", known_words(&any)),
+        [] => bail!("no pipeline is running\n{}", known_words(&any)),
+        names => bail!("several pipelines are running: {}\nhint: choose one with --run", names.join(", ")),
     }
 }
 
-/// The names of the runs beside one.
+/// Lists the runs in the directory of this one.
 fn known(socket: &Path) -> Vec<String> {
     let folders = socket.parent().and_then(Path::parent);
     let entries = folders.and_then(|folders| std::fs::read_dir(folders).ok());
@@ -49,15 +53,16 @@ fn known(socket: &Path) -> Vec<String> {
     names
 }
 
+/// A hint: which runs this user has, or how to start one.
 fn known_words(socket: &Path) -> String {
     let names = known(socket);
     let folders = socket.parent().and_then(Path::parent).unwrap_or(socket).display();
     if names.is_empty() {
         format!(
-            "{folders} has no run of this user; start one, such as `lowlat pipeline run`, or give the path of a master's socket to --run"
+            "hint: start one with lowlat pipeline run, or give --run the path of a master's socket; {folders} has none"
         )
     } else {
-        format!("{folders} has {}", names.join(", "))
+        format!("hint: choose one of those in {folders}: {}", names.join(", "))
     }
 }
 

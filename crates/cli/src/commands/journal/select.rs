@@ -1,4 +1,4 @@
-//! Which records of a recording.
+//! Selection of records of a recording.
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -7,16 +7,16 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub struct Select {
-    /// Folder of the recording
+    /// Directory of the recording
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
-    /// Only this stream, or those that begin so: orders.*; may be given again [default: all]
+    /// Stream to read, or a prefix: orders.*; may be repeated [default: all]
     #[arg(long, value_name = "NAME")]
     pub stream: Vec<String>,
-    /// Begin with records that were generated at this time, in ns of the stream's clock
+    /// Skip records generated before this time, in ns of the stream's clock
     #[arg(long, value_name = "NS")]
     pub from_ns: Option<u64>,
-    /// End before records that were generated at this time
+    /// Stop at records generated at or after this time
     #[arg(long, value_name = "NS")]
     pub to_ns: Option<u64>,
 }
@@ -26,7 +26,7 @@ impl Select {
         Ok(Recording::open(&self.folder)?)
     }
 
-    /// The numbers of the chosen streams.
+    /// Numbers of the selected streams.
     pub fn streams(&self, recording: &Recording) -> anyhow::Result<Vec<u32>> {
         if self.stream.is_empty() {
             return Ok((0..).take(recording.streams().len()).collect());
@@ -34,12 +34,12 @@ impl Select {
         recording.choose(&self.stream).context("--stream")
     }
 
-    /// The chosen records by time.
+    /// The selected records in order of time.
     pub fn merge<'r>(&self, recording: &'r Recording) -> anyhow::Result<Merge<'r>> {
         if let (Some(from), Some(to)) = (self.from_ns, self.to_ns)
             && from >= to
         {
-            bail!("--from-ns {from} is not before --to-ns {to}; exchange them");
+            bail!("--from-ns {from} is not before --to-ns {to}\nhint: swap them");
         }
         let mut merge = Merge::new(recording, &self.streams(recording)?);
         if let Some(from) = self.from_ns {
@@ -48,7 +48,7 @@ impl Select {
         Ok(merge)
     }
 
-    /// Whether a record of this time is behind the chosen ones.
+    /// Whether a record of this time is past the end of the selection.
     pub fn is_behind(&self, generated: u64) -> bool {
         self.to_ns.is_some_and(|to| generated >= to)
     }

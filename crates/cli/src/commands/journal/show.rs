@@ -1,4 +1,4 @@
-//! A recording's records and troubles in words and in JSON.
+//! Records, gaps and damage of a recording, as text and JSON.
 
 use super::payload;
 use crate::output;
@@ -12,62 +12,62 @@ use lowlat_report::{JournalLine, JournalStream, JournalView};
 use serde_json::{Value, json};
 use std::{io::IsTerminal, path::Path};
 
-/// The name of a stream; its number when it has none.
+/// Name of a stream, or its number if it has no name.
 pub fn name(streams: &[StreamEntry], stream: u32) -> String {
     let entry = usize::try_from(stream).ok().and_then(|at| streams.get(at));
     entry.map_or_else(|| format!("stream-{stream}"), |entry| entry.name.clone())
 }
 
-/// A gap in words.
+/// Describes a gap.
 pub fn gap(streams: &[StreamEntry], gap: &Gap) -> String {
     let (name, count, why) = (name(streams, gap.stream), gap.count(), gap.why());
     let records = if count == 1 { "record" } else { "records" };
     format!("{name}: {count} {records}, {} to {}: {why}", gap.from, gap.to - 1)
 }
 
-/// What is wrong with a place, in words, with the names of streams.
+/// Describes a problem, with names of streams.
 fn problem(streams: &[StreamEntry], problem: &Problem) -> String {
     match problem {
         Problem::Record { stream, sequence } => format!(
-            "{}: record {sequence} is damaged; those before it in its block are good, those behind it are lost",
+            "{}: record {sequence} is damaged; earlier records of its block are intact, later ones are lost",
             name(streams, *stream)
         ),
         Problem::Order { stream, found, expected } => format!(
-            "{}: a block begins with record {found}, expected {expected} or a later one; it is passed over",
+            "{}: block skipped: it starts with record {found}, expected {expected} or later",
             name(streams, *stream)
         ),
         other => other.to_string(),
     }
 }
 
-/// A damage in words, with its place.
+/// Describes a damaged place, with its file and offset.
 pub fn damage(streams: &[StreamEntry], damage: &Damage) -> String {
     format!("{} at byte {}: {}", damage.file.display(), damage.offset, problem(streams, &damage.problem))
 }
 
-/// What was missing, and how many places are damaged, as the end of a sentence.
+/// Counts of missing records and damaged places, as the end of a sentence.
 pub fn missing(lost: u64, missed: u64, damages: u64) -> String {
     let missed = if missed == 0 {
         String::new()
     } else {
-        format!(" ({missed} of them published while nobody recorded)")
+        format!(" ({missed} of them published while no recorder ran)")
     };
     format!("missing {lost}{missed}, damaged places {damages}")
 }
 
-/// Reports that a recording has no end yet.
+/// Notes that a recording has not ended yet.
 pub fn talk_if_live(recording: &Recording) {
     if recording.is_live() {
         let shown = recording.folder().display();
-        output::talk(&format!("{shown}: still being recorded; records after this moment are left out"));
+        output::talk(&format!("{shown} is still being recorded; later records are left out"));
     }
 }
 
-/// Prints records and what stands in their place, one line each.
+/// Prints records, and gaps and damage between them, one line each.
 pub struct Printer {
     is_json: bool,
     realtime_offset_ns: Option<i128>,
-    /// How wide lines may be: on a terminal.
+    /// Maximum line width, on a terminal.
     width: Option<usize>,
 }
 
@@ -77,7 +77,7 @@ impl Printer {
         Self { is_json, realtime_offset_ns: recording.realtime_offset_ns(), width }
     }
 
-    /// The line of what was read; none when there is nothing to show.
+    /// The line for an item; `None` if nothing is to be shown.
     pub fn line(&self, streams: &[StreamEntry], read: &Read, payload: &[u8]) -> Option<String> {
         match read {
             Read::Record(record) if self.is_json => {
@@ -108,7 +108,7 @@ impl Printer {
         lowlat_report::journal_line(&line, self.width)
     }
 
-    /// The time of day when the recording knows it, in UTC with nanoseconds.
+    /// Time of day in UTC with nanoseconds, if the recording has it.
     fn time(&self, generated: u64) -> String {
         let real = self.realtime_offset_ns.map(|offset| i128::from(generated) + offset);
         let time = real.and_then(|ns| jiff::Timestamp::from_nanosecond(ns).ok());
@@ -149,7 +149,7 @@ fn schema<'a>(streams: &'a [StreamEntry], record: &Record) -> &'a str {
     entry.map_or("", |entry| entry.schema.as_str())
 }
 
-/// A recording as its view shows it.
+/// A recording as the report shows it.
 pub fn view(recording: &Recording, known: &Verification) -> JournalView {
     let gaps = known.gap_total();
     let file_name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -188,7 +188,7 @@ pub fn view(recording: &Recording, known: &Verification) -> JournalView {
             .iter()
             .filter_map(|file| {
                 let problem = file.index_problem.as_ref()?;
-                Some(format!("{}: {problem}; the file is looked through instead", file_name(&file.file)))
+                Some(format!("{}: {problem}; the data file is scanned instead", file_name(&file.file)))
             })
             .collect(),
     }

@@ -14,19 +14,19 @@ use std::{
     time::Duration,
 };
 
-/// How often a recording that says nothing is looked at.
+/// Interval at which an idle recording is checked.
 const LOOK: Duration = Duration::from_millis(100);
-/// Records that are asked for at most: they are held in memory.
+/// Largest number of records: they are held in memory.
 const LINES_MAX: u64 = 1_000_000;
 
 #[derive(Debug, Args)]
 pub struct Tail {
     #[command(flatten)]
     select: Select,
-    /// How many records
+    /// Number of records
     #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 10, value_parser = clap::value_parser!(u64).range(0..=LINES_MAX))]
     lines: u64,
-    /// Go on with what is recorded from now on, until Ctrl-C or the recording ends
+    /// Continue with new records, until Ctrl-C or the recording ends
     #[arg(long, short)]
     follow: bool,
     /// Print each record as one line of JSON
@@ -39,14 +39,14 @@ pub fn run(arguments: &Tail) -> anyhow::Result<Exit> {
     let streams = arguments.select.streams(&recording)?;
     let printer = Printer::new(&recording, arguments.json);
     let mut out = anstream::stdout().lock();
-    // Taken before the last records are looked for, so that none falls between.
+    // Taken before the last records are read, so that none falls between.
     let tail = read::Tail::from_now(&recording);
     let lines = usize::try_from(arguments.lines).unwrap_or(usize::MAX);
     let is_chosen = |generated: u64| {
         arguments.select.from_ns.is_none_or(|from| generated >= from)
             && !arguments.select.is_behind(generated)
     };
-    // What is wrong further up is counted too: the exit code is that of every other command.
+    // Earlier damage counts too: the exit code is the same as that of every other command.
     let elsewhere = read::inspect(&recording).count();
     let (mut findings, mut shown) = (0, 0);
     for (read, payload) in last_records(&recording, &streams, lines, &is_chosen) {
@@ -57,7 +57,7 @@ pub fn run(arguments: &Tail) -> anyhow::Result<Exit> {
         }
     }
     if elsewhere > shown {
-        output::talk(&format!("damaged places: {elsewhere}; `lowlat journal verify` names each"));
+        output::talk(&format!("damaged places: {elsewhere}\nhint: `lowlat journal verify` lists them"));
     }
     if arguments.follow {
         findings += follow(arguments, &recording, tail, &printer, &mut out)?;
@@ -65,7 +65,7 @@ pub fn run(arguments: &Tail) -> anyhow::Result<Exit> {
     Ok(if findings == 0 && elsewhere == 0 { Exit::Clean } else { Exit::Findings })
 }
 
-/// Whether something is damaged, or records are missing that were published while it was recorded.
+/// Whether anything is damaged, or records are missing that were published while a recorder ran.
 fn is_finding(read: &Read) -> bool {
     match read {
         Read::Damaged(_) => true,
@@ -93,7 +93,7 @@ fn follow(
                 continue;
             }
             Read::Ended => {
-                output::talk(&format!("{}: nobody records there any more", recording.folder().display()));
+                output::talk(&format!("{}: the recording has ended", recording.folder().display()));
                 break;
             }
             Read::Record(record) if arguments.select.is_behind(record.record.stamp.generated) => break,
@@ -113,7 +113,7 @@ fn follow(
     Ok(findings)
 }
 
-/// False when the reader went away.
+/// Returns false if the reader of stdout has closed it.
 pub fn print(out: &mut impl Write, line: Option<String>) -> anyhow::Result<bool> {
     let Some(line) = line else { return Ok(true) };
     match writeln!(out, "{}", output::own_styles(&line)).and_then(|()| out.flush()) {

@@ -11,10 +11,10 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub struct Verify {
-    /// Folder of the recording
+    /// Directory of the recording
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// Treat records that were published while nobody recorded as a finding too
+    /// Also report records that were published while no recorder ran
     #[arg(long)]
     no_gaps: bool,
     /// Rewrite index files that are missing or damaged
@@ -30,7 +30,7 @@ pub fn run(arguments: &Verify) -> anyhow::Result<Exit> {
     let progress = Progress::new();
     let mut shown = 0;
     let known = verify(&recording, true, &mut |done, total| {
-        // Once a per mille: a recording has many blocks.
+        // Update once per mille: a recording has many blocks.
         let now = done.saturating_mul(1000) / total.max(1);
         if now != shown {
             shown = now;

@@ -1,15 +1,15 @@
-//! A run while it goes on: a small table on stderr, on a terminal only.
+//! Live view of a run: a small table on stderr, on a terminal only.
 
 use super::runner::RunProgress;
 use crate::progress::Progress;
 use lowlat_report::{PipelineLive, pipeline_live_lines};
 use std::io;
 
-/// A terminal that does not tell its size.
+/// Size for a terminal that does not report its own.
 const WIDTH: usize = 80;
 const HEIGHT: usize = 24;
 
-/// The live view; silent where stderr is no terminal.
+/// The live view; silent if stderr is not a terminal.
 pub struct Live {
     progress: Progress,
     width: usize,
@@ -17,7 +17,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// As large as the terminal is now.
+    /// Adapts to the terminal's current size.
     pub fn new() -> Self {
         let progress = Progress::new();
         progress.stand_still();
@@ -30,7 +30,7 @@ impl Live {
         }
     }
 
-    /// Shows how far a run is.
+    /// Shows the progress of a run.
     pub fn show(&self, title: &str, duration_s: f64, now: &RunProgress) {
         if self.progress.is_hidden() {
             return;
@@ -52,7 +52,7 @@ impl Live {
         self.progress.say(lines.join("\n"));
     }
 
-    /// Clears it.
+    /// Clears the view.
     pub fn finish(&self) {
         self.progress.finish();
     }

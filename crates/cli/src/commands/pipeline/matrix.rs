@@ -1,4 +1,4 @@
-//! `lowlat pipeline matrix`: the groups and scenarios of the report on this host, within a budget of time.
+//! `lowlat pipeline matrix`: the report's groups and scenarios on this host, within a time budget.
 
 use super::{huge_pages::Reserved, live::Live, now, room, runner::Runner};
 use crate::{
@@ -29,56 +29,69 @@ use std::{
 
 pub const COMMAND: Subcommand = Subcommand { name: "matrix", declare, run };
 
-/// A matrix that takes so much longer than its budget ends early: its estimate of starting processes was wrong.
+/// A matrix ends early once it has taken this multiple of its budget: starting processes took
+/// longer than estimated.
 const OVERRUN_MAX: f64 = 1.25;
-/// Runs that fail one after the other before it gives up.
+/// Consecutive failed runs after which the matrix gives up.
 const FAILURES_MAX: u32 = 3;
-const NO_HUGE_PAGES: &str = "no huge pages reserved, give --reserve-huge-pages";
+const NO_HUGE_PAGES: &str = "no huge pages reserved; give --reserve-huge-pages";
 
 #[derive(Debug, Args)]
 struct Arguments {
-    /// Time to share among the rows: 10m, 2h
+    /// Time for all rows together: 10m, 2h
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration, allow_hyphen_values = true)]
     budget: Duration,
     /// Rows to measure: A10,C11,... [default: all]
     #[arg(long, value_name = "ROWS", value_delimiter = ',')]
     rows: Vec<String>,
-    /// Groups to measure: A to D of the report, S one strategy, F fast, M mixed, H strategy host, P md and td in one too
+    /// Groups to measure: A-D as in the report, S one strategy, F fast, M mixed, H strategy host, P
+    /// md and td in one process
     #[arg(long, value_name = "GROUPS", value_delimiter = ',')]
     groups: Vec<String>,
     /// Runs of each row [default: 3, or 2 where a third would cost a row]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=50))]
     repeats: Option<u32>,
-    /// Reserve huge pages for groups B and D, and give them back at the end
+    /// Reserve huge pages for groups B and D, and release them at the end
     #[arg(long)]
     reserve_huge_pages: bool,
-    /// Run rows even though their figures would say nothing
+    /// Run rows even if their figures would not be meaningful
     #[arg(long)]
     force: bool,
-    /// Show what would be run, and for how long, and run nothing
+    /// Show which rows would run and for how long, without running them
     #[arg(long)]
     plan: bool,
-    /// Write the page for people
+    /// Write an HTML page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Write the document for programs; --from reads it
+    /// Write a JSON document, which --from reads
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Show a document that was written before instead of measuring
+    /// Show an existing JSON document instead of measuring
     #[arg(long, value_name = "FILE", conflicts_with_all = ["budget", "rows", "groups", "repeats", "reserve_huge_pages", "force", "plan"])]
     from: Option<PathBuf>,
 }
 
 fn declare(command: Command) -> Command {
     Arguments::augment_args(command)
-        .about("Measure tick to order over rates, modes, pins and pages: the Kungfu report's tables of this host")
+        .about(
+            "Measure tick to order across rates, modes, pins and page sizes, as the Kungfu report's tables",
+        )
         .after_help(format!(
             "Exit codes: 0 clean, 1 records were lost or wakes missed, 2 error, 130 interrupted.\n\n{}",
             examples(&[
-                ("lowlat pipeline matrix --budget 10m --html matrix.html", "what fits into ten minutes"),
-                ("sudo lowlat pipeline matrix --budget 2h --reserve-huge-pages", "with the groups on huge pages"),
-                ("lowlat pipeline matrix --groups C,M --plan", "what would be run, and for how long"),
-                ("lowlat pipeline matrix --from matrix.json --html matrix.html", "the page of an earlier one"),
+                (
+                    "lowlat pipeline matrix --budget 10m --html matrix.html",
+                    "the rows that fit into ten minutes"
+                ),
+                (
+                    "sudo lowlat pipeline matrix --budget 2h --reserve-huge-pages",
+                    "include the groups on huge pages"
+                ),
+                ("lowlat pipeline matrix --groups C,M --plan", "show which rows would run, and for how long"),
+                (
+                    "lowlat pipeline matrix --from matrix.json --html matrix.html",
+                    "make the page of an earlier matrix"
+                ),
             ])
         ))
 }
@@ -103,8 +116,8 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     }
     ensure!(
         !matrix.budget.runs.is_empty(),
-        "no row can be run on this host; choose others with --rows or --groups, or measure what says nothing with --force\n{}",
-        matrix.why_not(output::width())
+        "no row can run on this host\n{}\nhint: choose others with --rows or --groups; --force runs rows whose figures would not be meaningful",
+        matrix.why_not(output::width()).trim_end()
     );
     let root = Root::live();
     let host = snapshot::read(&root);
@@ -134,7 +147,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     })
 }
 
-/// What is to be run, and what was.
+/// The rows to run, and the results so far.
 struct Matrix {
     budget: Budget,
     document: MatrixDocument,
@@ -211,14 +224,14 @@ impl Matrix {
         Ok(Self { budget, document })
     }
 
-    /// Pages of 2 MiB that the largest row to be run takes.
+    /// Pages of 2 MiB that the largest row needs.
     fn pages_needed(&self) -> u64 {
         let run = self.document.rows.iter().filter(|row| row.not_run.is_none());
         let huge = run.filter(|row| row.parameters.may_use_huge_pages);
         huge.map(|row| Memory::of(&row.parameters).huge_pages()).max().unwrap_or(0)
     }
 
-    /// What is doubtful of the host, once, with the rows that it concerns.
+    /// Doubts about the host, each once, with the rows that it affects.
     fn add_doubts(&mut self, facts: &RoomFacts) {
         let mut found: Vec<(String, Vec<&str>)> = Vec::new();
         for row in self.document.rows.iter().filter(|row| row.not_run.is_none()) {
@@ -237,7 +250,8 @@ impl Matrix {
         self.document.warnings.extend(said);
     }
 
-    /// Makes the runs. `keep` is called after every round, so that a long matrix leaves something when it breaks.
+    /// Runs the rows. `keep` is called after every round, so that an aborted matrix leaves a
+    /// document.
     fn measure(
         &mut self,
         runner: &mut dyn Runner,
@@ -262,7 +276,7 @@ impl Matrix {
             }
             if elapsed_s > self.document.budget_s * OVERRUN_MAX {
                 self.document.warnings.push(format!(
-                    "The budget was used up after {at} of {total} runs: starting processes takes longer here than was planned."
+                    "The budget was used up after {at} of {total} runs: starting processes takes longer here than estimated."
                 ));
                 break;
             }
@@ -278,23 +292,22 @@ impl Matrix {
             match made {
                 Ok(record) => {
                     failures = 0;
-                    // A run that the user cut short before anything came of it is none.
+                    // A run that was interrupted before its first order does not count.
                     let beside = came_beside(&record).map(|warning| format!("{}: {warning}", row.id));
                     self.document.warnings.extend(beside);
                     if record.orders > 0 || !stop.load(Ordering::Relaxed) {
                         row.runs.push(record);
                     }
                 }
-                // Relaxed: as above; what the end of a run says then is of no matter.
+                // Relaxed: as above. Errors of an interrupted run do not matter.
                 Err(_) if stop.load(Ordering::Relaxed) => break,
                 Err(error) => {
                     failures += 1;
-                    let said = format!("{}: a run failed: {error:#}", row.id);
+                    let said = format!("{}: run failed: {error:#}", row.id);
                     row.not_run.get_or_insert_with(|| format!("failed: {error:#}"));
                     self.document.warnings.push(said);
                     if failures == FAILURES_MAX {
-                        result =
-                            Err(error.context(format!("{FAILURES_MAX} runs failed one after the other")));
+                        result = Err(error.context(format!("{FAILURES_MAX} runs failed in a row")));
                         break;
                     }
                 }
@@ -310,18 +323,18 @@ impl Matrix {
         result
     }
 
-    /// What would be run.
+    /// The rows that would run.
     fn plan_text(&self, width: usize) -> String {
         matrix_plan_text(&self.document, self.budget.expected_s, width)
     }
 
-    /// Why nothing is, as the lines below an error.
+    /// Why no row can run, as lines below an error.
     fn why_not(&self, width: usize) -> String {
         anstream::adapter::strip_str(&matrix_not_run_text(&self.document, width)).to_string()
     }
 }
 
-/// Where it goes.
+/// Where the results are written.
 struct Outputs {
     html: Option<OutputFile>,
     json: Option<OutputFile>,
@@ -335,7 +348,7 @@ impl Outputs {
         Ok(Self { html: file(&arguments.html, "--html")?, json: file(&arguments.json, "--json")? })
     }
 
-    /// Writes the document between rounds; a disk that is full then will be told of at the end.
+    /// Writes the document between rounds. Errors are ignored here: the final write reports them.
     fn keep(&self, document: &MatrixDocument) {
         if let Some(file) = &self.json {
             let _ = file.write_json(document);
@@ -353,7 +366,7 @@ impl Outputs {
 fn read(path: &std::path::Path) -> anyhow::Result<MatrixDocument> {
     let shown = path.display();
     let not = || {
-        format!("{shown} is no matrix of the pipeline; name a file that lowlat pipeline matrix --json wrote")
+        format!("cannot read {shown} as a matrix\nhint: name a file written by lowlat pipeline matrix --json")
     };
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {shown}"))?;
     let document: MatrixDocument = serde_json::from_slice(&bytes).with_context(not)?;
@@ -365,7 +378,7 @@ fn read(path: &std::path::Path) -> anyhow::Result<MatrixDocument> {
     );
     if document.schema_version > MatrixDocument::SCHEMA_VERSION {
         bail!(
-            "{shown} has version {} of the document, and this lowlat knows up to {}; use the lowlat that wrote it ({})",
+            "cannot read {shown}: its document version is {}, and this lowlat reads up to {}\nhint: use lowlat {}, which wrote it",
             document.schema_version,
             MatrixDocument::SCHEMA_VERSION,
             document.lowlat_version
@@ -406,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_cannot_be_run_say_why() {
+    fn rows_that_cannot_run_give_a_reason() {
         let matrix = plan(&["--budget", "4m"], 2);
         assert_eq!(why(&matrix, "B10"), Some(NO_HUGE_PAGES));
         assert!(why(&matrix, "F11").unwrap().contains("82 processes spin (md on CPU 0, td on CPU 1"));
@@ -427,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_take_turns_and_keep_what_was_measured() {
+    fn rows_take_turns_and_the_document_is_kept_after_each_round() {
         let mut matrix = plan(&["--rows", "A10,C10", "--budget", "60s", "--repeats", "2"], 4);
         let mut runner = Fake::default();
         let kept = std::cell::Cell::new(0);
@@ -439,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_who_stops_it_keeps_what_was_measured() {
+    fn an_interrupted_matrix_keeps_its_results() {
         let mut matrix = plan(&["--rows", "A10,C10", "--budget", "60s", "--repeats", "2"], 4);
         let stop = Arc::new(AtomicBool::new(false));
         let mut runner = Fake { stops_after: Some((3, Arc::clone(&stop))), ..Fake::default() };
@@ -450,17 +463,17 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_fails_is_told_and_the_others_go_on() {
+    fn a_failed_run_is_reported_and_the_others_continue() {
         let mut matrix = plan(&["--rows", "A10,C10", "--budget", "60s", "--repeats", "2"], 4);
         let mut runner = Fake { fails_at: Some(1), ..Fake::default() };
         matrix.measure(&mut runner, &AtomicBool::new(false), &|_| ()).unwrap();
         assert_eq!(runner.asked.len(), 4);
-        assert!(matrix.document.warnings[0].contains("A10: a run failed: md did not start"));
-        assert_eq!(why(&matrix, "A10"), None, "its other run was made");
+        assert!(matrix.document.warnings[0].contains("A10: run failed: md did not start"));
+        assert_eq!(why(&matrix, "A10"), None, "its other run succeeded");
     }
 
     #[test]
-    fn a_document_is_read_back() {
+    fn a_written_document_can_be_read() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("matrix.json");
         let document = plan(&["--rows", "A10"], 4).document;
@@ -468,8 +481,8 @@ mod tests {
         assert_eq!(read(&path).unwrap(), document);
         let newer = MatrixDocument { schema_version: 99, ..document };
         std::fs::write(&path, serde_json::to_vec(&newer).unwrap()).unwrap();
-        assert!(read(&path).unwrap_err().to_string().contains("version 99"));
+        assert!(read(&path).unwrap_err().to_string().contains("version is 99"));
         std::fs::write(&path, "{}").unwrap();
-        assert!(format!("{:#}", read(&path).unwrap_err()).contains("no matrix"));
+        assert!(format!("{:#}", read(&path).unwrap_err()).contains("as a matrix"));
     }
 }

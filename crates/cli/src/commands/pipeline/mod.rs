@@ -19,18 +19,18 @@ use lowlat_trade::node::Overrun;
 
 pub const COMMAND: Subcommand = Subcommand { name: "pipeline", declare, run };
 
-/// Every subcommand of `lowlat pipeline` in the order of the help.
+/// The subcommands of `lowlat pipeline`, in the order of the help.
 const COMMANDS: &[Subcommand] = &[run::COMMAND, matrix::COMMAND, size::COMMAND, role::COMMAND];
 
 /// How processes wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ModeWord {
-    // Plain comments: with help of their own the values would stretch the whole help to two lines an option.
-    // Every process sleeps until it is woken.
+    // Plain comments: doc comments would become help of the values and stretch the help to two
+    // lines per option. Every process sleeps until it is woken.
     Parked,
     // Every process spins.
     Fast,
-    // Every process spins for as long as that pays, then sleeps.
+    // Every process spins as long as that pays, then sleeps.
     Adaptive,
     // md spins, td and strategies sleep.
     Mixed,
@@ -50,9 +50,9 @@ impl From<ModeWord> for Mode {
 /// What happens to quotes that a strategy is too slow for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum OverrunWord {
-    // They are lost to it, and it is told.
+    // The strategy loses them, and gets a notice of the gap.
     Gap,
-    // It is given the latest of each instrument.
+    // The strategy gets the latest quote of each instrument.
     Conflate,
 }
 
@@ -76,15 +76,15 @@ impl From<OverrunWord> for Overrun {
 
 fn declare(command: Command) -> Command {
     super::group(command, COMMANDS)
-        .about("Run the trading pipeline as processes and measure tick to order, alone or as a matrix")
+        .about("Run the trading pipeline as processes and measure tick to order")
         .after_help(super::examples(&[
             (
                 "lowlat pipeline run --strategies 80 --rate 800 --pin md=0,td=1",
-                "one run: latency by stage, CPU, wakes",
+                "one run: latency by stage, CPU use, wakes",
             ),
             (
                 "lowlat pipeline matrix --budget 10m --html matrix.html",
-                "the Kungfu report's table of this host",
+                "the Kungfu report's tables for this host",
             ),
             ("lowlat pipeline size --rate 10 --goal 500us", "how many strategies this host carries"),
         ]))
@@ -94,7 +94,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     super::run_member("pipeline", COMMANDS, matches)
 }
 
-/// A time with seconds, as documents carry it.
+/// Parses a time with a unit, in seconds as documents hold it.
 fn now() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

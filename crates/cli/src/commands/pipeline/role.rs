@@ -28,46 +28,46 @@ use std::path::{Path, PathBuf};
 
 pub const COMMAND: Subcommand = Subcommand { name: "role", declare, run };
 
-/// The same walks of prices in every run.
+/// Seed of the price walks, fixed so that every run has the same prices.
 const SEED: u64 = 1;
-/// Records that may wait for one strategy of a host.
+/// Records that may queue for one strategy of a host.
 const HOST_QUEUE: usize = 4096;
-/// Longest time of one call of a strategy in a host.
+/// Longest duration of one call into a hosted strategy before it is moved out.
 const HOST_CALL_NS_MAX: u64 = 20_000_000;
 
 #[derive(Debug, Args)]
 struct Arguments {
-    /// Which process
+    /// Role to run
     #[arg(value_enum)]
     role: Role,
-    /// The socket of its master
+    /// Socket of the master
     #[arg(long, value_name = "SOCKET")]
     master: PathBuf,
-    /// How it waits
+    /// How the process waits
     #[arg(long, value_enum, default_value_t = WaitWord::Parked)]
     wait: WaitWord,
-    /// How many strategies the run has
+    /// Number of strategies in the run
     #[arg(long, value_name = "N", default_value_t = 1)]
     strategies: u32,
-    /// The strategy's instrument, which is its number too
+    /// Instrument of this strategy, which is also its number
     #[arg(long, value_name = "N", default_value_t = 0)]
     instrument: u32,
     /// Quotes per second over all instruments
     #[arg(long, value_name = "RATE", default_value = "1", value_parser = rate)]
     rate_per_s: f64,
-    /// How long quotes are published, seconds
+    /// How long to publish quotes, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
     duration_s: f64,
-    /// What happens to quotes that a strategy is too slow for
+    /// What to do with quotes that a strategy is too slow for
     #[arg(long, value_enum, default_value_t = OverrunWord::Gap)]
     overrun: OverrunWord,
-    /// The CPU from which md's subscribers are woken
+    /// CPU of the thread that wakes md's subscribers
     #[arg(long, value_name = "CPU")]
     wake_core: Option<u32>,
-    /// How far a price may be from the middle of the last quote, in thousandths
+    /// Largest distance of a price from the middle of the last quote, in thousandths
     #[arg(long, value_name = "PER_MILLE")]
     price_deviation: Option<u32>,
-    /// Where cached keeps its state, which a strategy that is started again reads
+    /// File of cached's state, which a restarted strategy reads
     #[arg(long, value_name = "FILE")]
     store: Option<PathBuf>,
 }
@@ -135,13 +135,15 @@ fn md(arguments: &Arguments, wait: Wait) -> anyhow::Result<()> {
 
 fn join_md(arguments: &Arguments, wait: Wait) -> anyhow::Result<(Node, MdOptions)> {
     let scenario = Scenario::at_rate(arguments.strategies, arguments.rate_per_s, arguments.duration_s)
-        .context("--strategies, --rate-per-s and --duration-s make no schedule; give numbers above 0")?;
+        .context(
+            "--strategies, --rate-per-s and --duration-s make no schedule\nhint: give numbers above 0",
+        )?;
     let asked = roles::md::join(arguments.strategies, Memory::PLATFORM_STREAM_BYTES, wait);
     let mut node = join(&arguments.master, &asked)?;
     if let Some(cpu) = arguments.wake_core {
-        node.publisher()
-            .wake_from(cpu)
-            .with_context(|| format!("cannot wake from CPU {cpu}; name one that this process may use"))?;
+        node.publisher().wake_from(cpu).with_context(|| {
+            format!("cannot wake from CPU {cpu}\nhint: name a CPU that this process may use")
+        })?;
     }
     Ok((node, MdOptions { source: Source::Simulated { scenario, seed: SEED }, wait }))
 }
@@ -160,7 +162,7 @@ fn join_td(arguments: &Arguments, wait: Wait) -> anyhow::Result<(Node, TdOptions
 }
 
 fn platform(arguments: &Arguments, wait: Wait) -> anyhow::Result<()> {
-    // td last: its master takes the process for joined then.
+    // td last: the master counts the process as joined from then on.
     let (md, market) = join_md(arguments, wait)?;
     let (td, exchange) = join_td(arguments, wait)?;
     roles::platform::run(md, td, &market, &exchange)?;
@@ -193,22 +195,23 @@ fn host(arguments: &Arguments, wait: Wait) -> anyhow::Result<()> {
     let claimed = Strategies::Only(numbers.clone());
     let asked = roles::strategy::join("host", "host", claimed, &numbers, Memory::PLATFORM_STREAM_BYTES, wait);
     let node = join(&arguments.master, &roles::strategy::with_overrun(asked, arguments.overrun.into()))?;
-    // So long that one that was displaced now and then stays, and one that keeps the others waiting does not.
+    // Long enough that a strategy that is displaced now and then stays, short enough that one that
+    // delays the others does not.
     let budget = Budget { call_ns_max: HOST_CALL_NS_MAX, queue_max: HOST_QUEUE, ..Budget::default() };
     let mut host = Host::new(budget);
-    // Without those that it had moved out before it restarted.
+    // Without those that were already moved out before the restart.
     for number in node.strategies().to_vec() {
         host.add(number, &[number], Box::new(OnEachRecord::of(number)))?;
     }
     roles::host::run(node, &mut host, &mut |number| {
-        output::talk(&format!("strategy {number} is to be moved out"));
+        output::talk(&format!("strategy {number} is being moved out"));
     })?;
     Ok(())
 }
 
 fn cached(arguments: &Arguments) -> anyhow::Result<()> {
     let node = join(&arguments.master, &roles::cached::join())?;
-    let store = arguments.store.clone().context("--store names the file of cached's state; give one")?;
+    let store = arguments.store.clone().context("missing --store FILE, the file of cached's state")?;
     roles::cached::run(node, &CachedOptions::new(store), &mut |note| output::talk(note))?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What the host offers to a run, as read.
+//! Facts about what the host offers to a run.
 
 use super::beside;
 use crate::output;
@@ -33,7 +33,7 @@ pub fn read(root: &Root, folder: Option<&RunFolder>) -> RoomFacts {
             (Reading::Known(total), Reading::Known(free)) => Reading::Known(total.saturating_sub(free)),
             (Reading::Known(_), other) | (other, _) => other,
         },
-        // Root may lock what it likes (CAP_IPC_LOCK).
+        // Root has CAP_IPC_LOCK and may lock any amount.
         locked_bytes_max: Reading::Known(if geteuid().is_root() {
             None
         } else {
@@ -46,7 +46,7 @@ pub fn read(root: &Root, folder: Option<&RunFolder>) -> RoomFacts {
     }
 }
 
-/// A line of /proc/meminfo in bytes.
+/// Value of a line of /proc/meminfo, in bytes.
 fn bytes_of(meminfo: &Reading<String>, name: &str) -> Reading<u64> {
     meminfo.as_ref().and_then(|text| {
         let Some(line) = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')) else {
@@ -54,13 +54,13 @@ fn bytes_of(meminfo: &Reading<String>, name: &str) -> Reading<u64> {
         };
         let kib = line.trim().strip_suffix("kB").and_then(|kib| kib.trim().parse::<u64>().ok());
         kib.map_or_else(
-            || Reading::unparsable("/proc/meminfo", line, format!("a number of kB behind {name}")),
+            || Reading::unparsable("/proc/meminfo", line, format!("a number of kB after {name}")),
             |kib| Reading::Known(kib << 10),
         )
     })
 }
 
-/// Who holds the lock of a run folder.
+/// The process that holds the lock of a run folder.
 fn master_of(folder: &RunFolder) -> Reading<String> {
     let file = match folder.open_lock() {
         Ok(file) => file,
@@ -70,14 +70,14 @@ fn master_of(folder: &RunFolder) -> Reading<String> {
     match flock(&file, FlockOperation::NonBlockingLockShared) {
         Ok(()) => Reading::Absent,
         Err(Errno::WOULDBLOCK) => {
-            let pid = holder(&file).map_or_else(|| "of an unknown id".to_owned(), |pid| pid.to_string());
+            let pid = holder(&file).map_or_else(|| "with an unknown id".to_owned(), |pid| pid.to_string());
             Reading::Known(format!("process {pid}"))
         }
         Err(_) => Reading::Denied,
     }
 }
 
-/// Refuses a run for which there is no room, and gives back what its warnings should say.
+/// Refuses a run that the host has no room for; otherwise returns the warnings.
 pub fn check(
     parameters: &PipelineParameters,
     facts: &RoomFacts,
@@ -92,7 +92,7 @@ pub fn check(
     Ok(doubts(&points))
 }
 
-/// Says on stderr what makes a run doubtful, before it is made.
+/// Prints warnings about a run on stderr before it starts.
 pub fn talk(command: &str, doubts: &[String]) {
     for doubt in doubts {
         output::talk(&format!("lowlat pipeline {command}: {doubt}"));
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn absent_and_unparsable_are_told_apart() {
+    fn absent_and_unparsable_are_distinct() {
         let facts = read(&root("MemAvailable:   2048 kB\nSwapTotal: 100 kB\nSwapFree: 40 kB\n"), None);
         assert_eq!(facts.memory_available_bytes, Reading::Known(2 << 20));
         assert_eq!(facts.swap_used_bytes, Reading::Known(60 << 10));
@@ -121,13 +121,13 @@ mod tests {
     }
 
     #[test]
-    fn a_master_holds_its_lock() {
+    fn the_holder_of_the_lock_is_the_master() {
         let folder = tempfile::tempdir().unwrap();
         let lock = folder.path().join("lock");
         let run = RunFolder::at(folder.path()).unwrap();
         assert!(master_of(&run).is_absent());
         std::fs::write(&lock, "4711\n").unwrap();
-        assert!(master_of(&run).is_absent(), "a lock that nobody holds is of a master that is gone");
+        assert!(master_of(&run).is_absent(), "a free lock belongs to a master that has ended");
         let held = File::open(&lock).unwrap();
         flock(&held, FlockOperation::NonBlockingLockExclusive).unwrap();
         assert_eq!(master_of(&run), Reading::Known("process 4711".to_owned()));

@@ -37,91 +37,94 @@ pub const COMMAND: Subcommand = Subcommand { name: "run", declare, run };
 
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// How many strategies, each with an instrument of its own
+    /// Number of strategies, each with its own instrument
     #[arg(long, value_name = "N", default_value_t = 80, value_parser = clap::value_parser!(u32).range(1..=1000), allow_negative_numbers = true)]
     strategies: u32,
     /// Quotes per second over all instruments
     #[arg(long, value_name = "RATE", default_value = "800", value_parser = rate, allow_negative_numbers = true)]
     rate: f64,
-    /// How processes wait
+    /// How the processes wait
     #[arg(long, value_enum, default_value_t = ModeWord::Parked)]
     mode: ModeWord,
-    /// How long quotes are published: 10s, 5m
+    /// How long to publish quotes: 10s, 5m
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration, allow_hyphen_values = true)]
     duration: Duration,
-    /// CPUs of roles: md=0,td=1,strategies=2-5; platform=0: md and td in one process; also master, cached, recorder
+    /// CPUs of roles: md=0,td=1,strategies=2-5; platform=0 runs md and td in one process; also
+    /// master, cached, recorder
     #[arg(long, value_name = "ROLE=CPU", value_parser = pins::parse)]
     pin: Option<Pins>,
-    /// CPUs of roles from a file that lowlat pipeline size --placement wrote
+    /// Read CPUs of roles from a file written by lowlat pipeline size --placement
     #[arg(long, value_name = "FILE", conflicts_with = "pin")]
     pins: Option<PathBuf>,
     /// Run all strategies in one process on this CPU
     #[arg(long, value_name = "CPU")]
     host_core: Option<u32>,
-    /// Quotes that a strategy is too slow for: told as lost, or only the latest given
+    /// What to do with quotes that a strategy is too slow for: report a gap, or pass on only the
+    /// latest
     #[arg(long, value_enum, default_value_t = OverrunWord::Gap)]
     overrun: OverrunWord,
-    /// Run cached beside, which keeps the latest state in this file
+    /// Also run cached, which keeps the latest state in this file
     #[arg(long, value_name = "FILE")]
     cached: Option<PathBuf>,
-    /// Record every stream into this new folder, for lowlat journal
+    /// Record every stream into this new directory, for lowlat journal
     #[arg(long, value_name = "DIR")]
     record: Option<PathBuf>,
     /// Wake strategies from a thread that spins on this CPU
     #[arg(long, value_name = "CPU")]
     wake_core: Option<u32>,
-    /// Reject prices farther from the last quote, in thousandths of it
+    /// Reject prices that differ from the last quote by more than this, in thousandths
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     price_deviation: Option<u32>,
-    /// Name the run, so that others find its master [default: one of its own]
+    /// Name the run, so that other programs find its master [default: a generated name]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Memory that all nodes may share: 512M, 16G [default: 3/4 of what is available]
+    /// Memory limit of all nodes together: 512M, 16G [default: 3/4 of the available memory]
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     memory_max: Option<u64>,
-    /// Take memory from the reserved pool of huge pages
+    /// Take memory from the reserved huge pages
     #[arg(long)]
     huge_pages: bool,
-    /// Run even though the figures would say nothing
+    /// Run even if the figures would not be meaningful
     #[arg(long)]
     force: bool,
-    /// Print the document on stdout instead of the tables
+    /// Print the JSON document on stdout instead of the tables
     #[arg(long)]
     json: bool,
-    /// Write the document for programs
+    /// Write the JSON document
     #[arg(long, value_name = "FILE")]
     result: Option<PathBuf>,
-    /// Write the latencies as a HdrHistogram log, an interval a stage
+    /// Write the latencies as an HdrHistogram log, one interval per stage
     #[arg(long, value_name = "FILE")]
     hlog: Option<PathBuf>,
 }
 
-/// A rate of quotes, per second.
+/// Parses a rate in quotes per second.
 pub fn rate(text: &str) -> Result<f64, String> {
-    let number: f64 =
-        text.parse().map_err(|_| format!("\"{text}\" is no number of quotes per second, such as 800"))?;
+    let number: f64 = text
+        .parse()
+        .map_err(|_| format!("\"{text}\": expected a number of quotes per second, such as 800"))?;
     if number.is_finite() && (0.001..=1e7).contains(&number) {
         Ok(number)
     } else {
-        Err(format!("\"{text}\": rates go from 0.001 to 10000000 quotes per second"))
+        Err(format!("\"{text}\": expected a rate from 0.001 to 10000000 quotes per second"))
     }
 }
 
 fn declare(command: Command) -> Command {
     Arguments::augment_args(command)
-        .about("Run market data, strategies and order gateway as processes; measure tick to order")
+        .about("Run market data, strategies and order gateway as processes, and measure tick to order")
         .after_help(format!(
-            "Exit codes: 0 clean, 1 records were lost or not recorded, wakes missed or orders not answered, 2 error, 130 interrupted.\n\n{}",
+            "Exit codes: 0 clean, 1 records lost or not recorded, wakes missed or orders unanswered, 2 error, 130 interrupted.\n\n{}",
             examples(&[
-                ("lowlat pipeline run", "80 strategies that sleep, 800 quotes a second, 10 s"),
-                ("lowlat pipeline run --pin md=0,td=1 --mode mixed --json", "md spins on a CPU of its own"),
+                ("lowlat pipeline run", "80 sleeping strategies, 800 quotes per second, 10 s"),
+                ("lowlat pipeline run --pin md=0,td=1 --mode mixed --json", "md spins on a dedicated CPU"),
                 ("lowlat pipeline run --host-core 3 --rate 8000", "all strategies in one process"),
                 (
                     "lowlat pipeline run --mode fast --pin platform=0 --host-core 1",
-                    "two processes that spin: the platform, and all strategies",
+                    "two spinning processes: the platform, and all strategies",
                 ),
-                ("lowlat pipeline run --pins placement.json", "on the CPUs that lowlat pipeline size proposed"),
-                ("lowlat pipeline run --record monday --pin recorder=0", "with a recorder, kept to CPU 0"),
+                ("lowlat pipeline run --pins placement.json", "use the CPUs proposed by lowlat pipeline size"),
+                ("lowlat pipeline run --record monday --pin recorder=0", "with a recorder on CPU 0"),
             ])
         ))
 }
@@ -158,7 +161,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
 }
 
 fn parameters(arguments: &Arguments) -> anyhow::Result<PipelineParameters> {
-    ensure!(!arguments.duration.is_zero(), "--duration is 0; a second is the least that says something");
+    ensure!(!arguments.duration.is_zero(), "--duration is 0\nhint: give at least 1s");
     let asked = Asked {
         cached: arguments.cached.is_some(),
         recorder: arguments.record.is_some(),
@@ -179,7 +182,8 @@ fn parameters(arguments: &Arguments) -> anyhow::Result<PipelineParameters> {
 }
 
 fn options(arguments: &Arguments) -> PipelineOptions {
-    // The processes of a run are started in this process's folder; a path that is whole says the same to all.
+    // The processes of a run start in this process's directory, but a full path is clear in every
+    // message.
     let whole = |path: &Path| std::path::absolute(path).unwrap_or(path.to_owned()).display().to_string();
     PipelineOptions {
         name: arguments.name.clone(),
@@ -192,7 +196,7 @@ fn options(arguments: &Arguments) -> PipelineOptions {
     }
 }
 
-/// What the recorder and cached would refuse at their start, and with them the run.
+/// Checks now what the recorder and cached would refuse at their start, which would end the run.
 fn check_beside(options: &PipelineOptions) -> anyhow::Result<()> {
     if let Some(folder) = &options.recording {
         Recorder::check_new(Path::new(folder), Options::default())?;
@@ -201,17 +205,17 @@ fn check_beside(options: &PipelineOptions) -> anyhow::Result<()> {
         let path = Path::new(store);
         if let (_, Opened::SetAside { to }) = Cached::open(path)? {
             let (path, to) = (path.display(), to.display());
-            output::talk(&format!("{path}: was damaged; it is kept as {to}, and a new store begins"));
+            output::talk(&format!("{path} is damaged: kept as {to}, starting a new store"));
         }
     }
     Ok(())
 }
 
-/// md finds out by itself too, but only after every process of the run has started.
+/// md checks this too, but only after every process of the run has started.
 fn check_wake_core(options: &PipelineOptions, facts: &RoomFacts) -> anyhow::Result<()> {
     match (options.wake_core, facts.cpus.known()) {
         (Some(cpu), Some(cpus)) if !cpus.contains(cpu) => bail!(
-            "--wake-core {cpu}: this process may use CPUs {cpus}; name one of them, or widen the list (taskset, cpuset)"
+            "cannot wake from CPU {cpu} (--wake-core): this process may use CPUs {cpus}\nhint: name one of them, or widen its affinity (taskset, cpuset)"
         ),
         _ => Ok(()),
     }
@@ -223,7 +227,7 @@ fn hlog_of(document: &PipelineDocument) -> anyhow::Result<HdrLog> {
     Ok(hlog::of_stages(&document.record.stages, start_ns, document.record.measured_s)?)
 }
 
-/// Checks for room, runs, and puts the document together.
+/// Checks for room, runs, and builds the document.
 fn measure(
     parameters: &PipelineParameters,
     facts: &RoomFacts,
@@ -260,7 +264,7 @@ fn exit(document: &PipelineDocument) -> Exit {
     }
 }
 
-/// Whether nothing happened that must not.
+/// Whether the run had no failures: nothing lost, missed or unanswered.
 pub fn is_sound(record: &PipelineRecord) -> bool {
     record.lost == 0
         && record.missed_wakes == 0
@@ -286,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn words_become_parameters() {
+    fn arguments_become_parameters() {
         let words = [
             "--strategies",
             "8",
@@ -322,12 +326,15 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_to_wake_from_must_be_there() {
+    fn a_wake_core_must_be_an_allowed_cpu() {
         let of = |cpu: &str| options(&arguments(&["--wake-core", cpu]).unwrap());
         assert!(check_wake_core(&of("1"), &facts()).is_ok());
         let error = check_wake_core(&of("7"), &facts()).unwrap_err().to_string();
-        assert!(error.contains("--wake-core 7: this process may use CPUs 0-1"), "{error}");
-        assert!(check_wake_core(&of("7"), &RoomFacts::default()).is_ok(), "md will find out");
+        assert!(
+            error.contains("cannot wake from CPU 7 (--wake-core): this process may use CPUs 0-1"),
+            "{error}"
+        );
+        assert!(check_wake_core(&of("7"), &RoomFacts::default()).is_ok(), "md checks it later");
     }
 
     #[test]
@@ -343,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_becomes_a_document_whose_stages_stand_at_its_top() {
+    fn the_stages_of_a_run_are_at_the_top_of_its_document() {
         let parameters = parameters(&arguments(&["--duration", "2s"]).unwrap()).unwrap();
         let mut runner = Fake::default();
         let document = measure(&parameters, &facts(), false, &mut runner, &AtomicBool::new(false)).unwrap();

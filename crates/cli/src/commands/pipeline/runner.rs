@@ -1,4 +1,4 @@
-//! What makes runs: the commands know this trait only.
+//! What executes runs. The commands know only this trait.
 
 use super::{beside, room};
 use anyhow::Context;
@@ -17,18 +17,18 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
-/// A run so far.
+/// Progress of a run.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RunProgress {
-    /// How long quotes have been published, seconds; none before the first.
+    /// Time since the first quote, in seconds; `None` before it.
     pub elapsed_s: Option<f64>,
-    /// Processes that have joined, of how many.
+    /// Processes that have joined.
     pub joined: u32,
-    /// Processes that the run has.
+    /// Processes of the run.
     pub processes: u32,
     /// Quotes published.
     pub ticks: u64,
-    /// Orders that td read.
+    /// Orders that td has read.
     pub orders: u64,
     /// Records lost.
     pub lost: u64,
@@ -36,9 +36,9 @@ pub struct RunProgress {
     pub t2o_p50_ns: Option<u64>,
 }
 
-/// Makes runs, one after the other.
+/// Executes runs, one after the other.
 pub trait Runner {
-    /// Makes one. When the user stops it, what was measured until then is given back.
+    /// Executes a run. If the user interrupts it, the results so far are returned.
     fn run(
         &mut self,
         parameters: &PipelineParameters,
@@ -46,29 +46,28 @@ pub trait Runner {
     ) -> anyhow::Result<PipelineRecord>;
 }
 
-/// Runs of real processes: `lowlat` itself, once for each.
+/// Runs of real processes: the `lowlat` binary, once per process.
 pub struct Processes {
     program: PathBuf,
     options: PipelineOptions,
     stop: Arc<AtomicBool>,
-    /// Other pipelines that were there before, of which the facts tell.
+    /// Other pipelines that already ran before this one; the room facts report those.
     beside: BTreeSet<String>,
 }
 
-/// What makes real runs on this host, and what the host offers to them.
+/// A runner of real processes on this host, and the host's facts.
 pub fn real(stop: &Arc<AtomicBool>) -> anyhow::Result<(Processes, RoomFacts)> {
     with_options(&PipelineOptions::default(), stop)
 }
 
-/// The same of runs with options.
+/// The same with options.
 pub fn with_options(
     options: &PipelineOptions,
     stop: &Arc<AtomicBool>,
 ) -> anyhow::Result<(Processes, RoomFacts)> {
     let folder = options.name.as_deref().map(RunFolder::named).transpose()?;
-    let program = std::env::current_exe().context(
-        "cannot find the program of this process, which is started again for each role; is /proc mounted?",
-    )?;
+    let program = std::env::current_exe()
+        .context("cannot find lowlat's own executable\nhint: check that /proc is mounted")?;
     let facts = room::read(&Root::live(), folder.as_ref());
     let beside = facts.other_runs.known().into_iter().flatten().cloned().collect();
     Ok((Processes { program, options: options.clone(), stop: Arc::clone(stop), beside }, facts))
@@ -82,7 +81,7 @@ impl Runner for Processes {
     ) -> anyhow::Result<PipelineRecord> {
         let mut came = BTreeSet::new();
         let mut tell = |now: &Progress| {
-            // Once a second or so, in the master, which is on nobody's way.
+            // About once a second, in the master, which is not on the path of any record.
             came.extend(beside::other_runs(&Root::live()).into_known().into_iter().flatten());
             let is_publishing = now.phase != Phase::Joining;
             progress(&RunProgress {
@@ -111,14 +110,14 @@ pub mod fake {
         atomic::{AtomicBool, Ordering},
     };
 
-    /// Makes runs up.
+    /// Invents the results of runs.
     #[derive(Debug, Default)]
     pub struct Fake {
-        /// What was asked for.
+        /// The parameters of each run.
         pub asked: Vec<PipelineParameters>,
-        /// Raises the flag after so many runs.
+        /// Raises the flag after this many runs.
         pub stops_after: Option<(usize, Arc<AtomicBool>)>,
-        /// The run that fails.
+        /// The run that fails, by number.
         pub fails_at: Option<usize>,
     }
 

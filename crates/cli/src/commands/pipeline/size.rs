@@ -31,9 +31,11 @@ use std::{
 
 pub const COMMAND: Subcommand = Subcommand { name: "size", declare, run };
 
-/// Quotes a second at which costs are measured: seldom enough that none waits for another.
+/// Rate at which costs are measured, in quotes per second: low enough that no quote queues behind
+/// another.
 const COST_RATE: f64 = 500.0;
-/// CPUs below which spinning processes would take time from each other: md, td, a strategy.
+/// Minimum CPUs for spinning processes that do not take time from each other: md, td and a
+/// strategy.
 const SPINNING_CPUS: usize = 4;
 
 #[derive(Debug, Args)]
@@ -41,66 +43,66 @@ struct Arguments {
     /// Quotes per second of each strategy
     #[arg(long, value_name = "RATE", default_value = "10", value_parser = rate, allow_negative_numbers = true)]
     rate: f64,
-    /// Tick to order at the 99th percentile, at most
+    /// Highest acceptable p99 of tick to order
     #[arg(long, value_name = "TIME", default_value = "500us", value_parser = time_ns)]
     goal: u64,
-    /// How busy a CPU may be, in percent
+    /// Highest acceptable CPU use, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=95))]
     utilisation: u32,
     /// How processes wait
     #[arg(long, value_enum, default_value_t = ModeWord::Parked)]
     mode: ModeWord,
-    /// What a real strategy computes for a quote beyond the measured one
+    /// Time that a real strategy computes per quote, in addition to the measured cost
     #[arg(long, value_name = "TIME", default_value = "0us", value_parser = time_ns)]
     strategy_cost: u64,
     /// Strategies of different rates to place, as COUNTxRATE: 60x10,20x100 [default: as many as fit, at --rate]
     #[arg(long, value_name = "GROUPS", value_delimiter = ',', value_parser = group)]
     strategies: Vec<StrategyGroup>,
-    /// Numbers of strategies to run and compare with the prediction
+    /// Numbers of strategies to run, to check the prediction
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',', default_values_t = [10, 40, 80], value_parser = clap::value_parser!(u32).range(1..=1000))]
     check: Vec<u32>,
-    /// How long each run takes
+    /// Duration of each run
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration, allow_hyphen_values = true)]
     duration: Duration,
-    /// Make runs even though their figures would say nothing
+    /// Run even if the figures would not be meaningful
     #[arg(long)]
     force: bool,
-    /// Write the placement for lowlat pipeline run --pins
+    /// Write the placement, for lowlat pipeline run --pins
     #[arg(long, value_name = "FILE")]
     placement: Option<PathBuf>,
-    /// Print the document on stdout instead of the tables
+    /// Print the JSON document on stdout instead of the tables
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     host: HostArgs,
 }
 
-/// "60x10".
+/// Parses a group such as "60x10".
 fn group(text: &str) -> Result<StrategyGroup, String> {
     let parts =
         text.split_once('x').and_then(|(count, each)| Some((count.parse::<u32>().ok()?, rate(each).ok()?)));
     match parts {
         Some((strategies @ 1..=1000, rate_per_s)) => Ok(StrategyGroup { strategies, rate_per_s }),
         _ => Err(format!(
-            "\"{text}\" is no group of strategies; write how many and the quotes a second of each, such as 60x10"
+            "\"{text}\": expected COUNTxRATE, such as 60x10 for 60 strategies of 10 quotes per second"
         )),
     }
 }
 
 fn declare(command: Command) -> Command {
     Arguments::augment_args(command)
-        .about("Find out how many strategies this host carries, and propose CPUs for them")
+        .about("Find how many strategies this host carries, and propose CPUs for them")
         .after_help(format!(
             "Exit codes: 0 a run kept the goal, 1 no run did, 2 error.\n\n{}",
             examples(&[
-                ("lowlat pipeline size --rate 10 --goal 500us", "strategies of 10 quotes a second each"),
+                ("lowlat pipeline size --rate 10 --goal 500us", "strategies of 10 quotes per second each"),
                 (
                     "lowlat pipeline size --strategy-cost 20us --utilisation 50",
-                    "that compute 20 us for each quote",
+                    "strategies that compute for 20 us per quote",
                 ),
                 (
                     "lowlat pipeline size --strategies 60x10,20x100 --placement placement.json",
-                    "CPUs for two groups; lowlat pipeline run --pins placement.json takes them",
+                    "propose CPUs for two groups; lowlat pipeline run --pins uses them",
                 ),
             ])
         ))
@@ -108,14 +110,14 @@ fn declare(command: Command) -> Command {
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = Arguments::from_arg_matches(matches)?;
-    ensure!(!arguments.duration.is_zero(), "--duration is 0; a second is the least that says something");
-    ensure!(arguments.goal > 0, "--goal is 0, which no order keeps; give a time such as 500us");
+    ensure!(!arguments.duration.is_zero(), "--duration is 0\nhint: give at least 1s");
+    ensure!(arguments.goal > 0, "--goal is 0, which no order can meet\nhint: give a time such as 500us");
     let file =
         arguments.placement.as_deref().map(|path| OutputFile::prepare(path, "--placement")).transpose()?;
     let host = arguments.host.read()?;
     ensure!(
         host.root.is_live(),
-        "cannot size the pipeline for {}: only the running host can run it\nhint: leave out --root",
+        "cannot size the pipeline for {}: only the running host can be measured\nhint: leave out --root",
         host.root.label()
     );
     let stop = signals::stop_flag()?;
@@ -137,7 +139,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     if let Some(file) = &file {
         let (note, shown) = (file.note(), file.path().display());
         file.write_json_lines(&document.placement)?;
-        output::talk(&format!("{note}; lowlat pipeline run --pins {shown} takes it"));
+        output::talk(&format!("{note}\nhint: lowlat pipeline run --pins {shown} uses it"));
     }
     Ok(match document.answer.checked {
         _ if document.is_interrupted => Exit::Interrupted,
@@ -146,7 +148,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     })
 }
 
-/// What a sizing looks at.
+/// The inputs of a sizing.
 struct Sizing<'a> {
     arguments: &'a Arguments,
     topology: &'a Topology,
@@ -171,7 +173,7 @@ impl Sizing<'_> {
                     break;
                 }
                 match self.check(*number, costs, before + at + 1, runner, &live) {
-                    // One that was stopped before anything came of it is none.
+                    // A run that was interrupted before its first order does not count.
                     Ok(point) if point.measured.is_cut_short && point.measured.orders == 0 => {}
                     Ok(point) => {
                         warnings.extend(came_beside(&point.measured));
@@ -185,7 +187,7 @@ impl Sizing<'_> {
         }
         live.finish();
         if costs.is_err() && self.is_stopped() {
-            bail!(Interrupted("the costs of one strategy were measured".to_owned()));
+            bail!(Interrupted("the costs of one strategy were known".to_owned()));
         }
         let costs = costs?;
         warnings.dedup();
@@ -225,7 +227,7 @@ impl Sizing<'_> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// What is doubtful of the host whatever is run.
+    /// Doubts about the host that hold for any load.
     fn doubts(&self) -> Vec<String> {
         let points = judge(&self.parameters(1, COST_RATE, Mode::Parked), self.facts);
         let of_host = |id: &str| ["swap", OTHER_RUNS].contains(&id);
@@ -233,12 +235,12 @@ impl Sizing<'_> {
         doubtful.map(Point::sentence).collect()
     }
 
-    /// Whether there are the CPUs to measure the cost of a transfer.
+    /// Whether the host has enough CPUs to measure the cost of a transfer.
     fn can_spin(&self) -> bool {
         self.facts.cpus.known().is_some_and(|cpus| cpus.len() >= SPINNING_CPUS)
     }
 
-    /// How many runs the costs take.
+    /// Number of runs that measure costs.
     fn cost_runs(&self) -> usize {
         1 + usize::from(self.can_spin())
     }
@@ -247,7 +249,7 @@ impl Sizing<'_> {
         place(self.topology, self.allocation, groups)
     }
 
-    /// Runs one strategy, asleep and, where there are the CPUs for it, spinning.
+    /// Measures the costs of one strategy: asleep and, if there are enough CPUs, spinning.
     fn costs(
         &self,
         runner: &mut dyn Runner,
@@ -262,15 +264,15 @@ impl Sizing<'_> {
         } else {
             let cpus = self.facts.cpus.known().map_or(0, lowlat_model::CpuSet::len);
             warnings.push(format!(
-                "{cpus} CPUs are too few for processes that spin, so the cost of a wake is not told from that of a transfer."
+                "{cpus} CPUs are too few for spinning processes, so the costs of a wake and a transfer are measured as one."
             ));
             None
         };
         Costs::of(&parked, fast.as_ref(), self.arguments.strategy_cost as f64).map_err(anyhow::Error::msg)
     }
 
-    /// Holds the prediction of so many strategies against a run. The run's strategies compute nothing, so neither do
-    /// those of the prediction.
+    /// Compares the prediction for this number of strategies with a run. The strategies of the run
+    /// compute nothing, so the prediction leaves their cost out too.
     fn check(
         &self,
         number: u32,
@@ -297,7 +299,7 @@ impl Sizing<'_> {
         Load::of(parameters, u32::try_from(cpus).unwrap_or(u32::MAX))
     }
 
-    /// A run as it would be placed.
+    /// The parameters of a run with the proposed placement.
     fn parameters(&self, strategies: u32, rate_per_s: f64, mode: Mode) -> PipelineParameters {
         let group = StrategyGroup { strategies, rate_per_s: rate_per_s / f64::from(strategies) };
         PipelineParameters {
@@ -373,14 +375,14 @@ mod tests {
     }
 
     #[test]
-    fn costs_are_measured_points_checked_and_cpus_proposed() {
+    fn costs_are_measured_then_points_checked_then_cpus_proposed() {
         let mut runner = Fake::default();
         let document = find(&["--rate", "10", "--goal", "5ms"], 8, &mut runner);
         let asked: Vec<(u32, Mode)> = runner.asked.iter().map(|of| (of.strategies, of.mode)).collect();
         let parked = |number| (number, Mode::Parked);
         assert_eq!(asked, [parked(1), (1, Mode::Fast), parked(10), parked(40), parked(80)]);
         assert_eq!(document.checked.len(), 3);
-        // 500 ticks of the first point carry no p99.
+        // 500 ticks at the first point are too few for a p99.
         assert!(document.capacity.strategies > 0 && document.fit.points == 2, "{:?}", document.fit);
         assert_eq!(document.placement.pins["strategies"].len(), document.capacity.strategies as usize);
         let read: SizeDocument = serde_json::from_value(serde_json::to_value(&document).unwrap()).unwrap();
@@ -388,21 +390,21 @@ mod tests {
     }
 
     #[test]
-    fn a_small_host_says_what_it_could_not_tell_apart() {
+    fn a_small_host_warns_that_wake_and_transfer_are_measured_as_one() {
         let document = find(&["--check", "10", "--strategies", "6x10,2x100"], 2, &mut Fake::default());
-        assert!(document.warnings[1].contains("too few for processes that spin"));
+        assert!(document.warnings[1].contains("too few for spinning processes"));
         assert_eq!(document.placement.groups.len(), 2);
         assert!(document.costs.transfer_ns == 0.0);
     }
 
     #[test]
-    fn a_run_beside_is_told() {
+    fn another_running_pipeline_is_reported() {
         let document = find(&["--check", "10"], 8, &mut Fake::default());
         assert!(document.warnings[0].starts_with("other runs: process 4711"), "{:?}", document.warnings);
     }
 
     #[test]
-    fn stopped_before_the_costs_are_known_it_has_nothing_to_show() {
+    fn an_interrupt_before_the_costs_are_known_is_an_error() {
         let stop = Arc::new(AtomicBool::new(false));
         let stops_after = Some((1, Arc::clone(&stop)));
         let mut runner = Fake { fails_at: Some(2), stops_after, ..Fake::default() };
@@ -411,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_what_a_run_takes() {
+    fn a_run_accepts_the_written_placement() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("placement.json");
         let document = find(&["--check", "10"], 8, &mut Fake::default());
@@ -420,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn a_point_that_fails_leaves_the_others() {
+    fn a_failed_point_leaves_the_others() {
         let mut runner = Fake { fails_at: Some(3), ..Fake::default() };
         let document = find(&[], 8, &mut runner);
         assert_eq!(document.checked.len(), 2);
@@ -430,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_have_a_number_and_a_rate() {
+    fn groups_need_a_count_and_a_rate() {
         assert_eq!(group("60x10"), Ok(StrategyGroup { strategies: 60, rate_per_s: 10.0 }));
         for text in ["60", "0x10", "60x", "x", "60x-1"] {
             assert!(group(text).unwrap_err().contains("such as 60x10"), "{text}");

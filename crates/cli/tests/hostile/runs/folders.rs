@@ -1,4 +1,4 @@
-//! Run folders that another user has prepared, and masters that another user runs.
+//! Run folders prepared by another user, and masters that run as another user.
 
 use super::pipeline::{PATIENCE, Pipeline, wait_for};
 use crate::support::binary;
@@ -26,18 +26,18 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// Users below this number exist on hosts.
+/// Users below this number exist on real hosts.
 const USERS: u32 = 20_000;
 const ATTACKER: u32 = 65_534;
-/// What the attacker wants overwritten.
+/// Content of the file that the attacker wants overwritten.
 const PRECIOUS: &str = "precious\n";
 
-/// A victim, and where its runs are without XDG_RUNTIME_DIR.
+/// A victim, and the location of its runs without XDG_RUNTIME_DIR.
 struct Place {
-    /// A user that no host and no other test has.
+    /// A user id that no host and no other test uses.
     victim: u32,
     home: PathBuf,
-    /// The victim's own, which nobody else can write.
+    /// A directory of the victim that nobody else can write.
     own: TempDir,
 }
 
@@ -48,7 +48,7 @@ impl Place {
             eprintln!("skipped: run folders of another user: only root can prepare them");
             return None;
         }
-        // Relaxed: it only counts. Processes that run these tests at the same time begin at other numbers.
+        // Relaxed: a counter. Concurrent processes of these tests start at different numbers.
         let victim = loop {
             let number = std::process::id() * 32 + PLACES.fetch_add(1, Ordering::Relaxed);
             let victim = USERS + number % USERS;
@@ -68,7 +68,7 @@ impl Place {
         self.own.path().join("precious")
     }
 
-    /// Makes a directory inside the victim's place.
+    /// Creates a directory inside the victim's place.
     fn make(&self, inside: &str, user: u32, mode: u32) -> PathBuf {
         let path = self.home.join(inside);
         fs::create_dir(&path).unwrap();
@@ -105,7 +105,7 @@ fn give(path: &Path, user: u32, mode: u32) {
     chown(path, Some(user), Some(user)).unwrap();
 }
 
-/// Runs the binary as the victim, without a runtime directory, and ends it when it hangs.
+/// Runs the binary as the victim without a runtime directory, and ends it if it hangs.
 fn as_victim(place: &Place, arguments: &[&str]) -> Output {
     let mut command = Command::new(binary());
     command
@@ -125,7 +125,7 @@ fn as_victim(place: &Place, arguments: &[&str]) -> Output {
     Output { status: child.wait().unwrap(), stdout: Vec::new(), stderr }
 }
 
-/// What the attacker prepares, and what the victim's run says of it.
+/// What the attacker prepares, and what the victim's run reports.
 type Trap = (&'static str, fn(&Place), &'static str);
 
 const TRAPS: &[Trap] = &[
@@ -166,7 +166,7 @@ const TRAPS: &[Trap] = &[
             fs::write(place.own.path().join("desk/document"), PRECIOUS).unwrap();
             give(&place.own.path().join("desk"), place.victim, 0o700);
             symlink(place.own.path(), &place.home).unwrap();
-            // As on a host that does not protect links.
+            // As on a host that does not protect links (fs.protected_symlinks=0).
             std::os::unix::fs::lchown(&place.home, Some(place.victim), None).unwrap();
         },
         "found a symbolic link, expected a directory",
@@ -219,7 +219,7 @@ fn a_prepared_run_folder_is_refused_and_nothing_is_written_through_it() {
     }
 }
 
-/// A victim's run finds other users' runs without reading what they put there as a lock.
+/// A victim's run finds runs of other users without following what they placed as a lock.
 #[test]
 fn other_users_locks_neither_hang_a_run_nor_reach_the_terminal() {
     let Some(place) = Place::new() else { return };
@@ -230,7 +230,7 @@ fn other_users_locks_neither_hang_a_run_nor_reach_the_terminal() {
     let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR | rustix::fs::Mode::ROTH;
     let pipe = place.home.join("pipe/lock");
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
-    // Held by its process, as a master's lock is.
+    // Held by its process, like a master's lock.
     let lock = place.home.join("\x1b[31mred/lock");
     fs::write(&lock, std::process::id().to_string()).unwrap();
     let lock = fs::File::open(&lock).unwrap();
@@ -241,7 +241,7 @@ fn other_users_locks_neither_hang_a_run_nor_reach_the_terminal() {
     assert!(!output.stderr.contains(&0x1b) && !output.stdout.contains(&0x1b), "{output:?}");
 }
 
-/// A master of the attacker. Says so to the one who joins, and keeps what that one sent.
+/// A master of the attacker, which refuses the joining process and keeps what that process sent.
 fn attackers_master(socket: PathBuf) -> thread::JoinHandle<Vec<u8>> {
     let (ready, is_ready) = std::sync::mpsc::channel();
     let master = thread::spawn(move || {
@@ -260,7 +260,7 @@ fn attackers_master(socket: PathBuf) -> thread::JoinHandle<Vec<u8>> {
     master
 }
 
-/// A socket that listens as another user: the kernel keeps whose thread it was.
+/// A socket that listens as another user: the kernel remembers the listening thread's user.
 fn as_attacker(socket: &Path) -> OwnedFd {
     let (user, group) = (Uid::from_raw(ATTACKER), Gid::from_raw(ATTACKER));
     rustix::thread::set_thread_res_gid(group, group, group).unwrap();
@@ -273,8 +273,8 @@ fn as_attacker(socket: &Path) -> OwnedFd {
 }
 
 #[test]
-fn a_node_says_nothing_to_another_users_master() {
-    // As it is, and as it would be if the file were the victim's: then the kernel still knows who listens.
+fn a_node_sends_nothing_to_another_users_master() {
+    // Once as is, and once with the file owned by the victim: the kernel still knows who listens.
     for (is_given, expected) in [(false, "it belongs to user 65534"), (true, "it runs as user 65534")] {
         let Some(place) = Place::new() else { return };
         let home = place.make("", place.victim, 0o1777);
@@ -286,22 +286,22 @@ fn a_node_says_nothing_to_another_users_master() {
         let output =
             as_victim(&place, &["pipeline", "role", "strategy", "--master", socket.to_str().unwrap()]);
         let said = String::from_utf8_lossy(&output.stderr);
-        // Lets a master end that nobody has come to.
+        // Unblocks a master that nobody has joined.
         let fd = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
         rustix::net::connect(&fd, &SocketAddrUnix::new(&socket).unwrap()).ok();
         drop(fd);
         let heard = String::from_utf8_lossy(&master.join().unwrap()).into_owned();
-        assert!(heard.is_empty(), "it was told {heard}");
+        assert!(heard.is_empty(), "it received {heard}");
         assert!(!output.status.success() && said.contains(expected), "{said}");
         assert!(!said.contains("the attacker was here"), "{said}");
     }
 }
 
 #[test]
-fn another_users_node_is_refused_before_it_is_heard() {
+fn another_users_node_is_refused_before_its_message_is_read() {
     let Some(place) = Place::new() else { return };
     let pipeline = Pipeline::start(&["--duration", "4s"]);
-    // As if the folder let everybody in.
+    // As if the directory were open to everybody.
     for path in [pipeline.folder(), pipeline.folder().parent().unwrap().to_owned()] {
         fs::set_permissions(path, Permissions::from_mode(0o711)).unwrap();
     }

@@ -8,21 +8,21 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connec
 use serde_json::{Value, json};
 use std::{fs, os::fd::OwnedFd, process::Command};
 
-/// Connects, and says nothing.
+/// Connects, and sends nothing.
 fn knock(pipeline: &Pipeline, more: SocketFlags) -> Option<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | more;
     let fd = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
     connect(&fd, &SocketAddrUnix::new(pipeline.socket()).unwrap()).ok().map(|()| fd)
 }
 
-/// The binary under a limit, as prlimit(1) takes it.
+/// The binary under a resource limit, in the syntax of prlimit(1).
 fn limited(limit: &str) -> Command {
     let mut command = Command::new("prlimit");
     command.arg(limit).arg("--").arg(binary());
     command
 }
 
-/// Joins without the library, and returns the master's reason for refusing. Speaks the version of whatever master it is.
+/// Joins without the library, and returns the master's reason for refusing. Uses the version of any master.
 fn refusal(pipeline: &Pipeline, writes: &Value) -> Option<String> {
     let me = Owner::current().unwrap();
     for version in [control::VERSION, 3] {
@@ -34,7 +34,7 @@ fn refusal(pipeline: &Pipeline, writes: &Value) -> Option<String> {
         for message in [hello, json!({"message": "ready"})] {
             passing::send(&fd, &serde_json::to_vec(&message).unwrap(), &[]).ok();
         }
-        // The first may only say that the connection is closed; what was said before that comes next.
+        // The first error may only report that the connection is closed; the reason is read next.
         let mut received = (0..2).find_map(|_| passing::receive(&fd).ok())??;
         let answer: Value = serde_json::from_slice(&std::mem::take(&mut received.bytes)).ok()?;
         let reason = answer["reason"].as_str()?.to_owned();
@@ -45,7 +45,7 @@ fn refusal(pipeline: &Pipeline, writes: &Value) -> Option<String> {
     None
 }
 
-/// Waits until the run has begun, when md's stream is there: a node that joins before waits for it.
+/// Waits until the run has started and md's stream exists: a node that joins earlier waits for it.
 fn wait_for_md(pipeline: &Pipeline) {
     let folder = pipeline.folder().display().to_string();
     wait_for("md has its stream", || {
@@ -63,14 +63,17 @@ fn wait_for_md(pipeline: &Pipeline) {
 }
 
 #[test]
-fn connections_that_say_nothing_do_not_end_a_run_that_has_few_files() {
+fn silent_connections_do_not_end_a_run_with_few_files() {
     let pipeline = Pipeline::start_by(limited("--nofile=150"), &["--duration", "5s"]);
     let silent: Vec<_> = (0..200).filter_map(|_| knock(&pipeline, SocketFlags::NONBLOCK)).collect();
-    assert!(silent.len() > 150, "they are taken, or wait: {}", silent.len());
-    // One that means it comes in all the same.
+    assert!(silent.len() > 150, "they are accepted, or queued: {}", silent.len());
+    // A genuine node still gets through.
     let joined = role(&pipeline.socket(), &["strategy", "--instrument", "0"]);
     let said = String::from_utf8_lossy(&joined.stderr).into_owned();
-    assert!(said.contains("the run starts node s0 itself"), "it is heard, and refused for its name: {said}");
+    assert!(
+        said.contains("the run starts node s0 itself"),
+        "its message is read, and refused for its name: {said}"
+    );
     let document = pipeline.document();
     assert_eq!(document["orders"], document["ticks_published"], "{document}");
     assert_eq!(document["is_interrupted"], false, "{document}");
@@ -79,7 +82,7 @@ fn connections_that_say_nothing_do_not_end_a_run_that_has_few_files() {
 
 #[test]
 fn a_ring_of_64_gib_is_refused_before_it_is_made() {
-    // A master that makes it is ended by the limit, rather than by the host's lack of memory.
+    // A master that creates it is stopped by the limit, not by the host's lack of memory.
     let pipeline = Pipeline::start_by(limited("--fsize=1073741824"), &["--duration", "4s"]);
     let writes = json!({"stream": "greedy", "capacity_bytes": 1_u64 << 36, "keys": 1, "gives_credit": false});
     let reason = refusal(&pipeline, &writes).expect("the master answers");
@@ -91,7 +94,7 @@ fn a_ring_of_64_gib_is_refused_before_it_is_made() {
 }
 
 #[test]
-fn a_run_takes_no_more_memory_than_it_is_given() {
+fn a_run_stays_within_its_memory_limit() {
     let pipeline = Pipeline::start(&["--duration", "4s", "--memory-max", "64M"]);
     let writes = json!({"stream": "greedy", "capacity_bytes": 1 << 25, "keys": 1, "gives_credit": false});
     let reason = refusal(&pipeline, &writes).expect("the master answers");
@@ -100,10 +103,10 @@ fn a_run_takes_no_more_memory_than_it_is_given() {
 }
 
 #[test]
-fn a_refused_join_says_the_masters_reason_and_the_run_has_its_name() {
+fn a_refused_join_shows_the_masters_reason_and_the_run_reports_its_name() {
     let pipeline = Pipeline::start(&["--duration", "6s"]);
     wait_for_md(&pipeline);
-    // Again and again: which side writes last is a matter of luck.
+    // Repeated, because the order of the last writes on both sides is random.
     for _ in 0..8 {
         let output = role(&pipeline.socket(), &["strategy", "--instrument", "999"]);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -2,9 +2,9 @@
 
 use super::pipeline::{Pipeline, role, warnings};
 
-/// A second host claims strategies 0 and 1, which the run's own processes are.
+/// A second host claims strategies 0 and 1, which belong to the run's own processes.
 #[test]
-fn a_strategy_number_of_the_run_is_refused_and_its_answers_are_its_own() {
+fn a_strategy_number_of_the_run_is_refused_and_answers_reach_its_owner() {
     let pipeline = Pipeline::start(&["--duration", "4s"]);
     let attack = role(&pipeline.socket(), &["host", "--strategies", "2"]);
     let said = String::from_utf8_lossy(&attack.stderr).into_owned();

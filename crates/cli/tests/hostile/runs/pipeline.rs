@@ -10,10 +10,10 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// Guards against waiting for ever.
+/// Guards against waiting forever.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A run named `desk` of two strategies, whose folder is in a directory of the test.
+/// A run named `desk` with two strategies, whose run folder is in a directory of the test.
 pub struct Pipeline {
     child: Option<Child>,
     runs: TempDir,
@@ -25,7 +25,7 @@ impl Pipeline {
         Self::start_by(Command::new(binary()), arguments)
     }
 
-    /// The same with a command that runs the binary.
+    /// The same, with a command that runs the binary.
     pub fn start_by(mut command: Command, arguments: &[&str]) -> Self {
         let runs = TempDir::new().unwrap();
         command.args([
@@ -47,7 +47,7 @@ impl Pipeline {
         pipeline
     }
 
-    /// Where its master listens.
+    /// Socket of its master.
     pub fn socket(&self) -> PathBuf {
         self.folder().join("master.sock")
     }
@@ -57,12 +57,12 @@ impl Pipeline {
         self.runs.path().join("lowlat/desk")
     }
 
-    /// Waits for its end. Returns what it printed.
+    /// Waits for its end. Returns its output.
     pub fn end(mut self) -> Output {
         self.child.take().unwrap().wait_with_output().unwrap()
     }
 
-    /// Waits for its end, which must be a good one. Returns its document.
+    /// Waits for its end, which must be a success. Returns its document.
     pub fn document(self) -> Value {
         let output = self.end();
         assert_eq!(output.status.code(), Some(0), "{output:?}");
@@ -79,14 +79,14 @@ impl Drop for Pipeline {
     }
 }
 
-/// Runs one role against a master, as an attacker may. Returns what it printed.
+/// Runs one role against a master, as an attacker may. Returns its output.
 pub fn role(socket: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(binary());
     command.args(["pipeline", "role"]).args(arguments).arg("--master").arg(socket);
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap()
 }
 
-/// Waits until something is so.
+/// Waits for a condition.
 pub fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {

@@ -1,4 +1,4 @@
-//! What it costs: CPUs kept busy, and wakes and switches a tick.
+//! Costs: busy CPUs, and wakes and switches per tick.
 
 use super::series::{Frame, Look, Point, Series, decades};
 use crate::html::section as page_section;
@@ -9,9 +9,9 @@ use maud::{Markup, html};
 const WIDTH: f64 = 528.0;
 const HEIGHT: f64 = 300.0;
 
-/// CPUs busy and switches, over the rate of ticks.
+/// Busy CPUs and switches, over the tick rate.
 pub fn cost(groups: &[Vec<&MeasuredRow<'_>>]) -> Markup {
-    let lead = html! { "What all processes of a run take together. A process that spins keeps its CPU busy whether ticks come or not." };
+    let lead = html! { "Costs of all processes of a run. A spinning process keeps its CPU busy even without ticks." };
     let chart = |title: &str,
                  caption: &str,
                  y_title: &str,
@@ -31,8 +31,8 @@ pub fn cost(groups: &[Vec<&MeasuredRow<'_>>]) -> Markup {
     };
     let body = html! {
         div class="cards two small-charts" {
-            (chart("CPUs busy", "CPU time of all processes by the time in which it was counted.", "CPUs", &|row| row.figures.cpus_busy, &|of| format!("{of:.3} CPUs busy")))
-            (chart("Switches", "Switches of all processes by ticks, asked for or not: waits of idle processes count in slow rows.", "switches per tick", &|row| row.figures.switches_per_tick, &|of| format!("{} switches a tick", rate(of))))
+            (chart("CPUs busy", "CPU time of all processes, divided by the time over which it was counted.", "CPUs", &|row| row.figures.cpus_busy, &|of| format!("{of:.3} CPUs busy")))
+            (chart("Switches", "Voluntary and involuntary context switches of all processes, per tick. In slow rows, waits of idle processes count too.", "switches per tick", &|row| row.figures.switches_per_tick, &|of| format!("{} switches per tick", rate(of))))
         }
     };
     page_section("cost", "Cost", &lead, &body)

@@ -1,4 +1,4 @@
-//! Latency over the rate of ticks.
+//! Latency over the tick rate.
 
 use super::series::{Frame, Look, Point, Series, decades, legend};
 use crate::html::{micro, section as page_section};
@@ -9,21 +9,21 @@ use maud::{Markup, html};
 
 const WIDTH: f64 = 1_080.0;
 const HEIGHT: f64 = 400.0;
-/// How far the bars of two groups stand from each other at one rate.
+/// Distance between the bars of two groups at one rate.
 const BESIDE: f64 = 5.0;
 const SMALL_WIDTH: f64 = 528.0;
 const SMALL_HEIGHT: f64 = 290.0;
 
 type Group<'r, 'a> = Vec<&'r MeasuredRow<'a>>;
 
-/// One chart of all means, and one of percentiles for each group.
+/// One chart of all means, and one chart of percentiles per group.
 pub fn section(groups: &[Group<'_, '_>]) -> Markup {
-    let lead = html! { "From a quote written by md to its order read by td, over the rate of quotes. Both axes are logarithmic; lower is faster." };
+    let lead = html! { "From the write of a quote by md to the read of its order by td, over the rate of quotes. Both axes are logarithmic; lower is faster." };
     let means: Vec<Series> =
         groups.iter().map(|group| of_means(group)).filter(|series| !series.points.is_empty()).collect();
     let measured: Vec<&Group<'_, '_>> =
         groups.iter().filter(|group| group.iter().any(|row| row.figures.runs > 0)).collect();
-    // One scale for all of them, so that groups can be held against each other.
+    // All charts share one scale, so that groups can be compared.
     let parts: Vec<Series> =
         measured.iter().flat_map(|group| [of_percentiles(group), of_reference(group)]).collect();
     let span = span_of(&parts);
@@ -34,9 +34,9 @@ pub fn section(groups: &[Group<'_, '_>]) -> Markup {
         } @else {
             (means_chart(&means, &measured))
             p class="small small-charts-lead" {
-                "Each group for itself, all on one scale. Line: p50; band: p50 to p99. Hollow: too few ticks for a p99; where they are too few "
-                "for a p50 as well, the mean stands there."
-                @if has_reference { " Dashed: the report's range of means, on another machine." }
+                "One chart per group, all on one scale. Line: p50; band: p50 to p99. Hollow: too few ticks for a p99; the mean where there are also =>"
+                "too few for a p50."
+                @if has_reference { " Dashed: range of means in the report, from another machine." }
             }
             div class="cards two small-charts" { @for group in &measured { (percentiles(group, span)) } }
         }
@@ -51,9 +51,9 @@ fn means_chart(means: &[Series], measured: &[&Group<'_, '_>]) -> Markup {
         figure class="card" {
             figcaption {
                 h3 { "Means" }
-                p { "Tick to order: bars reach from the lowest to the highest mean of a run, the report's figure. Groups of one rate stand side by side." }
+                p { "Tick to order: bars reach from the lowest to the highest mean of a run, as in the report. Groups are drawn side by side at each rate." }
             }
-            (frame.draw("Mean tick to order over the rate, a line per group; the tables below hold the figures", "tick to order", time_name, means))
+            (frame.draw("Mean tick to order over the rate, one line per group; the figures are in the tables below", "tick to order", time_name, means))
             (legend(measured.iter().filter_map(|group| group.first()).map(|row| (row.row.group, row.row.group_name.as_str())), false))
         }
     }
@@ -77,7 +77,7 @@ fn percentiles(group: &Group<'_, '_>, (low, high): (i32, i32)) -> Markup {
     }
 }
 
-/// The decades that hold every point.
+/// The decades that cover every point.
 fn span_of(all: &[Series]) -> (i32, i32) {
     let values = all.iter().flat_map(|series| &series.points).flat_map(|point| [point.low, point.high]);
     decades(values).unwrap_or((3, 6))
@@ -109,7 +109,7 @@ fn of_percentiles(group: &Group<'_, '_>) -> Series {
     let points = group.iter().filter_map(|row| {
         let (low, high) = row.figures.t2o.means_ns?;
         let pooled = &row.figures.t2o.pooled;
-        // A row of few ticks has means only: its range stands where the percentiles of others do.
+        // A row with few ticks has means only; their range takes the place of the percentiles.
         let p50 = pooled.p50_ns.map_or((low * high).sqrt(), |ns| ns as f64);
         let p99 = pooled.p99_ns.map_or(high.max(p50), |ns| ns as f64);
         let said = |ns: Option<u64>| ns.map_or_else(|| "–".to_owned(), |ns| micro(&duration(ns)));

@@ -1,4 +1,4 @@
-//! The page of a matrix of the trading pipeline.
+//! HTML page of a matrix of the trading pipeline.
 
 mod charts;
 mod latency;
@@ -12,7 +12,7 @@ use crate::units::{clean, count, duration};
 use lowlat_model::pipeline::{MatrixDocument, reference::REFERENCE_MACHINE};
 use maud::{Markup, html};
 
-/// The page of a matrix: latency over rate by group, CPUs, tables with the report's figures beside.
+/// The page of a matrix: latency over rate by group, CPU use, and tables with the report's figures.
 pub fn matrix_html(document: &MatrixDocument) -> String {
     let rows = MeasuredRow::all(document);
     let groups = groups(&rows);
@@ -40,7 +40,7 @@ fn summary(document: &MatrixDocument, rows: &[MeasuredRow<'_>]) -> Markup {
     };
     let note = |row: Option<&MeasuredRow<'_>>| {
         row.map_or_else(
-            || "no row carries percentiles".to_owned(),
+            || "no row has percentiles".to_owned(),
             |row| {
                 let p99 = row.figures.t2o.pooled.p99_ns.map_or_else(|| "–".to_owned(), duration);
                 format!("{}, p99 {p99}", row.row.id)
@@ -49,16 +49,16 @@ fn summary(document: &MatrixDocument, rows: &[MeasuredRow<'_>]) -> Markup {
     };
     html! {
         section id="summary" class="hero" aria-labelledby="summary-title" {
-            p class="eyebrow" { "Tick to order through the trading pipeline: 12 rates, in the groups of the Kungfu report and beside them" }
+            p class="eyebrow" { "Tick to order through the trading pipeline: 12 rates, in the Kungfu report's groups and others" }
             h1 id="summary-title" { (clean(&document.host)) }
             p class="sub" { (clean(&document.kernel)) }
             @if !document.pinning.is_empty() { p class="small pinning" { (clean(&document.pinning)) } }
             (facts([
                 ("Begun", document.started_at.clone()),
                 ("Took", format!("{} of a budget of {}", seconds(document.elapsed_s), seconds(document.budget_s))),
-                ("Runs of each row", format!("{} by the plan, all rows in turn", document.repeats)),
+                ("Runs of each row", format!("{} planned, rows take turns", document.repeats)),
             ]))
-            @if document.is_interrupted { p class="note" { "It was cut short; what was measured until then is shown." } }
+            @if document.is_interrupted { p class="note" { "The matrix was interrupted; the results so far are shown." } }
             div class="tiles" {
                 (tile("Rows measured", &run.to_string(), &format!("of {}", rows.len())))
                 (tile("Ticks", &count(ticks), "in all runs"))
@@ -71,7 +71,7 @@ fn summary(document: &MatrixDocument, rows: &[MeasuredRow<'_>]) -> Markup {
 }
 
 fn doubts(document: &MatrixDocument, rows: &[MeasuredRow<'_>]) -> Markup {
-    let lead = html! { "What was not run, and what makes figures doubtful." };
+    let lead = html! { "Rows that did not run, and what makes figures doubtful." };
     let not_run = not_run(rows);
     let warnings: Vec<String> = document.warnings.iter().cloned().chain(failures_text(rows)).collect();
     let body = html! {
@@ -98,15 +98,15 @@ fn footer(document: &MatrixDocument) -> Markup {
         footer {
             h2 { "How to read it" }
             p {
-                "A tick is written by md, read by the strategy that wants its instrument, answered with an order, and read by td: tick to order ends there. "
-                "The range of means is the lowest and the highest mean of a run, the report's own figure; percentiles are of all runs together, and left out "
-                "where fewer than ten latencies lie beyond them."
+                "md writes a tick, the strategy of its instrument reads it and answers with an order, and td reads the order: tick to order ends there. "
+                "The range of means is the lowest and the highest mean of a run, the report's own figure; percentiles cover all runs together, and are left out "
+                "if fewer than ten latencies exceed them."
             }
             p {
-                "The report's figures are of another machine (" (REFERENCE_MACHINE) "). They show where to look, not what to reach."
+                "The report's figures come from another machine (" (REFERENCE_MACHINE) "). They show where to look, not what to reach."
             }
             p class="small" {
-                "lowlat " (clean(&document.lowlat_version)) ", lowlat pipeline matrix, begun " (clean(&document.started_at)) ". This page loads nothing from anywhere."
+                "lowlat " (clean(&document.lowlat_version)) ", lowlat pipeline matrix, started " (clean(&document.started_at)) ". This page loads nothing else."
             }
         }
     }

@@ -1,52 +1,53 @@
-//! Charts over the rate of ticks: both axes logarithmic, a colour a group.
+//! Charts over the tick rate: both axes are logarithmic, each group has a colour.
 
 use crate::html::svg::{LogScale, px};
 use crate::units::count;
 use maud::{Markup, html};
 
-/// Decades of rates that the matrix has: 0.1 to 10,000 a second.
+/// Decades of tick rates in the matrix: 0.1 to 10,000 per second.
 const RATE_LOW: i32 = -1;
 const RATE_HIGH: i32 = 4;
 const LEFT: f64 = 62.0;
 const TOP: f64 = 34.0;
 const BOTTOM: f64 = 44.0;
-/// Room for the letters of the groups.
+/// Space for the letters of the groups.
 const RIGHT: f64 = 30.0;
-/// Letters nearer than this stand one above the other.
+/// Letters closer than this are stacked.
 const LETTER: f64 = 14.0;
 
-/// A point: the rate, the figure, and the range that it stands for.
+/// A point: a rate, a figure and its range.
 #[derive(Debug, Clone)]
 pub struct Point {
-    /// Ticks a second.
+    /// Ticks per second.
     pub rate: f64,
-    /// The low end.
+    /// Low end of the range.
     pub low: f64,
-    /// Where the line goes.
+    /// Value of the line.
     pub at: f64,
-    /// The high end.
+    /// High end of the range.
     pub high: f64,
-    /// Whether the count carries low and high end; without, the point is hollow and has no part in a band.
+    /// Whether there are enough ticks for the low and high ends. If not, the point is hollow and outside of the
+    /// band.
     pub is_carried: bool,
-    /// What the pointer shows.
+    /// Text shown on hover.
     pub title: String,
 }
 
-/// A line of points.
+/// Points joined by a line.
 #[derive(Debug, Clone)]
 pub struct Series {
     /// The group's letter.
     pub letter: char,
-    /// Its points, by rate.
+    /// Points in order of rate.
     pub points: Vec<Point>,
-    /// How it is drawn.
+    /// How the series is drawn.
     pub look: Look,
 }
 
 /// How a series is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Look {
-    /// A line with a bar from the low to the high end of each point.
+    /// A line with a bar from the low to the high end at each point.
     Bars,
     /// A line with a band.
     Band,
@@ -61,24 +62,24 @@ pub struct Frame {
     y: LogScale,
     width: f64,
     height: f64,
-    /// How far series stand apart at one rate, so that their bars do not hide each other.
+    /// Offset between series at one rate, so that their bars do not overlap.
     beside: f64,
 }
 
 impl Frame {
-    /// A frame for figures between two powers of ten.
+    /// A frame for values between two powers of ten.
     pub fn new(width: f64, height: f64, low: i32, high: i32) -> Self {
         let x = LogScale { low: RATE_LOW, high: RATE_HIGH, start: LEFT, end: width - RIGHT };
         let y = LogScale { low, high: high.max(low + 1), start: height - BOTTOM, end: TOP };
         Self { x, y, width, height, beside: 0.0 }
     }
 
-    /// The same with series moved apart, around where they belong.
+    /// The same frame, with series offset on both sides of their rate.
     pub fn side_by_side(self, beside: f64) -> Self {
         Self { beside, ..self }
     }
 
-    /// The chart.
+    /// Draws the chart.
     pub fn draw(&self, label: &str, y_title: &str, name: fn(i32) -> String, all: &[Series]) -> Markup {
         html! {
             svg class="chart rates" viewBox={ "0 0 " (px(self.width)) " " (px(self.height)) } role="img" aria-label=(label) {
@@ -109,7 +110,7 @@ impl Frame {
         }
     }
 
-    /// How far one of so many series is moved.
+    /// The offset of one of `n` series.
     fn shift(&self, at: usize, of: usize) -> f64 {
         self.beside * (at as f64 - (of.saturating_sub(1)) as f64 / 2.0)
     }
@@ -129,7 +130,7 @@ impl Frame {
                         @if series.look != Look::Reference {
                             circle class=[(!point.is_carried).then_some("hollow")] cx=(px(x)) cy=(px(y)) r="3.4" {}
                         }
-                        // Wider than the mark, so that a pointer finds it.
+                        // Larger than the mark, so that it is easy to hover.
                         circle class="hit" cx=(px(x)) cy=(px(y)) r="9" { title { (point.title) } }
                     }
                 }
@@ -150,7 +151,7 @@ impl Frame {
         path
     }
 
-    /// The area between the low and the high ends, over stretches of points that carry both.
+    /// The area between low and high ends, over each stretch of points that have both.
     fn band(&self, series: &Series) -> String {
         let mut path = String::new();
         for stretch in series.points.split(|point| !point.is_carried).filter(|stretch| stretch.len() > 1) {
@@ -165,7 +166,7 @@ impl Frame {
         path
     }
 
-    /// Each group's letter where its line ends, moved apart.
+    /// The letter of each group where its line ends, moved apart.
     fn letters(&self, all: &[Series]) -> Markup {
         let mut ends: Vec<(char, f64, f64)> = all
             .iter()
@@ -173,7 +174,7 @@ impl Frame {
             .filter(|(_, series)| series.look != Look::Reference)
             .filter_map(|(at, series)| {
                 let last = series.points.last()?;
-                // All in one column, beside the last of the bars.
+                // All in one column, right of the last bar.
                 let beside =
                     self.shift(all.len().saturating_sub(1), all.len()).max(self.shift(at, all.len()));
                 Some((series.letter, self.x.at(last.rate) + beside, self.y.at(last.at)))
@@ -184,7 +185,7 @@ impl Frame {
             let above = ends[at - 1].2;
             ends[at].2 = ends[at].2.max(above + LETTER);
         }
-        // What was pushed below the axis is pulled up again.
+        // Letters pushed below the axis are moved up again.
         let mut floor = self.y.start;
         for end in ends.iter_mut().rev() {
             end.2 = end.2.min(floor);
@@ -205,7 +206,7 @@ fn rate_name(power: i32) -> String {
     }
 }
 
-/// The whole decades around values; none without any.
+/// The decades that cover all values; `None` if there are no values.
 #[allow(clippy::cast_possible_truncation, reason = "logarithms of finite values are small")]
 pub fn decades(values: impl Iterator<Item = f64>) -> Option<(i32, i32)> {
     let all = values.filter(|value| value.is_finite() && *value > 0.0).map(f64::log10);
@@ -214,7 +215,7 @@ pub fn decades(values: impl Iterator<Item = f64>) -> Option<(i32, i32)> {
     (low <= high).then(|| (low.floor() as i32, high.ceil() as i32))
 }
 
-/// The groups of a chart with their colours.
+/// Legend: the groups of a chart with their colours.
 pub fn legend<'a>(groups: impl Iterator<Item = (char, &'a str)>, reference: bool) -> Markup {
     html! {
         ul class="legend" {

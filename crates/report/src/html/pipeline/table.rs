@@ -1,4 +1,4 @@
-//! The report's tables, with what it does not have beside them.
+//! Tables of all rows, with the report's figures beside them.
 
 use crate::html::{micro, section as page_section};
 use crate::pipeline::MeasuredRow;
@@ -8,12 +8,12 @@ use lowlat_model::pipeline::StageRange;
 use maud::{Markup, html};
 
 const NONE: &str = "–";
-/// Columns of the table, to span a row that was not run.
+/// Columns of the table, for the row that explains why one did not run.
 const COLUMNS: &str = "13";
 
-/// A table for each group.
+/// One table per group.
 pub fn section(groups: &[Vec<&MeasuredRow<'_>>]) -> Markup {
-    let lead = html! { "Every row. Means are the lowest and the highest of a run; percentiles are those of tick to order over all runs." };
+    let lead = html! { "Every row. Means: the lowest and the highest of a run. Percentiles: tick to order over all runs." };
     let body = html! { @for group in groups { (table(group)) } };
     page_section("tables", "Tables", &lead, &body)
 }
@@ -59,7 +59,7 @@ fn table_row(row: &MeasuredRow<'_>, has_reference: bool) -> Markup {
             td { (trimmed(row.row.parameters.rate_per_s)) }
             @if figures.runs == 0 {
                 td class="left muted not-run" colspan=(if has_reference { COLUMNS } else { "12" }) {
-                    "not run: " (micro(&clean(row.row.not_run.as_deref().unwrap_or("the run ended before"))))
+                    "not run: " (micro(&clean(row.row.not_run.as_deref().unwrap_or("the matrix ended before it"))))
                     @if has_reference { "; in the report " (reference) }
                 }
             } @else {

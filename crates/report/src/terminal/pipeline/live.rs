@@ -1,4 +1,4 @@
-//! A run while it goes on.
+//! Live view of a run, as text.
 
 use super::super::{cut, jitter::columns};
 use super::stage_columns;
@@ -8,26 +8,26 @@ use lowlat_model::pipeline::Stages;
 const WIDTH_MIN: usize = 40;
 const BAR: usize = 16;
 
-/// The run so far, and the room there is.
+/// State of a run, and the size of the terminal.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PipelineLive<'a> {
-    /// What is going on: "80 strategies, 800 quotes/s, parked", with the row's name in a matrix.
+    /// The load, such as "80 strategies, 800 quotes/s, parked", with the row's name in a matrix.
     pub title: &'a str,
-    /// How long quotes have been published, seconds; none before the first.
+    /// Time since the first quote, in seconds; `None` before it.
     pub elapsed_s: Option<f64>,
-    /// How long they will be.
+    /// How long quotes will be published, in seconds.
     pub duration_s: f64,
     /// Quotes published.
     pub ticks: u64,
-    /// Orders that td read.
+    /// Orders that td has read.
     pub orders: u64,
     /// Records lost.
     pub lost: u64,
     /// Latencies so far, by stage.
     pub stages: Option<&'a Stages>,
-    /// Processes that have joined, of how many; both 0 when that is not told.
+    /// Processes that have joined, and of how many; both 0 if unknown.
     pub joined: (u32, u32),
-    /// Median of tick to order so far, where the stages are not told.
+    /// Median of tick to order so far, if the stages are unknown.
     pub t2o_p50_ns: Option<u64>,
     /// Columns of the terminal.
     pub width: usize,
@@ -35,7 +35,7 @@ pub struct PipelineLive<'a> {
     pub height: usize,
 }
 
-/// Plain lines without colours, fewer than the terminal has.
+/// Lines without colours, fewer than the terminal has.
 pub fn pipeline_live_lines(view: &PipelineLive<'_>) -> Vec<String> {
     let width = view.width.max(WIDTH_MIN);
     let mut lines = vec![view.title.to_owned()];
@@ -59,7 +59,7 @@ pub fn pipeline_live_lines(view: &PipelineLive<'_>) -> Vec<String> {
     if let Some(stages) = view.stages {
         lines.extend(columns::lines(stage_columns(stages), width));
     }
-    // The cursor stands on a line of its own below the text.
+    // The cursor is on a separate line below the text.
     lines.truncate(view.height.saturating_sub(1).max(1));
     lines.iter().map(|line| cut(line, width)).collect()
 }

@@ -1,4 +1,4 @@
-//! The matrix.
+//! The matrix as text.
 
 use super::super::{YELLOW, add_heading, jitter::columns, paint, usable};
 use super::{add_dim, add_headline, add_not_run, add_warnings, range, trimmed};
@@ -7,7 +7,7 @@ use crate::units::{clean, count, duration, rate};
 use columns::{Column, NONE};
 use lowlat_model::pipeline::{MatrixDocument, reference::REFERENCE_MACHINE};
 
-/// The report's table for every group, with what it does not have beside it. Columns that do not fit are left out.
+/// The report's table for each group, with further columns. Columns that do not fit are left out.
 pub fn matrix_text(document: &MatrixDocument, width: usize) -> String {
     let width = usable(width);
     let rows = MeasuredRow::all(document);
@@ -15,7 +15,7 @@ pub fn matrix_text(document: &MatrixDocument, width: usize) -> String {
     let run = rows.iter().filter(|row| row.figures.runs > 0).count();
     add_headline(
         &mut out,
-        &format!("Tick to order in {run} of {} rows, {} runs each by the plan", rows.len(), document.repeats),
+        &format!("Tick to order in {run} of {} rows, {} runs planned for each", rows.len(), document.repeats),
         width,
     );
     add_dim(
@@ -31,7 +31,7 @@ pub fn matrix_text(document: &MatrixDocument, width: usize) -> String {
     );
     add_dim(&mut out, &document.pinning, width);
     if document.is_interrupted {
-        out.push_str(&paint(YELLOW, "It was cut short; what was measured until then is shown."));
+        out.push_str(&paint(YELLOW, "The matrix was interrupted; the results so far are shown."));
         out.push('\n');
     }
     let mut has_reference = false;
@@ -48,7 +48,7 @@ pub fn matrix_text(document: &MatrixDocument, width: usize) -> String {
         add_dim(
             &mut out,
             &format!(
-                "mean: lowest and highest mean of a run. report: the same in the Kungfu report, on another machine \
+                "mean: lowest and highest mean of a run. report: the same from the Kungfu report, on another machine \
                  ({REFERENCE_MACHINE}): it shows where to look, not what to reach."
             ),
             width,

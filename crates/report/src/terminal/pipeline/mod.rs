@@ -1,4 +1,4 @@
-//! Runs of the trading pipeline for people at a terminal.
+//! Runs of the trading pipeline, for terminals.
 
 mod live;
 mod matrix;
@@ -19,17 +19,17 @@ use crate::pipeline::{MeasuredRow, not_run};
 use crate::units::{clean, duration};
 use lowlat_model::pipeline::{Mode, PipelineParameters, StageFigures, Stages};
 
-/// The stages with their names, in the order in which they are read.
+/// The stages with their names, in the order of a tick's path.
 fn stages(stages: &Stages) -> [(&'static str, &StageFigures); 4] {
     [
         ("market data: written to read", &stages.md),
         ("order: written to read", &stages.order),
         ("tick to order, from the write", &stages.t2o),
-        ("tick to order, from when it was due", &stages.t2o_scheduled),
+        ("tick to order, from the due time", &stages.t2o_scheduled),
     ]
 }
 
-/// The table of the stages.
+/// The table of stages.
 fn stage_columns(of: &Stages) -> Vec<Column> {
     let all = stages(of);
     let cells = |ns: &dyn Fn(&StageFigures) -> Option<u64>| -> Vec<String> {
@@ -45,17 +45,13 @@ fn stage_columns(of: &Stages) -> Vec<Column> {
     ]
 }
 
-/// The nearest whole number of nanoseconds.
-#[allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "`as` saturates, which is what is meant"
-)]
+/// Rounds to whole nanoseconds.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates, as intended")]
 pub fn whole(ns: f64) -> u64 {
     ns.round() as u64
 }
 
-/// "parked", as users type it.
+/// The mode as users type it, such as "parked".
 pub fn mode_word(mode: Mode) -> &'static str {
     match mode {
         Mode::Fast => "fast",
@@ -65,7 +61,7 @@ pub fn mode_word(mode: Mode) -> &'static str {
     }
 }
 
-/// "80 strategies, 800 quotes/s, parked".
+/// A load such as "80 strategies, 800 quotes/s, parked".
 pub fn load_words(parameters: &PipelineParameters) -> String {
     let strategies = usize::try_from(parameters.strategies).unwrap_or(usize::MAX);
     let strategies = match strategies {
@@ -76,7 +72,7 @@ pub fn load_words(parameters: &PipelineParameters) -> String {
     format!("{strategies}{host}, {} quotes/s, {}", trimmed(parameters.rate_per_s), mode_word(parameters.mode))
 }
 
-/// A rate without digits that say nothing: "0.333", "80", "8,000".
+/// A rate without superfluous digits: "0.333", "80", "8,000".
 pub fn trimmed(rate: f64) -> String {
     if rate >= 1.0 && (rate - rate.round()).abs() < 1e-9 {
         return crate::units::count(whole(rate));
@@ -85,18 +81,14 @@ pub fn trimmed(rate: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// "59 s", "10 min", "2 h 5 min": a time to wait for.
-#[allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "`as` saturates, which is what is meant"
-)]
+/// An expected duration: "59 s", "10 min", "2 h 5 min".
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates, as intended")]
 pub fn seconds(s: f64) -> String {
     let whole = s.max(0.0).round() as u64;
     let (hours, minutes, rest) = (whole / 3_600, whole / 60 % 60, whole % 60);
     let parts = [(hours, "h"), (minutes, "min"), (rest, "s")];
     let from = parts.iter().position(|(number, _)| *number > 0).unwrap_or(2);
-    // Two of them say enough.
+    // The two largest units are enough.
     let said: Vec<String> = parts[from..]
         .iter()
         .take(2)
@@ -106,7 +98,7 @@ pub fn seconds(s: f64) -> String {
     said.join(" ")
 }
 
-/// "38.1-44.0 us", or "-".
+/// A range such as "38.1-44.0 us", or "-".
 pub fn range(of: Option<(f64, f64)>) -> String {
     let Some((low, high)) = of else { return NONE.to_owned() };
     let (low, high) = (duration(whole(low)), duration(whole(high)));
@@ -138,7 +130,7 @@ fn add_dim(out: &mut String, text: &str, width: usize) {
     }
 }
 
-/// Rows that were not run, or will not be, and why; nothing when all were.
+/// Rows that did not or will not run, and why; nothing if all ran.
 fn add_not_run(out: &mut String, rows: &[MeasuredRow<'_>], width: usize) {
     let reasons = not_run(rows);
     if reasons.is_empty() {
@@ -150,7 +142,7 @@ fn add_not_run(out: &mut String, rows: &[MeasuredRow<'_>], width: usize) {
     }
 }
 
-/// What makes figures doubtful; nothing when nothing does.
+/// What makes figures doubtful; nothing if there are no doubts.
 fn add_warnings(out: &mut String, warnings: &[String], width: usize) {
     if warnings.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! What a matrix would run.
+//! Plan of a matrix, as text.
 
 use super::super::{add_heading, jitter::columns, usable};
 use super::{add_dim, add_headline, add_not_run, add_warnings, seconds, trimmed};
@@ -7,7 +7,8 @@ use crate::units::{clean, count, plural};
 use columns::Column;
 use lowlat_model::pipeline::MatrixDocument;
 
-/// What would be run and for how long, group by group, and what would not and why. `expected_s`: all runs together.
+/// The rows to run with their durations, group by group, and the rows left out with reasons. `expected_s`
+/// covers all runs together.
 pub fn matrix_plan_text(document: &MatrixDocument, expected_s: f64, width: usize) -> String {
     let width = usable(width);
     let mut rows = MeasuredRow::all(document);
@@ -37,7 +38,7 @@ pub fn matrix_plan_text(document: &MatrixDocument, expected_s: f64, width: usize
     out
 }
 
-/// Why rows are not run, alone.
+/// Only the rows that do not run, with reasons.
 pub fn matrix_not_run_text(document: &MatrixDocument, width: usize) -> String {
     let (mut out, mut rows) = (String::new(), MeasuredRow::all(document));
     rows.retain(|row| row.row.not_run.is_some());
@@ -51,7 +52,7 @@ fn table(rows: &[&MeasuredRow<'_>]) -> Vec<Column> {
     vec![
         Column::words("row", 0, cells(&|row| row.row.id.clone())),
         Column::figures("rate/s", 0, cells(&|row| trimmed(row.row.parameters.rate_per_s))),
-        Column::figures("a run", 0, cells(&|row| format!("{:.1} s", row.row.parameters.duration_s))),
+        Column::figures("per run", 0, cells(&|row| format!("{:.1} s", row.row.parameters.duration_s))),
         Column::figures("ticks", 0, cells(&|row| count(row.row.ticks_per_run))),
     ]
 }

@@ -1,4 +1,4 @@
-//! One run.
+//! One run as text.
 
 use super::super::{YELLOW, add_heading, jitter::columns, paint, usable};
 use super::{add_dim, add_headline, add_warnings, load_words, stage_columns};
@@ -6,7 +6,7 @@ use crate::units::{count, duration, plural, rate, size};
 use columns::Column;
 use lowlat_model::pipeline::{PipelineDocument, PipelineRecord, ProcessUse};
 
-/// What a run measured: headline, latencies by stage, what processes used, what makes it doubtful.
+/// Results of a run: headline, latencies by stage, resource use, doubts.
 pub fn pipeline_text(document: &PipelineDocument, width: usize) -> String {
     let width = usable(width);
     let record = &document.record;
@@ -14,7 +14,7 @@ pub fn pipeline_text(document: &PipelineDocument, width: usize) -> String {
     add_headline(&mut out, &headline(record), width);
     add_dim(&mut out, &counts(record), width);
     if document.is_interrupted {
-        out.push_str(&paint(YELLOW, "The run was cut short; what was measured until then is shown."));
+        out.push_str(&paint(YELLOW, "The run was interrupted; the results so far are shown."));
         out.push('\n');
     }
     add_heading(&mut out, "Latency");
@@ -28,7 +28,7 @@ pub fn pipeline_text(document: &PipelineDocument, width: usize) -> String {
     out
 }
 
-/// "80 strategies, 800 quotes/s, parked: tick to order 41.2 us at p50, 118 us at p99".
+/// Headline such as "80 strategies, 800 quotes/s, parked: tick to order 41.2 us at p50, 118 us at p99".
 fn headline(record: &PipelineRecord) -> String {
     let t2o = &record.stages.t2o;
     let said = match (t2o.p50_ns, t2o.p99_ns, t2o.mean_ns) {
@@ -63,7 +63,7 @@ fn counts(record: &PipelineRecord) -> String {
 fn wakes(record: &PipelineRecord) -> String {
     let per_tick = match record.ticks_published {
         0 => String::new(),
-        ticks => format!(" ({} a tick)", rate(record.wakes as f64 / ticks as f64)),
+        ticks => format!(" ({} per tick)", rate(record.wakes as f64 / ticks as f64)),
     };
     let backing: Vec<String> =
         record.backing_bytes.iter().map(|(kind, bytes)| format!("{} in {kind}", size(*bytes))).collect();
@@ -91,7 +91,7 @@ fn use_columns(record: &PipelineRecord) -> Vec<Column> {
     ]
 }
 
-/// The record's own warnings, and what its counts say.
+/// The record's warnings, and those that follow from its counts.
 pub fn doubts(record: &PipelineRecord) -> Vec<String> {
     let mut doubts = record.warnings.clone();
     let mut say = |is: bool, text: String| {
@@ -107,15 +107,15 @@ pub fn doubts(record: &PipelineRecord) -> Vec<String> {
     );
     say(
         record.missed_wakes > 0,
-        format!("{} wakes were missed and made up for by the safety net, late.", count(record.missed_wakes)),
+        format!("{} wakes were missed; the safety net woke the readers late.", count(record.missed_wakes)),
     );
-    say(record.restarts > 0, format!("{} processes died and were started again.", count(record.restarts)));
+    say(record.restarts > 0, format!("{} processes died and were restarted.", count(record.restarts)));
     let late = record.ticks_scheduled.saturating_sub(record.ticks_published);
     say(
         record.is_late(),
         format!(
-            "md published {} ticks fewer than were due: the rate is more than this host keeps up with, so trust the figures \
-             from when ticks were due.",
+            "md published {} ticks fewer than scheduled: this host cannot keep up with the rate. Trust the figures \
+             measured from the due time.",
             count(late)
         ),
     );

@@ -1,4 +1,4 @@
-//! How many strategies a host carries.
+//! How many strategies a host carries, as text.
 
 use super::super::{YELLOW, add_field, add_heading, jitter::columns, paint, usable};
 use super::{add_dim, add_headline, add_warnings, size_answer, trimmed, whole};
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 const LABEL_WIDTH: usize = 12;
 
-/// The answer, the costs and runs behind it, the model's error, and the proposed CPUs.
+/// The answer, the measured costs and runs, the model's error, and the proposed CPUs.
 pub fn size_text(document: &SizeDocument, width: usize) -> String {
     let width = usable(width);
     let mut out = String::new();
@@ -22,7 +22,7 @@ pub fn size_text(document: &SizeDocument, width: usize) -> String {
         add_dim(&mut out, &note, width);
     }
     if document.is_interrupted {
-        out.push_str(&paint(YELLOW, "It was cut short; what was measured until then is used."));
+        out.push_str(&paint(YELLOW, "The sizing was interrupted; the answer rests on the results so far."));
         out.push('\n');
     }
     add_heading(&mut out, "Costs of one strategy");
@@ -47,7 +47,7 @@ pub fn size_text(document: &SizeDocument, width: usize) -> String {
     if document.placement.pins.contains_key("md") {
         add_dim(
             &mut out,
-            "lowlat pipeline run --pins FILE takes it from the file that --placement FILE writes.",
+            "To use it, write it with --placement FILE and run lowlat pipeline run --pins FILE.",
             width,
         );
     }
@@ -57,7 +57,7 @@ pub fn size_text(document: &SizeDocument, width: usize) -> String {
     out
 }
 
-/// The roles from the quote to its order, then those beside.
+/// The roles on the path from quote to order, then the others.
 const ORDER: [&str; 7] = ["md", "td", "platform", "strategies", "master", "cached", "recorder"];
 
 fn in_order(pins: &BTreeMap<String, Vec<CpuId>>) -> Vec<(&String, &Vec<CpuId>)> {
@@ -70,20 +70,21 @@ fn costs(costs: &Costs, extra_ns: f64) -> Vec<(&'static str, String)> {
     let ns = |ns: f64| duration(whole(ns));
     let wake = if costs.transfer_ns > 0.0 {
         format!(
-            "{} from process to process, {} more when the reader sleeps",
+            "{} from process to process, {} more if the reader sleeps",
             ns(costs.transfer_ns),
             ns(costs.wake_ns)
         )
     } else {
-        format!("{} from process to sleeping process; the transfer alone was not measured", ns(costs.wake_ns))
+        format!("{} to a sleeping process; the transfer alone was not measured", ns(costs.wake_ns))
     };
-    let extra = if extra_ns > 0.0 { format!(", {} of it as said", ns(extra_ns)) } else { String::new() };
+    let extra =
+        if extra_ns > 0.0 { format!(", {} of it from --strategy-cost", ns(extra_ns)) } else { String::new() };
     vec![
         ("hop", wake),
         ("decision", format!("{}{extra}", ns(costs.decide_ns))),
         ("tail", tail(costs)),
         (
-            "CPU a tick",
+            "CPU/tick",
             format!(
                 "md {}, strategy {}, td {}",
                 ns(costs.md_cpu_ns),
@@ -97,9 +98,9 @@ fn costs(costs: &Costs, extra_ns: f64) -> Vec<(&'static str, String)> {
 fn tail(costs: &Costs) -> String {
     let above = duration(whole(costs.tail_ns));
     if costs.is_tail_from_max {
-        format!("the longest lies {above} above p50; too few orders for a p99")
+        format!("the longest is {above} above p50; too few orders for a p99")
     } else {
-        format!("p99 lies {above} above p50")
+        format!("p99 is {above} above p50")
     }
 }
 
@@ -122,21 +123,21 @@ fn checked(points: &[CheckedPoint]) -> Vec<Column> {
     ]
 }
 
-/// How far the prediction was off, and what was made of that.
+/// The prediction's error, and how the answer is corrected for it.
 fn fit(document: &SizeDocument) -> String {
     let fit = &document.fit;
     let corrected = format!("the answer is corrected by {:.2} at p50", fit.p50_factor);
     match (fit.points, fit.error_factor) {
         (0, _) => format!(
-            "Off by: seen by said. No run had ticks enough for a p99, so {corrected}, and not at all at p99: measure longer \
-             (--duration), or at more strategies (--check)."
+            "Off by: measured / predicted; {corrected}, but not at p99: no run had enough ticks. Measure longer \
+             (--duration), or with more strategies (--check)."
         ),
         (_, None) => format!(
-            "Off by: seen by said; {corrected} and {:.2} at p99. With one point at p99 nothing tells how far others are off.",
+            "Off by: measured / predicted; {corrected} and {:.2} at p99. A single point at p99 gives no error range.",
             fit.p99_factor
         ),
         (_, Some(factor)) => format!(
-            "Off by: seen by said; {corrected} and {:.2} at p99. The farthest point is then still off by a factor of \
+            "Off by: measured / predicted; {corrected} and {:.2} at p99. The worst point is then still off by a factor of \
              {factor:.2} at p99.",
             fit.p99_factor
         ),

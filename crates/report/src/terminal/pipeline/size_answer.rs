@@ -1,10 +1,11 @@
-//! The headline of `lowlat pipeline size` and the lines under it: what runs show, apart from what the model predicts.
+//! Headline of `lowlat pipeline size` and the lines below it: what runs confirm, apart from what the model
+//! predicts.
 
 use super::{mode_word, trimmed, whole};
 use crate::units::{count, duration, percent, plural};
 use lowlat_model::pipeline::size::{Cores, Limit, Load, Prediction, SizeDocument, predict};
 
-/// The answer. A number that no run supports is called predicted, and a goal that no run kept is not claimed.
+/// The answer. A number that no run confirms is called predicted, and no goal is claimed that no run kept.
 pub fn headline(document: &SizeDocument) -> String {
     let answer = &document.answer;
     let goal = duration(whole(document.goal.p99_ns));
@@ -24,17 +25,17 @@ pub fn headline(document: &SizeDocument) -> String {
         }
         (None, Some(broken)) => {
             let more = if answer.predicted > 0 { format!("; {}", predicted()) } else { String::new() };
-            format!("The run with {} broke the goal of {goal}{more}", load(broken))
+            format!("The run with {} missed the goal of {goal}{more}", load(broken))
         }
         (None, None) if answer.predicted == 0 => format!(
-            "Predicted, not checked: not even one strategy of {} quotes/s keeps the goal",
+            "Predicted, not checked: not even one strategy of {} quotes/s meets the goal",
             trimmed(document.rate_each_per_s)
         ),
         (None, None) => format!("Predicted, not checked: {}", load(answer.predicted)),
     }
 }
 
-/// What qualifies the headline, a line each: the goal, why no run confirms it, what the model expects.
+/// Lines that qualify the headline: the goal, why no run confirms it, what the model expects.
 pub fn notes(document: &SizeDocument) -> Vec<String> {
     let goal = format!(
         "goal: tick to order within {} at p99, CPUs at most {:.0} % busy; CPU use is predicted, not checked",
@@ -48,7 +49,7 @@ pub fn notes(document: &SizeDocument) -> Vec<String> {
     notes
 }
 
-/// Why no run confirms the goal; none when one does, or one broke it.
+/// Why no run confirms the goal; `None` if one confirms or refutes it.
 fn unchecked(document: &SizeDocument) -> Option<&'static str> {
     if document.answer.checked.or(document.answer.broken).is_some() {
         return None;
@@ -59,9 +60,9 @@ fn unchecked(document: &SizeDocument) -> Option<&'static str> {
     } else if document.strategy_extra_ns > 0.0 {
         "runs leave out the time of --strategy-cost, so they cannot confirm the goal"
     } else if has_p99 {
-        "the model predicts busier CPUs than the goal allows at each number that was checked"
+        "the model predicts busier CPUs than the goal allows for every checked number"
     } else {
-        "no run had enough orders for a p99, so none confirms the goal; give a longer --duration or a larger --check"
+        "no run had enough orders for a p99, so none confirms the goal; use a longer --duration or a larger --check"
     })
 }
 
@@ -75,7 +76,7 @@ fn broken(document: &SizeDocument) -> Option<String> {
         ns.filter(|ns| *ns as f64 > document.goal.p99_ns).map(|ns| format!("{} at {name}", duration(ns)))
     });
     let why = over.unwrap_or_else(|| "it fell behind, lost records or left orders unanswered".to_owned());
-    Some(format!("a run with {} broke the goal: {why}", strategies_words(broken)))
+    Some(format!("a run with {} missed the goal: {why}", strategies_words(broken)))
 }
 
 fn expected(document: &SizeDocument) -> String {
@@ -90,7 +91,7 @@ fn expected(document: &SizeDocument) -> String {
             let limit = match document.capacity.limit {
                 Limit::P99 => "one more exceeds the latency limit",
                 Limit::Utilisation => "one more keeps a CPU busier than the goal allows",
-                Limit::Numbers => "a run has no numbers for more",
+                Limit::Numbers => "a run cannot number more",
             };
             let strategies = strategies_words(document.capacity.strategies);
             format!("predicted for {strategies}: {}; {limit}; {cores}", prediction(document, of))
@@ -110,10 +111,10 @@ fn cpus_words(cpus: u32) -> String {
     plural(usize::try_from(cpus).unwrap_or(usize::MAX), "CPU")
 }
 
-/// "41.2 us at p50, 118 us at p99, the busiest CPU 4.21 %".
+/// A prediction such as "41.2 us at p50, 118 us at p99, the busiest CPU 4.21 %".
 fn prediction(document: &SizeDocument, of: &Prediction) -> String {
     let has_p99 = document.fit.points > 0 || !document.costs.is_tail_from_max;
-    let tail = if has_p99 { "at p99" } else { "at the longest (too few orders for a p99)" };
+    let tail = if has_p99 { "at p99" } else { "maximum (too few orders for a p99)" };
     format!(
         "{} at p50, {} {tail}, the busiest CPU {}",
         duration(whole(of.p50_ns)),
@@ -122,12 +123,12 @@ fn prediction(document: &SizeDocument, of: &Prediction) -> String {
     )
 }
 
-/// What keeps a single strategy from the goal, and what to do about it.
+/// Why a single strategy misses the goal, and what to do about it.
 fn alone(document: &SizeDocument) -> String {
     let one = Load { strategies: 1, rate_per_s: document.rate_each_per_s, ..document.load };
     let predicted = predict(&document.costs, &one).map(|of| document.fit.correct(&of));
     match (predicted, document.capacity.limit) {
-        (None, _) => "one strategy needs more CPU time than there is; lower --rate".to_owned(),
+        (None, _) => "one strategy needs more CPU time than the host has; lower --rate".to_owned(),
         (Some(of), Limit::P99) => format!(
             "predicted for 1 strategy: {}; raise --goal, or dedicate CPUs to its processes",
             prediction(document, &of)
