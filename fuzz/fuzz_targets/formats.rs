@@ -2,7 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use lowlat_model::{hlog, jitter::gate::Gate, sysjitter};
+use lowlat_result::hlog;
+use lowlat_jitter::{gate::Gate, sysjitter};
 
 fuzz_target!(|text: &str| {
     let _ = sysjitter::parse_summary(text).map_err(|error| error.to_string());

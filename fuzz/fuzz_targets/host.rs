@@ -3,15 +3,17 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use lowlat_model::{Allocation, Profile, Role, audit::Audit, catalogue::Context};
+use lowlat_catalogue::CATALOGUE;
 use lowlat_sys::{Root, snapshot};
+use lowlat_host::{Allocation, Profile, Role};
+use lowlat_settings::{Context, audit::Audit};
 
 fuzz_target!(|input: &[u8]| {
-    let host = snapshot::read(&Root::in_memory("fuzz", files(input)));
+    let host = snapshot::read(&Root::in_memory("fuzz", files(input)), CATALOGUE);
     for profile in Profile::ALL {
         let role = Role { profile, ..Role::default() };
         let allocation = Allocation::choose(&host, &role);
-        let _ = Audit::of(&Context { host: &host, role: &role, allocation: &allocation, profile });
+        let _ = Audit::of(&Context { host: &host, role: &role, allocation: &allocation, profile, catalogue: CATALOGUE });
     }
 });
 

@@ -2,7 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use lowlat_model::{CpuSet, HostSnapshot, RoleFile, catalogue::same_meaning, cmdline::CommandLine, kernel_version::KernelVersion};
+use lowlat_host::{CpuSet, HostSnapshot, RoleFile, cmdline::CommandLine, kernel_version::KernelVersion};
+use lowlat_settings::same_meaning;
 
 fuzz_target!(|text: &str| {
     for set in [CpuSet::parse_list(text).ok(), CpuSet::parse_mask(text).ok(), CpuSet::parse_systemd(text).ok()].into_iter().flatten() {
@@ -13,7 +14,7 @@ fuzz_target!(|text: &str| {
     let _ = CommandLine::parse(text).cpus("isolcpus", 64);
     let _ = KernelVersion::parse(text);
     assert!(same_meaning(text, text));
-    if let Err(error) = RoleFile::parse("role.toml", text).and_then(|file| file.resolve(&HostSnapshot::default())) {
+    if let Err(error) = RoleFile::parse("role.toml", text).and_then(|file| file.resolve(&HostSnapshot::default(), &[])) {
         let _ = error.to_string();
     }
 });

@@ -2,10 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use lowlat_model::{
-    jitter::attribution::{AttributionPlan, CpuAttributor},
-    trace::{CpuCursor, Decoder, EventFormat, TickMap, TraceEvent, TraceFormats},
-};
+use lowlat_jitter::{attribution::AttributionPlan, attribution::CpuAttributor};
+use lowlat_trace::{CpuCursor, Decoder, EventFormat, TickMap, TraceEvent, TraceFormats};
 
 const HEADER_PAGE: &str = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
     \tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n\

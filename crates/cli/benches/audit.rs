@@ -1,14 +1,14 @@
 //! How long reading and judging take: the running host, and a made-up host of 1,024 CPUs.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use lowlat_model::{
+use lowlat_catalogue::CATALOGUE;
+use lowlat_host::{
     Allocation, CpuSet, HostSnapshot, Profile, Reading, Role,
-    audit::Audit,
-    catalogue::{self, Context},
     cmdline::CommandLine,
     snapshot::{Irq, KernelThread, SchedPolicy},
     topology::{Cache, CacheKind, Group, Node},
 };
+use lowlat_settings::{Context, audit::Audit};
 use lowlat_sys::{Root, snapshot};
 use std::hint::black_box;
 
@@ -63,7 +63,7 @@ fn synthetic() -> HostSnapshot {
         .collect();
     host.kernel.command_line =
         Reading::Known(CommandLine::parse("quiet nohz_full=1-1023 isolcpus=managed_irq,domain,1-1023"));
-    for glob in catalogue::knob_globs() {
+    for glob in CATALOGUE.knob_globs() {
         for cpu in 0..if glob.contains('*') { CPU_COUNT } else { 1 } {
             host.files.insert(glob.replace('*', &cpu.to_string()), Reading::Known("1".into()));
         }
@@ -74,12 +74,20 @@ fn synthetic() -> HostSnapshot {
 fn judge(host: &HostSnapshot) -> usize {
     let role = Role::default();
     let allocation = Allocation::choose(host, &role);
-    let audit = Audit::of(&Context { host, role: &role, allocation: &allocation, profile: Profile::Trading });
+    let audit = Audit::of(&Context {
+        host,
+        role: &role,
+        allocation: &allocation,
+        profile: Profile::Trading,
+        catalogue: CATALOGUE,
+    });
     audit.findings.len()
 }
 
 fn bench(c: &mut Criterion) {
-    c.bench_function("snapshot of the running host", |b| b.iter(|| black_box(snapshot::read(&Root::live()))));
+    c.bench_function("snapshot of the running host", |b| {
+        b.iter(|| black_box(snapshot::read(&Root::live(), CATALOGUE)));
+    });
     let host = synthetic();
     c.bench_function("allocation and audit of 1,024 CPUs", |b| b.iter(|| black_box(judge(black_box(&host)))));
 }

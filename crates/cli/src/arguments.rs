@@ -1,8 +1,8 @@
 //! Arguments that more than one command takes.
 
 use jiff::SignedDuration;
+use lowlat_host::CpuSet;
 use lowlat_measure::jitter::JitterOptions;
-use lowlat_model::CpuSet;
 use std::time::Duration;
 
 /// CPUs to measure, from a list such as 1-7,9-15.

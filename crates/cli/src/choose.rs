@@ -1,8 +1,8 @@
 //! Which CPUs are measured when the user names none.
 
 use anyhow::bail;
+use lowlat_host::{CpuSet, HostSnapshot, snapshot::CpusetPartition};
 use lowlat_measure::affinity;
-use lowlat_model::{CpuSet, HostSnapshot, snapshot::CpusetPartition};
 
 /// The CPUs of a run, and what to say about the choice.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,7 +104,7 @@ fn isolated_by_kernel(snapshot: &HostSnapshot) -> CpuSet {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lowlat_model::Reading;
+    use lowlat_host::Reading;
 
     fn set(list: &str) -> CpuSet {
         CpuSet::parse_list(list).unwrap()

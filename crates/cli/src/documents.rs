@@ -1,7 +1,7 @@
 //! Result documents that were written before.
 
 use anyhow::{Context, bail};
-use lowlat_model::result::ResultDocument;
+use lowlat_result::ResultDocument;
 use std::path::Path;
 
 /// Reads a document and checks that this version understands it.

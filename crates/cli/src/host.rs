@@ -2,7 +2,8 @@
 
 use anyhow::Context as _;
 use clap::Args;
-use lowlat_model::{Allocation, HostSnapshot, Profile, Role, RoleFile};
+use lowlat_catalogue::CATALOGUE;
+use lowlat_host::{Allocation, HostSnapshot, Profile, Role, RoleFile};
 use lowlat_sys::{Root, snapshot};
 use std::path::{Path, PathBuf};
 
@@ -34,11 +35,11 @@ impl HostArgs {
     pub fn read(&self) -> anyhow::Result<Host> {
         let root = Root::open(&self.root)?;
         let role_file = self.role.as_deref().map(read_role).transpose()?;
-        let snapshot = snapshot::read(&root);
+        let snapshot = snapshot::read(&root, CATALOGUE);
         let mut role = match role_file {
-            Some(file) => {
-                file.resolve(&snapshot).map_err(|error| anyhow::anyhow!("the role does not fit\n{error}"))?
-            }
+            Some(file) => file
+                .resolve(&snapshot, &CATALOGUE.ids().collect::<Vec<_>>())
+                .map_err(|error| anyhow::anyhow!("the role does not fit\n{error}"))?,
             None => Role::default(),
         };
         role.profile = self.profile.unwrap_or(role.profile);
@@ -49,12 +50,13 @@ impl HostArgs {
 
 impl Host {
     /// What judges look at.
-    pub fn context(&self) -> lowlat_model::catalogue::Context<'_> {
-        lowlat_model::catalogue::Context {
+    pub fn context(&self) -> lowlat_settings::Context<'_> {
+        lowlat_settings::Context {
             host: &self.snapshot,
             role: &self.role,
             allocation: &self.allocation,
             profile: self.role.profile,
+            catalogue: CATALOGUE,
         }
     }
 }

@@ -10,7 +10,7 @@ mod progress;
 mod results;
 mod signals;
 
-use lowlat_model::printable;
+use lowlat_host::printable;
 use output::Exit;
 use std::{ffi::OsString, process::ExitCode};
 

@@ -4,7 +4,7 @@
 //! name, an argument or a server.
 
 use anyhow::Context;
-use lowlat_model::printable;
+use lowlat_host::printable;
 use serde::Serialize;
 use std::{
     backtrace::BacktraceStatus,
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn only_styles_of_lowlat_pass() {
-        let own = lowlat_report::catalogue_table(lowlat_model::catalogue::settings(), 80);
+        let own = lowlat_report::catalogue_table(lowlat_catalogue::CATALOGUE.settings(), 80);
         assert!(own.contains('\u{1b}'));
         assert_eq!(own_styles(&own), own);
         for (given, shown) in [

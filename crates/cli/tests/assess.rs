@@ -2,7 +2,7 @@
 
 mod common;
 
-use lowlat_model::result::ResultDocument;
+use lowlat_result::ResultDocument;
 use std::{
     path::Path,
     process::{Command, Stdio},

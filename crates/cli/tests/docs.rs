@@ -1,6 +1,6 @@
 //! What the documents promise exists.
 
-use lowlat_model::catalogue;
+use lowlat_catalogue::CATALOGUE;
 use std::path::Path;
 
 fn document(name: &str) -> String {
@@ -11,7 +11,7 @@ fn document(name: &str) -> String {
 /// Words in backticks that look like ids of settings.
 fn ids(text: &str) -> Vec<&str> {
     let layers: Vec<String> =
-        catalogue::Layer::ALL.iter().map(|layer| format!("{}.", layer.word())).collect();
+        lowlat_settings::Layer::ALL.iter().map(|layer| format!("{}.", layer.word())).collect();
     let is_id = |word: &&str| layers.iter().any(|layer| word.starts_with(layer.as_str()));
     text.split('`').skip(1).step_by(2).filter(is_id).collect()
 }
@@ -22,8 +22,8 @@ fn every_setting_that_a_document_names_is_in_the_catalogue() {
     assert!(ids(&guide).len() > 30, "the guide's document names the rows of its hazards");
     for id in ids(&guide) {
         let is_there = match id.split_once('*') {
-            Some((prefix, _)) => catalogue::settings().any(|setting| setting.id.starts_with(prefix)),
-            None => catalogue::find(id).is_some(),
+            Some((prefix, _)) => CATALOGUE.settings().any(|setting| setting.id.starts_with(prefix)),
+            None => CATALOGUE.find(id).is_some(),
         };
         assert!(is_there, "docs/guide-57037.md names {id}, which is no setting");
     }
@@ -31,7 +31,7 @@ fn every_setting_that_a_document_names_is_in_the_catalogue() {
 
 #[test]
 fn every_hazard_s_document_is_there() {
-    for setting in catalogue::settings() {
+    for setting in CATALOGUE.settings() {
         for source in setting.sources.iter().filter(|source| source.starts_with("docs/")) {
             let file = source.split(':').next().unwrap_or_default();
             assert!(!document(file).is_empty(), "{}: {file}", setting.id);

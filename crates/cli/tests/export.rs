@@ -10,14 +10,13 @@ mod settled;
 #[path = "export/tree.rs"]
 mod tree;
 
-use lowlat_model::{
-    Allocation, HostSnapshot, Profile, Role,
-    catalogue::{self, Context, Risk},
-    tune::{
-        Plan,
-        export::{ExportedFile, FORMATS, Format},
-    },
+use lowlat_catalogue::CATALOGUE;
+use lowlat_host::{Allocation, HostSnapshot, Profile, Role};
+use lowlat_plan::{
+    Plan,
+    export::{ExportedFile, FORMATS, Format},
 };
+use lowlat_settings::{Context, Risk};
 use lowlat_sys::{Root, snapshot};
 use std::{
     collections::BTreeMap,
@@ -42,7 +41,7 @@ impl Desk {
     }
 
     fn with(host: HostSnapshot, profile: Profile, takes_all: bool) -> Self {
-        let risky = catalogue::settings().filter(|setting| takes_all && setting.risk != Risk::None);
+        let risky = CATALOGUE.settings().filter(|setting| takes_all && setting.risk != Risk::None);
         let accepted_risks = risky.map(|setting| setting.id.to_owned()).collect();
         let role = Role { profile, accepted_risks, ..Role::default() };
         let allocation = Allocation::choose(&host, &role);
@@ -51,7 +50,7 @@ impl Desk {
 
     fn context(&self) -> Context<'_> {
         let Self { host, role, allocation } = self;
-        Context { host, role, allocation, profile: role.profile }
+        Context { host, role, allocation, profile: role.profile, catalogue: CATALOGUE }
     }
 
     fn files(&self, format: &str) -> Vec<ExportedFile> {
@@ -67,7 +66,7 @@ impl Desk {
 fn read(root: &Path) -> HostSnapshot {
     static READ: Mutex<BTreeMap<PathBuf, HostSnapshot>> = Mutex::new(BTreeMap::new());
     let mut read = READ.lock().expect("no other test panics while it reads");
-    let fresh = || snapshot::read(&Root::open(root).unwrap_or_else(|error| panic!("{error}")));
+    let fresh = || snapshot::read(&Root::open(root).unwrap_or_else(|error| panic!("{error}")), CATALOGUE);
     read.entry(root.to_owned()).or_insert_with(fresh).clone()
 }
 

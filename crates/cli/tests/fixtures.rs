@@ -2,18 +2,20 @@
 
 mod common;
 
-use lowlat_model::{Allocation, HostSnapshot, Profile, Role, audit::Audit, catalogue::Context};
+use lowlat_catalogue::CATALOGUE;
+use lowlat_host::{Allocation, HostSnapshot, Profile, Role};
+use lowlat_settings::{Context, audit::Audit};
 use lowlat_sys::{Root, snapshot};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
 fn read(path: &std::path::Path) -> HostSnapshot {
-    snapshot::read(&Root::open(path).unwrap_or_else(|error| panic!("{error}")))
+    snapshot::read(&Root::open(path).unwrap_or_else(|error| panic!("{error}")), CATALOGUE)
 }
 
 /// The snapshot with the lists that differ at each boot cut to what must stay.
 fn stable(host: &HostSnapshot) -> Value {
-    let names = |irq: &lowlat_model::snapshot::Irq| irq.actions.join("+");
+    let names = |irq: &lowlat_host::snapshot::Irq| irq.actions.join("+");
     json!({
         "topology": host.topology, "cpu": host.cpu, "firmware": host.firmware, "memory": host.memory,
         "kernel": {
@@ -51,7 +53,13 @@ fn every_fixture_is_judged_as_it_was() {
         for profile in Profile::ALL {
             let role = Role { profile, ..Role::default() };
             let allocation = Allocation::choose(&host, &role);
-            let audit = Audit::of(&Context { host: &host, role: &role, allocation: &allocation, profile });
+            let audit = Audit::of(&Context {
+                host: &host,
+                role: &role,
+                allocation: &allocation,
+                profile,
+                catalogue: CATALOGUE,
+            });
             let mut table = format!("score {:?}, {:?}\n", audit.score.percent, audit.score.count_by_verdict);
             for f in &audit.findings {
                 let _ = writeln!(
@@ -117,6 +125,6 @@ fn every_archive_beside_the_checkout_is_audited() {
         assert!(matches!(output.status.code(), Some(0 | 1)), "{name}: {}", common::text(&output.stderr));
         let audit: Audit =
             serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{name}: {error}"));
-        assert_eq!(audit.findings.len(), lowlat_model::catalogue::settings().count(), "{name}");
+        assert_eq!(audit.findings.len(), CATALOGUE.settings().count(), "{name}");
     }
 }

@@ -4,16 +4,15 @@ mod common;
 #[path = "plan/in_memory.rs"]
 mod in_memory;
 
-use lowlat_model::{
-    Allocation, HostSnapshot, Profile, Role,
-    catalogue::{self, Context, Verdict},
-    tune::{Plan, Target},
-};
+use lowlat_catalogue::CATALOGUE;
+use lowlat_host::{Allocation, HostSnapshot, Profile, Role};
+use lowlat_plan::Plan;
+use lowlat_settings::{Context, Verdict, change::Target};
 use lowlat_sys::{Root, snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 
 fn read(path: &std::path::Path) -> HostSnapshot {
-    snapshot::read(&Root::open(path).unwrap_or_else(|error| panic!("{error}")))
+    snapshot::read(&Root::open(path).unwrap_or_else(|error| panic!("{error}")), CATALOGUE)
 }
 
 /// A host by name, with a role, ready to be planned.
@@ -27,7 +26,7 @@ struct Desk {
 impl Desk {
     fn context(&self) -> Context<'_> {
         let Self { host, role, allocation, .. } = self;
-        Context { host, role, allocation, profile: role.profile }
+        Context { host, role, allocation, profile: role.profile, catalogue: CATALOGUE }
     }
 
     fn plan(&self) -> Plan {
@@ -35,11 +34,11 @@ impl Desk {
     }
 
     fn verdicts(&self) -> BTreeMap<&'static str, (Verdict, String)> {
-        let judge = |setting: &'static catalogue::Setting| {
-            let finding = catalogue::judge_one(&self.context(), setting);
+        let judge = |setting: &'static lowlat_settings::Setting| {
+            let finding = lowlat_settings::judge_one(&self.context(), setting);
             (setting.id, (finding.verdict, format!("{} | {}", finding.observed, finding.because)))
         };
-        catalogue::settings().map(judge).collect()
+        CATALOGUE.settings().map(judge).collect()
     }
 }
 
@@ -51,7 +50,7 @@ fn desks() -> Vec<Desk> {
         for profile in Profile::ALL {
             for takes_all in [false, true] {
                 let accepted =
-                    catalogue::settings().filter(|_| takes_all).map(|setting| setting.id.to_owned());
+                    CATALOGUE.settings().filter(|_| takes_all).map(|setting| setting.id.to_owned());
                 let role = Role { profile, accepted_risks: accepted.collect(), ..Role::default() };
                 let allocation = Allocation::choose(&host, &role);
                 let name = format!("{name}, {profile}, all risks accepted: {takes_all}");
@@ -173,7 +172,7 @@ fn the_command_answers_by_exit_code_and_saves_the_plan() {
 fn a_saved_plan_is_one_that_planning_gives_again() {
     for desk in desks() {
         let nics = desk.host.nics.iter().map(|nic| nic.name.clone()).take(1).collect();
-        let some = desk.allocation.isolated.iter().next().map(lowlat_model::CpuSet::of);
+        let some = desk.allocation.isolated.iter().next().map(lowlat_host::CpuSet::of);
         let roles = [
             desk.role.clone(),
             Role { nics, ..desk.role.clone() },
@@ -182,9 +181,17 @@ fn a_saved_plan_is_one_that_planning_gives_again() {
         for role in roles {
             let allocation = Allocation::choose(&desk.host, &role);
             let (host, profile) = (&desk.host, role.profile);
-            let plan = Plan::of(&Context { host, role: &role, allocation: &allocation, profile }, "0.0.0");
+            let plan = Plan::of(
+                &Context { host, role: &role, allocation: &allocation, profile, catalogue: CATALOGUE },
+                "0.0.0",
+            );
             let saved: Plan = serde_json::from_str(&serde_json::to_string(&plan).unwrap()).unwrap();
-            assert_eq!(saved.foreign_changes(&desk.host), Vec::<String>::new(), "{}, {role:?}", desk.name);
+            assert_eq!(
+                saved.foreign_changes(&desk.host, CATALOGUE),
+                Vec::<String>::new(),
+                "{}, {role:?}",
+                desk.name
+            );
         }
     }
 }

@@ -4,15 +4,17 @@ mod common;
 #[path = "plan/in_memory.rs"]
 mod in_memory;
 
-use lowlat_model::{
-    Allocation, HostSnapshot, Profile, Reading, Role, catalogue,
-    catalogue::Context,
-    tune::{
-        Change, Plan, Target,
-        verify::{Evidence, Input, Outcome, Row, Standing, TickCount, TickLoad, TickProof, Verification},
-    },
+use lowlat_catalogue::CATALOGUE;
+use lowlat_host::{Allocation, HostSnapshot, Profile, Reading, Role};
+use lowlat_plan::{
+    Plan,
+    verify::{Evidence, Input, Outcome, Row, Standing, TickCount, TickLoad, TickProof, Verification},
 };
 use lowlat_report::{VerificationTextOptions, verification_lines, verification_text};
+use lowlat_settings::{
+    Context,
+    change::{Change, Target},
+};
 use lowlat_sys::{Root, snapshot};
 
 /// A captured host, and what is wanted of it.
@@ -24,11 +26,14 @@ struct Desk {
 
 fn desk(name: &str, profile: Profile, takes_all: bool) -> Desk {
     let (_, path) = common::fixtures().into_iter().find(|(found, _)| found == name).expect("the fixture");
-    let host = snapshot::read(&Root::open(&path).unwrap_or_else(|error| panic!("{error}")));
-    let accepted = catalogue::settings().filter(|_| takes_all).map(|setting| setting.id.to_owned());
+    let host = snapshot::read(&Root::open(&path).unwrap_or_else(|error| panic!("{error}")), CATALOGUE);
+    let accepted = CATALOGUE.settings().filter(|_| takes_all).map(|setting| setting.id.to_owned());
     let role = Role { profile, accepted_risks: accepted.collect(), ..Role::default() };
     let allocation = Allocation::choose(&host, &role);
-    let plan = Plan::of(&Context { host: &host, role: &role, allocation: &allocation, profile }, "0.0.0");
+    let plan = Plan::of(
+        &Context { host: &host, role: &role, allocation: &allocation, profile, catalogue: CATALOGUE },
+        "0.0.0",
+    );
     Desk { name: format!("{name}, {profile}, all risks accepted: {takes_all}"), host, plan }
 }
 
@@ -80,6 +85,7 @@ fn verify_with(
         verified_unix_ms: 1_795_287_731_000,
         ticks,
         lowlat_version: "0.0.0",
+        catalogue: CATALOGUE,
     })
 }
 
@@ -186,7 +192,7 @@ fn each_parameter_undone_is_told_and_no_other() {
                 .filter(|word| word.split('=').next() != Some(token.name.as_str()))
                 .collect();
             host.kernel.command_line =
-                Reading::Known(lowlat_model::cmdline::CommandLine::parse(&kept.join(" ")));
+                Reading::Known(lowlat_host::cmdline::CommandLine::parse(&kept.join(" ")));
             let verification = verify(&desk.plan, &host, &evidence, "an earlier boot");
             let told: Vec<&str> = not_held(&verification)
                 .filter(|row| !is_clamped(row))
@@ -209,8 +215,8 @@ fn before_the_reboot(desk: &Desk) -> (HostSnapshot, Evidence) {
 
 /// What a desk finds some weeks later.
 fn some_weeks_later(desk: &Desk) -> (HostSnapshot, Evidence) {
-    use lowlat_model::snapshot::{Service, SysctlAssignment};
-    use lowlat_model::tune::verify::{BootSource, TunedOption};
+    use lowlat_host::snapshot::{Service, SysctlAssignment};
+    use lowlat_plan::verify::{BootSource, TunedOption};
     let (mut host, mut evidence) = carried_out(desk, None);
     host.kernel.sysctl_files.push(SysctlAssignment {
         path: "/etc/sysctl.d/zz-database.conf".into(),
@@ -227,7 +233,7 @@ fn some_weeks_later(desk: &Desk) -> (HostSnapshot, Evidence) {
                 .any(|c| matches!(&c.target, Target::Sysctl { key: planned } if planned == key)),
             "{key} is planned"
         );
-        host.files.insert(lowlat_model::snapshot::sysctl_path(key), Reading::Known(value.into()));
+        host.files.insert(lowlat_host::snapshot::sysctl_path(key), Reading::Known(value.into()));
     }
     evidence.tuned = vec![TunedOption {
         path: "/usr/lib/tuned/throughput-performance/tuned.conf".into(),
@@ -240,16 +246,16 @@ fn some_weeks_later(desk: &Desk) -> (HostSnapshot, Evidence) {
     let active = Service { active: Reading::Known("active".into()), ..Service::default() };
     host.services.units.insert("irqbalance.service".into(), active);
     host.services.irqbalance.banned_cpus = Reading::Absent;
-    host.topology.isolated = Reading::Known(lowlat_model::CpuSet::new());
-    host.topology.nohz_full = Reading::Known(lowlat_model::CpuSet::new());
+    host.topology.isolated = Reading::Known(lowlat_host::CpuSet::new());
+    host.topology.nohz_full = Reading::Known(lowlat_host::CpuSet::new());
     let moved = host.interrupts.irqs.iter_mut().filter(|irq| !irq.actions.is_empty()).nth(4);
     if let Some(irq) = moved {
-        irq.affinity = Reading::Known(lowlat_model::CpuSet::of(5));
+        irq.affinity = Reading::Known(lowlat_host::CpuSet::of(5));
         irq.effective_affinity = irq.affinity.clone();
     }
     let line = host.kernel.tokens().raw().replace("skew_tick=1 ", "");
     let line = line.replace("rcu_nocbs=1-7,9-15", "rcu_nocbs=2-7");
-    host.kernel.command_line = Reading::Known(lowlat_model::cmdline::CommandLine::parse(&line));
+    host.kernel.command_line = Reading::Known(lowlat_host::cmdline::CommandLine::parse(&line));
     evidence.boot = vec![BootSource {
         path: "/etc/default/grub".into(),
         line: 6,
@@ -381,8 +387,8 @@ fn a_plan_in_force_is_found_below_the_root_and_waits_for_its_reboot() {
     write("sys/devices/system/cpu/isolated", "\n");
     let mut plan = desk("epyc-7f32-stock", Profile::Trading, false).plan;
     plan.changes.retain(|change| matches!(change.target, Target::CommandLine { .. }));
-    let host = snapshot::read(&Root::open(dir.path()).expect("the tree"));
-    plan.host = lowlat_model::tune::HostMark::of(&host);
+    let host = snapshot::read(&Root::open(dir.path()).expect("the tree"), CATALOGUE);
+    plan.host = lowlat_plan::HostMark::of(&host);
     let root = dir.path().display().to_string();
     let run = || common::lowlat(&["tune", "verify", "--root", &root]);
 

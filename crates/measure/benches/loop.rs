@@ -3,13 +3,13 @@
 //! The ratio comes from interleaved rounds of one run on one pinned CPU; criterion's figures stand beside it.
 
 use criterion::{Criterion, Throughput, criterion_group};
+use lowlat_host::CpuSet;
 use lowlat_measure::{
     affinity,
     clock::{ArchCounter, Counter},
     jitter::{STRETCH_TURNS, spin},
     pin_to,
 };
-use lowlat_model::CpuSet;
 use std::{
     hint::black_box,
     sync::atomic::{AtomicBool, Ordering},

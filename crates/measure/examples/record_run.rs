@@ -4,19 +4,17 @@
 //! As root: `cargo run --release -p lowlat-measure --example record_run -- fixtures/trace/run.json.gz 1`
 
 use flate2::{Compression, write::GzEncoder};
+use lowlat_host::{CpuId, CpuSet};
 use lowlat_measure::{
     clock::TickScale,
     jitter::{Companion, JitterOptions, Lane, Started, run_beside},
     pin_to,
 };
-use lowlat_model::{
-    CpuId, CpuSet,
-    trace::{Decoder, TickMap, TraceClock, TraceEvent, TraceNames},
-};
 use lowlat_sys::{
     Root,
     tracefs::{CpuPipe, TraceOptions, Tracefs, Tracing, function_names},
 };
+use lowlat_trace::{Decoder, TickMap, TraceClock, TraceEvent, TraceNames};
 use std::{
     error::Error,
     fs::File,

@@ -2,7 +2,7 @@
 //!
 //! The C library's `cpu_set_t` ends at 1,024 CPUs, so the kernel's own calls are used with masks as long as needed.
 
-use lowlat_model::{CPU_ID_MAX, CpuSet};
+use lowlat_host::{CPU_ID_MAX, CpuSet};
 use std::{ffi::c_ulong, io, thread};
 use thiserror::Error;
 

@@ -1,4 +1,4 @@
-//! Measurements of lowlat. Each gives a raw record; the study of it is pure and lives in `lowlat-model`.
+//! Measurements of lowlat. Each gives a raw record; the study of it is pure and lives in `lowlat-jitter`.
 
 pub mod affinity;
 pub mod clock;

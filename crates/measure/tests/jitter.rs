@@ -2,6 +2,11 @@
 //!
 //! No test asserts an upper time: the machine may be busy with anything else.
 
+use lowlat_host::{CpuId, CpuSet, histogram::decode};
+use lowlat_jitter::{
+    JitterCpu, JitterRecord, study,
+    sysjitter::{parse_raw, raw_file_name},
+};
 use lowlat_measure::{
     affinity,
     clock::{ArchCounter, Counter, TickScale},
@@ -10,12 +15,6 @@ use lowlat_measure::{
         Started, run, run_beside,
     },
     pin_to,
-};
-use lowlat_model::{
-    CpuId, CpuSet,
-    histogram::decode,
-    jitter::{JitterCpu, JitterRecord, study},
-    sysjitter::{parse_raw, raw_file_name},
 };
 use lowlat_sys::Root;
 use rustix::process::{Resource, getrlimit};

@@ -6,13 +6,11 @@ mod allocator;
 mod causes;
 
 use allocator::asked;
+use lowlat_host::CpuSet;
+use lowlat_jitter::{JitterCpu, JitterRecord};
 use lowlat_measure::{
     clock::TickScale,
     jitter::{Companion, Lane, RawFiles, Recorder, SeriesPlan, capacity_for, ring},
-};
-use lowlat_model::{
-    CpuSet,
-    jitter::{JitterCpu, JitterRecord},
 };
 use std::time::Duration;
 

@@ -5,7 +5,7 @@ use crate::{
     address::{ROOT, cut},
     answer::{Answer, link},
 };
-use lowlat_model::bios::{BiosError, BiosFacts, BiosReader};
+use lowlat_bios::{BiosError, BiosFacts, BiosReader};
 use serde_json::Value;
 
 /// The kind of resource of an answer.

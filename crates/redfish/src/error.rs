@@ -281,7 +281,7 @@ pub enum RedfishError {
     },
     /// The resources lack what they must contain.
     #[error(transparent)]
-    Resources(#[from] lowlat_model::bios::BiosError),
+    Resources(#[from] lowlat_bios::BiosError),
     /// The service accepts no changes.
     #[error(
         "the Bios resource names no settings resource (@Redfish.Settings): this service accepts no changes"

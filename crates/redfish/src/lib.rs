@@ -6,7 +6,7 @@
 //! send           one PATCH, its task, and the settings read back
 //! ```
 //!
-//! [`lowlat_model::bios`] interprets the answers; this crate only fetches them. Everything that a service sends
+//! [`lowlat_bios`] interprets the answers; this crate only fetches them. Everything that a service sends
 //! is untrusted and bounded: sizes, numbers of requests, time, links (which never lead off the host) and texts.
 
 #![forbid(unsafe_code)]

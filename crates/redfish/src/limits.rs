@@ -29,7 +29,7 @@ impl Default for Limits {
             request_time: Duration::from_secs(30),
             total_time: Duration::from_secs(600),
             requests_max: 200,
-            answer_bytes_max: lowlat_model::bios::BYTES_MAX,
+            answer_bytes_max: lowlat_bios::BYTES_MAX,
             members_max: 512,
             redirects_max: 3,
             task_time: Duration::from_secs(60),

@@ -1,7 +1,7 @@
 //! Password prompt on the terminal, without echo.
 
 use crate::{RedfishError, Secret};
-use lowlat_model::printable;
+use lowlat_host::printable;
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 use std::{
     fs::{File, OpenOptions},

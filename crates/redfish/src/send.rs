@@ -6,7 +6,7 @@ use crate::{
     answer::{Answer, messages},
     client::Call,
 };
-use lowlat_model::bios::{BiosFacts, Request, same_value, shown};
+use lowlat_bios::{BiosFacts, Request, same_value, shown};
 use serde::Serialize;
 use serde_json::Value;
 use std::time::{Duration, Instant};

@@ -2,7 +2,8 @@
 
 mod service;
 
-use lowlat_model::{Profile, bios::BiosAudit};
+use lowlat_bios::BiosAudit;
+use lowlat_host::Profile;
 use lowlat_redfish::{Client, Limits, Options, Origin, RedfishError, Resource, Saved, Trust};
 use serde_json::json;
 use service::{BIOS, PASSWORD, Reply, SESSIONS, SETTINGS, Service, USER, error};

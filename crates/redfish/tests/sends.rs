@@ -2,7 +2,7 @@
 
 mod service;
 
-use lowlat_model::bios::{BiosFacts, Request};
+use lowlat_bios::{BiosFacts, Request};
 use lowlat_redfish::{Client, Credentials, Limits, Options, Origin, RedfishError, Secret, Sent, Trust};
 use serde_json::{Value, json};
 use service::{PASSWORD, Reply, SETTINGS, Service, State, USER, error};

@@ -1,8 +1,8 @@
 //! Two measurements held against each other, in words that terminal and page share.
 
 use crate::units::{clean, count, duration, percent, rate, span};
-use lowlat_model::jitter::compare::{Comparison, Figures, RateRatio, RateVerdict, RunSummary, SettingChange};
-use lowlat_model::statistics::RateInterval;
+use lowlat_host::statistics::RateInterval;
+use lowlat_result::compare::{Comparison, Figures, RateRatio, RateVerdict, RunSummary, SettingChange};
 
 /// One sentence on what the comparison shows.
 pub fn headline(comparison: &Comparison) -> String {

@@ -1,13 +1,14 @@
 //! The figures that tables and charts show: the record of a document with the study of it.
 
 use hdrhistogram::Histogram;
-use lowlat_model::histogram;
-use lowlat_model::jitter::{
+use lowlat_host::{
+    Allocation, CPU_ID_MAX, CpuId, CpuSet, HostSnapshot, IsolatedCpus, Isolation, histogram,
+    statistics::RateInterval,
+};
+use lowlat_jitter::{
     CpuStudy, JitterCpu, JitterRecord, JitterStudy, Percentile, RemedyContext, TotalStudy, study, study_with,
 };
-use lowlat_model::result::ResultDocument;
-use lowlat_model::statistics::RateInterval;
-use lowlat_model::{Allocation, CPU_ID_MAX, CpuId, CpuSet, HostSnapshot, IsolatedCpus, Isolation};
+use lowlat_result::ResultDocument;
 use std::borrow::Cow;
 
 /// What a CPU is for.

@@ -1,7 +1,6 @@
 //! Findings by layer, the layer with the worst finding first.
 
-use lowlat_model::audit::Audit;
-use lowlat_model::catalogue::{Finding, Layer, Verdict};
+use lowlat_settings::{Finding, Layer, Verdict, audit::Audit};
 
 /// The findings of one layer, worst first.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! The host in two short lines.
 
 use crate::units::plural;
-use lowlat_model::{HostSnapshot, Reading};
+use lowlat_host::{HostSnapshot, Reading};
 
 /// "HPE ProLiant DL385 Gen10 Plus" and "2 x AMD EPYC 7F32 8-Core Processor, 16 CPUs, 2 NUMA nodes".
 pub fn title_and_cpus(host: &HostSnapshot) -> (String, String) {

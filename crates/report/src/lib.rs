@@ -46,10 +46,10 @@ pub use terminal::summary::summary;
 pub use terminal::tune::{apply_text, not_here_text, rollback_text, status_text};
 pub use terminal::verification::{VerificationTextOptions, verification_lines, verification_text};
 
-use lowlat_model::result::ResultDocument;
+use lowlat_result::ResultDocument;
 
 /// The host in two short lines: what it is, and its processors.
-pub fn host_line(host: &lowlat_model::HostSnapshot) -> (String, String) {
+pub fn host_line(host: &lowlat_host::HostSnapshot) -> (String, String) {
     host_line::title_and_cpus(host)
 }
 

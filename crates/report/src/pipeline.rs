@@ -1,7 +1,7 @@
 //! Parts shared by the views of the matrix.
 
 use crate::units::count;
-use lowlat_model::pipeline::{
+use lowlat_pipeline::{
     MatrixDocument, MatrixRow, RowFigures,
     reference::{MeanRange, reference},
 };

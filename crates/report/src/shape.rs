@@ -1,8 +1,10 @@
 //! The host as a tree: packages, NUMA nodes, last-level caches, clusters, cores, nested by the CPUs they hold.
 
 use crate::units::size;
-use lowlat_model::topology::{Cache, CacheKind, Group, Node};
-use lowlat_model::{CpuSet, Topology};
+use lowlat_host::{
+    CpuSet, Topology,
+    topology::{Cache, CacheKind, Group, Node},
+};
 
 /// What a block of CPUs is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

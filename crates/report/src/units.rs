@@ -115,9 +115,9 @@ pub fn plural(number: usize, noun: &str) -> String {
     format!("{} {noun}{ending}", count(number as u64))
 }
 
-/// Text from the host made safe to print, on one line: see [`lowlat_model::printable`].
+/// Text from the host made safe to print, on one line: see [`lowlat_host::printable`].
 pub fn clean(text: &str) -> String {
-    lowlat_model::printable::line(text).into_owned()
+    lowlat_host::printable::line(text).into_owned()
 }
 
 #[cfg(test)]

@@ -1,9 +1,7 @@
 //! The next request to a server as text of 80 columns.
 
-use lowlat_model::{
-    Profile,
-    bios::{BiosChange, BiosExport, BiosFacts, BiosReader},
-};
+use lowlat_bios::{BiosChange, BiosExport, BiosFacts, BiosReader};
+use lowlat_host::Profile;
 use lowlat_report::bios_change_text;
 
 fn facts(names: &[&str]) -> BiosFacts {

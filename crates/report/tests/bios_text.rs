@@ -1,9 +1,7 @@
 //! The audit of BIOS settings as text of 80 columns.
 
-use lowlat_model::{
-    Profile,
-    bios::{BiosAudit, BiosReader},
-};
+use lowlat_bios::{BiosAudit, BiosReader};
+use lowlat_host::Profile;
 use lowlat_report::{BiosTextOptions, bios_text};
 
 fn text(names: &[&str], profile: Profile, options: BiosTextOptions) -> String {

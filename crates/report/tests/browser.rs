@@ -3,7 +3,7 @@
 
 mod common;
 
-use lowlat_model::catalogue::Verdict;
+use lowlat_settings::Verdict;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -199,7 +199,7 @@ fn requests(driver: &Driver) -> Vec<String> {
         .collect()
 }
 
-fn write_page(name: &str, document: &lowlat_model::result::ResultDocument) -> (PathBuf, String) {
+fn write_page(name: &str, document: &lowlat_result::ResultDocument) -> (PathBuf, String) {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::write(&path, lowlat_report::html(document)).expect("the page is written");
     let address = format!("file://{}", path.display());
@@ -296,7 +296,7 @@ fn links_open_folded_rows(driver: &Driver) {
     assert_alone_and_silent(driver, &address);
 }
 
-fn stays_alone_and_silent(driver: &Driver, document: &lowlat_model::result::ResultDocument, name: &str) {
+fn stays_alone_and_silent(driver: &Driver, document: &lowlat_result::ResultDocument, name: &str) {
     let (_, address) = write_page(name, document);
     driver.post("/url", &json!({"url": address}));
     assert_alone_and_silent(driver, &address);

@@ -2,12 +2,14 @@
 
 mod common;
 
-use lowlat_model::jitter::compare::{Comparison, compare_documents};
-use lowlat_model::jitter::gate::Gate;
-use lowlat_model::result::ResultDocument;
+use lowlat_jitter::gate::Gate;
 use lowlat_report::{
     JitterTextOptions, LiveCpu, LiveView, comparison_html, comparison_text, explain_text, gate_text,
     jitter_text, live_lines,
+};
+use lowlat_result::{
+    ResultDocument,
+    compare::{Comparison, compare_documents},
 };
 
 /// The text as a pipe sees it; no line is wider than the terminal, and no escape sequence comes from the host.
@@ -66,7 +68,7 @@ fn documents_without_causes_or_without_jitter_have_a_text() {
     assert_eq!(text(&common::bare(), 80, false), "Jitter was not measured in this run.\n");
     let mut off = common::traced();
     let record = off.jitter.as_mut().unwrap();
-    record.causes = Some(lowlat_model::jitter::JitterCauses::default());
+    record.causes = Some(lowlat_jitter::JitterCauses::default());
     assert!(!text(&common::with_study(off), 80, false).contains("Causes"));
 }
 

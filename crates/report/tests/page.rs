@@ -51,7 +51,7 @@ fn pages() -> Vec<(&'static str, String)> {
     let offline = {
         let mut document = common::epyc();
         let topology = &mut document.snapshot.topology;
-        topology.offline = lowlat_model::CpuSet::of(15);
+        topology.offline = lowlat_host::CpuSet::of(15);
         topology.online.remove(15);
         document
     };
@@ -198,17 +198,17 @@ fn extreme_figures_and_a_lying_topology_give_a_page() {
     let jitter = document.jitter.as_mut().unwrap();
     (jitter.threshold_ns, jitter.duration_ns, jitter.counter_hz) = (u64::MAX, u64::MAX, 0);
     for (at, cpu) in jitter.cpus.iter_mut().enumerate() {
-        cpu.cpu = lowlat_model::CPU_ID_MAX;
+        cpu.cpu = lowlat_host::CPU_ID_MAX;
         (cpu.runtime_ns, cpu.interruption_count) = if at == 0 { (0, 0) } else { (1, u64::MAX) };
         (cpu.interruption_ns_total, cpu.interruption_ns_max) = (u64::MAX, u64::MAX);
         (cpu.loop_floor_ns, cpu.loop_period_ns) = (f64::NAN, f64::NEG_INFINITY);
         cpu.seconds.iter_mut().for_each(|s| (s.count, s.ns_max) = (u64::MAX, u64::MAX));
         cpu.worst.iter_mut().for_each(|hit| (hit.at_ns, hit.length_ns) = (u64::MAX, u64::MAX));
-        cpu.steal_ns = lowlat_model::Reading::Known(u64::MAX);
+        cpu.steal_ns = lowlat_host::Reading::Known(u64::MAX);
     }
     document.audit.score.percent = Some(255);
     // Every group claims every CPU, and one the CPUs that are not there.
-    let everything = lowlat_model::CpuSet::first(5_000);
+    let everything = lowlat_host::CpuSet::first(5_000);
     let topology = &mut document.snapshot.topology;
     for group in topology.packages.iter_mut().chain(&mut topology.cores).chain(&mut topology.clusters) {
         (group.id, group.cpus) = (i64::MIN, everything.clone());
@@ -326,8 +326,8 @@ fn nothing_is_divided_by_zero_when_causes_have_no_time() {
 #[test]
 fn a_gate_stands_before_what_was_measured() {
     let mut document = common::epyc();
-    let study = lowlat_model::jitter::study(document.jitter.as_ref().unwrap()).unwrap();
-    let gate = lowlat_model::jitter::gate::Gate::parse("max<1us,count>=0").unwrap();
+    let study = lowlat_jitter::study(document.jitter.as_ref().unwrap()).unwrap();
+    let gate = lowlat_jitter::gate::Gate::parse("max<1us,count>=0").unwrap();
     document.gate = Some(gate.evaluate(&study));
     let page = html(&document);
     let (gate, jitter) = (page.find("id=\"gate\"").unwrap(), page.find("id=\"jitter\"").unwrap());

@@ -71,9 +71,9 @@ fn tree_of_a_host_with_clusters_and_of_one_with_smt_and_many_nodes() {
 #[test]
 fn difference_of_two_hosts() {
     let (a, mut b) = (common::host(&common::Shape::EPYC_7F32), common::host(&common::Shape::EPYC_7F32));
-    b.kernel.release = lowlat_model::Reading::Known("6.12.4-amd64".into());
+    b.kernel.release = lowlat_host::Reading::Known("6.12.4-amd64".into());
     b.nics.retain(|nic| nic.name != "lo");
-    let differences = lowlat_model::diff::diff(&a, &b, lowlat_model::diff::DiffScope::Lasting);
+    let differences = lowlat_host::diff::diff(&a, &b, lowlat_host::diff::DiffScope::Lasting);
     let text = host_diff_text(&differences, 80);
     assert_fits(&text, 80);
     assert!(plain(&text).contains("kernel.release\n  - 6.1.0-25-amd64\n  + 6.12.4-amd64\n"), "{text}");
@@ -100,8 +100,8 @@ fn hostile_texts_neither_colour_nor_widen_the_terminal() {
 
 #[test]
 fn the_catalogue_names_every_setting() {
-    let text = plain(&lowlat_report::catalogue_table(lowlat_model::catalogue::settings(), 100));
-    for setting in lowlat_model::catalogue::settings() {
+    let text = plain(&lowlat_report::catalogue_table(lowlat_catalogue::CATALOGUE.settings(), 100));
+    for setting in lowlat_catalogue::CATALOGUE.settings() {
         assert!(text.contains(setting.id) && text.contains(setting.name), "{}", setting.id);
     }
 }

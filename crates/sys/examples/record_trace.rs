@@ -4,11 +4,9 @@
 //! Names of threads other than the kernel's own and the workload's are replaced before anything is written.
 
 use flate2::{Compression, write::GzEncoder};
-use lowlat_model::{
-    CpuSet,
-    trace::{EventFormat, Field, Page, PageLayout, TRACEPOINTS, TraceClock},
-};
+use lowlat_host::CpuSet;
 use lowlat_sys::tracefs::{CpuPipe, TraceOptions, Tracefs, Tracing};
+use lowlat_trace::{EventFormat, Field, Page, PageLayout, TRACEPOINTS, TraceClock};
 use rustix::thread::CpuSet as Affinity;
 use std::{
     error::Error,

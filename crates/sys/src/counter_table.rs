@@ -1,7 +1,7 @@
 //! The tables of /proc/interrupts and /proc/softirqs: a header naming the CPUs, then a count per CPU and row.
 
 use crate::{Root, root::FILE_BYTES_MAX};
-use lowlat_model::{CPU_ID_MAX, CpuId, CpuSet, Reading};
+use lowlat_host::{CPU_ID_MAX, CpuId, CpuSet, Reading};
 use std::collections::BTreeMap;
 
 /// Rows of /proc/interrupts that are totals of the whole host, not counts per CPU, so that they belong to no CPU.

@@ -1,5 +1,5 @@
 //! All access of lowlat to the host. Readers turn files, netlink and D-Bus into the facts of
-//! [`lowlat_model::HostSnapshot`]; they do not judge.
+//! [`lowlat_host::HostSnapshot`]; they do not judge.
 
 pub mod capture;
 pub mod counter_table;

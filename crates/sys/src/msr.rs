@@ -1,7 +1,7 @@
 //! Model-specific registers of x86 processors, through /dev/cpu/N/msr (module msr; root only).
 
 use crate::Root;
-use lowlat_model::{CpuId, Reading};
+use lowlat_host::{CpuId, Reading};
 use std::{
     fs::File,
     io,

@@ -1,6 +1,6 @@
 //! /proc/stat: what the kernel counts of each CPU's time.
 
-use lowlat_model::{CPU_ID_MAX, CpuId};
+use lowlat_host::{CPU_ID_MAX, CpuId};
 
 /// Where `steal` stands after the CPU's name (Documentation/filesystems/proc.rst, since Linux 2.6.11).
 const STEAL_FIELD: usize = 7;

@@ -1,6 +1,6 @@
 //! Where and how a task is scheduled, by the kernel's own calls (sched_setaffinity(2), sched_setattr(2)).
 
-use lowlat_model::{CpuSet, snapshot::SchedPolicy};
+use lowlat_host::{CpuSet, snapshot::SchedPolicy};
 use std::{fmt, io, str::FromStr};
 
 /// Bits of one word of the kernel's masks.

@@ -1,7 +1,7 @@
 //! /proc/PID/stat and /proc/PID/task/TID/stat: what the kernel tells of a task in one line (proc(5)).
 
 use crate::Root;
-use lowlat_model::{CPU_ID_MAX, CpuId, Reading, snapshot::SchedPolicy};
+use lowlat_host::{CPU_ID_MAX, CpuId, Reading, snapshot::SchedPolicy};
 
 /// The task is a kernel thread (include/linux/sched.h; part of the layout of the file, field 9).
 pub(crate) const PF_KTHREAD: u64 = 0x0020_0000;

@@ -4,7 +4,8 @@
 //! with `--disallowed`: it then counts the online CPUs, as lowlat does, and not only those that the control group of
 //! the process that made the archive allowed.
 
-use lowlat_model::{CpuSet, Topology, topology::Counts};
+use lowlat_catalogue::CATALOGUE;
+use lowlat_host::{CpuSet, Topology, topology::Counts};
 use lowlat_sys::{
     Root,
     capture::{CaptureOptions, capture},
@@ -50,7 +51,7 @@ fn unpack(archive: &Path, into: &Path) -> PathBuf {
 }
 
 fn read(path: &Path) -> Topology {
-    snapshot::read(&Root::open(path).expect("a host root")).topology
+    snapshot::read(&Root::open(path).expect("a host root"), CATALOGUE).topology
 }
 
 /// The counts of lstopo, or nothing when it is not installed.
@@ -145,14 +146,15 @@ fn captures_of_the_archives_give_the_same_snapshots() {
         let out = folder.path().join("capture.tar.gz");
         let root = Root::open(&archive).expect("a host root");
         let options = CaptureOptions { is_redacted: false };
-        capture(&root, &out, &options).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let original = snapshot::read(&root);
-        let mut captured = snapshot::read(&Root::open(&out).expect("the capture opens"));
+        capture(&root, CATALOGUE, &out, &options).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let original = snapshot::read(&root, CATALOGUE);
+        let mut captured = snapshot::read(&Root::open(&out).expect("the capture opens"), CATALOGUE);
         captured.origin = original.origin.clone();
         assert_eq!(captured, original, "{name}");
 
-        capture(&root, &out, &CaptureOptions::default()).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let redacted = snapshot::read(&Root::open(&out).expect("the capture opens"));
+        capture(&root, CATALOGUE, &out, &CaptureOptions::default())
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
+        let redacted = snapshot::read(&Root::open(&out).expect("the capture opens"), CATALOGUE);
         assert_eq!(redacted.topology, original.topology, "{name}");
     }
 }

@@ -14,7 +14,7 @@
 
 use hdrhistogram::Histogram;
 use lowlat_ipc::region::Region;
-use lowlat_model::pipeline::{StageFigures, Stages};
+use lowlat_pipeline::{StageFigures, Stages};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The longest latency that has a cell, 18 minutes; longer ones are counted in the last.
@@ -292,7 +292,7 @@ mod tests {
                 recorder.record(stage, latency_ns);
                 let figures = recorder.figures(stage);
                 prop_assert!(figures.mean_ns.is_none_or(f64::is_finite));
-                prop_assert!(lowlat_model::histogram::decode(&figures.histogram).is_ok());
+                prop_assert!(lowlat_host::histogram::decode(&figures.histogram).is_ok());
             }
         }
     }

@@ -1,5 +1,5 @@
 //! Carries plans out on a host, and takes them back: the action beside the facts of `lowlat-sys` and the judgement of
-//! `lowlat-model`.
+//! `lowlat-plan`.
 //!
 //! ```text
 //! Plan (data)  ->  steps::prepare      what each change is on this host: paths, numbers, old states

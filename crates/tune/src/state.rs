@@ -14,7 +14,7 @@
 //! in-force.json also records where the undo log ended and which lasting changes it held ([`LogSeal`]). So a log that is
 //! shortened, exchanged or deleted is noticed, and what it no longer knows can still be named.
 
-use lowlat_model::tune::Plan;
+use lowlat_plan::Plan;
 use lowlat_sys::undo::{Faults, HostError, LogMark, LoggedState, PrivateDirectory, TargetSpec};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{

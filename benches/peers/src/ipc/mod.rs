@@ -69,7 +69,7 @@ struct TrialDocument<'a> {
     /// Whether that is a model of somebody else's program.
     is_model: bool,
     #[serde(flatten)]
-    record: &'a lowlat_model::pipeline::PipelineRecord,
+    record: &'a lowlat_pipeline::PipelineRecord,
 }
 
 fn print_trial(subject: Subject, arguments: &arguments::Arguments) -> anyhow::Result<()> {

@@ -1,7 +1,7 @@
 //! `lowlat pipeline run` as a child.
 
 use anyhow::{Context, bail, ensure};
-use lowlat_model::pipeline::{Mode, PipelineDocument, PipelineParameters, PipelineRecord};
+use lowlat_pipeline::{Mode, PipelineDocument, PipelineParameters, PipelineRecord};
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
     io::Read,

@@ -3,7 +3,8 @@
 use super::Run;
 use crate::tools;
 use anyhow::Context;
-use lowlat_model::{result::ResultDocument, sysjitter};
+use lowlat_jitter::sysjitter;
+use lowlat_result::ResultDocument;
 use std::path::PathBuf;
 
 /// So many "interruptions" a second are turns of the loop itself.

@@ -12,13 +12,11 @@ use crate::{
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use jiff::Timestamp;
+use lowlat_host::CpuSet;
+use lowlat_jitter::{JitterRecord, JitterStudy, RemedyContext};
 use lowlat_measure::jitter::{self, JitterError, JitterOptions, Observation};
-use lowlat_model::{
-    CpuSet,
-    audit::Audit,
-    jitter::{JitterRecord, JitterStudy, RemedyContext},
-    result::ResultDocument,
-};
+use lowlat_result::ResultDocument;
+use lowlat_settings::audit::Audit;
 use std::{
     path::{Path, PathBuf},
     sync::atomic::{AtomicBool, Ordering},
@@ -273,9 +271,7 @@ fn kept(
 /// The study of the record; that it can't be made becomes a warning.
 fn study(record: &JitterRecord, host: &Host, warnings: &mut Vec<String>) -> Option<JitterStudy> {
     let context = RemedyContext { host: &host.snapshot, allocation: &host.allocation, role: &host.role };
-    lowlat_model::jitter::study_with(record, Some(&context))
-        .map_err(|error| warnings.push(error.to_string()))
-        .ok()
+    lowlat_jitter::study_with(record, Some(&context)).map_err(|error| warnings.push(error.to_string())).ok()
 }
 
 #[cfg(test)]

@@ -7,11 +7,9 @@ use crate::{
 };
 use anyhow::bail;
 use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
-use lowlat_model::{
-    audit::Audit,
-    catalogue::{self, Setting, Verdict},
-};
+use lowlat_catalogue::CATALOGUE;
 use lowlat_report::AuditTableOptions;
+use lowlat_settings::{Setting, Verdict, audit::Audit};
 use serde_json::json;
 
 pub const COMMAND: Subcommand = Subcommand { name: "audit", declare, run };
@@ -104,16 +102,16 @@ fn list(arguments: &Arguments) -> anyhow::Result<Exit> {
     if arguments.json {
         let row =
             |s: &'static Setting| json!({"id": s.id, "layer": s.layer, "name": s.name, "sources": s.sources});
-        output::print_json(&catalogue::settings().map(row).collect::<Vec<_>>())?;
+        output::print_json(&CATALOGUE.settings().map(row).collect::<Vec<_>>())?;
     } else {
-        output::print(&lowlat_report::catalogue_table(catalogue::settings(), output::width()))?;
+        output::print(&lowlat_report::catalogue_table(CATALOGUE.settings(), output::width()))?;
     }
     Ok(Exit::Clean)
 }
 
 fn explain(arguments: &Arguments, id: &str) -> anyhow::Result<Exit> {
-    let Some(setting) = catalogue::find(id) else {
-        match catalogue::nearest(id) {
+    let Some(setting) = CATALOGUE.find(id) else {
+        match CATALOGUE.nearest(id) {
             Some(near) => bail!(
                 "no setting has the id \"{id}\"; did you mean \"{near}\"? `lowlat audit --list` shows every id"
             ),
@@ -121,7 +119,7 @@ fn explain(arguments: &Arguments, id: &str) -> anyhow::Result<Exit> {
         }
     };
     let host = arguments.host.read()?;
-    let finding = catalogue::judge_one(&host.context(), setting);
+    let finding = lowlat_settings::judge_one(&host.context(), setting);
     if arguments.json {
         output::print_json(&finding)?;
     } else {

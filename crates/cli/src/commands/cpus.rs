@@ -6,7 +6,7 @@ use crate::{
     output::{self, Exit},
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
-use lowlat_model::CpuSet;
+use lowlat_host::CpuSet;
 
 pub const COMMAND: Subcommand = Subcommand { name: "cpus", declare, run };
 

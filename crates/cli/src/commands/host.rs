@@ -7,7 +7,8 @@ use crate::{
     results,
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand as _};
-use lowlat_model::diff::{DiffScope, diff};
+use lowlat_catalogue::CATALOGUE;
+use lowlat_host::diff::{DiffScope, diff};
 use lowlat_sys::{
     Root,
     capture::{CaptureOptions, CaptureSummary, capture},
@@ -108,7 +109,7 @@ impl Capture {
     fn run(&self) -> anyhow::Result<Exit> {
         let root = Root::open(&self.root)?;
         let options = CaptureOptions { is_redacted: !self.unredacted };
-        let summary = capture(&root, &self.file, &options)
+        let summary = capture(&root, CATALOGUE, &self.file, &options)
             .map_err(|error| results::in_words(&error, "name a file in a directory that you may write to"))?;
         if self.json {
             output::print_json(&summary)?;
@@ -142,7 +143,7 @@ fn in_words(summary: &CaptureSummary, is_unredacted: bool) -> String {
 
 impl Diff {
     fn run(&self) -> anyhow::Result<Exit> {
-        let read = |path: &PathBuf| Root::open(path).map(|root| snapshot::read(&root));
+        let read = |path: &PathBuf| Root::open(path).map(|root| snapshot::read(&root, CATALOGUE));
         let (a, b) = (read(&self.a)?, read(&self.b)?);
         let differences = diff(&a, &b, if self.all { DiffScope::All } else { DiffScope::Lasting });
         if self.json {

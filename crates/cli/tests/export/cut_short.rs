@@ -2,7 +2,7 @@
 
 use super::on_a_tree::{differ, tree_of};
 use super::{Desk, SHELLS, assert_success, common, stock};
-use lowlat_model::Profile;
+use lowlat_host::Profile;
 use std::fs;
 
 const MENU: &str = "/boot/grub/grub.cfg";

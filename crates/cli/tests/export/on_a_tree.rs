@@ -2,10 +2,9 @@
 
 use super::tree::{Places, Tree};
 use super::{Desk, SHELLS, assert_success, common, find, stock};
-use lowlat_model::{
-    Profile,
-    tune::{Plan, Target},
-};
+use lowlat_host::Profile;
+use lowlat_plan::Plan;
+use lowlat_settings::change::Target;
 use std::{fs, process::Command};
 
 /// A tree with services that the guide would stop, in the states that the plan says.

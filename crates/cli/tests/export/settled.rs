@@ -3,7 +3,7 @@
 use super::on_a_tree::tree_of;
 use super::tree::Tree;
 use super::{Desk, SHELLS, assert_success, common, stock};
-use lowlat_model::Profile;
+use lowlat_host::Profile;
 use std::{thread, time::Duration};
 
 /// Answers as the tree says; the root file system is 8:1.

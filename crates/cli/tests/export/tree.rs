@@ -1,6 +1,7 @@
 //! A captured host unpacked into a directory, with stand-ins for the programs that scripts call.
 
-use lowlat_model::{CpuSet, tune::Target};
+use lowlat_host::CpuSet;
+use lowlat_settings::change::Target;
 use std::{
     collections::BTreeMap,
     fs,

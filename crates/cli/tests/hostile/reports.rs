@@ -4,14 +4,12 @@ use crate::{
     common::{fixtures, text},
     support::{binary, lowlat},
 };
-use lowlat_model::{
-    CpuId, CpuSet, Reading,
-    jitter::{
-        Cause, CauseKind, CausePart, CauseSource, Change, CpuCauses, Explained, Interruption, JitterCauses,
-        JitterCpu, JitterRecord, TimelineStep,
-    },
-    result::ResultDocument,
+use lowlat_host::{CpuId, CpuSet, Reading};
+use lowlat_jitter::{
+    Cause, CauseKind, CausePart, CauseSource, Change, CpuCauses, Explained, Interruption, JitterCauses,
+    JitterCpu, JitterRecord, TimelineStep,
 };
+use lowlat_result::ResultDocument;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use serde_json::Value;
 use std::{

@@ -166,7 +166,7 @@ fn trespassers(shown: &[u8], payload: &str) -> Vec<String> {
             rest = &rest[own.len()..];
             continue;
         }
-        if lowlat_model::printable::is_unsafe(c) && c != '\n' && c != '\t' {
+        if lowlat_host::printable::is_unsafe(c) && c != '\n' && c != '\t' {
             found.push(format!("{:?} before {:?}", c, rest.chars().skip(1).take(20).collect::<String>()));
         }
         rest = &rest[c.len_utf8()..];

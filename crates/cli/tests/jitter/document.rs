@@ -1,11 +1,8 @@
 //! The document of a run: whole, and of one piece.
 
 use crate::{common, runs};
-use lowlat_model::{
-    hlog,
-    jitter::{CauseSource, JitterRecord},
-    result::ResultDocument,
-};
+use lowlat_jitter::{CauseSource, JitterRecord};
+use lowlat_result::{ResultDocument, hlog};
 
 fn record() -> &'static JitterRecord {
     runs::whole().document.jitter.as_ref().expect("a measurement")
@@ -112,7 +109,7 @@ fn the_hdr_log_holds_every_interruption() {
     let cpus: Vec<_> = record().cpus.iter().map(|cpu| format!("CPU{}", cpu.cpu)).collect();
     assert_eq!(tags, cpus);
     for (interval, cpu) in log.intervals.iter().zip(&record().cpus) {
-        let histogram = lowlat_model::histogram::decode(&interval.histogram).unwrap();
+        let histogram = lowlat_host::histogram::decode(&interval.histogram).unwrap();
         assert_eq!(histogram.len(), cpu.interruption_count);
     }
 }

@@ -30,10 +30,8 @@ fn every_interruption_that_is_kept_is_explained() {
         say!("skipped: timelines: nothing interrupted this run");
         return;
     }
-    let is_traced = record
-        .causes
-        .as_ref()
-        .is_some_and(|causes| causes.source == lowlat_model::jitter::CauseSource::Trace);
+    let is_traced =
+        record.causes.as_ref().is_some_and(|causes| causes.source == lowlat_jitter::CauseSource::Trace);
     for rank in [1, kept.div_ceil(2), kept] {
         let said = text(
             &runs::run(&whole.directory, &["--from", "result.json", "--explain", &rank.to_string()], 0)

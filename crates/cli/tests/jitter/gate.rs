@@ -58,7 +58,7 @@ fn the_document_keeps_the_gate() {
     let whole = runs::whole();
     let arguments = ["--from", "result.json", "--gate", "count<0", "--json"];
     let printed = runs::run(&whole.directory, &arguments, 1).stdout;
-    let document: lowlat_model::result::ResultDocument = serde_json::from_slice(&printed).unwrap();
+    let document: lowlat_result::ResultDocument = serde_json::from_slice(&printed).unwrap();
     assert!(document.gate.is_some_and(|gate| !gate.is_held()));
 }
 

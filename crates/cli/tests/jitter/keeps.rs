@@ -4,7 +4,7 @@ use crate::{
     common::text,
     runs::{self, UnderWay},
 };
-use lowlat_model::CpuSet;
+use lowlat_host::CpuSet;
 use std::{
     fs,
     path::Path,

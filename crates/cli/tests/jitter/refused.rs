@@ -1,7 +1,7 @@
 //! What a run is not made of: each is told before anything is measured, with the next step.
 
 use crate::{common::text, runs};
-use lowlat_model::CpuSet;
+use lowlat_host::CpuSet;
 use std::{fs, path::PathBuf};
 
 /// Exit code 2, and all of this on stderr.

@@ -1,7 +1,8 @@
 //! Runs of the binary, one at a time: two that measure the same CPUs would see each other.
 
 use crate::common::text;
-use lowlat_model::{CpuId, CpuSet, result::ResultDocument};
+use lowlat_host::{CpuId, CpuSet};
+use lowlat_result::ResultDocument;
 use rustix::process::{Pid, Signal};
 use std::{
     fs,

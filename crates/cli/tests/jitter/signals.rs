@@ -4,7 +4,7 @@ use crate::{
     common::text,
     runs::{self, UnderWay},
 };
-use lowlat_model::sysjitter::{parse_raw, raw_file_name};
+use lowlat_jitter::sysjitter::{parse_raw, raw_file_name};
 use rustix::process::Signal;
 use std::{fs, path::Path, process::Output};
 

@@ -1,7 +1,7 @@
 //! In place of sysjitter: what scripts written for it do with the output.
 
 use crate::{common, runs};
-use lowlat_model::sysjitter::{parse_raw, parse_summary, raw_file_name};
+use lowlat_jitter::sysjitter::{parse_raw, parse_summary, raw_file_name};
 use std::{
     io::Write as _,
     process::{Command, Stdio},

@@ -1,7 +1,7 @@
 //! Where the trace can't be had, or is shared with others.
 
 use crate::{common::text, runs};
-use lowlat_model::jitter::CauseSource;
+use lowlat_jitter::CauseSource;
 use std::{
     fs,
     os::unix::{

@@ -1,11 +1,12 @@
 //! A plan carried out on a snapshot: what the host would show afterwards, after a reboot.
 
-use lowlat_model::{
+use lowlat_host::{
     CpuSet, HostSnapshot, Reading,
     cmdline::CommandLine,
     snapshot::{HugePages, SchedPolicy, SysctlAssignment, sysctl_path},
-    tune::{BootToken, Change, Plan, Target},
 };
+use lowlat_plan::Plan;
+use lowlat_settings::change::{BootToken, Change, Target};
 
 /// Carries every change out.
 pub fn apply(plan: &Plan, host: &mut HostSnapshot) {

@@ -1,6 +1,6 @@
 //! Reading the counter: the TSC on x86-64, the architected counter on aarch64, CLOCK_MONOTONIC_RAW elsewhere.
 
-use lowlat_model::CpuId;
+use lowlat_host::CpuId;
 
 /// A counter that only goes up, and the CPU it is read on.
 ///

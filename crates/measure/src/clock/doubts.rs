@@ -1,7 +1,7 @@
 //! What makes a counter doubtful, seen before and after a run.
 
 use super::{ArchCounter, Counter, CounterKind, MonotonicRaw, TickScale, counter::nanoseconds};
-use lowlat_model::Reading;
+use lowlat_host::Reading;
 use lowlat_sys::Root;
 use rustix::time::ClockId;
 

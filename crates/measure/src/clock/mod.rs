@@ -9,9 +9,9 @@ mod perf_page;
 pub use counter::{ArchCounter, Counter, CounterKind, MonotonicRaw};
 pub use doubts::{ClockState, choose};
 pub use frequency::{ClockError, Frequency, FrequencySource, frequency_of};
-pub use lowlat_model::TickScale;
+pub use lowlat_host::TickScale;
 
-pub(crate) use lowlat_model::ticks_between;
+pub(crate) use lowlat_host::ticks_between;
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod cpuid;

@@ -2,7 +2,7 @@
 
 use super::ring::Consumer;
 use crate::clock::{CounterKind, TickScale};
-use lowlat_model::CpuId;
+use lowlat_host::CpuId;
 use std::time::Duration;
 
 /// A run that is about to begin.

@@ -3,7 +3,8 @@
 
 use super::real_time::{RealTime, RealTimePolicy};
 use crate::affinity::{self, AffinityError};
-use lowlat_model::{CpuId, CpuSet, jitter::TracingCost};
+use lowlat_host::{CpuId, CpuSet};
+use lowlat_jitter::TracingCost;
 use std::{
     io,
     sync::{

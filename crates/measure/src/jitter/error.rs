@@ -3,7 +3,7 @@
 use super::raw::RawError;
 use super::{options::DURATION_MAX, real_time::RealTime};
 use crate::{affinity::AffinityError, clock::ClockError};
-use lowlat_model::{CpuId, CpuSet, ListError};
+use lowlat_host::{CpuId, CpuSet, ListError};
 use std::{io, time::Duration};
 use thiserror::Error;
 

@@ -2,7 +2,7 @@
 
 use super::{error::JitterError, real_time::RealTime};
 use crate::affinity::{self, AffinityError};
-use lowlat_model::CpuSet;
+use lowlat_host::CpuSet;
 use lowlat_sys::Root;
 use std::time::Duration;
 

@@ -2,7 +2,7 @@
 
 use super::live::Live;
 use crate::clock::TickScale;
-use lowlat_model::CpuId;
+use lowlat_host::CpuId;
 use std::{sync::Arc, time::Duration};
 
 /// How far a run is, as its samplers last showed it.

@@ -5,11 +5,9 @@
 
 mod threads;
 
-use lowlat_model::{
-    Allocation, CpuId, CpuSet, HostSnapshot, Reading,
-    audit::Audit,
-    jitter::{CpuClock, ProfileFacts, ReadinessFacts, ReadinessPoint, SwapFacts, judge_readiness},
-};
+use lowlat_host::{Allocation, CpuId, CpuSet, HostSnapshot, Reading};
+use lowlat_jitter::{CpuClock, ProfileFacts, ReadinessFacts, ReadinessPoint, SwapFacts, judge_readiness};
+use lowlat_settings::audit::Audit;
 use lowlat_sys::{Root, snapshot::load_average};
 use std::{
     sync::atomic::{AtomicBool, Ordering},

@@ -2,10 +2,8 @@
 
 use super::{options::JitterOptions, series::SeriesPlan, steal::Steal, team::Done};
 use crate::clock::{ClockState, CounterKind, Frequency, TickScale};
-use lowlat_model::{
-    CpuSet,
-    jitter::{JitterCpu, JitterRecord},
-};
+use lowlat_host::CpuSet;
+use lowlat_jitter::{JitterCpu, JitterRecord};
 use lowlat_sys::Root;
 
 const ONLINE: &str = "/sys/devices/system/cpu/online";
@@ -127,7 +125,8 @@ fn backwards_in_words(cpus: &[JitterCpu]) -> Option<String> {
 mod tests {
     use super::*;
     use crate::jitter::{calibrate::Calibration, recorder::Recorder, sampler::Outcome};
-    use lowlat_model::{Reading, jitter::JitterCpu};
+    use lowlat_host::Reading;
+    use lowlat_jitter::JitterCpu;
     use std::time::Duration;
 
     fn done(moved_to: Option<u32>) -> Done {

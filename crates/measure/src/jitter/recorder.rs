@@ -8,10 +8,8 @@ use super::{
 };
 use crate::clock::{TickScale, ticks_between};
 use hdrhistogram::Histogram;
-use lowlat_model::{
-    histogram,
-    jitter::{Interruption, JitterCpu},
-};
+use lowlat_host::histogram;
+use lowlat_jitter::{Interruption, JitterCpu};
 use std::{cmp::Reverse, collections::BinaryHeap, hint::black_box};
 
 /// The longest length that the histogram tells apart: an hour. Longer ones fall into its last cell; sum and
@@ -170,7 +168,7 @@ impl Recorder {
 mod tests {
     use super::*;
     use crate::jitter::ring;
-    use lowlat_model::histogram::decode;
+    use lowlat_host::histogram::decode;
     use proptest::prelude::*;
     use std::time::Duration;
 

@@ -21,7 +21,8 @@ use crate::{
     affinity,
     clock::{self, ArchCounter, Counter, CounterKind, MonotonicRaw, TickScale},
 };
-use lowlat_model::{CpuId, CpuSet, jitter::JitterRecord};
+use lowlat_host::{CpuId, CpuSet};
+use lowlat_jitter::JitterRecord;
 use lowlat_sys::Root;
 use std::{
     collections::BTreeMap,

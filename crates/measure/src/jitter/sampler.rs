@@ -6,7 +6,7 @@ use super::{
     spin::{STRETCH_TURNS, spin},
 };
 use crate::clock::{Counter, ticks_between};
-use lowlat_model::CpuId;
+use lowlat_host::CpuId;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Interruptions of the recording itself that are recorded in a row; beyond, time goes to the recording.

@@ -7,7 +7,8 @@ use super::{
     series::SeriesPlan,
 };
 use crate::clock::{Counter, TickScale};
-use lowlat_model::{CpuId, jitter::JitterCpu};
+use lowlat_host::CpuId;
+use lowlat_jitter::JitterCpu;
 use std::{
     cell::{Cell, RefCell},
     sync::atomic::{AtomicBool, Ordering},
@@ -137,9 +138,8 @@ fn more_than_are_kept_are_counted() {
         readings.extend([last + 10, last + 10 + length, last + 10 + length + 5]);
     }
     let (_, record) = run(&readings);
-    let lengths = |of: &[lowlat_model::jitter::Interruption]| -> Vec<u64> {
-        of.iter().map(|one| one.length_ns).collect()
-    };
+    let lengths =
+        |of: &[lowlat_jitter::Interruption]| -> Vec<u64> { of.iter().map(|one| one.length_ns).collect() };
     assert_eq!(lengths(&record.worst), [900, 800, 700, 500]);
     assert_eq!(lengths(&record.first), [200, 900, 300, 800]);
     assert_eq!(record.interruption_count, 7);

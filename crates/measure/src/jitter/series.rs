@@ -1,7 +1,7 @@
 //! The time series of a run: one bin a second, wider ones when the run is so long that there would be too many.
 
 use crate::clock::TickScale;
-use lowlat_model::jitter::JitterSecond;
+use lowlat_jitter::JitterSecond;
 use std::{hint::black_box, time::Duration};
 
 /// Bins of a CPU at most: a day of seconds.

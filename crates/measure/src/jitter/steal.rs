@@ -1,6 +1,6 @@
 //! Time that the hypervisor took, per CPU, from /proc/stat.
 
-use lowlat_model::{CpuId, Reading};
+use lowlat_host::{CpuId, Reading};
 use lowlat_sys::{Root, proc_stat::steal_of_line};
 use std::collections::BTreeMap;
 

@@ -4,7 +4,7 @@ use super::{
     calibrate::Calibration, error::JitterError, live::Live, recorder::Recorder, ring::Consumer,
     sampler::Outcome,
 };
-use lowlat_model::CpuId;
+use lowlat_host::CpuId;
 use std::{
     hint::spin_loop,
     sync::{

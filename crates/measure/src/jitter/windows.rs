@@ -1,6 +1,6 @@
 //! On which CPUs firmware or a hypervisor was at work lately, asked about once a second during a run.
 
-use lowlat_model::{CpuId, CpuSet, Reading};
+use lowlat_host::{CpuId, CpuSet, Reading};
 use lowlat_sys::{PolledFile, Root, proc_stat::steal_of_line};
 
 const STAT: &str = "/proc/stat";

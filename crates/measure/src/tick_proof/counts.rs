@@ -1,6 +1,6 @@
 //! The counters that are looked at twice.
 
-use lowlat_model::{CpuId, CpuSet, Reading};
+use lowlat_host::{CpuId, CpuSet, Reading};
 use lowlat_sys::{
     Root,
     counter_table::{Row, Table, chip_and_actions},

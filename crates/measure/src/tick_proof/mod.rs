@@ -6,10 +6,8 @@ mod spinner;
 
 use crate::affinity;
 use counts::{Counts, Idleness};
-use lowlat_model::{
-    CpuSet, Reading,
-    tune::verify::{TickCount, TickLoad, TickProof},
-};
+use lowlat_host::{CpuSet, Reading};
+use lowlat_plan::verify::{TickCount, TickLoad, TickProof};
 use lowlat_sys::Root;
 use spinner::Spinners;
 use std::{

@@ -75,7 +75,7 @@ fn this_host_is_counted_under_spinners_of_its_own() {
 
 #[test]
 fn cpus_outside_the_reach_of_the_process_are_told() {
-    let beyond = CpuSet::of(lowlat_model::CPU_ID_MAX - 1);
+    let beyond = CpuSet::of(lowlat_host::CPU_ID_MAX - 1);
     let spinners = Spinners::start(&beyond);
     assert!(spinners.cpus.is_empty());
     assert!(spinners.refused[0].contains("cannot run on CPU"), "{:?}", spinners.refused);

@@ -1,10 +1,13 @@
 //! The memory of looking for causes: trace, attribution and groups of a simulated day.
 
 use crate::allocator::asked;
-use lowlat_model::{
-    CpuId, CpuSet,
-    jitter::attribution::{AttributionPlan, CauseNames, CpuAttributor, GroupFinder, GroupPlan, Hit},
-    trace::{CpuCursor, Decoder, FUNCTIONS_MAX, IRQS_MAX, THREADS_MAX, TickMap, TraceEvent, TraceFormats},
+use lowlat_host::{CpuId, CpuSet};
+use lowlat_jitter::{
+    attribution::AttributionPlan, attribution::CauseNames, attribution::CpuAttributor,
+    attribution::GroupFinder, attribution::GroupPlan, attribution::Hit,
+};
+use lowlat_trace::{
+    CpuCursor, Decoder, FUNCTIONS_MAX, IRQS_MAX, THREADS_MAX, TickMap, TraceEvent, TraceFormats,
 };
 use std::{collections::BTreeSet, fmt::Write as _};
 

@@ -1,10 +1,8 @@
 //! What was injected held against what was found.
 
 use crate::spin::Spin;
-use lowlat_model::{
-    TickScale,
-    jitter::{Cause, CauseKind, CpuCauses, Explained, Interruption, JitterRecord},
-};
+use lowlat_host::TickScale;
+use lowlat_jitter::{Cause, CauseKind, CpuCauses, Explained, Interruption, JitterRecord};
 
 /// Readings are rounded to the nanosecond, and the end of an interruption is two of them.
 const ROUNDING_NS: u64 = 2;

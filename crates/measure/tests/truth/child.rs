@@ -1,8 +1,9 @@
 //! A run in a process of its own: to be stopped, or to be made without privileges.
 
 use crate::host::{observe, options};
+use lowlat_host::CpuId;
+use lowlat_jitter::JitterRecord;
 use lowlat_measure::affinity;
-use lowlat_model::{CpuId, jitter::JitterRecord};
 use std::{
     env,
     io::Read,

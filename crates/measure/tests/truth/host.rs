@@ -1,13 +1,11 @@
 //! What this host lets a test do.
 
+use lowlat_host::{CpuId, CpuSet};
+use lowlat_jitter::{CauseSource, JitterRecord};
 use lowlat_measure::{
     affinity,
     clock::{self, ArchCounter},
     jitter::{JitterOptions, JitterProgress, Observation, run_observed},
-};
-use lowlat_model::{
-    CpuId, CpuSet,
-    jitter::{CauseSource, JitterRecord},
 };
 use lowlat_sys::{Root, tracefs::Tracefs};
 use std::{

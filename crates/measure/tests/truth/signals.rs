@@ -5,7 +5,8 @@ use crate::{
     host::{Raise, ground, is_traced, observe, options, sampler_of},
     spin::{Spin, Spinner},
 };
-use lowlat_model::{CpuId, jitter::CauseKind};
+use lowlat_host::CpuId;
+use lowlat_jitter::CauseKind;
 use std::{
     mem, process, ptr,
     sync::{

@@ -1,7 +1,7 @@
 //! Taking a CPU for a known time, and noting when.
 
+use lowlat_host::TickScale;
 use lowlat_measure::clock::{self, ArchCounter, Counter};
-use lowlat_model::TickScale;
 use lowlat_sys::Root;
 use std::sync::OnceLock;
 

@@ -6,8 +6,8 @@ use crate::{
     host::{ground, is_traced, sampler_of},
     spin::Spin,
 };
+use lowlat_jitter::{CauseKind, CausePart};
 use lowlat_measure::clock::{ArchCounter, Counter};
-use lowlat_model::jitter::{CauseKind, CausePart};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process, waitid};
 use std::{thread, time::Duration};
 

@@ -7,13 +7,11 @@ use crate::{
     host::{Raise, become_fifo, ground, is_traced, observe, options, sampler_of},
     spin::{Spin, Spinner},
 };
+use lowlat_host::{CpuId, CpuSet};
+use lowlat_jitter::{CauseKind, CauseSource, JitterRecord};
 use lowlat_measure::{
     jitter::{JitterOptions, RealTime, RealTimePolicy},
     pin_to,
-};
-use lowlat_model::{
-    CpuId, CpuSet,
-    jitter::{CauseKind, CauseSource, JitterRecord},
 };
 use std::{
     process,

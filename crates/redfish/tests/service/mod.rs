@@ -4,7 +4,7 @@
 
 mod wire;
 
-use lowlat_model::bios::BiosReader;
+use lowlat_bios::BiosReader;
 use serde_json::{Map, Value, json};
 use std::{
     net::{SocketAddr, TcpListener},

@@ -5,7 +5,7 @@ pub mod ranked;
 pub mod spans;
 pub mod words;
 
-use lowlat_model::jitter::{Cause, CauseKind, CauseSource, CauseStudy, CpuCauses, JitterCauses, Remedy};
+use lowlat_jitter::{Cause, CauseKind, CauseSource, CauseStudy, CpuCauses, JitterCauses, Remedy};
 
 /// Causes that share a colour. Their order is that of legends and stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -176,11 +176,11 @@ pub struct CounterSum {
     /// What it counts.
     pub cause: Cause,
     /// CPUs on which it moved.
-    pub cpus: lowlat_model::CpuSet,
+    pub cpus: lowlat_host::CpuSet,
     /// By how much it moved on all of them.
     pub count: u64,
     /// The CPU on which it moved most, and by how much.
-    pub most: (lowlat_model::CpuId, u64),
+    pub most: (lowlat_host::CpuId, u64),
 }
 
 /// The counters over all CPUs, the one that moved most first.
@@ -190,11 +190,11 @@ pub fn counters(causes: &JitterCauses) -> Vec<CounterSum> {
         for counter in cpu.counters.iter().filter(|counter| counter.count > 0) {
             let sum = sums.entry(&counter.cause).or_insert_with(|| CounterSum {
                 cause: counter.cause.clone(),
-                cpus: lowlat_model::CpuSet::default(),
+                cpus: lowlat_host::CpuSet::default(),
                 count: 0,
                 most: (cpu.cpu, 0),
             });
-            if cpu.cpu <= lowlat_model::CPU_ID_MAX {
+            if cpu.cpu <= lowlat_host::CPU_ID_MAX {
                 sum.cpus.insert(cpu.cpu);
             }
             sum.count = sum.count.saturating_add(counter.count);

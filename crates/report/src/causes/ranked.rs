@@ -1,7 +1,7 @@
 //! The longest interruptions with what is known of each.
 
-use lowlat_model::CpuId;
-use lowlat_model::jitter::{CpuCauses, Explained, Group, Interruption, JitterRecord};
+use lowlat_host::CpuId;
+use lowlat_jitter::{CpuCauses, Explained, Group, Interruption, JitterRecord};
 use std::collections::BTreeMap;
 
 /// One of the longest interruptions.
@@ -51,7 +51,7 @@ pub fn ranked(record: &JitterRecord, is_wanted: impl Fn(CpuId) -> bool, count_ma
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lowlat_model::jitter::{GroupMember, JitterCauses, JitterCpu, JitterGroups};
+    use lowlat_jitter::{GroupMember, JitterCauses, JitterCpu, JitterGroups};
 
     #[test]
     fn the_longest_come_with_their_explanation_and_their_group() {

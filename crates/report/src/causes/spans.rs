@@ -1,6 +1,6 @@
 //! The timeline of an interruption as spans: what ran, from when to when, how deep.
 
-use lowlat_model::jitter::{Cause, CauseKind, Change, Explained};
+use lowlat_jitter::{Cause, CauseKind, Change, Explained};
 use std::cmp::Reverse;
 
 /// What a span is.
@@ -167,7 +167,7 @@ fn between(start_ns: i64, end_ns: i64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lowlat_model::jitter::{CausePart, Interruption, TimelineStep};
+    use lowlat_jitter::{CausePart, Interruption, TimelineStep};
 
     fn step(offset_ns: i64, depth: u8, change: Change, kind: CauseKind) -> TimelineStep {
         TimelineStep { offset_ns, depth, change, cause: Cause::of(kind) }

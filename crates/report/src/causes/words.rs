@@ -2,11 +2,11 @@
 
 use crate::figures::{Longest, ROUGH_BELOW, Side, bounded};
 use crate::units::{clean, count, duration, duration_fine, percent, plural, rate, span};
-use lowlat_model::jitter::{
+use lowlat_host::{CpuSet, Reading};
+use lowlat_jitter::{
     CauseShares, CauseSource, Group, JitterCauses, JitterGroups, JitterRecord, ReadinessPoint, ReadinessState,
 };
-use lowlat_model::result::ResultDocument;
-use lowlat_model::{CpuSet, Reading};
+use lowlat_result::ResultDocument;
 
 /// One sentence on a run: what was measured, the longest interruption, how often.
 pub fn headline(document: &ResultDocument, record: &JitterRecord) -> String {
@@ -133,7 +133,7 @@ pub fn lost(causes: &JitterCauses) -> Vec<String> {
 }
 
 /// A sum over CPUs, and the CPUs that have a part in it, as a short list.
-fn sum(causes: &JitterCauses, of: fn(&lowlat_model::jitter::CpuCauses) -> u64) -> (u64, String) {
+fn sum(causes: &JitterCauses, of: fn(&lowlat_jitter::CpuCauses) -> u64) -> (u64, String) {
     let total = causes.cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(of(cpu)));
     let cpus = bounded(causes.cpus.iter().filter(|cpu| of(cpu) > 0).map(|cpu| cpu.cpu));
     (total, cpu_list(&cpus, 40))
@@ -230,7 +230,7 @@ fn pairs(chance: f64) -> String {
 }
 
 /// The members of a group: their CPUs, the longest interruption and its cause.
-pub fn group_facts(group: &Group) -> Option<(CpuSet, &lowlat_model::jitter::GroupMember)> {
+pub fn group_facts(group: &Group) -> Option<(CpuSet, &lowlat_jitter::GroupMember)> {
     let longest = group.members.iter().max_by_key(|member| member.interruption.length_ns)?;
     Some((bounded(group.members.iter().map(|member| member.cpu)), longest))
 }
@@ -264,7 +264,7 @@ fn were(number: u64, noun: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lowlat_model::jitter::{CpuCauses, GroupSize, JitterCpu, TracingCost};
+    use lowlat_jitter::{CpuCauses, GroupSize, JitterCpu, TracingCost};
 
     #[test]
     fn long_lists_of_cpus_are_cut_behind_a_comma() {

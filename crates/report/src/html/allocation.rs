@@ -2,8 +2,8 @@
 
 use super::section as page_section;
 use crate::units::{clean, plural};
-use lowlat_model::result::ResultDocument;
-use lowlat_model::{CpuSet, Reading};
+use lowlat_host::{CpuSet, Reading};
+use lowlat_result::ResultDocument;
 use maud::{Markup, html};
 
 /// The choice, what the kernel does now, and the steps that led to the choice.

@@ -5,10 +5,10 @@ use super::svg::{LogScale, px};
 use super::{Section, facts, micro, page, section as page_section, tile};
 use crate::comparison::{change_text, headline, interval, ratio, rows, run_text};
 use crate::units::{clean, count, duration, plural, rate};
-use lowlat_model::jitter::compare::{
+use lowlat_host::statistics::RateInterval;
+use lowlat_result::compare::{
     CauseComparison, CauseVerdict, Comparison, CpuComparison, RateRatio, RateVerdict,
 };
-use lowlat_model::statistics::RateInterval;
 use maud::{Markup, html};
 
 /// Rows of tables.
@@ -47,9 +47,8 @@ pub fn comparison_html(comparison: &Comparison) -> String {
 }
 
 fn summary(comparison: &Comparison) -> Markup {
-    let runs = |of: &[lowlat_model::jitter::compare::RunSummary]| {
-        of.iter().map(run_text).collect::<Vec<_>>().join("; ")
-    };
+    let runs =
+        |of: &[lowlat_result::compare::RunSummary]| of.iter().map(run_text).collect::<Vec<_>>().join("; ");
     let of = &comparison.all;
     let longest = |ns: Option<u64>| ns.map_or_else(|| "none".to_owned(), |ns| micro(&duration(ns)));
     let compared = if comparison.cpus.is_empty() {

@@ -9,9 +9,11 @@ use crate::terminal::host_kernel::frequency_lines;
 use crate::terminal::host_tree::{node_number, speed};
 use crate::terminal::page::yes_no;
 use crate::units::{clean, count, duration, size};
-use lowlat_model::result::ResultDocument;
-use lowlat_model::snapshot::{HugePages, Nic};
-use lowlat_model::{HostSnapshot, Reading};
+use lowlat_host::{
+    HostSnapshot, Reading,
+    snapshot::{HugePages, Nic},
+};
+use lowlat_result::ResultDocument;
 use maud::{Markup, html};
 use std::fmt::Display;
 

@@ -5,8 +5,8 @@ use super::section as page_section;
 use crate::grouping::{LayerGroup, by_layer, layer_title};
 use crate::terminal::explain::story;
 use crate::units::{clean, plural};
-use lowlat_model::catalogue::{Finding, Verdict};
-use lowlat_model::result::ResultDocument;
+use lowlat_result::ResultDocument;
+use lowlat_settings::{Finding, Verdict};
 use maud::{Markup, html};
 use std::collections::BTreeMap;
 

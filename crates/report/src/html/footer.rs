@@ -2,7 +2,7 @@
 
 use super::micro;
 use crate::units::{clean, count, duration, span};
-use lowlat_model::result::ResultDocument;
+use lowlat_result::ResultDocument;
 use maud::{Markup, html};
 
 /// Commands and parameters.

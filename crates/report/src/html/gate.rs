@@ -2,10 +2,8 @@
 
 use super::{micro, section as page_section};
 use crate::units::{clean, plural};
-use lowlat_model::{
-    jitter::gate::{GateOutcome, GateRow, Verdict},
-    result::ResultDocument,
-};
+use lowlat_jitter::gate::{GateOutcome, GateRow, Verdict};
+use lowlat_result::ResultDocument;
 use maud::{Markup, html};
 
 /// Rows that stand on the page; those that did not hold come first.

@@ -8,10 +8,10 @@ use crate::grouping::Tally;
 use crate::host_line;
 use crate::terminal::summary::longest_sentence;
 use crate::units::{clean, duration, percent, plural, rate, span};
-use lowlat_model::catalogue::Verdict;
-use lowlat_model::jitter::CauseSource;
-use lowlat_model::result::ResultDocument;
-use lowlat_model::snapshot::OriginKind;
+use lowlat_host::snapshot::OriginKind;
+use lowlat_jitter::CauseSource;
+use lowlat_result::ResultDocument;
+use lowlat_settings::Verdict;
 use maud::{Markup, html};
 
 /// Host, score, one-sentence verdict, tiles.
@@ -54,7 +54,7 @@ fn host_facts(document: &ResultDocument) -> Markup {
         (OriginKind::Directory, _) => format!("tree {}", origin.label),
         (OriginKind::Capture, _) => format!("capture {}", origin.label),
     };
-    let known = |reading: &lowlat_model::Reading<String>| {
+    let known = |reading: &lowlat_host::Reading<String>| {
         if reading.is_absent() { "not known".to_owned() } else { reading.to_string() }
     };
     facts([

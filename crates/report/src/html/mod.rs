@@ -28,7 +28,7 @@ pub use pipeline::matrix_html;
 use crate::figures::Jitter;
 use crate::units::clean;
 use crate::{host_line, is_of_jitter};
-use lowlat_model::result::ResultDocument;
+use lowlat_result::ResultDocument;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = include_str!("page.css");
@@ -71,7 +71,7 @@ fn page(title: &str, sections: &[Section], footer: &Markup) -> String {
         }
     };
     // Whatever a section forgot: nothing invisible or moving reaches the page.
-    lowlat_model::printable::lines(&page.into_string()).into_owned()
+    lowlat_host::printable::lines(&page.into_string()).into_owned()
 }
 
 /// The sections in their order. A page of `lowlat jitter` leads with what was measured, any other with the host.

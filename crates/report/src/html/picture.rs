@@ -5,8 +5,8 @@ use crate::figures::{CpuPart, CpuParts};
 use crate::shape::{self, Block, Kind};
 use crate::terminal::host_tree::{node_number, speed};
 use crate::units::{clean, size};
-use lowlat_model::result::ResultDocument;
-use lowlat_model::{CpuId, CpuSet};
+use lowlat_host::{CpuId, CpuSet};
+use lowlat_result::ResultDocument;
 use maud::{Markup, PreEscaped, html};
 
 /// Width of the drawing.

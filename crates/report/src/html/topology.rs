@@ -5,7 +5,7 @@ use crate::figures::CpuParts;
 use crate::shape;
 use crate::terminal::host_tree;
 use crate::units::clean;
-use lowlat_model::result::ResultDocument;
+use lowlat_result::ResultDocument;
 use maud::{Markup, html};
 
 /// CPUs that a picture can hold; a host with more is told in words only.

@@ -2,7 +2,7 @@
 
 use super::section as page_section;
 use crate::units::clean;
-use lowlat_model::result::ResultDocument;
+use lowlat_result::ResultDocument;
 use maud::{Markup, html};
 
 /// Every warning once.

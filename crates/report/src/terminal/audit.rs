@@ -4,8 +4,7 @@ use super::{BOLD, DIM, add_wrapped, paint, usable, verdict_style, wrap};
 use crate::grouping::{Tally, layer_title};
 use crate::units::clean;
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, Width, presets};
-use lowlat_model::audit::Audit;
-use lowlat_model::catalogue::{Finding, Setting, Verdict};
+use lowlat_settings::{Finding, Setting, Verdict, audit::Audit};
 
 /// From this width on a finding is one row of six columns; below it takes two lines.
 const WIDE: usize = 120;

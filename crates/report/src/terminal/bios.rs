@@ -3,7 +3,7 @@
 use super::{BLUE, BOLD, DIM, GREEN, RED, YELLOW, add_wrapped, paint, usable, wrap};
 use crate::units::{clean, count, plural};
 use anstyle::Style;
-use lowlat_model::bios::{BiosAudit, BiosFinding, BiosVerdict, shown};
+use lowlat_bios::{BiosAudit, BiosFinding, BiosVerdict, shown};
 
 /// Width of the verdict column: the longest word and two spaces.
 const VERDICT_WIDTH: usize = 14;

@@ -2,7 +2,7 @@
 
 use super::{BOLD, YELLOW, add_wrapped, column_lines, cut, paint, usable};
 use crate::units::{clean, plural};
-use lowlat_model::bios::{BiosChange, shown};
+use lowlat_bios::{BiosChange, shown};
 
 /// Characters of one value.
 const VALUE_CHARS_MAX: usize = 28;

@@ -2,7 +2,7 @@
 
 use super::{usable, wrap};
 use crate::units::clean;
-use lowlat_model::Allocation;
+use lowlat_host::Allocation;
 
 /// Columns before a step's text.
 const INDENT: usize = 4;

@@ -2,7 +2,7 @@
 
 use super::{BOLD, DIM, GREEN, RED, paint, usable, wrap};
 use crate::units::clean;
-use lowlat_model::diff::Difference;
+use lowlat_host::diff::Difference;
 
 /// Three lines a difference: where, what the first host has, what the second has.
 pub fn host_diff_text(differences: &[Difference], width: usize) -> String {

@@ -2,7 +2,7 @@
 
 use super::{BOLD, add_field, paint, usable, verdict_style};
 use crate::units::clean;
-use lowlat_model::catalogue::Finding;
+use lowlat_settings::Finding;
 
 /// Width of the column of labels.
 const LABEL_WIDTH: usize = 16;

@@ -4,8 +4,10 @@ use super::page::{Page, yes_no};
 use super::{add_wrapped, host_devices, host_kernel, host_tree, usable};
 use crate::host_line;
 use crate::units::{clean, plural, size};
-use lowlat_model::snapshot::{MemoryFacts, MemoryModule, OriginKind};
-use lowlat_model::{Allocation, HostSnapshot, Reading};
+use lowlat_host::{
+    Allocation, HostSnapshot, Reading,
+    snapshot::{MemoryFacts, MemoryModule, OriginKind},
+};
 
 /// The whole host for a terminal of this width.
 pub fn host_text(snapshot: &HostSnapshot, allocation: Option<&Allocation>, width: usize) -> String {

@@ -3,8 +3,10 @@
 use super::page::Page;
 use super::{BOLD, columns, host_tree, paint};
 use crate::units::{clean, count, plural, size};
-use lowlat_model::snapshot::{Channels, Coalescing, Counter, Irq, Nic, Rings, Timestamping};
-use lowlat_model::{Allocation, HostSnapshot, Reading};
+use lowlat_host::{
+    Allocation, HostSnapshot, Reading,
+    snapshot::{Channels, Coalescing, Counter, Irq, Nic, Rings, Timestamping},
+};
 
 /// Interrupts that are listed.
 const IRQS_MAX: usize = 8;

@@ -2,8 +2,10 @@
 
 use super::page::{Page, yes_no};
 use crate::units::{count, plural};
-use lowlat_model::snapshot::{CpuFreq, KernelThread, SchedPolicy, ServiceSource};
-use lowlat_model::{Allocation, CpuSet, HostSnapshot, Reading};
+use lowlat_host::{
+    Allocation, CpuSet, HostSnapshot, Reading,
+    snapshot::{CpuFreq, KernelThread, SchedPolicy, ServiceSource},
+};
 use std::collections::BTreeMap;
 
 /// Vulnerabilities, rows of services and thread families that are listed.

@@ -5,8 +5,10 @@ use super::{BLUE, DIM, add_wrapped, paint};
 use crate::figures::{CpuPart, CpuParts};
 use crate::shape::{self, Block, Kind};
 use crate::units::{clean, count, plural, size};
-use lowlat_model::snapshot::{Disk, Nic};
-use lowlat_model::{Allocation, CpuSet, HostSnapshot, Reading};
+use lowlat_host::{
+    Allocation, CpuSet, HostSnapshot, Reading,
+    snapshot::{Disk, Nic},
+};
 
 /// Adds the tree.
 pub fn add(page: &mut Page, snapshot: &HostSnapshot, allocation: Option<&Allocation>) {

@@ -25,7 +25,7 @@ mod tune_tests;
 pub mod verification;
 
 use anstyle::{AnsiColor, Style};
-use lowlat_model::catalogue::Verdict;
+use lowlat_settings::Verdict;
 
 /// Headings.
 pub const BOLD: Style = Style::new().bold();

@@ -2,7 +2,8 @@
 
 use super::{add_field, add_heading, usable};
 use crate::units::{clean, duration};
-use lowlat_model::{catalogue::Finding, result::ResultDocument};
+use lowlat_result::ResultDocument;
+use lowlat_settings::Finding;
 use std::cmp::Reverse;
 
 /// Changes that are named.

@@ -2,7 +2,7 @@
 
 use super::{DIM, add_field, add_heading, paint, wrap};
 use crate::units::clean;
-use lowlat_model::Reading;
+use lowlat_host::Reading;
 use std::fmt::Display;
 
 /// Width of the column of labels.

@@ -3,9 +3,12 @@
 use super::{BOLD, DIM, GREEN, RED, YELLOW, add_heading, add_wrapped, paint, usable, wrap};
 use crate::grouping::layer_title;
 use crate::units::{clean, plural};
-use lowlat_model::Reading;
-use lowlat_model::catalogue::Risk;
-use lowlat_model::tune::{BootToken, Change, LeftOut, Moment, Plan, Target, WhyLeftOut};
+use lowlat_host::Reading;
+use lowlat_plan::{LeftOut, Plan};
+use lowlat_settings::{
+    Risk,
+    change::{BootToken, Change, Moment, Target, WhyLeftOut},
+};
 
 /// Changes of one setting that are shown before the rest is counted: a host of a thousand CPUs has as many files.
 const SHOWN_MAX: usize = 6;

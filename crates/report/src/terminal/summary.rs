@@ -9,9 +9,9 @@ use crate::figures::{CHOSEN_NOTE, CpuFigures, CpuPart, CpuParts, Jitter, Longest
 use crate::grouping::Tally;
 use crate::host_line;
 use crate::units::{clean, count, duration, percent, plural, rate, span};
-use lowlat_model::catalogue::Finding;
-use lowlat_model::jitter::{CauseSource, JitterRecord};
-use lowlat_model::result::ResultDocument;
+use lowlat_jitter::{CauseSource, JitterRecord};
+use lowlat_result::ResultDocument;
+use lowlat_settings::Finding;
 
 /// Findings that are shown.
 const FINDINGS_MAX: usize = 10;

@@ -2,7 +2,7 @@
 
 use super::{BOLD, DIM, GREEN, RED, paint, wrap};
 use crate::units::{clean, size};
-use lowlat_model::tune::outcome::{StateText, ThreeWay};
+use lowlat_plan::outcome::{StateText, ThreeWay};
 use similar::{ChangeTag, TextDiff};
 
 /// Lines of one difference that are shown at most.

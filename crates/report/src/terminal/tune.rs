@@ -4,12 +4,15 @@ use super::plan::target_name;
 use super::three_way::add_three_way;
 use super::{BOLD, DIM, GREEN, RED, YELLOW, add_field, add_heading, add_wrapped, paint, usable, wrap};
 use crate::units::{clean, plural};
-use lowlat_model::Reading;
-use lowlat_model::tune::outcome::{
-    ApplyOutcome, Confirmation, Fate, NotRestored, PlanInForce, RebootStatus, Restored, RollbackOutcome,
-    StepCount, TuneStatus, UnitStatus,
+use lowlat_host::Reading;
+use lowlat_plan::{
+    Plan,
+    outcome::{
+        ApplyOutcome, Confirmation, Fate, NotRestored, PlanInForce, RebootStatus, Restored, RollbackOutcome,
+        StepCount, TuneStatus, UnitStatus,
+    },
 };
-use lowlat_model::tune::{Change, Plan, Target};
+use lowlat_settings::change::{Change, Target};
 
 /// Width of the column of labels.
 const LABEL: usize = 14;

@@ -1,8 +1,8 @@
 //! The texts on a terminal of 80 columns.
 
 use super::tune::{rollback_text, status_text};
-use lowlat_model::Reading;
-use lowlat_model::tune::outcome::{
+use lowlat_host::Reading;
+use lowlat_plan::outcome::{
     Confirmation, NotRestored, PlanInForce, RebootStatus, Restored, RollbackOutcome, StateText, StepCount,
     ThreeWay, TuneStatus, UnitStatus,
 };

@@ -4,10 +4,8 @@ use super::{BOLD, DIM, GREEN, RED, YELLOW, add_heading, add_wrapped, paint, usab
 use crate::grouping::layer_title;
 use crate::units::{clean, count, duration, plural};
 use anstyle::Style;
-use lowlat_model::tune::verify::{
-    Culprit, Headline, Outcome, Row, Standing, TickLoad, TickProof, Verification,
-};
-use lowlat_model::{CpuSet, Reading};
+use lowlat_host::{CpuSet, Reading};
+use lowlat_plan::verify::{Culprit, Headline, Outcome, Row, Standing, TickLoad, TickProof, Verification};
 
 /// Width of the column of standings: the longest word and two spaces.
 const STANDING_WIDTH: usize = 13;

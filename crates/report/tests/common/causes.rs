@@ -1,11 +1,11 @@
 //! Causes for the records of [`super::jitter`]: what a stock kernel does to busy and to quiet CPUs, with timelines.
 
-use lowlat_model::jitter::{
+use lowlat_host::{CpuId, Reading};
+use lowlat_jitter::{
     Cause, CauseKind, CausePart, CauseSource, CauseTotal, Change, CounterDelta, CpuCauses, Explained, Group,
     GroupMember, GroupSize, Interruption, JitterCauses, JitterCpu, JitterGroups, JitterRecord, TimelineStep,
     TracingCost,
 };
-use lowlat_model::{CpuId, Reading};
 
 fn named(kind: CauseKind, name: &str) -> Cause {
     Cause { name: name.into(), ..Cause::of(kind) }

@@ -1,6 +1,6 @@
 //! Findings made by hand: every verdict, several layers.
 
-use lowlat_model::catalogue::{Finding, Verdict};
+use lowlat_settings::{Finding, Verdict};
 
 type Row =
     (&'static str, &'static str, Verdict, &'static str, &'static str, &'static str, &'static str, bool);

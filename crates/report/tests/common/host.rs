@@ -1,13 +1,15 @@
 //! Hosts made by hand.
 
-use lowlat_model::cmdline::CommandLine;
-use lowlat_model::kernel_version::KernelVersion;
-use lowlat_model::snapshot::{
-    Channels, Coalescing, Counter, CpuFreq, Disk, HugePages, IdleState, Irq, KernelThread, MemoryModule, Nic,
-    Origin, PcieLink, Rings, SchedPolicy, Service, ServiceSource, Swap, Timestamping, Workqueue,
+use lowlat_host::{
+    CpuSet, HostSnapshot, Reading, Topology,
+    cmdline::CommandLine,
+    kernel_version::KernelVersion,
+    snapshot::{
+        Channels, Coalescing, Counter, CpuFreq, Disk, HugePages, IdleState, Irq, KernelThread, MemoryModule,
+        Nic, Origin, PcieLink, Rings, SchedPolicy, Service, ServiceSource, Swap, Timestamping, Workqueue,
+    },
+    topology::{Cache, CacheKind, Counts, Group, Node},
 };
-use lowlat_model::topology::{Cache, CacheKind, Counts, Group, Node};
-use lowlat_model::{CpuSet, HostSnapshot, Reading, Topology};
 use std::collections::BTreeMap;
 
 /// How a host is built. CPUs are numbered core by core; second threads follow all first ones.

@@ -1,8 +1,8 @@
 //! Jitter records made by a small generator with a fixed seed: quiet isolated CPUs, busy housekeeping ones.
 
 use hdrhistogram::Histogram;
-use lowlat_model::jitter::{Interruption, JitterCpu, JitterRecord, JitterSecond};
-use lowlat_model::{Allocation, Reading, histogram};
+use lowlat_host::{Allocation, Reading, histogram};
+use lowlat_jitter::{Interruption, JitterCpu, JitterRecord, JitterSecond};
 
 const SECOND: u64 = 1_000_000_000;
 const WORST_MAX: usize = 10;

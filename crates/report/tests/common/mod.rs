@@ -14,12 +14,16 @@ mod study;
 
 pub use host::{Shape, host};
 
-use lowlat_model::audit::{Audit, Score};
-use lowlat_model::catalogue::Verdict;
-use lowlat_model::jitter::compare::{Comparison, compare_documents};
-use lowlat_model::jitter::{ReadinessPoint, ReadinessState};
-use lowlat_model::result::ResultDocument;
-use lowlat_model::{Allocation, CpuSet, HostSnapshot, Profile, Role};
+use lowlat_host::{Allocation, CpuSet, HostSnapshot, Profile, Role};
+use lowlat_jitter::{ReadinessPoint, ReadinessState};
+use lowlat_result::{
+    ResultDocument,
+    compare::{Comparison, compare_documents},
+};
+use lowlat_settings::{
+    Verdict,
+    audit::{Audit, Score},
+};
 
 /// Two EPYC 7F32 of eight cores, each core with a third-level cache of its own: the host of the guide.
 pub fn epyc() -> ResultDocument {
@@ -150,7 +154,7 @@ pub fn bare() -> ResultDocument {
 pub fn hostile() -> ResultDocument {
     const EVIL: &str = "</script></style><img src=x onerror=alert(1)>\"'&<svg onload=x>\u{1b}[31m\u{202e}";
     let mut document = epyc();
-    let evil = || lowlat_model::Reading::Known(EVIL.to_owned());
+    let evil = || lowlat_host::Reading::Known(EVIL.to_owned());
     let host = &mut document.snapshot;
     (host.firmware.system_vendor, host.firmware.system_product) = (evil(), evil());
     (host.kernel.release, host.kernel.distribution, host.cpu.model_name) = (evil(), evil(), evil());
@@ -201,7 +205,7 @@ pub fn hostile() -> ResultDocument {
 }
 
 /// The audit that these findings make.
-pub fn audit(mut findings: Vec<lowlat_model::catalogue::Finding>) -> Audit {
+pub fn audit(mut findings: Vec<lowlat_settings::Finding>) -> Audit {
     findings.sort_by(|a, b| a.rank().cmp(&b.rank()));
     Audit { profile: Profile::Trading, score: Score::of(&findings), findings }
 }

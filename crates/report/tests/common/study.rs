@@ -1,7 +1,7 @@
 //! The study that a document carries beside its record.
 
-use lowlat_model::jitter::{JitterStudy, RemedyContext, study_with};
-use lowlat_model::result::ResultDocument;
+use lowlat_jitter::{JitterStudy, RemedyContext, study_with};
+use lowlat_result::ResultDocument;
 
 /// What lowlat says of the document's record on the document's host.
 pub fn of(document: &ResultDocument) -> Option<JitterStudy> {

@@ -1,15 +1,13 @@
 //! Documents that look like measured ones. Every figure is invented.
 
-use lowlat_model::{
-    CpuSet,
-    pipeline::{
-        MatrixDocument, MatrixRow, Mode, PipelineDocument, PipelineOptions, PipelineParameters,
-        PipelineRecord, made_up,
-        matrix::{self, platform_pins},
-        size::{
-            Answer, Capacity, CheckedPoint, Cores, Costs, Fit, Goal, Limit, Load, PlacedGroup, Placement,
-            SizeDocument, StrategyGroup, capacity, predict,
-        },
+use lowlat_host::CpuSet;
+use lowlat_pipeline::{
+    MatrixDocument, MatrixRow, Mode, PipelineDocument, PipelineOptions, PipelineParameters, PipelineRecord,
+    made_up,
+    matrix::{self, platform_pins},
+    size::{
+        Answer, Capacity, CheckedPoint, Cores, Costs, Fit, Goal, Limit, Load, PlacedGroup, Placement,
+        SizeDocument, StrategyGroup, capacity, predict,
     },
 };
 use std::collections::BTreeMap;

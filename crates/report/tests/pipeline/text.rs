@@ -1,7 +1,7 @@
 //! Terminal texts.
 
 use super::documents;
-use lowlat_model::pipeline::size::{Answer, Fit, SizeDocument};
+use lowlat_pipeline::size::{Answer, Fit, SizeDocument};
 use lowlat_report::{
     PipelineLive, matrix_plan_text, matrix_text, pipeline_live_lines, pipeline_text, size_text,
 };

@@ -16,6 +16,7 @@ use crate::{
     root::manifest::{self, Manifest},
     snapshot,
 };
+use lowlat_settings::Catalogue;
 use redact::Redactor;
 use std::path::{Path, PathBuf};
 
@@ -55,15 +56,20 @@ pub struct CaptureSummary {
 ///
 /// # Errors
 /// [`OutputError`] when the file cannot be written; then nothing is left behind.
-pub fn capture(root: &Root, out: &Path, options: &CaptureOptions) -> Result<CaptureSummary, OutputError> {
+pub fn capture(
+    root: &Root,
+    catalogue: Catalogue,
+    out: &Path,
+    options: &CaptureOptions,
+) -> Result<CaptureSummary, OutputError> {
     root.start_recording();
-    let host = snapshot::read(root);
+    let host = snapshot::read(root, catalogue);
     extra::read(root);
     let mut tree = assemble::assemble(root.take_recording());
     let mut warnings = Vec::new();
     let mut redacted_files = 0;
     if options.is_redacted {
-        let redactor = Redactor::new(&tree, &mut warnings);
+        let redactor = Redactor::new(&tree, catalogue, &mut warnings);
         redacted_files = redactor.redact(&mut tree);
     }
     let manifest = Manifest::new(&host.origin, options.is_redacted);

@@ -1,6 +1,7 @@
 use super::*;
 use crate::testing::TestTree;
-use lowlat_model::{HostSnapshot, Reading, snapshot::OriginKind};
+use lowlat_catalogue::CATALOGUE;
+use lowlat_host::{HostSnapshot, Reading, snapshot::OriginKind};
 use std::os::unix::fs::PermissionsExt;
 
 fn plain() -> CaptureOptions {
@@ -43,8 +44,8 @@ fn small_host() -> TestTree {
 }
 
 fn read_back(root: &Root, out: &Path) -> (HostSnapshot, HostSnapshot) {
-    let mut captured = snapshot::read(&Root::open(out).unwrap());
-    let original = snapshot::read(root);
+    let mut captured = snapshot::read(&Root::open(out).unwrap(), CATALOGUE);
+    let original = snapshot::read(root, CATALOGUE);
     assert_eq!(captured.origin.kind, OriginKind::Capture);
     captured.origin = original.origin.clone();
     (original, captured)
@@ -55,7 +56,7 @@ fn a_capture_gives_the_same_snapshot() {
     let (tree, folder) = (small_host(), tempfile::tempdir().unwrap());
     let out = folder.path().join("host.tar.gz");
     let root = tree.root();
-    let summary = capture(&root, &out, &plain()).unwrap();
+    let summary = capture(&root, CATALOGUE, &out, &plain()).unwrap();
     assert!(summary.files > 10 && summary.redacted_files == 0 && summary.warnings.is_empty(), "{summary:?}");
     let (original, captured) = read_back(&root, &out);
     assert_eq!(captured, original);
@@ -79,7 +80,7 @@ fn a_capture_holds_no_user_process_and_repeats_byte_for_byte() {
 
     let outs = ["a", "b"].map(|name| folder.path().join(name));
     for out in &outs {
-        capture(&root, out, &plain()).unwrap();
+        capture(&root, CATALOGUE, out, &plain()).unwrap();
     }
     assert_eq!(std::fs::read(&outs[0]).unwrap(), std::fs::read(&outs[1]).unwrap());
 }
@@ -88,10 +89,10 @@ fn a_capture_holds_no_user_process_and_repeats_byte_for_byte() {
 fn a_redacted_capture_says_so_and_names_nobody() {
     let (tree, folder) = (small_host(), tempfile::tempdir().unwrap());
     let out = folder.path().join("host.tar.gz");
-    let summary = capture(&tree.root(), &out, &CaptureOptions::default()).unwrap();
+    let summary = capture(&tree.root(), CATALOGUE, &out, &CaptureOptions::default()).unwrap();
     assert!(summary.redacted_files >= 3, "{summary:?}");
     let captured = Root::open(&out).unwrap();
-    assert!(snapshot::read(&captured).origin.is_redacted);
+    assert!(snapshot::read(&captured, CATALOGUE).origin.is_redacted);
     assert_eq!(captured.read("/proc/version").text(), "Linux version 6.1 (root@XXXXXXX)");
     assert_eq!(
         captured.read("/proc/cmdline").text(),
@@ -105,8 +106,8 @@ fn a_redacted_capture_says_so_and_names_nobody() {
     }
     // A capture of a redacted capture stays redacted, whatever is asked for.
     let again = folder.path().join("again.tar.gz");
-    capture(&captured, &again, &plain()).unwrap();
-    assert!(snapshot::read(&Root::open(&again).unwrap()).origin.is_redacted);
+    capture(&captured, CATALOGUE, &again, &plain()).unwrap();
+    assert!(snapshot::read(&Root::open(&again).unwrap(), CATALOGUE).origin.is_redacted);
 }
 
 #[test]
@@ -140,9 +141,9 @@ fn the_four_answers_are_replayed() {
 #[test]
 fn a_path_that_cannot_be_written_is_named() {
     let tree = small_host();
-    let error = capture(&tree.root(), Path::new("/nonexistent-folder/x"), &plain()).unwrap_err();
+    let error = capture(&tree.root(), CATALOGUE, Path::new("/nonexistent-folder/x"), &plain()).unwrap_err();
     assert!(error.to_string().starts_with("cannot write /nonexistent-folder/x: "), "{error}");
-    let error = capture(&tree.root(), Path::new("/"), &plain()).unwrap_err();
+    let error = capture(&tree.root(), CATALOGUE, Path::new("/"), &plain()).unwrap_err();
     assert!(error.to_string().contains("no file name"), "{error}");
 }
 
@@ -170,7 +171,7 @@ fn a_capture_of_this_host_gives_the_same_facts() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("live.tar.gz");
     let root = Root::live();
-    capture(&root, &out, &plain()).unwrap();
+    capture(&root, CATALOGUE, &out, &plain()).unwrap();
     let (original, captured) = read_back(&root, &out);
     assert_eq!(at_rest(captured), at_rest(original));
 }
@@ -180,7 +181,7 @@ fn a_redacted_capture_of_this_host_keeps_its_shape() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("live.tar.gz");
     let root = Root::live();
-    capture(&root, &out, &CaptureOptions::default()).unwrap();
+    capture(&root, CATALOGUE, &out, &CaptureOptions::default()).unwrap();
     let (original, captured) = read_back(&root, &out);
     assert_eq!(captured.topology, original.topology);
     assert_eq!(captured.cpu, original.cpu);

@@ -3,7 +3,7 @@
 
 use super::{lines, text};
 use crate::Root;
-use lowlat_model::tune::verify::BootSource;
+use lowlat_plan::verify::BootSource;
 
 /// Entries of the Boot Loader Specification.
 const ENTRIES: [&str; 4] = [

@@ -3,10 +3,8 @@
 
 use super::{lines, text};
 use crate::Root;
-use lowlat_model::{
-    Reading,
-    tune::verify::{Assignment, RunningVariable},
-};
+use lowlat_host::Reading;
+use lowlat_plan::verify::{Assignment, RunningVariable};
 use std::collections::BTreeMap;
 
 /// Highest precedence first: a name there replaces the same name below.

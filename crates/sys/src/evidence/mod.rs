@@ -7,14 +7,15 @@ mod sysfs_files;
 mod tuned;
 
 use crate::{Root, snapshot};
-use lowlat_model::{
+use lowlat_host::{
     Reading,
     snapshot::{InterruptFacts, sysctl_path},
-    tune::{
-        Plan, Target,
-        verify::{Evidence, module_path},
-    },
 };
+use lowlat_plan::{
+    Plan,
+    verify::{Evidence, module_path},
+};
+use lowlat_settings::change::Target;
 use std::collections::BTreeMap;
 
 /// Where planned files may be. A plan that names others is not followed there: its values are shown.

@@ -2,7 +2,7 @@
 
 use super::{lines, text};
 use crate::Root;
-use lowlat_model::tune::verify::Assignment;
+use lowlat_plan::verify::Assignment;
 use std::collections::BTreeMap;
 
 /// Highest precedence first: a name there replaces the same name below.

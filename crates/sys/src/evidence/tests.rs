@@ -1,9 +1,10 @@
 use super::*;
 use crate::testing::TestTree;
-use lowlat_model::{
-    Profile,
-    catalogue::Risk,
-    tune::{BootToken, Change, HostMark, Moment},
+use lowlat_host::Profile;
+use lowlat_plan::HostMark;
+use lowlat_settings::{
+    Risk,
+    change::{BootToken, Change, Moment},
 };
 
 fn plan(targets: Vec<Target>) -> Plan {
@@ -26,8 +27,8 @@ fn plan(targets: Vec<Target>) -> Plan {
         profile: Profile::Trading,
         host: HostMark::default(),
         boot_id: Reading::Absent,
-        housekeeping: lowlat_model::CpuSet::new(),
-        isolated: lowlat_model::CpuSet::new(),
+        housekeeping: lowlat_host::CpuSet::new(),
+        isolated: lowlat_host::CpuSet::new(),
         changes: targets.into_iter().map(change).collect(),
         left_out: Vec::new(),
         warnings: Vec::new(),
@@ -35,7 +36,7 @@ fn plan(targets: Vec<Target>) -> Plan {
 }
 
 fn tuned_options(tree: &TestTree) -> Vec<String> {
-    let shown = |option: &lowlat_model::tune::verify::TunedOption| {
+    let shown = |option: &lowlat_plan::verify::TunedOption| {
         let file = option.path.rsplit('/').nth(1).unwrap_or_default().to_owned();
         format!("{file}:{} [{}] {}={}", option.line, option.plugin, option.key, option.value)
     };

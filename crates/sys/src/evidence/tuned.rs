@@ -3,7 +3,7 @@
 
 use super::{lines, text};
 use crate::Root;
-use lowlat_model::tune::verify::TunedOption;
+use lowlat_plan::verify::TunedOption;
 use std::collections::BTreeMap;
 
 /// Where profiles are, highest precedence first. TuneD 2.23 moved them a directory down.

@@ -1,7 +1,7 @@
 //! What a capture says of itself.
 
 use super::Root;
-use lowlat_model::snapshot::{Origin, OriginKind};
+use lowlat_host::snapshot::{Origin, OriginKind};
 use serde::{Deserialize, Serialize};
 
 /// Where it stands.

@@ -13,7 +13,7 @@ pub use archive::ArchiveError;
 pub(crate) use archive::{DENIED_LIST, FAILED_LIST, NAMES_LIST, VALUELESS_LIST};
 pub use limits::Limit;
 
-use lowlat_model::{CpuSet, Reading, snapshot::component_matches};
+use lowlat_host::{CpuSet, Reading, snapshot::component_matches};
 pub use ownership::Ownership;
 pub use polled::PolledFile;
 pub(crate) use recording::{Outcome, Recording};
@@ -89,7 +89,7 @@ pub enum RootError {
     #[error(
         "cannot read {path} as a host root: it has CPU {cpu}, and Linux supports CPUs 0-{max}\nhint: capture the host \
          again with `lowlat host capture`",
-        max = lowlat_model::CPU_ID_MAX
+        max = lowlat_host::CPU_ID_MAX
     )]
     TooManyCpus {
         /// What the user named.
@@ -167,7 +167,7 @@ impl Root {
             let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
             is_number.then(|| digits.parse().unwrap_or(u64::MAX))
         };
-        names.iter().filter_map(number).filter(|cpu| *cpu > u64::from(lowlat_model::CPU_ID_MAX)).min()
+        names.iter().filter_map(number).filter(|cpu| *cpu > u64::from(lowlat_host::CPU_ID_MAX)).min()
     }
 
     /// What the user named.

@@ -1,7 +1,7 @@
 //! Whose a file is, and who may do what with it.
 
 use super::{Backend, Root, reading_of};
-use lowlat_model::Reading;
+use lowlat_host::Reading;
 use std::{fs, os::unix::fs::MetadataExt, path::Path};
 
 /// What stands beside the content of a file.

@@ -1,7 +1,7 @@
 //! A file that is read again and again without opening it or allocating anew.
 
 use super::{Backend, Root, reading_of};
-use lowlat_model::Reading;
+use lowlat_host::Reading;
 use std::{fs::File, io, os::unix::fs::FileExt, path::Path};
 
 /// A file held open for reading it from its start again and again, into one buffer of fixed size.

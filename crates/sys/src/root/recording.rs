@@ -1,6 +1,6 @@
 //! What a root was asked for and answered, kept so that a capture can answer the same.
 
-use lowlat_model::Reading;
+use lowlat_host::Reading;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes of files that are kept at most; what comes after is only named.

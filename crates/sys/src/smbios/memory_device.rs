@@ -1,7 +1,7 @@
 //! Memory devices (type 17) and the arrays that hold them (type 16).
 
 use super::table::Structure;
-use lowlat_model::snapshot::MemoryModule;
+use lowlat_host::snapshot::MemoryModule;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;

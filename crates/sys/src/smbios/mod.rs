@@ -12,7 +12,7 @@ pub use redaction::redacted;
 
 use crate::Root;
 use entry_point::EntryPoint;
-use lowlat_model::{Reading, snapshot::MemoryModule};
+use lowlat_host::{Reading, snapshot::MemoryModule};
 use table::Structure;
 
 /// Where the kernel shows the entry point and the table behind it; both are root's.

@@ -1,7 +1,7 @@
 //! /proc/cpuinfo: blocks of "key : value" lines, one block a CPU.
 
 use crate::Root;
-use lowlat_model::{CpuId, Reading};
+use lowlat_host::{CpuId, Reading};
 use std::collections::BTreeMap;
 
 const PATH: &str = "/proc/cpuinfo";
@@ -41,7 +41,7 @@ impl CpuInfo {
     /// The blocks that name a processor, with its number.
     pub(super) fn by_cpu(&self) -> impl Iterator<Item = (CpuId, &BTreeMap<String, String>)> {
         self.blocks.iter().filter_map(|block| {
-            let cpu = block.get("processor")?.parse().ok().filter(|cpu| *cpu <= lowlat_model::CPU_ID_MAX)?;
+            let cpu = block.get("processor")?.parse().ok().filter(|cpu| *cpu <= lowlat_host::CPU_ID_MAX)?;
             Some((cpu, block))
         })
     }

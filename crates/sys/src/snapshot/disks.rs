@@ -5,7 +5,7 @@ use super::{
     words,
 };
 use crate::Root;
-use lowlat_model::{Reading, snapshot::Disk};
+use lowlat_host::{Reading, snapshot::Disk};
 
 /// Sizes in /sys/block are in these units, whatever the device's own blocks are.
 const SECTOR_BYTES: u64 = 512;

@@ -1,7 +1,7 @@
 //! Reads the firmware's identity and what it started with.
 
 use crate::{Root, smbios::Tables};
-use lowlat_model::{Reading, snapshot::FirmwareFacts};
+use lowlat_host::{Reading, snapshot::FirmwareFacts};
 
 /// The global variable of the UEFI specification: four bytes of attributes, then 0 or 1.
 const SECURE_BOOT: &str = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c";

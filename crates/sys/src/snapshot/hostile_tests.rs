@@ -1,6 +1,7 @@
 //! Whatever stands in the files that the readers open, they come back.
 
 use crate::Root;
+use lowlat_catalogue::CATALOGUE;
 use proptest::{collection::vec, prelude::*};
 use std::collections::BTreeMap;
 
@@ -61,7 +62,7 @@ fn files_asked_for() -> BTreeMap<String, Vec<u8>> {
     for _ in 0..ROUNDS {
         let root = Root::in_memory("asked", files.clone());
         root.start_recording();
-        super::read(&root);
+        super::read(&root, CATALOGUE);
         for path in root.take_recording().asked {
             let below = format!("{path}/");
             let is_folder =
@@ -150,7 +151,7 @@ fn no_bytes_in_any_file_make_a_reader_panic() {
                 .iter()
                 .zip(harms)
                 .filter_map(|((path, bytes), harm)| Some((path.clone(), harm.apply(bytes.clone())?)));
-            let host = super::read(&Root::in_memory("harmed", harmed));
+            let host = super::read(&Root::in_memory("harmed", harmed), CATALOGUE);
             prop_assert!(host.topology.cores.iter().all(|core| core.cpus.is_subset(&host.topology.online)));
             Ok(())
         })

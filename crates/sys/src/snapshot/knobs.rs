@@ -1,13 +1,13 @@
 //! Reads the small files that settings of the catalogue name.
 
 use crate::Root;
-use lowlat_model::{Reading, catalogue};
+use lowlat_host::Reading;
 use std::collections::BTreeMap;
 
-/// Every knob of the catalogue by path; a path without a glob is kept even when it is absent.
-pub(super) fn read(root: &Root) -> BTreeMap<String, Reading<String>> {
+/// Reads the files that match these globs; a path without a glob is kept even when it is absent.
+pub(super) fn read(root: &Root, globs: &[&str]) -> BTreeMap<String, Reading<String>> {
     let mut files = BTreeMap::new();
-    for glob in catalogue::knob_globs() {
+    for &glob in globs {
         let paths = if glob.contains('*') { root.glob(glob) } else { vec![glob.to_owned()] };
         for path in paths {
             let reading = root.read(&path);

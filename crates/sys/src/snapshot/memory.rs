@@ -2,7 +2,7 @@
 
 use super::{units, words};
 use crate::{Root, smbios};
-use lowlat_model::{
+use lowlat_host::{
     Reading,
     snapshot::{HugePages, MemoryFacts, Swap},
 };

@@ -25,13 +25,14 @@ pub use memory::memory_total;
 pub(crate) use nics::ethtool;
 
 use crate::{Root, root::manifest::Manifest};
-use lowlat_model::{
+use lowlat_host::{
     HostSnapshot,
     snapshot::{Origin, OriginKind},
 };
+use lowlat_settings::Catalogue;
 
-/// Reads everything lowlat knows of a host.
-pub fn read(root: &Root) -> HostSnapshot {
+/// Reads everything lowlat knows of a host, and the files and kernel options that the catalogue names.
+pub fn read(root: &Root, catalogue: Catalogue) -> HostSnapshot {
     HostSnapshot {
         schema_version: HostSnapshot::SCHEMA_VERSION,
         origin: origin(root),
@@ -39,24 +40,24 @@ pub fn read(root: &Root) -> HostSnapshot {
         cpu: cpu::read(root),
         memory: memory::read(root),
         firmware: firmware::read(root),
-        kernel: kernel::read(root),
+        kernel: kernel::read(root, &catalogue.config_options()),
         interrupts: interrupts::read(root),
         tasks: tasks::read(root),
         services: services::read(root),
         nics: nics::read(root),
         disks: disks::read(root),
         virtualization: virtualization::read(root),
-        files: knobs::read(root),
+        files: knobs::read(root, &catalogue.knob_globs()),
     }
 }
 
 /// The assignments of /etc/sysctl.conf.
-pub(crate) fn sysctl_conf(root: &Root) -> Vec<lowlat_model::snapshot::SysctlAssignment> {
+pub(crate) fn sysctl_conf(root: &Root) -> Vec<lowlat_host::snapshot::SysctlAssignment> {
     kernel::of_classic(root)
 }
 
 /// Interrupts alone.
-pub(crate) fn interrupts_now(root: &Root) -> lowlat_model::snapshot::InterruptFacts {
+pub(crate) fn interrupts_now(root: &Root) -> lowlat_host::snapshot::InterruptFacts {
     interrupts::read(root)
 }
 

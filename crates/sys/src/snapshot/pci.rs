@@ -1,7 +1,7 @@
 //! Which PCI function stands behind a device of /sys.
 
 use crate::Root;
-use lowlat_model::Reading;
+use lowlat_host::Reading;
 
 /// A PCI function: its address and its directory.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Reads kernel threads, workqueues and the CPUs that this process may use.
 
 use crate::{Root, task_stat::TaskStat};
-use lowlat_model::{
+use lowlat_host::{
     CpuSet, Reading,
     snapshot::{KernelThread, TaskFacts, Workqueue},
 };

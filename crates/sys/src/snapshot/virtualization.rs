@@ -2,7 +2,7 @@
 
 use super::{cpu, cpuinfo::CpuInfo};
 use crate::{Root, proc_stat::steal_of_line};
-use lowlat_model::{Reading, snapshot::Virtualization};
+use lowlat_host::{Reading, snapshot::Virtualization};
 
 const DMI: &str = "/sys/class/dmi/id";
 const DEVICE_TREE: &str = "/proc/device-tree";

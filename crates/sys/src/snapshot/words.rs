@@ -1,7 +1,7 @@
 //! The shape of sysfs files that offer several words and bracket the one in force: `always [madvise] never`.
 
 use crate::Root;
-use lowlat_model::Reading;
+use lowlat_host::Reading;
 
 /// The bracketed word of the file, or its only word.
 pub(super) fn chosen(root: &Root, path: &str) -> Reading<String> {

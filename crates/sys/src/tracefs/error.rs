@@ -1,6 +1,7 @@
 //! Why the kernel's trace cannot be had, and what to do about it.
 
-use lowlat_model::{CpuId, Unparsable, trace::FormatError};
+use lowlat_host::{CpuId, Unparsable};
+use lowlat_trace::FormatError;
 use std::io;
 use thiserror::Error;
 

@@ -1,10 +1,8 @@
 //! The binary buffer of one CPU.
 
 use super::files::SharedFile;
-use lowlat_model::{
-    CpuId,
-    trace::{CpuCursor, Decoder, TraceEvent},
-};
+use lowlat_host::CpuId;
+use lowlat_trace::{CpuCursor, Decoder, TraceEvent};
 use std::io::{self, Read};
 
 /// The trace of one CPU: `per_cpu/cpuN/trace_pipe_raw`.

@@ -1,7 +1,7 @@
 //! Where tracefs is on the running host, and access to its files. The only place that joins its paths.
 
 use super::TraceError;
-use lowlat_model::Unparsable;
+use lowlat_host::Unparsable;
 use rustix::{
     fd::{AsFd, AsRawFd, OwnedFd},
     fs::{Access, access, statfs},

@@ -5,10 +5,8 @@ use super::{
     place::write_whole,
 };
 use crate::{Root, open_files};
-use lowlat_model::{
-    CpuId, CpuSet, Unparsable,
-    trace::{Decoder, TickMap, TraceClock, TraceFormats},
-};
+use lowlat_host::{CpuId, CpuSet, Unparsable};
+use lowlat_trace::{Decoder, TickMap, TraceClock, TraceFormats};
 use std::{fs::File, io, os::unix::fs::OpenOptionsExt as _, sync::Arc};
 
 /// The least buffer of a traced CPU: less would overflow between two looks of the reader.

@@ -1,6 +1,6 @@
 //! Names of the kernel's functions by address, from /proc/kallsyms.
 
-use lowlat_model::trace::TraceNames;
+use lowlat_trace::TraceNames;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs::File,

@@ -3,7 +3,7 @@
 use super::{
     Comparison, Conflict, Event, HostError, LoggedState, Progress, State, TargetSpec, UndoError, UndoLog,
 };
-use lowlat_model::snapshot::sysctl_zeroed_with;
+use lowlat_host::snapshot::sysctl_zeroed_with;
 use std::{collections::BTreeMap, fmt};
 
 /// One change of a plan.

@@ -1,6 +1,6 @@
 //! What a target is before and after a step.
 
-use lowlat_model::CpuSet;
+use lowlat_host::CpuSet;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fmt};
 

@@ -21,7 +21,7 @@ use crate::{
     address::{AddressError, RunFolder, Untrusted, holder, is_name},
     master::{MasterError, Program},
 };
-use lowlat_model::pipeline::{PipelineOptions, PipelineParameters, PipelineRecord};
+use lowlat_pipeline::{PipelineOptions, PipelineParameters, PipelineRecord};
 use std::{
     path::Path,
     sync::{

@@ -6,7 +6,7 @@ use super::{
     watch::Ended,
 };
 use crate::{node::Figures, stages::StageRecorder};
-use lowlat_model::pipeline::{PipelineParameters, PipelineRecord, Stages, check::spinning};
+use lowlat_pipeline::{PipelineParameters, PipelineRecord, Stages, check::spinning};
 use std::thread;
 
 /// Everything of it, and what makes it doubtful.

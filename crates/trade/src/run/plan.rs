@@ -1,7 +1,7 @@
 //! Which processes a run has: pure.
 
 use crate::master::Program;
-use lowlat_model::pipeline::{Mode, PipelineOptions, PipelineParameters, QuoteOverrun};
+use lowlat_pipeline::{Mode, PipelineOptions, PipelineParameters, QuoteOverrun};
 use std::path::Path;
 
 /// Stands for the master's socket in arguments and environment.
@@ -138,7 +138,7 @@ fn waits_of(mode: Mode) -> Waits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lowlat_model::pipeline::check::spinning;
+    use lowlat_pipeline::check::spinning;
     use std::collections::BTreeMap;
 
     fn parameters(mode: Mode, host_core: Option<u32>) -> PipelineParameters {

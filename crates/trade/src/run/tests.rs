@@ -6,7 +6,7 @@ use crate::{
     master::{Master, Options, Program},
 };
 use lowlat_ipc::region::Heap;
-use lowlat_model::pipeline::{Mode, PipelineOptions, PipelineParameters, PipelineRecord, ProcessUse, Stages};
+use lowlat_pipeline::{Mode, PipelineOptions, PipelineParameters, PipelineRecord, ProcessUse, Stages};
 use std::{collections::BTreeMap, sync::atomic::AtomicBool};
 
 fn parameters() -> PipelineParameters {

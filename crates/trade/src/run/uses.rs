@@ -1,7 +1,7 @@
 //! What processes use, as the kernel counts it.
 
 use crate::master::{Master, Use};
-use lowlat_model::pipeline::ProcessUse;
+use lowlat_pipeline::ProcessUse;
 use std::{collections::BTreeMap, fs};
 
 /// All processes at one moment: role and counters by process id.

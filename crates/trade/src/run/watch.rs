@@ -14,7 +14,7 @@ use crate::{
     roles::{STAGES_AREA, host::MOVE_OUT},
     stages::{Stage, StageRecorder},
 };
-use lowlat_model::pipeline::{PipelineParameters, PipelineRecord};
+use lowlat_pipeline::{PipelineParameters, PipelineRecord};
 use std::{
     collections::BTreeSet,
     fs::File,

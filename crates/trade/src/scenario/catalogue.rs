@@ -5,7 +5,7 @@
 //! machine (Xeon E5-2643): they say how its scenarios lie to each other, not what another machine should reach.
 
 use super::Scenario;
-use lowlat_model::pipeline::{Mode, PipelineParameters};
+use lowlat_pipeline::{Mode, PipelineParameters};
 use std::collections::BTreeMap;
 
 /// Strategies and instruments of the report.

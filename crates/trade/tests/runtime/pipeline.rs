@@ -5,7 +5,7 @@ use crate::{
     master_thread::{join, reads, writes},
 };
 use lowlat_ipc::stream::Stamp;
-use lowlat_model::pipeline::{Mode, PipelineParameters, PipelineRecord};
+use lowlat_pipeline::{Mode, PipelineParameters, PipelineRecord};
 use lowlat_trade::{
     clock::now_ns,
     master::Program,

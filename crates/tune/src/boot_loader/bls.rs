@@ -6,16 +6,14 @@ use super::{
     grub_menu_file::{MenuFile, tuned_note},
 };
 use crate::Programs;
-use lowlat_model::{
-    Reading,
-    tune::{
-        BootToken,
-        boot_files::{
-            self, defaults, entry, entry_order::EntryFile, entry_order::of_grub, grub_menu::GrubMenu,
-            taken_off,
-        },
-    },
+use lowlat_host::Reading;
+use lowlat_plan::boot_files::{
+    self, defaults, entry,
+    entry_order::{EntryFile, of_grub},
+    grub_menu::GrubMenu,
+    taken_off,
 };
+use lowlat_settings::change::BootToken;
 use lowlat_sys::Root;
 
 /// Where entries are.

@@ -2,7 +2,8 @@
 
 use super::{BootLoader, BootLoaderError, FileChange, error, files};
 use crate::Programs;
-use lowlat_model::{Reading, tune::BootToken};
+use lowlat_host::Reading;
+use lowlat_settings::change::BootToken;
 use lowlat_sys::Root;
 
 /// A host whose line is set by hand.

@@ -4,7 +4,7 @@ use super::{
     BootLoader, BootLoaderError, bls::GrubBls, by_hand::ByHand, efi, files, grub_defaults::GrubDefaults,
     grub_drop_in::GrubDropIn, grub_menu_file::MenuFile, ostree::Ostree, systemd_boot::SystemdBoot,
 };
-use lowlat_model::Reading;
+use lowlat_host::Reading;
 use lowlat_sys::Root;
 
 /// Files that only containers have.

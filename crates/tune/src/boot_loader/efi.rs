@@ -1,6 +1,6 @@
 //! What boot loaders leave in the firmware's variables for the system (Boot Loader Interface).
 
-use lowlat_model::Reading;
+use lowlat_host::Reading;
 use lowlat_sys::Root;
 
 /// Letters of one variable at most.

@@ -1,10 +1,11 @@
 //! Why the command line cannot be set.
 
-use lowlat_model::tune::{
-    BootToken,
-    boot_files::{DefaultsFault, GrubEnvFault, LINE_BYTES_MAX, TokenFault},
+use lowlat_host::cmdline::LINE_BYTES_MAX;
+use lowlat_plan::{
+    boot_files::{DefaultsFault, GrubEnvFault, TokenFault},
     spell,
 };
+use lowlat_settings::change::BootToken;
 use std::io;
 use thiserror::Error;
 

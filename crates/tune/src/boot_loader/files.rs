@@ -1,10 +1,9 @@
 //! Reading files for a change of them.
 
 use super::{BootLoaderError, FileChange};
-use lowlat_model::{
-    Reading,
-    tune::boot_files::{LINE_BYTES_MAX, entry_order::EntryFile},
-};
+use lowlat_host::Reading;
+use lowlat_host::cmdline::LINE_BYTES_MAX;
+use lowlat_plan::boot_files::entry_order::EntryFile;
 use lowlat_sys::{
     Root,
     undo::{FILE_BYTES_MAX, FileState, State},

@@ -5,13 +5,9 @@ use super::{
     grub_menu_file::{MenuFile, tuned_note},
 };
 use crate::Programs;
-use lowlat_model::{
-    Reading,
-    tune::{
-        BootToken,
-        boot_files::{self, drop_in},
-    },
-};
+use lowlat_host::Reading;
+use lowlat_plan::boot_files::{self, drop_in};
+use lowlat_settings::change::BootToken;
 use lowlat_sys::{Root, undo::State};
 
 /// Where drop-ins are.

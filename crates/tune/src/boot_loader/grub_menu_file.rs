@@ -2,7 +2,8 @@
 
 use super::{BootLoaderError, FileChange, efi, files};
 use crate::Programs;
-use lowlat_model::{Reading, tune::boot_files::grub_menu::GrubMenu, tune::boot_files::grubenv::GrubEnv};
+use lowlat_host::Reading;
+use lowlat_plan::boot_files::{grub_menu::GrubMenu, grubenv::GrubEnv};
 use lowlat_sys::Root;
 use std::io;
 
@@ -158,14 +159,14 @@ fn end_of(said: &str) -> String {
 pub(super) fn tuned_note(
     menu: &MenuFile,
     root: &Root,
-    tokens: &[lowlat_model::tune::BootToken],
+    tokens: &[lowlat_settings::change::BootToken],
 ) -> Option<String> {
     let (menu, env) = menu.read(root).ok()?;
     let of_env = env.and_then(|env| env.get("tuned_params"));
     let value = of_env.or_else(|| menu.variable("tuned_params").map(str::to_owned))?;
-    let line = lowlat_model::cmdline::CommandLine::parse(&value);
+    let line = lowlat_host::cmdline::CommandLine::parse(&value);
     let standing: Vec<String> =
-        tokens.iter().filter_map(|token| lowlat_model::tune::standing(&line, &token.name)).collect();
+        tokens.iter().filter_map(|token| lowlat_plan::standing(&line, &token.name)).collect();
     if standing.is_empty() {
         return None;
     }

@@ -2,7 +2,7 @@
 //! writes there at each boot, `grub2-set-bootflag` after a login, packages of kernels, and TuneD. So the variable alone is
 //! compared and restored, in the block as it is by then.
 
-use lowlat_model::tune::boot_files::{GrubEnvFault, grubenv::GrubEnv};
+use lowlat_plan::boot_files::{GrubEnvFault, grubenv::GrubEnv};
 use lowlat_sys::undo::{Comparison, FileState, HostError, State, Target, TargetSpec, Writer};
 use std::io;
 

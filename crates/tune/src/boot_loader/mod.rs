@@ -24,7 +24,8 @@ mod systemd_boot;
 mod tests;
 
 use crate::Programs;
-use lowlat_model::{Reading, tune::BootToken};
+use lowlat_host::Reading;
+use lowlat_settings::change::BootToken;
 use lowlat_sys::{
     Root,
     undo::{State, TargetSpec},

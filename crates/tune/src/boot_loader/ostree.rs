@@ -3,10 +3,12 @@
 
 use super::{BootLoader, BootLoaderError, FileChange, files};
 use crate::Programs;
-use lowlat_model::{
-    Reading,
-    tune::{BootToken, boot_files::entry, boot_files::entry_order::of_ostree, spell},
+use lowlat_host::Reading;
+use lowlat_plan::{
+    boot_files::{entry, entry_order::of_ostree},
+    spell,
 };
+use lowlat_settings::change::BootToken;
 use lowlat_sys::Root;
 
 #[derive(Debug)]

@@ -5,13 +5,12 @@ use super::{
     BootLoader, BootLoaderError, EntryLine, FileChange, bls::KERNEL_COMMAND_LINE, efi, error, files,
 };
 use crate::Programs;
-use lowlat_model::{
-    Reading,
-    tune::{
-        BootToken,
-        boot_files::{self, entry, entry_order::EntryFile, entry_order::of_systemd_boot},
-    },
+use lowlat_host::Reading;
+use lowlat_plan::boot_files::{
+    self, entry,
+    entry_order::{EntryFile, of_systemd_boot},
 };
+use lowlat_settings::change::BootToken;
 use lowlat_sys::{
     Root,
     undo::{FileState, State},

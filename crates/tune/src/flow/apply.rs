@@ -7,9 +7,12 @@ use crate::InForce;
 use crate::boot_loader::FileChange;
 use crate::steps;
 use crate::units;
-use lowlat_model::HostSnapshot;
-use lowlat_model::tune::outcome::{ApplyOutcome, ChangeOutcome, Fate};
-use lowlat_model::tune::{Plan, Target};
+use lowlat_host::HostSnapshot;
+use lowlat_plan::{
+    Plan,
+    outcome::{ApplyOutcome, ChangeOutcome, Fate},
+};
+use lowlat_settings::change::Target;
 use lowlat_sys::undo::{ApplyReport, Entry, OnFailure, Step, UndoError, UndoLog};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -3,9 +3,12 @@
 use super::part::{Part, ROUNDS_MAX as IDS_MAX, again_id, is_run_time};
 use super::{FlowError, Site, log_check};
 use crate::steps::{self, Preparation};
-use lowlat_model::cmdline::CommandLine;
-use lowlat_model::tune::outcome::{RebootStatus, reboot_status};
-use lowlat_model::tune::{Plan, Target};
+use lowlat_host::cmdline::CommandLine;
+use lowlat_plan::{
+    Plan,
+    outcome::{RebootStatus, reboot_status},
+};
+use lowlat_settings::change::Target;
 use lowlat_sys::undo::{ApplyReport, OnFailure, Step, UndoError, UndoLog};
 
 /// Rounds at most: each looks whether something else has written since, TuneD mostly, which goes on after its start.

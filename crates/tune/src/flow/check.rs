@@ -2,8 +2,9 @@
 
 use super::Site;
 use crate::boot_loader;
-use lowlat_model::HostSnapshot;
-use lowlat_model::tune::{Change, Plan, Target};
+use lowlat_host::HostSnapshot;
+use lowlat_plan::Plan;
+use lowlat_settings::change::{Change, Target};
 use rustix::fs::{Access, StatVfsMountFlags, access, statvfs};
 use std::path::Path;
 

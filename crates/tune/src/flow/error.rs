@@ -1,7 +1,7 @@
 //! Why a flow was refused, or failed.
 
 use crate::StateError;
-use lowlat_model::tune::HostMark;
+use lowlat_plan::HostMark;
 use lowlat_sys::undo::{HostError, UndoError};
 use std::io;
 use thiserror::Error;

@@ -2,10 +2,9 @@
 //! undo log does not know them: they are told, not changed.
 
 use super::Site;
-use lowlat_model::{
-    cmdline,
-    tune::{BootToken, Plan, Target, spell},
-};
+use lowlat_host::cmdline;
+use lowlat_plan::{Plan, spell};
+use lowlat_settings::change::{BootToken, Target};
 
 /// What a rollback of everything leaves in entries that `is_known` (by their path) does not hold, a sentence for each.
 pub(super) fn notes(site: &Site, plan: &Plan, is_known: impl Fn(&str) -> bool) -> Vec<String> {

@@ -2,7 +2,7 @@
 
 use super::{FlowError, Site};
 use crate::{LogSeal, StateDir, StateError, Wrote, units};
-use lowlat_model::tune::outcome::NotRestored;
+use lowlat_plan::outcome::NotRestored;
 use lowlat_sys::undo::{
     Damage, Entry, History, Inspection, LogMark, LogMismatch, LoggedState, PlanEntry, Progress, UndoError,
     UndoLog,

@@ -6,7 +6,7 @@ use super::rollback::{RollbackRequest, Scope, StepKey, chosen, empty, is_of_boot
 use super::three_way::three_ways;
 use super::{FlowError, Site};
 use crate::Wrote;
-use lowlat_model::tune::outcome::{NotRestored, Restored, RollbackOutcome};
+use lowlat_plan::outcome::{NotRestored, Restored, RollbackOutcome};
 use lowlat_sys::undo::{Conflict, History, Left, State, UndoLog};
 use std::collections::BTreeSet;
 

@@ -6,8 +6,9 @@ use super::{FlowError, Site, check, persist};
 use crate::InForce;
 use crate::boot_loader::BootLoader;
 use crate::units::{self, Unit, Watch};
-use lowlat_model::HostSnapshot;
-use lowlat_model::tune::{BootToken, HostMark, Plan, Target};
+use lowlat_host::HostSnapshot;
+use lowlat_plan::{HostMark, Plan};
+use lowlat_settings::change::{BootToken, Target};
 use lowlat_sys::undo::UndoLog;
 use std::time::Duration;
 
@@ -84,7 +85,7 @@ impl Ready {
             fits(&wanted, host)?;
             // What is in force already was checked when it came, and a part of it may have changed the host since.
             let is_in_force = in_force.as_ref().is_some_and(|(now, _)| now.plan_id == wanted.id());
-            let foreign = if is_in_force { Vec::new() } else { wanted.foreign_changes(host) };
+            let foreign = if is_in_force { Vec::new() } else { wanted.foreign_changes(host, site.catalogue) };
             if !foreign.is_empty() {
                 return Err(FlowError::Foreign(cut(foreign)));
             }

@@ -7,7 +7,7 @@ use super::preview::{Excuse, add_stray_units, excuse, look, look_at, unrecorded}
 use super::three_way::three_ways;
 use super::{FlowError, Site, at_boot, later_kernels, persist};
 use crate::units;
-use lowlat_model::tune::outcome::{NotRestored, Restored, RollbackOutcome};
+use lowlat_plan::outcome::{NotRestored, Restored, RollbackOutcome};
 use lowlat_sys::undo::{Conflict, Entry, Left, OnFailure, RollbackReport, UndoError, UndoLog};
 use std::collections::BTreeSet;
 

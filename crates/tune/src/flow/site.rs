@@ -4,7 +4,9 @@ use super::{FlowError, Manager, Systemctl};
 use crate::boot_loader::{self, BootLoader, BootLoaderError, GrubVariable};
 use crate::steps::{self, Part, Preparation};
 use crate::{Programs, StateDir, SystemPrograms, targets};
-use lowlat_model::{HostSnapshot, Reading, tune::Plan};
+use lowlat_host::{HostSnapshot, Reading};
+use lowlat_plan::Plan;
+use lowlat_settings::Catalogue;
 use lowlat_sys::undo::{Faults, HostError, LogMark, Target, UndoError, UndoLog, Writer};
 use lowlat_sys::{Root, snapshot};
 use std::path::{Path, PathBuf};
@@ -33,6 +35,8 @@ pub struct Site {
     dir: PathBuf,
     /// Where facts are read.
     pub root: Root,
+    /// The settings that plans are made of.
+    pub catalogue: Catalogue,
     /// lowlat's own files on it.
     pub state: StateDir,
     /// Its service manager; none for a tree.
@@ -57,13 +61,14 @@ pub struct Site {
 
 impl Site {
     /// The running host.
-    pub fn live() -> Self {
+    pub fn live(catalogue: Catalogue) -> Self {
         let is_systemd = Path::new("/run/systemd/system").is_dir();
         let manager: Option<Box<dyn Manager>> =
             if is_systemd { Some(Box::new(Systemctl(SystemPrograms))) } else { None };
         Self {
             dir: PathBuf::from("/"),
             root: Root::live(),
+            catalogue,
             state: StateDir::below(Path::new("/")),
             manager,
             programs: Some(Box::new(SystemPrograms)),
@@ -79,7 +84,7 @@ impl Site {
 
     /// A directory that holds a host's tree. Files and values are written there; what takes the running host (services,
     /// threads, interfaces, a boot loader's generator) is left, with the reason.
-    pub fn below(dir: &Path) -> Result<Self, FlowError> {
+    pub fn below(dir: &Path, catalogue: Catalogue) -> Result<Self, FlowError> {
         let root = Root::open(dir).map_err(|error| FlowError::Refused(vec![error.to_string()]))?;
         if root.is_capture() {
             return Err(FlowError::Refused(vec![format!(
@@ -89,7 +94,7 @@ impl Site {
         }
         let lowlat = IN_TREE.into_iter().find(|path| root.exists(path)).map(PathBuf::from);
         let state = StateDir::below(dir);
-        let site = Self::live();
+        let site = Self::live(catalogue);
         Ok(Self {
             dir: dir.to_owned(),
             root,
@@ -105,8 +110,8 @@ impl Site {
     }
 
     /// The host named by its root: "/" is the running one.
-    pub fn open(dir: &Path) -> Result<Self, FlowError> {
-        if dir == Path::new("/") { Ok(Self::live()) } else { Self::below(dir) }
+    pub fn open(dir: &Path, catalogue: Catalogue) -> Result<Self, FlowError> {
+        if dir == Path::new("/") { Ok(Self::live(catalogue)) } else { Self::below(dir, catalogue) }
     }
 
     /// Whether this is the running host.
@@ -116,7 +121,7 @@ impl Site {
 
     /// Reads the host anew.
     pub fn snapshot(&self) -> HostSnapshot {
-        snapshot::read(&self.root)
+        snapshot::read(&self.root, self.catalogue)
     }
 
     /// The running boot.

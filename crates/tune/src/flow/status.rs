@@ -3,11 +3,11 @@
 use super::log_check::doubt;
 use super::{FlowError, Site};
 use crate::{InForce, StateError, units};
-use lowlat_model::cmdline::CommandLine;
-use lowlat_model::tune::outcome::{
-    Confirmation, PlanInForce, RebootStatus, StepCount, TuneStatus, UnitStatus, reboot_status,
+use lowlat_host::{Reading, cmdline::CommandLine};
+use lowlat_plan::{
+    Plan,
+    outcome::{Confirmation, PlanInForce, RebootStatus, StepCount, TuneStatus, UnitStatus, reboot_status},
 };
-use lowlat_model::{Reading, tune::Plan};
 use lowlat_sys::undo::{History, HostError, Inspection, UndoError, UndoLog};
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! The three states of something that others have changed, for people to read.
 
-use lowlat_model::tune::digest;
-use lowlat_model::tune::outcome::{StateText, ThreeWay};
+use lowlat_host::digest;
+use lowlat_plan::outcome::{StateText, ThreeWay};
 use lowlat_sys::undo::{Conflict, FileState, State};
 
 /// Characters of a file that are shown at most.

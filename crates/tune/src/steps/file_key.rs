@@ -1,7 +1,8 @@
 //! Single lines of files that are somebody else's and take no drop-in.
 
 use super::Gathering;
-use lowlat_model::tune::{Change, Plan, Target};
+use lowlat_plan::Plan;
+use lowlat_settings::change::{Change, Target};
 use lowlat_sys::undo::{FileState, State, TargetSpec, UndoError};
 
 /// Stands above a line that lowlat has set.

@@ -1,7 +1,7 @@
 //! What has been prepared so far, and the rules that hold for every kind of step.
 
 use super::{NotPrepared, Note, Preparation, Prepared};
-use lowlat_model::{CpuSet, HostSnapshot, Reading};
+use lowlat_host::{CpuSet, HostSnapshot, Reading};
 use lowlat_sys::undo::{Comparison, HostError, State, Step, TargetSpec, UndoError, UndoLog};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,7 @@
 //! Idle states, by name on each CPU: their numbers differ between CPUs, drivers and boots.
 
 use super::Gathering;
-use lowlat_model::CpuSet;
+use lowlat_host::CpuSet;
 use lowlat_sys::undo::{Comparison, State, TargetSpec, UndoError};
 
 /// States that are looked at on one CPU; the kernel has at most ten (CPUIDLE_STATE_MAX).

@@ -1,11 +1,9 @@
 //! Interrupts, found by their handlers' names: numbers are dealt out anew at each boot.
 
 use super::{Gathering, gathering::cpu_list, mask};
-use lowlat_model::{
-    Reading,
-    snapshot::Irq,
-    tune::{Plan, Target},
-};
+use lowlat_host::{Reading, snapshot::Irq};
+use lowlat_plan::Plan;
+use lowlat_settings::change::Target;
 use lowlat_sys::undo::{Comparison, State, TargetSpec, UndoError};
 
 /// A change of one interrupt.
@@ -85,7 +83,7 @@ fn nic_of<'a>(plan: &'a Plan, actions: &[String]) -> Option<&'a str> {
 }
 
 fn wanted_of<'a>(plan: &'a Plan, actions: &[String]) -> Vec<Wanted<'a>> {
-    let of = |(change, planned): (usize, &'a lowlat_model::tune::Change)| match &planned.target {
+    let of = |(change, planned): (usize, &'a lowlat_settings::change::Change)| match &planned.target {
         Target::IrqAffinity { irq, actions: found } if found == actions => {
             Some(Wanted { change, number: *irq, after: &planned.after })
         }

@@ -2,10 +2,9 @@
 
 use super::{Gathering, gathering::cpu_list};
 use crate::targets::kthread::{Affinity, SchedulingPolicy};
-use lowlat_model::{
-    snapshot::KernelThread,
-    tune::{Change, Plan, Target},
-};
+use lowlat_host::snapshot::KernelThread;
+use lowlat_plan::Plan;
+use lowlat_settings::change::{Change, Target};
 use lowlat_sys::undo::UndoError;
 
 const AFFINITY: &str = Affinity::KIND;

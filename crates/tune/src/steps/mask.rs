@@ -7,7 +7,7 @@ use super::{
     Gathering,
     gathering::{cpu_list, is_plain},
 };
-use lowlat_model::CpuSet;
+use lowlat_host::CpuSet;
 use lowlat_sys::undo::{Comparison, State, TargetSpec, UndoError};
 
 pub(super) fn default_affinity(

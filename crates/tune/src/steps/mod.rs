@@ -25,10 +25,9 @@ mod tuned;
 mod value;
 
 use gathering::Gathering;
-use lowlat_model::{
-    HostSnapshot,
-    tune::{Moment, Plan, Target},
-};
+use lowlat_host::HostSnapshot;
+use lowlat_plan::Plan;
+use lowlat_settings::change::{Moment, Target};
 use lowlat_sys::undo::{Step, UndoError, UndoLog};
 
 /// Which changes are prepared.

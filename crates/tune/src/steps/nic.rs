@@ -1,7 +1,7 @@
 //! What ethtool sets: queues, coalescing, features.
 
 use super::Gathering;
-use lowlat_model::tune::{Change, Target};
+use lowlat_settings::change::{Change, Target};
 use lowlat_sys::undo::{Comparison, State, TargetSpec, UndoError};
 
 const CHANNELS: &str = "nic-channels";

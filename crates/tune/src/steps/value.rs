@@ -1,7 +1,7 @@
 //! Sysctls, and files of /sys, /proc and debugfs that take a value.
 
 use super::{Gathering, gathering::cpu_list};
-use lowlat_model::snapshot::{sysctl_path, sysctl_zeroed_with};
+use lowlat_host::snapshot::{sysctl_path, sysctl_zeroed_with};
 use lowlat_sys::undo::{Comparison, State, TargetSpec, UndoError};
 
 pub(super) fn sysctl(

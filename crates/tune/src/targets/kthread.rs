@@ -4,7 +4,7 @@
 //! absent, and so is one whose number another has.
 
 use super::{failed, is_live_or, refused};
-use lowlat_model::CpuSet;
+use lowlat_host::CpuSet;
 use lowlat_sys::{
     scheduling::{self, Scheduling},
     task_stat::TaskStat,

@@ -1,6 +1,6 @@
 //! One cell: a load and a way to wait, and what that means for each contestant.
 
-use lowlat_model::pipeline::{Mode, PipelineParameters};
+use lowlat_pipeline::{Mode, PipelineParameters};
 use serde::Serialize;
 use std::collections::BTreeMap;
 

@@ -2,7 +2,7 @@
 
 use super::cell::Contestant;
 use crate::rounds::Ratio;
-use lowlat_model::pipeline::PipelineRecord;
+use lowlat_pipeline::PipelineRecord;
 use serde::Serialize;
 use std::collections::BTreeMap;
 

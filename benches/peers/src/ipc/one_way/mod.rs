@@ -9,7 +9,7 @@ mod subject;
 use super::{handover, trial::arguments::pin_to};
 use anyhow::{Context, bail, ensure};
 use channel::{Channel, Made};
-use lowlat_model::pipeline::StageFigures;
+use lowlat_pipeline::StageFigures;
 use report::Round;
 use std::{
     io::Read,

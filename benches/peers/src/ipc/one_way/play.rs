@@ -7,7 +7,7 @@ use super::{
 };
 use crate::ipc::trial::clock::now_ns;
 use hdrhistogram::Histogram;
-use lowlat_model::pipeline::StageFigures;
+use lowlat_pipeline::StageFigures;
 
 /// The number that ends a run.
 const LAST: u64 = u64::MAX;

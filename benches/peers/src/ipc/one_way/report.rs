@@ -2,7 +2,7 @@
 
 use super::subject::{Subject, Wait};
 use crate::rounds::Ratio;
-use lowlat_model::pipeline::StageFigures;
+use lowlat_pipeline::StageFigures;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -4,7 +4,7 @@ use super::{Scene, Subject, post::Post};
 use crate::ipc::{handover, kungfu, star};
 use anyhow::{Context, ensure};
 use lowlat_ipc::region::{Access, Memfd};
-use lowlat_model::pipeline::{Mode, PipelineParameters};
+use lowlat_pipeline::{Mode, PipelineParameters};
 use std::{collections::BTreeMap, path::PathBuf};
 
 /// How processes wait, for the command line.

@@ -1,7 +1,7 @@
 //! What md publishes when.
 
 use anyhow::ensure;
-use lowlat_model::pipeline::PipelineParameters;
+use lowlat_pipeline::PipelineParameters;
 
 /// Strategies of one trial at most: one inbox has two streams for each of them.
 const STRATEGIES_MAX: u32 = 500;
@@ -66,7 +66,7 @@ impl Load {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lowlat_model::pipeline::Mode;
+    use lowlat_pipeline::Mode;
 
     fn parameters(strategies: u32, rate_per_s: f64, duration_s: f64) -> PipelineParameters {
         PipelineParameters {

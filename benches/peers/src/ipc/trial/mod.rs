@@ -21,7 +21,7 @@ pub use run::run;
 use board::Board;
 use load::Load;
 use lowlat_ipc::region::Memfd;
-use lowlat_model::pipeline::{Mode, PipelineParameters};
+use lowlat_pipeline::{Mode, PipelineParameters};
 use memory::{Cutter, Part};
 use std::{ops::Range, sync::Arc};
 

@@ -4,7 +4,7 @@ use super::{
     Scene,
     board::{Board, Count, Slot},
 };
-use lowlat_model::pipeline::{PipelineRecord, ProcessUse};
+use lowlat_pipeline::{PipelineRecord, ProcessUse};
 use std::collections::BTreeMap;
 
 /// Reads board and latencies.

@@ -1,7 +1,7 @@
 //! Who takes part in a trial.
 
 use anyhow::{bail, ensure};
-use lowlat_model::pipeline::{Mode, PipelineParameters};
+use lowlat_pipeline::{Mode, PipelineParameters};
 
 /// What is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::ipc::star;
 use anyhow::{Context, bail};
-use lowlat_model::pipeline::{PipelineParameters, PipelineRecord};
+use lowlat_pipeline::{PipelineParameters, PipelineRecord};
 use std::{
     sync::atomic::{AtomicBool, Ordering},
     thread,

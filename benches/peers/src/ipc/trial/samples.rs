@@ -3,7 +3,7 @@
 use super::memory::Part;
 use hdrhistogram::Histogram;
 use lowlat_ipc::region::Region;
-use lowlat_model::pipeline::{StageFigures, Stages};
+use lowlat_pipeline::{StageFigures, Stages};
 use std::sync::atomic::Ordering;
 
 const SAMPLE_WORDS: usize = 4;

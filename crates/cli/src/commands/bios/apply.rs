@@ -11,10 +11,8 @@ use crate::{
 };
 use anyhow::{Context, bail};
 use clap::Args;
-use lowlat_model::{
-    Profile,
-    bios::{BiosChange, BiosExport},
-};
+use lowlat_bios::{BiosChange, BiosExport};
+use lowlat_host::Profile;
 use lowlat_redfish::Sent;
 use lowlat_sys::output::{Access, OutputFile};
 use serde::Serialize;

@@ -13,11 +13,9 @@ use crate::{
 use anyhow::bail;
 use clap::{ArgGroup, ArgMatches, Args, Command, FromArgMatches, Subcommand as _};
 use connection::Connection;
-use lowlat_model::{
-    Profile,
-    bios::{BiosAudit, BiosExport, needs_accepted_risk},
-    catalogue,
-};
+use lowlat_bios::{BiosAudit, BiosExport, needs_accepted_risk};
+use lowlat_catalogue::CATALOGUE;
+use lowlat_host::Profile;
 use lowlat_report::BiosTextOptions;
 use source::Source;
 use std::path::PathBuf;
@@ -154,7 +152,7 @@ fn check_risks(ids: &[String], profile: Profile) -> anyhow::Result<()> {
 
 /// An accepted risk must be one: a misspelt id would leave its row out without a word.
 fn check_risk(id: &str, profile: Profile) -> anyhow::Result<()> {
-    match (needs_accepted_risk(id, profile), catalogue::nearest(id)) {
+    match (needs_accepted_risk(id, profile), CATALOGUE.nearest(id)) {
         (Some(true), _) => Ok(()),
         (Some(false), _) => {
             bail!("--accept-risk {id}: profile {profile} wants nothing risky of it; leave it out")

@@ -3,10 +3,8 @@
 use super::connection::Connection;
 use anyhow::{Context, bail};
 use clap::Args;
-use lowlat_model::{
-    Profile,
-    bios::{BYTES_MAX, BiosFacts, BiosReader},
-};
+use lowlat_bios::{BYTES_MAX, BiosFacts, BiosReader};
+use lowlat_host::Profile;
 use std::{
     fs::File,
     io::Read,

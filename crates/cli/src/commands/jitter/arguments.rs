@@ -6,7 +6,8 @@ use crate::{
     host::HostArgs,
 };
 use clap::{Args, Command, ValueEnum};
-use lowlat_model::{CpuSet, jitter::gate::Gate};
+use lowlat_host::CpuSet;
+use lowlat_jitter::gate::Gate;
 use std::{path::PathBuf, time::Duration};
 
 /// Every word of the command.

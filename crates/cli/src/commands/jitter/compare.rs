@@ -7,7 +7,7 @@ use crate::{
     results::{self, OutputFile},
 };
 use anyhow::ensure;
-use lowlat_model::{jitter::compare::compare_documents, result::ResultDocument};
+use lowlat_result::{ResultDocument, compare::compare_documents};
 use std::path::PathBuf;
 
 /// Compares documents given as before, after, before, after and so on.

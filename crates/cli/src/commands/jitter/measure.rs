@@ -8,11 +8,13 @@ use crate::{
     signals,
 };
 use jiff::Timestamp;
+use lowlat_host::CpuSet;
 use lowlat_measure::{
     affinity,
     jitter::{self, JitterError, JitterOptions, Observation, RealTime, RealTimePolicy},
 };
-use lowlat_model::{CpuSet, audit::Audit, result::ResultDocument};
+use lowlat_result::ResultDocument;
+use lowlat_settings::audit::Audit;
 use std::{sync::atomic::Ordering, time::Instant};
 
 /// Reads the host, waits for quiet when asked to, measures.

@@ -12,10 +12,8 @@ use crate::{documents, output::Exit};
 use anyhow::Context;
 use arguments::Arguments;
 use clap::{ArgMatches, FromArgMatches};
-use lowlat_model::{
-    jitter::{self, RemedyContext},
-    result::ResultDocument,
-};
+use lowlat_jitter::{self as jitter, RemedyContext};
+use lowlat_result::ResultDocument;
 use outputs::Outputs;
 
 pub const COMMAND: Subcommand = Subcommand { name: "jitter", declare: arguments::declare, run };

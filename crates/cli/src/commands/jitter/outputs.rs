@@ -7,10 +7,10 @@ use crate::{
 };
 use anyhow::{Context, ensure};
 use jiff::Timestamp;
-use lowlat_model::{
-    hlog, jitter::JitterRecord, result::ResultDocument, statistics::carries_quantile, sysjitter,
-};
+use lowlat_host::statistics::carries_quantile;
+use lowlat_jitter::{JitterRecord, sysjitter};
 use lowlat_report::{JitterTextOptions, explain_text, gate_text, jitter_text};
+use lowlat_result::{ResultDocument, hlog};
 
 /// The highest percentile of sysjitter's summary.
 const SYSJITTER_QUANTILE_MAX: f64 = 0.999_99;

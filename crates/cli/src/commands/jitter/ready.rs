@@ -3,11 +3,9 @@
 use super::arguments::ReadinessArgs;
 use crate::{choose::Chosen, host::Host, output::Interrupted, progress::Progress};
 use anyhow::bail;
+use lowlat_jitter::{ReadinessPoint, ReadinessState, judge_readiness};
 use lowlat_measure::jitter::QuietWatch;
-use lowlat_model::{
-    audit::Audit,
-    jitter::{ReadinessPoint, ReadinessState, judge_readiness},
-};
+use lowlat_settings::audit::Audit;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Looks, or waits until the host is quiet. An isolated CPU is measured to prove that it is quiet, so there a host

@@ -2,12 +2,12 @@
 
 use super::payload;
 use crate::output;
+use lowlat_host::printable;
 use lowlat_journal::{
     damage::{Damage, Problem},
     layout::manifest::StreamEntry,
     read::{Gap, Read, Record, Recording, Verification},
 };
-use lowlat_model::printable;
 use lowlat_report::{JournalLine, JournalStream, JournalView};
 use serde_json::{Value, json};
 use std::{io::IsTerminal, path::Path};

@@ -3,7 +3,7 @@
 //! This only reads the kernel's list. Trying to take a lock could make a master fail that is just
 //! starting.
 
-use lowlat_model::Reading;
+use lowlat_host::Reading;
 use lowlat_sys::Root;
 use lowlat_trade::address::{RunFolder, holder, is_name};
 use std::{

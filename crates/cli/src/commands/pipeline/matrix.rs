@@ -10,13 +10,12 @@ use crate::{
 };
 use anyhow::{Context, bail, ensure};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-use lowlat_model::{
-    CpuSet,
-    pipeline::{
-        MatrixDocument, MatrixRow, RowFigures,
-        check::{Memory, Point, Room, RoomFacts, came_beside, doubts, hindrances, judge, others},
-        matrix::{Budget, PlatformPins, Row, Share, choose, platform_pins},
-    },
+use lowlat_catalogue::CATALOGUE;
+use lowlat_host::CpuSet;
+use lowlat_pipeline::{
+    MatrixDocument, MatrixRow, RowFigures,
+    check::{Memory, Point, Room, RoomFacts, came_beside, doubts, hindrances, judge, others},
+    matrix::{Budget, PlatformPins, Row, Share, choose, platform_pins},
 };
 use lowlat_report::{matrix_html, matrix_not_run_text, matrix_plan_text, matrix_text};
 use lowlat_sys::{Root, snapshot};
@@ -120,7 +119,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         matrix.why_not(output::width()).trim_end()
     );
     let root = Root::live();
-    let host = snapshot::read(&root);
+    let host = snapshot::read(&root, CATALOGUE);
     let (title, cpus) = lowlat_report::host_line(&host);
     matrix.document.host = format!("{title}: {cpus}");
     matrix.document.kernel = format!("Linux {}", host.kernel.release.text());
@@ -391,7 +390,7 @@ fn read(path: &std::path::Path) -> anyhow::Result<MatrixDocument> {
 mod tests {
     use super::super::runner::fake::Fake;
     use super::*;
-    use lowlat_model::Reading;
+    use lowlat_host::Reading;
     use std::sync::Arc;
 
     fn arguments(words: &[&str]) -> Arguments {

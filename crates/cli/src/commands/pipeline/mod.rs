@@ -14,7 +14,7 @@ mod size;
 use super::Subcommand;
 use crate::output::Exit;
 use clap::{ArgMatches, Command, ValueEnum};
-use lowlat_model::pipeline::{Mode, QuoteOverrun};
+use lowlat_pipeline::{Mode, QuoteOverrun};
 use lowlat_trade::node::Overrun;
 
 pub const COMMAND: Subcommand = Subcommand { name: "pipeline", declare, run };

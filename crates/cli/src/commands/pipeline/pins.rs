@@ -1,10 +1,8 @@
 //! CPUs of roles, from the command line or a file, and a check that those roles run.
 
 use anyhow::{Context, anyhow, ensure};
-use lowlat_model::{
-    CpuSet,
-    pipeline::{PipelineParameters, size::Placement},
-};
+use lowlat_host::CpuSet;
+use lowlat_pipeline::{PipelineParameters, size::Placement};
 use lowlat_trade::run::plan::RECORDER;
 use std::{collections::BTreeMap, path::Path};
 

@@ -7,7 +7,7 @@ use crate::{
 };
 use anyhow::Context;
 use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
-use lowlat_model::pipeline::check::Memory;
+use lowlat_pipeline::check::Memory;
 use lowlat_trade::{
     node::{Join, Node, Strategies, Wait},
     roles::{

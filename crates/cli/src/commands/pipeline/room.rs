@@ -3,13 +3,11 @@
 use super::beside;
 use crate::output;
 use anyhow::bail;
+use lowlat_host::Reading;
 use lowlat_measure::affinity;
-use lowlat_model::{
-    Reading,
-    pipeline::{
-        PipelineParameters,
-        check::{RoomFacts, doubts, hindrances, judge},
-    },
+use lowlat_pipeline::{
+    PipelineParameters,
+    check::{RoomFacts, doubts, hindrances, judge},
 };
 use lowlat_sys::Root;
 use lowlat_trade::address::{RunFolder, holder};

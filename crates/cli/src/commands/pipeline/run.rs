@@ -18,11 +18,11 @@ use crate::{
 use anyhow::{bail, ensure};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use lowlat_journal::record::{Options, Recorder};
-use lowlat_model::{
-    hlog::{self, HdrLog},
-    pipeline::{PipelineDocument, PipelineOptions, PipelineParameters, PipelineRecord, check::RoomFacts},
+use lowlat_pipeline::{
+    PipelineDocument, PipelineOptions, PipelineParameters, PipelineRecord, check::RoomFacts,
 };
 use lowlat_report::pipeline_text;
+use lowlat_result::hlog::{self, HdrLog};
 use lowlat_trade::{
     cached::{Cached, Opened},
     run::plan::RECORDER,
@@ -277,7 +277,8 @@ pub fn is_sound(record: &PipelineRecord) -> bool {
 mod tests {
     use super::super::runner::fake::Fake;
     use super::*;
-    use lowlat_model::{CpuSet, Reading, pipeline::QuoteOverrun};
+    use lowlat_host::{CpuSet, Reading};
+    use lowlat_pipeline::QuoteOverrun;
 
     fn arguments(words: &[&str]) -> Result<Arguments, clap::Error> {
         let command = declare(Command::new("run"));
@@ -345,7 +346,7 @@ mod tests {
         let read = hlog::parse(&hlog_of(&document).unwrap().to_string()).unwrap();
         let tags: Vec<_> = read.intervals.iter().filter_map(|interval| interval.tag.as_deref()).collect();
         assert_eq!(tags, ["md", "order", "t2o", "t2o_scheduled"]);
-        let t2o = lowlat_model::histogram::decode(&read.intervals[2].histogram).unwrap();
+        let t2o = lowlat_host::histogram::decode(&read.intervals[2].histogram).unwrap();
         assert_eq!(t2o.len(), document.record.stages.t2o.count);
     }
 

@@ -2,7 +2,7 @@
 
 use super::{beside, room};
 use anyhow::Context;
-use lowlat_model::pipeline::{
+use lowlat_pipeline::{
     PipelineOptions, PipelineParameters, PipelineRecord,
     check::{RoomFacts, came_beside},
 };
@@ -104,7 +104,7 @@ impl Runner for Processes {
 #[cfg(test)]
 pub mod fake {
     use super::*;
-    use lowlat_model::pipeline::made_up;
+    use lowlat_pipeline::made_up;
     use std::sync::{
         Arc,
         atomic::{AtomicBool, Ordering},

@@ -11,15 +11,13 @@ use crate::{
 };
 use anyhow::{Context, bail, ensure};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-use lowlat_model::{
-    Allocation, Topology,
-    pipeline::{
-        Mode, PipelineParameters, PipelineRecord,
-        check::{OTHER_RUNS, Point, Room, RoomFacts, came_beside, judge},
-        size::{
-            Answer, CheckedPoint, Costs, Fit, Goal, Load, Placement, SizeDocument, StrategyGroup, capacity,
-            place, predict,
-        },
+use lowlat_host::{Allocation, Topology};
+use lowlat_pipeline::{
+    Mode, PipelineParameters, PipelineRecord,
+    check::{OTHER_RUNS, Point, Room, RoomFacts, came_beside, judge},
+    size::{
+        Answer, CheckedPoint, Costs, Fit, Goal, Load, Placement, SizeDocument, StrategyGroup, capacity,
+        place, predict,
     },
 };
 use lowlat_report::size_text;
@@ -262,7 +260,7 @@ impl Sizing<'_> {
             let parameters = self.parameters(1, COST_RATE, Mode::Fast);
             Some(self.made(&parameters, "costs, spinning", 2, runner, live)?)
         } else {
-            let cpus = self.facts.cpus.known().map_or(0, lowlat_model::CpuSet::len);
+            let cpus = self.facts.cpus.known().map_or(0, lowlat_host::CpuSet::len);
             warnings.push(format!(
                 "{cpus} CPUs are too few for spinning processes, so the costs of a wake and a transfer are measured as one."
             ));
@@ -295,7 +293,7 @@ impl Sizing<'_> {
     }
 
     fn load(&self, parameters: &PipelineParameters) -> Load {
-        let cpus = self.facts.cpus.known().map_or(1, lowlat_model::CpuSet::len);
+        let cpus = self.facts.cpus.known().map_or(1, lowlat_host::CpuSet::len);
         Load::of(parameters, u32::try_from(cpus).unwrap_or(u32::MAX))
     }
 
@@ -334,7 +332,7 @@ impl Sizing<'_> {
 mod tests {
     use super::super::runner::fake::Fake;
     use super::*;
-    use lowlat_model::{CpuSet, Reading};
+    use lowlat_host::{CpuSet, Reading};
     use std::sync::Arc;
 
     fn arguments(words: &[&str]) -> Result<Arguments, clap::Error> {

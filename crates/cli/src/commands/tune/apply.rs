@@ -10,7 +10,7 @@ use crate::{
     signals,
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-use lowlat_model::tune::{Plan, outcome::Fate};
+use lowlat_plan::{Plan, outcome::Fate};
 use lowlat_tune::flow::{self, ApplyOptions, PlanFrom, Ready, Site};
 use lowlat_tune::units::Watch;
 use std::{path::PathBuf, time::Duration};

@@ -3,6 +3,7 @@
 use crate::output;
 use anyhow::bail;
 use clap::Args;
+use lowlat_catalogue::CATALOGUE;
 use lowlat_tune::{StateDir, flow::Site};
 use std::{
     io::{self, BufRead, IsTerminal},
@@ -29,7 +30,7 @@ impl SiteArgs {
 
 /// The host at `root`, with lowlat's own files elsewhere when a directory is given.
 pub fn open(root: &std::path::Path, state_dir: Option<&PathBuf>) -> anyhow::Result<Site> {
-    let mut site = Site::open(root)?;
+    let mut site = Site::open(root, CATALOGUE)?;
     if let Some(dir) = state_dir {
         site.state = StateDir::at(dir);
     }

@@ -8,7 +8,7 @@ use crate::{
 };
 use anyhow::{Context, bail};
 use clap::{ArgMatches, Args, Command, FromArgMatches, builder::PossibleValuesParser};
-use lowlat_model::tune::export::{ExportedFile, FORMATS, Format};
+use lowlat_plan::export::{ExportedFile, FORMATS, Format};
 use lowlat_sys::output::{Access, OutputDirectory, OutputError};
 use std::{
     fs,

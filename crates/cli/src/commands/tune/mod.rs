@@ -14,7 +14,7 @@ use super::Subcommand;
 use crate::output::Exit;
 use anyhow::bail;
 use clap::{ArgMatches, Command};
-use lowlat_model::catalogue;
+use lowlat_catalogue::CATALOGUE;
 
 pub const COMMAND: Subcommand = Subcommand { name: "tune", declare, run };
 
@@ -31,10 +31,10 @@ const COMMANDS: &[Subcommand] = &[
 
 /// Refuses the id of no setting, with the nearest one.
 fn check_id(id: &str) -> anyhow::Result<()> {
-    if catalogue::find(id).is_some() {
+    if CATALOGUE.find(id).is_some() {
         return Ok(());
     }
-    match catalogue::nearest(id) {
+    match CATALOGUE.nearest(id) {
         Some(near) => bail!("--accept-risk: no setting has the id \"{id}\"; did you mean \"{near}\"?"),
         None => bail!("--accept-risk: no setting has the id \"{id}\"; `lowlat audit --list` shows every id"),
     }

@@ -7,7 +7,7 @@ use crate::{
     results::OutputFile,
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-use lowlat_model::tune::Plan;
+use lowlat_plan::Plan;
 use std::path::PathBuf;
 
 pub const COMMAND: Subcommand = Subcommand { name: "plan", declare, run };

@@ -1,7 +1,7 @@
 //! Plans in files.
 
 use anyhow::{Context, bail};
-use lowlat_model::tune::Plan;
+use lowlat_plan::Plan;
 use rustix::fs::{FileType, OFlags, fstat, stat};
 use std::{fs::File, io::Read, os::fd::AsRawFd, os::unix::fs::OpenOptionsExt, path::Path};
 

@@ -7,7 +7,7 @@ use crate::{
     signals,
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-use lowlat_model::tune::outcome::RollbackOutcome;
+use lowlat_plan::outcome::RollbackOutcome;
 use lowlat_tune::flow::{self, RollbackRequest, Scope, Site};
 
 pub const COMMAND: Subcommand = Subcommand { name: "rollback", declare, run };

@@ -5,7 +5,7 @@ use crate::commands::{Subcommand, examples};
 use crate::output::{self, Exit};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use jiff::Timestamp;
-use lowlat_model::tune::outcome::TuneStatus;
+use lowlat_plan::outcome::TuneStatus;
 use lowlat_tune::flow;
 
 pub const COMMAND: Subcommand = Subcommand { name: "status", declare, run };

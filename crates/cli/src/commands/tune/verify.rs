@@ -8,13 +8,12 @@ use crate::{
 use anyhow::{Context, bail};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use jiff::Timestamp;
+use lowlat_catalogue::CATALOGUE;
+use lowlat_host::HostSnapshot;
 use lowlat_measure::tick_proof::{TickOptions, count_ticks};
-use lowlat_model::{
-    HostSnapshot,
-    tune::{
-        Plan,
-        verify::{Input, Outcome, TickProof, Verification},
-    },
+use lowlat_plan::{
+    Plan,
+    verify::{Input, Outcome, TickProof, Verification},
 };
 use lowlat_report::{VerificationTextOptions, verification_lines, verification_text};
 use lowlat_sys::{Root, evidence, snapshot};
@@ -149,7 +148,7 @@ fn verify(
     plan: &Plan,
     in_force: Option<&InForce>,
 ) -> anyhow::Result<Verification> {
-    let host = snapshot::read(root);
+    let host = snapshot::read(root, CATALOGUE);
     let mut evidence = evidence::read(root, plan);
     if let Ok(loader) = boot_loader::detect(root) {
         evidence.next_boot_line = loader.next_boot_line(root);
@@ -164,6 +163,7 @@ fn verify(
         plan,
         host: &host,
         evidence: &evidence,
+        catalogue: CATALOGUE,
         applied_boot_id: in_force.map(|in_force| in_force.applied_boot_id.as_str()),
         applied_unix_ms: in_force.map(|in_force| in_force.applied_unix_ms),
         verified_unix_ms: u64::try_from(now_ms).unwrap_or(0),
@@ -204,9 +204,9 @@ fn proof(
     }
     let hz = host.kernel.config_option("HZ").and_then(|hz| match hz {
         Some(text) => {
-            lowlat_model::Reading::Known(text).parse("CONFIG_HZ", "a number", |text| text.parse().ok())
+            lowlat_host::Reading::Known(text).parse("CONFIG_HZ", "a number", |text| text.parse().ok())
         }
-        None => lowlat_model::Reading::Absent,
+        None => lowlat_host::Reading::Absent,
     });
     let options = TickOptions {
         isolated,

@@ -2,11 +2,10 @@
 
 use super::host::{Host, Node};
 use crate::{common::text, support::lowlat};
-use lowlat_model::{
-    Allocation, Profile, Role,
-    catalogue::{self, Context},
-    tune::export::{ExportedFile, FORMATS},
-};
+use lowlat_catalogue::CATALOGUE;
+use lowlat_host::{Allocation, Profile, Role};
+use lowlat_plan::export::{ExportedFile, FORMATS};
+use lowlat_settings::Context;
 use lowlat_sys::{Root, snapshot};
 use std::collections::BTreeMap;
 
@@ -181,11 +180,12 @@ fn class_of(path: &str) -> String {
 
 fn exported(host: &Host, profile: Profile) -> Vec<(String, String)> {
     let root = Root::from_capture("host", host.tar().as_slice()).expect("a capture");
-    let host = snapshot::read(&root);
-    let accepted_risks = catalogue::settings().map(|setting| setting.id.to_owned()).collect();
+    let host = snapshot::read(&root, CATALOGUE);
+    let accepted_risks = CATALOGUE.settings().map(|setting| setting.id.to_owned()).collect();
     let role = Role { profile, accepted_risks, ..Role::default() };
     let allocation = Allocation::choose(&host, &role);
-    let context = Context { host: &host, role: &role, allocation: &allocation, profile };
+    let context =
+        Context { host: &host, role: &role, allocation: &allocation, profile, catalogue: CATALOGUE };
     let files = FORMATS.iter().flat_map(|format| format.files(&context, "0.0.0"));
     files.map(|ExportedFile { path, text, .. }| (path, text)).collect()
 }

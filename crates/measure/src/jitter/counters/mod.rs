@@ -8,12 +8,10 @@ mod smi;
 pub use smi::SmiCounts;
 
 use super::steal::Steal;
-use lowlat_model::{
-    CpuId, CpuSet, Reading,
-    jitter::{
-        Cause, CauseTotal, CountedTables, CounterDelta, Movement, cause_of_irq, cause_of_row,
-        cause_of_softirq, contradictions, steal_ticks, timeslices,
-    },
+use lowlat_host::{CpuId, CpuSet, Reading};
+use lowlat_jitter::{
+    Cause, CauseTotal, CountedTables, CounterDelta, Movement, cause_of_irq, cause_of_row, cause_of_softirq,
+    contradictions, steal_ticks, timeslices,
 };
 use lowlat_sys::{
     Root,

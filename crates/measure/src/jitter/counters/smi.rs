@@ -1,6 +1,6 @@
 //! System-management interrupts, which no kernel sees: Intel processors count them.
 
-use lowlat_model::{CpuId, CpuSet, Reading};
+use lowlat_host::{CpuId, CpuSet, Reading};
 use lowlat_sys::{Root, msr};
 use std::collections::BTreeMap;
 

@@ -14,10 +14,8 @@ use super::{
     run::{run, run_beside},
 };
 use crate::clock;
-use lowlat_model::{
-    CpuId, Reading,
-    jitter::{CauseSource, CpuCauses, JitterCauses, JitterRecord},
-};
+use lowlat_host::{CpuId, Reading};
+use lowlat_jitter::{CauseSource, CpuCauses, JitterCauses, JitterRecord};
 use lowlat_sys::Root;
 use observer::Observer;
 use setup::Setup;

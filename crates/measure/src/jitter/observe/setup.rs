@@ -5,7 +5,8 @@ use crate::{
     clock::CounterKind,
     jitter::{JitterOptions, cost::tracing_cost},
 };
-use lowlat_model::{CpuSet, jitter::TracingCost};
+use lowlat_host::CpuSet;
+use lowlat_jitter::TracingCost;
 use lowlat_sys::{
     Root,
     snapshot::memory_total,

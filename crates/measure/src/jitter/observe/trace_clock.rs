@@ -1,7 +1,7 @@
 //! The trace's clock laid beside the samplers' counter.
 
 use crate::clock::{ArchCounter, Counter, CounterKind, MonotonicRaw};
-use lowlat_model::trace::{ClockPair, TickMap, TraceClock};
+use lowlat_trace::{ClockPair, TickMap, TraceClock};
 
 /// Pairs of readings of which the best is taken.
 const READINGS: u32 = 64;

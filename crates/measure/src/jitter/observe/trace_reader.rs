@@ -5,18 +5,17 @@ use crate::{
     clock::TickScale,
     jitter::{JitterOptions, Lane, Started, windows::Windows},
 };
-use lowlat_model::{
-    CpuId, CpuSet,
-    jitter::{
-        CauseSource, CpuCauses, JitterCauses, JitterRecord,
-        attribution::{AttributionPlan, CauseNames, CpuAttributor, EVENTS_MAX, GroupFinder, GroupPlan, Hit},
-    },
-    trace::{Decoder, TraceEvent, TraceNames},
+use lowlat_host::{CpuId, CpuSet};
+use lowlat_jitter::{
+    CauseSource, CpuCauses, JitterCauses, JitterRecord, attribution::AttributionPlan,
+    attribution::CauseNames, attribution::CpuAttributor, attribution::EVENTS_MAX, attribution::GroupFinder,
+    attribution::GroupPlan, attribution::Hit,
 };
 use lowlat_sys::{
     Root,
     tracefs::{CpuPipe, Tracing, function_names},
 };
+use lowlat_trace::{Decoder, TraceEvent, TraceNames};
 use std::collections::BTreeSet;
 
 /// By how much an event may lie outside of its interruption: the length of a recording with cold caches, during which

@@ -1,10 +1,9 @@
 use super::*;
 use crate::affinity;
-use lowlat_model::{
-    Profile, Role,
-    catalogue::Context,
-    jitter::{BusyThread, ReadinessState},
-};
+use lowlat_catalogue::CATALOGUE;
+use lowlat_host::{Profile, Role};
+use lowlat_jitter::{BusyThread, ReadinessState};
+use lowlat_settings::Context;
 use std::{cell::RefCell, fs, path::Path, process, sync::atomic::AtomicU32};
 
 const CPUFREQ: &str = "sys/devices/system/cpu/cpu1/cpufreq";
@@ -16,7 +15,8 @@ fn put(dir: &Path, path: &str, text: &str) {
 }
 
 fn audit_of(host: &HostSnapshot, allocation: &Allocation) -> Audit {
-    Audit::of(&Context { host, role: &Role::default(), allocation, profile: Profile::default() })
+    let (role, profile) = (Role::default(), Profile::default());
+    Audit::of(&Context { host, role: &role, allocation, profile, catalogue: CATALOGUE })
 }
 
 fn captured() -> tempfile::TempDir {

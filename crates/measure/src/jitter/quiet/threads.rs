@@ -1,9 +1,7 @@
 //! Threads that use CPU time, out of two walks over /proc.
 
-use lowlat_model::{
-    CpuSet, Reading,
-    jitter::{BUSY_KEPT_MAX, BusyThread, BusyThreads},
-};
+use lowlat_host::{CpuSet, Reading};
+use lowlat_jitter::{BUSY_KEPT_MAX, BusyThread, BusyThreads};
 use lowlat_sys::{
     Root,
     task_stat::{TaskStat, TaskUsage},

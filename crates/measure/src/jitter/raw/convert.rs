@@ -5,9 +5,9 @@ use super::{
     spool::{RECORD_BYTES, decode},
 };
 use crate::clock::{TickScale, ticks_between};
-use lowlat_model::{
-    CpuSet,
-    jitter::JitterRecord,
+use lowlat_host::CpuSet;
+use lowlat_jitter::{
+    JitterRecord,
     sysjitter::{RawHead, RawOrder, RawRow, raw_header, raw_row},
 };
 use lowlat_sys::output::{OutputError, OutputFile};

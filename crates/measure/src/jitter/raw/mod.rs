@@ -11,7 +11,8 @@ mod spool;
 pub use error::RawError;
 
 use super::companion::{Companion, Lane, Started};
-use lowlat_model::{CpuId, CpuSet, sysjitter::raw_file_name};
+use lowlat_host::{CpuId, CpuSet};
+use lowlat_jitter::sysjitter::raw_file_name;
 use lowlat_sys::{
     open_files,
     output::{Access, OutputDirectory, OutputError, OutputFile},

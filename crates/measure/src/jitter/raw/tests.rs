@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::jitter::ring;
-use lowlat_model::{
-    jitter::{JitterCpu, JitterRecord},
+use lowlat_jitter::{
+    JitterCpu, JitterRecord,
     sysjitter::{RawRow, parse_raw},
 };
 use lowlat_sys::output::OutputCause;

@@ -6,7 +6,7 @@ mod throttle;
 pub use limit::TimeLimit;
 
 use super::error::JitterError;
-use lowlat_model::CpuSet;
+use lowlat_host::CpuSet;
 use lowlat_sys::Root;
 use std::{fmt, io};
 

@@ -1,6 +1,6 @@
 //! What the kernel takes back from a real-time thread that never sleeps.
 
-use lowlat_model::{CpuSet, kernel_version::KernelVersion};
+use lowlat_host::{CpuSet, kernel_version::KernelVersion};
 use lowlat_sys::Root;
 
 const RELEASE: &str = "/proc/sys/kernel/osrelease";

@@ -5,7 +5,7 @@ use crate::causes::words::cpu_list;
 use crate::causes::{CounterSum, counters};
 use crate::figures::Jitter;
 use crate::units::{count, rate};
-use lowlat_model::jitter::JitterCauses;
+use lowlat_jitter::JitterCauses;
 use maud::{Markup, html};
 
 /// Rows of the table.

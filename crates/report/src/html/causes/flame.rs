@@ -5,7 +5,7 @@ use crate::causes::{Family, label};
 use crate::html::micro;
 use crate::html::svg::{cut, px, text_width};
 use crate::units::{count, duration};
-use lowlat_model::jitter::Explained;
+use lowlat_jitter::Explained;
 use maud::{Markup, html};
 
 const WIDTH: f64 = 1_080.0;

@@ -4,7 +4,7 @@ use super::cause;
 use crate::causes::words::{self, cpu_list, group_facts, moment};
 use crate::html::micro;
 use crate::units::{count, duration, plural};
-use lowlat_model::jitter::{Group, JitterGroups};
+use lowlat_jitter::{Group, JitterGroups};
 use maud::{Markup, html};
 
 /// Groups that are listed.

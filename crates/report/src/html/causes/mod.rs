@@ -14,8 +14,8 @@ pub use shares::bar as shares_bar;
 use super::{micro, section as page_section};
 use crate::causes::{Family, label, words};
 use crate::figures::Jitter;
-use lowlat_model::jitter::{Cause, CauseSource};
-use lowlat_model::result::ResultDocument;
+use lowlat_jitter::{Cause, CauseSource};
+use lowlat_result::ResultDocument;
 use maud::{Markup, html};
 
 /// Whether the page has the section: somebody looked for causes.

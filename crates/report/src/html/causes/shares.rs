@@ -5,7 +5,7 @@ use crate::causes::{Family, by_family, words};
 use crate::figures::Jitter;
 use crate::html::micro;
 use crate::units::{duration, percent};
-use lowlat_model::jitter::JitterCauses;
+use lowlat_jitter::JitterCauses;
 use maud::{Markup, html};
 
 /// The card with the bar and what is named of it.

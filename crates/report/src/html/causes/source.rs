@@ -2,7 +2,7 @@
 
 use crate::causes::words;
 use crate::html::micro;
-use lowlat_model::jitter::{CauseSource, JitterCauses, JitterRecord};
+use lowlat_jitter::{CauseSource, JitterCauses, JitterRecord};
 use maud::{Markup, html};
 
 /// The card.

@@ -7,9 +7,9 @@ use crate::figures::{CpuPart, CpuParts};
 use crate::html::micro;
 use crate::html::svg::px;
 use crate::units::{clean, count, duration_fine, percent};
-use lowlat_model::CpuId;
-use lowlat_model::jitter::{Cause, CpuCauses, JitterCauses};
-use lowlat_model::result::ResultDocument;
+use lowlat_host::CpuId;
+use lowlat_jitter::{Cause, CpuCauses, JitterCauses};
+use lowlat_result::ResultDocument;
 use maud::{Markup, html};
 use std::collections::BTreeMap;
 

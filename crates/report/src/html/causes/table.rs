@@ -8,8 +8,8 @@ use crate::html::jitter::per_cpu::rate_cell;
 use crate::html::micro;
 use crate::html::svg::cut;
 use crate::units::{clean, count, duration, percent, plural};
-use lowlat_model::jitter::{CauseStudy, Remedy};
-use lowlat_model::result::ResultDocument;
+use lowlat_jitter::{CauseStudy, Remedy};
+use lowlat_result::ResultDocument;
 use maud::{Markup, html};
 use std::collections::BTreeMap;
 

@@ -11,8 +11,8 @@ use crate::html::findings::anchors;
 use crate::html::jitter::per_cpu::sides;
 use crate::html::micro;
 use crate::units::{count, duration, percent, plural};
-use lowlat_model::jitter::{CausePart, CauseStudy, Explained};
-use lowlat_model::result::ResultDocument;
+use lowlat_jitter::{CausePart, CauseStudy, Explained};
+use lowlat_result::ResultDocument;
 use maud::{Markup, html};
 use std::collections::BTreeMap;
 

@@ -4,7 +4,7 @@ use crate::figures::{CpuFigures, CpuPart};
 use crate::html::micro;
 use crate::html::svg::{LogScale, decade_above, decade_below, px};
 use crate::units::{count, duration};
-use lowlat_model::jitter::JitterRecord;
+use lowlat_jitter::JitterRecord;
 use maud::{Markup, html};
 
 const WIDTH: f64 = 1_080.0;

@@ -4,7 +4,7 @@ use crate::figures::CpuFigures;
 use crate::html::micro;
 use crate::html::svg::px;
 use crate::units::{count, duration, plural};
-use lowlat_model::jitter::{JitterRecord, JitterSecond};
+use lowlat_jitter::{JitterRecord, JitterSecond};
 use maud::{Markup, html};
 
 const WIDTH: f64 = 1_080.0;

@@ -8,7 +8,7 @@ use super::{micro, section as page_section};
 use crate::causes;
 use crate::figures::{CpuFigures, CpuParts, Jitter};
 use crate::units::{duration, plural, span};
-use lowlat_model::result::ResultDocument;
+use lowlat_result::ResultDocument;
 use maud::{Markup, html};
 
 /// Everything that was measured, or that nothing was.

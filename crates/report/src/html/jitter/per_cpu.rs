@@ -5,8 +5,7 @@ use crate::causes::words::moment;
 use crate::figures::{CpuFigures, Jitter, ROUGH_BELOW};
 use crate::html::micro;
 use crate::units::{count, duration, duration_fine, percent, rate};
-use lowlat_model::Allocation;
-use lowlat_model::statistics::RateInterval;
+use lowlat_host::{Allocation, statistics::RateInterval};
 use maud::{Markup, html};
 
 /// Interruptions listed for each side.

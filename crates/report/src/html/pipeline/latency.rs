@@ -4,7 +4,7 @@ use super::series::{Frame, Look, Point, Series, decades, legend};
 use crate::html::{micro, section as page_section};
 use crate::pipeline::MeasuredRow;
 use crate::units::{count, duration};
-use lowlat_model::pipeline::reference::MeanRange;
+use lowlat_pipeline::reference::MeanRange;
 use maud::{Markup, html};
 
 const WIDTH: f64 = 1_080.0;

@@ -9,7 +9,7 @@ use super::{Section, facts, micro, page, section as page_section, tile};
 use crate::pipeline::{MeasuredRow, failures_text, groups, not_run};
 use crate::terminal::pipeline::seconds;
 use crate::units::{clean, count, duration};
-use lowlat_model::pipeline::{MatrixDocument, reference::REFERENCE_MACHINE};
+use lowlat_pipeline::{MatrixDocument, reference::REFERENCE_MACHINE};
 use maud::{Markup, html};
 
 /// The page of a matrix: latency over rate by group, CPU use, and tables with the report's figures.

@@ -4,7 +4,7 @@ use crate::html::{micro, section as page_section};
 use crate::pipeline::MeasuredRow;
 use crate::terminal::pipeline::{range, trimmed};
 use crate::units::{clean, count, duration, rate};
-use lowlat_model::pipeline::StageRange;
+use lowlat_pipeline::StageRange;
 use maud::{Markup, html};
 
 const NONE: &str = "–";

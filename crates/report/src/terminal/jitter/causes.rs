@@ -8,7 +8,7 @@ use crate::causes::words::{self, cpu_list, group_facts, many, moment};
 use crate::causes::{counters, is_same_advice, label, label_within, remedy_text};
 use crate::figures::Jitter;
 use crate::units::{clean, count, duration, percent, plural, rate};
-use lowlat_model::jitter::{CauseStudy, JitterCauses, JitterGroups, Remedy};
+use lowlat_jitter::{CauseStudy, JitterCauses, JitterGroups, Remedy};
 
 /// Causes that are shown unless all are.
 const CAUSES_MAX: usize = 12;

@@ -11,10 +11,9 @@ use crate::comparison::{change_text, headline, interval, ratio, rows, run_text};
 use crate::figures::bounded;
 use crate::units::{clean, count, plural, rate};
 use anstyle::Style;
-use lowlat_model::CpuId;
-use lowlat_model::jitter::compare::{CauseComparison, CauseVerdict, Comparison, CpuComparison, RateVerdict};
-use lowlat_model::jitter::gate::{GateOutcome, GateRow, Verdict};
-use lowlat_model::statistics::RateInterval;
+use lowlat_host::{CpuId, statistics::RateInterval};
+use lowlat_jitter::gate::{GateOutcome, GateRow, Verdict};
+use lowlat_result::compare::{CauseComparison, CauseVerdict, Comparison, CpuComparison, RateVerdict};
 
 /// Causes, CPUs, changed settings and facts that are shown.
 const CAUSES_MAX: usize = 20;

@@ -4,9 +4,9 @@ use super::super::add_heading;
 use super::columns::{Column, NONE, table};
 use crate::figures::{CHOSEN_NOTE, CpuFigures, CpuPart, CpuParts, Jitter, ROUGH_BELOW, percentile};
 use crate::units::{clean, count, duration, percent, plural, rate};
-use lowlat_model::jitter::Percentile;
-use lowlat_model::result::ResultDocument;
-use lowlat_model::statistics::RateInterval;
+use lowlat_host::statistics::RateInterval;
+use lowlat_jitter::Percentile;
+use lowlat_result::ResultDocument;
 
 /// CPUs that are shown unless all are: those with the longest interruptions.
 const CPUS_MAX: usize = 10;

@@ -4,7 +4,7 @@ use super::super::{BLUE, DIM, add_heading, paint};
 use crate::figures::Jitter;
 use crate::units::count;
 use hdrhistogram::Histogram;
-use lowlat_model::histogram;
+use lowlat_host::histogram;
 
 /// Rows; when steps of 1, 2 and 5 would be more, whole decades stand.
 const ROWS_MAX: usize = 14;

@@ -3,7 +3,7 @@
 use super::super::cut;
 use super::columns::{self, Column};
 use crate::units::{count, duration, percent, plural, rate, span};
-use lowlat_model::CpuId;
+use lowlat_host::CpuId;
 
 /// Lines besides the rows: headline, head of the table, what is left out.
 const FRAME: usize = 3;

@@ -16,8 +16,8 @@ use super::{BOLD, DIM, YELLOW, add_field, add_heading, add_wrapped, paint, usabl
 use crate::causes::words;
 use crate::figures::Jitter;
 use crate::units::{clean, count, duration_fine};
-use lowlat_model::jitter::{CauseSource, JitterRecord, ReadinessState};
-use lowlat_model::result::ResultDocument;
+use lowlat_jitter::{CauseSource, JitterRecord, ReadinessState};
+use lowlat_result::ResultDocument;
 
 /// Warnings that are shown unless everything is.
 const WARNINGS_MAX: usize = 8;

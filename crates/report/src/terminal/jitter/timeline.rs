@@ -9,9 +9,9 @@ use crate::causes::words::{cpu_list, group_facts, moment};
 use crate::causes::{is_same_advice, label, label_within, remedy_text, study_of};
 use crate::figures::{CpuParts, Jitter};
 use crate::units::{count, duration, percent, plural};
-use lowlat_model::CpuId;
-use lowlat_model::jitter::{CauseStudy, Explained, Remedy};
-use lowlat_model::result::ResultDocument;
+use lowlat_host::CpuId;
+use lowlat_jitter::{CauseStudy, Explained, Remedy};
+use lowlat_result::ResultDocument;
 
 /// The widest bar of a part.
 const BAR_MAX: usize = 40;
@@ -70,7 +70,7 @@ fn find<'a>(jitter: &Jitter<'a>, rank: usize, cpu: Option<CpuId>) -> Result<Rank
 
 fn why_not(jitter: &Jitter<'_>) -> String {
     match &jitter.record.causes {
-        Some(causes) if causes.source == lowlat_model::jitter::CauseSource::Trace => {
+        Some(causes) if causes.source == lowlat_jitter::CauseSource::Trace => {
             "What happened in it was not kept: it could not be held against the trace.".to_owned()
         }
         Some(causes) => crate::causes::words::source(causes),

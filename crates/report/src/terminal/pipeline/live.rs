@@ -3,7 +3,7 @@
 use super::super::{cut, jitter::columns};
 use super::stage_columns;
 use crate::units::{count, duration};
-use lowlat_model::pipeline::Stages;
+use lowlat_pipeline::Stages;
 
 const WIDTH_MIN: usize = 40;
 const BAR: usize = 16;

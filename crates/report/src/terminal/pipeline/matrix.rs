@@ -5,7 +5,7 @@ use super::{add_dim, add_headline, add_not_run, add_warnings, range, trimmed};
 use crate::pipeline::{MeasuredRow, failures_text};
 use crate::units::{clean, count, duration, rate};
 use columns::{Column, NONE};
-use lowlat_model::pipeline::{MatrixDocument, reference::REFERENCE_MACHINE};
+use lowlat_pipeline::{MatrixDocument, reference::REFERENCE_MACHINE};
 
 /// The report's table for each group, with further columns. Columns that do not fit are left out.
 pub fn matrix_text(document: &MatrixDocument, width: usize) -> String {

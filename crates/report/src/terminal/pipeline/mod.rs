@@ -17,7 +17,7 @@ use super::jitter::columns::{Column, NONE};
 use super::{BOLD, DIM, add_heading, add_wrapped, paint, wrap};
 use crate::pipeline::{MeasuredRow, not_run};
 use crate::units::{clean, duration};
-use lowlat_model::pipeline::{Mode, PipelineParameters, StageFigures, Stages};
+use lowlat_pipeline::{Mode, PipelineParameters, StageFigures, Stages};
 
 /// The stages with their names, in the order of a tick's path.
 fn stages(stages: &Stages) -> [(&'static str, &StageFigures); 4] {

@@ -5,7 +5,7 @@ use super::{add_dim, add_headline, add_not_run, add_warnings, seconds, trimmed};
 use crate::pipeline::{MeasuredRow, groups};
 use crate::units::{clean, count, plural};
 use columns::Column;
-use lowlat_model::pipeline::MatrixDocument;
+use lowlat_pipeline::MatrixDocument;
 
 /// The rows to run with their durations, group by group, and the rows left out with reasons. `expected_s`
 /// covers all runs together.

@@ -4,7 +4,7 @@ use super::super::{YELLOW, add_heading, jitter::columns, paint, usable};
 use super::{add_dim, add_headline, add_warnings, load_words, stage_columns};
 use crate::units::{count, duration, plural, rate, size};
 use columns::Column;
-use lowlat_model::pipeline::{PipelineDocument, PipelineRecord, ProcessUse};
+use lowlat_pipeline::{PipelineDocument, PipelineRecord, ProcessUse};
 
 /// Results of a run: headline, latencies by stage, resource use, doubts.
 pub fn pipeline_text(document: &PipelineDocument, width: usize) -> String {

@@ -4,10 +4,8 @@ use super::super::{YELLOW, add_field, add_heading, jitter::columns, paint, usabl
 use super::{add_dim, add_headline, add_warnings, size_answer, trimmed, whole};
 use crate::units::{clean, count, duration};
 use columns::{Column, NONE};
-use lowlat_model::{
-    CpuId, CpuSet,
-    pipeline::size::{CheckedPoint, Costs, SizeDocument},
-};
+use lowlat_host::{CpuId, CpuSet};
+use lowlat_pipeline::size::{CheckedPoint, Costs, SizeDocument};
 use std::collections::BTreeMap;
 
 const LABEL_WIDTH: usize = 12;

@@ -3,7 +3,7 @@
 
 use super::{mode_word, trimmed, whole};
 use crate::units::{count, duration, percent, plural};
-use lowlat_model::pipeline::size::{Cores, Limit, Load, Prediction, SizeDocument, predict};
+use lowlat_pipeline::size::{Cores, Limit, Load, Prediction, SizeDocument, predict};
 
 /// The answer. A number that no run confirms is called predicted, and no goal is claimed that no run kept.
 pub fn headline(document: &SizeDocument) -> String {

@@ -2,7 +2,10 @@
 //!
 //! Nothing of them is kept that is not known to be harmless: names of settings, numbers, and a few words.
 
-use super::{pattern, tokens};
+use super::{
+    pattern,
+    tokens::{self, KnownParameters},
+};
 use flate2::{Compression, GzBuilder, read::GzDecoder};
 use std::io::{Read, Write};
 
@@ -55,7 +58,7 @@ pub(super) fn is_configuration(path: &str) -> bool {
 }
 
 /// Redacts one such file. Lines keep their numbers, and values their lengths.
-pub(super) fn redact(path: &str, bytes: &mut Vec<u8>) {
+pub(super) fn redact(path: &str, bytes: &mut Vec<u8>, known: &KnownParameters) {
     if path == COMPRESSED_CONFIG {
         // What cannot be unpacked cannot be redacted.
         *bytes = recompressed(bytes).unwrap_or_default();
@@ -64,7 +67,7 @@ pub(super) fn redact(path: &str, bytes: &mut Vec<u8>) {
     } else if path.contains(UNITS) {
         *bytes = headings(&String::from_utf8_lossy(bytes)).into_bytes();
     } else if path == "/proc/cmdline" || path.ends_with("/kernel/cmdline") {
-        tokens::redact(bytes);
+        tokens::redact(bytes, known);
     } else if WORD_FILES.contains(&path) {
         let is_names = bytes.split(u8::is_ascii_whitespace).all(is_word);
         if !is_names {
@@ -72,7 +75,7 @@ pub(super) fn redact(path: &str, bytes: &mut Vec<u8>) {
         }
     } else {
         for line in bytes.split_mut(|byte| *byte == b'\n') {
-            redact_line(line);
+            redact_line(line, known);
         }
     }
 }
@@ -130,7 +133,7 @@ fn is_option(name: &[u8]) -> bool {
     name.len() <= WORD_BYTES_MAX && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
 }
 
-fn redact_line(line: &mut [u8]) {
+fn redact_line(line: &mut [u8], known: &KnownParameters) {
     let start = line.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(line.len());
     let line = &mut line[start..];
     // GRUB's environment block is filled up with these.
@@ -144,13 +147,13 @@ fn redact_line(line: &mut [u8]) {
     }
     if let Some(words) = line.strip_prefix(b"options ").map(<[u8]>::len) {
         let at = line.len() - words;
-        tokens::redact(&mut line[at..]);
+        tokens::redact(&mut line[at..], known);
         return;
     }
     match line.iter().position(|byte| *byte == b'=') {
         Some(at) => {
             let (key, value) = line.split_at_mut(at);
-            redact_assignment(key, &mut value[1..]);
+            redact_assignment(key, &mut value[1..], known);
         }
         None => {
             for word in line.split_mut(u8::is_ascii_whitespace).filter(|word| !word.is_empty()) {
@@ -180,7 +183,7 @@ fn is_bare(word: &[u8]) -> bool {
         || ((word.starts_with(b"/sys/") || word.starts_with(b"/proc/")) && is_kernel_path(word))
 }
 
-fn redact_assignment(key: &mut [u8], value: &mut [u8]) {
+fn redact_assignment(key: &mut [u8], value: &mut [u8], known: &KnownParameters) {
     let name = std::str::from_utf8(key).unwrap_or_default().trim();
     let name = name.strip_prefix("export ").unwrap_or(name).to_owned();
     if !tokens::is_harmless_name(&name) {
@@ -192,7 +195,7 @@ fn redact_assignment(key: &mut [u8], value: &mut [u8]) {
     let (start, end) = inner(value);
     let value = &mut value[start..end];
     if is_line {
-        tokens::redact(value);
+        tokens::redact(value, known);
     } else if !is_kept(&name, value) {
         pattern::blank_all(value);
     }
@@ -244,10 +247,11 @@ fn is_phrase(text: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lowlat_catalogue::CATALOGUE;
 
     fn redacted(path: &str, text: &str) -> String {
         let mut bytes = text.as_bytes().to_vec();
-        redact(path, &mut bytes);
+        redact(path, &mut bytes, &KnownParameters::of(CATALOGUE));
         String::from_utf8(bytes).unwrap()
     }
 

@@ -15,8 +15,10 @@ mod tokens;
 
 use super::assemble::CaptureTree;
 use crate::smbios;
+use lowlat_settings::Catalogue;
 use pattern::Pseudonyms;
 use std::collections::BTreeMap;
+use tokens::KnownParameters;
 
 /// A host name shorter than this is too likely to be a part of other words.
 const NAME_CHARS_MIN: usize = 3;
@@ -32,16 +34,17 @@ const MODULES: &str = "/proc/modules";
 const SWAPS: &str = "/proc/swaps";
 
 /// What is overwritten in one capture.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Redactor {
     /// Host and domain names, longest first.
     names: Vec<Vec<u8>>,
+    known: KnownParameters,
     pseudonyms: Pseudonyms,
 }
 
 impl Redactor {
     /// Finds the host's names in the tree. Names that cannot be searched for are told in `warnings`.
-    pub(super) fn new(tree: &CaptureTree, warnings: &mut Vec<String>) -> Self {
+    pub(super) fn new(tree: &CaptureTree, catalogue: Catalogue, warnings: &mut Vec<String>) -> Self {
         let mut names = Vec::new();
         for path in identity::HOST_NAMES {
             let Some(text) = tree.files.get(*path) else { continue };
@@ -58,7 +61,7 @@ impl Redactor {
         }
         names.sort_by_key(|name| (std::cmp::Reverse(name.len()), name.clone()));
         names.dedup();
-        Self { names, pseudonyms: Pseudonyms::default() }
+        Self { names, known: KnownParameters::of(catalogue), pseudonyms: Pseudonyms::default() }
     }
 
     /// Overwrites; gives the number of files that changed.
@@ -97,7 +100,7 @@ impl Redactor {
             return;
         }
         if config::is_configuration(path) {
-            config::redact(path, bytes);
+            config::redact(path, bytes, &self.known);
         }
         if path == MODULES {
             pattern::kernel_addresses(bytes);
@@ -161,6 +164,7 @@ fn parts(name: &str) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lowlat_catalogue::CATALOGUE;
 
     fn redacted(files: &[(&str, &str)]) -> (BTreeMap<String, String>, Vec<String>) {
         let mut tree = CaptureTree::default();
@@ -168,7 +172,7 @@ mod tests {
             tree.insert_file(path, text.as_bytes().to_vec());
         }
         let mut warnings = Vec::new();
-        Redactor::new(&tree, &mut warnings).redact(&mut tree);
+        Redactor::new(&tree, CATALOGUE, &mut warnings).redact(&mut tree);
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         (tree.files.into_iter().map(|(path, bytes)| (path, text(bytes))).collect(), warnings)
     }
@@ -232,7 +236,7 @@ mod tests {
         let mut tree = CaptureTree::default();
         tree.insert_file(SMBIOS_TABLE, system.to_vec());
         tree.insert_file("/sys/firmware/dmi/entries/1-0/raw", system.to_vec());
-        assert_eq!(Redactor::default().redact(&mut tree), 2);
+        assert_eq!(Redactor::new(&tree, CATALOGUE, &mut Vec::new()).redact(&mut tree), 2);
         let holds =
             |bytes: &[u8], text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
         assert!(holds(&tree.files[SMBIOS_TABLE], "DL385"));

@@ -1,8 +1,8 @@
 //! Words of the kernel's command line: known parameters keep their values, all others their names at most.
 
 use super::pattern;
-use lowlat_model::catalogue::{self, Layer};
-use std::{collections::BTreeSet, sync::LazyLock};
+use lowlat_settings::{Catalogue, Layer};
+use std::collections::BTreeSet;
 
 /// Harmless parameters beside those of the catalogue. Their values are words, numbers and lists.
 const HARMLESS: &[&str] = &[
@@ -126,12 +126,21 @@ const NAME_DIGITS_MAX: usize = 4;
 /// Names of devices as the kernel gives them.
 const DEVICE_KINDS: [&str; 9] = ["sd", "vd", "xvd", "hd", "nvme", "md", "dm-", "mmcblk", "pmem"];
 
-/// The parameters that the catalogue judges, and the harmless ones.
-static KNOWN: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
-    let rows = catalogue::settings().filter(|row| row.layer == Layer::Boot);
-    let names = rows.flat_map(|row| row.name.split([',', ' '])).filter_map(|name| name.split('=').next());
-    names.chain(HARMLESS.iter().copied()).filter(|name| !name.is_empty()).map(canonical).collect()
-});
+/// Boot parameters whose names stay: those that the catalogue judges, and the harmless ones.
+#[derive(Debug)]
+pub(super) struct KnownParameters(BTreeSet<String>);
+
+impl KnownParameters {
+    pub(super) fn of(catalogue: Catalogue) -> Self {
+        let rows = catalogue.settings().filter(|row| row.layer == Layer::Boot);
+        let names = rows.flat_map(|row| row.name.split([',', ' '])).filter_map(|name| name.split('=').next());
+        Self(names.chain(HARMLESS.iter().copied()).filter(|name| !name.is_empty()).map(canonical).collect())
+    }
+
+    fn contains(&self, name: &str) -> bool {
+        self.0.contains(&canonical(name))
+    }
+}
 
 /// The kernel takes dashes and underscores of a name for the same.
 fn canonical(name: &str) -> String {
@@ -139,16 +148,15 @@ fn canonical(name: &str) -> String {
 }
 
 /// Redacts the words of a command line in place. Quotes part words too, so a value in quotes is judged without its name.
-pub(super) fn redact(line: &mut [u8]) {
+pub(super) fn redact(line: &mut [u8], known: &KnownParameters) {
     for word in line.split_mut(|byte| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'' | 0)) {
-        redact_word(word);
+        redact_word(word, known);
     }
 }
 
-pub(super) fn redact_word(word: &mut [u8]) {
+pub(super) fn redact_word(word: &mut [u8], parameters: &KnownParameters) {
     let Some(at) = word.iter().position(|byte| *byte == b'=') else {
-        let is_known =
-            std::str::from_utf8(word).is_ok_and(|word| word == "--" || KNOWN.contains(&canonical(word)));
+        let is_known = std::str::from_utf8(word).is_ok_and(|word| word == "--" || parameters.contains(word));
         if !is_known {
             pattern::blank_all(word);
         }
@@ -160,11 +168,11 @@ pub(super) fn redact_word(word: &mut [u8]) {
     if !is_harmless_name(&known) {
         pattern::blank_all(name);
     }
-    redact_value(&known, value);
+    redact_value(&known, value, parameters);
 }
 
-fn redact_value(name: &str, value: &mut [u8]) {
-    if is_harmless_value(value) || (KNOWN.contains(&canonical(name)) && is_plain(value)) {
+fn redact_value(name: &str, value: &mut [u8], parameters: &KnownParameters) {
+    if is_harmless_value(value) || (parameters.contains(name) && is_plain(value)) {
         return;
     }
     if DEVICES.contains(&name) {
@@ -264,10 +272,11 @@ fn redact_image(value: &mut [u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lowlat_catalogue::CATALOGUE;
 
     fn redacted(text: &str) -> String {
         let mut bytes = text.as_bytes().to_vec();
-        redact(&mut bytes);
+        redact(&mut bytes, &KnownParameters::of(CATALOGUE));
         String::from_utf8(bytes).unwrap()
     }
 

@@ -2,7 +2,7 @@
 //! name (kernel: Documentation/arch/arm64/cpu-feature-registers.rst, arch/arm64/include/asm/cputype.h).
 
 use crate::snapshot::cpuinfo::CpuInfo;
-use lowlat_model::Reading;
+use lowlat_host::Reading;
 
 /// Designers by the register's bits 31 to 24, as `CPU implementer` shows them.
 const IMPLEMENTERS: &[(&str, &str)] = &[

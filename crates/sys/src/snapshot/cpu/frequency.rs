@@ -2,7 +2,7 @@
 
 use super::CPU;
 use crate::{Root, snapshot::units};
-use lowlat_model::{CPU_ID_MAX, CpuSet, Reading, snapshot::CpuFreq};
+use lowlat_host::{CPU_ID_MAX, CpuSet, Reading, snapshot::CpuFreq};
 
 /// One entry per policy, by lowest CPU.
 pub(super) fn read(root: &Root) -> Vec<CpuFreq> {

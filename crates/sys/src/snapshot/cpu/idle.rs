@@ -2,7 +2,7 @@
 
 use super::CPU;
 use crate::Root;
-use lowlat_model::{CPU_ID_MAX, CpuId, snapshot::IdleState};
+use lowlat_host::{CPU_ID_MAX, CpuId, snapshot::IdleState};
 
 /// Idle states of different names that are kept; the kernel has at most ten a CPU (CPUIDLE_STATE_MAX), and hosts
 /// have one or two kinds of CPU.

@@ -6,7 +6,7 @@ mod idle;
 
 use super::cpuinfo::CpuInfo;
 use crate::Root;
-use lowlat_model::{Reading, snapshot::CpuFacts};
+use lowlat_host::{Reading, snapshot::CpuFacts};
 use std::collections::{BTreeMap, BTreeSet};
 
 const CPU: &str = "/sys/devices/system/cpu";
@@ -69,7 +69,7 @@ fn read_vulnerabilities(root: &Root) -> BTreeMap<String, Reading<String>> {
 mod tests {
     use super::*;
     use crate::testing::TestTree;
-    use lowlat_model::CpuSet;
+    use lowlat_host::CpuSet;
 
     #[test]
     fn an_x86_host_is_read() {

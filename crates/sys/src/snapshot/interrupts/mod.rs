@@ -5,7 +5,7 @@ use crate::{
     Root,
     counter_table::{self, Row, TOTALS, Table},
 };
-use lowlat_model::{
+use lowlat_host::{
     CpuSet, Reading,
     snapshot::{Counter, InterruptFacts, Irq},
 };

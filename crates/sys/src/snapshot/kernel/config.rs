@@ -1,16 +1,17 @@
-//! The kernel's configuration: the options that settings of the catalogue ask for.
+//! The kernel's configuration: the options that settings need.
 
 use crate::{Root, root::FILE_BYTES_MAX};
 use flate2::read::MultiGzDecoder;
-use lowlat_model::{Reading, catalogue};
+use lowlat_host::Reading;
 use std::{collections::BTreeMap, io::Read};
 
 type Options = BTreeMap<String, String>;
 
 /// From the running kernel itself (CONFIG_IKCONFIG_PROC), else from where distributions put the file of the release:
-/// /boot (Debian, RHEL, SUSE), /usr/lib/modules (image-based systems), the build tree of the headers.
-pub(super) fn read(root: &Root, release: Option<&str>) -> Reading<Options> {
-    let from_kernel = compressed(root, "/proc/config.gz");
+/// /boot (Debian, RHEL, SUSE), /usr/lib/modules (image-based systems), the build tree of the headers. Keeps the options
+/// of these names, which are sorted.
+pub(super) fn read(root: &Root, release: Option<&str>, names: &[&str]) -> Reading<Options> {
+    let from_kernel = compressed(root, "/proc/config.gz", names);
     // A release is text of the host; one that would lead to another folder is not followed.
     let Some(release) = release.filter(|release| !release.contains('/')) else { return from_kernel };
     let files = [
@@ -20,16 +21,16 @@ pub(super) fn read(root: &Root, release: Option<&str>) -> Reading<Options> {
         format!("/lib/modules/{release}/build/.config"),
     ];
     files.iter().fold(from_kernel, |reading, path| {
-        reading.or(|| root.read_bytes(path).and_then(|bytes| wanted(path, &bytes)))
+        reading.or(|| root.read_bytes(path).and_then(|bytes| wanted(path, &bytes, names)))
     })
 }
 
 /// Unpacked up to the bound of every file, so that a small file cannot fill the memory.
-fn compressed(root: &Root, path: &str) -> Reading<Options> {
+fn compressed(root: &Root, path: &str, names: &[&str]) -> Reading<Options> {
     root.read_bytes(path).and_then(|bytes| {
         let mut text = Vec::new();
         match MultiGzDecoder::new(&bytes[..]).take(FILE_BYTES_MAX).read_to_end(&mut text) {
-            Ok(_) => wanted(path, &text),
+            Ok(_) => wanted(path, &text, names),
             Err(error) => {
                 Reading::unparsable(path, &error.to_string(), "a gzip-compressed kernel configuration")
             }
@@ -37,9 +38,8 @@ fn compressed(root: &Root, path: &str) -> Reading<Options> {
     })
 }
 
-fn wanted(path: &str, bytes: &[u8]) -> Reading<Options> {
+fn wanted(path: &str, bytes: &[u8], names: &[&str]) -> Reading<Options> {
     let text = String::from_utf8_lossy(bytes);
-    let names = catalogue::config_options();
     let mut is_config = false;
     let mut options = Options::new();
     for line in text.lines() {
@@ -71,25 +71,26 @@ mod tests {
         encoder.finish().unwrap()
     }
 
-    /// An option that the catalogue asks for, so that the test follows it.
-    fn option() -> &'static str {
-        catalogue::config_options()[0]
+    const OPTION: &str = "NO_HZ_FULL";
+
+    fn read(root: &Root, release: Option<&str>) -> Reading<Options> {
+        super::read(root, release, &[OPTION])
     }
 
     #[test]
-    fn only_options_of_the_catalogue_are_kept() {
-        let text = format!("CONFIG_{}=y\nCONFIG_NOBODY_ASKS=m\n# CONFIG_X is not set\n", option());
+    fn only_options_that_are_asked_for_are_kept() {
+        let text = format!("CONFIG_{OPTION}=y\nCONFIG_NOBODY_ASKS=m\n# CONFIG_X is not set\n");
         let tree = TestTree::new().file("/proc/config.gz", gzip(&text));
         let options = read(&tree.root(), None).into_known().unwrap();
-        assert_eq!(options, Options::from([(option().to_owned(), "y".to_owned())]));
+        assert_eq!(options, Options::from([(OPTION.to_owned(), "y".to_owned())]));
     }
 
     #[test]
     fn the_file_of_the_release_is_next_and_a_broken_first_one_is_told() {
-        let config = format!("CONFIG_{}=\"y\"\n", option());
+        let config = format!("CONFIG_{OPTION}=\"y\"\n");
         let tree =
             TestTree::new().file("/boot/config-6.1.0", &config).file("/proc/config.gz", b"\x1f\x8bcut");
-        assert_eq!(read(&tree.root(), Some("6.1.0")).into_known().unwrap()[option()], "y");
+        assert_eq!(read(&tree.root(), Some("6.1.0")).into_known().unwrap()[OPTION], "y");
         assert!(matches!(read(&tree.root(), Some("5.0")), Reading::Unparsable(_)));
         assert!(matches!(read(&tree.root(), Some("../boot/config-6.1.0")), Reading::Unparsable(_)));
         assert!(read(&TestTree::new().root(), Some("6.1.0")).is_absent());

@@ -1,7 +1,7 @@
 //! Which kernel on which distribution.
 
 use crate::Root;
-use lowlat_model::{Reading, kernel_version::KernelVersion};
+use lowlat_host::{Reading, kernel_version::KernelVersion};
 
 /// The release; trees that lack the sysctl have it as the third word of /proc/version.
 pub(super) fn release(root: &Root) -> Reading<String> {

@@ -6,19 +6,19 @@ mod sysctl_files;
 
 use super::words;
 use crate::Root;
-use lowlat_model::{Reading, cmdline::CommandLine, snapshot::KernelFacts};
+use lowlat_host::{Reading, cmdline::CommandLine, snapshot::KernelFacts};
 use std::collections::BTreeSet;
 
 pub(super) use sysctl_files::of_classic;
 
-pub(super) fn read(root: &Root) -> KernelFacts {
+pub(super) fn read(root: &Root, config_options: &[&str]) -> KernelFacts {
     let release = identity::release(root);
     let build = identity::build(root);
     KernelFacts {
         version: identity::version(&release),
         machine: identity::machine(root, &release),
         command_line: root.read("/proc/cmdline").map(|text| CommandLine::parse(&text)),
-        config: config::read(root, release.known().map(String::as_str)),
+        config: config::read(root, release.known().map(String::as_str), config_options),
         tainted: root.read_as("/proc/sys/kernel/tainted", "a number of taint flags"),
         lockdown: words::chosen(root, "/sys/kernel/security/lockdown"),
         is_realtime: is_realtime(root, &build),
@@ -26,7 +26,7 @@ pub(super) fn read(root: &Root) -> KernelFacts {
         uptime_s: uptime(root),
         distribution: identity::distribution(root),
         boot_id: root.read("/proc/sys/kernel/random/boot_id").map(|text| text.trim().to_owned()),
-        machine_id_digest: root.read("/etc/machine-id").map(|text| lowlat_model::tune::digest(text.trim())),
+        machine_id_digest: root.read("/etc/machine-id").map(|text| lowlat_host::digest(text.trim())),
         modules: modules(root),
         sysctl_files: sysctl_files::read(root),
         release,

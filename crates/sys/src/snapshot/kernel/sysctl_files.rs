@@ -4,7 +4,7 @@
 //! file or a link to /dev/null masks it. Within the files the last assignment of a key wins.
 
 use crate::Root;
-use lowlat_model::{Reading, snapshot::SysctlAssignment};
+use lowlat_host::{Reading, snapshot::SysctlAssignment};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Highest precedence first.

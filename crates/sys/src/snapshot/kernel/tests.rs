@@ -1,6 +1,10 @@
 use super::*;
 use crate::testing::TestTree;
-use lowlat_model::kernel_version::KernelVersion;
+use lowlat_host::kernel_version::KernelVersion;
+
+fn read(root: &Root) -> KernelFacts {
+    super::read(root, &[])
+}
 
 fn host() -> TestTree {
     TestTree::of(&[

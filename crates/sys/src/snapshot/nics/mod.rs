@@ -7,7 +7,7 @@ mod vendor;
 
 use crate::Root;
 use ethtool::Answers;
-use lowlat_model::{Reading, snapshot::Nic};
+use lowlat_host::{Reading, snapshot::Nic};
 use vendor::Vendors;
 
 /// Interfaces that are read; a host of containers has hundreds, a host gone wrong tens of thousands.

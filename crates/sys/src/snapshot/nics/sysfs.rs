@@ -4,7 +4,7 @@ use crate::{
     Root,
     snapshot::pci::{self, Function},
 };
-use lowlat_model::{
+use lowlat_host::{
     CpuSet, Reading,
     snapshot::{Nic, PcieLink, QueueMask},
 };

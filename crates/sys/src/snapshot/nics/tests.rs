@@ -58,7 +58,7 @@ fn an_adapter_is_read_with_its_function() {
     assert!(link.speed_max.is_absent());
     let queues: Vec<&str> = nic.rps.iter().map(|queue| queue.queue.as_str()).collect();
     assert_eq!(queues, ["rx-0", "rx-2", "rx-10"]);
-    assert_eq!(nic.rps[0].cpus.known().map(lowlat_model::CpuSet::len), Some(0));
+    assert_eq!(nic.rps[0].cpus.known().map(lowlat_host::CpuSet::len), Some(0));
     assert!(matches!(nic.rps[1].cpus, Reading::Unparsable(_)));
     assert_eq!(nic.xps[0].cpus.to_string(), "0");
     assert!(nic.channels.is_absent());

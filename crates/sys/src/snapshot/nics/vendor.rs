@@ -1,7 +1,7 @@
 //! Who owns an address range: a short table of what trading hosts carry, then the lists that distributions install.
 
 use crate::Root;
-use lowlat_model::Reading;
+use lowlat_host::Reading;
 
 /// The first three bytes of an address.
 type Prefix = [u8; 3];

@@ -11,7 +11,7 @@ use crate::{
     Root,
     dbus::{self, Kind},
 };
-use lowlat_model::{Reading, snapshot::Service};
+use lowlat_host::{Reading, snapshot::Service};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, time::Duration};
 use zbus::{Connection, connection::Builder, wire::OwnedObjectPath};

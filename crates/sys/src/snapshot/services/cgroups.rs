@@ -1,7 +1,7 @@
 //! Control groups: which version, and cpuset partitions.
 
 use crate::Root;
-use lowlat_model::{Reading, snapshot::CpusetPartition};
+use lowlat_host::{Reading, snapshot::CpusetPartition};
 use std::collections::VecDeque;
 
 const MOUNT: &str = "/sys/fs/cgroup";

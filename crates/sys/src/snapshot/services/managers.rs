@@ -1,7 +1,7 @@
 //! The two daemons that change settings behind an administrator's back: tuned and irqbalance.
 
 use crate::Root;
-use lowlat_model::{
+use lowlat_host::{
     CpuSet, Reading,
     snapshot::{IrqbalanceFacts, TunedFacts},
 };

@@ -6,7 +6,7 @@ mod managers;
 mod unit_files;
 
 use crate::Root;
-use lowlat_model::snapshot::{ServiceFacts, ServiceSource};
+use lowlat_host::snapshot::{ServiceFacts, ServiceSource};
 
 pub(super) fn read(root: &Root) -> ServiceFacts {
     let (source, units) = match bus::units(root).into_known() {

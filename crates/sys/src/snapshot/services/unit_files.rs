@@ -2,7 +2,7 @@
 
 use super::is_of_interest;
 use crate::Root;
-use lowlat_model::{Reading, snapshot::Service};
+use lowlat_host::{Reading, snapshot::Service};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where units are, highest precedence first (systemd.unit(5), "UNIT FILE LOAD PATH").

@@ -2,7 +2,7 @@
 
 use super::{CPU, cpu_number};
 use crate::{Root, snapshot::units};
-use lowlat_model::{
+use lowlat_host::{
     CpuId, CpuSet, Reading,
     topology::{CacheKind, RawCache, RawCpu},
 };

@@ -5,7 +5,7 @@ mod nodes;
 
 use super::cpuinfo::CpuInfo;
 use crate::Root;
-use lowlat_model::{
+use lowlat_host::{
     CpuId, CpuSet, Reading, Topology,
     topology::{RawCpu, RawTopology},
 };
@@ -88,7 +88,7 @@ fn counted_cpus(stat: &str) -> CpuSet {
 fn cpu_number(name: &str, prefix: &str) -> Option<CpuId> {
     let digits = name.strip_prefix(prefix)?;
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-    digits.parse().ok().filter(|number| is_number && *number <= lowlat_model::CPU_ID_MAX)
+    digits.parse().ok().filter(|number| is_number && *number <= lowlat_host::CPU_ID_MAX)
 }
 
 #[cfg(test)]

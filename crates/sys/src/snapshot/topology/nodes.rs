@@ -2,7 +2,7 @@
 
 use super::cpu_number;
 use crate::{Root, snapshot::memory::read_meminfo_bytes};
-use lowlat_model::{CpuSet, Reading, topology::RawNode};
+use lowlat_host::{CpuSet, Reading, topology::RawNode};
 use std::collections::BTreeMap;
 
 const NODE: &str = "/sys/devices/system/node";

@@ -1,5 +1,5 @@
 use crate::testing::TestTree;
-use lowlat_model::{CpuSet, Reading, Topology, topology::Counts};
+use lowlat_host::{CpuSet, Reading, Topology, topology::Counts};
 
 fn list(text: &str) -> CpuSet {
     CpuSet::parse_list(text).unwrap()

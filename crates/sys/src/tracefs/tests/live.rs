@@ -4,10 +4,8 @@ use crate::tracefs::{
     BUFFER_KB_MIN, CpuPipe, TraceError, TraceOptions, Tracefs, Tracing, function_names, remove_leftovers,
     remove_own,
 };
-use lowlat_model::{
-    CpuSet,
-    trace::{Activity, ClockPair, Step, TickMap, TraceClock, TraceEvent},
-};
+use lowlat_host::CpuSet;
+use lowlat_trace::{Activity, ClockPair, Step, TickMap, TraceClock, TraceEvent};
 use rustix::thread::{CpuSet as Affinity, sched_getaffinity, sched_setaffinity};
 use std::{
     io::{BufRead, BufReader},
@@ -355,5 +353,5 @@ fn everything_can_move_to_another_thread() {
     fn is_send<T: Send>() {}
     is_send::<Tracing>();
     is_send::<CpuPipe>();
-    is_send::<lowlat_model::trace::Decoder>();
+    is_send::<lowlat_trace::Decoder>();
 }

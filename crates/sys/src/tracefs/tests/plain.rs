@@ -4,7 +4,7 @@ use crate::{
     testing::TestTree,
     tracefs::{PipeStats, TraceError, Tracefs, others::other_tracers, remove_leftovers, symbols::names_in},
 };
-use lowlat_model::trace::TraceNames;
+use lowlat_trace::TraceNames;
 use std::{collections::BTreeSet, io};
 
 fn tracefs(tree: &TestTree) -> Tracefs {

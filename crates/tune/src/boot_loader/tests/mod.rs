@@ -11,7 +11,8 @@ mod undo;
 
 use super::{BootLoader, FileChange, detect};
 use crate::{Outcome, Programs};
-use lowlat_model::tune::{BootToken, boot_files::grubenv::GrubEnv};
+use lowlat_plan::boot_files::grubenv::GrubEnv;
+use lowlat_settings::change::BootToken;
 use lowlat_sys::{Root, undo::State};
 use std::{
     fs, io,
@@ -171,5 +172,5 @@ impl Programs for Said {
 
 /// Every parameter once, as the plan has it.
 fn assert_has_plan(line: &str) {
-    assert_eq!(lowlat_model::tune::boot_files::missing(line, &plan()), [""; 0], "{line}");
+    assert_eq!(lowlat_plan::boot_files::missing(line, &plan()), [""; 0], "{line}");
 }

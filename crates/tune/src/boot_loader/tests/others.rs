@@ -2,7 +2,8 @@
 
 use super::{Host, NEW, plan, red_hat::MENU};
 use crate::boot_loader::{BootLoaderError, detect};
-use lowlat_model::{Reading, tune::BootToken};
+use lowlat_host::Reading;
+use lowlat_settings::change::BootToken;
 
 fn silverblue() -> Host {
     let entry = |version: u32| {

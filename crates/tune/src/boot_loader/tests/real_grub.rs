@@ -3,10 +3,9 @@
 
 use super::{Host, assert_has_plan, plan, token};
 use crate::{Outcome, Programs, SystemPrograms, boot_loader::BootLoaderError};
-use lowlat_model::{
-    cmdline::CommandLine,
-    tune::{BootToken, boot_files::grubenv::GrubEnv},
-};
+use lowlat_host::cmdline::CommandLine;
+use lowlat_plan::boot_files::grubenv::GrubEnv;
+use lowlat_settings::change::BootToken;
 use std::{fs, io};
 
 /// Runs the generator with a host's /etc/default and /boot in the place of the machine's.
@@ -108,7 +107,7 @@ fn cloud_settings_crash_kernels_and_quoted_values_survive() {
     let (usual, _) = lines(&host, &tokens);
     assert_eq!(usual.len(), 3);
     let next = host.next();
-    assert_eq!(lowlat_model::tune::boot_files::missing(&next, &tokens), [""; 0], "{next}");
+    assert_eq!(lowlat_plan::boot_files::missing(&next, &tokens), [""; 0], "{next}");
     let line = CommandLine::parse(&next);
     assert_eq!(line.all("console").collect::<Vec<_>>(), [Some("tty1"), Some("ttyS0")]);
     assert_eq!(line.last("crashkernel"), Some("512M-:192M"));

@@ -1,13 +1,9 @@
 //! lowlat's drop-in as shells read it.
 
 use super::{plan, token};
-use lowlat_model::{
-    cmdline::CommandLine,
-    tune::{
-        BootToken,
-        boot_files::{defaults, drop_in, missing},
-    },
-};
+use lowlat_host::cmdline::CommandLine;
+use lowlat_plan::boot_files::{defaults, drop_in, missing};
+use lowlat_settings::change::BootToken;
 use proptest::prelude::*;
 use std::{
     fs,

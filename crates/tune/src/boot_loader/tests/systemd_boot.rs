@@ -1,7 +1,7 @@
 //! Arch and Debian with systemd-boot, and images that hold their line.
 
 use super::{Host, NEW, assert_has_plan, plan};
-use lowlat_model::Reading;
+use lowlat_host::Reading;
 
 const ARCH: &str = "title   Arch Linux\nlinux   /vmlinuz-linux\ninitrd  /amd-ucode.img\ninitrd  /initramfs-linux.img\n\
     options root=PARTUUID=14420948-2cea rw  quiet\n";

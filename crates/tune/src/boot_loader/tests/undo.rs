@@ -6,9 +6,13 @@ use super::{
 };
 use crate::boot_loader::GrubVariable;
 use crate::flow::{ApplyOptions, PlanFrom, Ready, RollbackRequest, Site, rollback};
-use lowlat_model::catalogue::{Context, Risk};
-use lowlat_model::tune::{Change, Moment, Plan, Target, boot_files::grubenv::GrubEnv};
-use lowlat_model::{Allocation, HostSnapshot, Reading, Role};
+use lowlat_catalogue::CATALOGUE;
+use lowlat_host::{Allocation, HostSnapshot, Reading, Role};
+use lowlat_plan::{Plan, boot_files::grubenv::GrubEnv};
+use lowlat_settings::{
+    Context, Risk,
+    change::{Change, Moment, Target},
+};
 use lowlat_sys::undo::{
     FileState, HostError, OnFailure, RollbackTo, State, Step, Target as _, TargetSpec, UndoLog, Writer,
 };
@@ -60,7 +64,13 @@ fn the_rollback_restores_every_file_byte_for_byte() {
 fn site_and_plan(host: &Host) -> (Site, Plan) {
     let (facts, role) = (HostSnapshot::default(), Role::default());
     let allocation = Allocation::choose(&facts, &role);
-    let context = Context { host: &facts, role: &role, allocation: &allocation, profile: role.profile };
+    let context = Context {
+        host: &facts,
+        role: &role,
+        allocation: &allocation,
+        profile: role.profile,
+        catalogue: CATALOGUE,
+    };
     let mut whole = Plan::of(&context, "0.0.0");
     whole.changes = vec![Change {
         settings: vec!["boot.nohz_full".into()],
@@ -74,7 +84,7 @@ fn site_and_plan(host: &Host) -> (Site, Plan) {
         risk: Risk::None,
         sources: Vec::new(),
     }];
-    (Site::below(host.dir.path()).unwrap(), whole)
+    (Site::below(host.dir.path(), CATALOGUE).unwrap(), whole)
 }
 
 fn set_in(block: &str, host: &Host, name: &str, value: &str) {

@@ -2,8 +2,8 @@
 
 use super::super::*;
 use super::bench::{Bench, differences, is_root};
-use lowlat_model::Reading;
-use lowlat_model::tune::outcome::{Confirmation, Fate, RebootStatus};
+use lowlat_host::Reading;
+use lowlat_plan::outcome::{Confirmation, Fate, RebootStatus};
 use lowlat_sys::undo::Faults;
 
 #[test]

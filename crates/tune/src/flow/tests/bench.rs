@@ -4,11 +4,13 @@ use super::super::*;
 use crate::boot_loader::{BootLoader, BootLoaderError, EntryLine, FileChange};
 use crate::steps::{NotPrepared, Part, Preparation, Prepared};
 use crate::{Outcome, Programs, StateDir};
-use lowlat_model::catalogue::Context;
-use lowlat_model::snapshot::sysctl_path;
-use lowlat_model::tune::outcome::ApplyOutcome;
-use lowlat_model::tune::{BootToken, Plan, Target as PlanTarget};
-use lowlat_model::{Allocation, HostSnapshot, Reading, Role};
+use lowlat_catalogue::CATALOGUE;
+use lowlat_host::{Allocation, HostSnapshot, Reading, Role, snapshot::sysctl_path};
+use lowlat_plan::{Plan, outcome::ApplyOutcome};
+use lowlat_settings::{
+    Context,
+    change::{BootToken, Target as PlanTarget},
+};
 use lowlat_sys::Root;
 use lowlat_sys::undo::{
     Comparison, Faults, FileState, HostError, State, Step, Target, TargetSpec, UndoError, UndoLog, Writer,
@@ -238,8 +240,13 @@ impl Bench {
     pub fn whole_plan(&self) -> Plan {
         let role = Role::default();
         let allocation = Allocation::choose(&self.host, &role);
-        let context =
-            Context { host: &self.host, role: &role, allocation: &allocation, profile: role.profile };
+        let context = Context {
+            host: &self.host,
+            role: &role,
+            allocation: &allocation,
+            profile: role.profile,
+            catalogue: CATALOGUE,
+        };
         Plan::of(&context, "0.0.0")
     }
 
@@ -323,7 +330,7 @@ impl Bench {
 
 /// A site below a tree, with everything faked that takes a running host.
 pub fn site(tree: &Path, state: &Path, manager: FakeManager, faults: Faults) -> Site {
-    let mut site = Site::below(tree).unwrap();
+    let mut site = Site::below(tree, CATALOGUE).unwrap();
     site.state = StateDir::at(state);
     site.manager = Some(Box::new(manager));
     site.programs = Some(Box::new(FakePrograms(tree.to_owned())));
@@ -338,7 +345,16 @@ fn blank_plan() -> Plan {
     let host = HostSnapshot::default();
     let role = Role::default();
     let allocation = Allocation::choose(&host, &role);
-    Plan::of(&Context { host: &host, role: &role, allocation: &allocation, profile: role.profile }, "0.0.0")
+    Plan::of(
+        &Context {
+            host: &host,
+            role: &role,
+            allocation: &allocation,
+            profile: role.profile,
+            catalogue: CATALOGUE,
+        },
+        "0.0.0",
+    )
 }
 
 fn walk(root: &Path, at: &Path, files: &mut BTreeMap<String, String>) {

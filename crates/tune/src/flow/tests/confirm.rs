@@ -3,8 +3,8 @@
 use super::super::*;
 use super::bench::{Bench, GRUB_CFG, differences, is_root};
 use crate::InForce;
-use lowlat_model::Reading;
-use lowlat_model::tune::outcome::Confirmation;
+use lowlat_host::Reading;
+use lowlat_plan::outcome::Confirmation;
 use lowlat_sys::undo::{Faults, UndoError, UndoLog, Writer};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
@@ -17,7 +17,7 @@ fn within() -> ApplyOptions {
 
 fn with_another_line(bench: &mut Bench) {
     for change in &mut bench.plan.changes {
-        if let lowlat_model::tune::Target::CommandLine { tokens } = &mut change.target {
+        if let lowlat_settings::change::Target::CommandLine { tokens } = &mut change.target {
             tokens[0].value = Some("other".into());
         }
     }
@@ -130,7 +130,7 @@ fn what_an_unconfirmed_plan_was_laid_over_is_what_is_gone_back_to() {
     let first = bench.apply(&site, ApplyOptions::default()).unwrap().plan_id;
     let with_first = bench.files();
     for change in &mut bench.plan.changes {
-        if matches!(change.target, lowlat_model::tune::Target::Sysctl { .. }) {
+        if matches!(change.target, lowlat_settings::change::Target::Sysctl { .. }) {
             change.after = "9".into();
         }
     }

@@ -19,7 +19,7 @@ fn child() {
     let tree = std::env::var(TREE).unwrap();
     let tree = Path::new(&tree);
     let site = site(tree, &tree.parent().unwrap().join("state"), FakeManager::default(), Faults::none());
-    let plan: lowlat_model::tune::Plan = serde_json::from_str(&std::env::var(PLAN).unwrap()).unwrap();
+    let plan: lowlat_plan::Plan = serde_json::from_str(&std::env::var(PLAN).unwrap()).unwrap();
     let host = site.snapshot();
     println!("\nready");
     loop {

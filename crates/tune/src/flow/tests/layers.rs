@@ -2,7 +2,8 @@
 
 use super::super::*;
 use super::bench::{Bench, differences, is_root};
-use lowlat_model::tune::{Plan, Target};
+use lowlat_plan::Plan;
+use lowlat_settings::change::Target;
 use lowlat_sys::undo::Faults;
 
 fn with_swappiness(plan: &Plan, value: &str) -> Plan {

@@ -2,7 +2,7 @@
 
 use super::super::*;
 use super::bench::{Bench, GRUB_CFG, differences, is_root};
-use lowlat_model::tune::outcome::StateText;
+use lowlat_plan::outcome::StateText;
 use lowlat_sys::undo::Faults;
 
 #[test]
@@ -42,7 +42,7 @@ fn an_edit_that_a_second_apply_went_over_is_kept_and_told() {
     let (bench, site, start) = Bench::applied(ApplyOptions::default());
     let applied = bench.files();
     let drop_in = bench.plan.changes.iter().find_map(|change| match &change.target {
-        lowlat_model::tune::Target::OwnedFile { path } => Some(path.clone()),
+        lowlat_settings::change::Target::OwnedFile { path } => Some(path.clone()),
         _ => None,
     });
     let paths = [drop_in.unwrap(), "/etc/systemd/system/lowlat.service".to_owned()];
@@ -94,10 +94,10 @@ fn edits_that_applies_went_over_are_taken_back_on_demand_at_once() {
 fn sysctl_of(bench: &Bench) -> String {
     let changes = bench.plan.changes.iter().filter(|change| change.before.text().trim() != change.after);
     let key = changes.filter_map(|change| match &change.target {
-        lowlat_model::tune::Target::Sysctl { key } => Some(key.as_str()),
+        lowlat_settings::change::Target::Sysctl { key } => Some(key.as_str()),
         _ => None,
     });
-    let path = key.map(lowlat_model::snapshot::sysctl_path).next().unwrap();
+    let path = key.map(lowlat_host::snapshot::sysctl_path).next().unwrap();
     path[1..].to_owned()
 }
 
@@ -188,7 +188,7 @@ fn values_that_are_gone_or_moved_on_by_irqbalance_are_no_conflicts() {
     bench
         .plan
         .changes
-        .retain(|change| matches!(change.target, lowlat_model::tune::Target::IrqAffinity { .. }));
+        .retain(|change| matches!(change.target, lowlat_settings::change::Target::IrqAffinity { .. }));
     assert!(bench.plan.changes.len() >= 3);
     let site = bench.site(Faults::none());
     bench.apply(&site, ApplyOptions::default()).unwrap();
@@ -197,7 +197,7 @@ fn values_that_are_gone_or_moved_on_by_irqbalance_are_no_conflicts() {
         .changes
         .iter()
         .filter_map(|change| match &change.target {
-            lowlat_model::tune::Target::IrqAffinity { irq, .. } => Some(*irq),
+            lowlat_settings::change::Target::IrqAffinity { irq, .. } => Some(*irq),
             _ => None,
         })
         .collect();
@@ -219,9 +219,7 @@ fn an_entry_of_a_kernel_that_came_later_keeps_the_parameters_and_is_told() {
     let (bench, site, _) = Bench::applied(ApplyOptions::default());
     let (_, plan) = site.state.in_force().unwrap().unwrap();
     let brought = plan.changes.iter().find_map(|change| match &change.target {
-        lowlat_model::tune::Target::CommandLine { tokens } => {
-            tokens.iter().find_map(lowlat_model::tune::spell)
-        }
+        lowlat_settings::change::Target::CommandLine { tokens } => tokens.iter().find_map(lowlat_plan::spell),
         _ => None,
     });
     let brought = brought.unwrap();

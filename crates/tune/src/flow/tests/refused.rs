@@ -2,7 +2,8 @@
 
 use super::super::*;
 use super::bench::{Bench, differences, is_root};
-use lowlat_model::Reading;
+use lowlat_catalogue::CATALOGUE;
+use lowlat_host::Reading;
 use lowlat_sys::undo::{Faults, UndoError};
 use std::fs;
 
@@ -70,7 +71,7 @@ fn a_container_s_capture_file_and_too_short_a_switch_are_refused() {
     let bench = Bench::new();
     let capture =
         std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/hosts/one-cpu.tar.gz");
-    assert!(matches!(Site::below(&capture), Err(FlowError::Refused(_))));
+    assert!(matches!(Site::below(&capture, CATALOGUE), Err(FlowError::Refused(_))));
     let site = bench.site(Faults::none());
     let options =
         ApplyOptions { confirm_within: Some(std::time::Duration::from_secs(1)), ..ApplyOptions::default() };

@@ -3,7 +3,7 @@
 use super::super::*;
 use super::bench::{Bench, differences, is_root};
 use crate::steps;
-use lowlat_model::tune::outcome::Fate;
+use lowlat_plan::outcome::Fate;
 use lowlat_sys::undo::Faults;
 
 #[test]

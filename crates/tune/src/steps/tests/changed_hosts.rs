@@ -4,7 +4,7 @@ use super::{
     super::*,
     host::{Desk, Host, plan_of},
 };
-use lowlat_model::Profile;
+use lowlat_host::Profile;
 use lowlat_sys::undo::{OnFailure, RollbackTo};
 
 fn apply(host: &Host, plan: &Plan, part: Part) -> Preparation {

@@ -4,7 +4,8 @@ use super::{
     super::{Part, prepare},
     host::{Host, plan_of},
 };
-use lowlat_model::tune::{Plan, Target as PlanTarget};
+use lowlat_plan::Plan;
+use lowlat_settings::change::Target as PlanTarget;
 use lowlat_sys::undo::{
     Comparison, Faults, HostError, OnFailure, RollbackTo, State, Step, Target, TargetSpec, UndoError,
     UndoLog, Writer,

@@ -1,10 +1,12 @@
 //! Trees that stand for hosts: unpacked captures, and trees made file by file.
 
 use super::fakes;
-use lowlat_model::{
-    Allocation, CpuSet, HostSnapshot, Profile, Reading, Role,
-    catalogue::{self, Context, Risk, Verdict},
-    tune::{Change, HostMark, Moment, Plan, Target},
+use lowlat_catalogue::CATALOGUE;
+use lowlat_host::{Allocation, CpuSet, HostSnapshot, Profile, Reading, Role};
+use lowlat_plan::{HostMark, Plan};
+use lowlat_settings::{
+    Context, Risk, Verdict,
+    change::{Change, Moment, Target},
 };
 use lowlat_sys::{
     Root, snapshot,
@@ -87,7 +89,7 @@ impl Host {
 
     /// What the tree says. Interrupts are where they were asked to be, as on a host where each has fired since.
     pub(super) fn snapshot(&self) -> HostSnapshot {
-        let mut host = snapshot::read(&Root::open(&self.root).unwrap());
+        let mut host = snapshot::read(&Root::open(&self.root).unwrap(), CATALOGUE);
         for irq in &mut host.interrupts.irqs {
             let is_outside = match (irq.effective_affinity.known(), irq.affinity.known()) {
                 (Some(effective), Some(asked)) => !effective.is_subset(asked),
@@ -140,7 +142,7 @@ pub(super) struct Desk {
 impl Desk {
     /// With every risk accepted.
     pub(super) fn of(host: HostSnapshot, profile: Profile) -> Self {
-        let accepted_risks = catalogue::settings().map(|setting| setting.id.to_owned()).collect();
+        let accepted_risks = CATALOGUE.settings().map(|setting| setting.id.to_owned()).collect();
         let role = Role { profile, accepted_risks, ..Role::default() };
         let allocation = Allocation::choose(&host, &role);
         Self { host, role, allocation }
@@ -148,7 +150,7 @@ impl Desk {
 
     fn context(&self) -> Context<'_> {
         let Self { host, role, allocation } = self;
-        Context { host, role, allocation, profile: role.profile }
+        Context { host, role, allocation, profile: role.profile, catalogue: CATALOGUE }
     }
 
     pub(super) fn plan(&self) -> Plan {
@@ -157,11 +159,11 @@ impl Desk {
 
     /// Each setting's verdict, and what was seen.
     pub(super) fn verdicts(&self) -> BTreeMap<&'static str, (Verdict, String)> {
-        let judge = |setting: &'static catalogue::Setting| {
-            let finding = catalogue::judge_one(&self.context(), setting);
+        let judge = |setting: &'static lowlat_settings::Setting| {
+            let finding = lowlat_settings::judge_one(&self.context(), setting);
             (setting.id, (finding.verdict, format!("{} | {}", finding.observed, finding.because)))
         };
-        catalogue::settings().map(judge).collect()
+        CATALOGUE.settings().map(judge).collect()
     }
 }
 

@@ -4,7 +4,8 @@ use super::{
     super::*,
     host::{Host, plan_of},
 };
-use lowlat_model::{CpuSet, tune::BootToken};
+use lowlat_host::CpuSet;
+use lowlat_settings::change::BootToken;
 use proptest::prelude::*;
 
 fn word() -> impl Strategy<Value = String> {

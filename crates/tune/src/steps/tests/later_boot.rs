@@ -4,7 +4,7 @@ use super::{
     super::*,
     host::{Desk, Host, plan_of},
 };
-use lowlat_model::{
+use lowlat_host::{
     CpuSet, Profile, Reading,
     snapshot::{Irq, KernelThread, SchedPolicy},
 };

@@ -4,7 +4,7 @@ use super::{
     super::*,
     host::{Host, plan_of},
 };
-use lowlat_model::CpuSet;
+use lowlat_host::CpuSet;
 use lowlat_sys::undo::{Comparison, OnFailure, RollbackTo, State};
 
 fn run_time(host: &Host, plan: &Plan) -> Preparation {

@@ -4,7 +4,8 @@ use super::{
     super::*,
     host::{Desk, Host},
 };
-use lowlat_model::{Profile, tune::Target};
+use lowlat_host::Profile;
+use lowlat_settings::change::Target;
 use lowlat_sys::undo::{Faults, OnFailure, RollbackTo, State};
 use std::collections::BTreeSet;
 

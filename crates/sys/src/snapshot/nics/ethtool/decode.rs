@@ -1,7 +1,7 @@
 //! Answers of the ethtool family to facts. Numbers of attributes are those of linux/ethtool_netlink.h.
 
 use super::message::{Attributes, text, u32_at};
-use lowlat_model::snapshot::{Channels, Coalescing, Rings, Timestamping};
+use lowlat_host::snapshot::{Channels, Coalescing, Rings, Timestamping};
 use std::collections::BTreeMap;
 
 fn number(answer: &Attributes<'_>, kind: u16) -> Option<u32> {

@@ -6,7 +6,7 @@ use super::{
     Driver,
     message::{text, u32_at},
 };
-use lowlat_model::snapshot::{Channels, Coalescing, Rings, Timestamping};
+use lowlat_host::snapshot::{Channels, Coalescing, Rings, Timestamping};
 use rustix::{
     io::Errno,
     ioctl::{Opcode, Updater},

@@ -15,7 +15,7 @@ mod settings;
 pub use settings::{EthtoolError, Setting, Value};
 
 use crate::Root;
-use lowlat_model::{
+use lowlat_host::{
     Reading,
     snapshot::{Channels, Coalescing, Rings, Timestamping},
 };

@@ -1,0 +1,287 @@
+//! Every row judged: in force, waiting for a restart, held by another setting, or not there.
+
+use super::{
+    facts::{Attributes, BiosFacts, Server},
+    judge::{self, Carrier},
+    meaning::shown,
+    registry::Effects,
+    table::{Row, Vendor, WORKLOAD_PROFILE, rows},
+};
+use lowlat_catalogue::CATALOGUE;
+use lowlat_host::Profile;
+use lowlat_settings::{Impact, Setting};
+use serde::Serialize;
+use serde_json::Value;
+
+/// What is said of one setting of the BIOS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BiosVerdict {
+    /// Not as wanted, and not after the next restart either.
+    Differs,
+    /// Not as wanted, and held by another attribute: a change of it alone is refused or lost.
+    Overridden,
+    /// As wanted now, but not after the next restart.
+    Lost,
+    /// Not as wanted now; it will be after the next restart.
+    Pending,
+    /// No attribute of this server carries it.
+    UnknownHere,
+    /// This firmware has no value that means what is wanted.
+    NotOffered,
+    /// What is wanted depends on a fact that was not among the files.
+    NotJudged,
+    /// As wanted, now and after the next restart.
+    Good,
+    /// The profile has no opinion.
+    NoOpinion,
+}
+
+impl BiosVerdict {
+    /// Every verdict, worst first.
+    pub const WORST_FIRST: [Self; 9] = [
+        Self::Differs,
+        Self::Overridden,
+        Self::Lost,
+        Self::Pending,
+        Self::NotOffered,
+        Self::UnknownHere,
+        Self::NotJudged,
+        Self::Good,
+        Self::NoOpinion,
+    ];
+
+    /// The word for tables.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Differs => "differs",
+            Self::Overridden => "overridden",
+            Self::Lost => "will be lost",
+            Self::Pending => "pending",
+            Self::UnknownHere => "unknown here",
+            Self::NotOffered => "not offered",
+            Self::NotJudged => "not judged",
+            Self::Good => "as wanted",
+            Self::NoOpinion => "no opinion",
+        }
+    }
+
+    /// Whether the server is not as wanted, now or after the next restart.
+    pub fn is_difference(self) -> bool {
+        matches!(self, Self::Differs | Self::Overridden | Self::Lost | Self::Pending)
+    }
+}
+
+/// One setting of the BIOS, judged.
+#[derive(Debug, Clone, Serialize)]
+pub struct BiosFinding {
+    /// Id of the catalogue.
+    pub id: String,
+    /// The name in HPE's menus.
+    pub name: String,
+    /// The attribute that carries it on this server.
+    pub attribute: Option<String>,
+    /// The names that were looked for; empty when one was found.
+    pub looked_for: Vec<String>,
+    /// The value in force.
+    pub active: Option<Value>,
+    /// The value after the next restart, where it is another.
+    pub pending: Option<Value>,
+    /// What is wanted, in the catalogue's words; any of them will do.
+    pub wanted: Vec<String>,
+    /// The verdict.
+    pub verdict: BiosVerdict,
+    /// What led to it, in words; empty when the values tell.
+    pub because: String,
+    /// What class of harm the wanted value brings: "security" or "RAS"; none when it brings none.
+    pub risk: Option<String>,
+    /// What the setting costs, from the catalogue.
+    pub cost: String,
+    /// What is wrong with the guide's advice; in profile `guide-57037` only.
+    pub hazard: String,
+    /// How much it matters.
+    pub impact: Impact,
+}
+
+/// How many rows have which verdict.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct BiosCounts {
+    /// Rows that the profile has an opinion on and an attribute carries.
+    pub judged: usize,
+    /// Of these, those not as wanted now or after the next restart.
+    pub differences: usize,
+    /// Rows that no attribute carries.
+    pub unknown: usize,
+}
+
+/// The settings of one server, judged.
+#[derive(Debug, Clone, Serialize)]
+pub struct BiosAudit {
+    /// Always [`DOCUMENT`](Self::DOCUMENT).
+    pub document: &'static str,
+    /// Version of this document's shape.
+    pub schema_version: u32,
+    /// The profile.
+    pub profile: Profile,
+    /// The server.
+    pub server: Server,
+    /// Whose firmware it is.
+    pub vendor: Option<Vendor>,
+    /// The registry that the Bios resource names.
+    pub registry: Option<String>,
+    /// How many rows have which verdict.
+    pub counts: BiosCounts,
+    /// One per row, in the order of the guide's menus.
+    pub findings: Vec<BiosFinding>,
+    /// In which order to change what differs; empty when the order does not matter.
+    pub order: Vec<String>,
+    /// What the reader should know.
+    pub warnings: Vec<String>,
+}
+
+impl BiosAudit {
+    /// What the document calls itself.
+    pub const DOCUMENT: &'static str = "lowlat bios audit";
+    /// Version of the shape: fields are only added.
+    pub const SCHEMA_VERSION: u32 = 1;
+
+    /// Judges every row.
+    pub fn of(facts: &BiosFacts, profile: Profile) -> Self {
+        let after = facts.after_restart();
+        let scene = Scene { facts, profile, effects: facts.effects(&after), after };
+        let findings: Vec<BiosFinding> = rows()
+            .filter_map(|row| Some((row, CATALOGUE.find(row.id)?)))
+            .map(|(row, setting)| scene.finding(row, setting))
+            .collect();
+        let count = |test: &dyn Fn(BiosVerdict) -> bool| findings.iter().filter(|f| test(f.verdict)).count();
+        let is_judged = |verdict: BiosVerdict| verdict.is_difference() || verdict == BiosVerdict::Good;
+        Self {
+            document: Self::DOCUMENT,
+            schema_version: Self::SCHEMA_VERSION,
+            profile,
+            server: facts.server.clone(),
+            vendor: facts.vendor,
+            registry: facts.registry_name.clone(),
+            counts: BiosCounts {
+                judged: count(&is_judged),
+                differences: count(&BiosVerdict::is_difference),
+                unknown: count(&|verdict| verdict == BiosVerdict::UnknownHere),
+            },
+            order: super::export::order(facts, &scene.after),
+            findings,
+            warnings: facts.warnings.clone(),
+        }
+    }
+}
+
+/// What every row is judged in.
+struct Scene<'a> {
+    facts: &'a BiosFacts,
+    profile: Profile,
+    after: Attributes,
+    effects: Effects,
+}
+
+impl Scene<'_> {
+    fn finding(&self, row: &Row, setting: &'static Setting) -> BiosFinding {
+        let wanted = judge::wanted_values(setting, self.profile, self.facts.server.processor.as_deref());
+        let carrier = judge::carrier(self.facts, row, setting);
+        let (verdict, because) = match (&wanted, &carrier) {
+            (Some(wanted), _) if wanted.is_empty() => (BiosVerdict::NoOpinion, String::new()),
+            (_, None) => (BiosVerdict::UnknownHere, self.not_found(row)),
+            (None, _) => (BiosVerdict::NotJudged, NO_PROCESSOR.to_owned()),
+            (Some(wanted), Some(carrier)) => self.verdict(carrier, wanted),
+        };
+        let wanted = wanted.unwrap_or_default();
+        let is_found = carrier.is_some();
+        let looked_for = judge::names(self.facts, row).into_iter().map(|name| name.attribute.to_owned());
+        let pending = carrier.as_ref().and_then(|c| self.after.get(c.attribute).filter(|v| *v != c.active));
+        let is_guide = self.profile == Profile::Guide57037;
+        BiosFinding {
+            id: setting.id.into(),
+            name: setting.name.into(),
+            attribute: carrier.as_ref().map(|carrier| carrier.attribute.to_owned()),
+            looked_for: if is_found { Vec::new() } else { looked_for.collect() },
+            active: carrier.as_ref().map(|carrier| carrier.active.clone()),
+            pending: pending.cloned(),
+            risk: judge::is_weakening(row, &wanted).then(|| setting.risk.word().to_owned()),
+            wanted,
+            verdict,
+            because,
+            cost: setting.cost.into(),
+            hazard: if is_guide { setting.hazard.into() } else { String::new() },
+            impact: setting.impact,
+        }
+    }
+
+    fn not_found(&self, row: &Row) -> String {
+        let names: Vec<&str> = judge::names(self.facts, row).iter().map(|name| name.attribute).collect();
+        match (names.as_slice(), self.facts.vendor) {
+            ([], Some(vendor)) => format!("no attribute of {} is known to carry it", vendor.word()),
+            (names, _) => format!("looked for {}", names.join(", ")),
+        }
+    }
+
+    fn verdict(&self, carrier: &Carrier<'_>, wanted: &[String]) -> (BiosVerdict, String) {
+        if let Some(offered) = carrier.offers_others(wanted) {
+            let offered: Vec<String> = offered.into_iter().take(12).collect();
+            return (BiosVerdict::NotOffered, format!("this BIOS offers {}", offered.join(", ")));
+        }
+        let after = self.after.get(carrier.attribute).unwrap_or(carrier.active);
+        let (is_good, will_be) = (carrier.meets(carrier.active, wanted), carrier.meets(after, wanted));
+        let forced = self.effects.forced.get(carrier.attribute);
+        let by = |attribute: &str| {
+            let value = self.after.get(attribute).map(shown).unwrap_or_default();
+            format!("{attribute} = {value}")
+        };
+        if let Some((value, holder)) = forced.filter(|(value, _)| !carrier.meets(value, wanted)) {
+            let because = format!("{} makes it {}", by(holder), shown(value));
+            return (if is_good { BiosVerdict::Lost } else { BiosVerdict::Overridden }, because);
+        }
+        let is_forced_good = forced.is_some();
+        let holder = self.holder(carrier);
+        let refused = self.facts.refused.get(carrier.attribute);
+        let refusal = refused.map(|id| format!("the last change of it was refused: {id}"));
+        match (is_good, will_be || is_forced_good) {
+            (true, true) => (BiosVerdict::Good, String::new()),
+            (true, false) => (BiosVerdict::Lost, String::new()),
+            (false, true) => match holder {
+                Some(holder) if !is_forced_good => (
+                    BiosVerdict::Overridden,
+                    format!("the change that waits is dropped: {} holds it", by(&holder)),
+                ),
+                _ => (BiosVerdict::Pending, refusal.unwrap_or_default()),
+            },
+            (false, false) => match holder {
+                Some(holder) => (BiosVerdict::Overridden, format!("{} holds it", by(&holder))),
+                None => (BiosVerdict::Differs, refusal.unwrap_or_default()),
+            },
+        }
+    }
+
+    /// The attribute that keeps this one from being changed.
+    fn holder(&self, carrier: &Carrier<'_>) -> Option<String> {
+        if let Some(holder) = self.effects.locked.get(carrier.attribute) {
+            return Some(holder.clone());
+        }
+        let is_documented =
+            self.facts.registry.is_none() && carrier.name.is_some_and(|name| name.needs_custom);
+        let profile = profile_attribute(self.facts)?;
+        let is_custom = self.after.get(profile).is_some_and(|value| shown(value) == CUSTOM);
+        (is_documented && !is_custom).then(|| profile.to_owned())
+    }
+}
+
+/// The value of the workload profile that unlocks what depends on it.
+pub(super) const CUSTOM: &str = "Custom";
+const NO_PROCESSOR: &str =
+    "depends on the processor; add the ComputerSystem resource (/redfish/v1/Systems/ID) with --file";
+
+/// The attribute of the workload profile on this server.
+pub(super) fn profile_attribute(facts: &BiosFacts) -> Option<&str> {
+    let row = rows().find(|row| row.id == WORKLOAD_PROFILE)?;
+    judge::names(facts, row)
+        .into_iter()
+        .find_map(|name| judge::find(&facts.active, name))
+        .map(|found| found.0)
+}

@@ -1,0 +1,332 @@
+//! What to send to the service, in which order, and what restores the present state.
+
+use super::{
+    audit::{CUSTOM, profile_attribute},
+    facts::{Attributes, BiosFacts},
+    judge,
+    meaning::shown,
+    table::{Vendor, rows},
+};
+use lowlat_catalogue::CATALOGUE;
+use lowlat_host::Profile;
+use lowlat_settings::{Risk, Setting};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// HPE's profile that turns power saving off; the guide starts from it.
+const LOW_LATENCY: &str = "LowLatency";
+pub(super) const RESTART: &str = "Restart the server and wait for it; the BIOS takes the change during the start. Then save the resources \
+                       again and audit them: a service may take a request and drop it.";
+const IF_APPLIED: &str = "Only after all steps were taken: before that the service refuses it, and it is not needed. Restart the \
+                          server, since the next request locks these settings again.";
+const EXPORT_ANEW: &str = "Restart the server and wait for it. The profile rewrites settings that depend on it, so save the \
+                           resources again and export anew; the next request is what is known before.";
+
+/// One request to the service.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Request {
+    /// Always PATCH.
+    pub method: &'static str,
+    /// Where to, on the service; none when the files do not tell.
+    pub uri: Option<String>,
+    /// The body.
+    pub body: Value,
+    /// What to do before the next one.
+    pub then: &'static str,
+}
+
+/// A row that is not as wanted and still not part of the requests.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LeftOut {
+    /// Id of the catalogue.
+    pub id: String,
+    /// The attribute.
+    pub attribute: String,
+    /// Why.
+    pub why: String,
+}
+
+/// Changes to a server's BIOS settings, and the way back.
+#[derive(Debug, Clone, Serialize)]
+pub struct BiosExport {
+    /// Always [`DOCUMENT`](Self::DOCUMENT).
+    pub document: &'static str,
+    /// Version of this document's shape.
+    pub schema_version: u32,
+    /// The profile.
+    pub profile: Profile,
+    /// Requests in their order; empty when everything is as wanted.
+    pub steps: Vec<Request>,
+    /// Rows that are not as wanted and not in the steps.
+    pub left_out: Vec<LeftOut>,
+    /// Requests that bring back the settings in force when the files were saved.
+    pub restore: Vec<Request>,
+    /// Every attribute in force when the files were saved, those that nobody can write among them.
+    pub snapshot: Attributes,
+    /// What the reader should know.
+    pub warnings: Vec<String>,
+}
+
+impl BiosExport {
+    /// What the document calls itself.
+    pub const DOCUMENT: &'static str = "lowlat bios export";
+    /// Version of the shape: fields are only added.
+    pub const SCHEMA_VERSION: u32 = 1;
+
+    /// The requests that make the server as the profile wants it; rows that weaken security or the handling of memory
+    /// errors only when their id is among the accepted.
+    pub fn of(facts: &BiosFacts, profile: Profile, accepted_risks: &[String]) -> Self {
+        let mut settings = facts.after_restart();
+        let mut steps = Vec::new();
+        let must_switch = first_profile(facts, &settings);
+        if let Some((attribute, value)) = must_switch {
+            let change = Attributes::from([(attribute.to_owned(), Value::from(value))]);
+            steps.push(Request { then: EXPORT_ANEW, ..request(facts, &change) });
+            settings.extend(change);
+            let forced = facts.effects(&settings).forced;
+            settings.extend(forced.into_iter().map(|(name, (value, _))| (name, value)));
+        }
+        let mut change = Attributes::new();
+        let unlocked = unlock(facts, &settings);
+        change.extend(unlocked.clone());
+        let mut left_out = Vec::new();
+        // Locks are asked for in the state in which the body is judged: with the profile already Custom.
+        let mut custom = settings.clone();
+        custom.extend(unlocked);
+        for row in rows() {
+            let Some(setting) = CATALOGUE.find(row.id) else { continue };
+            match proposal(facts, row, setting, profile, accepted_risks, (&settings, &custom)) {
+                Some(Ok((attribute, value))) => {
+                    change.insert(attribute, value);
+                }
+                Some(Err(row)) => left_out.push(row),
+                None => {}
+            }
+        }
+        if !steps.is_empty() {
+            change.extend(protections(facts, &settings, profile, accepted_risks, &mut left_out));
+        }
+        release(facts, &settings, &mut change, &mut left_out);
+        if !change.is_empty() {
+            steps.push(request(facts, &change));
+        }
+        let mut warnings = facts.warnings.clone();
+        let secrets = facts.active.keys().filter(|name| is_secret(name)).count();
+        if secrets > 0 {
+            warnings.push(format!(
+                "Left out of the snapshot: {secrets} {} by name a password or secret.",
+                if secrets == 1 { "attribute that is" } else { "attributes that are" },
+            ));
+        }
+        Self {
+            document: Self::DOCUMENT,
+            schema_version: Self::SCHEMA_VERSION,
+            profile,
+            restore: restore(facts, &steps),
+            steps,
+            left_out,
+            snapshot: facts.active.clone().into_iter().filter(|(name, _)| !is_secret(name)).collect(),
+            warnings,
+        }
+    }
+}
+
+/// What one row adds: nothing when it is as wanted, the attribute with its value, or why not.
+fn proposal(
+    facts: &BiosFacts,
+    row: &super::table::Row,
+    setting: &'static Setting,
+    profile: Profile,
+    accepted_risks: &[String],
+    (settings, custom): (&Attributes, &Attributes),
+) -> Option<Result<(String, Value), LeftOut>> {
+    let carrier = judge::carrier(facts, row, setting)?;
+    let attribute = carrier.attribute.to_owned();
+    let left_out = |why: String| {
+        Some(Err(LeftOut { id: setting.id.into(), attribute: carrier.attribute.to_owned(), why }))
+    };
+    let Some(wanted) = judge::wanted_values(setting, profile, facts.server.processor.as_deref()) else {
+        return left_out("the processor is not known; add the ComputerSystem resource with --file".into());
+    };
+    let now = custom.get(&attribute).unwrap_or(carrier.active);
+    // The step that unlocks may itself be the row: it is then in the body already.
+    if wanted.is_empty() || carrier.meets(now, &wanted) {
+        return None;
+    }
+    if judge::is_weakening(row, &wanted) && !accepted_risks.iter().any(|id| id == setting.id) {
+        let harm =
+            if setting.risk == Risk::Security { "security" } else { "protection against errors (RAS)" };
+        return left_out(format!("it costs {harm}; --accept-risk {} to have it", setting.id));
+    }
+    if carrier.entry.is_some_and(|entry| entry.is_read_only) {
+        return left_out("the registry says that it is read only".into());
+    }
+    if facts.registry.is_some() && carrier.entry.is_none() {
+        return left_out("the registry does not know this attribute".into());
+    }
+    match carrier.to_write(&wanted) {
+        Ok(value) if Some(&value) == settings.get(&attribute) => None,
+        Ok(value) => Some(Ok((attribute, value))),
+        Err(why) => left_out(why),
+    }
+}
+
+/// What the first profile would weaken without anybody's consent, with the values that stand now.
+fn protections(
+    facts: &BiosFacts,
+    settings: &Attributes,
+    profile: Profile,
+    accepted_risks: &[String],
+    left_out: &mut Vec<LeftOut>,
+) -> Attributes {
+    let before = facts.after_restart();
+    let mut kept = Attributes::new();
+    for row in rows().filter(|row| !row.weakens.is_empty() && !accepted_risks.iter().any(|id| id == row.id)) {
+        let Some(setting) = CATALOGUE.find(row.id) else { continue };
+        let wanted = judge::wanted_values(setting, profile, facts.server.processor.as_deref());
+        let Some(carrier) = judge::carrier(facts, row, setting)
+            .filter(|_| wanted.is_some_and(|wanted| wanted.is_empty() || judge::is_weakening(row, &wanted)))
+        else {
+            continue;
+        };
+        let weak: Vec<String> = row.weakens.iter().map(|weak| (*weak).to_owned()).collect();
+        let (Some(old), Some(new)) = (before.get(carrier.attribute), settings.get(carrier.attribute)) else {
+            continue;
+        };
+        if carrier.meets(new, &weak) && !carrier.meets(old, &weak) {
+            kept.insert(carrier.attribute.to_owned(), old.clone());
+            left_out.push(LeftOut {
+                id: row.id.into(),
+                attribute: carrier.attribute.into(),
+                why: format!(
+                    "the profile of the first step sets it to {}; the second brings {} back, as its risk is not accepted",
+                    shown(new),
+                    shown(old)
+                ),
+            });
+        }
+    }
+    kept
+}
+
+/// Takes out what other attributes still hold once the rest of the body is in force.
+fn release(facts: &BiosFacts, settings: &Attributes, change: &mut Attributes, left_out: &mut Vec<LeftOut>) {
+    let mut then = settings.clone();
+    then.extend(change.clone());
+    let locked = facts.effects(&then).locked;
+    for (attribute, holder) in &locked {
+        if change.remove(attribute).is_none() {
+            continue;
+        }
+        let value = then.get(holder).map(shown).unwrap_or_default();
+        left_out.push(LeftOut {
+            id: id_of(facts, attribute).unwrap_or_default().into(),
+            attribute: attribute.clone(),
+            why: format!("{holder} = {value} holds it"),
+        });
+    }
+}
+
+pub(super) fn id_of(facts: &BiosFacts, attribute: &str) -> Option<&'static str> {
+    let carries = |setting: &Setting, row| {
+        judge::carrier(facts, row, setting).is_some_and(|carrier| carrier.attribute == attribute)
+    };
+    rows().find(|row| CATALOGUE.find(row.id).is_some_and(|setting| carries(setting, row))).map(|row| row.id)
+}
+
+/// The profile to choose before the one that unlocks: HPE's Low Latency, when neither it nor Custom is chosen.
+fn first_profile<'a>(facts: &'a BiosFacts, settings: &Attributes) -> Option<(&'a str, &'static str)> {
+    let attribute = profile_attribute(facts).filter(|_| facts.vendor == Some(Vendor::Hpe))?;
+    let value = shown(settings.get(attribute)?);
+    let registry = facts.registry.as_ref().and_then(|registry| registry.entries.get(attribute));
+    let is_offered = registry.is_none_or(|entry| entry.values.iter().any(|(name, _)| name == LOW_LATENCY));
+    (is_offered && value != LOW_LATENCY && value != CUSTOM).then_some((attribute, LOW_LATENCY))
+}
+
+/// The change that unlocks the settings of a profile; empty when they are unlocked.
+fn unlock(facts: &BiosFacts, settings: &Attributes) -> Attributes {
+    let Some(attribute) = profile_attribute(facts) else { return Attributes::new() };
+    match settings.get(attribute) {
+        Some(value) if shown(value) != CUSTOM => {
+            Attributes::from([(attribute.to_owned(), Value::from(CUSTOM))])
+        }
+        _ => Attributes::new(),
+    }
+}
+
+/// In which order people change what differs, in words.
+pub(super) fn order(facts: &BiosFacts, settings: &Attributes) -> Vec<String> {
+    let Some(attribute) = profile_attribute(facts) else { return Vec::new() };
+    let mut order = Vec::new();
+    if first_profile(facts, settings).is_some() {
+        order.push(format!(
+            "Set {attribute} to {LOW_LATENCY} and restart: it sets a group of settings at once. (The set-up menus need \
+             no restart here; over Redfish a value that is overwritten while it waits is never applied.)"
+        ));
+    }
+    if !unlock(facts, settings).is_empty() {
+        order.push(format!(
+            "Set {attribute} to {CUSTOM}: it keeps the values that stand and unlocks each of them. Change the others with it."
+        ));
+    }
+    order
+}
+
+/// The body in the layout of the service: HPE and the standard both take `Attributes`; the wish to apply at the next
+/// reset goes along only where the service says that it takes one.
+fn request(facts: &BiosFacts, attributes: &Attributes) -> Request {
+    let mut body = json!({ "Attributes": attributes });
+    if let (true, Some(members)) = (facts.takes_apply_time, body.as_object_mut()) {
+        members.insert("@Redfish.SettingsApplyTime".into(), json!({ "ApplyTime": "OnReset" }));
+    }
+    Request { method: "PATCH", uri: facts.settings_uri.clone(), body, then: RESTART }
+}
+
+/// The way back. First what the steps changed and the old settings hold, while nothing holds it; then the old profile,
+/// which sets what it holds; the rest after a restart, without what is held, which a service refuses.
+fn restore(facts: &BiosFacts, steps_there: &[Request]) -> Vec<Request> {
+    let effects = facts.effects(&facts.active);
+    let profile = profile_attribute(facts);
+    let old = profile.and_then(|attribute| facts.active.get_key_value(attribute));
+    let documented = rows().flat_map(|row| judge::names(facts, row)).filter(|name| name.needs_custom);
+    let held_by_document: Vec<&str> = match old {
+        Some((_, value)) if facts.registry.is_none() && shown(value) != CUSTOM => {
+            documented.map(|name| name.attribute).collect()
+        }
+        _ => Vec::new(),
+    };
+    let entry = |name: &str| facts.registry.as_ref().and_then(|registry| registry.entries.get(name));
+    let is_writable = |(name, value): &(&String, &Value)| {
+        !value.is_null()
+            && !is_secret(name)
+            && !entry(name).is_some_and(|entry| entry.is_read_only)
+            && !effects.locked.contains_key(*name)
+            && !held_by_document.contains(&name.as_str())
+    };
+    let mut rest: Attributes =
+        facts.active.iter().filter(is_writable).map(|(name, value)| (name.clone(), value.clone())).collect();
+    let is_changed =
+        |name: &String| steps_there.iter().any(|step| step.body["Attributes"].get(name).is_some());
+    let held: Attributes = facts
+        .active
+        .iter()
+        .filter(|(name, _)| effects.locked.contains_key(*name) && is_changed(name))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    let mut steps = Vec::new();
+    if !held.is_empty() {
+        steps.push(Request { then: IF_APPLIED, ..request(facts, &held) });
+    }
+    if let Some((attribute, value)) = old.filter(|(_, value)| shown(value) != CUSTOM) {
+        rest.remove(attribute);
+        steps.push(request(facts, &Attributes::from([(attribute.clone(), value.clone())])));
+    }
+    steps.push(request(facts, &rest));
+    steps
+}
+
+/// Attributes whose values are passwords, their hashes and the like: they belong in no file.
+pub(super) fn is_secret(attribute: &str) -> bool {
+    let attribute = attribute.to_ascii_lowercase();
+    ["password", "secret", "passphrase"].iter().any(|word| attribute.contains(word))
+}

@@ -1,0 +1,40 @@
+//! BIOS settings as a Redfish service tells them, held against the catalogue's firmware rows.
+//!
+//! [`BiosReader`] takes saved JSON: a `Bios` resource, its settings (pending) resource, the attribute registry, alone
+//! or bundled. [`BiosAudit`] compares meanings, not strings; [`BiosExport`] writes what a service would take, and what
+//! restores the present state. Shapes are those of the DMTF's Redfish specification (DSP0266) and schemas (`Bios`,
+//! `Settings`, `AttributeRegistry`), which HPE's iLO 5 and 6 follow.
+#![forbid(unsafe_code)]
+
+mod audit;
+mod change;
+mod error;
+mod export;
+mod facts;
+mod judge;
+mod meaning;
+mod reader;
+mod registry;
+mod shape;
+mod table;
+
+#[cfg(test)]
+mod tests;
+
+pub use audit::{BiosAudit, BiosCounts, BiosFinding, BiosVerdict};
+pub use change::{AttributeChange, BiosChange, Waiting};
+pub use error::BiosError;
+pub use export::{BiosExport, LeftOut, Request};
+pub use facts::{Attributes, BiosFacts, Server};
+pub use meaning::{same_value, shown};
+pub use reader::{BYTES_MAX, BiosReader};
+pub use registry::{Dependency, Effects, Registry, RegistryEntry};
+pub use table::Vendor;
+
+/// Whether this setting can be exported only when its risk is accepted: true when the profile wants a value that
+/// weakens security or the handling of memory errors. None when no setting of the BIOS has this id.
+pub fn needs_accepted_risk(id: &str, profile: lowlat_host::Profile) -> Option<bool> {
+    let row = table::rows().find(|row| row.id == id)?;
+    let setting = lowlat_catalogue::CATALOGUE.find(id)?;
+    Some(judge::is_weakening(row, &judge::wanted_values(setting, profile, None).unwrap_or_default()))
+}

@@ -1,0 +1,99 @@
+//! A place in a JSON document, and what must stand there.
+
+use super::BiosError;
+use crate::meaning::shown;
+use serde_json::{Map, Value};
+
+/// Characters of a hostile text that an error repeats.
+const REPEATED_CHARS_MAX: usize = 60;
+
+/// A value with the file and the JSON path where it stands, so that every complaint can name them.
+#[derive(Debug, Clone)]
+pub(super) struct Place<'a> {
+    pub file: &'a str,
+    pub path: String,
+    pub value: &'a Value,
+}
+
+impl<'a> Place<'a> {
+    pub fn wrong(&self, expected: &str) -> BiosError {
+        BiosError::Shape {
+            file: self.file.into(),
+            path: self.path.clone(),
+            found: described(self.value),
+            expected: expected.into(),
+        }
+    }
+
+    pub fn object(&self, expected: &str) -> Result<&'a Map<String, Value>, BiosError> {
+        self.value.as_object().ok_or_else(|| self.wrong(expected))
+    }
+
+    pub fn array(&self, expected: &str) -> Result<&'a Vec<Value>, BiosError> {
+        self.value.as_array().ok_or_else(|| self.wrong(expected))
+    }
+
+    pub fn text(&self, expected: &str) -> Result<&'a str, BiosError> {
+        self.value.as_str().ok_or_else(|| self.wrong(expected))
+    }
+
+    /// A value of one attribute.
+    pub fn scalar(&self) -> Result<&'a Value, BiosError> {
+        match self.value {
+            Value::Array(_) | Value::Object(_) => {
+                Err(self.wrong("an attribute's value: a text, a number, true, false or null"))
+            }
+            scalar => Ok(scalar),
+        }
+    }
+
+    /// A member of an object; none when absent or null.
+    pub fn member(&self, name: &str) -> Option<Place<'a>> {
+        let value = self.value.get(name).filter(|value| !value.is_null())?;
+        Some(Place { file: self.file, path: format!("{}{}", self.path, key(name)), value })
+    }
+
+    /// A member that must be there.
+    pub fn required(&self, name: &str, expected: &str) -> Result<Place<'a>, BiosError> {
+        self.member(name).ok_or_else(|| BiosError::Shape {
+            file: self.file.into(),
+            path: format!("{}{}", self.path, key(name)),
+            found: "nothing".into(),
+            expected: expected.into(),
+        })
+    }
+
+    pub fn item(&self, index: usize, value: &'a Value) -> Place<'a> {
+        Place { file: self.file, path: format!("{}[{index}]", self.path), value }
+    }
+
+    pub fn child(&self, name: &str, value: &'a Value) -> Place<'a> {
+        Place { file: self.file, path: format!("{}{}", self.path, key(name)), value }
+    }
+
+    /// A text member; none when absent.
+    pub fn text_member(&self, name: &str) -> Result<Option<&'a str>, BiosError> {
+        self.member(name).map(|place| place.text("a text")).transpose()
+    }
+}
+
+/// A step of a JSON path: `.Name`, or `["@odata.id"]` where the name is no word.
+fn key(name: &str) -> String {
+    let is_word = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    if is_word { format!(".{name}") } else { format!("[{:?}]", cut(name)) }
+}
+
+fn cut(text: &str) -> String {
+    let kept: String = text.chars().take(REPEATED_CHARS_MAX).collect();
+    if kept.len() < text.len() { format!("{kept}...") } else { kept }
+}
+
+fn described(value: &Value) -> String {
+    match value {
+        Value::Null => "null".into(),
+        Value::Array(items) => format!("an array of {}", items.len()),
+        Value::Object(members) => format!("an object of {} members", members.len()),
+        Value::String(text) => format!("the text {:?}", cut(text)),
+        Value::Bool(_) | Value::Number(_) => shown(value),
+    }
+}

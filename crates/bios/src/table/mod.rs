@@ -1,0 +1,158 @@
+//! Which attribute of which vendor carries which setting of the catalogue.
+//!
+//! The wanted values stay in the catalogue: a row here says where to look, and how a vendor spells what the catalogue
+//! calls by HPE's display names. Where the names and spellings were found:
+//! * HPE: the Bios resource definitions of iLO 5 and iLO 6 (servermanagementportal.ext.hpe.com) for Gen10 Plus and
+//!   Gen11, and published listings of a ProLiant DL385 Gen10 (ROM A41) and a DL325 Gen10 Plus (weka/tools, defaults-db.yml);
+//! * Dell (PowerEdge R6615), Lenovo (ThinkSystem SR635 V3) and Supermicro (AS-1115CS-TNR): weka/tools, defaults-db.yml;
+//!   Dell's `DlwmForcedWidth` and `FixedSocPstate` from published host guides for PowerEdge with EPYC.
+//!
+//! A registry of the server itself goes before the spellings here: names differ between ROM families.
+
+mod memory;
+mod platform;
+mod power;
+mod processor;
+
+use serde::Serialize;
+
+/// Who made the firmware.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Vendor {
+    /// Hewlett Packard Enterprise.
+    Hpe,
+    /// Dell.
+    Dell,
+    /// Lenovo.
+    Lenovo,
+    /// Supermicro.
+    Supermicro,
+}
+
+impl Vendor {
+    /// Every vendor, in the order in which their names are tried on a service that does not say whose it is.
+    pub const ALL: [Self; 4] = [Self::Hpe, Self::Dell, Self::Lenovo, Self::Supermicro];
+
+    /// The name for people.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Hpe => "HPE",
+            Self::Dell => "Dell",
+            Self::Lenovo => "Lenovo",
+            Self::Supermicro => "Supermicro",
+        }
+    }
+}
+
+/// One attribute of one vendor.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Name {
+    pub vendor: Vendor,
+    /// As the Bios resource spells it; Supermicro's without the four hexadecimal digits at the end, which differ from
+    /// board to board.
+    pub attribute: &'static str,
+    /// Values whose meaning their letters do not tell, each with the catalogue's word for it. One that stands for
+    /// itself says that the list is whole: the attribute takes no other value.
+    pub spellings: &'static [(&'static str, &'static str)],
+    /// Whether the vendor documents that it can be changed only while the workload profile is Custom.
+    pub needs_custom: bool,
+}
+
+/// One setting of the catalogue.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Row {
+    /// Id of the catalogue.
+    pub id: &'static str,
+    pub names: &'static [Name],
+    /// Wanted values that bring the harm which the catalogue names as the risk of the setting.
+    pub weakens: &'static [&'static str],
+}
+
+type Spellings = &'static [(&'static str, &'static str)];
+
+const fn name(vendor: Vendor, attribute: &'static str, spellings: Spellings) -> Name {
+    Name { vendor, attribute, spellings, needs_custom: false }
+}
+
+const fn hpe(attribute: &'static str, spellings: Spellings) -> Name {
+    name(Vendor::Hpe, attribute, spellings)
+}
+
+const fn dell(attribute: &'static str, spellings: Spellings) -> Name {
+    name(Vendor::Dell, attribute, spellings)
+}
+
+const fn lenovo(attribute: &'static str, spellings: Spellings) -> Name {
+    name(Vendor::Lenovo, attribute, spellings)
+}
+
+const fn supermicro(attribute: &'static str, spellings: Spellings) -> Name {
+    name(Vendor::Supermicro, attribute, spellings)
+}
+
+const fn row(id: &'static str, names: &'static [Name]) -> Row {
+    Row { id, names, weakens: &[] }
+}
+
+const fn risky(id: &'static str, weakens: &'static [&'static str], names: &'static [Name]) -> Row {
+    Row { id, names, weakens }
+}
+
+/// Every row, in the order of the guide's menus.
+pub(super) fn rows() -> impl Iterator<Item = &'static Row> {
+    [platform::ROWS, processor::ROWS, memory::ROWS, power::ROWS].into_iter().flatten()
+}
+
+/// The id of the setting that unlocks others.
+pub(super) const WORKLOAD_PROFILE: &str = "firmware.workload_profile";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lowlat_catalogue::CATALOGUE;
+    use lowlat_host::Profile;
+    use lowlat_settings::{Layer, Risk, Want};
+
+    /// Known from the service's ComputerSystem resource, not from an attribute.
+    const NO_ATTRIBUTE: &str = "firmware.bios_version";
+
+    #[test]
+    fn every_firmware_row_of_the_catalogue_has_its_attributes_and_the_reverse() {
+        let mut expected: Vec<&str> = CATALOGUE
+            .settings()
+            .filter(|setting| setting.layer == Layer::Firmware && setting.id != NO_ATTRIBUTE)
+            .map(|setting| setting.id)
+            .collect();
+        let mut there: Vec<&str> = rows().map(|row| row.id).collect();
+        expected.sort_unstable();
+        there.sort_unstable();
+        assert_eq!(there, expected);
+        assert!(there.len() >= 50, "the guide has 50-odd rows");
+    }
+
+    #[test]
+    fn every_row_has_a_name_of_hpe_and_no_name_twice() {
+        let mut names: Vec<(&str, &str)> =
+            rows().flat_map(|row| row.names).map(|name| (name.vendor.word(), name.attribute)).collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+        for row in rows() {
+            assert!(row.names.iter().any(|name| name.vendor == Vendor::Hpe), "{}", row.id);
+        }
+    }
+
+    #[test]
+    fn what_the_guide_weakens_is_known_to_be_risky() {
+        for row in rows() {
+            let setting = CATALOGUE.find(row.id).expect("checked above");
+            let carries = matches!(setting.risk, Risk::Security | Risk::Ras);
+            assert!(row.weakens.is_empty() || carries, "{}: the catalogue names no risk", row.id);
+            if let (true, Want::Value("Disabled")) = (carries, setting.want(Profile::Guide57037)) {
+                assert!(row.weakens.contains(&"Disabled"), "{} is a protection switched off", row.id);
+            }
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Saved resources of an HPE iLO 5 and of a standard service, whole, cut and hostile.
+
+mod change;
+mod hostile;
+
+use super::*;
+use lowlat_host::Profile;
+use serde_json::Value;
+
+/// A fixture's bytes.
+fn fixture(name: &str) -> Vec<u8> {
+    let path = format!("{}/../../fixtures/redfish/{name}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+fn facts(names: &[&str]) -> BiosFacts {
+    let mut reader = BiosReader::default();
+    for name in names {
+        reader.add(name, &fixture(name)).unwrap();
+    }
+    reader.finish().unwrap()
+}
+
+const STOCK: [&str; 3] = ["hpe-ilo5-bios.json", "hpe-ilo5-settings.json", "hpe-ilo5-registry.json"];
+
+fn verdict(audit: &BiosAudit, id: &str) -> (BiosVerdict, String) {
+    let finding = audit.findings.iter().find(|finding| finding.id == id).unwrap();
+    (finding.verdict, finding.because.clone())
+}
+
+fn body(request: &Request) -> &Value {
+    &request.body["Attributes"]
+}
+
+#[test]
+fn a_stock_server_differs_and_says_how() {
+    let audit = BiosAudit::of(&facts(&STOCK), Profile::Guide57037);
+    let is = |id: &str, expected: BiosVerdict, because: &str| {
+        let (verdict, said) = verdict(&audit, id);
+        assert_eq!(verdict, expected, "{id}: {said}");
+        assert!(said.contains(because), "{id}: {said}");
+    };
+    is("firmware.workload_profile", BiosVerdict::Differs, "");
+    is("firmware.amd_smt_option", BiosVerdict::Pending, "");
+    is("firmware.acpi_slit", BiosVerdict::Lost, "");
+    is("firmware.hpet_acpi_support", BiosVerdict::Good, "");
+    is("firmware.power_regulator", BiosVerdict::Overridden, "WorkloadProfile = GeneralPowerEfficientCompute");
+    is("firmware.amd_fmax_boost_limit", BiosVerdict::Overridden, "ProcAMDBoostControl = AmdFmaxBoostAuto");
+    is("firmware.infinity_fabric_performance_state", BiosVerdict::NotOffered, "P0, P1, P2, P3, Auto");
+    // A change that waits and that the profile will drop.
+    is("firmware.minimum_processor_idle_power_core_cstate", BiosVerdict::Overridden, "makes it C6");
+    assert_eq!(audit.order.len(), 2);
+    assert!(audit.order[0].contains("LowLatency") && audit.order[1].contains("Custom"));
+}
+
+#[test]
+fn a_server_as_the_guide_has_it_is_as_wanted() {
+    let names = ["hpe-ilo5-as-guide.json", "hpe-ilo5-registry.json"];
+    let audit = BiosAudit::of(&facts(&names), Profile::Guide57037);
+    assert_eq!(
+        audit.counts.differences,
+        0,
+        "{:?}",
+        audit.findings.iter().find(|f| f.verdict.is_difference())
+    );
+    assert!(audit.counts.judged >= 60 && audit.counts.unknown == 0, "{:?}", audit.counts);
+    assert_eq!(audit.server.model.as_deref(), Some("ProLiant DL385 Gen10 Plus"));
+    assert_eq!(audit.order, Vec::<String>::new());
+    let export = BiosExport::of(&facts(&names), Profile::Guide57037, &[]);
+    assert_eq!(export.steps, []);
+    // The default profile wants memory in step with the fabric of this processor.
+    let trading = BiosAudit::of(&facts(&names), Profile::Trading);
+    assert_eq!(verdict(&trading, "firmware.maximum_memory_bus_frequency").0, BiosVerdict::Differs);
+    assert_eq!(verdict(&trading, "firmware.amd_core_performance_boost").0, BiosVerdict::NoOpinion);
+}
+
+#[test]
+fn without_a_registry_what_hpe_documents_is_still_held_by_the_profile() {
+    let audit = BiosAudit::of(&facts(&STOCK[..2]), Profile::Guide57037);
+    assert_eq!(verdict(&audit, "firmware.power_regulator").0, BiosVerdict::Overridden);
+    let (verdict, because) = verdict(&audit, "firmware.minimum_processor_idle_power_core_cstate");
+    assert_eq!(verdict, BiosVerdict::Overridden);
+    assert!(because.contains("the change that waits is dropped"), "{because}");
+    assert!(audit.warnings.iter().any(|warning| warning.contains("registry")));
+}
+
+#[test]
+fn a_standard_service_is_read_with_booleans_and_only_what_waits() {
+    let names = ["standard-bios.json", "standard-settings.json"];
+    let audit = BiosAudit::of(&facts(&names), Profile::Trading);
+    assert_eq!(verdict(&audit, "firmware.amd_smt_option").0, BiosVerdict::Pending);
+    assert_eq!(verdict(&audit, "firmware.acpi_slit").0, BiosVerdict::Good);
+    assert_eq!(verdict(&audit, "firmware.data_fabric_cstate_enable").0, BiosVerdict::Good);
+    let (is, because) = verdict(&audit, "firmware.memory_interleaving_mode");
+    assert_eq!((is, because.contains("PropertyNotWritable")), (BiosVerdict::Differs, true), "{because}");
+    let export = BiosExport::of(&facts(&names), Profile::Trading, &[]);
+    let step = &export.steps[0];
+    assert_eq!(step.uri.as_deref(), Some("/redfish/v1/Systems/437XR1138R2/Bios/SD"));
+    assert_eq!(step.body["@Redfish.SettingsApplyTime"]["ApplyTime"], "OnReset");
+    assert_eq!(body(step)["AmdMemoryInterleaving"], "Enabled");
+    assert!(body(step).get("ProcSMT").is_none(), "it waits already");
+}
+
+#[test]
+fn the_profile_changes_first_and_takes_no_protection_away() {
+    let export = BiosExport::of(&facts(&STOCK), Profile::Guide57037, &[]);
+    assert_eq!(export.steps.len(), 2);
+    assert_eq!(body(&export.steps[0]), &serde_json::json!({"WorkloadProfile": "LowLatency"}));
+    let second = body(&export.steps[1]);
+    assert_eq!(second["WorkloadProfile"], "Custom");
+    // Low Latency switches patrol scrubbing off; nobody accepted that.
+    assert_eq!(second["MemPatrolScrubbing"], "Enabled");
+    // Low Latency sets these as wanted, so nothing is left to change.
+    assert!(second.get("PowerRegulator").is_none() && second.get("MinProcIdlePower").is_none());
+    assert!(second.get("ProcAmdIoVt").is_none());
+    assert_eq!(second["ProcAmdFmax"], 3700);
+    assert_eq!(second["AcpiSlit"], "Enabled", "a wrong change that waits is taken back");
+    let ids: Vec<&str> = export.left_out.iter().map(|row| row.id.as_str()).collect();
+    for id in [
+        "firmware.amd_iommu",
+        "firmware.memory_patrol_scrubbing",
+        "firmware.infinity_fabric_performance_state",
+    ] {
+        assert!(ids.contains(&id), "{id} is not among {ids:?}");
+    }
+}
+
+#[test]
+fn an_accepted_risk_is_exported_alone() {
+    let risks = ["firmware.amd_iommu".to_owned()];
+    let export = BiosExport::of(&facts(&STOCK), Profile::Guide57037, &risks);
+    assert_eq!(body(&export.steps[1])["ProcAmdIoVt"], "Disabled");
+    assert_eq!(body(&export.steps[1])["MemPatrolScrubbing"], "Enabled");
+    assert_eq!(needs_accepted_risk("firmware.amd_iommu", Profile::Guide57037), Some(true));
+    assert_eq!(needs_accepted_risk("firmware.amd_iommu", Profile::Trading), Some(false));
+    assert_eq!(needs_accepted_risk("sysctl.vm.swappiness", Profile::Trading), None);
+}
+
+#[test]
+fn from_low_latency_one_step_is_enough() {
+    let names = ["hpe-ilo5-low-latency.json", "hpe-ilo5-registry.json"];
+    let export = BiosExport::of(&facts(&names), Profile::Guide57037, &[]);
+    assert_eq!(export.steps.len(), 1);
+    assert_eq!(body(&export.steps[0])["WorkloadProfile"], "Custom");
+}
+
+/// A service that takes requests as the registry says: what follows a profile changes with it. What waited before is
+/// taken with the first.
+fn apply(facts: &mut BiosFacts, requests: &[Request]) {
+    facts.active = facts.after_restart();
+    facts.pending = None;
+    for request in requests {
+        let locked = facts.effects(&{
+            let mut then = facts.active.clone();
+            then.extend(body(request).as_object().unwrap().clone());
+            then
+        });
+        for (name, value) in body(request).as_object().unwrap() {
+            assert!(!locked.locked.contains_key(name), "{name} is refused: {:?}", locked.locked.get(name));
+            facts.active.insert(name.clone(), value.clone());
+        }
+        let forced = facts.effects(&facts.active).forced;
+        facts.active.extend(forced.into_iter().map(|(name, (value, _))| (name, value)));
+    }
+}
+
+#[test]
+fn the_steps_make_the_server_as_wanted_and_the_restore_brings_it_back() {
+    for profile in Profile::ALL {
+        for start in [&STOCK[..], &["hpe-ilo5-low-latency.json", "hpe-ilo5-registry.json"]] {
+            let mut facts = facts(start);
+            let before = facts.active.clone();
+            let risks: Vec<String> = table::rows().map(|row| row.id.to_owned()).collect();
+            let export = BiosExport::of(&facts, profile, &risks);
+            apply(&mut facts, &export.steps);
+            let audit = BiosAudit::of(&facts, profile);
+            let wrong: Vec<&str> = audit
+                .findings
+                .iter()
+                .filter(|finding| finding.verdict.is_difference())
+                .map(|finding| finding.id.as_str())
+                .collect();
+            assert_eq!(wrong, Vec::<&str>::new(), "{profile} from {start:?}");
+            assert_eq!(
+                BiosExport::of(&facts, profile, &risks).steps,
+                [],
+                "a second export has nothing to do"
+            );
+            apply(&mut facts, &export.restore);
+            let differing: Vec<&String> =
+                before.keys().filter(|name| facts.active.get(*name) != before.get(*name)).collect();
+            assert!(differing.is_empty(), "{profile} from {start:?}: {differing:?}");
+        }
+    }
+}
+
+#[test]
+fn other_vendors_names_and_spellings_are_known() {
+    let read = |attributes: Value| {
+        let resource = serde_json::json!({"@odata.type": "#Bios.v1_0_0.Bios", "Attributes": attributes});
+        let mut reader = BiosReader::default();
+        reader.add("other.json", resource.to_string().as_bytes()).unwrap();
+        reader.finish().unwrap()
+    };
+    let dell = read(serde_json::json!({
+        "SysProfile": "PerfOptimized", "LogicalProc": "Disabled", "ProcCStates": "Disabled",
+        "NumaNodesPerSocket": "1", "ApbDis": "Enabled", "MemPatrolScrub": "Extended",
+        "DeterminismSlider": "PowerDeterminism", "SysPassword": null,
+    }));
+    assert_eq!(dell.vendor, Some(Vendor::Dell));
+    let audit = BiosAudit::of(&dell, Profile::Trading);
+    for id in [
+        "firmware.amd_smt_option",
+        "firmware.minimum_processor_idle_power_core_cstate",
+        "firmware.numa_memory_domains_per_socket",
+        "firmware.infinity_fabric_power_management",
+        "firmware.memory_patrol_scrubbing",
+    ] {
+        assert_eq!(verdict(&audit, id).0, BiosVerdict::Good, "{id}");
+    }
+    assert_eq!(verdict(&audit, "firmware.performance_determinism").0, BiosVerdict::Differs);
+    let (is, because) = verdict(&audit, "firmware.thermal_configuration");
+    assert_eq!(
+        (is, because.as_str()),
+        (BiosVerdict::UnknownHere, "no attribute of Dell is known to carry it")
+    );
+    let export = BiosExport::of(&dell, Profile::Trading, &[]);
+    assert_eq!(body(&export.steps[0])["DeterminismSlider"], "PerfDeterminism");
+    assert!(!export.snapshot.contains_key("SysPassword"), "no password in a file");
+    let supermicro = read(serde_json::json!({
+        "SMTControl_00CB": "Disabled", "NUMANodesPerSocket_703E": "NPS4", "DFCstates_7103": "Disabled",
+    }));
+    assert_eq!(supermicro.vendor, Some(Vendor::Supermicro));
+    let audit = BiosAudit::of(&supermicro, Profile::Trading);
+    assert_eq!(verdict(&audit, "firmware.amd_smt_option").0, BiosVerdict::Good);
+    assert_eq!(verdict(&audit, "firmware.numa_memory_domains_per_socket").0, BiosVerdict::Differs);
+}

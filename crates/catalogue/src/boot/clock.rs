@@ -1,0 +1,108 @@
+//! Clock sources and the tick's phase.
+
+use super::{BOOT, GUIDE, NETWORK_LATENCY, PARAMETERS};
+use lowlat_settings::{Context, Impact, Judgement, Needs, Risk, Setting, Verdict, Want, change, judge};
+
+pub(crate) const SETTINGS: &[Setting] = &[
+    Setting {
+        id: "boot.tsc",
+        change: change::boot::tsc,
+        name: "tsc=",
+        reason: "Switches off the watchdog that checks the time stamp counter against a slower clock. Its timer hops \
+                 over all online CPUs, isolated ones too, and a false alarm makes the kernel fall back to a clock that \
+                 takes far longer to read.",
+        cost: "A counter that drifts or is not synchronised between sockets goes unnoticed. Check it before: \
+               constant_tsc and nonstop_tsc among the CPU flags, and no complaint about the TSC in the kernel log.",
+        risk: Risk::Compliance,
+        impact: Impact::Medium,
+        effective: "/sys/devices/system/clocksource/clocksource0/current_clocksource is tsc.",
+        trading: Want::Derived(reliable_tsc),
+        guide: Want::Value("reliable"),
+        hazard: "Dangerous on a machine whose time stamp counters are not synchronised: clocks differ between CPUs and \
+                 nothing tells.",
+        sources: &[GUIDE, NETWORK_LATENCY, PARAMETERS],
+        judge: tsc,
+        needs: Needs::X86,
+        ..BOOT
+    },
+    Setting {
+        id: "boot.clocksource",
+        change: change::boot::clock_source,
+        name: "clocksource=",
+        reason: "Forces a clock source. The kernel picks the time stamp counter by itself where it can be trusted; any \
+                 other source makes each reading of the clock slow, and some need a system call.",
+        impact: Impact::Medium,
+        effective: "/sys/devices/system/clocksource/clocksource0/current_clocksource is tsc.",
+        trading: Want::Derived(|context| is_x86(context).then(|| "absent, or tsc".to_owned())),
+        sources: &[PARAMETERS],
+        judge: clocksource,
+        ..BOOT
+    },
+    Setting {
+        id: "boot.skew_tick",
+        name: "skew_tick=",
+        reason: "Shifts the tick of each CPU against the others, so that they do not all contend for the same locks at \
+                 the same moment.",
+        cost: "CPUs wake up at different times and the package sleeps less.",
+        risk: Risk::Power,
+        impact: Impact::Medium,
+        trading: Want::Value("1"),
+        sources: &[
+            NETWORK_LATENCY,
+            PARAMETERS,
+            "guide 57037 section 4.3.2.1.1: its bare cmdline= loses the parent profile's skew_tick=1",
+        ],
+        ..BOOT
+    },
+];
+
+fn is_x86(context: &Context<'_>) -> bool {
+    context.host.kernel.is_x86() == Some(true) || context.host.cpu.is_amd() || context.host.cpu.is_intel()
+}
+
+/// Only where the processor promises a constant counter.
+fn reliable_tsc(context: &Context<'_>) -> Option<String> {
+    let has = |flag| context.host.cpu.has_flag(flag).known() == Some(&true);
+    (is_x86(context) && has("constant_tsc") && has("nonstop_tsc")).then(|| "reliable".to_owned())
+}
+
+/// `nowatchdog` does the same without the kernel's further trust.
+fn tsc(context: &Context<'_>, setting: &Setting) -> Judgement {
+    let line = match judge::command_line(context.host) {
+        Ok(line) => line,
+        Err(judgement) => return judgement,
+    };
+    if line.last("tsc") == Some("nowatchdog") && !matches!(setting.want(context.profile), Want::Value(_)) {
+        return judge::good_because("tsc=nowatchdog", "the watchdog is off").at("/proc/cmdline");
+    }
+    let in_use = context.host.cpu.clocksource.text();
+    let in_force = match in_use {
+        // A guest may have reason to use its hypervisor's clock, which is the counter underneath.
+        "" | "tsc" | "kvm-clock" | "hyperv_clocksource_tsc_page" | "xen" => judge::InForce::Unseen,
+        other => judge::InForce::No {
+            observed: format!("the clock source in use is {other}"),
+            because: "the kernel does not use the time stamp counter, so the parameter does nothing"
+                .to_owned(),
+        },
+    };
+    judge::boot_token_in_force(context, setting, in_force)
+}
+
+fn clocksource(context: &Context<'_>, _: &Setting) -> Judgement {
+    let line = match judge::command_line(context.host) {
+        Ok(line) => line,
+        Err(judgement) => return judgement,
+    };
+    let in_use = context.host.cpu.clocksource.text();
+    let judgement = match line.last("clocksource") {
+        None => Judgement::good("not on the command line"),
+        Some("tsc") if !matches!(in_use, "" | "tsc") => Judgement::new(
+            Verdict::Ineffective,
+            format!("clocksource=tsc, but {in_use} is in use"),
+            "the kernel found the time stamp counter unusable; its log says why",
+        ),
+        Some("tsc") => Judgement::good("clocksource=tsc"),
+        Some(other) => Judgement::wrong(format!("clocksource={other}"), "it forces a slower clock"),
+    };
+    judgement.at("/proc/cmdline")
+}

@@ -1,0 +1,149 @@
+//! Which CPUs the scheduler and device interrupts keep off.
+
+use super::{BOOT, CPU_PARTITIONING, GUIDE, HAZARDS, PARAMETERS, REALTIME};
+use lowlat_host::{CpuSet, Reading, cmdline::CommandLine, kernel_version::KernelVersion};
+use lowlat_settings::{Context, Impact, Judgement, Setting, Verdict, Want, judge};
+
+const ISOLATED_PATH: &str = "/sys/devices/system/cpu/isolated";
+
+/// The first kernel that knows `isolcpus=managed_irq`; earlier ones refuse the whole parameter.
+const MANAGED_IRQ_SINCE: KernelVersion = KernelVersion::new(5, 6);
+
+pub(crate) const SETTINGS: &[Setting] = &[
+    Setting {
+        id: "boot.isolcpus",
+        name: "isolcpus=",
+        reason: "Takes CPUs out of load balancing (domain), so that nothing lands there unasked, and steers the queues \
+                 of kernel-managed interrupts such as NVMe's to housekeeping CPUs (managed_irq), which no other setting \
+                 can move.",
+        cost: "Threads must be pinned by hand: without it all threads of a process stay on one isolated CPU. Cannot be \
+               undone without a reboot; a cpuset partition can.",
+        impact: Impact::High,
+        effective: "/sys/devices/system/cpu/isolated holds the CPUs.",
+        trading: Want::Derived(isolcpus),
+        sources: &[PARAMETERS, REALTIME, "kernel commit 11ea68f553e2 (isolcpus=managed_irq, 5.6)"],
+        judge: judge_isolcpus,
+        ..BOOT
+    },
+    Setting {
+        id: "boot.irqaffinity",
+        name: "irqaffinity=",
+        reason: "The CPUs on which interrupts are set up from the start of the kernel on. Interrupts of drivers loaded \
+                 later go there too, with no service that has to move them in time.",
+        cost: "All device interrupts share the housekeeping CPUs.",
+        impact: Impact::Medium,
+        effective: "/proc/irq/default_smp_affinity holds the housekeeping CPUs.",
+        trading: Want::Derived(judge::housekeeping_list),
+        sources: &[PARAMETERS, HAZARDS],
+        judge: irqaffinity,
+        ..BOOT
+    },
+    Setting {
+        id: "boot.tuned.non_isolcpus",
+        name: "tuned.non_isolcpus=",
+        reason: "Read by TuneD's hook in the initial RAM disk, not by the kernel: it keeps early user processes on the \
+                 housekeeping CPUs. isolcpus= does that in the kernel itself.",
+        effective: "Process 1 has the mask in Cpus_allowed of /proc/1/status.",
+        guide: Want::Derived(housekeeping_mask),
+        hazard: "Works only with the initial RAM disk that TuneD built; computed in shell it is wrong from 64 CPUs on.",
+        sources: &[GUIDE, CPU_PARTITIONING],
+        judge: non_isolcpus,
+        ..BOOT
+    },
+];
+
+fn isolcpus(context: &Context<'_>) -> Option<String> {
+    let knows_managed = judge::kernel_at_least(context.host, MANAGED_IRQ_SINCE) != Some(false);
+    let flags = if knows_managed { "managed_irq,domain" } else { "domain" };
+    judge::isolated_list(context).map(|isolated| format!("{flags},{isolated}"))
+}
+
+fn judge_isolcpus(context: &Context<'_>, setting: &Setting) -> Judgement {
+    let line = match judge::command_line(context.host) {
+        Ok(line) => line,
+        Err(judgement) => return judgement,
+    };
+    let is_old = judge::kernel_at_least(context.host, MANAGED_IRQ_SINCE) == Some(false);
+    if is_old && line.flags("isolcpus").contains(&"managed_irq") {
+        let token = format!("isolcpus={}", line.last("isolcpus").unwrap_or_default());
+        let because = format!(
+            "kernels before {MANAGED_IRQ_SINCE} do not know managed_irq and ignore the whole parameter"
+        );
+        return Judgement::new(Verdict::Ineffective, token, because).at("/proc/cmdline");
+    }
+    if !line.has("isolcpus") && is_partitioned(context) {
+        let because = "isolated by cpuset partitions; managed interrupts are judged by irq.affinity";
+        return judge::good_because("isolated cpuset partitions hold the CPUs", because).at("/sys/fs/cgroup");
+    }
+    judge::boot_cpus_in_force(context, setting, &taken_for_domain(context, line), ISOLATED_PATH)
+}
+
+/// What the kernel isolated, where the line asks for it: without the flag `domain` the file stays empty.
+fn taken_for_domain(context: &Context<'_>, line: &CommandLine) -> Reading<CpuSet> {
+    let flags = line.flags("isolcpus");
+    if flags.is_empty() || flags.contains(&"domain") {
+        context.host.topology.isolated.clone()
+    } else {
+        Reading::Absent
+    }
+}
+
+fn is_partitioned(context: &Context<'_>) -> bool {
+    let partitions = context.host.services.cpuset_partitions.iter();
+    let held = partitions
+        .filter(|partition| partition.is_isolated())
+        .filter_map(|partition| partition.cpus.known())
+        .fold(CpuSet::new(), |held, cpus| held.union(cpus));
+    context.allocation.isolated.is_subset(&held)
+}
+
+/// Conflicting when the line isolates CPUs and sends interrupts to them.
+fn irqaffinity(context: &Context<'_>, setting: &Setting) -> Judgement {
+    let line = match judge::command_line(context.host) {
+        Ok(line) => line,
+        Err(judgement) => return judgement,
+    };
+    let cpus_of = |key| judge::cpus_on_line(context, line, key).and_then(Result::ok).unwrap_or_default();
+    let irqs = cpus_of("irqaffinity");
+    for key in ["isolcpus", "nohz_full"] {
+        let both = irqs.intersection(&cpus_of(key));
+        if !both.is_empty() {
+            let because = format!("{key}= isolates {both:#} and irqaffinity= sends interrupts to them");
+            return Judgement::new(Verdict::Conflicting, format!("irqaffinity={irqs}"), because)
+                .at("/proc/cmdline");
+        }
+    }
+    let default = &context.host.interrupts.default_affinity;
+    let online = &context.host.topology.online;
+    let taken = default.as_ref().map(|cpus| cpus.intersection(online));
+    if !line.has("irqaffinity") {
+        // Also reached at run time, by writing /proc/irq/default_smp_affinity.
+        return judge::boot_cpus_in_force(context, setting, &taken, "/proc/irq/default_smp_affinity");
+    }
+    judge::boot_cpus(context, setting)
+}
+
+fn housekeeping_mask(context: &Context<'_>) -> Option<String> {
+    judge::housekeeping_list(context)?;
+    Some(context.allocation.housekeeping.to_mask_padded(context.host.topology.cpu_count()))
+}
+
+/// Compared as sets, whatever the padding.
+fn non_isolcpus(context: &Context<'_>, _: &Setting) -> Judgement {
+    let line = match judge::command_line(context.host) {
+        Ok(line) => line,
+        Err(judgement) => return judgement,
+    };
+    let judgement = match line.last("tuned.non_isolcpus") {
+        None => Judgement::wrong("not on the command line", ""),
+        Some(mask) => {
+            let token = format!("tuned.non_isolcpus={mask}");
+            match CpuSet::parse_mask(mask) {
+                Err(error) => Judgement::new(Verdict::Ineffective, token, error.to_string()),
+                Ok(cpus) if cpus == context.allocation.housekeeping => Judgement::good(token),
+                Ok(cpus) => Judgement::wrong(token, format!("the mask stands for {cpus:#}")),
+            }
+        }
+    };
+    judgement.at("/proc/cmdline")
+}

@@ -1,0 +1,29 @@
+//! Settings of the kernel's command line: those of the guide, those that TuneD's cpu-partitioning adds, and those
+//! that a modern host needs besides.
+
+pub(super) mod clock;
+pub(super) mod idle;
+pub(super) mod isolation;
+pub(super) mod line;
+pub(super) mod memory;
+pub(super) mod protection;
+pub(super) mod ticks;
+
+use lowlat_settings::{Impact, Layer, Setting, judge};
+
+/// A command-line parameter, judged by its last value.
+const BOOT: Setting = Setting {
+    layer: Layer::Boot,
+    impact: Impact::Low,
+    needs_reboot: true,
+    effective: "The parameter stands in /proc/cmdline.",
+    judge: judge::boot_token,
+    ..Setting::BLANK
+};
+
+const GUIDE: &str = "guide 57037 section 4.3.2.1.1";
+const HAZARDS: &str = "docs/guide-57037.md: hazards of guide 57037 on today's hosts";
+const PARAMETERS: &str = "kernel Documentation/admin-guide/kernel-parameters.txt";
+const CPU_PARTITIONING: &str = "TuneD 2.28 profile cpu-partitioning";
+const NETWORK_LATENCY: &str = "TuneD 2.28 profile network-latency";
+const REALTIME: &str = "TuneD 2.28 profile realtime";

@@ -1,0 +1,186 @@
+//! The scheduler tick and the work of RCU on isolated CPUs.
+
+use super::{BOOT, CPU_PARTITIONING, GUIDE, NETWORK_LATENCY, PARAMETERS};
+use lowlat_host::{CpuSet, Reading, cmdline::CommandLine};
+use lowlat_settings::{Context, Impact, Judgement, Needs, Risk, Setting, Verdict, Want, change, judge};
+
+const NOHZ_FULL_PATH: &str = "/sys/devices/system/cpu/nohz_full";
+const NO_HZ_DOC: &str = "kernel Documentation/timers/no_hz.rst";
+
+pub(crate) const SETTINGS: &[Setting] = &[
+    Setting {
+        id: "boot.nohz",
+        name: "nohz=",
+        reason: "Lets the tick stop on idle CPUs. It is the kernel's default; only nohz=off would matter, because \
+                 nohz_full= cannot work then.",
+        effective: "nohz_full= works: see boot.nohz_full.",
+        guide: Want::Value("on"),
+        hazard: "The kernel's default: it adds nothing.",
+        sources: &[GUIDE, CPU_PARTITIONING, PARAMETERS],
+        ..BOOT
+    },
+    Setting {
+        id: "boot.nohz_full",
+        change: change::boot::nohz_full,
+        name: "nohz_full=",
+        reason: "Stops the scheduler tick on these CPUs while one thread runs there; otherwise it interrupts each of \
+                 them CONFIG_HZ times a second. It also moves RCU callbacks, unbound timers, kernel threads and the \
+                 lockup detectors away.",
+        cost: "System calls and interrupts on these CPUs take longer, for the accounting at each entry to the kernel.",
+        impact: Impact::High,
+        effective: "/sys/devices/system/cpu/nohz_full holds the CPUs, and the LOC row of /proc/interrupts stands nearly \
+                    still on them while one thread runs.",
+        trading: Want::Derived(judge::isolated_list),
+        guide: Want::Derived(judge::isolated_list),
+        hazard: "The guide writes every CPU out; ranges are shorter, and grubenv holds 1,024 bytes. Since kernel 6.12 \
+                 the fair server can start the tick again: see debugfs.sched.fair_server.",
+        sources: &[GUIDE, CPU_PARTITIONING, PARAMETERS, NO_HZ_DOC],
+        judge: nohz_full,
+        ..BOOT
+    },
+    Setting {
+        id: "boot.rcu_nocbs",
+        change: change::boot::rcu_nocbs,
+        name: "rcu_nocbs=",
+        reason: "Hands the RCU callbacks of these CPUs to kernel threads that can run elsewhere, instead of a softirq \
+                 on the CPU itself. The kernel does it for CPUs of nohz_full= in any case.",
+        cost: "The housekeeping CPUs do the work.",
+        impact: Impact::High,
+        effective: "Kernel threads named rcuop or rcuos exist for the CPUs, and the RCU row of /proc/softirqs stands \
+                    nearly still on them.",
+        trading: Want::Derived(judge::isolated_list),
+        guide: Want::Derived(judge::isolated_list),
+        sources: &[GUIDE, CPU_PARTITIONING, PARAMETERS],
+        judge: rcu_nocbs,
+        ..BOOT
+    },
+    Setting {
+        id: "boot.rcu_nocb_poll",
+        name: "rcu_nocb_poll",
+        reason: "Lets the threads that run offloaded RCU callbacks poll for work, so that an isolated CPU need not wake \
+                 them.",
+        cost: "The threads wake up all the time on the housekeeping CPUs and use power there.",
+        risk: Risk::Power,
+        impact: Impact::Medium,
+        needs: Needs::ANY.with_config(&["RCU_NOCB_CPU"]),
+        trading: Want::State("present"),
+        guide: Want::State("present"),
+        sources: &[GUIDE, PARAMETERS],
+        ..BOOT
+    },
+    Setting {
+        id: "boot.rcupdate.rcu_normal_after_boot",
+        name: "rcupdate.rcu_normal_after_boot=",
+        reason: "After boot the kernel uses only normal RCU grace periods. Expedited ones interrupt every CPU that is \
+                 not idle, isolated ones too.",
+        cost: "Some administrative calls, such as module loading or network set-up, take longer.",
+        impact: Impact::Medium,
+        effective: "/sys/kernel/rcu_normal is 1.",
+        reads: &["/sys/kernel/rcu_normal"],
+        trading: Want::Value("1"),
+        sources: &[NETWORK_LATENCY, PARAMETERS, "TuneD commit cbcd1df"],
+        judge: |context, setting| {
+            let because = "the kernel still allows expedited grace periods";
+            let in_force = judge::shown(context, "/sys/kernel/rcu_normal", "1", because);
+            judge::boot_token_in_force(context, setting, in_force)
+        },
+        ..BOOT
+    },
+    Setting {
+        id: "boot.rcutree.nohz_full_patience_delay",
+        name: "rcutree.nohz_full_patience_delay=",
+        reason: "For how many milliseconds of a grace period RCU leaves nohz_full CPUs alone before it asks them for a \
+                 quiescent state. Most grace periods end by themselves before.",
+        cost: "Grace periods last longer, and memory is freed later.",
+        impact: Impact::Medium,
+        needs: Needs::since(6, 11).with_config(&["NO_HZ_FULL"]),
+        effective: "/sys/module/rcutree/parameters/nohz_full_patience_delay shows the value.",
+        reads: &["/sys/module/rcutree/parameters/nohz_full_patience_delay"],
+        trading: Want::Value("1000"),
+        sources: &[NETWORK_LATENCY, PARAMETERS],
+        judge: |context, setting| {
+            let path = "/sys/module/rcutree/parameters/nohz_full_patience_delay";
+            let in_force = judge::shown(context, path, "1000", "the kernel did not take the value");
+            judge::boot_token_in_force(context, setting, in_force)
+        },
+        ..BOOT
+    },
+];
+
+/// Whether the kernel is known to be built without an option.
+fn is_built_without(context: &Context<'_>, option: &str) -> bool {
+    context.host.kernel.config_option(option) == Reading::Known(None)
+}
+
+/// The judgement on a kernel that cannot do what the parameter asks.
+fn cannot(context: &Context<'_>, key: &str, option: &str, effect: &str) -> Option<Judgement> {
+    let line: &CommandLine = context.host.kernel.command_line.known()?;
+    is_built_without(context, option).then(|| {
+        let because = format!(
+            "this kernel is built without CONFIG_{option}: {effect}; take a kernel that is built with it"
+        );
+        match line.last(key) {
+            Some(value) => Judgement::new(Verdict::Ineffective, format!("{key}={value}"), because),
+            None => Judgement::wrong("not on the command line", because),
+        }
+        .at("/proc/cmdline")
+    })
+}
+
+fn nohz_full(context: &Context<'_>, setting: &Setting) -> Judgement {
+    if let Some(judgement) = cannot(context, "nohz_full", "NO_HZ_FULL", "it cannot stop the tick") {
+        return judgement;
+    }
+    if context.host.kernel.tokens().last("nohz") == Some("off") {
+        let because = "nohz=off keeps the tick on every CPU, and nohz_full= cannot work";
+        return Judgement::new(Verdict::Conflicting, "nohz=off", because).at("/proc/cmdline");
+    }
+    judge::boot_cpus_in_force(context, setting, &context.host.topology.nohz_full, NOHZ_FULL_PATH)
+}
+
+fn rcu_nocbs(context: &Context<'_>, setting: &Setting) -> Judgement {
+    if let Some(judgement) = cannot(context, "rcu_nocbs", "RCU_NOCB_CPU", "it cannot offload callbacks") {
+        return judgement;
+    }
+    let line = match judge::command_line(context.host) {
+        Ok(line) => line,
+        Err(judgement) => return judgement,
+    };
+    let on_line = |key| judge::cpus_on_line(context, line, key).and_then(Result::ok);
+    match (on_line("rcu_nocbs"), on_line("nohz_full")) {
+        (Some(offloaded), Some(tickless)) if offloaded != tickless => Judgement::new(
+            Verdict::Conflicting,
+            format!("rcu_nocbs={offloaded}, nohz_full={tickless}"),
+            format!("they differ in {:#}", symmetric_difference(&offloaded, &tickless)),
+        )
+        .at("/proc/cmdline"),
+        (None, Some(tickless))
+            if context.profile == lowlat_host::Profile::Trading
+                && context.allocation.isolated.is_subset(&tickless) =>
+        {
+            judge::good_because(
+                format!("nohz_full={tickless}"),
+                "the kernel offloads the callbacks of nohz_full CPUs without being asked",
+            )
+            .at("/proc/cmdline")
+        }
+        _ => rcu_threads_exist(context, judge::boot_cpus(context, setting)),
+    }
+}
+
+fn symmetric_difference(a: &CpuSet, b: &CpuSet) -> CpuSet {
+    a.union(b).difference(&a.intersection(b))
+}
+
+/// Offloading shows in kernel threads; a list of threads without one of them says that it did not happen.
+fn rcu_threads_exist(context: &Context<'_>, judgement: Judgement) -> Judgement {
+    let threads = &context.host.tasks.kernel_threads;
+    if judgement.verdict != Verdict::Good
+        || threads.is_empty()
+        || threads.iter().any(|thread| thread.comm.starts_with("rcuo"))
+    {
+        return judgement;
+    }
+    let because = "no kernel thread named rcuop or rcuos runs: the kernel did not offload the callbacks";
+    Judgement { verdict: Verdict::Ineffective, because: because.to_owned(), ..judgement }
+}

@@ -1,0 +1,308 @@
+//! What the operating system can see of firmware settings.
+
+use lowlat_host::{CpuSet, Reading, cmdline::CommandLine, kernel_version::KernelVersion};
+use lowlat_settings::{
+    Context, Judgement, Setting, Verdict,
+    judge::{command_line, is_virtual, missing, satisfies},
+};
+
+/// What was seen of a setting: the vendor's word for the value, and what it was seen by.
+pub(super) struct Seen {
+    value: &'static str,
+    by: String,
+    path: &'static str,
+}
+
+impl Seen {
+    pub(super) fn new(value: &'static str, by: impl Into<String>, path: &'static str) -> Self {
+        Self { value, by: by.into(), path }
+    }
+
+    pub(super) fn switch(is_on: bool, by: impl Into<String>, path: &'static str) -> Self {
+        Self::new(if is_on { "Enabled" } else { "Disabled" }, by, path)
+    }
+
+    /// Good when the profile wants the value that was seen.
+    pub(super) fn judge(self, context: &Context<'_>, setting: &Setting) -> Judgement {
+        let is_wanted = satisfies(context, &setting.want(context.profile), self.value);
+        let verdict = if is_wanted { Verdict::Good } else { Verdict::Wrong };
+        Judgement::new(verdict, self.value, self.by).at(self.path)
+    }
+}
+
+/// Unknown, and why; in a virtual machine because it is one.
+pub(super) fn unseen(context: &Context<'_>, why: &str) -> Judgement {
+    Judgement::unknown(if is_virtual(context) {
+        "not visible from inside a virtual machine; ask whoever runs its host"
+    } else {
+        why
+    })
+}
+
+/// For settings that leave no trace.
+pub(super) fn not_visible(context: &Context<'_>, _: &Setting) -> Judgement {
+    unseen(context, "not visible from the OS; look in the BIOS set-up or ask Redfish")
+}
+
+/// For settings that leave no trace and that only AMD processors have.
+pub(super) fn not_visible_on_amd(context: &Context<'_>, setting: &Setting) -> Judgement {
+    not_amd(context).unwrap_or_else(|| not_visible(context, setting))
+}
+
+fn not_amd(context: &Context<'_>) -> Option<Judgement> {
+    let cpu = &context.host.cpu;
+    (cpu.vendor.is_known() && !cpu.is_amd())
+        .then(|| Judgement::not_applicable(format!("a setting of AMD processors; this is {}", cpu.vendor)))
+}
+
+fn is_aarch64(context: &Context<'_>) -> bool {
+    context.host.kernel.machine.text() == "aarch64"
+}
+
+/// Prefetchers are switched in a model-specific register, which no file shows.
+pub(super) fn prefetcher(context: &Context<'_>, _: &Setting) -> Judgement {
+    unseen(
+        context,
+        "switched in a model-specific register that lowlat does not read; look in the BIOS set-up or ask Redfish",
+    )
+}
+
+/// For links between processors: they mean nothing on a host of one.
+pub(super) fn between_packages(context: &Context<'_>, setting: &Setting) -> Judgement {
+    if context.host.topology.packages.len() == 1 {
+        return Judgement::not_applicable("one processor, so no link between processors");
+    }
+    not_visible_on_amd(context, setting)
+}
+
+pub(super) fn boot_mode(context: &Context<'_>, setting: &Setting) -> Judgement {
+    const PATH: &str = "/sys/firmware/efi";
+    match context.host.firmware.is_uefi {
+        Reading::Known(true) => Seen::new("UEFI Mode", "", PATH).judge(context, setting),
+        Reading::Known(false) if is_aarch64(context) => Judgement::not_applicable(
+            "started by a device tree, without UEFI: there is no legacy BIOS to leave",
+        )
+        .at(PATH),
+        Reading::Known(false) => {
+            Seen::new("Legacy BIOS Mode", "/sys/firmware/efi is missing", PATH).judge(context, setting)
+        }
+        ref other => missing(other, PATH),
+    }
+}
+
+pub(super) fn bios_version(context: &Context<'_>, _: &Setting) -> Judgement {
+    const PATH: &str = "/sys/class/dmi/id/bios_version";
+    let firmware = &context.host.firmware;
+    match &firmware.bios_version {
+        Reading::Known(version) => {
+            let parts = [firmware.bios_vendor.text(), version, firmware.bios_date.text()];
+            let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+            Judgement::good(parts.join(" ")).at(PATH)
+        }
+        Reading::Absent => Judgement::not_applicable("this host has no SMBIOS tables").at(PATH),
+        other => missing(other, PATH),
+    }
+}
+
+pub(super) fn hpet(context: &Context<'_>, setting: &Setting) -> Judgement {
+    const PATH: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
+    if !context.host.kernel.machine.is_known() || context.host.kernel.machine.text() != "x86_64" {
+        return Judgement::not_applicable("HPETs belong to x86 hosts");
+    }
+    let line = context.host.kernel.tokens();
+    match &context.host.cpu.clocksources_available {
+        Reading::Known(sources) if sources.iter().any(|source| source == "hpet") => {
+            Seen::switch(true, "the kernel lists the clock source hpet", PATH).judge(context, setting)
+        }
+        Reading::Known(_) if line.has("nohpet") || line.last("hpet") == Some("disable") => {
+            Judgement::unknown(
+                "the command line switches the HPET off, so the firmware's choice does not show",
+            )
+            .at(PATH)
+        }
+        Reading::Known(_) => {
+            Seen::switch(false, "the kernel lists no clock source hpet", PATH).judge(context, setting)
+        }
+        other => missing(other, PATH),
+    }
+}
+
+pub(super) fn x2apic(context: &Context<'_>, _: &Setting) -> Judgement {
+    const PATH: &str = "/proc/cpuinfo";
+    match context.host.cpu.has_flag("x2apic") {
+        Reading::Known(true) => Judgement::good("flag x2apic present").at(PATH),
+        Reading::Known(false) if is_aarch64(context) => {
+            Judgement::not_applicable("an interrupt controller of x86 hosts")
+        }
+        Reading::Known(false) => Judgement::unknown(
+            "the flag x2apic is missing: the firmware, the hypervisor or nox2apic switched it off, or the processor lacks it",
+        )
+        .at(PATH),
+        other => missing(&other, PATH),
+    }
+}
+
+pub(super) fn smt(context: &Context<'_>, setting: &Setting) -> Judgement {
+    const PATH: &str = "/sys/devices/system/cpu/smt/control";
+    let topology = &context.host.topology;
+    let seen = match &context.host.cpu.smt_control {
+        Reading::Known(control) => match control.as_str() {
+            "notsupported" => {
+                Seen::new("Disabled", "off in the firmware, or the processor has one thread a core", PATH)
+            }
+            "off" | "forceoff" => {
+                Seen::new("Disabled", "switched off by the kernel; the firmware offers it", PATH)
+            }
+            _ if topology.cores.is_empty() => return Judgement::unknown("the cores are not known").at(PATH),
+            control => Seen::switch(topology.has_smt(), format!("smt/control reads {control}"), PATH),
+        },
+        Reading::Absent if !topology.cores.is_empty() => {
+            Seen::switch(topology.has_smt(), "as the topology shows", PATH)
+        }
+        other => return missing(other, PATH),
+    };
+    seen.judge(context, setting)
+}
+
+pub(super) fn enabled_cores(context: &Context<'_>, _: &Setting) -> Judgement {
+    let topology = &context.host.topology;
+    let first_threads: CpuSet = topology.cores.iter().filter_map(|core| core.cpus.lowest()).collect();
+    let count =
+        |package: &lowlat_host::topology::Group| first_threads.intersection(&package.cpus).len().to_string();
+    let counts: Vec<String> = topology.packages.iter().map(count).collect();
+    let judgement = unseen(context, "hold the number of cores against the processor's data sheet");
+    if counts.is_empty() {
+        return judgement;
+    }
+    Judgement { observed: format!("cores per processor: {}", counts.join(", ")), ..judgement }
+}
+
+pub(super) fn iommu(context: &Context<'_>, setting: &Setting) -> Judgement {
+    const PATH: &str = "/sys/class/iommu";
+    let count = match &context.host.firmware.iommu_count {
+        Reading::Known(count) => *count,
+        other => return missing(other, PATH),
+    };
+    if count > 0 {
+        return Seen::switch(true, format!("IOMMUs in use: {count}"), PATH).judge(context, setting);
+    }
+    let line = match command_line(context.host) {
+        Ok(line) => line,
+        Err(judgement) => return judgement,
+    };
+    if context.host.cpu.is_intel() && !is_intel_iommu_asked(line) {
+        return Judgement::unknown("no IOMMU in use; many kernels leave Intel's off until intel_iommu=on, whatever the firmware offers")
+            .at(PATH);
+    }
+    let is_off =
+        ["iommu", "amd_iommu", "intel_iommu"].iter().any(|name| line.all(name).any(|v| v == Some("off")));
+    if is_off {
+        return Judgement::unknown(
+            "the command line switches the IOMMU off, so the firmware's choice does not show",
+        )
+        .at(PATH);
+    }
+    Seen::switch(false, "the kernel found no IOMMU", PATH).judge(context, setting)
+}
+
+fn is_intel_iommu_asked(line: &CommandLine) -> bool {
+    line.all("intel_iommu").flatten().any(|value| value.split(',').any(|word| word == "on" || word == "off"))
+}
+
+/// The flag of AMD-V or VT-x. Kernels of today drop it when the firmware disables it; older ones keep it.
+pub(super) fn virtualization_flag(context: &Context<'_>, setting: &Setting) -> Judgement {
+    const PATH: &str = "/proc/cpuinfo";
+    let cpu = &context.host.cpu;
+    let (flag, drops_since) = match () {
+        () if cpu.is_amd() => ("svm", KernelVersion::new(6, 8)),
+        () if cpu.is_intel() => ("vmx", KernelVersion::new(5, 6)),
+        () => return Judgement::not_applicable("a setting of x86 processors"),
+    };
+    match cpu.has_flag(flag) {
+        Reading::Known(false) => {
+            Seen::switch(false, format!("the flag {flag} is missing"), PATH).judge(context, setting)
+        }
+        Reading::Known(true) if context.host.kernel.version.known().is_some_and(|v| *v >= drops_since) => {
+            Seen::switch(true, format!("the flag {flag} is present"), PATH).judge(context, setting)
+        }
+        Reading::Known(true) => Judgement::unknown(format!(
+            "kernels before {drops_since} show the flag {flag} even when the firmware disables it"
+        ))
+        .at(PATH),
+        other => missing(&other, PATH),
+    }
+}
+
+/// The kernel drops the flag when the firmware has not switched encryption on.
+pub(super) fn sme(context: &Context<'_>, setting: &Setting) -> Judgement {
+    const PATH: &str = "/proc/cpuinfo";
+    if let Some(judgement) = not_amd(context) {
+        return judgement;
+    }
+    match context.host.cpu.has_flag("sme") {
+        Reading::Known(is_on) => {
+            let by = if is_on { "the flag sme is present" } else { "the flag sme is missing" };
+            Seen::switch(is_on, by, PATH).judge(context, setting)
+        }
+        other => missing(&other, PATH),
+    }
+}
+
+pub(super) fn power_regulator(context: &Context<'_>, _: &Setting) -> Judgement {
+    let policies = &context.host.cpu.frequency;
+    let judgement = unseen(context, "look in the BIOS set-up or ask Redfish");
+    let Some(policy) = policies.first() else {
+        return Judgement { observed: "the kernel controls no clock".into(), ..judgement };
+    };
+    let observed = format!("driver {}, governor {}", policy.driver, policy.governor);
+    Judgement { observed, ..judgement }.at("/sys/devices/system/cpu/cpufreq")
+}
+
+pub(super) fn idle_states(context: &Context<'_>, setting: &Setting) -> Judgement {
+    const PATH: &str = "/sys/devices/system/cpu/cpu*/cpuidle";
+    let cpu = &context.host.cpu;
+    let line = context.host.kernel.tokens();
+    if line.last("cpuidle.off") == Some("1") || line.last("idle").is_some() {
+        return Judgement::unknown(
+            "the command line rules the idle loop, so the firmware's choice does not show",
+        )
+        .at(PATH);
+    }
+    if cpu.idle_driver.text() == "intel_idle" {
+        return Judgement::unknown("intel_idle brings its own states, whatever the firmware offers").at(PATH);
+    }
+    if cpu.idle_states.is_empty() && !cpu.idle_driver.is_known() {
+        return missing(&cpu.idle_driver, "/sys/devices/system/cpu/cpuidle/current_driver");
+    }
+    let names: Vec<&str> = cpu.idle_states.iter().map(|state| state.name.as_str()).collect();
+    let value = match () {
+        () if names.iter().all(|name| *name == "POLL") => "No C-states",
+        () if names.iter().all(|name| matches!(*name, "POLL" | "C1")) => "C1 State",
+        () => "C6 State",
+    };
+    let by = if names.is_empty() { "no idle states".into() } else { format!("states {}", names.join(", ")) };
+    Seen::new(value, by, PATH).judge(context, setting)
+}
+
+pub(super) fn boost(context: &Context<'_>, setting: &Setting) -> Judgement {
+    const PATH: &str = "/sys/devices/system/cpu/cpufreq/boost";
+    let cpu = &context.host.cpu;
+    match (&cpu.boost, cpu.has_flag("cpb")) {
+        (Reading::Known(is_on), _) => {
+            Seen::switch(*is_on, "as the kernel has it", PATH).judge(context, setting)
+        }
+        (Reading::Absent, Reading::Known(false)) if cpu.is_amd() => {
+            Seen::switch(false, "the flag cpb is missing from /proc/cpuinfo", PATH).judge(context, setting)
+        }
+        (other, _) => missing(other, PATH),
+    }
+}
+
+pub(super) fn collaborative_power(context: &Context<'_>, setting: &Setting) -> Judgement {
+    let is_pcc = |policy: &lowlat_host::snapshot::CpuFreq| policy.driver.text() == "pcc-cpufreq";
+    if context.host.cpu.frequency.iter().any(is_pcc) {
+        return Seen::switch(true, "the frequency driver is pcc-cpufreq", "/sys/devices/system/cpu/cpufreq")
+            .judge(context, setting);
+    }
+    not_visible(context, setting)
+}

@@ -1,0 +1,41 @@
+//! BIOS and UEFI settings: every row of the guide's set-up tables, judged by what the OS can see of it.
+//!
+//! Names are HPE's (the guide's server is a ProLiant DL385 Gen10 Plus); other vendors have most of them under other
+//! names. What the OS cannot see is unknown here; an audit over Redfish reads it from the management controller.
+
+mod judges;
+mod judges_memory;
+mod memory;
+mod platform;
+mod power;
+mod processor;
+
+pub(super) use judges_memory::is_epyc_7002;
+pub(super) use memory::SETTINGS as MEMORY;
+pub(super) use platform::SETTINGS as PLATFORM;
+pub(super) use power::SETTINGS as POWER;
+pub(super) use processor::SETTINGS as PROCESSOR;
+
+use lowlat_settings::{Impact, Layer, Setting, Want};
+
+/// The part of the guide that holds the set-up tables.
+const GUIDE: &str = "guide 57037 section 3.2.2";
+
+/// What the rows share.
+const ROW: Setting = Setting {
+    layer: Layer::Firmware,
+    needs_reboot: true,
+    impact: Impact::Low,
+    effective: "read it back in the BIOS set-up or over Redfish after a full restart; a change stays pending until then.",
+    judge: judges::not_visible,
+    ..Setting::BLANK
+};
+
+/// What the rows share that the guide sets and that do nothing to a running host: the default profile has no opinion.
+const INERT: Setting = Setting { trading: Want::Nothing, ..ROW };
+
+/// What the rows share that only AMD's EPYC processors have.
+const EPYC: Setting = Setting { judge: judges::not_visible_on_amd, ..ROW };
+
+/// Both of these.
+const EPYC_INERT: Setting = Setting { trading: Want::Nothing, ..EPYC };

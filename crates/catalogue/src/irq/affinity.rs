@@ -1,0 +1,110 @@
+//! Where device interrupts go.
+
+use lowlat_host::{CpuSet, Profile, Reading, snapshot::Irq};
+use lowlat_settings::{Context, Impact, Judgement, Layer, Setting, Verdict, Want, change, judge};
+
+const PROC_IRQ: &str = "/proc/irq";
+const LABELS_SHOWN_MAX: usize = 8;
+
+pub(crate) const SETTINGS: &[Setting] = &[Setting {
+    id: "irq.affinity",
+    change: change::irq::off_isolated,
+    layer: Layer::Irq,
+    name: "/proc/irq/N/smp_affinity_list",
+    reason: "An interrupt that reaches an isolated CPU stops the thread there, and its softirq work follows. Every \
+             device interrupt belongs on a housekeeping CPU. Interrupts that the kernel manages, such as NVMe queues, \
+             can be moved by isolcpus=managed_irq only.",
+    cost: "The housekeeping CPUs handle all interrupts.",
+    impact: Impact::High,
+    effective: "/proc/irq/N/effective_affinity_list names no isolated CPU, and the rows of /proc/interrupts stand still \
+                on isolated CPUs.",
+    trading: Want::Derived(judge::kept_off_isolated),
+    guide: Want::Derived(judge::kept_off_isolated),
+    hazard: "The guide's loop hides every error. Managed interrupts refuse with EIO, IO-APIC interrupts move only at \
+             their next firing, later drivers get their old CPUs again, and irqbalance, which the guide does not stop, \
+             moves everything back.",
+    sources: &[
+        "guide 57037 section 4.3.3.1.2 step 7",
+        "docs/guide-57037.md: hazards of guide 57037 on today's hosts",
+        "kernel Documentation/core-api/irq/irq-affinity.rst",
+    ],
+    judge: affinity,
+    ..Setting::BLANK
+}];
+
+fn affinity(context: &Context<'_>, _: &Setting) -> Judgement {
+    let isolated = &context.allocation.isolated;
+    let in_use: Vec<&Irq> =
+        context.host.interrupts.irqs.iter().filter(|irq| is_judged(context, irq)).collect();
+    let (mut bad, mut known, mut unread) = (Vec::new(), 0usize, None);
+    for irq in &in_use {
+        match irq.goes_to() {
+            Reading::Known(cpus) => {
+                known += 1;
+                if !cpus.is_disjoint(isolated) && !is_harmless(context, irq) {
+                    bad.push((*irq, cpus.intersection(isolated)));
+                }
+            }
+            other => unread = unread.or(Some(other)),
+        }
+    }
+    if !bad.is_empty() {
+        return fault(context, &bad, known);
+    }
+    match unread {
+        Some(reading) => judge::missing(&reading, &format!("{PROC_IRQ}/*/effective_affinity_list")),
+        None if in_use.is_empty() => Judgement::unknown("no interrupt with a handler was seen").at(PROC_IRQ),
+        None => Judgement::good(format!("{known} interrupts keep off isolated CPUs")).at(PROC_IRQ),
+    }
+}
+
+/// Interrupts with a handler; those of NICs that the role names are placed by the NIC rows.
+fn is_judged(context: &Context<'_>, irq: &Irq) -> bool {
+    let is_placed = context.profile == Profile::Trading
+        && context
+            .host
+            .nics
+            .iter()
+            .any(|nic| context.role.nics.contains(&nic.name) && nic.irqs.contains(&irq.number));
+    !irq.actions.is_empty() && !is_placed
+}
+
+/// A managed queue of isolated CPUs alone: with isolcpus=managed_irq it fires only when such a CPU asked for the work.
+fn is_harmless(context: &Context<'_>, irq: &Irq) -> bool {
+    irq.counts_as_managed()
+        && context.host.kernel.tokens().flags("isolcpus").contains(&"managed_irq")
+        && irq.affinity.known().is_some_and(|cpus| cpus.is_subset(&context.allocation.isolated))
+}
+
+fn fault(context: &Context<'_>, bad: &[(&Irq, CpuSet)], known: usize) -> Judgement {
+    let labels: Vec<String> = bad.iter().map(|(irq, cpus)| format!("{} on {cpus:#}", irq.label())).collect();
+    let managed = bad.iter().filter(|(irq, _)| irq.counts_as_managed()).count();
+    let observed = format!(
+        "{} of {known} interrupts reach isolated CPUs: {}",
+        bad.len(),
+        judge::some_of(&labels, LABELS_SHOWN_MAX)
+    );
+    let is_balanced = context
+        .host
+        .services
+        .units
+        .get("irqbalance.service")
+        .is_some_and(|unit| unit.active.text() == "active");
+    let mut why = Vec::new();
+    if managed > 0 {
+        why.push(format!(
+            "{managed} are managed by the kernel and refuse to be moved; isolcpus=managed_irq keeps them off"
+        ));
+    }
+    if is_balanced && managed < bad.len() {
+        why.push("irqbalance runs and places interrupts anew".to_owned());
+    }
+    let verdict = if managed == bad.len() && context.profile == Profile::Guide57037 {
+        Verdict::Ineffective
+    } else {
+        Verdict::Wrong
+    };
+    let place =
+        format!("{PROC_IRQ}/{}/effective_affinity_list", bad.first().map_or(0, |(irq, _)| irq.number));
+    Judgement::new(verdict, observed, why.join("; ")).at(place)
+}

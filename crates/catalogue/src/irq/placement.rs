@@ -1,0 +1,235 @@
+//! Where interrupts may go beyond their present affinity: the default, irqbalance, managed ones, NIC queues.
+
+use crate::{nic::choice::each_nic, nic::choice::nic_irqs};
+use lowlat_host::{CpuSet, Reading, snapshot::Irq};
+use lowlat_settings::{
+    Context, Impact, Judgement, Layer, Setting, Want, change,
+    judge::{
+        each::{One, isolated, judge_each, list},
+        missing,
+    },
+};
+
+const DOC: &str = "kernel Documentation/core-api/irq/irq-affinity.rst";
+
+const ROW: Setting = Setting { layer: Layer::Irq, impact: Impact::High, ..Setting::BLANK };
+
+pub(crate) const SETTINGS: &[Setting] = &[
+    Setting {
+        id: "irq.default_affinity",
+        change: change::irq::default_affinity,
+        name: "default_smp_affinity",
+        reason: "An interrupt that is set up later (a driver reloaded, a device plugged in) starts with this mask. When it \
+                 holds isolated CPUs, the interrupt may land on one.",
+        effective: "irqaffinity= on the command line sets it from the start; new interrupts show it in smp_affinity_list.",
+        trading: Want::Derived(housekeeping),
+        guide: Want::Nothing,
+        judge: default_affinity,
+        sources: &[DOC, "kernel Documentation/admin-guide/kernel-parameters.txt: irqaffinity="],
+        ..ROW
+    },
+    Setting {
+        id: "irq.irqbalance_banned",
+        change: change::irq::irqbalance_banned,
+        name: "IRQBALANCE_BANNED_CPULIST",
+        reason: "irqbalance moves interrupts again and again. CPUs that it is not told to leave out get some, whatever \
+                 was set by hand.",
+        effective: "irqbalance --debug prints the banned CPUs; interrupts stay where they are.",
+        trading: Want::State("irqbalance stopped, or every isolated CPU banned"),
+        guide: Want::Nothing,
+        judge: irqbalance_banned,
+        sources: &["irqbalance(1): IRQBALANCE_BANNED_CPULIST, IRQBALANCE_BANNED_CPUS", DOC],
+        ..ROW
+    },
+    Setting {
+        id: "irq.managed",
+        change: change::irq::managed,
+        impact: Impact::Low,
+        name: "managed interrupts",
+        reason: "Drivers such as nvme let the kernel spread one interrupt per queue over all CPUs. Writing their affinity \
+                 fails; only isolcpus=managed_irq (Linux 5.6), or fewer queues, keeps them off isolated CPUs.",
+        cost: "Housekeeping CPUs serve the queues of the isolated ones.",
+        needs_reboot: true,
+        effective: "/proc/irq/N/effective_affinity_list of managed interrupts holds no isolated CPU.",
+        trading: Want::State("no managed interrupt goes to an isolated CPU"),
+        guide: Want::Nothing,
+        judge: managed,
+        sources: &[
+            "kernel Documentation/admin-guide/kernel-parameters.txt: isolcpus=managed_irq",
+            "kernel Documentation/core-api/irq/irq-domain.rst: debugfs",
+        ],
+        ..ROW
+    },
+    Setting {
+        id: "irq.spread_nic_queues",
+        change: change::irq::spread_nic_queues,
+        name: "NIC queue interrupts",
+        reason: "The interrupt of a queue runs the network stack for its packets. It belongs on a housekeeping CPU of the \
+                 NIC's node, and the queues on different ones where there are several.",
+        cost: "Housekeeping CPUs carry the network stack.",
+        effective: "/proc/irq/N/effective_affinity_list for each of the NIC's interrupts.",
+        trading: Want::State("on housekeeping CPUs of the NIC's node, spread over them"),
+        guide: Want::Nothing,
+        judge: spread_nic_queues,
+        sources: &["kernel Documentation/networking/scaling.rst: RSS IRQ configuration", DOC],
+        ..ROW
+    },
+];
+
+fn housekeeping(context: &Context<'_>) -> Option<String> {
+    let cpus = &context.allocation.housekeeping;
+    (!cpus.is_empty()).then(|| cpus.to_list())
+}
+
+fn default_affinity(context: &Context<'_>, _: &Setting) -> Judgement {
+    const PATH: &str = "/proc/irq/default_smp_affinity";
+    let isolated = match isolated(context) {
+        Ok(isolated) => isolated,
+        Err(judgement) => return judgement,
+    };
+    match &context.host.interrupts.default_affinity {
+        // The file may keep bits of CPUs that are offline or never existed; only isolated ones do harm.
+        Reading::Known(cpus) if cpus.is_disjoint(isolated) => Judgement::good(cpus.to_list()).at(PATH),
+        Reading::Known(cpus) => {
+            let hit = format!("{:#}", &cpus.intersection(isolated));
+            Judgement::wrong(cpus.to_list(), format!("holds isolated {hit}")).at(PATH)
+        }
+        other => missing(other, PATH),
+    }
+}
+
+fn irqbalance_banned(context: &Context<'_>, _: &Setting) -> Judgement {
+    const UNIT: &str = "irqbalance.service";
+    let isolated = match isolated(context) {
+        Ok(isolated) => isolated,
+        Err(judgement) => return judgement,
+    };
+    let services = &context.host.services;
+    let Some(unit) = services.units.get(UNIT) else {
+        return Judgement::not_applicable("irqbalance is not installed");
+    };
+    match &unit.active {
+        Reading::Known(state) if state == "active" || state == "activating" => {}
+        Reading::Known(_) => return Judgement::not_applicable("irqbalance is not running"),
+        Reading::Absent if matches!(unit.enablement.text(), "disabled" | "masked") => {
+            return Judgement::not_applicable("irqbalance is not enabled");
+        }
+        Reading::Absent => {}
+        other => return missing(other, UNIT),
+    }
+    let facts = &services.irqbalance;
+    let path = facts
+        .banned_by
+        .known()
+        .or(facts.config_path.known())
+        .map_or("/etc/default/irqbalance", String::as_str);
+    let topology = &context.host.topology;
+    let of_kernel = |cpus: &Reading<CpuSet>| cpus.known().cloned().unwrap_or_default();
+    let (banned, how) = match &facts.banned_cpus {
+        Reading::Known(cpus) => (cpus.clone(), "banned"),
+        // Without a list irqbalance leaves out what the kernel isolated at boot.
+        Reading::Absent => (
+            of_kernel(&topology.isolated).union(&of_kernel(&topology.nohz_full)),
+            "left out as isolated at boot",
+        ),
+        other => return missing(other, path),
+    };
+    let open = isolated.difference(&banned);
+    if open.is_empty() {
+        return Judgement::good(format!("{isolated:#} {how}")).at(path);
+    }
+    Judgement::wrong(format!("may use isolated {:#}", &open), "").at(path)
+}
+
+fn managed(context: &Context<'_>, _: &Setting) -> Judgement {
+    const PATH: &str = "/sys/kernel/debug/irq/irqs";
+    let isolated = match isolated(context) {
+        Ok(isolated) => isolated,
+        Err(judgement) => return judgement,
+    };
+    let irqs = &context.host.interrupts.irqs;
+    if irqs.is_empty() {
+        return Judgement::unknown("the interrupts of this host are not known").at("/proc/interrupts");
+    }
+    if !irqs.iter().any(|irq| irq.is_managed.is_known()) {
+        let denied = irqs.iter().find(|irq| !irq.is_managed.is_absent());
+        return denied.map_or_else(
+            || Judgement::unknown("which interrupts are managed shows in debugfs only, and this kernel has no irq directory there").at(PATH),
+            |irq| missing(&irq.is_managed, PATH),
+        );
+    }
+    let managed: Vec<&Irq> = irqs.iter().filter(|irq| irq.is_managed == Reading::Known(true)).collect();
+    if managed.is_empty() {
+        return Judgement::not_applicable("no interrupt is managed by the kernel");
+    }
+    let judge = |irq: &&Irq| (format!("IRQ {}", irq.label()), lands_on(irq, isolated));
+    let judgement = judge_each(managed.iter().map(judge), "no interrupt is managed by the kernel");
+    let observed = if judgement.verdict == lowlat_settings::Verdict::Good {
+        format!("managed interrupts off isolated CPUs: {}", managed.len())
+    } else {
+        judgement.observed.clone()
+    };
+    Judgement { observed, ..judgement }.at(PATH)
+}
+
+/// Whether a managed interrupt goes to an isolated CPU. Only the effective affinity tells; the asked one names every
+/// CPU of its queue.
+fn lands_on(irq: &Irq, isolated: &CpuSet) -> One {
+    match &irq.effective_affinity {
+        Reading::Known(cpus) if cpus.is_disjoint(isolated) => One::Good(cpus.to_list()),
+        Reading::Known(cpus) => {
+            let hit = format!("{:#}", &cpus.intersection(isolated));
+            One::Wrong(
+                format!("on isolated {hit}"),
+                "its affinity cannot be written; use isolcpus=managed_irq".into(),
+            )
+        }
+        other => One::Unknown(other.missing_in_words().unwrap_or_default()),
+    }
+}
+
+fn spread_nic_queues(context: &Context<'_>, _: &Setting) -> Judgement {
+    let isolated = match isolated(context) {
+        Ok(isolated) => isolated,
+        Err(judgement) => return judgement,
+    };
+    let topology = &context.host.topology;
+    let house = &context.allocation.housekeeping;
+    each_nic(context, |nic| {
+        let irqs = nic_irqs(context.host, nic);
+        if irqs.is_empty() {
+            return One::Skip("the interface has no interrupts of its own".into());
+        }
+        let goes: Vec<(String, CpuSet)> =
+            irqs.iter().filter_map(|irq| Some((irq.label(), irq.goes_to().into_known()?))).collect();
+        if goes.is_empty() {
+            return One::Unknown("where its interrupts go may not be read".into());
+        }
+        let node =
+            nic.node.known().and_then(|id| topology.nodes.iter().find(|n| i64::from(n.id) == i64::from(*id)));
+        let local = node.map(|node| node.cpus.intersection(house)).filter(|cpus| !cpus.is_empty());
+        let on_isolated: Vec<String> = named(&goes, |cpus| !cpus.is_disjoint(isolated));
+        if !on_isolated.is_empty() {
+            return One::Wrong(format!("on isolated CPUs: {}", list(&on_isolated)), String::new());
+        }
+        if let Some(local) = &local {
+            let remote = named(&goes, |cpus| !cpus.is_subset(local));
+            if !remote.is_empty() {
+                let why = format!("on the node of the interface: housekeeping {local:#}");
+                return One::Wrong(format!("off its node: {}", list(&remote)), why);
+            }
+        }
+        let used = goes.iter().fold(CpuSet::new(), |all, (_, cpus)| all.union(cpus));
+        let may_use = local.as_ref().unwrap_or(house);
+        if goes.len() > 1 && may_use.len() > 1 && used.len() == 1 {
+            let why = format!("{may_use:#} could share the load");
+            return One::Wrong(format!("all {} interrupts on {:#}", goes.len(), &used), why);
+        }
+        One::Good(format!("{} interrupts on {:#}", goes.len(), &used))
+    })
+    .at("/proc/irq/*/effective_affinity_list")
+}
+
+fn named(goes: &[(String, CpuSet)], is_meant: impl Fn(&CpuSet) -> bool) -> Vec<String> {
+    goes.iter().filter(|(_, cpus)| is_meant(cpus)).map(|(label, cpus)| format!("{label} on {cpus}")).collect()
+}

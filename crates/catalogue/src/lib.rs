@@ -1,0 +1,64 @@
+//! The settings that lowlat knows: the rows of its catalogue. Pure: no I/O, no clock.
+//!
+//! A family of settings is one file with a const `SETTINGS` slice, and one line in [`FAMILIES`]. What a setting is, and
+//! how it is judged and changed, is in `lowlat-settings`.
+#![forbid(unsafe_code)]
+
+mod boot;
+mod debugfs;
+mod firmware;
+mod irq;
+mod kthread;
+mod memory;
+mod nic;
+mod readiness;
+mod service;
+mod sysctl;
+mod sysfs;
+mod tuned;
+
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+#[cfg(test)]
+mod tests;
+
+use lowlat_settings::{Catalogue, Setting};
+
+/// Every setting that lowlat knows.
+pub const CATALOGUE: Catalogue = Catalogue::new(FAMILIES);
+
+/// The families of settings.
+const FAMILIES: &[&[Setting]] = &[
+    boot::clock::SETTINGS,
+    boot::idle::SETTINGS,
+    boot::isolation::SETTINGS,
+    boot::line::SETTINGS,
+    boot::memory::SETTINGS,
+    boot::protection::SETTINGS,
+    boot::ticks::SETTINGS,
+    debugfs::SETTINGS,
+    firmware::PLATFORM,
+    firmware::PROCESSOR,
+    firmware::MEMORY,
+    firmware::POWER,
+    sysfs::power::SETTINGS,
+    sysfs::topology::SETTINGS,
+    sysfs::platform::SETTINGS,
+    memory::pages::SETTINGS,
+    memory::modules::SETTINGS,
+    irq::placement::SETTINGS,
+    nic::hardware::SETTINGS,
+    nic::queues::SETTINGS,
+    irq::affinity::SETTINGS,
+    kthread::SETTINGS,
+    readiness::SETTINGS,
+    service::SETTINGS,
+    sysctl::file::SETTINGS,
+    sysctl::net::SETTINGS,
+    sysctl::numa::SETTINGS,
+    sysctl::sched::SETTINGS,
+    sysctl::vm::SETTINGS,
+    sysctl::watchdog::SETTINGS,
+    sysfs::guide::SETTINGS,
+    tuned::SETTINGS,
+];

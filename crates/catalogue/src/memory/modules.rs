@@ -1,0 +1,181 @@
+//! Memory modules, their balance over nodes, and far memory.
+
+use crate::firmware::is_epyc_7002;
+use lowlat_host::{Reading, snapshot::MemoryModule, topology::Node};
+use lowlat_settings::{
+    Context, Impact, Judgement, Layer, Needs, Setting, Want,
+    change::{Proposal, WhyLeftOut},
+    judge::{each::list, files, missing},
+};
+use std::collections::BTreeMap;
+
+const SMBIOS: &str = "SMBIOS type 17";
+const SPEC: &str = "SMBIOS specification (DMTF DSP0134) type 17";
+/// The kernel takes a share of each node for itself, so equal nodes never show equal sizes.
+const NODE_DIFFERENCE_PERCENT_MAX: u64 = 10;
+
+const ROW: Setting =
+    Setting { layer: Layer::Memory, impact: Impact::Medium, needs_reboot: true, ..Setting::BLANK };
+
+pub(crate) const SETTINGS: &[Setting] = &[
+    Setting {
+        id: "memory.module_speed",
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::Hardware,
+                "memory modules, their slots, or the firmware's memory settings",
+            )
+        },
+        name: "Configured Memory Speed",
+        reason: "Memory that runs below its rating answers later and carries less. Causes are a mixed population, two \
+                 modules on a channel, a processor that supports less, or a limit in the BIOS.",
+        effective: "dmidecode -t17: Configured Memory Speed equals Speed.",
+        trading: Want::State("every module at its rated speed, or 2933 MT/s on EPYC 7002"),
+        guide: Want::State("every module at its rated speed, or 2933 MT/s on EPYC 7002"),
+        judge: module_speed,
+        sources: &["guide 57037 chapter 2", "guide 57037 section 3.3.3", SPEC],
+        ..ROW
+    },
+    Setting {
+        id: "memory.module_uniform",
+        change: |_, _| Proposal::not(WhyLeftOut::Hardware, "memory modules have to be exchanged"),
+        name: "Memory Device",
+        reason: "Modules of different size, rank or speed keep channels from interleaving evenly: part of the memory \
+                 lies behind fewer channels than the rest, and the slowest module sets the speed of all.",
+        effective: "dmidecode -t17 shows one size, rank and part number.",
+        trading: Want::State("modules of one kind"),
+        guide: Want::State("modules of one kind"),
+        judge: module_uniform,
+        sources: &["guide 57037 chapter 2", SPEC],
+        ..ROW
+    },
+    Setting {
+        id: "memory.population_balance",
+        change: |_, _| Proposal::not(WhyLeftOut::Hardware, "memory modules have to be moved or added"),
+        name: "memory per NUMA node",
+        reason: "A node with less memory than the others fills up first, and its threads then get remote memory. A node \
+                 with none is remote from the start. The guide asks for even memory over the nodes.",
+        impact: Impact::High,
+        effective: "numactl -H: the nodes have the same size.",
+        trading: Want::State("the same on every node with CPUs"),
+        guide: Want::State("the same on every node with CPUs"),
+        judge: population_balance,
+        sources: &["guide 57037 chapter 2", "kernel Documentation/mm/numa.rst"],
+        ..ROW
+    },
+    Setting {
+        id: "memory.far_node_demotion",
+        name: "numa/demotion_enabled",
+        reason: "Nodes without CPUs are far memory, such as CXL expanders: slower than local DRAM. With demotion the \
+                 kernel moves pages that look cold out there, a trading process's rarely used pages among them.",
+        cost: "Local memory fills up instead.",
+        needs_reboot: false,
+        needs: Needs::since(5, 15),
+        effective: "pgdemote_kswapd and pgdemote_direct in /proc/vmstat stand still.",
+        reads: &["/sys/kernel/mm/numa/demotion_enabled"],
+        trading: Want::OneOf(&["false", "0"]),
+        guide: Want::Nothing,
+        judge: far_node_demotion,
+        sources: &[
+            "kernel Documentation/ABI/testing/sysfs-kernel-mm-numa",
+            "KeyarchOS on Intel Xeon 6: CXL tiered memory (Inspur, 2025)",
+        ],
+        ..ROW
+    },
+];
+
+/// The modules, or the judgement for a host that does not tell of them.
+fn modules<'a>(context: &Context<'a>) -> Result<&'a [MemoryModule], Judgement> {
+    match &context.host.memory.modules {
+        Reading::Known(modules) if modules.is_empty() => {
+            Err(Judgement::unknown("the firmware lists no memory modules").at(SMBIOS))
+        }
+        Reading::Known(modules) => Ok(modules),
+        Reading::Absent => Err(Judgement::unknown("this host has no SMBIOS tables").at(SMBIOS)),
+        other => Err(missing(other, SMBIOS)),
+    }
+}
+
+fn module_speed(context: &Context<'_>, _: &Setting) -> Judgement {
+    let modules = match modules(context) {
+        Ok(modules) => modules,
+        Err(judgement) => return judgement,
+    };
+    let told: Vec<(&str, u32, u32)> =
+        modules.iter().filter_map(|m| Some((m.locator.as_str(), m.configured_mts?, m.speed_mts?))).collect();
+    if told.is_empty() {
+        return Judgement::unknown("the modules do not tell their speed").at(SMBIOS);
+    }
+    // SMBIOS rounds: 2933 and 2934 name the same speed.
+    let is_in_step = |speed: u32| is_epyc_7002(context) && (2_932..=2_934).contains(&speed);
+    let slow: Vec<String> = told
+        .iter()
+        .filter(|(_, runs, rated)| runs < rated && !is_in_step(*runs))
+        .map(|(locator, runs, rated)| format!("{locator}: {runs} of {rated} MT/s"))
+        .collect();
+    if slow.is_empty() {
+        let slowest = told.iter().map(|(_, runs, _)| *runs).min().unwrap_or(0);
+        return Judgement::good(format!("{slowest} MT/s")).at(SMBIOS);
+    }
+    Judgement::wrong(list(&slow), "").at(SMBIOS)
+}
+
+fn module_uniform(context: &Context<'_>, _: &Setting) -> Judgement {
+    let modules = match modules(context) {
+        Ok(modules) => modules,
+        Err(judgement) => return judgement,
+    };
+    let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
+    for module in modules {
+        let ranks = module.ranks.map_or(String::new(), |ranks| format!(", {ranks} ranks"));
+        let speed = module.speed_mts.map_or(String::new(), |speed| format!(", {speed} MT/s"));
+        let kind = format!("{} GiB {}{ranks}{speed}", module.size_bytes >> 30, module.kind);
+        *kinds.entry(kind).or_default() += 1;
+    }
+    let seen: Vec<String> = kinds.iter().map(|(kind, count)| format!("{count} x {kind}")).collect();
+    if seen.len() == 1 {
+        return Judgement::good(list(&seen)).at(SMBIOS);
+    }
+    Judgement::wrong(list(&seen), "").at(SMBIOS)
+}
+
+fn population_balance(context: &Context<'_>, _: &Setting) -> Judgement {
+    const PATH: &str = "/sys/devices/system/node/node*/meminfo";
+    let nodes: Vec<&Node> = context.host.topology.nodes.iter().filter(|node| !node.cpus.is_empty()).collect();
+    if nodes.len() < 2 {
+        return Judgement::not_applicable("fewer than two NUMA nodes with CPUs");
+    }
+    let size = |node: &&Node| node.memory_bytes.known().copied();
+    let sizes: Vec<u64> = nodes.iter().filter_map(size).collect();
+    if sizes.len() < nodes.len() {
+        let unread = nodes.iter().find(|node| !node.memory_bytes.is_known());
+        return unread.map_or_else(|| Judgement::unknown(""), |node| missing(&node.memory_bytes, PATH));
+    }
+    let words: Vec<String> = nodes
+        .iter()
+        .zip(&sizes)
+        .map(|(node, bytes)| format!("node {}: {} MiB", node.id, bytes >> 20))
+        .collect();
+    let (smallest, largest) =
+        (sizes.iter().min().copied().unwrap_or(0), sizes.iter().max().copied().unwrap_or(0));
+    let observed = list(&words);
+    if smallest == 0 {
+        return Judgement::wrong(observed, "a node without memory: every access of its CPUs is remote")
+            .at(PATH);
+    }
+    let is_even =
+        u128::from(largest - smallest) * 100 <= u128::from(largest) * u128::from(NODE_DIFFERENCE_PERCENT_MAX);
+    if is_even { Judgement::good(observed).at(PATH) } else { Judgement::wrong(observed, "").at(PATH) }
+}
+
+fn far_node_demotion(context: &Context<'_>, setting: &Setting) -> Judgement {
+    let is_far =
+        |node: &&Node| node.cpus.is_empty() && node.memory_bytes.known().is_none_or(|bytes| *bytes > 0);
+    let far: Vec<u32> = context.host.topology.nodes.iter().filter(is_far).map(|node| node.id).collect();
+    if far.is_empty() {
+        return Judgement::not_applicable("every node with memory has CPUs");
+    }
+    let judgement = files(context, setting);
+    let ids: Vec<String> = far.iter().map(u32::to_string).collect();
+    Judgement { observed: format!("{} (far nodes: {})", judgement.observed, ids.join(", ")), ..judgement }
+}

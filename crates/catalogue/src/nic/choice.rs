@@ -1,0 +1,28 @@
+//! Which interfaces the rows on NICs judge.
+
+use lowlat_host::{
+    HostSnapshot,
+    snapshot::{Irq, Nic},
+};
+use lowlat_settings::{
+    Context, Judgement,
+    judge::each::{One, judge_each},
+};
+
+/// Said when a host has no interface to judge.
+const NO_NIC: &str = "this host has no physical network interface in use";
+
+/// The interfaces to judge.
+pub(crate) fn judged_nics<'a>(context: &Context<'a>) -> Vec<&'a Nic> {
+    context.role.trading_nics(context.host).collect()
+}
+
+/// Judges each interface that counts.
+pub(crate) fn each_nic(context: &Context<'_>, judge: impl Fn(&Nic) -> One) -> Judgement {
+    judge_each(judged_nics(context).into_iter().map(|nic| (nic.name.clone(), judge(nic))), NO_NIC)
+}
+
+/// The numbered interrupts of an interface.
+pub(crate) fn nic_irqs<'a>(host: &'a HostSnapshot, nic: &Nic) -> Vec<&'a Irq> {
+    host.interrupts.irqs.iter().filter(|irq| nic.irqs.contains(&irq.number)).collect()
+}

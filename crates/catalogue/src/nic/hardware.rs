@@ -1,0 +1,345 @@
+//! Place, link, PCI Express connection, time stamping and firmware of NICs.
+
+use crate::{nic::choice::each_nic, nic::choice::judged_nics};
+use lowlat_host::{Reading, snapshot::Nic};
+use lowlat_settings::{
+    Context, Impact, Judgement, Layer, Risk, Setting, Want,
+    change::{Proposal, WhyLeftOut},
+    judge::each::{One, isolated},
+};
+
+const PCI: &str = "kernel Documentation/ABI/testing/sysfs-bus-pci";
+const ONLOAD: &str = "OpenOnload on Solarflare NICs: firmware variant (2019)";
+const ONLOAD_VERSION: &str = "/sys/module/onload/version";
+
+const ROW: Setting =
+    Setting { layer: Layer::Nic, impact: Impact::Medium, guide: Want::Nothing, ..Setting::BLANK };
+
+pub(crate) const SETTINGS: &[Setting] = &[
+    Setting {
+        id: "nic.link_up",
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::StateOfTheMoment,
+                "look at the cable, the switch and the interface's configuration",
+            )
+        },
+        name: "operstate, speed, duplex",
+        reason: "An interface without a link carries nothing, and one that settled on a low speed takes longer to send \
+                 each packet.",
+        impact: Impact::High,
+        effective: "ethtool IF shows Link detected: yes and the speed of the switch port.",
+        trading: Want::State("up, with a known speed"),
+        judge: link_up,
+        sources: &["kernel Documentation/ABI/testing/sysfs-class-net: operstate, speed"],
+        ..ROW
+    },
+    Setting {
+        id: "nic.numa_node",
+        name: "numa_node",
+        reason: "Without the NIC's node nobody can put its interrupts and the threads that use it beside it, and the \
+                 driver allocates its rings anywhere.",
+        needs_reboot: true,
+        effective: "/sys/class/net/IF/device/numa_node is not -1.",
+        trading: Want::State("known"),
+        judge: numa_node,
+        sources: &[PCI, "guide 57037 section 3.2.2: Memory Proximity Reporting for I/O"],
+        ..ROW
+    },
+    Setting {
+        id: "nic.isolated_cpus_near",
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::YourChoice,
+                "which CPUs are isolated is the role's choice: name some of the interface's node there",
+            )
+        },
+        name: "local_cpulist",
+        reason: "A trading thread on another node than the NIC reads each packet, and rings each doorbell, across the \
+                 link between the processors.",
+        cost: "The CPUs near the NIC are the ones that run out first.",
+        impact: Impact::High,
+        effective: "isolated CPUs in /sys/class/net/IF/device/local_cpulist.",
+        trading: Want::State("isolated CPUs on the NIC's node"),
+        judge: isolated_cpus_near,
+        sources: &[PCI, "guide 57037 section 3.1: Linux Network Tuning Guide for AMD EPYC 7002 (56739)"],
+        ..ROW
+    },
+    Setting {
+        id: "nic.pcie_link_width",
+        name: "current_link_width",
+        reason: "A card that came up with fewer lanes than it has moves each packet over a narrower link: a slot wired \
+                 for less, bifurcation, or a bad contact.",
+        needs_reboot: true,
+        effective: "lspci -vv: Width in LnkSta equals LnkCap.",
+        trading: Want::State("as wide as the card"),
+        judge: link_width,
+        sources: &[PCI],
+        ..ROW
+    },
+    Setting {
+        id: "nic.pcie_link_speed",
+        name: "current_link_speed",
+        reason: "A link below the speed of the card takes longer to move each packet: an older slot, a limit in the BIOS, \
+                 or errors that made it fall back.",
+        needs_reboot: true,
+        effective: "lspci -vv: Speed in LnkSta equals LnkCap.",
+        trading: Want::State("as fast as the card"),
+        judge: link_speed,
+        sources: &[PCI],
+        ..ROW
+    },
+    Setting {
+        id: "nic.pcie_aspm",
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::ByAnother,
+                "the kernel's policy performance switches it off (sysfs.pcie_aspm.policy), where the firmware lets it",
+            )
+        },
+        name: "link/l0s_aspm, link/l1_aspm",
+        reason: "With Active State Power Management the NIC's link sleeps between packets, and the next one waits until it \
+                 is awake.",
+        cost: "More idle power in the link.",
+        risk: Risk::Power,
+        impact: Impact::High,
+        effective: "lspci -vv shows ASPM Disabled in LnkCtl of the NIC.",
+        trading: Want::Value("off"),
+        judge: link_aspm,
+        sources: &["kernel Documentation/ABI/testing/sysfs-bus-pci: link/l0s_aspm, link/l1_aspm"],
+        ..ROW
+    },
+    Setting {
+        id: "nic.hardware_timestamping",
+        name: "hardware-receive, hardware-transmit",
+        reason: "Stamps that the NIC makes as a packet passes do not move with the load of the host. They give wire-to-wire \
+                 times, and a hardware clock for PTP.",
+        impact: Impact::Low,
+        effective: "ethtool -T IF lists hardware-receive, hardware-transmit and a PTP hardware clock.",
+        trading: Want::State("received and sent packets, with a hardware clock"),
+        judge: timestamping,
+        sources: &["kernel Documentation/networking/timestamping.rst"],
+        ..ROW
+    },
+    Setting {
+        id: "nic.solarflare_firmware_variant",
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::YourChoice,
+                "sfboot changes the card's firmware variant; it concerns every user of the card",
+            )
+        },
+        name: "firmware-variant",
+        reason: "Solarflare cards carry several firmware variants. ultra-low-latency passes packets with the least delay; \
+                 full-feature serves more of the card's functions.",
+        cost: "The variant leaves functions of full-feature out; read the card's user guide first.",
+        needs_reboot: true,
+        effective: "ethtool -i IF: firmware-version ends in rx1 tx1.",
+        trading: Want::Value("ultra-low-latency"),
+        judge: solarflare_variant,
+        sources: &[ONLOAD],
+        ..ROW
+    },
+    Setting {
+        id: "nic.onload",
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::YourChoice,
+                "Onload is installed apart from the kernel; whether programs use it is your choice",
+            )
+        },
+        name: "onload",
+        reason: "Onload runs the network stack inside the process, on a Solarflare card: no system call and no interrupt \
+                 on the way of a packet.",
+        cost: "Kernel modules from outside the kernel's tree; sockets are not seen by the kernel's firewall.",
+        risk: Risk::Security,
+        effective: "onload_stackdump lists the stacks of the running process.",
+        reads: &[ONLOAD_VERSION],
+        trading: Want::State("loaded where a Solarflare card carries the traffic"),
+        judge: onload,
+        sources: &["OpenOnload on Solarflare NICs: install, run (2019)"],
+        ..ROW
+    },
+];
+
+fn untold<T>(reading: &Reading<T>) -> One {
+    One::Unknown(reading.missing_in_words().unwrap_or_default())
+}
+
+fn link_up(context: &Context<'_>, _: &Setting) -> Judgement {
+    each_nic(context, |nic| match (&nic.operstate, &nic.speed_mbps) {
+        (Reading::Known(state), _) if state == "down" => One::Wrong("down".into(), String::new()),
+        (Reading::Known(state), Reading::Known(speed)) if state == "up" => One::Good(format!("{speed} Mb/s")),
+        (Reading::Known(state), _) if state == "up" && nic.driver.text() == "virtio_net" => {
+            One::Good("up".into())
+        }
+        (Reading::Known(state), speed) => match speed.missing_in_words() {
+            Some(missing) => One::Unknown(format!("{state}, speed {missing}")),
+            None => One::Unknown(state.clone()),
+        },
+        (other, _) => untold(other),
+    })
+    .at("/sys/class/net/*/operstate")
+}
+
+/// Whether the host has more than one node with CPUs, so that a device is near some and far from others.
+fn has_nodes(context: &Context<'_>) -> bool {
+    context.host.topology.nodes.iter().filter(|node| !node.cpus.is_empty()).count() > 1
+}
+
+const ONE_NODE: &str = "one NUMA node: every CPU is as near to the NIC as the next";
+
+fn numa_node(context: &Context<'_>, _: &Setting) -> Judgement {
+    if !has_nodes(context) {
+        return Judgement::not_applicable(ONE_NODE);
+    }
+    each_nic(context, |nic| match &nic.node {
+        Reading::Known(node) if *node >= 0 => One::Good(format!("node {node}")),
+        Reading::Known(_) => One::Wrong(
+            "-1".into(),
+            "the firmware does not tell; see firmware.memory_proximity_reporting_for_io".into(),
+        ),
+        Reading::Absent => One::Skip("the interface has no device on a bus".into()),
+        other => untold(other),
+    })
+    .at("/sys/class/net/*/device/numa_node")
+}
+
+fn isolated_cpus_near(context: &Context<'_>, _: &Setting) -> Judgement {
+    let isolated = match isolated(context) {
+        Ok(isolated) => isolated,
+        Err(judgement) => return judgement,
+    };
+    if !has_nodes(context) {
+        return Judgement::not_applicable(ONE_NODE);
+    }
+    let nodes = &context.host.topology.nodes;
+    each_nic(context, |nic| match &nic.node {
+        Reading::Known(id) if *id >= 0 => {
+            let node = nodes.iter().find(|node| i64::from(node.id) == i64::from(*id));
+            let near = node.map(|node| node.cpus.intersection(isolated)).unwrap_or_default();
+            if near.is_empty() {
+                One::Wrong(format!("none on node {id}"), "isolate CPUs of that node, or move the card".into())
+            } else {
+                One::Good(format!("{:#} on node {id}", &near))
+            }
+        }
+        Reading::Known(_) => One::Unknown("its node is not known".into()),
+        Reading::Absent => One::Skip("the interface has no device on a bus".into()),
+        other => untold(other),
+    })
+    .at("/sys/class/net/*/device/local_cpulist")
+}
+
+/// Judges the PCI Express link of each interface that has one.
+fn each_link(context: &Context<'_>, judge: impl Fn(&lowlat_host::snapshot::PcieLink) -> One) -> Judgement {
+    each_nic(context, |nic| match &nic.link {
+        Reading::Known(link) => judge(link),
+        Reading::Absent => One::Skip("the interface has no PCI Express link".into()),
+        other => untold(other),
+    })
+}
+
+fn link_width(context: &Context<'_>, _: &Setting) -> Judgement {
+    each_link(context, |link| match (&link.width, &link.width_max) {
+        // A virtual function shows a width of 0: the link is its physical function's.
+        (Reading::Known(0), _) | (_, Reading::Known(0)) => {
+            One::Skip("the link belongs to another function".into())
+        }
+        (Reading::Known(now), Reading::Known(max)) if now >= max => One::Good(format!("x{now}")),
+        (Reading::Known(now), Reading::Known(max)) => One::Wrong(format!("x{now} of x{max}"), String::new()),
+        (Reading::Known(_), other) | (other, _) => untold(other),
+    })
+    .at("/sys/class/net/*/device/current_link_width")
+}
+
+/// The leading number of "16.0 GT/s PCIe", in tenths.
+fn gigatransfers_tenths(text: &str) -> Option<u32> {
+    let number = text.split_whitespace().next()?;
+    let (whole, tenths) = number.split_once('.').unwrap_or((number, "0"));
+    let tenths = tenths.get(..1)?.parse::<u32>().ok()?;
+    whole.parse::<u32>().ok()?.checked_mul(10)?.checked_add(tenths)
+}
+
+fn link_speed(context: &Context<'_>, _: &Setting) -> Judgement {
+    each_link(context, |link| {
+        let (now, max) = match (&link.speed, &link.speed_max) {
+            (Reading::Known(now), Reading::Known(max)) => (now, max),
+            (Reading::Known(_), other) | (other, _) => return untold(other),
+        };
+        match (gigatransfers_tenths(now), gigatransfers_tenths(max)) {
+            (Some(a), Some(b)) if a >= b => One::Good(now.clone()),
+            (Some(_), Some(_)) => One::Wrong(format!("{now} of {max}"), String::new()),
+            _ => One::Unknown(format!("speed {now} of {max}")),
+        }
+    })
+    .at("/sys/class/net/*/device/current_link_speed")
+}
+
+fn link_aspm(context: &Context<'_>, _: &Setting) -> Judgement {
+    each_link(context, |link| match &link.aspm {
+        Reading::Known(false) => One::Good("off".into()),
+        Reading::Known(true) => One::Wrong("on".into(), String::new()),
+        Reading::Absent => One::Unknown(
+            "the kernel shows no ASPM switch: the link has none, the kernel was built without it, or pcie_aspm=off; lspci -vv tells"
+                .into(),
+        ),
+        other => untold(other),
+    })
+    .at("/sys/class/net/*/device/link")
+}
+
+fn timestamping(context: &Context<'_>, _: &Setting) -> Judgement {
+    each_nic(context, |nic| match &nic.timestamping {
+        Reading::Known(stamps) => {
+            let parts = [
+                (stamps.hardware_rx, "received packets"),
+                (stamps.hardware_tx, "sent packets"),
+                (stamps.phc_index.is_some(), "a hardware clock"),
+            ];
+            let lacks: Vec<&str> = parts.iter().filter(|(has, _)| !has).map(|(_, what)| *what).collect();
+            if lacks.is_empty() {
+                One::Good("hardware".into())
+            } else {
+                One::Wrong(format!("without {}", lacks.join(", ")), String::new())
+            }
+        }
+        Reading::Absent => One::Wrong("none".into(), String::new()),
+        other => untold(other),
+    })
+    .at("ethtool -T")
+}
+
+fn is_solarflare(nic: &Nic) -> bool {
+    nic.driver.text() == "sfc"
+}
+
+fn solarflare_variant(context: &Context<'_>, _: &Setting) -> Judgement {
+    each_nic(context, |nic| {
+        if !is_solarflare(nic) {
+            return One::Skip("not a Solarflare card".into());
+        }
+        let Reading::Known(firmware) = &nic.firmware else { return untold(&nic.firmware) };
+        let words: Vec<&str> = firmware.split_whitespace().collect();
+        match (words.contains(&"rx1"), words.contains(&"tx1")) {
+            (true, true) => One::Good(firmware.clone()),
+            _ if words.iter().any(|word| word.starts_with("rx")) => One::Wrong(
+                firmware.clone(),
+                "sfboot --adapter=IF firmware-variant=ultra-low-latency, then restart".into(),
+            ),
+            _ => One::Unknown(format!("firmware {firmware} does not tell its variant")),
+        }
+    })
+    .at("ethtool -i")
+}
+
+fn onload(context: &Context<'_>, _: &Setting) -> Judgement {
+    if !judged_nics(context).into_iter().any(is_solarflare) {
+        return Judgement::not_applicable("no Solarflare card carries traffic here");
+    }
+    match context.host.file(ONLOAD_VERSION) {
+        Reading::Known(version) => Judgement::good(format!("Onload {version}")).at(ONLOAD_VERSION),
+        Reading::Absent => Judgement::wrong("not loaded", "").at(ONLOAD_VERSION),
+        other => lowlat_settings::judge::missing(&other, ONLOAD_VERSION),
+    }
+}

@@ -1,0 +1,150 @@
+//! The state of the host at this moment: what the guide looks at before it measures.
+
+use lowlat_host::Reading;
+use lowlat_settings::{
+    Context, Impact, Judgement, Layer, Setting, Verdict, Want,
+    change::{self, Proposal, WhyLeftOut},
+    judge,
+};
+
+const READINESS: Setting = Setting { layer: Layer::Readiness, impact: Impact::Low, ..Setting::BLANK };
+
+const SECTION_1_8: &str = "guide 57037 section 5.2.1";
+
+pub(super) const SETTINGS: &[Setting] = &[
+    Setting {
+        id: "readiness.load_average",
+        name: "/proc/loadavg",
+        reason: "Work left over from boot or from setting up makes the first measurement worse than the host is. Wait \
+                 until the load is gone.",
+        effective: "All three load averages are at most 0.1.",
+        trading: Want::State("at most 0.1 over 1, 5 and 15 minutes, before trading starts"),
+        guide: Want::State("0.00, 0.00, 0.00"),
+        hazard: "Looked at by eye; threads that spin by design count as load.",
+        sources: &[SECTION_1_8],
+        judge: load_average,
+        ..READINESS
+    },
+    Setting {
+        id: "readiness.affinity",
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::ByAnother,
+                "it follows from isolating the CPUs at boot; what runs already keeps what it has",
+            )
+        },
+        name: "taskset -cp $$",
+        reason: "A shell, and whatever is started from it, must not run on isolated CPUs unless it asks to. It shows \
+                 whether the isolation reaches ordinary processes.",
+        impact: Impact::Medium,
+        effective: "Cpus_allowed_list in /proc/self/status names housekeeping CPUs only.",
+        trading: Want::Derived(judge::housekeeping_list),
+        guide: Want::Derived(judge::housekeeping_list),
+        hazard: "The guide's measuring script relies on it: its own threads keep off the measured CPUs only because the \
+                 shell does.",
+        sources: &[SECTION_1_8, "docs/guide-57037.md: hazards of guide 57037 on today's hosts"],
+        judge: affinity,
+        ..READINESS
+    },
+    Setting {
+        id: "readiness.tuned",
+        change: change::tuned::never_stop_tuned,
+        name: "tuned-adm active",
+        reason: "After the guide's script TuneD must be stopped with its profile still preset. The message looks like an \
+                 error and is what the guide wants.",
+        effective: "`tuned-adm active` says that the daemon is not running and names the preset profile.",
+        guide: Want::State("TuneD stopped, HPELowLatency preset"),
+        hazard: "A stopped TuneD has rolled its profile back: see service.tuned and service.tuned.rollback.",
+        sources: &[SECTION_1_8, "docs/guide-57037.md: hazards of guide 57037 on today's hosts"],
+        judge: tuned,
+        ..READINESS
+    },
+    Setting {
+        id: "readiness.cmdline",
+        change: |_, _| {
+            Proposal::not(WhyLeftOut::ByAnother, "it sums up the boot rows, which stand by themselves")
+        },
+        name: "/proc/cmdline",
+        reason: "Every parameter of the profile must stand on the line that the kernel was started with. A boot loader \
+                 that lost one says nothing.",
+        impact: Impact::Medium,
+        effective: "Every boot row is good or does not apply.",
+        trading: Want::State("no boot row is at fault"),
+        guide: Want::State("no boot row is at fault"),
+        hazard: "Looked at by eye in the guide.",
+        sources: &[SECTION_1_8],
+        judge: cmdline,
+        ..READINESS
+    },
+];
+
+fn load_average(context: &Context<'_>, _: &Setting) -> Judgement {
+    let path = "/proc/loadavg";
+    let reading = &context.host.kernel.load_average;
+    let Reading::Known(loads) = reading else { return judge::missing(reading, path) };
+    let observed = loads.map(|load| format!("{load:.2}")).join(", ");
+    let judgement = if loads.iter().all(|load| (0.0..=judge::LOAD_READY_MAX).contains(load)) {
+        Judgement::good(observed)
+    } else {
+        Judgement::wrong(
+            observed,
+            "something runs: wait, or find it with top; trading threads that spin count too",
+        )
+    };
+    judgement.at(path)
+}
+
+fn affinity(context: &Context<'_>, _: &Setting) -> Judgement {
+    let path = "/proc/self/status";
+    let reading = &context.host.tasks.allowed_cpus;
+    let Reading::Known(cpus) = reading else { return judge::missing(reading, path) };
+    let reached = cpus.intersection(&context.allocation.isolated);
+    let judgement = if reached.is_empty() {
+        Judgement::good(cpus.to_list())
+    } else {
+        Judgement::wrong(cpus.to_list(), format!("ordinary processes may run on isolated {reached:#}"))
+    };
+    judgement.at(path)
+}
+
+fn tuned(context: &Context<'_>, _: &Setting) -> Judgement {
+    let services = &context.host.services;
+    let active = services.units.get("tuned.service").map(|unit| &unit.active);
+    let Reading::Known(profile) = &services.tuned.profile else {
+        return Judgement::wrong("no preset profile", "").at("/etc/tuned/active_profile");
+    };
+    let judgement = match active {
+        Some(Reading::Known(state)) if state == "active" => {
+            Judgement::wrong(format!("running, profile {profile}"), "")
+        }
+        Some(Reading::Known(_)) if profile == "HPELowLatency" => {
+            Judgement::good(format!("not running, preset profile {profile}"))
+        }
+        Some(Reading::Known(_)) => Judgement::wrong(format!("not running, preset profile {profile}"), ""),
+        Some(other @ (Reading::Denied | Reading::Unparsable(_))) => judge::missing(other, "tuned.service"),
+        Some(Reading::Absent) | None => Judgement::unknown("the state of tuned.service was not read"),
+    };
+    judgement.at("/etc/tuned/active_profile")
+}
+
+/// Sums up the boot rows.
+fn cmdline(context: &Context<'_>, _: &Setting) -> Judgement {
+    if let Err(judgement) = judge::command_line(context.host) {
+        return judgement;
+    }
+    let boot = context.catalogue.settings().filter(|setting| setting.layer == Layer::Boot);
+    let findings: Vec<_> = boot.map(|setting| lowlat_settings::judge_one(context, setting)).collect();
+    let faults: Vec<String> = findings
+        .iter()
+        .filter(|finding| finding.verdict.is_fault())
+        .map(|finding| finding.id.clone())
+        .collect();
+    let good = findings.iter().filter(|finding| finding.verdict == Verdict::Good).count();
+    let judgement = if faults.is_empty() {
+        Judgement::good(format!("{good} boot rows are good"))
+    } else {
+        let named = judge::some_of(&faults, 8);
+        Judgement::wrong(format!("{} boot rows are at fault: {named}", faults.len()), "see these rows")
+    };
+    judgement.at("/proc/cmdline")
+}

@@ -1,0 +1,425 @@
+//! Services: those that the guide stops, and those that must run. irqbalance has its row among the interrupts.
+
+use lowlat_host::{
+    Reading,
+    snapshot::{Service, ServiceSource},
+};
+use lowlat_settings::{Context, Impact, Judgement, Layer, Risk, Setting, Verdict, Want, change, judge};
+
+const STEP_9: &str = "guide 57037 section 4.3.3.1.2 step 9";
+const HAZARDS: &str = "docs/guide-57037.md: hazards of guide 57037 on today's hosts";
+const PLACE: &str = "systemd";
+
+/// What every row of step 9 has in common: the guide wants the service stopped.
+const STOPPED: Setting = Setting {
+    layer: Layer::Service,
+    impact: Impact::Low,
+    effective: "`systemctl is-active` says inactive for the service and for any socket that would start it again.",
+    guide: Want::State("stopped"),
+    hazard: "Stopped, not masked: it comes back at the next boot, and on other distributions it has another name.",
+    sources: &[STEP_9, HAZARDS],
+    judge: stopped,
+    ..Setting::BLANK
+};
+
+/// A service that has no business on a trading host in either profile.
+const NEEDLESS: Setting = Setting {
+    reason: "It serves desktops and has no use on a server in a rack. Stopped it wakes up no CPU.",
+    cost: "The feature it serves is gone.",
+    trading: Want::State("stopped"),
+    ..STOPPED
+};
+
+/// A service that the guide stops and that a trading host needs: only the guide wants it stopped.
+const NEEDED: Setting = Setting { risk: Risk::Availability, ..STOPPED };
+
+/// A service that keeps to the housekeeping CPUs and costs the isolated ones nothing.
+const HARMLESS: Setting = Setting {
+    reason: "It wakes up now and then. On a host with isolated CPUs it does so on housekeeping CPUs, where it disturbs \
+             no trading thread.",
+    cost: "What the service does is no longer done.",
+    ..STOPPED
+};
+
+pub(super) const SETTINGS: &[Setting] = &[
+    Setting {
+        id: "service.avahi-daemon",
+        name: "avahi-daemon.service, avahi-daemon.socket",
+        reason: "Announces the host by multicast DNS and answers every such packet on the network. Nothing on a trading \
+                 network should ask.",
+        ..NEEDLESS
+    },
+    Setting { id: "service.bluetooth", name: "bluetooth.service", ..NEEDLESS },
+    Setting {
+        id: "service.chronyd",
+        name: "chronyd.service, chrony.service",
+        reason: "Keeps the clock right. It wakes up on a housekeeping CPU and disturbs no isolated one.",
+        cost: "The clock drifts, and time stamps of orders are wrong.",
+        risk: Risk::Compliance,
+        hazard: "A trading host without clock discipline breaks the rules for time stamps (MiFID II RTS 25, CAT). Keep \
+                 one running: see service.clock_discipline.",
+        ..STOPPED
+    },
+    Setting {
+        id: "service.crond",
+        name: "crond.service, cron.service",
+        risk: Risk::Availability,
+        ..HARMLESS
+    },
+    Setting {
+        id: "service.dbus",
+        name: "dbus.service, dbus-broker.service, dbus.socket",
+        reason: "The message bus of the system. It sleeps unless somebody sends.",
+        cost: "Log-ins, NetworkManager, tuned-adm and parts of systemctl stop working.",
+        hazard: "Breaks logind, NetworkManager and tuned-adm, and its socket starts it again.",
+        ..NEEDED
+    },
+    Setting { id: "service.dnsmasq", name: "dnsmasq.service", ..HARMLESS },
+    Setting {
+        id: "service.firewalld",
+        name: "firewalld.service",
+        reason: "Sets up the packet filter and then sleeps. What costs time is the filter, not the service.",
+        cost: "Stopping it removes its packet filter.",
+        risk: Risk::Security,
+        hazard: "Removes the packet filter of the host. Rules that leave the trading interfaces out cost nothing there.",
+        ..STOPPED
+    },
+    Setting { id: "service.iprdump", name: "iprdump.service", ..HARMLESS },
+    Setting { id: "service.iprinit", name: "iprinit.service", ..HARMLESS },
+    Setting { id: "service.iprupdate", name: "iprupdate.service", ..HARMLESS },
+    Setting {
+        id: "service.kdump",
+        name: "kdump.service, kdump-tools.service",
+        reason: "Loads a second kernel at boot and then does nothing until the host crashes.",
+        cost: "A crash leaves no dump to learn from.",
+        hazard: "No crash dump, while crashkernel= still holds the memory for one.",
+        ..NEEDED
+    },
+    Setting {
+        id: "service.ksm",
+        name: "ksm.service, ksmtuned.service",
+        reason: "Merges equal pages of different processes. The scan takes a CPU, and writing to a merged page is a \
+                 fault and a copy on the hot path.",
+        cost: "Virtual machines on the host use more memory.",
+        ..STOPPED
+    },
+    Setting { id: "service.libstoragemgmt", name: "libstoragemgmt.service", ..HARMLESS },
+    Setting {
+        id: "service.libvirt",
+        name: "libvirtd.service, libvirtd.socket, virtqemud.service, virtqemud.socket",
+        reason: "Manages virtual machines. A trading host runs none.",
+        cost: "Virtual machines can no longer be managed.",
+        ..STOPPED
+    },
+    Setting {
+        id: "service.lvm2-monitor",
+        name: "lvm2-monitor.service",
+        reason: "Watches mirrors and snapshots of logical volumes.",
+        cost: "A mirror that loses a disk is not repaired, and a full snapshot is not extended.",
+        risk: Risk::Ras,
+        hazard: "Failures of storage go unseen.",
+        ..STOPPED
+    },
+    Setting {
+        id: "service.mcelog",
+        name: "mcelog.service, rasdaemon.service",
+        reason: "Writes down hardware errors that the processor reports. It sleeps until there is one.",
+        cost: "Memory errors are not recorded.",
+        risk: Risk::Ras,
+        hazard: "No warning before a memory module fails.",
+        ..STOPPED
+    },
+    Setting {
+        id: "service.mdmonitor",
+        name: "mdmonitor.service",
+        reason: "Watches software RAID and reports a failed disk. It sleeps in between.",
+        cost: "A failed disk is not reported.",
+        risk: Risk::Ras,
+        hazard: "No warning when a RAID loses a disk.",
+        ..STOPPED
+    },
+    Setting {
+        id: "service.messagebus",
+        name: "messagebus.service",
+        reason: "The old name of dbus.service; see there.",
+        cost: "See service.dbus.",
+        hazard: "An alias of dbus on current distributions; see service.dbus.",
+        ..NEEDED
+    },
+    Setting {
+        id: "service.modemmanager",
+        name: "ModemManager.service",
+        reason: "Looks for mobile modems and probes every serial port it finds.",
+        ..NEEDLESS
+    },
+    Setting { id: "service.nfs-client.target", name: "nfs-client.target", ..HARMLESS },
+    Setting { id: "service.postfix", name: "postfix.service", ..HARMLESS },
+    Setting { id: "service.rhnsd", name: "rhnsd.service", ..HARMLESS },
+    Setting { id: "service.rhsmcertd", name: "rhsmcertd.service", ..HARMLESS },
+    Setting { id: "service.rpcbind.service", name: "rpcbind.service", ..HARMLESS },
+    Setting { id: "service.rpcbind.socket", name: "rpcbind.socket", ..HARMLESS },
+    Setting {
+        id: "service.systemd-journald",
+        name: "systemd-journald.service, systemd-journald.socket, systemd-journald-dev-log.socket, \
+               systemd-journald-audit.socket",
+        reason: "Writes the log. It runs on housekeeping CPUs when somebody logs.",
+        cost: "Nothing is logged: no evidence of what the host did.",
+        risk: Risk::Compliance,
+        hazard: "No evidence of anything afterwards. Its sockets systemd-journald-dev-log and systemd-journald-audit, \
+                 which the guide leaves alone, start it again.",
+        ..STOPPED
+    },
+    Setting {
+        id: "service.systemd-journald.socket",
+        name: "systemd-journald.socket",
+        reason: "The socket through which programs log; it starts the journal service.",
+        cost: "Programs that log block or lose their messages.",
+        risk: Risk::Compliance,
+        hazard: "See service.systemd-journald.",
+        ..STOPPED
+    },
+    Setting {
+        id: "service.tuned",
+        change: change::tuned::never_stop_tuned,
+        name: "tuned.service",
+        reason: "TuneD applies its profile and stays to watch for devices. It wakes up on housekeeping CPUs.",
+        cost: "With its default configuration, stopping it undoes everything that it set.",
+        risk: Risk::Availability,
+        impact: Impact::Medium,
+        hazard: "Stopping TuneD with rollback=auto undoes the whole profile, the boot parameters in grubenv too: the \
+                 next boot can come up without nohz_full= and rcu_nocbs=. See service.tuned.rollback.",
+        ..STOPPED
+    },
+    Setting { id: "service.virtlogd.socket", name: "virtlogd.socket, virtlogd.service", ..HARMLESS },
+    Setting { id: "service.wpa_supplicant", name: "wpa_supplicant.service", ..NEEDLESS },
+    Setting {
+        id: "service.one_time",
+        change: change::service::one_time,
+        name: "one-time.service",
+        reason: "Runs the guide's script of ten steps after each boot.",
+        effective: "`systemctl list-unit-files one-time.service` shows enabled, and the rows of its steps are good.",
+        guide: Want::State("enabled"),
+        hazard: "It races with TuneD, irqbalance and the network drivers, has no way back, and goes on after an error.",
+        sources: &["guide 57037 section 4.3.3.1.1", HAZARDS],
+        judge: enabled,
+        ..STOPPED
+    },
+    Setting {
+        id: "service.netfilter",
+        change: change::service::netfilter,
+        name: "iptables -F; modprobe -r nf_conntrack",
+        reason: "Packet filter rules and connection tracking cost time for each packet of the kernel's network stack. \
+                 Packets that bypass the stack, as with Onload, never see them; rules that leave the trading \
+                 interfaces out (notrack, a flowtable or an early accept) spare most of the rest.",
+        cost: "The host has no packet filter. With a policy of DROP, flushing the rules locks everybody out.",
+        risk: Risk::Security,
+        effective: "/proc/modules lists none of the modules.",
+        guide: Want::State("no connection tracking and no iptables modules loaded"),
+        hazard: "Drops the firewall with no way back: save the rules before. Hosts with nftables are left as they were, \
+                 and nf_conntrack_ipv4 is gone since kernel 4.19.",
+        sources: &["guide 57037 section 4.3.3.1.2 step 5", HAZARDS],
+        judge: netfilter,
+        ..STOPPED
+    },
+    Setting {
+        id: "service.clock_discipline",
+        change: change::service::clock_discipline,
+        name: "chronyd, ntpd, ptp4l, phc2sys, systemd-timesyncd",
+        reason: "Orders and market data are stamped with the host's clock, and rules demand that it stays close to UTC. \
+                 One service must discipline it, on housekeeping CPUs.",
+        cost: "It wakes up now and then on a housekeeping CPU.",
+        impact: Impact::High,
+        effective: "`chronyc tracking`, `pmc` or `ntpq -p` shows a small offset.",
+        trading: Want::State("one clock discipline runs"),
+        guide: Want::Nothing,
+        hazard: "",
+        sources: &[HAZARDS, "MiFID II RTS 25", "FINRA CAT clock synchronisation"],
+        judge: clock_discipline,
+        ..STOPPED
+    },
+];
+
+/// The units of a row: its name, parted by commas.
+fn units_of(setting: &Setting) -> impl Iterator<Item = &'static str> {
+    setting.name.split(',').map(str::trim)
+}
+
+/// Why no state of a service is known, if none is.
+fn unknown_services(context: &Context<'_>) -> Option<Judgement> {
+    let services = &context.host.services;
+    (services.source == ServiceSource::None || services.units.is_empty())
+        .then(|| Judgement::unknown("no service manager was found, so no service state is known"))
+}
+
+/// "active", "inactive", …; activating counts as active.
+fn is_running(state: &str) -> bool {
+    matches!(state, "active" | "activating" | "reloading")
+}
+
+/// The unit is there, but whether it runs is not known.
+fn state_unknown(unit: &Service, name: &str) -> Judgement {
+    match &unit.active {
+        Reading::Known(_) | Reading::Absent => {
+            let said = match unit.enablement.text() {
+                "" => String::new(),
+                enablement => format!(" and {enablement}"),
+            };
+            let because = format!(
+                "{name} is installed{said}; whether it runs is not known, since systemd did not answer"
+            );
+            Judgement::unknown(because).at(name)
+        }
+        other => judge::missing(other, name),
+    }
+}
+
+/// Wants every unit of the row stopped. A socket that listens for a stopped service starts it again.
+fn stopped(context: &Context<'_>, setting: &Setting) -> Judgement {
+    if let Some(judgement) = unknown_services(context) {
+        return judgement;
+    }
+    let found: Vec<_> = units_of(setting)
+        .filter_map(|name| context.host.services.units.get(name).map(|unit| (name, unit)))
+        .collect();
+    if found.is_empty() {
+        return Judgement::not_applicable("this host has no such unit").at(PLACE);
+    }
+    let running: Vec<&str> = found
+        .iter()
+        .filter(|(_, unit)| unit.active.known().is_some_and(|state| is_running(state)))
+        .map(|(name, _)| *name)
+        .collect();
+    let unread = found.iter().find(|(_, unit)| !unit.active.is_known());
+    let is_service_stopped = running.iter().all(|name| name.ends_with(".socket"));
+    let has_service = found.iter().any(|(name, _)| !name.ends_with(".socket"));
+    let judgement = match (running.is_empty(), unread) {
+        (false, _) if is_service_stopped && has_service => Judgement::new(
+            Verdict::Ineffective,
+            format!("stopped, but {} listens", running.join(", ")),
+            "the socket starts the service again when somebody connects",
+        ),
+        (false, _) => Judgement::wrong(format!("running: {}", running.join(", ")), ""),
+        (true, Some((name, unit))) => state_unknown(unit, name),
+        (true, None) => {
+            let is_enabled = found.iter().any(|(_, unit)| unit.enablement.text() == "enabled");
+            judge::good_because(
+                "stopped",
+                if is_enabled { "enabled: it starts again at the next boot" } else { "" },
+            )
+        }
+    };
+    judgement.at(PLACE)
+}
+
+fn enabled(context: &Context<'_>, setting: &Setting) -> Judgement {
+    if let Some(judgement) = unknown_services(context) {
+        return judgement;
+    }
+    let judgement = match context.host.services.units.get(setting.name).map(|unit| &unit.enablement) {
+        None | Some(Reading::Absent) => Judgement::wrong("this host has no such unit", ""),
+        Some(Reading::Known(state)) if state == "enabled" => Judgement::good("enabled"),
+        Some(Reading::Known(state)) => Judgement::wrong(state.as_str(), ""),
+        Some(other) => judge::missing(other, setting.name),
+    };
+    judgement.at(PLACE)
+}
+
+/// The modules that step 5 of the guide's script unloads.
+const NETFILTER_MODULES: &[&str] = &[
+    "ebtable_nat",
+    "ebtables",
+    "ip6_tables",
+    "ip6table_filter",
+    "ip6t_REJECT",
+    "ip_tables",
+    "ipt_MASQUERADE",
+    "ipt_REJECT",
+    "ipt_SYNPROXY",
+    "iptable_filter",
+    "iptable_mangle",
+    "iptable_nat",
+    "iptable_raw",
+    "nf_conntrack",
+    "nf_conntrack_ftp",
+    "nf_conntrack_ipv4",
+    "nf_conntrack_ipv6",
+    "nf_conntrack_irc",
+    "nf_conntrack_tftp",
+    "nf_defrag_ipv4",
+    "nf_defrag_ipv6",
+    "nf_nat",
+    "nf_nat_tftp",
+    "nf_synproxy_core",
+    "xt_CHECKSUM",
+    "xt_CT",
+    "xt_LOG",
+    "xt_conntrack",
+    "xt_multiport",
+    "xt_state",
+];
+
+fn netfilter(context: &Context<'_>, _: &Setting) -> Judgement {
+    let path = "/proc/modules";
+    let reading = &context.host.kernel.modules;
+    let Reading::Known(modules) = reading else { return judge::missing(reading, path) };
+    let loaded: Vec<String> =
+        modules.iter().filter(|module| NETFILTER_MODULES.contains(&module.as_str())).cloned().collect();
+    let judgement = if loaded.is_empty() {
+        judge::good_because("none is loaded", "parts built into the kernel are not listed there")
+    } else {
+        Judgement::wrong(format!("loaded: {}", judge::some_of(&loaded, 8)), "")
+    };
+    judgement.at(path)
+}
+
+/// Services that set the system clock from the network. Two of them fight.
+const SETTERS: &[&str] = &[
+    "chrony.service",
+    "chronyd.service",
+    "ntp.service",
+    "ntpd.service",
+    "ntpsec.service",
+    "openntpd.service",
+    "systemd-timesyncd.service",
+];
+
+/// Services of the precision time protocol, which may serve beside one another, as templates too.
+const PTP: &[&str] = &["phc2sys", "ptp4l", "sfptpd", "timemaster"];
+
+fn clock_discipline(context: &Context<'_>, _: &Setting) -> Judgement {
+    if let Some(judgement) = unknown_services(context) {
+        return judgement;
+    }
+    let is_ptp = |name: &str| {
+        let plain = name.split(['@', '.']).next().unwrap_or(name);
+        PTP.contains(&plain)
+    };
+    let clocks: Vec<_> = context
+        .host
+        .services
+        .units
+        .iter()
+        .filter(|(name, _)| SETTERS.contains(&name.as_str()) || is_ptp(name))
+        .collect();
+    let running: Vec<String> = clocks
+        .iter()
+        .filter(|(_, unit)| unit.active.known().is_some_and(|state| is_running(state)))
+        .map(|(name, _)| (*name).clone())
+        .collect();
+    let setters = running.iter().filter(|name| SETTERS.contains(&name.as_str())).count();
+    let unread = clocks.iter().find(|(_, unit)| !unit.active.is_known());
+    let judgement = match (setters, running.is_empty(), unread) {
+        (2.., _, _) => Judgement::new(
+            Verdict::Conflicting,
+            running.join(", "),
+            "two services set the same clock; stop all but one",
+        ),
+        (_, false, _) => Judgement::good(running.join(", ")),
+        (_, true, Some((name, unit))) => state_unknown(unit, name),
+        (_, true, None) => Judgement::wrong(
+            "none runs",
+            "the clock drifts freely; start chronyd, or ptp4l with phc2sys where the network has PTP",
+        ),
+    };
+    judgement.at(PLACE)
+}

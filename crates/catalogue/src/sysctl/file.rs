@@ -1,0 +1,67 @@
+//! The file that holds the sysctls: whether what it asks for comes through.
+
+use super::{GUIDE, SYSCTL};
+use lowlat_host::{
+    Reading,
+    snapshot::{SysctlAssignment, sysctl_path},
+};
+use lowlat_settings::{Context, Impact, Judgement, Setting, Verdict, Want, change, judge};
+
+const GUIDE_FILE: &str = "/etc/sysctl.d/100-lowlatency.conf";
+
+pub(crate) const SETTINGS: &[Setting] = &[Setting {
+    id: "sysctl.file.100-lowlatency",
+    change: change::sysctl::guide_file,
+    name: GUIDE_FILE,
+    reason: "The guide keeps its sysctls in one file and applies it with `sysctl -p` from its script. At boot \
+             sysctl.d is applied in the order of file names, and the last assignment of a key wins.",
+    impact: Impact::Medium,
+    effective: "Every key of the file has its last assignment there, and exists in /proc/sys.",
+    guide: Want::State("present, complete, and overridden by no other file"),
+    hazard: "The guide says that 100- sorts last. Names are compared as text: 100-lowlatency sorts before 50-default \
+             and 99-sysctl, which win. A name such as 99-zz-lowlatency sorts last. Keys that the kernel no longer has \
+             make `sysctl -p` report errors.",
+    sources: &[
+        GUIDE,
+        "guide 57037 section 4.3.3.1.2 step 0",
+        "docs/guide-57037.md: hazards of guide 57037 on today's hosts",
+        "sysctl.d(5)",
+    ],
+    judge: file,
+    ..SYSCTL
+}];
+
+fn file(context: &Context<'_>, _: &Setting) -> Judgement {
+    let assignments = &context.host.kernel.sysctl_files;
+    let own: Vec<&SysctlAssignment> = assignments.iter().filter(|line| line.path == GUIDE_FILE).collect();
+    if own.is_empty() {
+        return Judgement::wrong("not there, or it sets nothing", "").at(GUIDE_FILE);
+    }
+    let overridden: Vec<String> = own
+        .iter()
+        .filter_map(|line| {
+            let last = assignments.iter().rfind(|other| other.key == line.key)?;
+            (last.path != line.path && last.value != line.value)
+                .then(|| format!("{} by {}", line.key, last.path))
+        })
+        .collect();
+    let gone: Vec<String> = own
+        .iter()
+        .filter(|line| context.host.files.get(&sysctl_path(&line.key)) == Some(&Reading::Absent))
+        .map(|line| line.key.clone())
+        .collect();
+    let judgement = match (overridden.is_empty(), gone.is_empty()) {
+        (false, _) => Judgement::new(
+            Verdict::Shadowed,
+            format!("{} keys are overridden: {}", overridden.len(), judge::some_of(&overridden, 4)),
+            "these files sort after it and win at boot",
+        ),
+        (true, false) => Judgement::new(
+            Verdict::Ineffective,
+            format!("{} keys do not exist: {}", gone.len(), judge::some_of(&gone, 6)),
+            "this kernel no longer has them, and nothing is set",
+        ),
+        (true, true) => Judgement::good(format!("{} keys", own.len())),
+    };
+    judgement.at(GUIDE_FILE)
+}

@@ -1,0 +1,127 @@
+//! The network stack's sysctls.
+
+use super::{GUIDE, NETWORK_LATENCY, SYSCTL};
+use lowlat_host::Reading;
+use lowlat_settings::{Context, Impact, Judgement, Needs, Risk, Setting, Verdict, Want, change, judge};
+
+const NET_DOC: &str = "kernel Documentation/admin-guide/sysctl/net.rst";
+const RP_FILTER: &str = "/proc/sys/net/ipv4/conf/*/rp_filter";
+const RP_FILTER_ALL: &str = "/proc/sys/net/ipv4/conf/all/rp_filter";
+
+/// The value of rp_filter that drops packets which would not be answered by the interface they came in at.
+const STRICT: u32 = 1;
+
+pub(crate) const SETTINGS: &[Setting] = &[
+    Setting {
+        id: "sysctl.net.ipv4.conf.all.rp_filter",
+        change: change::sysctl::rp_filter,
+        name: "net.ipv4.conf.all.rp_filter",
+        reason: "Reverse path filtering looks up the way back for each packet. In strict mode (1) it drops market data \
+                 that comes in at an interface which is not the way back to its sender, as feeds on their own network \
+                 do. Off (0) or loose (2) lets them in.",
+        cost: "Packets with forged sender addresses are not dropped by the host.",
+        risk: Risk::Security,
+        impact: Impact::Medium,
+        effective: "The kernel takes the larger of conf/all and conf/INTERFACE; IPReversePathFilter in \
+                    /proc/net/netstat stands still.",
+        reads: &[RP_FILTER, RP_FILTER_ALL],
+        trading: Want::State("not strict on interfaces that carry trading traffic"),
+        guide: Want::Value("0"),
+        hazard: "Without effect where an interface has 1 or 2 of its own, which is the default of many distributions: \
+                 the larger value counts. It weakens the host's protection in any case.",
+        sources: &[GUIDE, "kernel Documentation/networking/ip-sysctl.rst rp_filter"],
+        judge: rp_filter,
+        ..SYSCTL
+    },
+    Setting {
+        id: "sysctl.net.core.busy_read",
+        name: "net.core.busy_read",
+        reason: "How long a blocking read of a socket polls the device queue before it sleeps, in microseconds. It \
+                 spares the interrupt and the wake-up on sockets of the kernel's stack; sockets of Onload or another \
+                 bypass do not use it.",
+        cost: "Every reader on the host polls, those on housekeeping CPUs too.",
+        risk: Risk::Power,
+        impact: Impact::Medium,
+        needs: Needs::ANY.with_config(&["NET_RX_BUSY_POLL"]),
+        effective: "BusyPollRxPackets in /proc/net/netstat grows while sockets are read.",
+        reads: &["/proc/sys/net/core/busy_read"],
+        trading: Want::Value("50"),
+        sources: &[NETWORK_LATENCY, NET_DOC],
+        ..SYSCTL
+    },
+    Setting {
+        id: "sysctl.net.core.busy_poll",
+        name: "net.core.busy_poll",
+        reason: "The same for poll, select and epoll: how long they poll device queues before they sleep, in \
+                 microseconds. The kernel's document advises 50 for several sockets, 100 for several hundred.",
+        cost: "Every process that waits in poll or select spins first, those on housekeeping CPUs too.",
+        risk: Risk::Power,
+        impact: Impact::Medium,
+        needs: Needs::ANY.with_config(&["NET_RX_BUSY_POLL"]),
+        effective: "BusyPollRxPackets in /proc/net/netstat grows while sockets are polled.",
+        reads: &["/proc/sys/net/core/busy_poll"],
+        trading: Want::OneOf(&["50", "100"]),
+        sources: &[NETWORK_LATENCY, NET_DOC],
+        ..SYSCTL
+    },
+];
+
+/// Judged per interface: what counts is the larger of the value for all and the interface's own.
+fn rp_filter(context: &Context<'_>, setting: &Setting) -> Judgement {
+    let parsed = |reading: Reading<String>, path: &str| {
+        reading.parse(path, "0, 1 or 2", |text| text.parse::<u32>().ok().filter(|value| *value <= 2))
+    };
+    let all_reading = parsed(context.host.file(RP_FILTER_ALL), RP_FILTER_ALL);
+    let Reading::Known(all) = all_reading else {
+        return match all_reading {
+            Reading::Absent => Judgement::not_applicable("this kernel has no such sysctl").at(RP_FILTER_ALL),
+            other => judge::missing(&other, RP_FILTER_ALL),
+        };
+    };
+    let own: Vec<(&str, u32)> = context
+        .host
+        .files_matching(RP_FILTER)
+        .filter_map(|(path, reading)| {
+            let name = path.split('/').nth_back(1)?;
+            let carries = match context.role.nics.as_slice() {
+                [] => !matches!(name, "all" | "default" | "lo"),
+                nics => nics.iter().any(|nic| nic == name),
+            };
+            Some((name, parsed(reading.clone(), path).into_known()?)).filter(|_| carries)
+        })
+        .collect();
+    let judgement = match setting.want(context.profile) {
+        Want::State(_) => rp_filter_not_strict(all, &own),
+        _ => rp_filter_off(context, setting, all, &own),
+    };
+    judgement.at(RP_FILTER_ALL)
+}
+
+fn rp_filter_not_strict(all: u32, own: &[(&str, u32)]) -> Judgement {
+    let strict = names(own.iter().filter(|(_, own)| (*own).max(all) == STRICT));
+    match (strict.is_empty(), own.is_empty()) {
+        (false, _) => Judgement::wrong(
+            format!("strict on {strict}"),
+            "set 2 (loose) or 0 for all and for these interfaces: the larger value counts",
+        ),
+        (true, true) if all == STRICT => Judgement::wrong("all: 1", "interfaces inherit the strict mode"),
+        _ => Judgement::good(format!("all: {all}, strict on no interface")),
+    }
+}
+
+fn rp_filter_off(context: &Context<'_>, setting: &Setting, all: u32, own: &[(&str, u32)]) -> Judgement {
+    if all != 0 {
+        return judge::sysctl(context, setting);
+    }
+    let still_on = names(own.iter().filter(|(_, own)| *own > 0));
+    if still_on.is_empty() {
+        return Judgement::good("0");
+    }
+    let because = "the kernel takes the larger of the value for all and the interface's own";
+    Judgement::new(Verdict::Ineffective, format!("all: 0, but on for {still_on}"), because)
+}
+
+fn names<'a>(interfaces: impl Iterator<Item = &'a (&'a str, u32)>) -> String {
+    let labels: Vec<String> = interfaces.map(|(name, value)| format!("{name} ({value})")).collect();
+    judge::some_of(&labels, 6)
+}

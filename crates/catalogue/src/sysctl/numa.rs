@@ -1,0 +1,75 @@
+//! Automatic NUMA balancing.
+
+use super::{GUIDE, KERNEL_DOC, SYSCTL};
+use lowlat_settings::{Impact, Needs, Setting, Want, judge};
+
+const NUMA: Setting = Setting { needs: Needs::ANY.with_config(&["NUMA_BALANCING"]), ..SYSCTL };
+
+/// A pace of the scanner: without meaning while balancing is off.
+const SCAN: Setting = Setting {
+    reason: "Paces the scanner of automatic NUMA balancing. It means nothing while kernel.numa_balancing is 0, which \
+             is what a quiet host wants.",
+    hazard: "Redundant beside kernel.numa_balancing=0. Since kernel 5.13 the sysctl is gone and `sysctl -p` reports \
+             an error for it.",
+    judge: judge::sysctl,
+    sources: &[GUIDE, "TuneD 2.28 plugin_scheduler: where the knobs moved"],
+    ..NUMA
+};
+
+pub(crate) const SETTINGS: &[Setting] = &[
+    Setting {
+        id: "sysctl.kernel.numa_balancing",
+        name: "kernel.numa_balancing",
+        reason: "Automatic NUMA balancing unmaps pages of running processes to see who touches them, and moves pages \
+                 and tasks. Each probe is a page fault on the hot path; a pinned process with node-local memory gains \
+                 nothing.",
+        cost: "Processes that are not placed by hand keep remote memory.",
+        impact: Impact::High,
+        effective: "numa_hint_faults in /proc/vmstat stands still.",
+        reads: &["/proc/sys/kernel/numa_balancing"],
+        trading: Want::Value("0"),
+        guide: Want::Value("0"),
+        sources: &[GUIDE, KERNEL_DOC],
+        ..NUMA
+    },
+    Setting {
+        id: "sysctl.kernel.numa_balancing_scan_delay_ms",
+        name: "kernel.numa_balancing_scan_delay_ms",
+        needs: Needs::until(5, 13)
+            .moved_to("/sys/kernel/debug/sched/numa_balancing/scan_delay_ms")
+            .with_config(&["NUMA_BALANCING"]),
+        reads: &["/proc/sys/kernel/numa_balancing_scan_delay_ms"],
+        guide: Want::Value("1000"),
+        ..SCAN
+    },
+    Setting {
+        id: "sysctl.kernel.numa_balancing_scan_period_max_ms",
+        name: "kernel.numa_balancing_scan_period_max_ms",
+        needs: Needs::until(5, 13)
+            .moved_to("/sys/kernel/debug/sched/numa_balancing/scan_period_max_ms")
+            .with_config(&["NUMA_BALANCING"]),
+        reads: &["/proc/sys/kernel/numa_balancing_scan_period_max_ms"],
+        guide: Want::Value("60000"),
+        ..SCAN
+    },
+    Setting {
+        id: "sysctl.kernel.numa_balancing_scan_period_min_ms",
+        name: "kernel.numa_balancing_scan_period_min_ms",
+        needs: Needs::until(5, 13)
+            .moved_to("/sys/kernel/debug/sched/numa_balancing/scan_period_min_ms")
+            .with_config(&["NUMA_BALANCING"]),
+        reads: &["/proc/sys/kernel/numa_balancing_scan_period_min_ms"],
+        guide: Want::Value("1000"),
+        ..SCAN
+    },
+    Setting {
+        id: "sysctl.kernel.numa_balancing_scan_size_mb",
+        name: "kernel.numa_balancing_scan_size_mb",
+        needs: Needs::until(5, 13)
+            .moved_to("/sys/kernel/debug/sched/numa_balancing/scan_size_mb")
+            .with_config(&["NUMA_BALANCING"]),
+        reads: &["/proc/sys/kernel/numa_balancing_scan_size_mb"],
+        guide: Want::Value("256"),
+        ..SCAN
+    },
+];

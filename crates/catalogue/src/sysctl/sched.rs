@@ -1,0 +1,125 @@
+//! The scheduler's sysctls.
+
+use super::{GUIDE, KERNEL_DOC, NETWORK_LATENCY, SYSCTL, number};
+use lowlat_host::kernel_version::KernelVersion;
+use lowlat_settings::{Context, Impact, Judgement, Needs, Risk, Setting, Want, judge};
+
+const MOVED: &str = "TuneD 2.28 plugin_scheduler: where the knobs moved";
+
+/// The kernel from which the fair server does what real-time throttling did.
+const FAIR_SERVER_SINCE: KernelVersion = KernelVersion::new(6, 12);
+
+pub(crate) const SETTINGS: &[Setting] = &[
+    Setting {
+        id: "sysctl.kernel.sched_latency_ns",
+        name: "kernel.sched_latency_ns",
+        reason: "The span in which every runnable task of a CPU gets a turn. An isolated CPU that runs one thread has \
+                 nobody to share with, so the value touches housekeeping CPUs only.",
+        needs: Needs::until(5, 13).moved_to("/sys/kernel/debug/sched/latency_ns"),
+        reads: &["/proc/sys/kernel/sched_latency_ns"],
+        guide: Want::Value("24000000"),
+        hazard: "Smaller than the guide's own sched_min_granularity_ns, which makes it pointless. Gone since kernel \
+                 5.13; `sysctl -p` then reports an error and nothing is set.",
+        sources: &[GUIDE, MOVED],
+        ..SYSCTL
+    },
+    Setting {
+        id: "sysctl.kernel.sched_min_granularity_ns",
+        name: "kernel.sched_min_granularity_ns",
+        reason: "The least time a task runs before another of its CPU may take over. An isolated CPU that runs one \
+                 thread never comes to this question.",
+        cost: "Services on the housekeeping CPUs wait longer for each other.",
+        needs: Needs::until(5, 13).moved_to("/sys/kernel/debug/sched/min_granularity_ns"),
+        reads: &["/proc/sys/kernel/sched_min_granularity_ns"],
+        guide: Want::Value("100000000"),
+        hazard: "Larger than the guide's sched_latency_ns, so every turn on the few, busy housekeeping CPUs lasts \
+                 100 ms. Gone since kernel 5.13.",
+        sources: &[GUIDE, MOVED],
+        ..SYSCTL
+    },
+    Setting {
+        id: "sysctl.kernel.sched_migration_cost_ns",
+        name: "kernel.sched_migration_cost_ns",
+        reason: "How long after running a task counts as cache-hot, which keeps the balancer from moving it. Isolated \
+                 CPUs take no part in balancing.",
+        needs: Needs::until(5, 13).moved_to("/sys/kernel/debug/sched/migration_cost_ns"),
+        reads: &["/proc/sys/kernel/sched_migration_cost_ns"],
+        guide: Want::Value("50000000"),
+        hazard: "Gone since kernel 5.13; `sysctl -p` then reports an error and nothing is set.",
+        sources: &[GUIDE, MOVED],
+        ..SYSCTL
+    },
+    Setting {
+        id: "sysctl.kernel.sched_rt_runtime_us",
+        name: "kernel.sched_rt_runtime_us",
+        reason: "How much of each second real-time threads may take. With the default of 950000 a SCHED_FIFO thread \
+                 that spins is stopped for the rest of the second; with -1 it never is, and kernel threads of its CPU \
+                 may never run. Spinning threads of the default policy are not touched by it.",
+        cost: "With -1 a spinning SCHED_FIFO thread can starve kernel threads bound to its CPU until the host hangs.",
+        risk: Risk::Availability,
+        impact: Impact::Medium,
+        effective: "A spinning SCHED_FIFO thread shows no gap of tens of milliseconds each second in `lowlat jitter`.",
+        reads: &["/proc/sys/kernel/sched_rt_runtime_us"],
+        trading: Want::OneOf(&["950000", "-1"]),
+        guide: Want::Value("-1"),
+        hazard: "A SCHED_FIFO spinner can starve kernel threads. Since kernel 6.12 the fair server does the throttling \
+                 and this value no longer governs it (see debugfs.sched.fair_server).",
+        sources: &[
+            GUIDE,
+            "kernel Documentation/scheduler/sched-rt-group.rst",
+            "kernel commit \"sched/rt: Remove default bandwidth control\" (6.12)",
+        ],
+        judge: rt_runtime,
+        ..SYSCTL
+    },
+    Setting {
+        id: "sysctl.kernel.timer_migration",
+        name: "kernel.timer_migration",
+        reason: "With 1 the kernel moves timers from idle CPUs to busy ones, and a CPU that spins is always busy. With \
+                 0 a timer fires where it was armed.",
+        cost: "Idle CPUs are woken by their own timers and save less power.",
+        risk: Risk::Power,
+        impact: Impact::Medium,
+        effective: "The TIMER row of /proc/softirqs stands still on isolated CPUs.",
+        reads: &["/proc/sys/kernel/timer_migration"],
+        trading: Want::Value("0"),
+        guide: Want::Value("1"),
+        hazard: "The advice has turned: TuneD sets 0 since 2016 in realtime and today in network-latency, because busy \
+                 isolated CPUs attract the timers of idle ones.",
+        sources: &[GUIDE, NETWORK_LATENCY, "TuneD commit 32ef5d8 \"realtime: disable timer migration\""],
+        ..SYSCTL
+    },
+    Setting {
+        id: "sysctl.kernel.hung_task_timeout_secs",
+        name: "kernel.hung_task_timeout_secs",
+        reason: "How often khungtaskd walks all tasks to find those that hang. A longer time is fewer walks; 0 is none.",
+        cost: "A hung task is reported later, or never.",
+        risk: Risk::Availability,
+        needs: Needs::ANY.with_config(&["DETECT_HUNG_TASK"]),
+        reads: &["/proc/sys/kernel/hung_task_timeout_secs"],
+        trading: Want::OneOf(&["600", "0"]),
+        guide: Want::Value("600"),
+        sources: &[GUIDE, NETWORK_LATENCY, KERNEL_DOC],
+        ..SYSCTL
+    },
+];
+
+/// The value, and what it means for a thread of SCHED_FIFO that spins.
+fn rt_runtime(context: &Context<'_>, setting: &Setting) -> Judgement {
+    let judgement = judge::sysctl(context, setting);
+    if judgement.verdict.is_fault() || !judgement.verdict.counts() {
+        return judgement;
+    }
+    let is_governed_elsewhere = judge::kernel_at_least(context.host, FAIR_SERVER_SINCE) == Some(true)
+        && context.host.kernel.config_option("RT_GROUP_SCHED").known() == Some(&None);
+    let because = match number(&judgement.observed) {
+        _ if is_governed_elsewhere => {
+            "on this kernel the fair server throttles real-time threads, not this value; see debugfs.sched.fair_server"
+        }
+        Some(-1) => "a SCHED_FIFO thread that spins can starve kernel threads of its CPU: leave them a gap",
+        _ => {
+            "fine for spinning threads of the default policy; one of SCHED_FIFO would be stopped each second"
+        }
+    };
+    Judgement { because: because.to_owned(), ..judgement }
+}

@@ -1,0 +1,95 @@
+//! The kernel's detectors of lockups: where they run and how often.
+
+use super::{GUIDE, KERNEL_DOC, NETWORK_LATENCY, SYSCTL};
+use lowlat_host::{CpuSet, Reading};
+use lowlat_settings::{Context, Impact, Judgement, Needs, Risk, Setting, Want, judge};
+
+pub(crate) const SETTINGS: &[Setting] = &[
+    Setting {
+        id: "sysctl.kernel.watchdog",
+        name: "kernel.watchdog",
+        reason: "Turns the soft and hard lockup detectors on or off. Where they run is kernel.watchdog_cpumask, and \
+                 nohz_full= keeps them off isolated CPUs, so a quiet host need not give them up.",
+        cost: "A locked-up CPU goes unreported, and the host does not panic or restart on it.",
+        risk: Risk::Availability,
+        needs: Needs::ANY.with_config(&["LOCKUP_DETECTOR"]),
+        reads: &["/proc/sys/kernel/watchdog"],
+        guide: Want::Value("0"),
+        hazard: "Together with watchdog_cpumask, watchdog_thresh, nmi_watchdog=0 and nosoftlockup this says the same \
+                 thing five times, and switches off the detection of hangs on every CPU.",
+        sources: &[GUIDE, KERNEL_DOC],
+        ..SYSCTL
+    },
+    Setting {
+        id: "sysctl.kernel.watchdog_cpumask",
+        name: "kernel.watchdog_cpumask",
+        reason: "The CPUs on which the lockup detectors arm a timer and run a thread. Isolated CPUs must not be among \
+                 them; the housekeeping CPUs can keep the detectors.",
+        cost: "A lockup of an isolated CPU is not reported.",
+        risk: Risk::Availability,
+        impact: Impact::High,
+        needs: Needs::ANY.with_config(&["LOCKUP_DETECTOR"]),
+        effective: "The watchdog's timer does not fire on isolated CPUs: no watchdog entry for them in /proc/timer_list.",
+        reads: &["/proc/sys/kernel/watchdog_cpumask", "/proc/sys/kernel/watchdog"],
+        trading: Want::Derived(judge::housekeeping_list),
+        guide: Want::Derived(judge::housekeeping_list),
+        hazard: "Without meaning beside kernel.watchdog=0.",
+        sources: &[GUIDE, KERNEL_DOC],
+        judge: watchdog_cpus,
+        ..SYSCTL
+    },
+    Setting {
+        id: "sysctl.kernel.watchdog_thresh",
+        name: "kernel.watchdog_thresh",
+        reason: "After how many seconds a CPU counts as locked up; the detectors sample five times in twice this span.",
+        needs: Needs::ANY.with_config(&["LOCKUP_DETECTOR"]),
+        reads: &["/proc/sys/kernel/watchdog_thresh"],
+        guide: Want::Value("10"),
+        hazard: "10 is the kernel's default, and without meaning beside kernel.watchdog=0.",
+        sources: &[GUIDE, KERNEL_DOC],
+        ..SYSCTL
+    },
+    Setting {
+        id: "sysctl.kernel.nmi_watchdog",
+        name: "kernel.nmi_watchdog",
+        reason: "The hard lockup detector takes a performance counter and raises a non-maskable interrupt from it. \
+                 Switched off, the counter is free for measuring and no such interrupt can come.",
+        cost: "A CPU that hangs with interrupts off is not reported.",
+        risk: Risk::Availability,
+        needs: Needs::ANY.with_config(&["HARDLOCKUP_DETECTOR"]),
+        effective: "The NMI row of /proc/interrupts stands still.",
+        reads: &["/proc/sys/kernel/nmi_watchdog"],
+        trading: Want::Value("0"),
+        sources: &[NETWORK_LATENCY, KERNEL_DOC],
+        ..SYSCTL
+    },
+];
+
+/// Compared as a set; without meaning while the detectors are off.
+fn watchdog_cpus(context: &Context<'_>, setting: &Setting) -> Judgement {
+    let path = "/proc/sys/kernel/watchdog_cpumask";
+    let reading =
+        context.host.file(path).parse(path, "a CPU list such as 0-3,8", |text| CpuSet::parse_list(text).ok());
+    let Reading::Known(cpus) = &reading else {
+        return match reading {
+            Reading::Absent => Judgement::not_applicable("this kernel has no such sysctl").at(path),
+            other => judge::missing(&other, path),
+        };
+    };
+    if cpus.is_disjoint(&context.allocation.isolated) {
+        return Judgement::good(cpus.to_list()).at(path);
+    }
+    if context.host.file("/proc/sys/kernel/watchdog").text() == "0" {
+        let because = "it names isolated CPUs, but kernel.watchdog is 0 and no detector runs";
+        return judge::good_because(cpus.to_list(), because).at(path);
+    }
+    let reached = cpus.intersection(&context.allocation.isolated);
+    let judgement = judge::sysctl_where(context, setting, |value| {
+        CpuSet::parse_list(value).is_ok_and(|cpus| cpus.is_disjoint(&context.allocation.isolated))
+    });
+    let because = match judgement.because.as_str() {
+        "" => format!("the detectors run on isolated {reached:#}"),
+        said => format!("the detectors run on isolated {reached:#}; {said}"),
+    };
+    Judgement { because, ..judgement }
+}

@@ -1,0 +1,116 @@
+//! What the guide sets below /sys by its script and profile: governor, disk schedulers, CPUs off and on.
+
+use lowlat_host::Reading;
+use lowlat_settings::{Context, Impact, Judgement, Layer, Risk, Setting, Want, change, judge};
+
+const GOVERNORS: &str = "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor";
+const SCHEDULERS: &str = "/sys/block/*/queue/scheduler";
+const LABELS_SHOWN_MAX: usize = 6;
+
+const SYSFS: Setting = Setting { layer: Layer::Sysfs, ..Setting::BLANK };
+
+pub(crate) const SETTINGS: &[Setting] = &[
+    Setting {
+        id: "sysfs.cpufreq.governor",
+        change: change::files::governor,
+        name: "scaling_governor",
+        reason: "Any governor but performance lowers the frequency of a CPU that was idle, and the thread that wakes up \
+                 there runs slowly until the governor notices.",
+        cost: "More power and heat while the host is idle.",
+        risk: Risk::Power,
+        impact: Impact::High,
+        effective: "scaling_governor is performance for every CPU, and the frequency measured under load stays.",
+        trading: Want::Value("performance"),
+        guide: Want::Value("performance"),
+        hazard: "The guide's loop counts CPUs from 0 and knows no offline ones; CPUs that come back online later start \
+                 with the default governor.",
+        sources: &[
+            "guide 57037 section 4.3.3.1.2 step 3",
+            "TuneD 2.28 profile latency-performance",
+            "kernel Documentation/admin-guide/pm/cpufreq.rst",
+        ],
+        judge: governor,
+        ..SYSFS
+    },
+    Setting {
+        id: "sysfs.block.scheduler",
+        change: change::files::disk_scheduler,
+        name: "[disk] elevator",
+        reason: "Solid-state disks need no sorting of requests: none hands them straight to the device and spares work \
+                 on the CPU that submits.",
+        cost: "A disk that turns serves one process at the expense of others.",
+        impact: Impact::Low,
+        effective: "/sys/block/DISK/queue/scheduler shows [none].",
+        trading: Want::State("none on disks that do not turn"),
+        guide: Want::State("none on every disk"),
+        hazard: "TuneD sets it for every disk, turning ones too.",
+        sources: &["guide 57037 section 4.3.2.1.1", "kernel Documentation/block/switching-sched.rst"],
+        judge: scheduler,
+        ..SYSFS
+    },
+    Setting {
+        id: "sysfs.cpu.online_cycle",
+        name: "/sys/devices/system/cpu/cpuN/online",
+        reason: "Taking a CPU off and on again drives timers, work and unmanaged interrupts from it. It leaves no trace \
+                 to look at. isolcpus=managed_irq,domain, irqaffinity= and cpuset partitions keep CPUs clean from the \
+                 start.",
+        cost: "Half a minute and more in which CPUs are missing, and processes lose the affinity they asked for.",
+        risk: Risk::Availability,
+        impact: Impact::Low,
+        effective: "No state of the host shows it; `lowlat jitter` before and after does.",
+        guide: Want::State("every CPU but housekeeping taken off and on since boot"),
+        hazard: "The guide's loop assumes two sockets with one housekeeping core each and no SMT. It shrinks cpusets, \
+                 drops affinities, can fail for CPU 0, and the default affinity of interrupts keeps offline CPUs.",
+        sources: &[
+            "guide 57037 section 4.3.3.1.2 step 4",
+            "docs/guide-57037.md: hazards of guide 57037 on today's hosts",
+        ],
+        judge: |_, _| Judgement::unknown("an off/on cycle leaves no trace on the host"),
+        ..SYSFS
+    },
+];
+
+fn governor(context: &Context<'_>, setting: &Setting) -> Judgement {
+    let policies = &context.host.cpu.frequency;
+    let want = setting.want(context.profile);
+    let (mut slow, mut unread) = (Vec::new(), None);
+    for policy in policies {
+        match &policy.governor {
+            Reading::Known(governor) if judge::satisfies(context, &want, governor) => {}
+            Reading::Known(governor) => slow.push(format!("{governor} on {:#}", policy.cpus)),
+            other => unread = unread.or(Some(other)),
+        }
+    }
+    if !slow.is_empty() {
+        return Judgement::wrong(judge::some_of(&slow, LABELS_SHOWN_MAX), "").at(GOVERNORS);
+    }
+    match unread {
+        Some(reading) => judge::missing(reading, GOVERNORS),
+        None if policies.is_empty() => Judgement::not_applicable(
+            "no frequency driver is loaded: firmware or a hypervisor sets the frequency",
+        ),
+        None => Judgement::good("performance").at(GOVERNORS),
+    }
+}
+
+fn scheduler(context: &Context<'_>, setting: &Setting) -> Judgement {
+    let takes_all = setting.want(context.profile).text(context).is_some_and(|want| want.contains("every"));
+    let disks = context.host.disks.iter();
+    let judged = disks.filter(|disk| takes_all || disk.is_rotational != Reading::Known(true));
+    let (mut good, mut bad, mut unread) = (0usize, Vec::new(), None);
+    for disk in judged {
+        match &disk.scheduler {
+            Reading::Known(word) if word == "none" => good += 1,
+            Reading::Known(word) => bad.push(format!("{}: {word}", disk.name)),
+            // A device without a request queue of its own has no scheduler.
+            Reading::Absent => {}
+            other => unread = unread.or(Some(other)),
+        }
+    }
+    match (bad.is_empty(), unread) {
+        (false, _) => Judgement::wrong(judge::some_of(&bad, LABELS_SHOWN_MAX), "").at(SCHEDULERS),
+        (true, Some(reading)) => judge::missing(reading, SCHEDULERS),
+        (true, None) if good == 0 => Judgement::not_applicable("no disk with a scheduler to choose"),
+        (true, None) => Judgement::good(format!("none on {good} disks")).at(SCHEDULERS),
+    }
+}

@@ -1,0 +1,403 @@
+//! Clock source, PCI Express power states, microcode, machine checks, mitigations, and what a hypervisor takes.
+
+use lowlat_host::{CpuSet, Profile, Reading};
+use lowlat_settings::{
+    Context, Impact, Judgement, Layer, Risk, Setting, Verdict, Want,
+    change::{self, Proposal, WhyLeftOut},
+    judge::{
+        each::{isolated, list},
+        is_virtual, missing,
+    },
+};
+
+const ROW: Setting = Setting { layer: Layer::Sysfs, ..Setting::BLANK };
+
+pub(crate) const SETTINGS: &[Setting] = &[
+    Setting {
+        id: "sysfs.clocksource",
+        change: change::files::clock_source,
+        name: "current_clocksource",
+        reason: "Reading time from the TSC takes one instruction and no system call. Other clock sources leave the \
+                 processor (HPET, ACPI timer) or go through the hypervisor, and every time stamp pays for it.",
+        impact: Impact::High,
+        effective: "clock_gettime does not show in strace; /sys/devices/system/clocksource/clocksource0/current_clocksource.",
+        trading: Want::Derived(wanted_clocksource),
+        guide: Want::Derived(wanted_clocksource),
+        hazard: "The guide adds tsc=reliable, which also switches off the check of the TSC against another clock: a TSC \
+                 that drifts then goes unnoticed.",
+        judge: clocksource,
+        sources: &[
+            "kernel Documentation/timers/timekeeping.rst",
+            "guide 57037 section 4.3.2.1.1: tsc=reliable",
+        ],
+        ..ROW
+    },
+    Setting {
+        id: "sysfs.tsc_flags",
+        change: |_, _| {
+            Proposal::not(WhyLeftOut::Hardware, "the processor, or the hypervisor, has no such counter")
+        },
+        name: "constant_tsc, nonstop_tsc",
+        reason: "A TSC that changes its rate with the clock, or stops in idle states, cannot be the time base: the kernel \
+                 turns to a slower clock source, and time stamps of CPUs do not compare.",
+        impact: Impact::Medium,
+        effective: "both flags in /proc/cpuinfo.",
+        trading: Want::State("both present"),
+        guide: Want::State("both present"),
+        judge: tsc_flags,
+        sources: &["kernel Documentation/virt/kvm/x86/timekeeping.rst: TSC hardware"],
+        ..ROW
+    },
+    Setting {
+        id: "sysfs.pcie_aspm.policy",
+        name: "pcie_aspm policy",
+        reason: "Active State Power Management puts PCI Express links to sleep between packets. The next packet waits \
+                 until the link is awake.",
+        cost: "More idle power in links and devices.",
+        risk: Risk::Power,
+        impact: Impact::Medium,
+        effective: "lspci -vv shows ASPM Disabled in LnkCtl of the NIC and of the port above it.",
+        reads: &["/sys/module/pcie_aspm/parameters/policy"],
+        trading: Want::Value("performance"),
+        guide: Want::Nothing,
+        judge: aspm_policy,
+        sources: &[
+            "kernel Documentation/admin-guide/kernel-parameters.txt: pcie_aspm=, pcie_aspm.policy=",
+            "kernel commit 6c723d5bd89f: PCIE ASPM support",
+        ],
+        ..ROW
+    },
+    Setting {
+        id: "sysfs.microcode_uniform",
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::Firmware,
+                "load one revision on every processor: firmware, or the distribution's microcode package",
+            )
+        },
+        name: "microcode",
+        reason: "Processors with different microcode differ in timing and in errata. A thread that moves, or a \
+                 measurement taken elsewhere, then means something else.",
+        risk: Risk::None,
+        impact: Impact::Low,
+        needs_reboot: true,
+        effective: "one microcode revision in /proc/cpuinfo.",
+        trading: Want::State("the same on every CPU"),
+        guide: Want::Nothing,
+        judge: microcode,
+        sources: &["kernel Documentation/arch/x86/microcode.rst"],
+        ..ROW
+    },
+    Setting {
+        id: "sysfs.machinecheck.check_interval",
+        change: change::files::check_interval,
+        name: "check_interval",
+        reason: "Every so many seconds a timer on each CPU, isolated ones too, polls for corrected hardware errors. 0 \
+                 switches the polling off.",
+        cost: "Errors of units that raise no interrupt go unseen until they can no longer be corrected.",
+        risk: Risk::Ras,
+        impact: Impact::Low,
+        effective: "the MCP row of /proc/interrupts stands still.",
+        reads: &["/sys/devices/system/machinecheck/machinecheck0/check_interval"],
+        trading: Want::State("the kernel's interval, or 0 when the role accepts this risk"),
+        guide: Want::State("no polling (mce=ignore_ce)"),
+        hazard: "mce=ignore_ce also drops the corrected errors that the hardware reports by itself: a failing module is \
+                 noticed when it takes the host down.",
+        judge: check_interval,
+        sources: &[
+            "kernel Documentation/ABI/testing/sysfs-mce: check_interval",
+            "guide 57037 section 4.3.2.1.1: mce=ignore_ce",
+        ],
+        ..ROW
+    },
+    Setting {
+        id: "sysfs.vulnerabilities",
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::YourChoice,
+                "a decision of security: update kernel and microcode, or accept the risk in the role file",
+            )
+        },
+        name: "vulnerabilities",
+        reason: "Mitigations of processor flaws cost time at each entry to the kernel. A trading thread that stays in \
+                 user space seldom pays. Whether to go without them is a decision of security: lowlat shows the state \
+                 and never advises to switch them off.",
+        cost: "Without mitigations one process can read another's memory.",
+        risk: Risk::Security,
+        impact: Impact::Low,
+        needs_reboot: true,
+        effective: "/sys/devices/system/cpu/vulnerabilities/*.",
+        trading: Want::State("every known flaw mitigated, or the risk accepted in the role file"),
+        guide: Want::Nothing,
+        judge: vulnerabilities,
+        sources: &["kernel Documentation/admin-guide/hw-vuln/index.rst"],
+        ..ROW
+    },
+    Setting {
+        id: "readiness.virtual_machine",
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::Hardware,
+                "take a physical host: what a hypervisor does cannot be tuned from inside",
+            )
+        },
+        layer: Layer::Readiness,
+        name: "hypervisor",
+        reason: "In a virtual machine the hypervisor takes CPUs away at times that nothing inside can see or prevent, and \
+                 firmware, clocks and caches are what it pretends.",
+        impact: Impact::Medium,
+        effective: "systemd-detect-virt prints none.",
+        trading: Want::State("a physical host"),
+        guide: Want::State("a physical host"),
+        judge: virtual_machine,
+        sources: &[
+            "kernel Documentation/virt/kvm/x86/timekeeping.rst: virtualization problems",
+            "guide 57037 chapter 2",
+        ],
+        ..Setting::BLANK
+    },
+    Setting {
+        id: "readiness.steal",
+        change: |_, _| {
+            Proposal::not(WhyLeftOut::Hardware, "what the hypervisor takes is decided outside this host")
+        },
+        layer: Layer::Readiness,
+        name: "steal",
+        reason: "Steal is the time in which a CPU of this virtual machine wanted to run and the hypervisor ran something \
+                 else. To a trading thread it is an interruption without a cause inside.",
+        impact: Impact::High,
+        effective: "the steal column of /proc/stat stands still.",
+        trading: Want::State("no time stolen from isolated CPUs"),
+        guide: Want::Nothing,
+        judge: steal,
+        sources: &["kernel Documentation/filesystems/proc.rst: /proc/stat"],
+        ..Setting::BLANK
+    },
+];
+
+fn wanted_clocksource(context: &Context<'_>) -> Option<String> {
+    match context.host.kernel.machine.text() {
+        "x86_64" => Some("tsc".into()),
+        "aarch64" => Some("arch_sys_counter".into()),
+        _ => None,
+    }
+}
+
+fn clocksource(context: &Context<'_>, _: &Setting) -> Judgement {
+    const PATH: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    let cpu = &context.host.cpu;
+    let current = match &cpu.clocksource {
+        Reading::Known(current) => current,
+        other => return missing(other, PATH),
+    };
+    let wanted = wanted_clocksource(context).unwrap_or_default();
+    if *current == wanted {
+        return Judgement::good(current.as_str()).at(PATH);
+    }
+    let is_offered = cpu.clocksources_available.known().is_some_and(|all| all.contains(&wanted));
+    let because = if is_offered {
+        format!("{wanted} is offered and not chosen; see clocksource= on the command line")
+    } else {
+        format!("the kernel does not offer {wanted}; look for \"unstable\" in its log")
+    };
+    Judgement::wrong(current.as_str(), because).at(PATH)
+}
+
+fn tsc_flags(context: &Context<'_>, _: &Setting) -> Judgement {
+    const PATH: &str = "/proc/cpuinfo";
+    if context.host.kernel.machine.text() == "aarch64" {
+        return Judgement::not_applicable("the TSC belongs to x86 hosts");
+    }
+    let flags = match &context.host.cpu.flags {
+        Reading::Known(flags) => flags,
+        other => return missing(other, PATH),
+    };
+    let gone: Vec<&str> =
+        ["constant_tsc", "nonstop_tsc"].into_iter().filter(|flag| !flags.contains(*flag)).collect();
+    if gone.is_empty() {
+        return Judgement::good("both present").at(PATH);
+    }
+    Judgement::wrong(format!("missing: {}", gone.join(", ")), "").at(PATH)
+}
+
+fn aspm_policy(context: &Context<'_>, setting: &Setting) -> Judgement {
+    if context.host.kernel.tokens().last("pcie_aspm") == Some("off") {
+        return Judgement::not_applicable(
+            "pcie_aspm=off: the kernel leaves every link as the firmware set it and ignores the policy; see nic.pcie_aspm",
+        )
+        .at("/proc/cmdline");
+    }
+    if is_virtual(context) {
+        return Judgement::not_applicable(
+            "a virtual machine has no links that sleep; those of devices passed through are the host's",
+        );
+    }
+    lowlat_settings::judge::files(context, setting)
+}
+
+fn microcode(context: &Context<'_>, _: &Setting) -> Judgement {
+    const PATH: &str = "/proc/cpuinfo";
+    let cpu = &context.host.cpu;
+    match &cpu.microcode_uniform {
+        Reading::Known(true) => Judgement::good(cpu.microcode.to_string()).at(PATH),
+        Reading::Known(false) => {
+            Judgement::wrong(format!("{} and others", cpu.microcode), "CPUs run different microcode").at(PATH)
+        }
+        Reading::Absent => Judgement::not_applicable("this processor tells no microcode revision").at(PATH),
+        other => missing(other, PATH),
+    }
+}
+
+fn check_interval(context: &Context<'_>, setting: &Setting) -> Judgement {
+    const PATH: &str = "/sys/devices/system/machinecheck/machinecheck0/check_interval";
+    let reading = context.host.file(PATH);
+    // The file prints seconds in hexadecimal without a prefix.
+    let interval_s =
+        reading.clone().parse(PATH, "seconds in hexadecimal", |text| u64::from_str_radix(text, 16).ok());
+    let is_ignored = context.host.kernel.tokens().last("mce") == Some("ignore_ce");
+    let (is_off, observed) = match &interval_s {
+        _ if is_ignored => (true, "mce=ignore_ce: corrected errors are ignored".to_owned()),
+        Reading::Known(0) => (true, "0: no polling".to_owned()),
+        Reading::Known(seconds) => (false, format!("every {seconds} s")),
+        Reading::Absent => return Judgement::not_applicable("this host has no machine-check timer").at(PATH),
+        other => return missing(other, PATH),
+    };
+    let wants_off = context.profile == Profile::Guide57037 || context.role.accepts(setting.id);
+    let (verdict, because) = match (is_off, wants_off) {
+        (true, true) => (Verdict::Good, ""),
+        (false, false) => (
+            Verdict::Good,
+            "each CPU takes a timer interrupt at this interval; accept the risk in the role file to switch it off",
+        ),
+        (true, false) => {
+            (Verdict::Wrong, "errors go unseen; when that is intended, accept the risk in the role file")
+        }
+        (false, true) => (Verdict::Wrong, "polling still interrupts every CPU"),
+    };
+    Judgement::new(verdict, observed, because).at(PATH)
+}
+
+fn vulnerabilities(context: &Context<'_>, setting: &Setting) -> Judgement {
+    const PATH: &str = "/sys/devices/system/cpu/vulnerabilities";
+    let all = &context.host.cpu.vulnerabilities;
+    if all.is_empty() {
+        return Judgement::unknown("the kernel tells nothing of processor flaws").at(PATH);
+    }
+    let known = all.values().filter(|state| state.is_known()).count();
+    if known == 0 {
+        return all.iter().next().map_or_else(
+            || Judgement::unknown("the kernel tells nothing of processor flaws"),
+            |(name, state)| missing(state, &format!("{PATH}/{name}")),
+        );
+    }
+    let of = |wanted: Flaw| -> Vec<String> {
+        let is_of =
+            |state: &Reading<String>| state.known().map_or(Flaw::Unknown, |text| Flaw::of(text)) == wanted;
+        all.iter().filter(|(_, state)| is_of(state)).map(|(name, _)| name.clone()).collect()
+    };
+    let (partly, open, unknown) = (of(Flaw::PartlyMitigated), of(Flaw::Open), of(Flaw::Unknown));
+    let named = |what: &str, flaws: &[String]| match flaws {
+        [] => String::new(),
+        flaws => format!(", {what}: {}", list(flaws)),
+    };
+    let observed = format!(
+        "mitigated: {}, not affected: {}, open: {}{}{}",
+        of(Flaw::Mitigated).len() + partly.len(),
+        of(Flaw::NotAffected).len(),
+        open.len(),
+        named("mitigated in part", &partly),
+        named("not known", &unknown)
+    );
+    if context.role.accepts(setting.id) && !(open.is_empty() && unknown.is_empty()) {
+        return Judgement::new(Verdict::Good, observed, "the role file accepts the risk").at(PATH);
+    }
+    let remedy = "update kernel and microcode, or accept the risk in the role file";
+    match (open.is_empty(), unknown.is_empty()) {
+        (true, true) => Judgement::good(observed).at(PATH),
+        (true, false) => {
+            let because = format!("the kernel cannot tell of {}; {remedy}", list(&unknown));
+            Judgement::new(Verdict::Unknown, observed, because).at(PATH)
+        }
+        (false, _) => Judgement::wrong(observed, format!("open: {}; {remedy}", list(&open))).at(PATH),
+    }
+}
+
+/// What the kernel says of one flaw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Flaw {
+    NotAffected,
+    Mitigated,
+    /// Mitigated, and open for threads of one core or on some way: "SMT vulnerable", "BHI: Vulnerable".
+    PartlyMitigated,
+    /// It depends on the hypervisor, or on microcode that does not tell.
+    Unknown,
+    /// Anything else: "Vulnerable", "KVM: Vulnerable", "Processor vulnerable".
+    Open,
+}
+
+impl Flaw {
+    /// By the words of arch/x86/kernel/cpu/bugs.c, other architectures' among them.
+    fn of(text: &str) -> Self {
+        let is_mitigated = text.starts_with("Mitigation") || text.starts_with("KVM: Mitigation");
+        match is_mitigated {
+            true if text.to_ascii_lowercase().contains("vulnerable") => Self::PartlyMitigated,
+            true => Self::Mitigated,
+            false if text.starts_with("Not affected") => Self::NotAffected,
+            false if text.starts_with("Unknown") => Self::Unknown,
+            false => Self::Open,
+        }
+    }
+}
+
+fn virtual_machine(context: &Context<'_>, _: &Setting) -> Judgement {
+    const PATH: &str = "/proc/cpuinfo";
+    let virtualization = &context.host.virtualization;
+    match &virtualization.is_virtual {
+        Reading::Known(false) => Judgement::good("no hypervisor").at(PATH),
+        Reading::Known(true) => {
+            let name = virtualization.hypervisor.known().map_or("a hypervisor", String::as_str);
+            Judgement::wrong(
+                name,
+                "latencies measured here are those of the virtual machine and its neighbours",
+            )
+            .at(PATH)
+        }
+        other => virtual_unknown(other),
+    }
+}
+
+/// Whether the host is virtual is not known: x86 has a flag that tells, others only the names in their firmware.
+fn virtual_unknown(is_virtual: &Reading<bool>) -> Judgement {
+    match is_virtual {
+        Reading::Absent => Judgement::unknown(
+            "neither the processor's flags nor the firmware's names tell whether this host is virtual",
+        ),
+        other => missing(other, "/proc/cpuinfo"),
+    }
+}
+
+fn steal(context: &Context<'_>, _: &Setting) -> Judgement {
+    const PATH: &str = "/proc/stat";
+    let virtualization = &context.host.virtualization;
+    match &virtualization.is_virtual {
+        Reading::Known(true) => {}
+        Reading::Known(false) => return Judgement::not_applicable("no hypervisor takes time from this host"),
+        other => return virtual_unknown(other),
+    }
+    if virtualization.steal_ticks.is_empty() {
+        return Judgement::unknown("/proc/stat tells no steal time").at(PATH);
+    }
+    // Where no CPU is isolated every CPU counts.
+    let counted = isolated(context).map_or_else(|_| context.host.topology.online.clone(), CpuSet::clone);
+    let stolen: Vec<String> = virtualization
+        .steal_ticks
+        .iter()
+        .filter(|(cpu, ticks)| **ticks > 0 && counted.contains(**cpu))
+        .map(|(cpu, ticks)| format!("CPU {cpu}: {ticks} ticks"))
+        .collect();
+    if stolen.is_empty() {
+        return Judgement::good("none since boot").at(PATH);
+    }
+    Judgement::wrong(format!("{} since boot", list(&stolen)), "the hypervisor runs other work on these CPUs")
+        .at(PATH)
+}

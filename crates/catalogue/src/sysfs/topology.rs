@@ -1,0 +1,322 @@
+//! What isolated CPUs share with others: cores, clusters, caches, and the scheduler's partitions.
+
+use lowlat_host::{CpuId, CpuSet, Reading};
+use lowlat_settings::{
+    Context, Impact, Judgement, Layer, Needs, Setting, Verdict, Want,
+    change::{Proposal, WhyLeftOut},
+    judge::{
+        each::{isolated, list},
+        missing,
+    },
+};
+use std::collections::BTreeMap;
+
+const CACHES: &str = "/sys/devices/system/cpu/cpu*/cache/index*/shared_cpu_list";
+const CLUSTERS: &str = "/sys/devices/system/cpu/cpu*/topology/cluster_cpus_list";
+const CGROUP_V2: &str = "kernel Documentation/admin-guide/cgroup-v2.rst";
+
+const ROW: Setting = Setting { layer: Layer::Sysfs, ..Setting::BLANK };
+
+pub(crate) const SETTINGS: &[Setting] = &[
+    Setting {
+        id: "sysfs.smt.siblings_split",
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::YourChoice,
+                "which CPUs are isolated is the role's choice: name whole cores there",
+            )
+        },
+        name: "topology/thread_siblings_list",
+        reason: "The threads of one core share its execution units and its caches. When one thread is isolated and the \
+                 other keeps house, every interrupt and every service on the second slows the first.",
+        cost: "Both threads of the core belong to one side, so one of them stays unused.",
+        impact: Impact::High,
+        effective: "lowlat cpus isolated --why; no core has CPUs on both sides.",
+        trading: Want::State("whole cores on one side"),
+        guide: Want::Nothing,
+        judge: siblings_split,
+        sources: &[
+            "kernel Documentation/admin-guide/cputopology.rst",
+            "guide 57037 section 3.2.2: AMD SMT Option",
+        ],
+        ..ROW
+    },
+    Setting {
+        id: "sysfs.topology.cluster_shared",
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::YourChoice,
+                "which CPUs are isolated is the role's choice: name whole clusters there where their cores can be spared",
+            )
+        },
+        name: "topology/cluster_cpus_list",
+        reason: "The cores of a cluster share an L2 cache or the way out of it. Housekeeping in the same cluster evicts \
+                 the isolated CPUs' lines from the L2.",
+        cost: "The other cores of a housekeeping cluster are lost to trading threads.",
+        impact: Impact::Medium,
+        effective: "no cluster has housekeeping and isolated CPUs.",
+        trading: Want::State("no cluster on both sides"),
+        guide: Want::Nothing,
+        judge: cluster_shared,
+        sources: &[
+            "kernel Documentation/admin-guide/cputopology.rst: cluster_cpus_list",
+            "KeyarchOS on Intel Xeon 6: cluster-aware scheduling (Inspur, 2025)",
+        ],
+        ..ROW
+    },
+    Setting {
+        id: "sysfs.topology.llc_shared",
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::YourChoice,
+                "which CPUs are isolated is the role's choice: name whole caches there where their cores can be spared",
+            )
+        },
+        name: "cache/index*/shared_cpu_list",
+        reason: "Services and interrupts on housekeeping CPUs fill the last-level cache that they share with isolated \
+                 ones, and trading threads miss their data.",
+        cost: "The other cores of a housekeeping cache are lost to trading threads, or kept for those that bear it.",
+        impact: Impact::Medium,
+        effective: "`lowlat host show` has no last-level cache with housekeeping and isolated CPUs.",
+        trading: Want::State("no last-level cache on both sides where the package has several"),
+        guide: Want::Nothing,
+        judge: llc_shared,
+        sources: &[
+            "guide 57037 section 3.3.2 (each core of the EPYC 7F32 has an L3 of its own)",
+            "kernel Documentation/ABI/testing/sysfs-devices-system-cpu: cache/index*",
+        ],
+        ..ROW
+    },
+    Setting {
+        id: "sysfs.topology.efficiency_cores",
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::YourChoice,
+                "which CPUs are isolated is the role's choice: name performance cores there",
+            )
+        },
+        name: "cpu_core, cpu_atom",
+        reason: "Hybrid processors have cores of two kinds. Efficiency cores clock lower and share an L2; a trading \
+                 thread on one is slower than the same thread beside it.",
+        impact: Impact::Medium,
+        effective: "the isolated CPUs are all in /sys/devices/cpu_core/cpus.",
+        trading: Want::State("isolated CPUs are performance cores"),
+        guide: Want::Nothing,
+        judge: efficiency_cores,
+        sources: &[
+            "kernel Documentation/ABI/testing/sysfs-devices-system-cpu",
+            "kernel Documentation/scheduler/sched-capacity.rst",
+        ],
+        ..ROW
+    },
+    Setting {
+        id: "sysfs.cpuset.partition",
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::ByAnother,
+                "isolcpus=domain on the command line takes the CPUs out of load balancing (boot.isolcpus)",
+            )
+        },
+        name: "cpuset.cpus.partition",
+        reason: "A CPU takes part in load balancing until isolcpus=domain (at boot) or an isolated cpuset partition (at \
+                 run time) takes it out. Affinity alone does not: new tasks and unbound work still land there.",
+        cost: "Nothing moves a task off an overloaded isolated CPU; every thread must be placed by hand.",
+        impact: Impact::Medium,
+        effective: "cpuset.cpus.partition reads isolated without \"invalid\", or /sys/devices/system/cpu/isolated lists \
+                    the CPUs.",
+        reads: &["/sys/fs/cgroup/cpuset.cpus.isolated"],
+        trading: Want::State("isolated at boot, or in an isolated partition"),
+        guide: Want::Nothing,
+        judge: partition,
+        sources: &[
+            CGROUP_V2,
+            "kernel Documentation/admin-guide/kernel-parameters.txt: isolcpus=",
+            "kernel commit f28e22441f35 (6.1): isolated partitions",
+        ],
+        ..ROW
+    },
+    Setting {
+        id: "sysfs.cgroup_v2",
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::YourChoice,
+                "programs on the host may need the old hierarchy: systemd.unified_cgroup_hierarchy=1 switches it off",
+            )
+        },
+        name: "cgroup2",
+        reason: "Isolated partitions, and services that keep off isolated CPUs through AllowedCPUs=, need the unified \
+                 control group hierarchy.",
+        impact: Impact::Low,
+        needs_reboot: true,
+        needs: Needs::ANY.with_config(&["CGROUPS"]),
+        effective: "/sys/fs/cgroup is of type cgroup2fs.",
+        trading: Want::Value("2"),
+        guide: Want::Nothing,
+        judge: cgroup_version,
+        sources: &[CGROUP_V2, "systemd.resource-control(5): AllowedCPUs="],
+        ..ROW
+    },
+];
+
+/// Groups with isolated CPUs on one side and housekeeping ones on the other, in words.
+fn split<'a>(context: &Context<'_>, groups: impl Iterator<Item = &'a CpuSet>) -> Vec<String> {
+    let (house, isolated) = (&context.allocation.housekeeping, &context.allocation.isolated);
+    groups
+        .filter(|group| !group.is_disjoint(house) && !group.is_disjoint(isolated))
+        .map(|group| {
+            let (ours, theirs) = (group.intersection(isolated), group.intersection(house));
+            format!("{:#} with housekeeping {:#}", &ours, &theirs)
+        })
+        .collect()
+}
+
+fn siblings_split(context: &Context<'_>, _: &Setting) -> Judgement {
+    const PATH: &str = "/sys/devices/system/cpu/cpu*/topology/thread_siblings_list";
+    if let Err(judgement) = isolated(context) {
+        return judgement;
+    }
+    let topology = &context.host.topology;
+    if topology.cores.is_empty() {
+        return Judgement::unknown("the cores of this host are not known").at(PATH);
+    }
+    if !topology.has_smt() {
+        return Judgement::not_applicable("each core runs one thread");
+    }
+    let split = split(context, topology.cores.iter().map(|core| &core.cpus));
+    if split.is_empty() {
+        return Judgement::good("every core is on one side").at(PATH);
+    }
+    Judgement::wrong(list(&split), "give both threads of a core to one side").at(PATH)
+}
+
+fn cluster_shared(context: &Context<'_>, _: &Setting) -> Judgement {
+    if let Err(judgement) = isolated(context) {
+        return judgement;
+    }
+    let clusters = &context.host.topology.clusters;
+    if clusters.is_empty() {
+        return Judgement::not_applicable("this host has no clusters wider than a core");
+    }
+    let split = split(context, clusters.iter().map(|cluster| &cluster.cpus));
+    if split.is_empty() {
+        return Judgement::good("every cluster is on one side").at(CLUSTERS);
+    }
+    Judgement::wrong(
+        list(&split),
+        "keep the whole cluster for housekeeping, or use its other cores for work that bears cache misses",
+    )
+    .at(CLUSTERS)
+}
+
+fn llc_shared(context: &Context<'_>, _: &Setting) -> Judgement {
+    if let Err(judgement) = isolated(context) {
+        return judgement;
+    }
+    let topology = &context.host.topology;
+    let llcs = topology.llcs();
+    if llcs.is_empty() {
+        return Judgement::unknown("the caches of this host are not known").at(CACHES);
+    }
+    // A package with one last-level cache leaves no choice: its housekeeping core must share it.
+    let packages: BTreeMap<CpuId, usize> = (0..)
+        .zip(&topology.packages)
+        .flat_map(|(at, package)| package.cpus.iter().map(move |cpu| (cpu, at)))
+        .collect();
+    let has_choice = |cpus: &&CpuSet| {
+        let first = cpus.iter().filter_map(|cpu| packages.get(&cpu)).min();
+        let package = first.and_then(|at| topology.packages.get(*at));
+        package.is_none_or(|package| !package.cpus.is_subset(cpus))
+    };
+    let wider: Vec<&CpuSet> = llcs.iter().map(|llc| &llc.cpus).collect();
+    let avoidable: Vec<&CpuSet> = wider.into_iter().filter(has_choice).collect();
+    if avoidable.is_empty() {
+        return Judgement::not_applicable("one last-level cache per package: housekeeping has to share it");
+    }
+    let split = split(context, avoidable.into_iter());
+    if split.is_empty() {
+        return Judgement::good("every last-level cache is on one side").at(CACHES);
+    }
+    Judgement::wrong(
+        list(&split),
+        "keep the whole cache for housekeeping, or use its other cores for work that bears cache misses",
+    )
+    .at(CACHES)
+}
+
+fn efficiency_cores(context: &Context<'_>, _: &Setting) -> Judgement {
+    const PATH: &str = "/sys/devices/cpu_atom/cpus";
+    let isolated = match isolated(context) {
+        Ok(isolated) => isolated,
+        Err(judgement) => return judgement,
+    };
+    let types = &context.host.topology.core_types;
+    if types.len() < 2 {
+        return Judgement::not_applicable("all cores are of one kind");
+    }
+    // Elsewhere than on Intel the types are capacities: all but the highest are the smaller cores.
+    let capacity = |name: &str| name.strip_prefix("capacity ").and_then(|number| number.parse::<u32>().ok());
+    let highest = types.iter().filter_map(|t| capacity(&t.name)).max();
+    let is_small = |name: &str| name == "atom" || capacity(name).is_some_and(|c| Some(c) < highest);
+    let small: CpuSet = types.iter().filter(|t| is_small(&t.name)).flat_map(|t| t.cpus.iter()).collect();
+    let hit = isolated.intersection(&small);
+    if hit.is_empty() {
+        return Judgement::good("performance cores only").at(PATH);
+    }
+    Judgement::wrong(format!("{:#} on efficiency cores", &hit), "").at(PATH)
+}
+
+fn partition(context: &Context<'_>, _: &Setting) -> Judgement {
+    const BOOT: &str = "/sys/devices/system/cpu/isolated";
+    const GROUPS: &str = "/sys/fs/cgroup/**/cpuset.cpus.partition";
+    let isolated = match isolated(context) {
+        Ok(isolated) => isolated,
+        Err(judgement) => return judgement,
+    };
+    let host = context.host;
+    let at_boot = host.topology.isolated.known().cloned().unwrap_or_default();
+    let mut covered = at_boot.clone();
+    // The root's own list names the CPUs of all partitions in force, where the kernel has it.
+    if let Reading::Known(text) = host.file("/sys/fs/cgroup/cpuset.cpus.isolated") {
+        covered = covered.union(&CpuSet::parse_list(text.trim()).unwrap_or_default());
+    }
+    let partitions = &host.services.cpuset_partitions;
+    for partition in partitions.iter().filter(|partition| partition.is_isolated()) {
+        covered = covered.union(partition.cpus.known().unwrap_or(&CpuSet::new()));
+    }
+    let rest = isolated.difference(&covered);
+    if rest.is_empty() {
+        let how = if isolated.is_subset(&at_boot) { "isolated at boot" } else { "in isolated partitions" };
+        return Judgement::good(format!("{isolated:#} {how}")).at(BOOT);
+    }
+    if let Some(invalid) = partitions.iter().find(|partition| partition.state.starts_with("isolated invalid"))
+    {
+        return Judgement::new(
+            Verdict::Ineffective,
+            format!("{}: {}", invalid.group, invalid.state),
+            format!("{:#} take part in load balancing", &rest),
+        )
+        .at(GROUPS);
+    }
+    match &host.topology.isolated {
+        Reading::Known(_) => Judgement::wrong(
+            format!("{:#} take part in load balancing", &rest),
+            "neither isolcpus= nor an isolated partition holds them",
+        )
+        .at(BOOT)
+        .at(GROUPS),
+        other => missing(other, BOOT),
+    }
+}
+
+fn cgroup_version(context: &Context<'_>, _: &Setting) -> Judgement {
+    const PATH: &str = "/proc/self/mounts";
+    match &context.host.services.cgroup_version {
+        Reading::Known(2) => Judgement::good("2").at(PATH),
+        Reading::Known(0) => {
+            Judgement::wrong("1 and 2 mixed", "the cpuset controller sits in version 1").at(PATH)
+        }
+        Reading::Known(version) => Judgement::wrong(version.to_string(), "").at(PATH),
+        Reading::Absent => Judgement::not_applicable("no control groups are mounted").at(PATH),
+        other => missing(other, PATH),
+    }
+}

@@ -1,0 +1,68 @@
+//! debugfs: values, and why they cannot be seen.
+
+use crate::{testing::Bench, testing::junk};
+use lowlat_host::{Profile, Reading};
+use lowlat_settings::Verdict;
+
+const SLICE: &str = "/sys/kernel/debug/sched/base_slice_ns";
+
+fn guide() -> Bench {
+    Bench::of(Profile::Guide57037).kernel(6, 12)
+}
+
+#[test]
+fn moved_sysctls_are_judged_in_their_new_home() {
+    let id = "debugfs.sched.base_slice_ns";
+    guide().knob(SLICE, "100000000").says(id, Verdict::Good, &[]);
+    guide().knob(SLICE, "3000000").says(id, Verdict::Wrong, &["3000000"]);
+    guide().reading(SLICE, Reading::Absent).says(id, Verdict::Unknown, &["not mounted"]);
+    guide().reading(SLICE, junk(SLICE)).says(id, Verdict::Unknown, &["junk"]);
+    let denied = || guide().reading(SLICE, Reading::Denied);
+    denied().says(id, Verdict::Unknown, &["root"]);
+    let locked = denied().with(|bench| bench.host.kernel.lockdown = Reading::Known("integrity".into()));
+    locked.says(id, Verdict::Unknown, &["lockdown (integrity)"]);
+    guide().kernel(6, 5).says(id, Verdict::NotApplicable, &["older than 6.6"]);
+}
+
+#[test]
+fn each_kernel_has_one_home_of_the_granularity() {
+    let ids = [
+        "sysctl.kernel.sched_min_granularity_ns",
+        "debugfs.sched.min_granularity_ns",
+        "debugfs.sched.base_slice_ns",
+    ];
+    for (kernel, home) in [((4, 18), 0), ((5, 12), 0), ((5, 13), 1), ((6, 5), 1), ((6, 6), 2), ((7, 0), 2)] {
+        let bench = guide()
+            .kernel(kernel.0, kernel.1)
+            .sysctl("kernel.sched_min_granularity_ns", "100000000")
+            .knob("/sys/kernel/debug/sched/min_granularity_ns", "100000000")
+            .knob(SLICE, "100000000");
+        for (index, id) in ids.iter().enumerate() {
+            let wanted = if index == home { Verdict::Good } else { Verdict::NotApplicable };
+            assert_eq!(bench.verdict(id), wanted, "{id} on {kernel:?}");
+        }
+    }
+}
+
+#[test]
+fn the_fair_server_matters_on_isolated_cpus_only() {
+    let id = "debugfs.sched.fair_server";
+    let path = |cpu: u32| format!("/sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime");
+    let bench = |on: &[u32]| {
+        (0..16).fold(Bench::trading(), |bench, cpu| {
+            bench.knob(&path(cpu), if on.contains(&cpu) { "50000000" } else { "0" })
+        })
+    };
+    bench(&[]).says(id, Verdict::Good, &["14 isolated CPUs"]);
+    bench(&[0, 8]).says(id, Verdict::Good, &[]);
+    bench(&[0, 3, 9]).says(id, Verdict::Wrong, &["2 of 14", "50000000 ns"]);
+    bench(&[0]).reading(&path(3), junk(&path(3))).says(id, Verdict::Unknown, &["junk"]);
+    bench(&[3]).kernel(6, 11).says(id, Verdict::NotApplicable, &["6.12"]);
+    Bench::trading().reading(&path(0), Reading::Denied).says(id, Verdict::Unknown, &["root"]);
+    Bench::trading().reading(&path(0), Reading::Absent).says(
+        id,
+        Verdict::Unknown,
+        &["debugfs is not mounted"],
+    );
+    bench(&[]).with(|bench| bench.profile = Profile::Guide57037).says(id, Verdict::NotApplicable, &[]);
+}

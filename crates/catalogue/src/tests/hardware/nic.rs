@@ -1,0 +1,270 @@
+use super::{Fixture, Reading, Verdict, check, cpus, good_host, known, nic};
+use Verdict::{Good, NotApplicable, Unknown, Wrong};
+use lowlat_host::snapshot::{Channels, Coalescing, PcieLink, QueueMask, Timestamping};
+
+fn no_nic(f: &mut Fixture) {
+    f.host.nics.clear();
+}
+
+#[test]
+fn the_role_chooses_the_interfaces() {
+    let mut fixture = good_host();
+    let mut slow = nic();
+    slow.name = "eth1".into();
+    slow.coalescing = Reading::Known(Coalescing { rx_usecs: Some(50), ..Coalescing::default() });
+    fixture.host.nics.push(slow);
+    let all = fixture.finding("nic.rx_usecs");
+    assert_eq!((all.verdict, all.observed.as_str()), (Wrong, "eth1: 50 us"));
+    fixture.role.nics = vec!["eth0".into()];
+    assert_eq!(fixture.finding("nic.rx_usecs").verdict, Good);
+    fixture.role.nics = vec!["eth7".into()];
+    assert_eq!(fixture.finding("nic.rx_usecs").verdict, NotApplicable);
+}
+
+#[test]
+fn unused_and_virtual_interfaces_are_left_out() {
+    check(
+        "nic.rx_usecs",
+        &[
+            ("no NIC", no_nic, NotApplicable),
+            ("not physical", |f| f.nic().is_physical = false, NotApplicable),
+            ("down", |f| f.nic().operstate = known("down"), NotApplicable),
+        ],
+    );
+    check(
+        "nic.link_up",
+        &[
+            ("up", |_| {}, Good),
+            ("down and not named", |f| f.nic().operstate = known("down"), NotApplicable),
+            (
+                "down and named",
+                |f| {
+                    f.nic().operstate = known("down");
+                    f.role.nics = vec!["eth0".into()];
+                },
+                Wrong,
+            ),
+            ("no speed", |f| f.nic().speed_mbps = Reading::Absent, Unknown),
+            ("denied", |f| f.nic().operstate = Reading::Denied, Unknown),
+        ],
+    );
+}
+
+fn coalescing(f: &mut Fixture, rx_usecs: Option<u32>, adaptive_rx: Option<bool>) {
+    f.nic().coalescing = Reading::Known(Coalescing { rx_usecs, adaptive_rx, ..Coalescing::default() });
+}
+
+#[test]
+fn interrupt_moderation_is_off() {
+    check(
+        "nic.rx_usecs",
+        &[
+            ("0", |_| {}, Good),
+            ("3", |f| coalescing(f, Some(3), None), Wrong),
+            ("no such field", |f| coalescing(f, None, None), NotApplicable),
+            ("denied", |f| f.nic().coalescing = Reading::Denied, Unknown),
+            ("absent", |f| f.nic().coalescing = Reading::Absent, NotApplicable),
+            ("guide", Fixture::guide, NotApplicable),
+        ],
+    );
+    check(
+        "nic.adaptive_rx",
+        &[
+            ("off", |_| {}, Good),
+            ("on", |f| coalescing(f, Some(0), Some(true)), Wrong),
+            ("no such field", |f| coalescing(f, Some(0), None), NotApplicable),
+            ("denied", |f| f.nic().coalescing = Reading::Denied, Unknown),
+        ],
+    );
+}
+
+fn mask(list: &str) -> Vec<QueueMask> {
+    vec![QueueMask { queue: "q-0".into(), cpus: known(cpus(list)) }]
+}
+
+#[test]
+fn queues_and_steering_keep_to_housekeeping() {
+    check(
+        "nic.queue_count",
+        &[
+            ("2 of 2", |_| {}, Good),
+            (
+                "16 of 2",
+                |f| f.nic().channels = known(Channels { combined: 16, ..Channels::default() }),
+                Wrong,
+            ),
+            ("denied", |f| f.nic().channels = Reading::Denied, Unknown),
+            ("absent", |f| f.nic().channels = Reading::Absent, NotApplicable),
+            ("nobody isolated", Fixture::no_isolated, NotApplicable),
+        ],
+    );
+    check(
+        "nic.rps",
+        &[
+            ("off", |_| {}, Good),
+            ("on isolated", |f| f.nic().rps = mask("0-15"), Wrong),
+            ("on housekeeping", |f| f.nic().rps = mask("0,8"), Good),
+            ("denied", |f| f.nic().rps[0].cpus = Reading::Denied, Unknown),
+            ("no queues", |f| f.nic().rps.clear(), NotApplicable),
+        ],
+    );
+    check(
+        "nic.xps",
+        &[
+            ("housekeeping", |_| {}, Good),
+            ("a queue of its own", |f| f.nic().xps = mask("9"), Good),
+            ("shared", |f| f.nic().xps = mask("8,9"), Wrong),
+            ("denied", |f| f.nic().xps[0].cpus = Reading::Denied, Unknown),
+            ("nobody isolated", Fixture::no_isolated, NotApplicable),
+        ],
+    );
+}
+
+const TIMEOUT: &str = "/sys/class/net/eth0/gro_flush_timeout";
+const DEFER: &str = "/sys/class/net/eth0/napi_defer_hard_irqs";
+
+#[test]
+fn merging_and_deferral_are_off() {
+    check(
+        "nic.lro",
+        &[
+            ("off", |_| {}, Good),
+            ("LRO", |f| f.nic().offloads = known([("rx-lro".to_owned(), true)]), Wrong),
+            ("GRO in hardware", |f| f.nic().offloads = known([("rx-gro-hw".to_owned(), true)]), Wrong),
+            ("denied", |f| f.nic().offloads = Reading::Denied, Unknown),
+            ("absent", |f| f.nic().offloads = Reading::Absent, NotApplicable),
+        ],
+    );
+    check(
+        "nic.gro_flush_timeout",
+        &[
+            ("0", |_| {}, Good),
+            ("20 us", |f| f.file(TIMEOUT, known("20000")), Wrong),
+            ("junk", |f| f.file(TIMEOUT, known("soon")), Unknown),
+            ("denied", |f| f.file(TIMEOUT, Reading::Denied), Unknown),
+            ("absent", |f| f.file(TIMEOUT, Reading::Absent), NotApplicable),
+        ],
+    );
+    check(
+        "nic.napi_defer_hard_irqs",
+        &[
+            ("0", |_| {}, Good),
+            ("10", |f| f.file(DEFER, known("10")), Wrong),
+            ("denied", |f| f.file(DEFER, Reading::Denied), Unknown),
+            ("absent", |f| f.file(DEFER, Reading::Absent), NotApplicable),
+        ],
+    );
+    let mut fixture = good_host();
+    fixture.file(DEFER, known("10"));
+    assert!(fixture.finding("nic.napi_defer_hard_irqs").because.contains("without effect"));
+}
+
+#[test]
+fn the_nic_is_near_isolated_cpus() {
+    check(
+        "nic.numa_node",
+        &[
+            ("known", |_| {}, Good),
+            ("-1", |f| f.nic().node = Reading::Known(-1), Wrong),
+            ("denied", |f| f.nic().node = Reading::Denied, Unknown),
+            ("no bus", |f| f.nic().node = Reading::Absent, NotApplicable),
+            ("one node", |f| f.host.topology.nodes.truncate(1), NotApplicable),
+        ],
+    );
+    check(
+        "nic.isolated_cpus_near",
+        &[
+            ("near", |_| {}, Good),
+            ("on the other node", |f| f.allocation.isolated = cpus("1-7"), Wrong),
+            ("node not told", |f| f.nic().node = Reading::Known(-1), Unknown),
+            ("nobody isolated", Fixture::no_isolated, NotApplicable),
+            ("one node", |f| f.host.topology.nodes.truncate(1), NotApplicable),
+        ],
+    );
+}
+
+fn link(f: &mut Fixture, change: impl FnOnce(&mut PcieLink)) {
+    if let Reading::Known(link) = &mut f.nic().link {
+        change(link);
+    }
+}
+
+#[test]
+fn the_pcie_link_is_full_and_awake() {
+    check(
+        "nic.pcie_link_width",
+        &[
+            ("x8", |_| {}, Good),
+            ("x4 of x8", |f| link(f, |l| l.width = known(4u32)), Wrong),
+            ("a virtual function", |f| link(f, |l| l.width = known(0u32)), NotApplicable),
+            ("denied", |f| link(f, |l| l.width = Reading::Denied), Unknown),
+            ("no link", |f| f.nic().link = Reading::Absent, NotApplicable),
+        ],
+    );
+    check(
+        "nic.pcie_link_speed",
+        &[
+            ("8 GT/s", |_| {}, Good),
+            ("2.5 of 8", |f| link(f, |l| l.speed = known("2.5 GT/s PCIe")), Wrong),
+            (
+                "16.0 needs more than text order",
+                |f| link(f, |l| l.speed_max = known("16.0 GT/s PCIe")),
+                Wrong,
+            ),
+            ("junk", |f| link(f, |l| l.speed = known("Unknown")), Unknown),
+            ("multi-byte junk", |f| link(f, |l| l.speed = known("1.é GT/s")), Unknown),
+            ("denied", |f| f.nic().link = Reading::Denied, Unknown),
+        ],
+    );
+    check(
+        "nic.pcie_aspm",
+        &[
+            ("off", |_| {}, Good),
+            ("on", |f| link(f, |l| l.aspm = known(true)), Wrong),
+            ("no switch", |f| link(f, |l| l.aspm = Reading::Absent), Unknown),
+            ("no link", |f| f.nic().link = Reading::Absent, NotApplicable),
+        ],
+    );
+}
+
+const VERSION: &str = "/sys/module/onload/version";
+
+#[test]
+fn time_stamps_and_solarflare() {
+    check(
+        "nic.hardware_timestamping",
+        &[
+            ("all", |_| {}, Good),
+            (
+                "no clock",
+                |f| {
+                    f.nic().timestamping =
+                        known(Timestamping { hardware_rx: true, hardware_tx: true, phc_index: None });
+                },
+                Wrong,
+            ),
+            ("none", |f| f.nic().timestamping = Reading::Absent, Wrong),
+            ("denied", |f| f.nic().timestamping = Reading::Denied, Unknown),
+            ("no NIC", no_nic, NotApplicable),
+        ],
+    );
+    check(
+        "nic.solarflare_firmware_variant",
+        &[
+            ("ultra-low-latency", |_| {}, Good),
+            ("full-feature", |f| f.nic().firmware = known("8.0.2.1000 rx0 tx0"), Wrong),
+            ("no variant told", |f| f.nic().firmware = known("1.2.3"), Unknown),
+            ("denied", |f| f.nic().firmware = Reading::Denied, Unknown),
+            ("another card", |f| f.nic().driver = known("mlx5_core"), NotApplicable),
+        ],
+    );
+    check(
+        "nic.onload",
+        &[
+            ("loaded", |_| {}, Good),
+            ("not loaded", |f| f.file(VERSION, Reading::Absent), Wrong),
+            ("denied", |f| f.file(VERSION, Reading::Denied), Unknown),
+            ("another card", |f| f.nic().driver = known("mlx5_core"), NotApplicable),
+        ],
+    );
+}

@@ -1,0 +1,34 @@
+//! What a host is: its CPUs and topology, the facts read from it, the role that the user gives it, and the CPUs chosen
+//! for that role. With it come what every measurement needs: statistics, histograms, counter ticks.
+//!
+//! Pure: no I/O, no clock.
+#![forbid(unsafe_code)]
+
+mod allocation;
+pub mod cmdline;
+mod cpuset;
+pub mod diff;
+mod digest;
+pub mod histogram;
+mod isolation;
+pub mod kernel_version;
+pub mod printable;
+mod profile;
+mod reading;
+mod role;
+pub mod snapshot;
+pub mod spelling;
+pub mod statistics;
+mod ticks;
+pub mod topology;
+
+pub use allocation::Allocation;
+pub use cpuset::{CPU_ID_MAX, CpuId, CpuSet, ListError, MaskError};
+pub use digest::digest;
+pub use isolation::{IsolatedCpus, Isolation};
+pub use profile::Profile;
+pub use reading::{Reading, Unparsable};
+pub use role::{Role, RoleError, RoleFile};
+pub use snapshot::HostSnapshot;
+pub use ticks::{TickScale, ticks_between};
+pub use topology::Topology;

@@ -1,0 +1,46 @@
+//! Named sets of wanted values.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A named set of wanted values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub enum Profile {
+    /// What works on today's kernels.
+    #[default]
+    #[serde(rename = "trading")]
+    Trading,
+    /// The AMD/HPE guide 57037 to the letter, its hazards flagged.
+    #[serde(rename = "guide-57037")]
+    Guide57037,
+}
+
+impl Profile {
+    /// Every profile.
+    pub const ALL: [Self; 2] = [Self::Trading, Self::Guide57037];
+
+    /// The name users type.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Trading => "trading",
+            Self::Guide57037 => "guide-57037",
+        }
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl std::str::FromStr for Profile {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL.into_iter().find(|profile| profile.name() == text).ok_or_else(|| {
+            let names: Vec<&str> = Self::ALL.into_iter().map(Self::name).collect();
+            format!("no profile \"{text}\"; there are {}", names.join(", "))
+        })
+    }
+}

@@ -1,0 +1,77 @@
+//! Kernel release, command line, configuration and state.
+
+use crate::{Reading, cmdline::CommandLine, kernel_version::KernelVersion};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What the kernel is and how it was started.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct KernelFacts {
+    /// /proc/sys/kernel/osrelease: "6.1.0-25-amd64".
+    pub release: Reading<String>,
+    /// The leading numbers of the release.
+    pub version: Reading<KernelVersion>,
+    /// Build line (/proc/sys/kernel/version): "#1 SMP PREEMPT_DYNAMIC Debian …".
+    pub build: Reading<String>,
+    /// Machine: "x86_64", "aarch64".
+    pub machine: Reading<String>,
+    /// /proc/cmdline.
+    pub command_line: Reading<CommandLine>,
+    /// The configuration options that settings ask for, without `CONFIG_`: "NO_HZ_FULL" to "y"; an option that
+    /// is not set is missing from a known map. From /proc/config.gz or /boot/config-RELEASE.
+    pub config: Reading<BTreeMap<String, String>>,
+    /// /proc/sys/kernel/tainted: 0 is untainted.
+    pub tainted: Reading<u64>,
+    /// The lockdown mode in force: "none", "integrity", "confidentiality".
+    pub lockdown: Reading<String>,
+    /// Whether it is a PREEMPT_RT kernel (/sys/kernel/realtime).
+    pub is_realtime: Reading<bool>,
+    /// Load averages over 1, 5 and 15 minutes.
+    pub load_average: Reading<[f64; 3]>,
+    /// Seconds since boot.
+    pub uptime_s: Reading<f64>,
+    /// /etc/os-release PRETTY_NAME.
+    pub distribution: Reading<String>,
+    /// The id of this boot (/proc/sys/kernel/random/boot_id).
+    #[serde(default)]
+    pub boot_id: Reading<String>,
+    /// [`crate::digest`] of /etc/machine-id: tells hosts apart and does not give the id away.
+    #[serde(default)]
+    pub machine_id_digest: Reading<String>,
+    /// Names of the modules that are loaded (/proc/modules); what is built into the kernel is not among them.
+    #[serde(default)]
+    pub modules: Reading<BTreeSet<String>>,
+    /// Every assignment found in sysctl.d, in the order in which systemd-sysctl applies them (the last one wins).
+    pub sysctl_files: Vec<SysctlAssignment>,
+}
+
+impl KernelFacts {
+    /// The value of a configuration option; `Known(None)` when the option is not set.
+    pub fn config_option(&self, option: &str) -> Reading<Option<String>> {
+        self.config.as_ref().map(|config| config.get(option).cloned())
+    }
+
+    /// Whether the kernel is for x86; none where its machine is not known.
+    pub fn is_x86(&self) -> Option<bool> {
+        let machine = self.machine.known()?;
+        Some(matches!(machine.as_str(), "x86_64" | "i686" | "i586" | "i486" | "i386"))
+    }
+
+    /// The command line, or an empty one.
+    pub fn tokens(&self) -> CommandLine {
+        self.command_line.known().cloned().unwrap_or_default()
+    }
+}
+
+/// One line of a sysctl.d file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SysctlAssignment {
+    /// The file, below the root.
+    pub path: String,
+    /// Line number from 1.
+    pub line: u32,
+    /// The key with dots, as sysctl(8) prints it.
+    pub key: String,
+    /// The value as written.
+    pub value: String,
+}

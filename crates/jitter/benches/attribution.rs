@@ -1,0 +1,77 @@
+//! What attribution costs per interruption, events included: an ordinary tick, and a tick on a CPU where threads take
+//! turns so that many causes are told apart.
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use lowlat_jitter::{attribution::AttributionPlan, attribution::CpuAttributor};
+use lowlat_trace::{Activity, Step, TraceEvent, Vector};
+use std::{collections::BTreeSet, hint::black_box};
+
+const SAMPLER: i32 = 1_000;
+const ROUND: u64 = 1_000;
+/// From one interruption to the next: 100,000 a second.
+const APART: u64 = 10_000;
+const LENGTH: u64 = 6_000;
+
+fn attributor() -> CpuAttributor {
+    CpuAttributor::new(AttributionPlan {
+        cpu: 1,
+        sampler_tid: SAMPLER,
+        own_tids: BTreeSet::from([SAMPLER]),
+        hz: 1_000_000_000,
+        epoch_ticks: 0,
+        slack_ticks: 200,
+        worst_count: 32,
+        first_count: 32,
+        events_max: 50_000,
+    })
+}
+
+/// Ten events of a timer tick with two softirqs and a kworker.
+fn tick(at: u64, thread: i32) -> [TraceEvent; 10] {
+    let timer = Activity::Vector(Vector::LocalTimer);
+    let steps = [
+        Step::Enter(timer),
+        Step::Enter(Activity::Hrtimer(0x1000)),
+        Step::Exit(Activity::Hrtimer(0)),
+        Step::Exit(timer),
+        Step::Enter(Activity::Softirq(1)),
+        Step::Exit(Activity::Softirq(1)),
+        Step::Enter(Activity::Softirq(9)),
+        Step::Exit(Activity::Softirq(9)),
+        Step::Switch { from: SAMPLER, to: thread },
+        Step::Switch { from: thread, to: SAMPLER },
+    ];
+    let mut ticks = at;
+    steps.map(|step| {
+        ticks += 500;
+        TraceEvent { ticks, step }
+    })
+}
+
+fn round(attributor: &mut CpuAttributor, began: u64, threads: u64) {
+    for place in 0..ROUND {
+        let at = began + place * APART;
+        let thread = 2_000 + i32::try_from(place % threads).unwrap_or(0);
+        attributor.push_events(&tick(at, thread));
+        black_box(attributor.attribute(at, at + LENGTH));
+    }
+}
+
+fn attribution(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("attribution");
+    group.throughput(Throughput::Elements(ROUND));
+    for threads in [1, 300] {
+        group.bench_function(format!("interruption of 10 events, {threads} threads"), |bencher| {
+            let mut attributor = attributor();
+            let mut began = 0;
+            bencher.iter(|| {
+                round(&mut attributor, began, threads);
+                began += ROUND * APART;
+            });
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, attribution);
+criterion_main!(benches);

@@ -1,0 +1,269 @@
+//! One CPU's attribution: events and interruptions in, causes out.
+
+use super::{
+    kept::{Keeper, Span},
+    keys::{CauseKey, KeyId, KeyTable},
+    names::CauseNames,
+    queue::Queue,
+    record::RecordWriter,
+    replay::Replay,
+    totals::Totals,
+    windows::Windows,
+};
+use crate::{CauseKind, CpuCauses};
+use lowlat_host::{CpuId, TickScale, ticks_between};
+use lowlat_trace::{Step, TraceEvent, TraceNames};
+use std::collections::BTreeSet;
+
+/// How much of one gap before, between or after activities passes for the kernel's entry, exit or scheduler, and so
+/// belongs to an activity next to it. An entry or an exit
+/// is some hundred instructions and a switch some thousand, a microsecond or so; cold caches, a hypervisor's exits
+/// on the way and the tracepoints themselves multiply that. Ten times as much is allowed, and an SMI takes longer.
+pub const ENTRY_EXIT_NS_MAX: u64 = 10_000;
+
+/// Events that may wait in one attributor, where a plan has no reason for another number: 50 ms of a CPU with a
+/// million events a second.
+pub const EVENTS_MAX: usize = 50_000;
+
+/// What an attributor is to do.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AttributionPlan {
+    /// The CPU.
+    pub cpu: CpuId,
+    /// Thread id of its sampler.
+    pub sampler_tid: i32,
+    /// Thread ids of lowlat itself.
+    pub own_tids: BTreeSet<i32>,
+    /// Ticks of the counter in a second.
+    pub hz: u64,
+    /// What the counter showed when the run began.
+    pub epoch_ticks: u64,
+    /// By how much stamps may lie outside of the interruption that they belong to: how far the trace's clock and the
+    /// sampler's reading may differ, and the time of one recording, in which an interruption can begin unseen.
+    pub slack_ticks: u64,
+    /// Longest interruptions that are kept.
+    pub worst_count: usize,
+    /// First interruptions that are kept.
+    pub first_count: usize,
+    /// Events that may wait ([`EVENTS_MAX`]). Should be no fewer than one round of the collector can push.
+    pub events_max: usize,
+}
+
+/// What an interruption was about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Main {
+    /// Its longest part.
+    pub longest: CauseKey,
+    /// The longest of its parts that says what ran; `None` when there is none.
+    pub named: Option<CauseKey>,
+    /// Whether it held an event of the kernel.
+    pub has_event: bool,
+}
+
+impl Main {
+    /// What ran longest as far as anything did, else the longest part: more of an interruption may be unexplained
+    /// than explained.
+    pub fn key(self) -> CauseKey {
+        self.named.unwrap_or(self.longest)
+    }
+}
+
+/// Attributes one CPU's interruptions.
+///
+/// Per round of the collector: push all events that were read, attribute the interruptions that ended at least
+/// [`AttributionPlan::slack_ticks`] before the last of those was read, then [`CpuAttributor::pass`] the rest.
+#[derive(Debug)]
+pub struct CpuAttributor {
+    plan: AttributionPlan,
+    scale: TickScale,
+    queue: Queue,
+    keys: KeyTable,
+    replay: Replay,
+    totals: Totals,
+    keeper: Keeper,
+    windows: Windows,
+    attributed_count: u64,
+    attributed_ticks: u64,
+    kernel_count: u64,
+    kernel_ticks: u64,
+    kernel_unnamed_ticks: u64,
+    event_count: u64,
+    event_lost_count: u64,
+    ring_lost_count: u64,
+}
+
+impl CpuAttributor {
+    /// An attributor with nearly all its memory allocated; what is kept adds a bounded amount when it first comes.
+    pub fn new(plan: AttributionPlan) -> Self {
+        let scale = TickScale::new(plan.hz);
+        Self {
+            scale,
+            queue: Queue::new(plan.events_max),
+            keys: KeyTable::new(),
+            replay: Replay::new(plan.sampler_tid, scale.ticks(ENTRY_EXIT_NS_MAX)),
+            totals: Totals::new(),
+            keeper: Keeper::new(plan.worst_count, plan.first_count),
+            windows: Windows::default(),
+            attributed_count: 0,
+            attributed_ticks: 0,
+            kernel_count: 0,
+            kernel_ticks: 0,
+            kernel_unnamed_ticks: 0,
+            event_count: 0,
+            event_lost_count: 0,
+            ring_lost_count: 0,
+            plan,
+        }
+    }
+
+    /// Takes events in the order of the trace. When more wait than the plan allows, the oldest give way: they count
+    /// as lost, and interruptions about them as not traced.
+    pub fn push_events(&mut self, events: &[TraceEvent]) {
+        for event in events {
+            match event.step {
+                Step::Lost(count) => self.event_lost_count = self.event_lost_count.saturating_add(count),
+                _ => self.event_count += 1,
+            }
+            self.queue.push(*event);
+        }
+    }
+
+    /// Attributes the interruption between two readings of the sampler. All events up to `now` and the slack must
+    /// have been pushed; those up to its end are used up. Interruptions come in time order.
+    pub fn attribute(&mut self, before: u64, now: u64) -> Main {
+        // A clock that ran backwards took no time; the sampler does not report such a gap.
+        let length = ticks_between(before, now).unwrap_or(0);
+        let at = ticks_between(self.plan.epoch_ticks, before).unwrap_or(0);
+        let span = Span { at, length };
+        self.replay_events(before, span);
+        let main = self.main();
+        self.attributed_count += 1;
+        self.attributed_ticks = self.attributed_ticks.saturating_add(length);
+        if main.1.has_event {
+            self.note_kernel(length);
+        }
+        self.totals.add(&self.replay.parts, main.0);
+        self.keeper.keep(span, self.windows.open(), &self.replay, &self.keys);
+        main.1
+    }
+
+    /// Counts an interruption in which the kernel ran, and how much of it has no name.
+    fn note_kernel(&mut self, length: u64) {
+        let unnamed = [CauseKind::Unexplained, CauseKind::EntryExit, CauseKind::NotTraced]
+            .map(|kind| self.replay.parts.of_kind(kind));
+        let outside = self.replay.outside();
+        self.kernel_count += 1;
+        self.kernel_ticks = self.kernel_ticks.saturating_add(length.saturating_sub(outside));
+        let unnamed = unnamed.iter().sum::<u64>().saturating_sub(outside);
+        self.kernel_unnamed_ticks = self.kernel_unnamed_ticks.saturating_add(unnamed);
+    }
+
+    fn replay_events(&mut self, before: u64, span: Span) {
+        let slack = i64::try_from(self.plan.slack_ticks).unwrap_or(i64::MAX);
+        let end = i64::try_from(span.length).unwrap_or(i64::MAX);
+        self.replay.begin(span.length, self.keeper.wants(span));
+        self.pass(before);
+        self.replay_while(before, |_, offset, _| offset < 0);
+        self.replay.enter();
+        self.replay_while(before, |_, offset, _| offset <= end);
+        self.replay_while(before, |replay, offset, step| {
+            offset <= end.saturating_add(slack) && replay.is_continued_by(step)
+        });
+        let is_lost_ahead = self.queue.front().is_some_and(|event| matches!(event.step, Step::Lost(_)));
+        self.replay.finish(is_lost_ahead);
+    }
+
+    fn replay_while(&mut self, before: u64, belongs: impl Fn(&Replay, i64, Step) -> bool) {
+        while let Some(event) = self.queue.front() {
+            let offset = event.ticks.wrapping_sub(before).cast_signed();
+            if !belongs(&self.replay, offset, event.step) {
+                return;
+            }
+            self.replay.step(offset, event.step, &mut self.keys);
+            self.queue.pop();
+        }
+    }
+
+    fn main(&mut self) -> (KeyId, Main) {
+        let parts = &mut self.replay.parts;
+        if parts.iter().next().is_none() {
+            parts.begin(KeyId::of_kind(CauseKind::Unexplained));
+        }
+        let longest = parts.longest(&self.keys, |_| true);
+        let named = parts.longest(&self.keys, CauseKey::is_named);
+        let id = longest.map_or(KeyId::of_kind(CauseKind::Unexplained), |(id, _)| id);
+        let main = Main {
+            longest: self.keys.key(id),
+            named: named.map(|(id, _)| self.keys.key(id)),
+            has_event: self.replay.has_event(),
+        };
+        (id, main)
+    }
+
+    /// Says that no interruption that begins before this moment is still to come, so that events before it (less
+    /// the slack) can go.
+    pub fn pass(&mut self, ticks: u64) {
+        let keep_from = ticks.wrapping_sub(self.plan.slack_ticks);
+        while self.queue.front().is_some_and(|event| event.ticks.wrapping_sub(keep_from).cast_signed() < 0) {
+            self.queue.pop();
+        }
+    }
+
+    /// Counts interruptions that never came here, because the ring between sampler and collector was full.
+    pub fn note_ring_lost(&mut self, count: u64) {
+        self.ring_lost_count = self.ring_lost_count.saturating_add(count);
+    }
+
+    /// Ends a window of about a second. `moved`: this CPU's steal time or SMI count moved in it. To be called after
+    /// all interruptions of the window were attributed, with counters read after that.
+    pub fn close_window(&mut self, moved: bool) {
+        self.windows.close(moved);
+        self.totals.close_window(self.windows);
+        self.keeper.close_window(self.windows);
+    }
+
+    /// Events that were pushed so far, and events that were lost on the way or here.
+    pub fn event_counts(&self) -> (u64, u64) {
+        (self.event_count, self.event_lost_count.saturating_add(self.queue.lost_count()))
+    }
+
+    /// Events that wait for the interruption that they belong to.
+    pub fn waiting_count(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Room in everything that is used again and again; it must not change once all places are in use.
+    #[cfg(test)]
+    pub(super) fn capacities(&self) -> Vec<usize> {
+        let mut all = vec![self.queue.capacity()];
+        all.extend(self.replay.capacities());
+        all.extend(self.keeper.capacities());
+        all
+    }
+
+    /// The causes, with names. Counters and the SMI count are for the caller to add.
+    pub fn finish(self, names: &TraceNames) -> CpuCauses {
+        let (event_count, event_lost_count) = self.event_counts();
+        let record = RecordWriter {
+            scale: self.scale,
+            keys: &self.keys,
+            names: CauseNames { names, own_tids: &self.plan.own_tids },
+            windows: self.windows,
+        };
+        let (worst, first) = self.keeper.finish();
+        CpuCauses {
+            cpu: self.plan.cpu,
+            attributed_count: self.attributed_count,
+            ring_lost_count: self.ring_lost_count,
+            kernel_count: self.kernel_count,
+            kernel_ns_total: self.scale.ns(self.kernel_ticks),
+            kernel_unnamed_ns_total: self.scale.ns(self.kernel_unnamed_ticks),
+            totals: record.totals(self.attributed_ticks, self.totals.finish(self.windows, &self.keys)),
+            event_count,
+            event_lost_count,
+            worst: worst.iter().map(|kept| record.explained(kept)).collect(),
+            first: first.iter().map(|kept| record.explained(kept)).collect(),
+            ..CpuCauses::default()
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! The interruptions of one CPU that are kept with their parts and timelines: the longest and the first.
+
+use super::{
+    keys::{KINDS_COUNT, KeyId, KeyTable},
+    replay::Replay,
+    timeline::RawStep,
+    windows::Windows,
+};
+use crate::{CauseKind, TIMELINE_STEPS_MAX};
+use std::{cmp::Reverse, collections::BinaryHeap};
+
+/// Parts of a kept interruption that stand alone; shorter ones are added up by kind.
+const PARTS_MAX: usize = 48;
+
+/// When an interruption was and how long, in ticks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Span {
+    /// Since the epoch.
+    pub(super) at: u64,
+    pub(super) length: u64,
+}
+
+/// Length, then how early.
+type Rank = (u64, Reverse<u64>);
+
+impl Span {
+    /// The longer is the worse; of equal ones the earlier.
+    fn rank(self) -> Rank {
+        (self.length, Reverse(self.at))
+    }
+}
+
+/// A kept interruption whose causes have no names yet.
+#[derive(Debug)]
+pub(super) struct Kept {
+    pub(super) span: Span,
+    pub(super) steps: Vec<RawStep>,
+    pub(super) steps_cut_count: u64,
+    /// Longest first, as far as they stand alone.
+    parts: Vec<(KeyId, u64)>,
+    window: u64,
+    /// Whether firmware or hypervisor may have caused what is unexplained in it; `None` until known.
+    is_touched: Option<bool>,
+}
+
+impl Kept {
+    fn new() -> Self {
+        Self {
+            span: Span::default(),
+            steps: Vec::with_capacity(TIMELINE_STEPS_MAX),
+            steps_cut_count: 0,
+            parts: Vec::with_capacity(PARTS_MAX + KINDS_COUNT),
+            window: 0,
+            is_touched: None,
+        }
+    }
+
+    /// Its parts, with what no event explains in its class.
+    pub(super) fn classed_parts(&self, windows: Windows) -> impl Iterator<Item = (KeyId, u64)> + '_ {
+        let is_touched = self.is_touched.unwrap_or_else(|| windows.touched_at_end(self.window));
+        let unexplained = KeyId::of_kind(CauseKind::Unexplained);
+        let firmware = KeyId::of_kind(CauseKind::FirmwareOrHypervisor);
+        self.parts.iter().map(move |(id, ticks)| {
+            let id = if is_touched && *id == unexplained { firmware } else { *id };
+            (id, *ticks)
+        })
+    }
+}
+
+/// Keeps the longest and the first. A place is made once and then used again.
+#[derive(Debug)]
+pub(super) struct Keeper {
+    worst: Vec<Kept>,
+    /// Which of the worst is how bad: the least bad on top, so that it is the one to give way.
+    ranks: BinaryHeap<Reverse<(Rank, usize)>>,
+    worst_count: usize,
+    first: Vec<Kept>,
+    first_count: usize,
+    sorted: Vec<(KeyId, u64)>,
+}
+
+impl Keeper {
+    pub(super) fn new(worst_count: usize, first_count: usize) -> Self {
+        Self {
+            worst: Vec::with_capacity(worst_count),
+            ranks: BinaryHeap::with_capacity(worst_count),
+            worst_count,
+            first: Vec::with_capacity(first_count),
+            first_count,
+            sorted: Vec::with_capacity(KeyId::COUNT),
+        }
+    }
+
+    /// Whether an interruption will be kept.
+    pub(super) fn wants(&self, span: Span) -> bool {
+        self.wants_first() || self.wants_worst(span)
+    }
+
+    fn wants_first(&self) -> bool {
+        self.first.len() < self.first_count
+    }
+
+    fn wants_worst(&self, span: Span) -> bool {
+        self.worst.len() < self.worst_count
+            || self.ranks.peek().is_some_and(|Reverse((least, _))| span.rank() > *least)
+    }
+
+    /// Keeps what a replay found out about an interruption, if it is wanted.
+    pub(super) fn keep(&mut self, span: Span, window: u64, replay: &Replay, keys: &KeyTable) {
+        let (wants_first, wants_worst) = (self.wants_first(), self.wants_worst(span));
+        if !wants_first && !wants_worst {
+            return;
+        }
+        self.sorted.clear();
+        self.sorted.extend(replay.parts.iter().filter(|(_, ticks)| *ticks > 0));
+        self.sorted.sort_by_key(|(_, ticks)| Reverse(*ticks));
+        if wants_first {
+            let mut kept = Kept::new();
+            fill(&mut kept, span, window, &self.sorted, replay, keys);
+            self.first.push(kept);
+        }
+        if wants_worst {
+            let place = self.worst_place();
+            if let Some(kept) = self.worst.get_mut(place) {
+                fill(kept, span, window, &self.sorted, replay, keys);
+                self.ranks.push(Reverse((span.rank(), place)));
+            }
+        }
+    }
+
+    /// A new place while there are any, else that of the least bad.
+    fn worst_place(&mut self) -> usize {
+        if self.worst.len() < self.worst_count {
+            self.worst.push(Kept::new());
+            return self.worst.len() - 1;
+        }
+        self.ranks.pop().map_or(usize::MAX, |Reverse((_, place))| place)
+    }
+
+    /// After a window was closed: puts what is unexplained into its class where that is known now.
+    pub(super) fn close_window(&mut self, windows: Windows) {
+        for kept in self.worst.iter_mut().chain(&mut self.first) {
+            kept.is_touched = kept.is_touched.or_else(|| windows.touched(kept.window));
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn capacities(&self) -> impl Iterator<Item = usize> + '_ {
+        let places = self.worst.iter().chain(&self.first);
+        let own =
+            [self.worst.capacity(), self.ranks.capacity(), self.first.capacity(), self.sorted.capacity()];
+        own.into_iter().chain(places.flat_map(|kept| [kept.parts.capacity(), kept.steps.capacity()]))
+    }
+
+    /// The worst, longest first, and the first, in time order.
+    pub(super) fn finish(mut self) -> (Vec<Kept>, Vec<Kept>) {
+        self.worst.sort_by_key(|kept| Reverse(kept.span.rank()));
+        (self.worst, self.first)
+    }
+}
+
+fn fill(kept: &mut Kept, span: Span, window: u64, sorted: &[(KeyId, u64)], replay: &Replay, keys: &KeyTable) {
+    (kept.span, kept.window, kept.is_touched) = (span, window, None);
+    kept.steps.clear();
+    kept.steps.extend_from_slice(replay.timeline.steps());
+    kept.steps_cut_count = replay.timeline.cut_count();
+    let (alone, rest) = sorted.split_at(sorted.len().min(PARTS_MAX));
+    kept.parts.clear();
+    kept.parts.extend_from_slice(alone);
+    for (id, ticks) in rest {
+        let kind = KeyId::of_kind(keys.key(*id).kind());
+        match kept.parts.iter_mut().find(|(id, _)| *id == kind) {
+            Some((_, sum)) => *sum += ticks,
+            None => kept.parts.push((kind, *ticks)),
+        }
+    }
+}

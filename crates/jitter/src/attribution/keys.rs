@@ -1,0 +1,159 @@
+//! Causes as small numbers, so that books by cause need no search per event and stay bounded.
+
+use crate::CauseKind;
+use lowlat_trace::Activity;
+use std::collections::BTreeMap;
+
+/// Activities of a CPU that are told apart. Interrupts, softirqs and functions number some dozens on any host; the
+/// bound is for hosts on which thread after thread passes by.
+pub const KEYS_MAX: usize = 512;
+
+/// How many kinds there are.
+pub(super) const KINDS_COUNT: usize = 16;
+
+/// Every kind, at the place of its number.
+const KINDS: [CauseKind; KINDS_COUNT] = [
+    CauseKind::Nmi,
+    CauseKind::Irq,
+    CauseKind::Vector,
+    CauseKind::Hrtimer,
+    CauseKind::Timer,
+    CauseKind::CallFunction,
+    CauseKind::Softirq,
+    CauseKind::Tasklet,
+    CauseKind::Work,
+    CauseKind::Thread,
+    CauseKind::PageFault,
+    CauseKind::Signal,
+    CauseKind::EntryExit,
+    CauseKind::FirmwareOrHypervisor,
+    CauseKind::Unexplained,
+    CauseKind::NotTraced,
+];
+
+/// A cause before it has a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CauseKey {
+    /// Something that the trace told.
+    Activity(Activity),
+    /// A kind alone: what is no activity (entry and exit, unexplained), or the activities of a kind that came
+    /// after [`KEYS_MAX`] others.
+    Kind(CauseKind),
+}
+
+impl CauseKey {
+    /// Its kind.
+    pub fn kind(self) -> CauseKind {
+        match self {
+            Self::Activity(activity) => kind_of(activity),
+            Self::Kind(kind) => kind,
+        }
+    }
+
+    /// Whether it says what ran: not entry and exit, and not one of the kinds for what is not known.
+    pub fn is_named(self) -> bool {
+        self.kind().is_kernel() && self.kind() != CauseKind::EntryExit
+    }
+}
+
+/// The kind of cause that an activity is.
+pub(super) fn kind_of(activity: Activity) -> CauseKind {
+    match activity {
+        Activity::Nmi => CauseKind::Nmi,
+        Activity::Irq(_) => CauseKind::Irq,
+        Activity::Vector(_) => CauseKind::Vector,
+        Activity::Softirq(_) => CauseKind::Softirq,
+        Activity::Hrtimer(_) => CauseKind::Hrtimer,
+        Activity::Timer(_) => CauseKind::Timer,
+        Activity::CallFunction(_) => CauseKind::CallFunction,
+        Activity::Tasklet(_) => CauseKind::Tasklet,
+        Activity::Work(_) => CauseKind::Work,
+        Activity::Thread(_) => CauseKind::Thread,
+        Activity::PageFault => CauseKind::PageFault,
+        Activity::Signal(_) => CauseKind::Signal,
+    }
+}
+
+/// A cause's place in the books of one CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct KeyId(u16);
+
+impl KeyId {
+    /// How many there can be.
+    pub(super) const COUNT: usize = KINDS_COUNT + KEYS_MAX;
+
+    pub(super) const fn of_kind(kind: CauseKind) -> Self {
+        // The discriminants of a field-less enum of 16 run from 0 to 15.
+        Self(kind as u16)
+    }
+
+    pub(super) fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// Which causes one CPU has met.
+#[derive(Debug)]
+pub(super) struct KeyTable {
+    keys: Vec<CauseKey>,
+    ids: BTreeMap<Activity, KeyId>,
+}
+
+impl KeyTable {
+    pub(super) fn new() -> Self {
+        let mut keys = Vec::with_capacity(KeyId::COUNT);
+        keys.extend(KINDS.map(CauseKey::Kind));
+        Self { keys, ids: BTreeMap::new() }
+    }
+
+    /// The place of an activity; that of its kind when there is no room for another.
+    pub(super) fn id(&mut self, activity: Activity) -> KeyId {
+        if let Some(id) = self.ids.get(&activity) {
+            return *id;
+        }
+        match u16::try_from(self.keys.len()) {
+            Ok(next) if self.keys.len() < KeyId::COUNT => {
+                self.keys.push(CauseKey::Activity(activity));
+                self.ids.insert(activity, KeyId(next));
+                KeyId(next)
+            }
+            _ => KeyId::of_kind(kind_of(activity)),
+        }
+    }
+
+    /// The cause at a place.
+    pub(super) fn key(&self, id: KeyId) -> CauseKey {
+        self.keys.get(id.index()).copied().unwrap_or(CauseKey::Kind(CauseKind::Unexplained))
+    }
+
+    /// All causes in the order of their places.
+    pub(super) fn keys(&self) -> &[CauseKey] {
+        &self.keys
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_stand_at_their_own_number() {
+        let table = KeyTable::new();
+        for kind in KINDS {
+            assert_eq!(table.key(KeyId::of_kind(kind)), CauseKey::Kind(kind));
+        }
+    }
+
+    #[test]
+    fn beyond_the_bound_only_the_kind_is_told() {
+        let mut table = KeyTable::new();
+        for tid in 0..2_000 {
+            table.id(Activity::Thread(tid));
+        }
+        assert_eq!(table.keys().len(), KeyId::COUNT);
+        let last = table.id(Activity::Thread(511));
+        assert_eq!(table.key(last), CauseKey::Activity(Activity::Thread(511)));
+        assert_eq!(table.id(Activity::Thread(512)), KeyId::of_kind(CauseKind::Thread));
+        assert_eq!(table.id(Activity::Irq(9)), KeyId::of_kind(CauseKind::Irq));
+    }
+}

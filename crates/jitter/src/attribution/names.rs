@@ -1,0 +1,159 @@
+//! Names for causes, when a run is over and all names are known.
+
+use super::keys::{CauseKey, kind_of};
+use crate::{Cause, CauseKind};
+use lowlat_trace::{Activity, SIGNALS, SOFTIRQS, TraceNames, Vector};
+use std::collections::BTreeSet;
+
+/// The name of the idle task as a cause. It runs while the measured thread could have, had it been let.
+pub const IDLE_NAME: &str = "idle: the thread was stopped or throttled";
+
+/// The name for what lies beyond the bound of causes that are told apart.
+const OTHER_NAME: &str = "other";
+
+/// Turns keys into causes with names.
+#[derive(Debug, Clone, Copy)]
+pub struct CauseNames<'a> {
+    /// What the trace and the symbol table told.
+    pub names: &'a TraceNames,
+    /// Thread ids of lowlat itself.
+    pub own_tids: &'a BTreeSet<i32>,
+}
+
+impl CauseNames<'_> {
+    /// The cause behind a key.
+    pub fn cause(&self, key: CauseKey) -> Cause {
+        match key {
+            CauseKey::Activity(Activity::Thread(tid)) => self.thread(tid),
+            CauseKey::Activity(activity) => self.activity(activity),
+            CauseKey::Kind(kind) if key.is_named() => named(kind, OTHER_NAME),
+            CauseKey::Kind(kind) => Cause::of(kind),
+        }
+    }
+
+    fn activity(&self, activity: Activity) -> Cause {
+        let kind = kind_of(activity);
+        match activity {
+            Activity::Irq(number) => Cause {
+                number: Some(i64::from(number)),
+                ..named(kind, self.names.irqs.get(&number).map_or("", String::as_str))
+            },
+            Activity::Vector(vector) => named(kind, vector_name(vector)),
+            Activity::Softirq(number) => match SOFTIRQS.get(usize::from(number)) {
+                Some(name) => named(kind, name),
+                None => named(kind, &number.to_string()),
+            },
+            Activity::Hrtimer(function)
+            | Activity::Timer(function)
+            | Activity::CallFunction(function)
+            | Activity::Tasklet(function)
+            | Activity::Work(function) => named(kind, &self.function(function)),
+            Activity::Signal(number) => {
+                Cause { number: Some(i64::from(number)), ..named(kind, &signal_name(number)) }
+            }
+            Activity::Nmi | Activity::PageFault | Activity::Thread(_) => Cause::of(kind),
+        }
+    }
+
+    /// An exit event without its entry may not say which function ended.
+    fn function(&self, address: u64) -> String {
+        match self.names.functions.get(&address) {
+            Some(name) => name.clone(),
+            None if address == 0 => "function not known".into(),
+            None => format!("{address:#x}"),
+        }
+    }
+
+    fn thread(&self, tid: i32) -> Cause {
+        if tid == 0 {
+            return named(CauseKind::Thread, IDLE_NAME);
+        }
+        let thread = self.names.threads.get(&tid);
+        Cause {
+            number: Some(i64::from(tid)),
+            priority: thread.and_then(|thread| priority_text(thread.prio)),
+            is_own: self.own_tids.contains(&tid),
+            ..named(CauseKind::Thread, thread.map_or("", |thread| &thread.comm))
+        }
+    }
+}
+
+fn named(kind: CauseKind, name: &str) -> Cause {
+    Cause { name: name.to_owned(), ..Cause::of(kind) }
+}
+
+fn signal_name(number: u8) -> String {
+    let name = usize::from(number).checked_sub(1).and_then(|place| SIGNALS.get(place));
+    name.map_or_else(|| number.to_string(), |name| (*name).to_owned())
+}
+
+/// The scheduling behind a priority as the scheduler counts (see [`lowlat_trace::ThreadName::prio`]).
+fn priority_text(prio: i32) -> Option<String> {
+    match prio {
+        ..0 => Some("deadline".into()),
+        0..=98 => Some(format!("real-time {}", 99 - prio)),
+        100..=139 => Some(format!("nice {}", prio - 120)),
+        _ => None,
+    }
+}
+
+fn vector_name(vector: Vector) -> &'static str {
+    match vector {
+        Vector::LocalTimer => "local timer",
+        Vector::Reschedule => "reschedule",
+        Vector::CallFunction => "call function",
+        Vector::CallFunctionSingle => "call function single",
+        Vector::IrqWork => "irq work",
+        Vector::Thermal => "thermal",
+        Vector::Threshold => "threshold",
+        Vector::DeferredError => "deferred error",
+        Vector::ErrorApic => "APIC error",
+        Vector::SpuriousApic => "spurious APIC",
+        Vector::PlatformIpi => "platform IPI",
+        Vector::OtherIpi => "IPI",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lowlat_trace::ThreadName;
+
+    fn label(key: CauseKey) -> String {
+        let mut names = TraceNames::default();
+        names.irqs.insert(47, "nvme0q3".into());
+        names.functions.insert(0xffff_ffff_8112_3450, "tick_nohz_handler".into());
+        for (tid, comm, prio) in [(9, "migration/1", 0), (50, "irq/47-nvme", 49), (60, "sugov:0", -1)] {
+            names.threads.insert(tid, ThreadName { comm: comm.into(), prio });
+        }
+        names.threads.insert(77, ThreadName { comm: "lowlat".into(), prio: 110 });
+        let own_tids = BTreeSet::from([77]);
+        let cause = CauseNames { names: &names, own_tids: &own_tids }.cause(key);
+        format!("{}{}", cause.label(), if cause.is_own { " (own)" } else { "" })
+    }
+
+    #[test]
+    fn labels() {
+        let of = |activity| label(CauseKey::Activity(activity));
+        assert_eq!(of(Activity::Irq(47)), "irq 47 nvme0q3");
+        assert_eq!(of(Activity::Irq(48)), "irq 48");
+        assert_eq!(of(Activity::Vector(Vector::LocalTimer)), "local timer");
+        assert_eq!(of(Activity::Softirq(9)), "softirq RCU");
+        assert_eq!(of(Activity::Softirq(200)), "softirq 200");
+        assert_eq!(of(Activity::Hrtimer(0xffff_ffff_8112_3450)), "hrtimer tick_nohz_handler");
+        assert_eq!(of(Activity::Work(0xffff_ffff_8112_3460)), "work 0xffffffff81123460");
+        assert_eq!(of(Activity::Timer(0)), "timer function not known");
+        assert_eq!(of(Activity::Signal(14)), "signal SIGALRM");
+        assert_eq!(of(Activity::Signal(31)), "signal SIGSYS");
+        assert_eq!(of(Activity::Signal(34)), "signal 34");
+        assert_eq!(of(Activity::Signal(0)), "signal 0");
+        assert_eq!(of(Activity::Thread(9)), "thread migration/1 (pid 9, real-time 99)");
+        assert_eq!(of(Activity::Thread(50)), "thread irq/47-nvme (pid 50, real-time 50)");
+        assert_eq!(of(Activity::Thread(60)), "thread sugov:0 (pid 60, deadline)");
+        assert_eq!(of(Activity::Thread(77)), "thread lowlat (pid 77, nice -10) (own)");
+        assert_eq!(of(Activity::Thread(0)), "idle: the thread was stopped or throttled");
+        assert_eq!(label(CauseKey::Kind(CauseKind::Thread)), "thread other");
+        assert_eq!(label(CauseKey::Kind(CauseKind::EntryExit)), "kernel entry and exit");
+        assert_eq!(label(CauseKey::Kind(CauseKind::NotTraced)), "not traced");
+    }
+}

@@ -1,0 +1,70 @@
+//! What the kernel runs on top of what.
+
+use lowlat_trace::Activity;
+
+/// Whether an activity can begin while another runs. Softirqs wait until interrupts and softirqs before them are
+/// over; timers and tasklets run in softirqs; work functions in threads, and since Linux 6.9 in softirqs as well.
+/// So when one begins on top of something else, the end of that was missed.
+pub(super) fn can_run_on(activity: Activity, below: Activity) -> bool {
+    match activity {
+        Activity::Softirq(_) => {
+            matches!(
+                below,
+                Activity::Thread(_) | Activity::Work(_) | Activity::PageFault | Activity::Signal(_)
+            )
+        }
+        Activity::Timer(_) => matches!(below, Activity::Softirq(_) | Activity::Thread(_)),
+        Activity::Tasklet(_) => {
+            matches!(below, Activity::Softirq(_) | Activity::Work(_) | Activity::Thread(_))
+        }
+        Activity::Work(_) => matches!(below, Activity::Thread(_) | Activity::Softirq(_)),
+        _ => true,
+    }
+}
+
+/// Whether an activity whose end is not told is over when the thread it belongs to meets the next of such.
+pub(super) fn gives_way_to(open: Activity, next: Activity) -> bool {
+    match open {
+        Activity::PageFault => true,
+        // Its handler may fault, and is not over then.
+        Activity::Signal(_) => matches!(next, Activity::Signal(_)),
+        _ => false,
+    }
+}
+
+/// Whether an exit event that names nothing (value 0) ends this activity: it is of the same kind.
+pub(super) fn ends(exit: Activity, open: Activity) -> bool {
+    !has_value(exit) && std::mem::discriminant(&exit) == std::mem::discriminant(&open)
+}
+
+/// Whether it says which of its kind it is. Number 0 of softirqs and interrupts is a number like others, but stands
+/// as well for an exit event without one.
+pub(super) fn has_value(activity: Activity) -> bool {
+    match activity {
+        Activity::Irq(number) => number != 0,
+        Activity::Softirq(number) => number != 0,
+        Activity::Hrtimer(function)
+        | Activity::Timer(function)
+        | Activity::CallFunction(function)
+        | Activity::Tasklet(function)
+        | Activity::Work(function) => function != 0,
+        Activity::Nmi
+        | Activity::Vector(_)
+        | Activity::Thread(_)
+        | Activity::PageFault
+        | Activity::Signal(_) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_nameless_exit_ends_its_kind_only() {
+        assert!(ends(Activity::Hrtimer(0), Activity::Hrtimer(7)));
+        assert!(!ends(Activity::Hrtimer(8), Activity::Hrtimer(7)), "it names another");
+        assert!(!ends(Activity::Timer(0), Activity::Hrtimer(7)));
+        assert!(!ends(Activity::Thread(0), Activity::Thread(7)), "the idle task is a thread like others");
+    }
+}

@@ -1,0 +1,98 @@
+//! The parts of one interruption while it is being taken apart.
+
+use super::keys::{CauseKey, KeyId, KeyTable};
+use crate::CauseKind;
+
+/// Ticks by cause, and what of them is the way in and out. Reused from interruption to interruption.
+#[derive(Debug)]
+pub(super) struct Parts {
+    ticks: Vec<u64>,
+    entry_exit_ticks: Vec<u64>,
+    is_there: Vec<bool>,
+    /// Causes in the order in which they first appeared.
+    present: Vec<KeyId>,
+}
+
+impl Parts {
+    pub(super) fn new() -> Self {
+        Self {
+            ticks: vec![0; KeyId::COUNT],
+            entry_exit_ticks: vec![0; KeyId::COUNT],
+            is_there: vec![false; KeyId::COUNT],
+            present: Vec::with_capacity(KeyId::COUNT),
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.present.capacity()
+    }
+
+    pub(super) fn clear(&mut self) {
+        for id in self.present.drain(..) {
+            self.ticks[id.index()] = 0;
+            self.entry_exit_ticks[id.index()] = 0;
+            self.is_there[id.index()] = false;
+        }
+    }
+
+    /// Says that a cause has a part, if only one too short to be measured.
+    pub(super) fn begin(&mut self, id: KeyId) {
+        if !std::mem::replace(&mut self.is_there[id.index()], true) {
+            self.present.push(id);
+        }
+    }
+
+    pub(super) fn add(&mut self, id: KeyId, ticks: u64) {
+        self.begin(id);
+        self.ticks[id.index()] += ticks;
+    }
+
+    /// Adds time in which nothing is named to the cause that it is the way to or from; nothing when there is none.
+    pub(super) fn add_entry_exit(&mut self, id: KeyId, ticks: u64) {
+        if ticks > 0 {
+            self.add(id, ticks);
+            self.entry_exit_ticks[id.index()] += ticks;
+        }
+    }
+
+    /// What of a cause's part is its way in and out.
+    pub(super) fn entry_exit(&self, id: KeyId) -> u64 {
+        self.entry_exit_ticks[id.index()]
+    }
+
+    /// Adds time to a kind; nothing when there is none.
+    pub(super) fn add_kind(&mut self, kind: CauseKind, ticks: u64) {
+        if ticks > 0 {
+            self.add(KeyId::of_kind(kind), ticks);
+        }
+    }
+
+    /// The time of a kind.
+    pub(super) fn of_kind(&self, kind: CauseKind) -> u64 {
+        self.ticks[KeyId::of_kind(kind).index()]
+    }
+
+    /// Gives time that one cause was thought to have taken to another.
+    pub(super) fn give(&mut self, from: KeyId, to: KeyId, ticks: u64) {
+        let given = ticks.min(self.ticks[from.index()]);
+        self.ticks[from.index()] -= given;
+        self.add(to, given);
+    }
+
+    /// The parts in the order in which they first appeared.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (KeyId, u64)> + '_ {
+        self.present.iter().map(|id| (*id, self.ticks[id.index()]))
+    }
+
+    /// The longest part that passes; of equal ones the first to appear.
+    pub(super) fn longest(&self, keys: &KeyTable, passes: fn(CauseKey) -> bool) -> Option<(KeyId, u64)> {
+        let mut longest: Option<(KeyId, u64)> = None;
+        for (id, ticks) in self.iter() {
+            if passes(keys.key(id)) && longest.is_none_or(|(_, most)| ticks > most) {
+                longest = Some((id, ticks));
+            }
+        }
+        longest
+    }
+}

@@ -1,0 +1,94 @@
+//! Events that wait for the interruption that they belong to.
+
+use lowlat_trace::{Step, TraceEvent};
+use std::collections::VecDeque;
+
+/// The fewest events that a queue holds, whatever the plan says.
+const EVENTS_MIN: usize = 16;
+
+/// A bounded queue. When it is full the oldest event gives way, and a [`Step::Lost`] in front of what is left says
+/// that something is missing there.
+///
+/// All its memory is reserved at the start and none is given back during a run: handing memory back to the kernel
+/// interrupts every CPU on which a thread of the process runs.
+#[derive(Debug)]
+pub(super) struct Queue {
+    events: VecDeque<TraceEvent>,
+    events_max: usize,
+    lost_count: u64,
+}
+
+impl Queue {
+    pub(super) fn new(events_max: usize) -> Self {
+        let events_max = events_max.max(EVENTS_MIN);
+        Self { events: VecDeque::with_capacity(events_max), events_max, lost_count: 0 }
+    }
+
+    pub(super) fn push(&mut self, event: TraceEvent) {
+        if self.events.len() >= self.events_max {
+            self.drop_oldest();
+        }
+        self.events.push_back(event);
+    }
+
+    /// Makes room: what is now in front becomes the mark of the loss, so that each further loss costs one event.
+    fn drop_oldest(&mut self) {
+        let missing = |step: Step| match step {
+            Step::Lost(count) => count,
+            _ => 1,
+        };
+        let Some(oldest) = self.events.pop_front() else { return };
+        let Some(mark) = self.events.front_mut() else { return };
+        let count = missing(oldest.step).saturating_add(missing(mark.step));
+        for dropped in [oldest.step, mark.step] {
+            self.lost_count += u64::from(!matches!(dropped, Step::Lost(_)));
+        }
+        mark.step = Step::Lost(count);
+    }
+
+    pub(super) fn front(&self) -> Option<&TraceEvent> {
+        self.events.front()
+    }
+
+    pub(super) fn pop(&mut self) -> Option<TraceEvent> {
+        let event = self.events.pop_front();
+        if self.events.is_empty() {
+            // Begins at the start of its memory again, so that only what is really needed is ever touched.
+            self.events.clear();
+        }
+        event
+    }
+
+    /// Events that gave way.
+    pub(super) fn lost_count(&self) -> u64 {
+        self.lost_count
+    }
+
+    /// Events that wait.
+    pub(super) fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.events.capacity()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lowlat_trace::Activity;
+
+    #[test]
+    fn a_full_queue_says_what_it_lost() {
+        let mut queue = Queue::new(0);
+        let capacity = queue.capacity();
+        for ticks in 0..100 {
+            queue.push(TraceEvent { ticks, step: Step::Enter(Activity::Nmi) });
+        }
+        assert_eq!((queue.len(), queue.capacity(), queue.lost_count()), (16, capacity, 85));
+        assert_eq!(queue.pop(), Some(TraceEvent { ticks: 84, step: Step::Lost(85) }));
+        assert_eq!(queue.pop(), Some(TraceEvent { ticks: 85, step: Step::Enter(Activity::Nmi) }));
+    }
+}

@@ -1,0 +1,387 @@
+//! One interruption taken apart: the kernel's nesting of activities replayed from its events.
+
+use super::{
+    keys::{KeyId, KeyTable},
+    nesting::{can_run_on, ends, gives_way_to, has_value},
+    parts::Parts,
+    timeline::Timeline,
+};
+use crate::{CauseKind, Change};
+use lowlat_trace::{Activity, Step};
+
+/// Activities inside of each other that are told apart. The kernel nests a thread, a work function, a softirq, a
+/// timer, an interrupt, its timer's function and an NMI: seven; what lies deeper counts for what it runs on.
+const DEPTH_MAX: usize = 24;
+
+/// An activity that has begun and not ended.
+#[derive(Debug, Clone, Copy)]
+struct Frame {
+    key: KeyId,
+    activity: Activity,
+    began: i64,
+    /// Its own ticks since it began, or since the last thing that it did was over: they go to an activity inside of
+    /// it whose end is told but whose beginning was not.
+    unclaimed: u64,
+    /// When `unclaimed` started to count, and the place of the next step then.
+    known_until: i64,
+    known_place: usize,
+}
+
+/// Replays events onto one interruption after the other. Every tick of an interruption goes to exactly one cause.
+#[derive(Debug)]
+pub(super) struct Replay {
+    sampler_tid: i32,
+    /// How much of one gap the way into an activity or out of one explains.
+    gap_ticks_max: u64,
+    length: u64,
+    /// Ticks of the interruption that have been dealt with, those in `gap` included.
+    cursor: u64,
+    /// Ticks since the stack was last empty that have no cause yet.
+    gap: u64,
+    has_event: bool,
+    has_lost: bool,
+    /// Whether the gap comes right after a loss, so that anything may have run in it.
+    is_after_loss: bool,
+    /// Unexplained ticks before the kernel's first event and after its last: the kernel was not seen to run then.
+    outside: u64,
+    /// What ended last and left the stack empty.
+    last_base: Option<KeyId>,
+    /// A signal of the sampler whose handling another thread interrupted.
+    set_aside: Option<Activity>,
+    stack: Vec<Frame>,
+    pub(super) parts: Parts,
+    pub(super) timeline: Timeline,
+}
+
+impl Replay {
+    pub(super) fn new(sampler_tid: i32, gap_ticks_max: u64) -> Self {
+        Self {
+            sampler_tid,
+            gap_ticks_max,
+            length: 0,
+            cursor: 0,
+            gap: 0,
+            has_event: false,
+            has_lost: false,
+            is_after_loss: false,
+            outside: 0,
+            last_base: None,
+            set_aside: None,
+            stack: Vec::with_capacity(DEPTH_MAX),
+            parts: Parts::new(),
+            timeline: Timeline::new(),
+        }
+    }
+
+    /// Begins an interruption of this many ticks. The sampler ran in user mode right before, so nothing else runs.
+    pub(super) fn begin(&mut self, length: u64, wants_timeline: bool) {
+        (self.length, self.cursor, self.gap, self.outside) = (length, 0, 0, 0);
+        (self.has_event, self.has_lost, self.is_after_loss) = (false, false, false);
+        (self.last_base, self.set_aside) = (None, None);
+        self.stack.clear();
+        self.parts.clear();
+        self.timeline.clear(wants_timeline);
+    }
+
+    /// Says that the events so far were stamped before the interruption began: only what they left running counts.
+    pub(super) fn enter(&mut self) {
+        let wants_timeline = self.timeline.is_wanted();
+        self.timeline.clear(wants_timeline);
+        self.parts.clear();
+        self.has_event = !self.stack.is_empty();
+        (self.has_lost, self.is_after_loss, self.last_base) = (false, false, None);
+        for (depth, frame) in self.stack.iter_mut().enumerate() {
+            self.parts.begin(frame.key);
+            self.timeline.add(frame.began, depth, Change::Begins, frame.key);
+            (frame.known_until, frame.known_place) = (frame.began, self.timeline.place());
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn capacities(&self) -> [usize; 3] {
+        [self.stack.capacity(), self.parts.capacity(), self.timeline.capacity()]
+    }
+
+    /// Whether the interruption held an event of the kernel.
+    pub(super) fn has_event(&self) -> bool {
+        self.has_event
+    }
+
+    /// Whether an event stamped after the interruption ends something that still runs, and so belongs to it.
+    pub(super) fn is_continued_by(&self, step: Step) -> bool {
+        match step {
+            Step::Exit(activity) => self.find(activity).is_some(),
+            Step::Switch { from, to } => {
+                to == self.sampler_tid
+                    && self.stack.first().is_some_and(|base| base.activity == Activity::Thread(from))
+            }
+            _ => false,
+        }
+    }
+
+    /// How much of the interruption lies before the kernel's first event or after its last, the way in and out aside.
+    pub(super) fn outside(&self) -> u64 {
+        if self.has_lost { 0 } else { self.outside }
+    }
+
+    /// Replays one event, stamped so many ticks after the interruption began. Stamps outside of it, and stamps
+    /// earlier than the event before, are taken at the nearest moment that is possible.
+    pub(super) fn step(&mut self, offset: i64, step: Step, keys: &mut KeyTable) {
+        let at = u64::try_from(offset).unwrap_or(0).clamp(self.cursor, self.length);
+        // The timeline shows a stamp outside of the interruption as it is, and one out of order where it was counted.
+        let is_outside = (offset < 0 && self.cursor == 0) || at == self.length;
+        let offset = if is_outside { offset } else { signed(at) };
+        if let Step::Lost(_) = step {
+            return self.lose(at, offset);
+        }
+        self.has_event = true;
+        match step {
+            Step::Enter(activity) => {
+                self.advance(at);
+                self.enter_activity(activity, offset, keys);
+            }
+            Step::Exit(activity) => {
+                self.advance(at);
+                self.exit_activity(activity, offset, keys);
+            }
+            Step::Took(activity, ticks) => self.cut_out(activity, ticks, at, offset, keys),
+            Step::Point(activity) => {
+                self.advance(at);
+                self.begin_point(activity, offset, keys);
+            }
+            Step::Switch { from, to } => {
+                self.advance(at);
+                self.switch(from, to, offset, keys);
+            }
+            Step::Lost(_) => {}
+        }
+    }
+
+    /// Ends the interruption. `is_lost_ahead`: the next event in the buffer says that events before it are missing,
+    /// so what came after the last one here is not known.
+    pub(super) fn finish(&mut self, is_lost_ahead: bool) {
+        if is_lost_ahead {
+            let offset = i64::try_from(self.length).unwrap_or(i64::MAX);
+            self.lose(self.length, offset);
+        }
+        self.advance(self.length);
+        if self.has_event || self.has_lost {
+            self.outside += self.gap.saturating_sub(self.gap_ticks_max);
+            self.close_gap(self.last_base);
+        } else {
+            self.parts.add_kind(CauseKind::Unexplained, std::mem::take(&mut self.gap));
+        }
+    }
+
+    /// Gives the time until `at` to what runs.
+    fn advance(&mut self, at: u64) {
+        let ticks = at - self.cursor;
+        self.cursor = at;
+        match self.stack.last_mut() {
+            Some(top) => {
+                top.unclaimed += ticks;
+                self.parts.add(top.key, ticks);
+            }
+            None => self.gap += ticks,
+        }
+    }
+
+    /// A gap is over. Up to a bound it was the way to the activity that owns it or back; when there is none, it stands
+    /// for itself.
+    fn close_gap(&mut self, owner: Option<KeyId>) {
+        let gap = std::mem::take(&mut self.gap);
+        if std::mem::take(&mut self.is_after_loss) {
+            return self.parts.add_kind(CauseKind::NotTraced, gap);
+        }
+        let explained = gap.min(self.gap_ticks_max);
+        if gap == self.cursor && self.cursor < self.length {
+            self.outside += gap - explained;
+        }
+        self.parts.add_entry_exit(owner.unwrap_or(KeyId::of_kind(CauseKind::EntryExit)), explained);
+        let rest = if self.has_lost { CauseKind::NotTraced } else { CauseKind::Unexplained };
+        self.parts.add_kind(rest, gap - explained);
+    }
+
+    fn push(&mut self, activity: Activity, offset: i64, keys: &mut KeyTable) {
+        if self.stack.len() >= DEPTH_MAX {
+            return;
+        }
+        let key = keys.id(activity);
+        if self.stack.is_empty() {
+            // The scheduler ran on account of the thread that it chose; else what ran before is still on its way out.
+            let is_chosen = matches!(activity, Activity::Thread(_));
+            self.close_gap(self.last_base.filter(|_| !is_chosen).or(Some(key)));
+        }
+        self.parts.begin(key);
+        self.timeline.add(offset, self.stack.len(), Change::Begins, key);
+        let known_place = self.timeline.place();
+        self.stack.push(Frame {
+            key,
+            activity,
+            began: offset,
+            unclaimed: 0,
+            known_until: offset,
+            known_place,
+        });
+    }
+
+    fn pop(&mut self, offset: i64) {
+        let Some(over) = self.stack.pop() else { return };
+        self.timeline.add(offset, self.stack.len(), Change::Ends, over.key);
+        let is_interrupt = matches!(over.activity, Activity::Irq(_) | Activity::Vector(_) | Activity::Nmi);
+        if self.stack.is_empty() {
+            self.last_base = Some(over.key);
+        }
+        if let Some(below) = self.stack.last_mut().filter(|_| !is_interrupt) {
+            below.unclaimed = 0;
+            (below.known_until, below.known_place) = (offset, self.timeline.place());
+        }
+    }
+
+    fn pop_to(&mut self, depth: usize, offset: i64) {
+        while self.stack.len() > depth {
+            self.pop(offset);
+        }
+    }
+
+    /// Ends what must be over, though its end was not told, because this activity can't run on top of it.
+    fn pop_what_cannot_be_below(&mut self, activity: Activity, offset: i64) {
+        while self.stack.last().is_some_and(|top| !can_run_on(activity, top.activity)) {
+            self.pop(offset);
+        }
+    }
+
+    fn enter_activity(&mut self, activity: Activity, offset: i64, keys: &mut KeyTable) {
+        self.pop_what_cannot_be_below(activity, offset);
+        self.push(activity, offset, keys);
+    }
+
+    /// The depth of the activity that an exit event ends: the innermost it names, else the innermost of its kind
+    /// when it names none.
+    fn find(&self, activity: Activity) -> Option<usize> {
+        let exact = self.stack.iter().rposition(|frame| frame.activity == activity);
+        exact.or_else(|| self.stack.iter().rposition(|frame| ends(activity, frame.activity)))
+    }
+
+    fn exit_activity(&mut self, activity: Activity, offset: i64, keys: &mut KeyTable) {
+        if let Some(depth) = self.find(activity) {
+            return self.pop_to(depth, offset);
+        }
+        self.pop_what_cannot_be_below(activity, offset);
+        self.claim(activity, offset, keys);
+    }
+
+    /// An activity ends whose beginning was not seen: it has run since what it runs on began, or since the
+    /// interruption did.
+    fn claim(&mut self, activity: Activity, offset: i64, keys: &mut KeyTable) {
+        let key = keys.id(activity);
+        match self.stack.last_mut() {
+            None => {
+                (self.is_after_loss, self.last_base) = (false, Some(key));
+                let gap = std::mem::take(&mut self.gap);
+                self.parts.add(key, gap);
+                self.timeline.add(signed(self.cursor - gap), 0, Change::Begins, key);
+            }
+            // What can't be named leaves the time to what it ran on.
+            Some(_) if !has_value(activity) => return,
+            Some(below) => {
+                let ticks = std::mem::take(&mut below.unclaimed);
+                let (from, place, began) = (below.key, below.known_place, below.known_until);
+                self.parts.give(from, key, ticks);
+                self.timeline.insert_begin(place, began, self.stack.len(), key);
+            }
+        }
+        self.timeline.add(offset, self.stack.len(), Change::Ends, key);
+        if let Some(below) = self.stack.last_mut() {
+            (below.known_until, below.known_place) = (offset, self.timeline.place());
+        }
+    }
+
+    /// An activity that tells its length when it is over. Nothing else was traced while it ran, so it can't be
+    /// longer than the time since the event before.
+    fn cut_out(&mut self, activity: Activity, ticks: u64, at: u64, offset: i64, keys: &mut KeyTable) {
+        let taken = ticks.min(at - self.cursor);
+        self.advance(at - taken);
+        let key = keys.id(activity);
+        if self.stack.is_empty() {
+            self.close_gap(self.last_base.or(Some(key)));
+            self.last_base = Some(key);
+        }
+        self.cursor = at;
+        self.parts.add(key, taken);
+        let began = offset.saturating_sub_unsigned(taken);
+        self.timeline.add(began, self.stack.len(), Change::Begins, key);
+        self.timeline.add(offset, self.stack.len(), Change::Ends, key);
+    }
+
+    /// A page fault of the sampler, or a signal to it. The kernel does not tell when it is over, so it has the time
+    /// that nothing on top of it takes until the next one comes, the interruption ends or, for a fault, the
+    /// scheduler switches. What comes in an interrupt or in another thread is part of what that does, and a fault
+    /// in the handler of a signal is part of that.
+    fn begin_point(&mut self, activity: Activity, offset: i64, keys: &mut KeyTable) {
+        if let [base] = self.stack.as_slice()
+            && gives_way_to(base.activity, activity)
+        {
+            self.pop(offset);
+        }
+        if self.stack.is_empty() {
+            self.push(activity, offset, keys);
+        } else {
+            self.timeline.add(offset, self.stack.len(), Change::Happens, keys.id(activity));
+        }
+    }
+
+    /// The scheduler switches. It does so in no interrupt, so all that seemed to run is over or set aside; work
+    /// that was set aside is not taken up again when its thread is, and counts as that thread until it ends. Only a
+    /// signal of the sampler goes on when the sampler does: what is left of the way out then is the way to its
+    /// handler, or the handler itself.
+    fn switch(&mut self, from: i32, to: i32, offset: i64, keys: &mut KeyTable) {
+        if self.stack.is_empty() && from != self.sampler_tid {
+            self.claim(Activity::Thread(from), offset, keys);
+        }
+        self.doubt_unless_by(from, offset);
+        let signal = self.stack.first().map(|base| base.activity);
+        self.set_aside = signal.filter(|base| matches!(base, Activity::Signal(_))).or(self.set_aside);
+        self.pop_to(0, offset);
+        if to == self.sampler_tid {
+            self.timeline.add(offset, 0, Change::Returns, KeyId::of_kind(CauseKind::EntryExit));
+            if let Some(signal) = self.set_aside.take() {
+                self.push(signal, offset, keys);
+            }
+        } else {
+            self.push(Activity::Thread(to), offset, keys);
+        }
+    }
+
+    /// Where another thread is found running than the one that the events so far say, a switch was not told: the time
+    /// since the last thing that is known may be that of either.
+    fn doubt_unless_by(&mut self, thread: i32, offset: i64) {
+        let Some(base) = self.stack.first_mut() else { return };
+        let told = if let Activity::Thread(tid) = base.activity { tid } else { self.sampler_tid };
+        if told != thread && base.unclaimed > 0 {
+            let (key, ticks) = (base.key, std::mem::take(&mut base.unclaimed));
+            let (place, began) = (base.known_place, base.known_until);
+            let not_traced = KeyId::of_kind(CauseKind::NotTraced);
+            self.parts.give(key, not_traced, ticks);
+            self.pop_to(1, offset);
+            self.timeline.insert_begin(place, began, 1, not_traced);
+            self.timeline.add(offset, 1, Change::Ends, not_traced);
+        }
+    }
+
+    /// Events are missing between the last one and this moment: that time has no cause, and what runs now is not
+    /// known.
+    fn lose(&mut self, at: u64, offset: i64) {
+        self.close_gap(self.last_base);
+        self.pop_to(0, signed(self.cursor));
+        self.parts.add_kind(CauseKind::NotTraced, at - self.cursor);
+        self.cursor = at;
+        (self.has_lost, self.is_after_loss) = (true, true);
+        (self.last_base, self.set_aside) = (None, None);
+        self.timeline.add(offset, 0, Change::Lost, KeyId::of_kind(CauseKind::NotTraced));
+    }
+}
+
+fn signed(ticks: u64) -> i64 {
+    i64::try_from(ticks).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,90 @@
+//! What happened in one interruption, in time order, while it is being taken apart.
+
+use super::keys::KeyId;
+use crate::{Change, TIMELINE_STEPS_MAX};
+
+/// A step whose cause has no name yet.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RawStep {
+    /// Ticks since the interruption began.
+    pub(super) offset: i64,
+    pub(super) depth: u8,
+    pub(super) change: Change,
+    pub(super) key: KeyId,
+}
+
+/// The first [`TIMELINE_STEPS_MAX`] steps. Writes only when asked to: few interruptions are kept.
+#[derive(Debug)]
+pub(super) struct Timeline {
+    steps: Vec<RawStep>,
+    cut_count: u64,
+    is_wanted: bool,
+}
+
+impl Timeline {
+    pub(super) fn new() -> Self {
+        Self { steps: Vec::with_capacity(TIMELINE_STEPS_MAX), cut_count: 0, is_wanted: false }
+    }
+
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.steps.capacity()
+    }
+
+    pub(super) fn clear(&mut self, is_wanted: bool) {
+        self.steps.clear();
+        self.cut_count = 0;
+        self.is_wanted = is_wanted;
+    }
+
+    pub(super) fn is_wanted(&self) -> bool {
+        self.is_wanted
+    }
+
+    pub(super) fn add(&mut self, offset: i64, depth: usize, change: Change, key: KeyId) {
+        if !self.is_wanted {
+            return;
+        }
+        if self.steps.len() >= TIMELINE_STEPS_MAX {
+            self.cut_count += 1;
+            return;
+        }
+        let depth = u8::try_from(depth).unwrap_or(u8::MAX);
+        self.steps.push(RawStep { offset, depth, change, key });
+    }
+
+    /// The place of the next step.
+    pub(super) fn place(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// Adds a beginning that is known only now, before the step at `place`. The steps behind it lie inside of it, and
+    /// the last of them gives way if there is no room.
+    pub(super) fn insert_begin(&mut self, place: usize, offset: i64, depth: usize, key: KeyId) {
+        if !self.is_wanted {
+            return;
+        }
+        let place = place.min(self.steps.len());
+        if place >= TIMELINE_STEPS_MAX {
+            self.cut_count += 1;
+            return;
+        }
+        if self.steps.len() >= TIMELINE_STEPS_MAX {
+            self.steps.pop();
+            self.cut_count += 1;
+        }
+        for step in self.steps.iter_mut().skip(place) {
+            step.depth = step.depth.saturating_add(1);
+        }
+        let depth = u8::try_from(depth).unwrap_or(u8::MAX);
+        self.steps.insert(place, RawStep { offset, depth, change: Change::Begins, key });
+    }
+
+    pub(super) fn steps(&self) -> &[RawStep] {
+        &self.steps
+    }
+
+    pub(super) fn cut_count(&self) -> u64 {
+        self.cut_count
+    }
+}

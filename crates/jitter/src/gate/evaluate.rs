@@ -1,0 +1,283 @@
+//! Whether a run keeps its gate.
+
+use super::{Gate, GateClause, GateKey};
+use crate::{CauseShares, CpuStudy, JitterStudy, Percentile};
+use lowlat_host::{CpuId, statistics::RateInterval};
+use serde::{Deserialize, Serialize};
+
+/// Whether a run kept its gate.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct GateOutcome {
+    /// The gate.
+    pub gate: String,
+    /// Broken when a row is broken, else not shown when one is not shown, else held.
+    pub verdict: Verdict,
+    /// One per clause and CPU, in the order of the clauses.
+    pub rows: Vec<GateRow>,
+}
+
+/// One limit on one CPU.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct GateRow {
+    /// The CPU; `None` for all together.
+    pub cpu: Option<CpuId>,
+    /// The key: "max".
+    pub key: String,
+    /// The limit as it was written: "<10us".
+    pub limit_text: String,
+    /// The limit in [`GateRow::unit`].
+    pub limit: f64,
+    /// What was measured, in [`GateRow::unit`]; `None` when there is no such value.
+    pub value: Option<f64>,
+    /// The value in the unit that the limit was written in: "12.345us"; "-" when there is none.
+    pub value_text: String,
+    /// "ns", "/s", "%", or empty for a plain number.
+    pub unit: String,
+    /// Whether it holds.
+    pub verdict: Verdict,
+    /// What should be known about the verdict; empty when it says all.
+    pub note: String,
+}
+
+/// Whether a limit is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The value keeps it.
+    Held,
+    /// It does not.
+    Broken,
+    /// The run can't tell. It fails as a broken one does.
+    #[default]
+    NotShown,
+}
+
+impl Verdict {
+    /// The word for people.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Held => "held",
+            Self::Broken => "broken",
+            Self::NotShown => "not shown",
+        }
+    }
+
+    fn of(is_held: bool) -> Self {
+        if is_held { Self::Held } else { Self::Broken }
+    }
+}
+
+impl GateOutcome {
+    /// Whether all rows held; when not, the run fails.
+    pub fn is_held(&self) -> bool {
+        self.verdict == Verdict::Held
+    }
+
+    /// The rows that did not hold.
+    pub fn failed(&self) -> impl Iterator<Item = &GateRow> {
+        self.rows.iter().filter(|row| row.verdict != Verdict::Held)
+    }
+}
+
+impl GateRow {
+    /// One line for people: "CPU 5: max 12.345us, limit <10us: broken".
+    pub fn line(&self) -> String {
+        let place = self.cpu.map_or_else(|| "all CPUs".to_owned(), |cpu| format!("CPU {cpu}"));
+        let note = if self.note.is_empty() { String::new() } else { format!(" ({})", self.note) };
+        let Self { key, value_text, limit_text, .. } = self;
+        format!("{place}: {key} {value_text}, limit {limit_text}: {}{note}", self.verdict.word())
+    }
+}
+
+/// What is judged: a verdict on a value.
+struct Judged {
+    value: Option<f64>,
+    verdict: Verdict,
+    note: String,
+}
+
+impl Judged {
+    fn plain(clause: &GateClause, value: f64) -> Self {
+        let verdict = Verdict::of(clause.comparison.holds(value, clause.limit()));
+        Self { value: Some(value), verdict, note: String::new() }
+    }
+
+    fn not_shown(note: impl Into<String>) -> Self {
+        Self { value: None, verdict: Verdict::NotShown, note: note.into() }
+    }
+
+    /// The same for the whole time that was asked for: what held in a part of it may not hold in all of it.
+    fn for_all_of(self, cpu: &CpuStudy) -> Self {
+        if self.verdict != Verdict::Held || cpu.missed_s <= 0.0 {
+            return self;
+        }
+        let note = format!(
+            "held for {} s, and {} s more were to be sampled",
+            short(cpu.runtime_s),
+            short(cpu.missed_s)
+        );
+        Self { verdict: Verdict::NotShown, note, ..self }
+    }
+
+    fn of(clause: &GateClause, value: Option<f64>, missing: impl FnOnce() -> String) -> Self {
+        value.map_or_else(|| Self::not_shown(missing()), |value| Self::plain(clause, value))
+    }
+}
+
+impl Gate {
+    /// Holds a study against the gate.
+    pub fn evaluate(&self, study: &JitterStudy) -> GateOutcome {
+        let mut rows = Vec::new();
+        for clause in self.clauses() {
+            if clause.key.is_cause_share() {
+                rows.push(row(clause, None, judge_share(clause, study)));
+            } else if study.cpus.is_empty() && study.missing.is_empty() {
+                rows.push(row(clause, None, Judged::not_shown("no CPU was measured")));
+            } else {
+                let judged = |cpu: &CpuStudy| {
+                    row(clause, Some(cpu.cpu), judge(clause, cpu, study.threshold_ns).for_all_of(cpu))
+                };
+                rows.extend(study.cpus.iter().map(judged));
+                let missing = |cpu| row(clause, Some(cpu), Judged::not_shown("its sampler died"));
+                rows.extend(study.missing.iter().map(missing));
+            }
+        }
+        let has = |verdict| rows.iter().any(|row| row.verdict == verdict);
+        let worst = [Verdict::Broken, Verdict::NotShown].into_iter().find(|verdict| has(*verdict));
+        GateOutcome { gate: self.to_string(), verdict: worst.unwrap_or(Verdict::Held), rows }
+    }
+}
+
+fn row(clause: &GateClause, cpu: Option<CpuId>, judged: Judged) -> GateRow {
+    let text = |value: f64| short(value / clause.unit.factor()) + clause.unit.text();
+    GateRow {
+        cpu,
+        key: clause.key.name().to_owned(),
+        limit_text: clause.limit_text(),
+        limit: clause.limit(),
+        value: judged.value,
+        value_text: judged.value.map_or_else(|| "-".to_owned(), text),
+        unit: clause.unit.base().text().to_owned(),
+        verdict: judged.verdict,
+        note: judged.note,
+    }
+}
+
+/// Holds one CPU against a clause that is no share of causes.
+fn judge(clause: &GateClause, cpu: &CpuStudy, threshold_ns: u64) -> Judged {
+    // Also when it is no number, as a hostile document can have it.
+    if cpu.runtime_s.is_nan() || cpu.runtime_s <= 0.0 {
+        return Judged::not_shown("nothing was sampled");
+    }
+    let not_carried = || match cpu.count {
+        0 => format!(
+            "no interruption in {} s; limit max, rate or a percentile over time",
+            short(cpu.runtime_s)
+        ),
+        count => format!("{count} interruptions do not carry it; run longer"),
+    };
+    let time_not_carried =
+        || format!("{} interruptions in {} s do not carry it; run longer", cpu.count, short(cpu.runtime_s));
+    match clause.key {
+        GateKey::Max => judge_max(clause, cpu, threshold_ns),
+        GateKey::Mean => Judged::of(clause, cpu.length_ns_mean, not_carried),
+        GateKey::Percentile(quantile) => Judged::of(clause, find(&cpu.percentiles, quantile), not_carried),
+        GateKey::TimePercentile(quantile) => {
+            Judged::of(clause, find(&cpu.time_percentiles, quantile), time_not_carried)
+        }
+        GateKey::Rate => cpu
+            .rate
+            .map_or_else(|| Judged::not_shown("nothing was sampled"), |rate| judge_rate(clause, &rate)),
+        GateKey::RateHigh => Judged::of(clause, cpu.rate.map(|rate| rate.per_s_high), not_carried),
+        GateKey::Count => Judged::plain(clause, cpu.count as f64),
+        GateKey::Lost => Judged::of(clause, cpu.lost_share.map(|share| share * 100.0), not_carried),
+        GateKey::Named
+        | GateKey::EntryExit
+        | GateKey::Firmware
+        | GateKey::Unexplained
+        | GateKey::NotTraced => Judged::not_shown("known for all CPUs together only"),
+    }
+}
+
+/// Without an interruption all that is known of the longest gap is that it is below the threshold.
+fn judge_max(clause: &GateClause, cpu: &CpuStudy, threshold_ns: u64) -> Judged {
+    if let Some(max) = cpu.length_ns_max {
+        return Judged::plain(clause, max as f64);
+    }
+    let note = format!("no interruption of {threshold_ns} ns or longer in {} s", short(cpu.runtime_s));
+    let verdict = if clause.limit() < threshold_ns as f64 {
+        Verdict::NotShown
+    } else {
+        Verdict::of(clause.comparison.is_upper())
+    };
+    Judged { value: None, verdict, note }
+}
+
+/// The count as it is decides; the note says when the interval reaches over the limit.
+fn judge_rate(clause: &GateClause, rate: &RateInterval) -> Judged {
+    let mut judged = Judged::plain(clause, rate.per_s);
+    let is_held = judged.verdict == Verdict::Held;
+    let (far, way) = if is_held == clause.comparison.is_upper() {
+        (rate.per_s_high, "reaches")
+    } else {
+        (rate.per_s_low, "begins at")
+    };
+    if clause.comparison.holds(far, clause.limit()) != is_held {
+        judged.note = format!(
+            "{}, but the interval {way} {}/s: run longer to show it",
+            judged.verdict.word(),
+            short(far)
+        );
+    }
+    judged
+}
+
+/// Holds a share of the interruption time against its clause. What was not traced may belong to any share.
+fn judge_share(clause: &GateClause, study: &JitterStudy) -> Judged {
+    if study.cpus.is_empty() || study.all.core_seconds.is_nan() || study.all.core_seconds <= 0.0 {
+        return Judged::not_shown("nothing was sampled");
+    }
+    if study.all.count == 0 {
+        let note = "no interruption: there is no time to share".to_owned();
+        let verdict = if clause.comparison.is_upper() { Verdict::Held } else { Verdict::NotShown };
+        return Judged { value: None, verdict, note };
+    }
+    let Some(shares) = study.shares else {
+        return Judged::not_shown("no causes were looked for");
+    };
+    let judged = Judged::plain(clause, share_of(clause.key, &shares) * 100.0);
+    let most = share_of(clause.key, &shares) * 100.0 + shares.not_traced * 100.0;
+    let is_turned = clause.key != GateKey::NotTraced
+        && clause.comparison.holds(most, clause.limit()) != (judged.verdict == Verdict::Held);
+    if is_turned {
+        let note = format!(
+            "{}% of the interruption time was not traced, which could turn it round",
+            short(shares.not_traced * 100.0)
+        );
+        return Judged { verdict: Verdict::NotShown, note, ..judged };
+    }
+    judged
+}
+
+fn share_of(key: GateKey, shares: &CauseShares) -> f64 {
+    match key {
+        GateKey::Named => shares.named,
+        GateKey::EntryExit => shares.entry_exit,
+        GateKey::Firmware => shares.firmware_or_hypervisor,
+        GateKey::NotTraced => shares.not_traced,
+        _ => shares.unexplained,
+    }
+}
+
+fn find(percentiles: &[Percentile], quantile: f64) -> Option<f64> {
+    let found = percentiles.iter().find(|one| (one.quantile - quantile).abs() < 1e-9);
+    found.map(|one| one.length_ns as f64)
+}
+
+/// A number to six significant digits, without zeros at the end: "0.0171527", "12345.7".
+fn short(number: f64) -> String {
+    let decimals = if number == 0.0 { 0.0 } else { (5.0 - number.abs().log10().floor()).clamp(0.0, 12.0) };
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let text = format!("{number:.*}", decimals as usize);
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}

@@ -1,0 +1,37 @@
+//! Jitter: time taken from user threads, per CPU. The raw record of a measurement and the study of it.
+#![forbid(unsafe_code)]
+
+pub mod attribution;
+mod blame;
+mod cause;
+mod counters;
+pub mod gate;
+mod readiness;
+mod record;
+mod remedy;
+mod study;
+mod study_causes;
+pub mod sysjitter;
+mod tracing_cost;
+mod wait;
+
+pub use cause::{
+    Cause, CauseKind, CausePart, CauseSource, CauseTotal, Change, CounterDelta, CpuCauses, Explained, Group,
+    GroupMember, GroupSize, JitterCauses, JitterGroups, TIMELINE_STEPS_MAX, TimelineStep, TracingCost,
+};
+pub use counters::{
+    CountedTables, Movement, cause_of_irq, cause_of_row, cause_of_softirq, contradictions, steal_ticks,
+    timeslices,
+};
+pub use readiness::{
+    BUSY_KEPT_MAX, BusyThread, BusyThreads, CpuClock, ProfileFacts, ReadinessFacts, ReadinessPoint,
+    ReadinessState, SwapFacts, judge as judge_readiness,
+};
+pub use record::{Interruption, JitterCpu, JitterRecord, JitterSecond};
+pub use remedy::{RemedyContext, remedy};
+pub use study::{
+    CauseShares, CauseStudy, CpuStudy, JitterStudy, Percentile, QUANTILES, Remedy, StudyError, TotalStudy,
+    lengths_of, study,
+};
+pub use study_causes::study_with;
+pub use tracing_cost::ROUNDS_MIN;

@@ -1,0 +1,259 @@
+//! The judgement of what was looked at.
+
+use super::{BusyThreads, CpuClock, ReadinessFacts, ReadinessPoint, ReadinessState, texts};
+use lowlat_host::{CpuSet, Reading};
+use lowlat_settings::judge::LOAD_READY_MAX;
+use std::collections::BTreeMap;
+
+/// The governor that holds the highest frequency.
+const PERFORMANCE: &str = "performance";
+
+/// Judges whether the host is ready, one point for each thing that was looked at.
+pub fn judge(facts: &ReadinessFacts) -> Vec<ReadinessPoint> {
+    vec![load(facts), affinity(facts), profile(facts), swap(facts), governor(facts), busy_threads(facts)]
+}
+
+fn ready(observed: impl Into<String>) -> ReadinessPoint {
+    ReadinessPoint { state: ReadinessState::Ready, observed: observed.into(), ..ReadinessPoint::default() }
+}
+
+fn not_ready(observed: impl Into<String>, action: impl Into<String>) -> ReadinessPoint {
+    ReadinessPoint {
+        state: ReadinessState::NotReady,
+        observed: observed.into(),
+        action: action.into(),
+        ..ReadinessPoint::default()
+    }
+}
+
+fn not_known(observed: impl Into<String>, action: impl Into<String>) -> ReadinessPoint {
+    ReadinessPoint { state: ReadinessState::NotKnown, ..not_ready(observed, action) }
+}
+
+/// For a file that gave no value: "/proc/loadavg: absent".
+fn missing<T>(reading: &Reading<T>, path: &str) -> ReadinessPoint {
+    let observed = format!("{path}: {}", reading.missing_in_words().unwrap_or_default());
+    let action = match reading {
+        Reading::Denied => "Run lowlat as root.",
+        _ => "Look at it by hand.",
+    };
+    not_known(observed, action)
+}
+
+impl ReadinessPoint {
+    fn named(self, id: &str) -> Self {
+        Self { id: id.to_owned(), ..self }
+    }
+
+    fn blocking(self, id: &str) -> Self {
+        Self { is_blocking: true, ..self.named(id) }
+    }
+}
+
+fn load(facts: &ReadinessFacts) -> ReadinessPoint {
+    load_of(facts).blocking("load")
+}
+
+/// The 1-minute average decides: the other two tell of the past and would hold a quiet host up for long.
+fn load_of(facts: &ReadinessFacts) -> ReadinessPoint {
+    let Reading::Known([one, five, fifteen]) = &facts.load_average else {
+        return missing(&facts.load_average, "/proc/loadavg");
+    };
+    let is_calm = |load: &f64| (0.0..=LOAD_READY_MAX).contains(load);
+    let past = if is_calm(five) && is_calm(fifteen) {
+        ""
+    } else {
+        "; the 5- and 15-minute averages tell of the past and decay slowly, so the 1-minute one decides"
+    };
+    let observed = format!("{one:.2}, {five:.2} and {fifteen:.2} over 1, 5 and 15 minutes{past}");
+    if is_calm(one) {
+        return ready(observed);
+    }
+    let busy = facts.busy.known().map(|busy| busy_anywhere(busy, facts.look_ms)).unwrap_or_default();
+    not_ready(
+        observed,
+        format!(
+            "Wait until it is at most {LOAD_READY_MAX} (--wait does): the 1-minute average takes some minutes to fall.\
+             {busy} Threads that spin by design and threads that wait for a disk count as load too."
+        ),
+    )
+}
+
+fn busy_anywhere(busy: &BusyThreads, look_ms: u64) -> String {
+    let mut all: Vec<_> = busy.measured.iter().chain(&busy.elsewhere).cloned().collect();
+    all.sort_by_key(|thread| std::cmp::Reverse(thread.used_ms));
+    let count = busy.measured_count.saturating_add(busy.elsewhere_count);
+    if all.is_empty() {
+        return " No thread used CPU time just now.".to_owned();
+    }
+    format!(" Busy just now: {}.", texts::threads(&all, count, look_ms))
+}
+
+fn affinity(facts: &ReadinessFacts) -> ReadinessPoint {
+    affinity_of(facts).named("affinity")
+}
+
+fn affinity_of(facts: &ReadinessFacts) -> ReadinessPoint {
+    let Reading::Known(own) = &facts.own_cpus else {
+        return missing(&facts.own_cpus, "/proc/self/status, Cpus_allowed_list");
+    };
+    let reached = own.intersection(&facts.measured);
+    if reached.is_empty() {
+        return ready(format!("this process may use {own:#}, none of them measured"));
+    }
+    if facts.housekeeping.is_empty() {
+        return not_ready(
+            format!("every CPU is measured ({:#}), so lowlat itself runs on one of them", facts.measured),
+            "Leave a CPU out with --cpus.",
+        );
+    }
+    not_ready(
+        format!("this process may use {own:#}; measured are {reached:#} of them"),
+        format!(
+            "Start it from a shell on the housekeeping CPUs: taskset -c {} lowlat jitter. Ordinary processes reach the \
+             measured CPUs as it does.",
+            facts.housekeeping
+        ),
+    )
+}
+
+fn profile(facts: &ReadinessFacts) -> ReadinessPoint {
+    profile_of(facts).named("profile")
+}
+
+fn profile_of(facts: &ReadinessFacts) -> ReadinessPoint {
+    let profile = &facts.profile;
+    let (name, good) = (&profile.name, profile.good_count);
+    if !profile.faults.is_empty() {
+        let observed = format!(
+            "of the boot and TuneD rows of profile {name}, {good} are good and {} at fault: {}",
+            profile.faults.len(),
+            texts::ids(&profile.faults)
+        );
+        return not_ready(
+            observed,
+            "See these rows in lowlat audit. Until then the host is measured as it is.",
+        );
+    }
+    if !profile.unknown.is_empty() || good == 0 {
+        let observed = format!(
+            "of the boot and TuneD rows of profile {name}, {good} are good and {} not known: {}",
+            profile.unknown.len(),
+            texts::ids(&profile.unknown)
+        );
+        let observed = observed.trim_end_matches([':', ' ']).to_owned();
+        return not_known(observed, "See these rows in lowlat audit; as root it can tell more.");
+    }
+    ready(format!("the {good} boot and TuneD rows of profile {name} that apply are good"))
+}
+
+fn swap(facts: &ReadinessFacts) -> ReadinessPoint {
+    swap_of(facts).blocking("swap")
+}
+
+fn swap_of(facts: &ReadinessFacts) -> ReadinessPoint {
+    let look_ms = facts.look_ms;
+    match (&facts.swap.in_pages, &facts.swap.out_pages) {
+        (Reading::Known(0), Reading::Known(0)) => ready(format!("no page was swapped in {look_ms} ms")),
+        (Reading::Known(read), Reading::Known(written)) => not_ready(
+            format!("{read} pages swapped in and {written} out in {look_ms} ms"),
+            "Wait until it is over, or find what runs out of memory (vmstat 1, ps -eo pid,rss,comm).",
+        ),
+        (Reading::Known(_), missed) | (missed, _) => missing(missed, "/proc/vmstat, pswpin and pswpout"),
+    }
+}
+
+fn governor(facts: &ReadinessFacts) -> ReadinessPoint {
+    governor_of(facts).named("governor")
+}
+
+fn governor_of(facts: &ReadinessFacts) -> ReadinessPoint {
+    let governed: Vec<&CpuClock> = facts.clocks.iter().filter(|clock| !clock.governor.is_absent()).collect();
+    let is_fixed = |clock: &CpuClock| matches!(&clock.limits_khz, [Reading::Known(low), Reading::Known(high)] if low == high);
+    let mut free: BTreeMap<String, CpuSet> = BTreeMap::new();
+    let mut unknown = CpuSet::new();
+    for clock in &governed {
+        match &clock.governor {
+            Reading::Known(name) if name == PERFORMANCE => {}
+            _ if is_fixed(clock) => {}
+            Reading::Known(name) => {
+                free.entry(name.clone()).or_default().insert(clock.cpu);
+            }
+            _ => {
+                unknown.insert(clock.cpu);
+            }
+        }
+    }
+    let clocked = frequencies(&facts.clocks);
+    if !free.is_empty() {
+        let named: Vec<String> = free.iter().map(|(name, cpus)| format!("{name} on {cpus:#}")).collect();
+        return not_ready(
+            format!("{}{clocked}", named.join(", ")),
+            "Set the governor \"performance\" (cpupower frequency-set -g performance); see lowlat audit.",
+        );
+    }
+    if !unknown.is_empty() {
+        return not_known(
+            format!("the governor of {unknown:#} can't be read"),
+            "Look at scaling_governor by hand.",
+        );
+    }
+    match governed.len() {
+        0 => ready("the measured CPUs have no governor (no cpufreq)"),
+        _ if governed.iter().all(|clock| clock.governor.text() == PERFORMANCE) => {
+            ready(format!("performance on all measured CPUs{clocked}"))
+        }
+        _ => ready(format!("performance, or one fixed frequency, on all measured CPUs{clocked}")),
+    }
+}
+
+/// ", 3693 to 3700 MHz".
+fn frequencies(clocks: &[CpuClock]) -> String {
+    let khz = || clocks.iter().flat_map(|clock| &clock.khz).filter_map(Reading::known);
+    match (khz().min(), khz().max()) {
+        (Some(low), Some(high)) if low / 1_000 == high / 1_000 => format!(", {} MHz", low / 1_000),
+        (Some(low), Some(high)) => format!(", {} to {} MHz", low / 1_000, high / 1_000),
+        _ => String::new(),
+    }
+}
+
+fn busy_threads(facts: &ReadinessFacts) -> ReadinessPoint {
+    busy_threads_of(facts).blocking("busy_threads")
+}
+
+fn busy_threads_of(facts: &ReadinessFacts) -> ReadinessPoint {
+    let Reading::Known(busy) = &facts.busy else { return missing(&facts.busy, "/proc") };
+    let look_ms = facts.look_ms;
+    if busy.measured_count > 0 {
+        let named = texts::threads(&busy.measured, busy.measured_count, look_ms);
+        return not_ready(
+            format!("in {look_ms} ms on measured CPUs: {named}"),
+            what_to_do(busy, &facts.housekeeping),
+        );
+    }
+    let observed = format!("no other thread used CPU time on measured CPUs in {look_ms} ms");
+    if busy.unseen.is_empty() {
+        return ready(observed);
+    }
+    not_known(format!("{observed}, but {}", busy.unseen), "Run lowlat as root to see all threads.")
+}
+
+fn what_to_do(busy: &BusyThreads, housekeeping: &CpuSet) -> String {
+    let mut steps = Vec::new();
+    if busy.measured.iter().any(|thread| !thread.is_kernel) {
+        let elsewhere = if housekeeping.is_empty() {
+            String::new()
+        } else {
+            format!(", move them (taskset -pc {housekeeping} PID)")
+        };
+        steps.push(format!("Stop the processes{elsewhere}, or leave their CPUs out with --cpus."));
+    }
+    if busy.measured.iter().any(|thread| thread.is_kernel) {
+        steps.push("For the kernel's threads see the kthread and irq rows of lowlat audit.".to_owned());
+    }
+    steps.push("--force measures beside them.".to_owned());
+    steps.join(" ")
+}
+
+#[cfg(test)]
+mod tests;

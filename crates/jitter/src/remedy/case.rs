@@ -1,0 +1,160 @@
+//! A cause on a host, with the questions that actions ask.
+
+use super::{Advice, RemedyContext};
+use crate::{Cause, CauseKind};
+use lowlat_host::{CpuSet, Reading, kernel_version::KernelVersion};
+
+/// The first kernel that knows `isolcpus=managed_irq`; earlier ones refuse the whole parameter.
+const MANAGED_IRQ_SINCE: KernelVersion = KernelVersion::new(5, 6);
+/// Characters of a name from the host that are shown.
+const NAME_CHARS_MAX: usize = 40;
+
+pub(super) struct Case<'a> {
+    pub(super) cause: &'a Cause,
+    /// The CPUs it is to be taken off: those that do not keep house, or all when all do.
+    pub(super) cpus: CpuSet,
+    pub(super) context: &'a RemedyContext<'a>,
+    is_on_housekeeping: bool,
+}
+
+impl<'a> Case<'a> {
+    pub(super) fn new(cause: &'a Cause, cpus: &CpuSet, context: &'a RemedyContext<'a>) -> Self {
+        let off = cpus.difference(&context.allocation.housekeeping);
+        let is_on_housekeeping = off.is_empty() && !cpus.is_empty();
+        let cpus = if is_on_housekeeping { cpus.clone() } else { off };
+        Self { cause, cpus, context, is_on_housekeeping }
+    }
+
+    /// Whether it was seen on housekeeping CPUs only.
+    pub(super) fn is_on_housekeeping(&self) -> bool {
+        self.is_on_housekeeping
+    }
+
+    /// Said where a cause is no fault.
+    pub(super) fn leave_it_on_housekeeping(&self) -> String {
+        let keep = if self.cpus.len() == 1 { "keeps house and is" } else { "keep house and are" };
+        let isolated = &self.context.allocation.isolated;
+        if isolated.is_empty() {
+            return format!("{} {keep} the place for it: run trading threads elsewhere", self.on());
+        }
+        format!("{} {keep} the place for it: run trading threads on {isolated:#}", self.on())
+    }
+
+    /// "CPU 3", "CPUs 3-5", "these CPUs".
+    pub(super) fn on(&self) -> String {
+        if self.cpus.is_empty() { "these CPUs".into() } else { format!("{:#}", self.cpus) }
+    }
+
+    /// The verb for [`Case::on`].
+    pub(super) fn is(&self) -> &'static str {
+        if self.cpus.len() == 1 { "is" } else { "are" }
+    }
+
+    /// The list for a parameter that holds isolated CPUs; a word to fill in where none were chosen.
+    pub(super) fn isolated_list(&self) -> String {
+        let isolated = &self.context.allocation.isolated;
+        if isolated.is_empty() { "ISOLATED_CPUS".into() } else { isolated.to_list() }
+    }
+
+    /// Housekeeping CPUs as a list for a command, when any are known.
+    pub(super) fn housekeeping_list(&self) -> Option<String> {
+        let cpus = &self.context.allocation.housekeeping;
+        (!cpus.is_empty()).then(|| cpus.to_list())
+    }
+
+    /// "housekeeping CPU 0", "housekeeping CPUs 0,8", "a housekeeping CPU".
+    pub(super) fn housekeeping(&self) -> String {
+        let cpus = &self.context.allocation.housekeeping;
+        if cpus.is_empty() { "a housekeeping CPU".into() } else { format!("housekeeping {cpus:#}") }
+    }
+
+    /// The cause's name without control characters, cut when it is long: it comes from the host.
+    pub(super) fn name(&self) -> String {
+        clean(&self.cause.name)
+    }
+
+    /// The cause's label, likewise.
+    pub(super) fn label(&self) -> String {
+        let name = self.name();
+        match (self.cause.kind, self.cause.number) {
+            (CauseKind::Irq, Some(number)) => format!("irq {number} {name}").trim_end().to_owned(),
+            (CauseKind::Thread, Some(number)) => format!("thread {name} (pid {number})"),
+            (kind, _) => format!("{} {name}", kind.word()).trim_end().to_owned(),
+        }
+    }
+
+    /// What was armed or queued. Kernel functions that stand as addresses have no name to show.
+    pub(super) fn function(&self) -> String {
+        if self.cause.kind == CauseKind::Softirq {
+            "a timer".into()
+        } else if self.cause.is_nameless() {
+            "the function".into()
+        } else {
+            self.name()
+        }
+    }
+
+    /// The CPUs of the case that are not in a set that the kernel shows; `None` when it does not show it.
+    pub(super) fn not_in(&self, held: &Reading<CpuSet>) -> Option<CpuSet> {
+        held.known().map(|held| self.cpus.difference(held))
+    }
+
+    /// A small file's text, when it was read.
+    pub(super) fn knob(&self, path: &str) -> Option<&str> {
+        self.context.host.files.get(path).and_then(Reading::known).map(String::as_str)
+    }
+
+    /// A sysctl as a number, when it was read and is one.
+    pub(super) fn sysctl(&self, key: &str) -> Option<i64> {
+        self.knob(&lowlat_host::snapshot::sysctl_path(key))?.trim().parse().ok()
+    }
+
+    /// Whether the kernel is known to be older.
+    pub(super) fn is_kernel_before(&self, version: KernelVersion) -> bool {
+        self.context.host.kernel.version.known().is_some_and(|v| *v < version)
+    }
+
+    /// Whether the kernel is known to be built without an option.
+    pub(super) fn is_built_without(&self, option: &str) -> bool {
+        self.context.host.kernel.config_option(option) == Reading::Known(None)
+    }
+
+    /// Whether a unit of the service manager runs.
+    pub(super) fn is_active(&self, unit: &str) -> bool {
+        self.context.host.services.units.get(unit).is_some_and(|unit| unit.active.text() == "active")
+    }
+
+    /// Whether the host is known to be a virtual machine.
+    pub(super) fn is_virtual(&self) -> bool {
+        self.context.host.virtualization.is_virtual == Reading::Known(true)
+    }
+
+    /// The token that isolates, as this kernel knows it: "isolcpus=managed_irq,domain,1-7".
+    pub(super) fn isolcpus(&self) -> String {
+        let flags = if self.is_kernel_before(MANAGED_IRQ_SINCE) { "domain" } else { "managed_irq,domain" };
+        format!("isolcpus={flags},{}", self.isolated_list())
+    }
+
+    /// Whether the scheduler balances none of these CPUs: isolated at boot or by cpuset partitions.
+    pub(super) fn is_isolated(&self) -> bool {
+        !self.cpus.is_empty() && self.cpus.is_subset(&self.context.host.cpus_isolated())
+    }
+
+    /// Whether these CPUs may run without a tick.
+    pub(super) fn is_tickless(&self) -> bool {
+        self.not_in(&self.context.host.topology.nohz_full).is_some_and(|rest| rest.is_empty())
+            && !self.cpus.is_empty()
+    }
+
+    /// Writing a sysctl, or what else there is to know when it has the value already.
+    pub(super) fn set_sysctl(&self, key: &str, value: i64, when_set: &str) -> Advice {
+        if self.sysctl(key) == Some(value) {
+            return Advice::Act(format!("{key} is {value} already: {when_set}"));
+        }
+        Advice::Act(format!("sysctl -w {key}={value}, and in /etc/sysctl.d to keep it"))
+    }
+}
+
+fn clean(name: &str) -> String {
+    name.chars().filter(|c| !c.is_control()).take(NAME_CHARS_MAX).collect()
+}

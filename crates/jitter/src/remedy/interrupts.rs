@@ -1,0 +1,195 @@
+//! Device interrupts, and the softirqs that follow them.
+
+use super::{Advice, case::Case};
+use lowlat_host::{
+    CpuSet, Reading,
+    snapshot::{Irq, component_matches},
+};
+
+/// Names of interrupts whose drivers let the kernel manage the affinity of each queue, as a rule.
+const OFTEN_MANAGED: &[&str] = &[
+    "nvme*q*",
+    // Disks: "req.N" (virtio-blk), "request" (virtio-scsi); file systems' "requests.N". The one queue of 9p,
+    // "requests", is an ordinary one.
+    "virtio*-req.*",
+    "virtio*-request",
+    "virtio*-requests.*",
+    "mpt3sas*-msix*",
+    "mpi3mr*-msix*",
+    "megasas*-msix*",
+    "lpfc:*",
+    "qla2xxx*",
+    "hpsa*",
+];
+/// The first queue of an NVMe disk takes commands of administration; its interrupt is an ordinary one.
+const NEVER_MANAGED: &str = "nvme*q0";
+
+/// One device interrupt.
+pub(super) fn device(case: &Case<'_>) -> Advice {
+    let irqs = irqs_of(case);
+    let is_managed = irqs.iter().find_map(|irq| irq.is_managed.known().copied());
+    let looks_managed = {
+        let name = case.cause.name.to_ascii_lowercase();
+        OFTEN_MANAGED.iter().any(|pattern| component_matches(pattern, &name))
+            && !component_matches(NEVER_MANAGED, &name)
+    };
+    match is_managed {
+        Some(true) => managed(case, "the kernel manages this interrupt"),
+        None if looks_managed => managed(case, "the kernel probably manages this interrupt"),
+        _ if is_of_trading_nic(case, &irqs) => Advice::Elsewhere("irq.spread_nic_queues", moved(case, &irqs)),
+        _ => Advice::Act(moved(case, &irqs)),
+    }
+}
+
+/// The snapshot's interrupts behind the cause: by number, else by name.
+fn irqs_of<'a>(case: &'a Case<'_>) -> Vec<&'a Irq> {
+    let is_meant = |irq: &&Irq| match case.cause.number {
+        Some(number) => i64::from(irq.number) == number,
+        None => irq.actions.contains(&case.cause.name),
+    };
+    case.context.host.interrupts.irqs.iter().filter(is_meant).collect()
+}
+
+fn is_of_trading_nic(case: &Case<'_>, irqs: &[&Irq]) -> bool {
+    let context = case.context;
+    context.role.trading_nics(context.host).any(|nic| irqs.iter().any(|irq| nic.irqs.contains(&irq.number)))
+}
+
+fn managed(case: &Case<'_>, how: &str) -> Advice {
+    let line = case.context.host.kernel.tokens();
+    let on = case.on();
+    let has_flag =
+        line.all("isolcpus").flatten().any(|value| value.split(',').any(|flag| flag == "managed_irq"));
+    Advice::Elsewhere(
+        "irq.managed",
+        if has_flag {
+            format!(
+                "{how} and isolcpus=managed_irq is in force: it fires on {on} only for requests made there, so make \
+                 none there"
+            )
+        } else {
+            format!("{how} and refuses another affinity: boot with {}", case.isolcpus())
+        },
+    )
+}
+
+fn moved(case: &Case<'_>, irqs: &[&Irq]) -> String {
+    let goes_to = irqs.iter().filter_map(|irq| irq.goes_to().into_known());
+    let goes_to = goes_to.reduce(|all, cpus| all.union(&cpus));
+    if let Some(goes_to) = goes_to.filter(|cpus| !cpus.is_empty() && cpus.is_disjoint(&case.cpus)) {
+        return format!(
+            "{} goes to {goes_to:#} by its affinity and reached {}: find what moves it, such as irqbalance or its \
+             driver",
+            case.label(),
+            case.on()
+        );
+    }
+    let (label, housekeeping) = (case.label(), case.housekeeping());
+    let number = case.cause.number.or_else(|| match irqs {
+        [irq] => Some(i64::from(irq.number)),
+        _ => None,
+    });
+    let how = match (case.housekeeping_list(), number) {
+        (Some(list), Some(number)) => format!(": echo {list} > /proc/irq/{number}/smp_affinity_list"),
+        _ => " with /proc/irq/N/smp_affinity_list".to_owned(),
+    };
+    let balancer = if case.is_active("irqbalance.service") {
+        ", and stop irqbalance or ban the isolated CPUs in its configuration"
+    } else {
+        ""
+    };
+    format!("move {label} to {housekeeping}{how}{balancer}")
+}
+
+/// The network's receive softirq.
+pub(super) fn net_rx(case: &Case<'_>) -> Advice {
+    for nic in &case.context.host.nics {
+        let steered = |queue: &&lowlat_host::snapshot::QueueMask| {
+            queue.cpus.known().is_some_and(|cpus| !cpus.is_disjoint(&case.cpus))
+        };
+        if let Some(queue) = nic.rps.iter().find(steered) {
+            let advice = format!(
+                "packets of {} are steered here: write the mask of {} to /sys/class/net/{}/queues/{}/rps_cpus",
+                nic.name,
+                case.housekeeping(),
+                nic.name,
+                queue.queue
+            );
+            return Advice::Elsewhere("nic.rps", advice);
+        }
+    }
+    let reaching: Vec<u32> =
+        case.context.host.nics.iter().flat_map(|nic| irqs_reaching(case, &nic.irqs)).collect();
+    match (reaching.as_slice(), case.housekeeping_list()) {
+        ([only], Some(list)) => Advice::Act(format!(
+            "irq {only} of a NIC reaches {}: echo {list} > /proc/irq/{only}/smp_affinity_list",
+            case.on()
+        )),
+        ([first, ..], Some(list)) => Advice::Act(format!(
+            "{} interrupts of NICs reach {}: echo {list} > /proc/irq/{first}/smp_affinity_list, and so for each",
+            reaching.len(),
+            case.on()
+        )),
+        _ => Advice::Act(format!(
+            "move the interrupts of NIC queues to {}: the network stack runs where they fire; packets that a thread \
+             sends to this host itself are received here as well",
+            case.housekeeping()
+        )),
+    }
+}
+
+fn irqs_reaching(case: &Case<'_>, numbers: &[u32]) -> Vec<u32> {
+    let irqs = case.context.host.interrupts.irqs.iter().filter(|irq| numbers.contains(&irq.number));
+    irqs.filter(|irq| reaches(irq, &case.cpus)).map(|irq| irq.number).collect()
+}
+
+fn reaches(irq: &Irq, cpus: &CpuSet) -> bool {
+    matches!(irq.goes_to(), Reading::Known(to) if !to.is_disjoint(cpus))
+}
+
+/// The network's transmit softirq, which ends what was sent here.
+pub(super) fn net_tx(case: &Case<'_>) -> Advice {
+    Advice::Act(format!(
+        "packets that were sent from {} end here: send from other CPUs or through a kernel-bypass stack, and give \
+         isolated CPUs transmit queues of their own (xps_cpus)",
+        case.on()
+    ))
+}
+
+/// Softirqs, tasklets and threads of drivers: they run where the device's interrupt fires.
+pub(super) fn follows_device(case: &Case<'_>) -> Advice {
+    Advice::Act(format!(
+        "{} runs where its device interrupts: move the device interrupts in this list to {}",
+        case.label(),
+        case.housekeeping()
+    ))
+}
+
+/// The timer that NAPI arms when a NIC's interrupts are put off.
+pub(super) fn napi_timer(case: &Case<'_>) -> Advice {
+    let armed = case.context.host.nics.iter().find(|nic| {
+        case.knob(&format!("/sys/class/net/{}/gro_flush_timeout", nic.name))
+            .is_some_and(|text| text.trim() != "0")
+    });
+    match armed {
+        Some(nic) => Advice::Act(format!("echo 0 > /sys/class/net/{}/gro_flush_timeout", nic.name)),
+        None => Advice::Act("write 0 to gro_flush_timeout of the NIC whose queue is polled here".into()),
+    }
+}
+
+/// A threaded interrupt handler.
+pub(super) fn irq_thread(case: &Case<'_>) -> Advice {
+    // "irq/47-nvme0q3": the kernel keeps the thread where the interrupt goes.
+    let number: Option<u32> = case
+        .cause
+        .name
+        .strip_prefix("irq/")
+        .and_then(|rest| rest.split('-').next())
+        .and_then(|n| n.parse().ok());
+    match (number, case.housekeeping_list()) {
+        (Some(number), Some(list)) => Advice::Act(format!(
+            "the thread follows its interrupt: echo {list} > /proc/irq/{number}/smp_affinity_list"
+        )),
+        _ => Advice::Act(format!("the thread follows its interrupt: move that to {}", case.housekeeping())),
+    }
+}

@@ -1,0 +1,108 @@
+//! Memory that moves: NUMA balancing, huge pages, merging, compaction, statistics, page faults.
+
+use super::{Advice, by_program, case::Case};
+use lowlat_host::Reading;
+
+const THP: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
+const KSM: &str = "/sys/kernel/mm/ksm/run";
+
+/// What of the host moves a program's pages, when something does.
+pub(super) fn mover(case: &Case<'_>) -> Option<Advice> {
+    if case.sysctl("kernel.numa_balancing").is_some_and(|mode| mode != 0) {
+        let action = "automatic NUMA balancing is on and unmaps pages of running programs: sysctl -w kernel.numa_balancing=0";
+        return Some(Advice::Elsewhere("sysctl.kernel.numa_balancing", action.into()));
+    }
+    let thp = case.context.host.memory.thp_enabled.text();
+    if thp == "always" {
+        let action =
+            format!("the kernel makes huge pages of a program's memory as it runs: echo madvise > {THP}");
+        return Some(Advice::Elsewhere("memory.thp_enabled", action));
+    }
+    if case.context.host.memory.ksm_run == Reading::Known(1) {
+        let action = format!("equal pages are merged while programs run: echo 2 > {KSM}");
+        return Some(Advice::Elsewhere("memory.ksm", action));
+    }
+    None
+}
+
+/// A page fault of the measured thread.
+pub(super) fn page_fault(case: &Case<'_>) -> Advice {
+    mover(case).unwrap_or_else(|| {
+        Advice::Act(
+            "lock and touch all memory before trading starts: mlockall(MCL_CURRENT | MCL_FUTURE), then write each page"
+                .into(),
+        )
+    })
+}
+
+/// A flush of address translations that another CPU asked for.
+pub(super) fn flush(case: &Case<'_>) -> Advice {
+    mover(case).unwrap_or_else(|| {
+        Advice::Act(
+            "a thread on another CPU changed memory that this program shares with it: let no thread of the program \
+             unmap, protect or free memory while it trades"
+                .into(),
+        )
+    })
+}
+
+/// A flush of the kernel's own mappings.
+pub(super) fn kernel_flush(_: &Case<'_>) -> Advice {
+    Advice::Act(
+        "another CPU freed memory that the kernel had mapped: load and unload no modules, BPF programs or tracers \
+         while trading"
+            .into(),
+    )
+}
+
+/// Pages collected per CPU are given back on the wish of another CPU.
+pub(super) fn drain(case: &Case<'_>) -> Advice {
+    let thp = case.context.host.memory.thp_enabled.text();
+    if thp == "never" {
+        return by_program(
+            "a program elsewhere has the kernel drain the page lists of every CPU: look for posix_fadvise(DONTNEED), \
+             compaction and changes of huge page pools",
+        );
+    }
+    Advice::Act(format!(
+        "khugepaged and compaction drain the page lists of every CPU: echo never > {THP} where no program needs it"
+    ))
+}
+
+/// The thread that makes huge pages.
+pub(super) fn khugepaged(case: &Case<'_>) -> Advice {
+    if case.context.host.memory.thp_enabled.text() == "never" {
+        return Advice::Act(format!("{THP} is never already: khugepaged ends with its present scan"));
+    }
+    Advice::Act(format!("echo never > {THP}, or madvise where a program asks for huge pages"))
+}
+
+/// The thread that merges equal pages.
+pub(super) fn ksmd(case: &Case<'_>) -> Advice {
+    match case.context.host.memory.ksm_run {
+        Reading::Known(0 | 2) => {
+            Advice::Act(format!("{KSM} is off already: ksmd ends with its present scan"))
+        }
+        _ => Advice::Act(format!("echo 2 > {KSM}, which also parts what was merged")),
+    }
+}
+
+/// The thread that compacts memory.
+pub(super) fn kcompactd(case: &Case<'_>) -> Advice {
+    case.set_sysctl(
+        "vm.compaction_proactiveness",
+        0,
+        "kcompactd is woken by requests for huge pages, so reserve them at boot",
+    )
+}
+
+/// The pace of the memory statistics.
+pub(super) fn vmstat(case: &Case<'_>) -> Advice {
+    const KEY: &str = "vm.stat_interval";
+    match case.sysctl(KEY) {
+        Some(seconds) if seconds >= 10 => Advice::Act(format!(
+            "{KEY} is {seconds} s already: a CPU that makes no system calls has no counters to fold"
+        )),
+        _ => Advice::Act(format!("sysctl -w {KEY}=3600, and in /etc/sysctl.d to keep it")),
+    }
+}

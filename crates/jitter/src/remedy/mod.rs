@@ -1,0 +1,90 @@
+//! Remedies: which setting of the catalogue removes a cause, and what to do with it on this host.
+//!
+//! One line of [`rules::RULES`] is one rule: kind, names, setting, and the function that words the action. The action
+//! knows what is in force on the host, as far as the snapshot tells.
+
+mod calls;
+mod case;
+mod hardware;
+mod interrupts;
+mod isolation;
+mod memory;
+mod rules;
+#[cfg(test)]
+mod tests;
+mod threads;
+mod ticks;
+
+use super::{Cause, CauseKind, Remedy};
+use case::Case;
+use lowlat_host::{Allocation, CpuSet, HostSnapshot, Role, snapshot::component_matches};
+
+/// What a remedy is worded for: the host, and what is wanted of it.
+#[derive(Debug, Clone, Copy)]
+pub struct RemedyContext<'a> {
+    /// The facts.
+    pub host: &'a HostSnapshot,
+    /// The CPUs chosen for housekeeping and isolation.
+    pub allocation: &'a Allocation,
+    /// What the user wants of the host.
+    pub role: &'a Role,
+}
+
+/// What removes this cause from these CPUs; `None` when lowlat knows nothing that would.
+///
+/// The setting is empty where no setting of the host removes it: then the action says which program has to change.
+pub fn remedy(cause: &Cause, cpus: &CpuSet, context: &RemedyContext<'_>) -> Option<Remedy> {
+    let hit = Case::new(cause, cpus, context);
+    if cause.is_own {
+        let advice = format!(
+            "lowlat's own work: measure fewer CPUs, so that its collector need not run on {}",
+            hit.on()
+        );
+        return Some(Remedy { setting: String::new(), action: advice });
+    }
+    let rule = rules::RULES.iter().find(|rule| rule.fits(cause))?;
+    let advice = if rule.belongs_to_housekeeping && hit.is_on_housekeeping() {
+        Advice::Act(hit.leave_it_on_housekeeping())
+    } else {
+        (rule.act)(&hit)
+    };
+    let (setting, action) = match advice {
+        Advice::Act(action) => (rule.setting, action),
+        Advice::Elsewhere(setting, action) => (setting, action),
+    };
+    Some(Remedy { setting: setting.to_owned(), action })
+}
+
+/// What a rule says of a case.
+#[derive(Debug)]
+enum Advice {
+    /// What to do with the rule's own setting.
+    Act(String),
+    /// That setting is in force or means nothing here; what to do with another one. Empty: no setting does it.
+    Elsewhere(&'static str, String),
+}
+
+/// No setting of the host does it; a program has to change.
+fn by_program(action: impl Into<String>) -> Advice {
+    Advice::Elsewhere("", action.into())
+}
+
+/// One rule. The first that fits a cause speaks.
+struct Rule {
+    kind: CauseKind,
+    /// Names with `*` for any run of characters, compared without regard to case; empty for every name.
+    names: &'static [&'static str],
+    /// Id of the setting in the catalogue.
+    setting: &'static str,
+    /// Whether it is no fault on a CPU that keeps house.
+    belongs_to_housekeeping: bool,
+    act: fn(&Case<'_>) -> Advice,
+}
+
+impl Rule {
+    fn fits(&self, cause: &Cause) -> bool {
+        let name = cause.name.to_ascii_lowercase();
+        self.kind == cause.kind
+            && (self.names.is_empty() || self.names.iter().any(|pattern| component_matches(pattern, &name)))
+    }
+}

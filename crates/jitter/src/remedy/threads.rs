@@ -1,0 +1,122 @@
+//! Threads that took the CPU.
+
+use super::{Advice, by_program, case::Case, isolation::isolate};
+
+/// A thread of a process, or a kernel thread without a rule of its own.
+pub(super) fn any(case: &Case<'_>) -> Advice {
+    let pid = case.cause.number;
+    let is_bound = case.context.host.tasks.kernel_threads.iter().any(|thread| {
+        pid == Some(i64::from(thread.pid)) && thread.comm == case.cause.name && thread.is_bound
+    });
+    if is_bound {
+        return by_program(format!(
+            "{} is bound to its CPU by the kernel: end what wakes it, which the timeline shows",
+            case.label()
+        ));
+    }
+    if !case.is_isolated() {
+        return isolate(case, &format!("{} may run here", case.label()), "");
+    }
+    Advice::Elsewhere(
+        "sysfs.cpuset.partition",
+        format!("{} is allowed here by its own affinity: {}", case.label(), taskset(case)),
+    )
+}
+
+/// The command that moves a thread off, as far as its id is known.
+fn taskset(case: &Case<'_>) -> String {
+    match (case.housekeeping_list(), case.cause.number) {
+        (Some(list), Some(pid)) => format!("taskset -pc {list} {pid}"),
+        (Some(list), None) => format!("taskset -pc {list} PID, for each thread of this name"),
+        (None, _) => "taskset -pc HOUSEKEEPING_CPUS PID".into(),
+    }
+}
+
+/// A kernel thread that may be moved and has a setting of its own.
+pub(super) fn movable(case: &Case<'_>) -> Advice {
+    Advice::Act(format!("move {} to {}: {}", case.label(), case.housekeeping(), taskset(case)))
+}
+
+/// The stopper thread of a CPU.
+pub(super) fn migration(case: &Case<'_>) -> Advice {
+    let what = format!("{} is bound to its CPU and runs what others ask to be done there", case.name());
+    let watches = case.knob("/proc/sys/kernel/watchdog") != Some("0")
+        && case
+            .knob("/proc/sys/kernel/watchdog_cpumask")
+            .and_then(|text| lowlat_host::CpuSet::parse_list(text.trim()).ok())
+            .is_some_and(|cpus| !cpus.is_disjoint(&case.cpus));
+    if watches {
+        let list = case.housekeeping_list().unwrap_or_else(|| "HOUSEKEEPING_CPUS".into());
+        return Advice::Elsewhere(
+            "sysctl.kernel.watchdog_cpumask",
+            format!("{what}, the lockup detector's check among it: sysctl -w kernel.watchdog_cpumask={list}"),
+        );
+    }
+    isolate(
+        case,
+        &format!("{what}, such as moving a thread away"),
+        "changes of affinity, of clock source or of kernel code (modules, tracing) use it",
+    )
+}
+
+/// The thread that runs softirqs which were put off.
+pub(super) fn ksoftirqd(case: &Case<'_>) -> Advice {
+    Advice::Act(format!(
+        "{} is bound to its CPU and runs softirqs that piled up: move the interrupts that raise the softirqs in this \
+         list to {}",
+        case.name(),
+        case.housekeeping()
+    ))
+}
+
+/// The thread of the schedutil governor, which sets clocks.
+pub(super) fn governor(case: &Case<'_>) -> Advice {
+    Advice::Act(format!(
+        "{} changes the clock of these CPUs: write performance to scaling_governor of {}",
+        case.label(),
+        case.on()
+    ))
+}
+
+/// Taking CPUs off and on.
+pub(super) fn hotplug(case: &Case<'_>) -> Advice {
+    Advice::Act(format!(
+        "{} runs while a CPU is taken off or on: do that before trading, not during it",
+        case.name()
+    ))
+}
+
+/// Injected idle time.
+pub(super) fn idle_injection(case: &Case<'_>) -> Advice {
+    Advice::Act(format!("{} idles the CPU to cool it: give the host more cooling", case.name()))
+}
+
+/// A worker bound to a CPU.
+pub(super) fn bound_worker(case: &Case<'_>) -> Advice {
+    let why = format!("{} runs work that was queued on its CPU", case.label());
+    isolate(case, &why, "the work functions in this list tell what it was")
+}
+
+/// A worker of unbound work.
+pub(super) fn unbound_worker(case: &Case<'_>) -> Advice {
+    let path = "/sys/devices/virtual/workqueue/cpumask";
+    if case.context.host.tasks.workqueue_cpus.known().is_some_and(|cpus| cpus.is_disjoint(&case.cpus)) {
+        let queues = &case.context.host.tasks.workqueues;
+        let own = queues.iter().find(|q| q.cpus.known().is_some_and(|cpus| !cpus.is_disjoint(&case.cpus)));
+        let name = own.map_or("*", |queue| queue.name.as_str());
+        return Advice::Act(format!(
+            "{path} keeps off {} already: look at the masks of single queues, /sys/bus/workqueue/devices/{name}/cpumask",
+            case.on()
+        ));
+    }
+    let housekeeping = &case.context.allocation.housekeeping;
+    if housekeeping.is_empty() {
+        return Advice::Act(format!("write the mask of the housekeeping CPUs to {path}"));
+    }
+    Advice::Act(format!("echo {} > {path}", housekeeping.to_mask()))
+}
+
+/// A guest's processor, or its helpers.
+pub(super) fn virtual_machine(case: &Case<'_>) -> Advice {
+    Advice::Act(format!("{} belongs to a virtual machine on this host: move or end it", case.label()))
+}

@@ -1,0 +1,234 @@
+//! Ticks, timers and RCU.
+
+use super::{Advice, by_program, case::Case, isolation::isolate};
+use lowlat_host::{CpuId, kernel_version::KernelVersion};
+
+/// The first kernel with the fair server.
+const FAIR_SERVER_SINCE: KernelVersion = KernelVersion::new(6, 12);
+
+/// The scheduler's tick.
+pub(super) fn tick(case: &Case<'_>) -> Advice {
+    let (list, on) = (case.isolated_list(), case.on());
+    if case.is_built_without("NO_HZ_FULL") {
+        return Advice::Act(format!(
+            "this kernel is built without CONFIG_NO_HZ_FULL and cannot stop the tick: boot one that has it, with \
+             nohz_full={list}"
+        ));
+    }
+    if case.context.host.kernel.tokens().last("nohz") == Some("off") {
+        return Advice::Act(format!(
+            "nohz=off keeps the tick on every CPU: take it off the kernel command line and boot with nohz_full={list}"
+        ));
+    }
+    if !case.is_tickless() {
+        return Advice::Act(format!(
+            "boot with nohz_full={list}, which stops the tick of {on} while one thread runs there"
+        ));
+    }
+    if let Some(advice) = fair_server(case) {
+        return advice;
+    }
+    let clock = case.context.host.cpu.clocksource.text();
+    if !clock.is_empty() && clock != "tsc" && case.context.host.kernel.machine.text() == "x86_64" {
+        return Advice::Elsewhere(
+            "sysfs.clocksource",
+            format!(
+                "{on} {} in nohz_full but the clock source is {clock}: an unstable TSC keeps the tick",
+                case.is()
+            ),
+        );
+    }
+    Advice::Act(format!(
+        "{on} {} in nohz_full already: look there for a second runnable thread, a timer on CPU time (RLIMIT_CPU, \
+         ITIMER_PROF) or a perf event, each of which keeps the tick",
+        case.is()
+    ))
+}
+
+/// The fair server of kernels since 6.12, where it is not known to be off on the CPUs of the case.
+fn fair_server(case: &Case<'_>) -> Option<Advice> {
+    let version = case.context.host.kernel.version.known()?;
+    let runtime = |cpu| case.knob(&format!("/sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime"));
+    let on = case.cpus.iter().find(|cpu| runtime(*cpu).map(str::trim) != Some("0"))?;
+    (*version >= FAIR_SERVER_SINCE).then(|| {
+        Advice::Elsewhere(
+            "debugfs.sched.fair_server",
+            format!(
+                "{} {} in nohz_full already, but the fair server can start the tick again: {}",
+                case.on(),
+                case.is(),
+                fair_server_off(case, on)
+            ),
+        )
+    })
+}
+
+/// The timer of a deadline server, which the fair server is.
+pub(super) fn deadline_timer(case: &Case<'_>) -> Advice {
+    if fair_server(case).is_none() {
+        let (on, keep) = (case.on(), case.housekeeping());
+        return by_program(format!("a SCHED_DEADLINE thread runs on {on}: keep it on {keep}"));
+    }
+    let cpu = case.cpus.lowest().unwrap_or_default();
+    Advice::Act(format!("switch the fair server off: {}", fair_server_off(case, cpu)))
+}
+
+fn fair_server_off(case: &Case<'_>, cpu: CpuId) -> String {
+    let rest =
+        if case.cpus.len() > 1 { format!(", and so for each of {}", case.on()) } else { String::new() };
+    format!("echo 0 > /sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime{rest}")
+}
+
+/// A thread that slept on this CPU is woken by its timer.
+pub(super) fn sleeper(case: &Case<'_>) -> Advice {
+    isolate(
+        case,
+        "a thread that sleeps on a timer is woken here",
+        "find the thread that is pinned here and sleeps",
+    )
+}
+
+/// A timer that a process armed.
+pub(super) fn process_timer(case: &Case<'_>) -> Advice {
+    isolate(
+        case,
+        "a process armed a timer here (timerfd, setitimer, timer_create)",
+        "find the process that runs here and arms timers, and arm them in one that runs elsewhere",
+    )
+}
+
+/// A timer of the kernel.
+pub(super) fn kernel_timer(case: &Case<'_>) -> Advice {
+    const KEY: &str = "kernel.timer_migration";
+    if case.sysctl(KEY) == Some(1) {
+        return case.set_sysctl(KEY, 0, "");
+    }
+    let (list, on, function) = (case.isolated_list(), case.on(), case.function());
+    if !case.is_isolated() {
+        let advice = format!("{function} was armed by code that ran here: boot with {}", case.isolcpus());
+        return Advice::Elsewhere("boot.isolcpus", advice);
+    }
+    if !case.is_tickless() {
+        let advice =
+            format!("boot with nohz_full={list}, which sends timers of the kernel to other CPUs than {on}");
+        return Advice::Elsewhere("boot.nohz_full", advice);
+    }
+    by_program(format!(
+        "{function} was armed by a system call or interrupt on {on}: find which, in the timeline"
+    ))
+}
+
+/// Delayed work is queued by its timer.
+pub(super) fn delayed_work(case: &Case<'_>) -> Advice {
+    let (list, on) = (case.isolated_list(), case.on());
+    if !case.is_tickless() {
+        let advice = format!(
+            "boot with nohz_full={list}, so that the timers of delayed work fire elsewhere than on {on}"
+        );
+        return Advice::Act(advice);
+    }
+    Advice::Act(format!(
+        "{on} {} in nohz_full already: the work functions that follow tell who asked for it",
+        case.is()
+    ))
+}
+
+/// The real-time throttle.
+pub(super) fn throttle(case: &Case<'_>) -> Advice {
+    case.set_sysctl(
+        "kernel.sched_rt_runtime_us",
+        -1,
+        "look for real-time limits of control groups (cpu.rt_runtime_us) and for the fair server",
+    )
+}
+
+/// The CPU went idle under a thread that never sleeps.
+pub(super) fn idle(case: &Case<'_>) -> Advice {
+    let stays = "the measured thread was stopped or moved away: look for SIGSTOP, the freezer and cpu.max of its group";
+    if case.sysctl("kernel.sched_rt_runtime_us") == Some(-1) {
+        return by_program(stays);
+    }
+    Advice::Act(format!(
+        "a real-time thread that never sleeps is throttled: sysctl -w kernel.sched_rt_runtime_us=-1; otherwise {stays}"
+    ))
+}
+
+/// Callbacks of RCU.
+pub(super) fn rcu_callbacks(case: &Case<'_>) -> Advice {
+    let (list, on) = (case.isolated_list(), case.on());
+    if case.is_built_without("RCU_NOCB_CPU") {
+        return Advice::Act(format!(
+            "this kernel is built without CONFIG_RCU_NOCB_CPU and cannot hand RCU callbacks over: boot one that has \
+             it, with rcu_nocbs={list}"
+        ));
+    }
+    let line = case.context.host.kernel.tokens();
+    let cpu_count = lowlat_host::CPU_ID_MAX + 1;
+    let is_offloaded =
+        |key| line.cpus(key, cpu_count).and_then(Result::ok).is_some_and(|set| case.cpus.is_subset(&set));
+    if !case.is_tickless() && !is_offloaded("rcu_nocbs") {
+        return Advice::Act(format!(
+            "boot with rcu_nocbs={list}, which hands the RCU callbacks of {on} to threads"
+        ));
+    }
+    patience(case).unwrap_or_else(|| {
+        Advice::Act(format!(
+            "the RCU callbacks of {on} are offloaded already: what is left is RCU asking for a quiescent state, after \
+             system calls and interrupts there"
+        ))
+    })
+}
+
+/// How long RCU leaves nohz_full CPUs alone, on kernels that can be told.
+fn patience(case: &Case<'_>) -> Option<Advice> {
+    let delay = case.knob("/sys/module/rcutree/parameters/nohz_full_patience_delay")?;
+    (delay.trim() == "0").then(|| {
+        Advice::Elsewhere(
+            "boot.rcutree.nohz_full_patience_delay",
+            format!(
+                "RCU callbacks of {} are offloaded already: boot with rcutree.nohz_full_patience_delay=1000, so that \
+                 RCU asks these CPUs later",
+                case.on()
+            ),
+        )
+    })
+}
+
+/// The wake-up of the threads that run offloaded callbacks.
+pub(super) fn rcu_wakeup(case: &Case<'_>) -> Advice {
+    if case.context.host.kernel.tokens().has("rcu_nocb_poll") {
+        return by_program(
+            "rcu_nocb_poll is in force already: fewer system calls on these CPUs leave fewer callbacks",
+        );
+    }
+    Advice::Act("boot with rcu_nocb_poll, so that the threads poll for callbacks and need no wake-up".into())
+}
+
+/// Expedited grace periods.
+pub(super) fn rcu_expedited(case: &Case<'_>) -> Advice {
+    if is_rcu_normal(case) {
+        return Advice::Act(
+            "/sys/kernel/rcu_normal is 1 already, so that no expedited grace period should begin: measure again".into(),
+        );
+    }
+    Advice::Act("boot with rcupdate.rcu_normal_after_boot=1, or echo 1 > /sys/kernel/rcu_normal now".into())
+}
+
+/// Whether expedited grace periods are switched off.
+pub(super) fn is_rcu_normal(case: &Case<'_>) -> bool {
+    case.knob("/sys/kernel/rcu_normal").map(str::trim) == Some("1")
+}
+
+/// The check of the TSC against another clock.
+pub(super) fn clock_watchdog(case: &Case<'_>) -> Advice {
+    match case.context.host.kernel.tokens().last("tsc") {
+        Some(value @ ("reliable" | "nowatchdog")) => {
+            Advice::Act(format!("tsc={value} is on the command line already: look which other clock source is checked"))
+        }
+        _ => Advice::Act(
+            "boot with tsc=reliable once the TSCs of all sockets are known to agree: it ends the check that visits \
+             every CPU"
+                .into(),
+        ),
+    }
+}

@@ -1,0 +1,428 @@
+//! The study of a jitter record: rates with intervals, share of time lost, percentiles that the counts carry.
+//!
+//! Pure: an old record can be studied again without the machine it came from.
+
+use super::{
+    Cause, JitterCpu, JitterRecord,
+    study_causes::{causes_of, shares_of},
+    wait::{Lost, time_percentiles},
+};
+use hdrhistogram::Histogram;
+use lowlat_host::{
+    CPU_ID_MAX, CpuId, CpuSet, Isolation,
+    histogram::{self, HistogramError},
+    statistics::{RateInterval, carries_quantile},
+};
+use serde::{Deserialize, Serialize};
+
+/// The quantiles that are tried; [`carries_quantile`] says which of them are given.
+pub const QUANTILES: [f64; 7] = [0.5, 0.9, 0.99, 0.999, 0.999_9, 0.999_99, 0.999_999];
+
+/// Why a record cannot be studied.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StudyError {
+    /// The histogram of one CPU does not decode.
+    #[error("the jitter record of CPU {cpu} is damaged: {source}; measure again or repair the document")]
+    Histogram {
+        /// The CPU.
+        cpu: CpuId,
+        /// What is wrong.
+        source: HistogramError,
+    },
+    /// The histogram of one CPU does not hold the number of interruptions that its record names.
+    #[error(
+        "the jitter record of CPU {cpu} is damaged: it counts {count} interruptions but its histogram holds {held}; \
+         measure again or repair the document"
+    )]
+    CountDiffers {
+        /// The CPU.
+        cpu: CpuId,
+        /// What the record counts.
+        count: u64,
+        /// What the histogram holds.
+        held: u64,
+    },
+}
+
+/// What a jitter record says.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct JitterStudy {
+    /// A gap of at least this long counted as an interruption.
+    pub threshold_ns: u64,
+    /// Per CPU, in the record's order.
+    pub cpus: Vec<CpuStudy>,
+    /// CPUs that were to be measured and have no record.
+    #[serde(default)]
+    pub missing: CpuSet,
+    /// Over all CPUs.
+    pub all: TotalStudy,
+    /// Causes over all CPUs, the one that took most time first; empty when nothing was traced.
+    #[serde(default)]
+    pub causes: Vec<CauseStudy>,
+    /// How much of the interruption time is named; `None` when nothing was traced.
+    #[serde(default)]
+    pub shares: Option<CauseShares>,
+}
+
+/// One cause over all CPUs. Threads of one name count as one, whatever their number.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct CauseStudy {
+    /// The cause; a thread's or interrupt's number only when all are the same.
+    pub cause: Cause,
+    /// CPUs on which it interrupted.
+    pub cpus: CpuSet,
+    /// Interruptions in which it had a part.
+    pub count: u64,
+    /// Interruptions in which its part was the longest.
+    pub main_count: u64,
+    /// Time it took.
+    pub ns_total: u64,
+    /// Of that, the way into the kernel and out of it.
+    #[serde(default)]
+    pub entry_exit_ns: u64,
+    /// The most it took in one interruption.
+    pub ns_max: u64,
+    /// Its part of the time of all interruptions that were looked at, 0 to 1.
+    pub share: f64,
+    /// Interruptions with a part of it per core-second of all measured CPUs.
+    pub rate: Option<RateInterval>,
+    /// What would remove it; `None` when nothing known does.
+    pub remedy: Option<Remedy>,
+}
+
+/// What removes a cause.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Remedy {
+    /// Id of the setting in the catalogue: "boot.isolcpus"; empty when no setting of the host removes it and the
+    /// action says which program has to change.
+    pub setting: String,
+    /// What to do with it on this host, one sentence: "managed interrupt: isolcpus=managed_irq".
+    pub action: String,
+}
+
+/// Parts of the time of all interruptions, each 0 to 1; together 1.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct CauseShares {
+    /// A tracepoint names it.
+    pub named: f64,
+    /// The way into the kernel and out of it around what is named; the causes have it in their time.
+    pub entry_exit: f64,
+    /// No kernel event, and a counter of firmware or hypervisor moved.
+    pub firmware_or_hypervisor: f64,
+    /// No kernel event, and no such counter moved or is there.
+    pub unexplained: f64,
+    /// Not looked at, or events were lost.
+    pub not_traced: f64,
+}
+
+/// What one CPU's record says.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct CpuStudy {
+    /// The CPU.
+    pub cpu: CpuId,
+    /// How the kernel isolated it, or that it was only chosen; none if neither, or if the host is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<Isolation>,
+    /// How long it was sampled.
+    pub runtime_s: f64,
+    /// How much longer it was to be sampled: its sampler was moved, or the run was cut short. 0 in studies that do not
+    /// tell.
+    #[serde(default)]
+    pub missed_s: f64,
+    /// Interruptions at or above the threshold.
+    pub count: u64,
+    /// Interruptions per second; `None` when nothing was sampled.
+    pub rate: Option<RateInterval>,
+    /// Share of the sampled time that interruptions took, 0 to 1; `None` when nothing was sampled.
+    pub lost_share: Option<f64>,
+    /// The longest interruption; `None` when there was none.
+    pub length_ns_max: Option<u64>,
+    /// Mean length; `None` when there was none.
+    pub length_ns_mean: Option<f64>,
+    /// Percentiles over time: how long a thread that wants the CPU at a random moment waits, which is what is left of
+    /// the interruption it falls into. Those only that the record carries: above 0 when at least 6 interruptions are
+    /// longer, 0 when even the upper 95 % limit of the time lost leaves that share of moments free. The lengths are
+    /// the middles of the histogram's cells (three significant digits).
+    #[serde(default)]
+    pub time_percentiles: Vec<Percentile>,
+    /// Percentiles of the lengths of the interruptions above the threshold (not of time), those only that the
+    /// count carries ([`carries_quantile`]). Two runs with different thresholds or rates can't be compared by them.
+    pub percentiles: Vec<Percentile>,
+}
+
+/// All CPUs of a record together.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct TotalStudy {
+    /// The CPUs.
+    pub cpus: CpuSet,
+    /// Sampled time over all CPUs.
+    pub core_seconds: f64,
+    /// Interruptions on any CPU.
+    pub count: u64,
+    /// Interruptions per core-second; `None` when nothing was sampled.
+    pub rate: Option<RateInterval>,
+    /// Share of the core-seconds that interruptions took, 0 to 1; `None` when nothing was sampled.
+    pub lost_share: Option<f64>,
+    /// The longest interruption; `None` when there was none.
+    pub length_ns_max: Option<u64>,
+    /// The CPU that had it.
+    pub worst_cpu: Option<CpuId>,
+    /// Percentiles over the time of all CPUs, by the rule of [`CpuStudy::time_percentiles`].
+    #[serde(default)]
+    pub time_percentiles: Vec<Percentile>,
+    /// Percentiles over the interruptions of all CPUs, by the same rule.
+    pub percentiles: Vec<Percentile>,
+}
+
+/// One percentile of lengths.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Percentile {
+    /// 0.99 for p99.
+    pub quantile: f64,
+    /// The length at it: the upper edge of the histogram's cell (three significant digits), never above the longest;
+    /// of a percentile over time, the wait.
+    pub length_ns: u64,
+}
+
+/// Studies a record.
+///
+/// # Errors
+/// [`StudyError`] when a CPU's histogram does not decode or does not fit its count.
+pub fn study(record: &JitterRecord) -> Result<JitterStudy, StudyError> {
+    let mut sum: Option<Histogram<u64>> = None;
+    let mut cpus = Vec::with_capacity(record.cpus.len());
+    for cpu in &record.cpus {
+        let lengths = lengths_of(cpu)?;
+        cpus.push(study_cpu(cpu, record, lengths.as_ref()));
+        if let Some(lengths) = lengths {
+            add(&mut sum, lengths);
+        }
+    }
+    Ok(JitterStudy {
+        threshold_ns: record.threshold_ns,
+        all: study_all(record, sum.as_ref()),
+        cpus,
+        missing: record.missing.clone(),
+        causes: causes_of(record),
+        shares: shares_of(record),
+    })
+}
+
+/// The decoded histogram; `None` when the CPU had no interruption and so need not carry one.
+pub fn lengths_of(cpu: &JitterCpu) -> Result<Option<Histogram<u64>>, StudyError> {
+    if cpu.interruption_count == 0 && cpu.histogram.is_empty() {
+        return Ok(None);
+    }
+    let lengths =
+        histogram::decode(&cpu.histogram).map_err(|source| StudyError::Histogram { cpu: cpu.cpu, source })?;
+    if lengths.len() != cpu.interruption_count {
+        return Err(StudyError::CountDiffers {
+            cpu: cpu.cpu,
+            count: cpu.interruption_count,
+            held: lengths.len(),
+        });
+    }
+    Ok(Some(lengths))
+}
+
+/// Adds a histogram to the sum. The first gives the sum its bounds; one of other bounds is saturated into them.
+fn add(sum: &mut Option<Histogram<u64>>, lengths: Histogram<u64>) {
+    match sum {
+        None => *sum = Some(lengths),
+        Some(sum) => {
+            for value in lengths.iter_recorded() {
+                sum.saturating_record_n(value.value_iterated_to(), value.count_at_value());
+            }
+        }
+    }
+}
+
+fn study_cpu(cpu: &JitterCpu, record: &JitterRecord, lengths: Option<&Histogram<u64>>) -> CpuStudy {
+    let runtime_s = seconds(u128::from(cpu.runtime_ns));
+    let count = cpu.interruption_count;
+    CpuStudy {
+        cpu: cpu.cpu,
+        isolation: None,
+        runtime_s,
+        missed_s: seconds(u128::from(record.missed_ns(cpu.runtime_ns))),
+        count,
+        rate: RateInterval::of(count, runtime_s),
+        lost_share: share(u128::from(cpu.interruption_ns_total), u128::from(cpu.runtime_ns)),
+        length_ns_max: (count > 0).then_some(cpu.interruption_ns_max),
+        length_ns_mean: (count > 0).then(|| cpu.interruption_ns_total as f64 / count as f64),
+        percentiles: percentiles(count, cpu.interruption_ns_max, lengths),
+        time_percentiles: time_percentiles(&Lost {
+            lengths,
+            length_ns_max: cpu.interruption_ns_max,
+            threshold_ns: record.threshold_ns,
+            runtime_ns: u128::from(cpu.runtime_ns),
+        }),
+    }
+}
+
+fn study_all(record: &JitterRecord, lengths: Option<&Histogram<u64>>) -> TotalStudy {
+    let sum =
+        |field: fn(&JitterCpu) -> u64| -> u128 { record.cpus.iter().map(|cpu| u128::from(field(cpu))).sum() };
+    let runtime_ns = sum(|cpu| cpu.runtime_ns);
+    let count = u64::try_from(sum(|cpu| cpu.interruption_count)).unwrap_or(u64::MAX);
+    let worst = record
+        .cpus
+        .iter()
+        .filter(|cpu| cpu.interruption_count > 0)
+        .max_by_key(|cpu| (cpu.interruption_ns_max, std::cmp::Reverse(cpu.cpu)));
+    let length_ns_max = worst.map(|cpu| cpu.interruption_ns_max);
+    TotalStudy {
+        // A hostile document may name a CPU so high that the set would take half a gigabyte.
+        cpus: record.cpus.iter().map(|cpu| cpu.cpu).filter(|cpu| *cpu <= CPU_ID_MAX).collect(),
+        core_seconds: seconds(runtime_ns),
+        count,
+        rate: RateInterval::of(count, seconds(runtime_ns)),
+        lost_share: share(sum(|cpu| cpu.interruption_ns_total), runtime_ns),
+        length_ns_max,
+        worst_cpu: worst.map(|cpu| cpu.cpu),
+        percentiles: percentiles(count, length_ns_max.unwrap_or(0), lengths),
+        time_percentiles: time_percentiles(&Lost {
+            lengths,
+            length_ns_max: length_ns_max.unwrap_or(0),
+            threshold_ns: record.threshold_ns,
+            runtime_ns,
+        }),
+    }
+}
+
+fn percentiles(count: u64, length_ns_max: u64, lengths: Option<&Histogram<u64>>) -> Vec<Percentile> {
+    let Some(lengths) = lengths else { return Vec::new() };
+    QUANTILES
+        .into_iter()
+        .filter(|quantile| carries_quantile(count, *quantile))
+        .map(|quantile| Percentile {
+            quantile,
+            length_ns: lengths.value_at_quantile(quantile).min(length_ns_max),
+        })
+        .collect()
+}
+
+fn seconds(ns: u128) -> f64 {
+    ns as f64 / 1e9
+}
+
+/// A hostile document may claim more time lost than there was; the share stays one.
+fn share(part_ns: u128, whole_ns: u128) -> Option<f64> {
+    (whole_ns > 0).then(|| (part_ns as f64 / whole_ns as f64).min(1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn cpu(number: CpuId, seconds: u64, lengths: &[u64]) -> JitterCpu {
+        let mut held = Histogram::new_with_bounds(1, 1 << 42, 3).unwrap();
+        for length in lengths {
+            held.record(*length).unwrap();
+        }
+        JitterCpu {
+            cpu: number,
+            runtime_ns: seconds * SECOND,
+            interruption_count: lengths.len() as u64,
+            interruption_ns_total: lengths.iter().sum(),
+            interruption_ns_max: lengths.iter().copied().max().unwrap_or(0),
+            histogram: histogram::encode(&held),
+            ..JitterCpu::default()
+        }
+    }
+
+    fn record(cpus: Vec<JitterCpu>) -> JitterRecord {
+        JitterRecord { threshold_ns: 100, duration_ns: 610 * SECOND, cpus, ..JitterRecord::default() }
+    }
+
+    /// The result of AMD's guide: 14 cores for 610 s, ten interruptions.
+    #[test]
+    fn the_guides_ten_interruptions_get_an_interval() {
+        let mut cpus: Vec<JitterCpu> = (1..=14).map(|number| cpu(number, 610, &[])).collect();
+        for quiet in cpus.iter_mut().take(6) {
+            *quiet = cpu(quiet.cpu, 610, &[250]);
+        }
+        cpus[10] = cpu(11, 610, &[120, 900, 130, 140]);
+        let study = study(&record(cpus)).unwrap();
+        assert_eq!((study.all.count, study.all.core_seconds), (10, 8_540.0));
+        let rate = study.all.rate.unwrap();
+        assert!((rate.per_s_low - 0.000_562).abs() < 1e-6, "{rate:?}");
+        assert!((rate.per_s_high - 0.002_153).abs() < 1e-6, "{rate:?}");
+        assert_eq!((study.all.worst_cpu, study.all.length_ns_max), (Some(11), Some(900)));
+        let quantiles: Vec<f64> = study.all.percentiles.iter().map(|p| p.quantile).collect();
+        assert_eq!(quantiles, [0.5], "ten events carry a median and no more");
+        assert!(study.cpus[10].percentiles.is_empty(), "four events carry none");
+        assert_eq!(study.cpus[7].length_ns_max, None);
+    }
+
+    #[test]
+    fn shares_means_and_percentiles_are_of_the_lengths() {
+        let lengths: Vec<u64> = (1..=1_000).map(|n| n * 1_000).collect();
+        let study = study(&record(vec![cpu(3, 10, &lengths), cpu(4, 10, &[])])).unwrap();
+        let first = &study.cpus[0];
+        assert!((first.lost_share.unwrap() - 0.050_05).abs() < 1e-9);
+        assert!((study.all.lost_share.unwrap() - 0.025_025).abs() < 1e-9);
+        assert!((first.length_ns_mean.unwrap() - 500_500.0).abs() < 1e-6);
+        let given: Vec<(f64, u64)> = first.percentiles.iter().map(|p| (p.quantile, p.length_ns)).collect();
+        let near = |length: u64, wanted: u64| length >= wanted && length <= wanted + wanted / 500;
+        assert_eq!(given.len(), 3, "{given:?}");
+        assert!(
+            near(given[0].1, 500_000) && near(given[1].1, 900_000) && near(given[2].1, 990_000),
+            "{given:?}"
+        );
+        assert_eq!(study.all.percentiles, first.percentiles);
+    }
+
+    #[test]
+    fn a_record_without_time_has_no_rate() {
+        let study = study(&record(vec![cpu(0, 0, &[])])).unwrap();
+        assert_eq!((study.cpus[0].rate, study.cpus[0].lost_share, study.all.rate), (None, None, None));
+        assert_eq!(super::study(&JitterRecord::default()).unwrap().all, TotalStudy::default());
+    }
+
+    /// A run of 610 s, of which one CPU has little and then all have a part.
+    #[test]
+    fn what_was_not_sampled_is_told() {
+        let moved = record(vec![cpu(1, 610, &[]), cpu(2, 3, &[])]);
+        let missed: Vec<f64> = study(&moved).unwrap().cpus.iter().map(|cpu| cpu.missed_s).collect();
+        assert_eq!((missed, moved.ran_ns()), (vec![0.0, 607.0], 610 * SECOND));
+        let cut = record(vec![cpu(1, 20, &[]), cpu(2, 19, &[])]);
+        assert_eq!(cut.ran_ns(), 20 * SECOND);
+        let late = record(vec![cpu(1, 609, &[])]);
+        assert_eq!((late.ran_ns(), study(&late).unwrap().cpus[0].missed_s), (610 * SECOND, 0.0));
+        assert_eq!(record(Vec::new()).ran_ns(), 0);
+    }
+
+    #[test]
+    fn damaged_records_are_named() {
+        let mut damaged = cpu(7, 1, &[200]);
+        damaged.histogram = "junk".into();
+        let error = study(&record(vec![damaged])).unwrap_err();
+        assert!(error.to_string().starts_with("the jitter record of CPU 7 is damaged"), "{error}");
+        let mut lying = cpu(8, 1, &[200]);
+        lying.interruption_count = 2;
+        assert_eq!(
+            study(&record(vec![lying])).unwrap_err(),
+            StudyError::CountDiffers { cpu: 8, count: 2, held: 1 }
+        );
+    }
+
+    #[test]
+    fn the_study_and_older_records_survive_json() {
+        let study = study(&record(vec![cpu(0, 1, &[100, 200, 300])])).unwrap();
+        let json = serde_json::to_string(&study).unwrap();
+        assert_eq!(serde_json::from_str::<JitterStudy>(&json).unwrap(), study);
+
+        let mut older = serde_json::to_value(record(vec![cpu(0, 1, &[])])).unwrap();
+        for field in ["start_ticks", "second_ns"] {
+            older.as_object_mut().unwrap().remove(field);
+        }
+        for field in ["recording_ns_total", "backward_count"] {
+            older["cpus"][0].as_object_mut().unwrap().remove(field);
+        }
+        let read: JitterRecord = serde_json::from_value(older).unwrap();
+        assert_eq!(read.second_ns, SECOND);
+    }
+}

@@ -1,0 +1,304 @@
+//! The study of causes: what took how much over all CPUs, and how much of it is named.
+
+use super::{
+    Cause, CauseKind, CauseShares, CauseSource, CauseStudy, CauseTotal, CpuCauses, JitterCauses,
+    JitterRecord, JitterStudy, RemedyContext, StudyError, remedy, study,
+};
+use lowlat_host::{IsolatedCpus, statistics::RateInterval};
+use std::collections::BTreeMap;
+
+/// What all threads of lowlat are called together.
+const OWN_THREADS: &str = "lowlat";
+
+/// Studies a record, and says of each cause what would remove it on this host.
+///
+/// # Errors
+/// [`StudyError`] when a CPU's histogram does not decode or does not fit its count.
+pub fn study_with(
+    record: &JitterRecord,
+    context: Option<&RemedyContext<'_>>,
+) -> Result<JitterStudy, StudyError> {
+    let mut study = study(record)?;
+    if let Some(context) = context {
+        for found in &mut study.causes {
+            found.remedy = remedy(&found.cause, &found.cpus, context);
+        }
+        let isolated = IsolatedCpus::of(context.host, &context.allocation.isolated);
+        for of in &mut study.cpus {
+            of.isolation = isolated.get(of.cpu);
+        }
+    }
+    Ok(study)
+}
+
+/// Every cause over all CPUs, the one that took most time first; empty when nothing was traced.
+///
+/// The rate counts over the whole sampled time of all measured CPUs: where the ring between sampler and collector lost
+/// interruptions ([`CpuCauses::ring_lost_count`]), it is too low.
+pub(super) fn causes_of(record: &JitterRecord) -> Vec<CauseStudy> {
+    let Some(causes) = traced(record) else { return Vec::new() };
+    let mut merged: BTreeMap<(CauseKind, String, bool), CauseStudy> = BTreeMap::new();
+    for cpu in &causes.cpus {
+        for total in &cpu.totals {
+            merge(merged.entry(key(&total.cause)), cpu, total);
+        }
+    }
+    let core_seconds = record.cpus.iter().map(|cpu| cpu.runtime_ns as f64 / 1e9).sum();
+    let whole_ns: u128 = causes.cpus.iter().map(attributed_ns).sum();
+    let mut found: Vec<CauseStudy> = merged.into_values().collect();
+    for cause in &mut found {
+        cause.share = part(u128::from(cause.ns_total), whole_ns);
+        cause.rate = RateInterval::of(cause.count, core_seconds);
+    }
+    found.sort_by(|a, b| b.ns_total.cmp(&a.ns_total).then_with(|| a.cause.cmp(&b.cause)));
+    found
+}
+
+/// How much of the time of all interruptions is named; `None` when nothing was traced or nothing interrupted.
+pub(super) fn shares_of(record: &JitterRecord) -> Option<CauseShares> {
+    let causes = traced(record)?;
+    let mut ns_by_kind: BTreeMap<CauseKind, u128> = BTreeMap::new();
+    let mut entry_exit_ns = 0;
+    for total in causes.cpus.iter().flat_map(|cpu| &cpu.totals) {
+        *ns_by_kind.entry(total.cause.kind).or_default() += u128::from(total.ns_total);
+        entry_exit_ns += u128::from(entry_exit_of(total));
+    }
+    let attributed: BTreeMap<_, u128> = causes.cpus.iter().map(|cpu| (cpu.cpu, attributed_ns(cpu))).collect();
+    let missed_ns = |cpu: &super::JitterCpu| {
+        let seen = attributed.get(&cpu.cpu).copied().unwrap_or(0);
+        u128::from(cpu.interruption_ns_total).saturating_sub(seen)
+    };
+    *ns_by_kind.entry(CauseKind::NotTraced).or_default() += record.cpus.iter().map(missed_ns).sum::<u128>();
+    let whole_ns: u128 = ns_by_kind.values().sum();
+    if whole_ns == 0 {
+        return None;
+    }
+    let of = |kind| part(ns_by_kind.get(&kind).copied().unwrap_or(0), whole_ns);
+    let kernel_ns: u128 = ns_by_kind.iter().filter(|(kind, _)| kind.is_kernel()).map(|(_, ns)| ns).sum();
+    Some(CauseShares {
+        named: part(kernel_ns.saturating_sub(entry_exit_ns), whole_ns),
+        entry_exit: part(entry_exit_ns, whole_ns),
+        firmware_or_hypervisor: of(CauseKind::FirmwareOrHypervisor),
+        unexplained: of(CauseKind::Unexplained),
+        not_traced: of(CauseKind::NotTraced),
+    })
+}
+
+/// The causes of a record when they come from a trace.
+fn traced(record: &JitterRecord) -> Option<&JitterCauses> {
+    record.causes.as_ref().filter(|causes| causes.source == CauseSource::Trace)
+}
+
+fn attributed_ns(cpu: &CpuCauses) -> u128 {
+    cpu.totals.iter().map(|total| u128::from(total.ns_total)).sum()
+}
+
+/// What of a cause's time is the way in and out. It is part of that time, whatever a document says.
+fn entry_exit_of(total: &CauseTotal) -> u64 {
+    match total.cause.kind {
+        CauseKind::EntryExit => total.ns_total,
+        kind if kind.is_kernel() => total.entry_exit_ns.min(total.ns_total),
+        _ => 0,
+    }
+}
+
+/// What counts as one cause: threads of lowlat are one, whatever their names.
+fn key(cause: &Cause) -> (CauseKind, String, bool) {
+    let is_own_thread = cause.is_own && cause.kind == CauseKind::Thread;
+    let name = if is_own_thread { OWN_THREADS.to_owned() } else { cause.name.clone() };
+    (cause.kind, name, cause.is_own)
+}
+
+type Entry<'m> = std::collections::btree_map::Entry<'m, (CauseKind, String, bool), CauseStudy>;
+
+fn merge(entry: Entry<'_>, cpu: &CpuCauses, total: &CauseTotal) {
+    let (kind, name, is_own) = entry.key().clone();
+    let merged = entry.or_insert_with(|| {
+        let cause =
+            Cause { kind, name, is_own, number: total.cause.number, priority: total.cause.priority.clone() };
+        CauseStudy { cause, ..CauseStudy::default() }
+    });
+    // What differs between CPUs belongs to none of them.
+    if merged.cause.number != total.cause.number {
+        merged.cause.number = None;
+    }
+    if merged.cause.priority != total.cause.priority {
+        merged.cause.priority = None;
+    }
+    // A hostile document must not make the set grow beyond its bound.
+    if cpu.cpu <= lowlat_host::CPU_ID_MAX {
+        merged.cpus.insert(cpu.cpu);
+    }
+    merged.count = merged.count.saturating_add(total.count);
+    merged.main_count = merged.main_count.saturating_add(total.main_count);
+    merged.ns_total = merged.ns_total.saturating_add(total.ns_total);
+    merged.entry_exit_ns = merged.entry_exit_ns.saturating_add(entry_exit_of(total));
+    merged.ns_max = merged.ns_max.max(total.ns_max);
+}
+
+fn part(ns: u128, whole_ns: u128) -> f64 {
+    if whole_ns == 0 { 0.0 } else { ns as f64 / whole_ns as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::JitterCpu;
+    use lowlat_catalogue::testing::list;
+    use lowlat_host::{Allocation, HostSnapshot, Role};
+
+    fn total(kind: CauseKind, name: &str, number: Option<i64>, count: u64, ns_total: u64) -> CauseTotal {
+        let cause = Cause { kind, name: name.into(), number, ..Cause::default() };
+        CauseTotal { cause, count, main_count: count, ns_total, entry_exit_ns: 0, ns_max: ns_total }
+    }
+
+    fn record(cpus: Vec<(u32, u64, Vec<CauseTotal>)>) -> JitterRecord {
+        let measured = |(cpu, interruption_ns_total, _): &(u32, u64, Vec<CauseTotal>)| JitterCpu {
+            cpu: *cpu,
+            runtime_ns: 10_000_000_000,
+            interruption_ns_total: *interruption_ns_total,
+            ..JitterCpu::default()
+        };
+        let found =
+            |(cpu, _, totals): (u32, u64, Vec<CauseTotal>)| CpuCauses { cpu, totals, ..CpuCauses::default() };
+        JitterRecord {
+            cpus: cpus.iter().map(measured).collect(),
+            causes: Some(JitterCauses {
+                source: CauseSource::Trace,
+                cpus: cpus.into_iter().map(found).collect(),
+                ..JitterCauses::default()
+            }),
+            ..JitterRecord::default()
+        }
+    }
+
+    #[test]
+    fn causes_are_merged_over_cpus() {
+        use CauseKind::{Irq, Thread};
+        let own = |name: &str, ns| {
+            let mut own = total(Thread, name, Some(9), 1, ns);
+            own.cause.is_own = true;
+            own
+        };
+        let record = record(vec![
+            (
+                1,
+                500,
+                vec![
+                    total(Irq, "nvme0q3", Some(47), 3, 300),
+                    total(Thread, "sh", Some(5), 1, 100),
+                    own("a", 100),
+                ],
+            ),
+            (
+                2,
+                500,
+                vec![
+                    total(Irq, "nvme0q3", Some(47), 2, 200),
+                    total(Thread, "sh", Some(6), 1, 250),
+                    own("b", 50),
+                ],
+            ),
+        ]);
+        let study = study(&record).unwrap();
+        let rows: Vec<(String, u64, u64)> =
+            study.causes.iter().map(|c| (c.cause.label(), c.count, c.ns_total)).collect();
+        let row = |label: &str, count, ns| (label.to_owned(), count, ns);
+        assert_eq!(rows[..2], [row("irq 47 nvme0q3", 5, 500), row("thread sh", 2, 350)]);
+        assert_eq!(rows[2], row("thread lowlat (pid 9)", 2, 150));
+        assert_eq!(study.causes[0].cpus, list("1-2"));
+        assert_eq!(study.causes[0].ns_max, 300);
+        assert!((study.causes[0].share - 0.5).abs() < 1e-12, "{:?}", study.causes[0]);
+        let rate = study.causes[0].rate.unwrap();
+        assert!((rate.per_s - 0.25).abs() < 1e-12 && rate.per_s_low < 0.25 && rate.per_s_high > 0.25);
+        assert_eq!(study.causes[0].remedy, None);
+
+        let (host, role) = (HostSnapshot::default(), Role::default());
+        let allocation =
+            Allocation { housekeeping: list("0"), isolated: list("1-2"), ..Allocation::default() };
+        let context = RemedyContext { host: &host, allocation: &allocation, role: &role };
+        let with = study_with(&record, Some(&context)).unwrap();
+        let settings: Vec<&str> =
+            with.causes.iter().map(|c| c.remedy.as_ref().unwrap().setting.as_str()).collect();
+        assert_eq!(settings, ["irq.managed", "boot.isolcpus", ""]);
+        assert_eq!(study_with(&record, None).unwrap(), study);
+    }
+
+    #[test]
+    fn shares_add_up_to_one_with_what_was_lost() {
+        use CauseKind::{EntryExit, FirmwareOrHypervisor, Irq, NotTraced, Unexplained};
+        let record = record(vec![
+            (1, 1_000, vec![total(Irq, "a", None, 1, 300), total(EntryExit, "", None, 1, 100)]),
+            (
+                2,
+                600,
+                vec![total(FirmwareOrHypervisor, "", None, 1, 250), total(Unexplained, "", None, 1, 350)],
+            ),
+            (3, 400, vec![total(NotTraced, "", None, 1, 400)]),
+        ]);
+        let shares = study(&record).unwrap().shares.unwrap();
+        let near = |found: f64, wanted: f64| assert!((found - wanted).abs() < 1e-12, "{shares:?}");
+        near(shares.named, 0.15);
+        near(shares.entry_exit, 0.05);
+        near(shares.firmware_or_hypervisor, 0.125);
+        near(shares.unexplained, 0.175);
+        // 600 ns of CPU 1 were never attributed, 400 ns of CPU 3 could not be.
+        near(shares.not_traced, 0.5);
+        near(
+            shares.named
+                + shares.entry_exit
+                + shares.firmware_or_hypervisor
+                + shares.unexplained
+                + shares.not_traced,
+            1.0,
+        );
+    }
+
+    #[test]
+    fn the_way_in_and_out_is_part_of_its_cause() {
+        use CauseKind::{EntryExit, Irq, Unexplained};
+        let with =
+            |kind, name, ns, entry_exit_ns| CauseTotal { entry_exit_ns, ..total(kind, name, None, 1, ns) };
+        let record = record(vec![
+            (
+                1,
+                1_000,
+                vec![with(Irq, "a", 600, 150), with(EntryExit, "", 100, 100), with(Irq, "b", 300, 900)],
+            ),
+            // A time that belongs to nothing the kernel did has no way in.
+            (2, 1_000, vec![with(Irq, "a", 400, 50), with(Unexplained, "", 600, 600)]),
+        ]);
+        let study = study(&record).unwrap();
+        let row = |kind, name: &str| {
+            let found =
+                study.causes.iter().find(|found| found.cause.kind == kind && found.cause.name == name);
+            found.map(|found| (found.ns_total, found.entry_exit_ns)).unwrap()
+        };
+        assert_eq!(
+            [row(Irq, "a"), row(Irq, "b"), row(EntryExit, "")],
+            [(1_000, 200), (300, 300), (100, 100)]
+        );
+        let shares = study.shares.unwrap();
+        let near = |found: f64, wanted: f64| assert!((found - wanted).abs() < 1e-12, "{shares:?}");
+        near(shares.named, 0.4);
+        near(shares.entry_exit, 0.3);
+        near(shares.unexplained, 0.3);
+        near(shares.named + shares.entry_exit + shares.unexplained, 1.0);
+    }
+
+    #[test]
+    fn without_a_trace_nothing_is_said() {
+        let mut counted = record(vec![(1, 100, vec![total(CauseKind::Irq, "a", None, 1, 100)])]);
+        counted.causes.as_mut().unwrap().source = CauseSource::Counters;
+        for record in [counted, JitterRecord::default()] {
+            let study = study(&record).unwrap();
+            assert_eq!((study.causes.len(), study.shares), (0, None));
+        }
+        assert_eq!(study(&record(vec![(1, 0, Vec::new())])).unwrap().shares, None);
+        let hostile =
+            record(vec![(u32::MAX, 0, vec![total(CauseKind::Irq, "a", None, u64::MAX, u64::MAX); 2])]);
+        let study = study(&hostile).unwrap();
+        assert!(study.causes[0].cpus.is_empty() && study.causes[0].ns_total == u64::MAX);
+        assert!((study.shares.unwrap().named - 1.0).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,283 @@
+//! The summary: one row per field, one value per core.
+
+use super::SysjitterError;
+use crate::{JitterCpu, JitterRecord, StudyError, lengths_of};
+use hdrhistogram::Histogram;
+use lowlat_host::{CPU_ID_MAX, CpuId};
+use std::fmt::{self, Display, Formatter, Write as _};
+
+/// What sysjitter prints.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct SysjitterSummary {
+    /// One per measured core, in the order they were asked for.
+    pub cores: Vec<SysjitterCore>,
+    /// Whether the rows of `--verbose` are there.
+    pub is_verbose: bool,
+}
+
+/// One column of the summary. Lengths are 0 when there was no interruption.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct SysjitterCore {
+    /// `core_i`.
+    pub core: CpuId,
+    /// `threshold(ns)`.
+    pub threshold_ns: u64,
+    /// `cpu_mhz`: the counter's frequency.
+    pub cpu_mhz: u64,
+    /// `runtime(ns)`.
+    pub runtime_ns: u64,
+    /// `runtime(s)`, to three digits.
+    pub runtime_s: f64,
+    /// `int_n`.
+    pub interruption_count: u64,
+    /// `int_n_per_sec`, to three digits.
+    pub interruptions_per_s: f64,
+    /// `int_min(ns)`.
+    pub length_ns_min: u64,
+    /// `int_median(ns)`: of n lengths in rising order that at n / 2, counted from 0.
+    pub length_ns_median: u64,
+    /// `int_mean(ns)`.
+    pub length_ns_mean: u64,
+    /// `int_90(ns)`: that at n * 0.9, cut to a whole number; the others likewise.
+    pub length_ns_p90: u64,
+    /// `int_99(ns)`.
+    pub length_ns_p99: u64,
+    /// `int_999(ns)`: p99.9.
+    pub length_ns_p99_9: u64,
+    /// `int_9999(ns)`: p99.99.
+    pub length_ns_p99_99: u64,
+    /// `int_99999(ns)`: p99.999.
+    pub length_ns_p99_999: u64,
+    /// `int_max(ns)`.
+    pub length_ns_max: u64,
+    /// `int_total(ns)`.
+    pub length_ns_total: u64,
+    /// `int_total(%)`, to three digits: the share of the runtime.
+    pub total_percent: f64,
+    /// `frc_start`: the counter's first reading; 0 when not told.
+    pub start_ticks: u64,
+    /// `frc_stop`: its last.
+    pub stop_ticks: u64,
+}
+
+/// One row: its name, and how a core's value is written and read.
+struct Row {
+    name: &'static str,
+    write: fn(&SysjitterCore) -> String,
+    read: fn(&mut SysjitterCore, &str) -> bool,
+}
+
+/// Puts a value that was read into its place; `false` when it could not be.
+fn put<T>(place: &mut T, value: Option<T>) -> bool {
+    let Some(value) = value else { return false };
+    *place = value;
+    true
+}
+
+macro_rules! row {
+    ($name:literal, $field:ident, whole) => {
+        Row {
+            name: $name,
+            write: |core| core.$field.to_string(),
+            read: |core, text| put(&mut core.$field, text.parse().ok()),
+        }
+    };
+    ($name:literal, $field:ident, three_digits) => {
+        Row {
+            name: $name,
+            write: |core| format!("{:.3}", core.$field),
+            read: |core, text| {
+                put(
+                    &mut core.$field,
+                    text.parse().ok().filter(|value: &f64| value.is_finite() && *value >= 0.0),
+                )
+            },
+        }
+    };
+    ($name:literal, $field:ident, hex) => {
+        Row {
+            name: $name,
+            write: |core| format!("{:x}", core.$field),
+            read: |core, text| put(&mut core.$field, u64::from_str_radix(text, 16).ok()),
+        }
+    };
+}
+
+/// The rows in sysjitter's order. The last [`VERBOSE_ROWS`] only with `--verbose`.
+const ROWS: [Row; 20] = [
+    row!("core_i", core, whole),
+    row!("threshold(ns)", threshold_ns, whole),
+    row!("cpu_mhz", cpu_mhz, whole),
+    row!("runtime(ns)", runtime_ns, whole),
+    row!("runtime(s)", runtime_s, three_digits),
+    row!("int_n", interruption_count, whole),
+    row!("int_n_per_sec", interruptions_per_s, three_digits),
+    row!("int_min(ns)", length_ns_min, whole),
+    row!("int_median(ns)", length_ns_median, whole),
+    row!("int_mean(ns)", length_ns_mean, whole),
+    row!("int_90(ns)", length_ns_p90, whole),
+    row!("int_99(ns)", length_ns_p99, whole),
+    row!("int_999(ns)", length_ns_p99_9, whole),
+    row!("int_9999(ns)", length_ns_p99_99, whole),
+    row!("int_99999(ns)", length_ns_p99_999, whole),
+    row!("int_max(ns)", length_ns_max, whole),
+    row!("int_total(ns)", length_ns_total, whole),
+    row!("int_total(%)", total_percent, three_digits),
+    row!("frc_start", start_ticks, hex),
+    row!("frc_stop", stop_ticks, hex),
+];
+
+/// Columns that are read; more than a CPU list can name.
+const CORES_MAX: usize = CPU_ID_MAX as usize + 1;
+
+/// Rows that only `--verbose` adds.
+const VERBOSE_ROWS: usize = 2;
+
+impl Display for SysjitterSummary {
+    /// The text as sysjitter prints it.
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let hidden = if self.is_verbose { 0 } else { VERBOSE_ROWS };
+        for row in ROWS.iter().take(ROWS.len() - hidden) {
+            write!(f, "{}:", row.name)?;
+            for core in &self.cores {
+                write!(f, " {}", (row.write)(core))?;
+            }
+            f.write_char('\n')?;
+        }
+        Ok(())
+    }
+}
+
+/// The summary of a record as sysjitter prints it; `is_verbose` adds the counter's first and last reading.
+///
+/// # Errors
+/// [`StudyError`] when a CPU's histogram does not decode or does not fit its count.
+pub fn summary(record: &JitterRecord, is_verbose: bool) -> Result<String, StudyError> {
+    let cores = record.cpus.iter().map(|cpu| core_of(record, cpu)).collect::<Result<_, _>>()?;
+    Ok(SysjitterSummary { cores, is_verbose }.to_string())
+}
+
+fn core_of(record: &JitterRecord, cpu: &JitterCpu) -> Result<SysjitterCore, StudyError> {
+    let lengths = lengths_of(cpu)?;
+    let count = cpu.interruption_count;
+    let runtime_s = cpu.runtime_ns as f64 / 1e9;
+    let per_runtime = |part: f64| if cpu.runtime_ns > 0 { part / runtime_s } else { 0.0 };
+    let mut core = SysjitterCore {
+        core: cpu.cpu,
+        threshold_ns: record.threshold_ns,
+        cpu_mhz: super::raw::mhz_of(record.counter_hz),
+        runtime_ns: cpu.runtime_ns,
+        runtime_s,
+        interruption_count: count,
+        interruptions_per_s: per_runtime(count as f64),
+        length_ns_mean: cpu.interruption_ns_total.checked_div(count).unwrap_or(0),
+        length_ns_total: cpu.interruption_ns_total,
+        total_percent: per_runtime(cpu.interruption_ns_total as f64 / 1e7),
+        start_ticks: cpu.start_ticks,
+        stop_ticks: cpu.stop_ticks,
+        ..SysjitterCore::default()
+    };
+    if let Some(lengths) = lengths {
+        put_lengths(&mut core, cpu, &lengths);
+    }
+    Ok(core)
+}
+
+fn put_lengths(core: &mut SysjitterCore, cpu: &JitterCpu, lengths: &Histogram<u64>) {
+    let max = cpu.interruption_ns_max;
+    core.length_ns_max = max;
+    // Records of lowlat before it kept the shortest have it in the histogram only.
+    let min = if cpu.interruption_ns_min > 0 { cpu.interruption_ns_min } else { lengths.min_nz() };
+    core.length_ns_min = min.min(max);
+    let at = |part: u64, of: u64| {
+        let rank = u128::from(cpu.interruption_count) * u128::from(part) / u128::from(of);
+        length_at(lengths, rank).clamp(core.length_ns_min, max.max(core.length_ns_min))
+    };
+    core.length_ns_median = at(1, 2);
+    core.length_ns_p90 = at(9, 10);
+    core.length_ns_p99 = at(99, 100);
+    core.length_ns_p99_9 = at(999, 1_000);
+    core.length_ns_p99_99 = at(9_999, 10_000);
+    core.length_ns_p99_999 = at(99_999, 100_000);
+}
+
+/// Upper edge of the cell that holds the length at this rank of the rising order, counted from 0.
+fn length_at(lengths: &Histogram<u64>, rank: u128) -> u64 {
+    let mut below = 0;
+    for cell in lengths.iter_recorded() {
+        below += u128::from(cell.count_at_value());
+        if below > rank {
+            return cell.value_iterated_to();
+        }
+    }
+    lengths.max()
+}
+
+/// Reads a summary, as sysjitter or lowlat printed it or as `column -t` laid it out.
+///
+/// # Errors
+/// When a line is no row of the summary, a row comes twice or is missing, or a value can't be read.
+pub fn parse_summary(text: &str) -> Result<SysjitterSummary, SysjitterError> {
+    let mut cores: Vec<SysjitterCore> = Vec::new();
+    let mut seen = [false; ROWS.len()];
+    let mut line_count = 0;
+    for (at, line) in text.lines().enumerate().map(|(at, line)| (at + 1, line)) {
+        line_count = at;
+        if line.trim().is_empty() {
+            continue;
+        }
+        let wrong = |expected: String| SysjitterError::at(at, line, expected);
+        let (name, values) = line.split_once(':').ok_or_else(|| wrong("\"name: value ...\"".into()))?;
+        let index = ROWS.iter().position(|row| row.name == name.trim());
+        let Some((index, row)) = index.and_then(|index| Some((index, ROWS.get(index)?))) else {
+            return Err(wrong(format!("one of the rows {}", names(|_| true))));
+        };
+        if index != 0 && seen.first() != Some(&true) {
+            return Err(wrong("the row core_i before all others".into()));
+        }
+        match seen.get_mut(index) {
+            Some(seen) if !*seen => *seen = true,
+            _ => return Err(wrong(format!("the row {} only once", row.name))),
+        }
+        let values: Vec<&str> = values.split_ascii_whitespace().collect();
+        if index == 0 {
+            if values.len() > CORES_MAX {
+                return Err(wrong(format!("at most {CORES_MAX} cores")));
+            }
+            cores = vec![SysjitterCore::default(); values.len()];
+        }
+        if values.len() != cores.len() {
+            return Err(wrong(format!("{} values, one per core of the row core_i", cores.len())));
+        }
+        for (core, value) in cores.iter_mut().zip(values) {
+            if !(row.read)(core, value) {
+                return Err(wrong(format!(
+                    "numbers (\"{value}\" is none that the row {} can hold)",
+                    row.name
+                )));
+            }
+        }
+    }
+    finish(cores, &seen, line_count + 1)
+}
+
+/// Checks that all rows came.
+fn finish(
+    cores: Vec<SysjitterCore>,
+    seen: &[bool; ROWS.len()],
+    end: usize,
+) -> Result<SysjitterSummary, SysjitterError> {
+    let (plain, verbose) = seen.split_at(ROWS.len() - VERBOSE_ROWS);
+    let is_verbose = verbose.contains(&true);
+    if plain.contains(&false) || (is_verbose && verbose.contains(&false)) {
+        let needed = if is_verbose { ROWS.len() } else { plain.len() };
+        let missing = names(|index| index < needed && seen.get(index) == Some(&false));
+        return Err(SysjitterError::at_end(end, format!("the rows {missing}")));
+    }
+    Ok(SysjitterSummary { cores, is_verbose })
+}
+
+fn names(is_wanted: impl Fn(usize) -> bool) -> String {
+    let wanted = ROWS.iter().enumerate().filter(|(index, _)| is_wanted(*index));
+    wanted.map(|(_, row)| row.name).collect::<Vec<_>>().join(", ")
+}

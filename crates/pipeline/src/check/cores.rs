@@ -1,0 +1,321 @@
+//! Which processes spin on which CPUs, and who is there with them.
+//!
+//! One that sleeps takes a CPU from one that spins for as long as it has something to do: that costs both a switch, and
+//! is measured. Two that spin on one CPU take whole time slices from each other, and nothing but that would be measured.
+
+use super::{Point, Room, RoomFacts, judge::unknown};
+use crate::{Mode, PipelineParameters};
+use lowlat_host::CpuId;
+use std::{
+    cmp::Ordering,
+    collections::{BTreeMap, BTreeSet},
+};
+
+/// Processes of one name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Processes {
+    name: String,
+    count: u32,
+    spins: bool,
+    /// Of each in turn; empty: where the kernel puts them.
+    cpus: Vec<CpuId>,
+}
+
+impl Processes {
+    /// The CPU of each that has one.
+    fn places(&self) -> impl Iterator<Item = CpuId> {
+        let count = if self.cpus.is_empty() { 0 } else { self.count };
+        self.cpus.iter().copied().cycle().take(usize::try_from(count).unwrap_or(0))
+    }
+
+    /// "md", "3 strategies".
+    fn words(&self, count: usize) -> String {
+        if self.name == STRATEGIES { format!("{count} {}", self.name) } else { self.name.clone() }
+    }
+
+    /// Whether it takes so much of a CPU that others feel it: what lies on the way from a quote to its order, and a
+    /// recorder, which looks at every stream all the time.
+    fn weighs(&self) -> bool {
+        !matches!(self.name.as_str(), "master" | "cached")
+    }
+}
+
+const STRATEGIES: &str = "strategies";
+
+/// How many processes of a run never sleep: md with [`Mode::Fast`] and [`Mode::Mixed`], td and strategies with
+/// [`Mode::Fast`], and a strategy host always, which has a CPU of its own for that.
+pub fn spinning(parameters: &PipelineParameters) -> u32 {
+    processes(parameters).iter().filter(|of| of.spins).map(|of| of.count).sum()
+}
+
+fn processes(parameters: &PipelineParameters) -> Vec<Processes> {
+    let PipelineParameters { mode, strategies, host_core, pins, .. } = parameters;
+    let pinned = |role: &str| pins.get(role).cloned().unwrap_or_default();
+    let one = |role: &str, spins| Processes { name: role.to_owned(), count: 1, spins, cpus: pinned(role) };
+    let md_spins = matches!(mode, Mode::Fast | Mode::Mixed);
+    let traders = match host_core {
+        Some(cpu) => Processes { name: "strategy host".to_owned(), count: 1, spins: true, cpus: vec![*cpu] },
+        None => Processes { count: *strategies, ..one(STRATEGIES, *mode == Mode::Fast) },
+    };
+    let platform = if pins.contains_key(PipelineParameters::PLATFORM) {
+        vec![one(PipelineParameters::PLATFORM, md_spins)]
+    } else {
+        vec![one("md", md_spins), one("td", *mode == Mode::Fast)]
+    };
+    // master, cached and a recorder sleep whatever the mode.
+    let beside = ["master", "cached", "recorder"].map(|role| one(role, false));
+    [beside.to_vec(), platform, vec![traders]].concat()
+}
+
+/// Who has a CPU of its own on each CPU: how many of which processes.
+fn by_cpu(processes: &[Processes]) -> BTreeMap<CpuId, Vec<(&Processes, usize)>> {
+    let mut by_cpu: BTreeMap<CpuId, Vec<(&Processes, usize)>> = BTreeMap::new();
+    for of in processes {
+        for cpu in of.places().collect::<BTreeSet<_>>() {
+            let count = of.places().filter(|other| *other == cpu).count();
+            by_cpu.entry(cpu).or_default().push((of, count));
+        }
+    }
+    by_cpu
+}
+
+/// Whether each process that spins has a CPU for itself.
+#[allow(clippy::unnecessary_wraps, reason = "the shape of every judgement")]
+pub(super) fn spinners(parameters: &PipelineParameters, facts: &RoomFacts) -> Option<Point> {
+    let id = "spinners";
+    let processes = processes(parameters);
+    let spinning = spinning(parameters);
+    if spinning == 0 {
+        return None;
+    }
+    let conflicts = conflicts(&processes);
+    if !conflicts.is_empty() {
+        return Some(Point {
+            id,
+            room: Room::Pointless,
+            found: format!(
+                "{}: they would take whole time slices from each other, and that would be measured",
+                conflicts.join("; ")
+            ),
+            action: "Give each that spins a CPU of its own (--pin, --host-core), or let them sleep (--mode parked), or \
+                     measure it all the same with --force."
+                .to_owned(),
+        });
+    }
+    let Some(cpus) = facts.cpus.known() else { return Some(unknown(id, &facts.cpus)) };
+    let count = u32::try_from(cpus.len()).unwrap_or(u32::MAX);
+    let found = format!("{} on {count} CPUs", words_of_spinners(&processes));
+    Some(match spinning.cmp(&count) {
+        Ordering::Greater => Point {
+            id,
+            room: Room::Pointless,
+            found: format!(
+                "{found}: two on a CPU take whole time slices from each other, and that would be measured"
+            ),
+            action: format!(
+                "{} sleep (--mode parked, --mode adaptive), or measure it all the same with --force.",
+                match count.saturating_sub(2) {
+                    fit if fit > 0 && parameters.host_core.is_none() && parameters.mode == Mode::Fast => {
+                        format!("Run {fit} strategies at most, let them")
+                    }
+                    _ => "Let processes".to_owned(),
+                }
+            ),
+        },
+        Ordering::Equal => Point {
+            id,
+            room: Room::Doubtful,
+            found: format!(
+                "{found}: the others, the kernel and interrupts have no CPU but these, and wait for one now and then"
+            ),
+            action: "Leave a CPU free, or take the tail as that of a full host.".to_owned(),
+        },
+        Ordering::Less => Point::fine(id, found),
+    })
+}
+
+/// Pairs that spin on one CPU, as sentences without an end.
+fn conflicts(processes: &[Processes]) -> Vec<String> {
+    let conflict = |(cpu, here): (CpuId, Vec<(&Processes, usize)>)| {
+        let spinning: Vec<_> = here.into_iter().filter(|(of, _)| of.spins).collect();
+        let count: usize = spinning.iter().map(|(_, count)| count).sum();
+        (count > 1).then(|| format!("{} spin on CPU {cpu}", list(&spinning)))
+    };
+    by_cpu(processes).into_iter().filter_map(conflict).collect()
+}
+
+fn list(processes: &[(&Processes, usize)]) -> String {
+    let words: Vec<String> = processes.iter().map(|(of, count)| of.words(*count)).collect();
+    match words.split_last() {
+        Some((last, before)) if !before.is_empty() => format!("{} and {last}", before.join(", ")),
+        _ => words.concat(),
+    }
+}
+
+/// "2 processes spin (md on CPU 0, td)".
+fn words_of_spinners(processes: &[Processes]) -> String {
+    let spinning: Vec<&Processes> = processes.iter().filter(|of| of.spins).collect();
+    let count: u32 = spinning.iter().map(|of| of.count).sum();
+    let place = |of: &&Processes| {
+        let words = of.words(usize::try_from(of.count).unwrap_or(0));
+        match of.cpus.as_slice() {
+            [cpu] => format!("{words} on CPU {cpu}"),
+            _ => words,
+        }
+    };
+    let words: Vec<String> = spinning.iter().map(place).collect();
+    let process = if count == 1 { "process spins" } else { "processes spin" };
+    format!("{count} {process} ({})", words.join(", "))
+}
+
+/// Whether who sleeps has a CPU where nobody else is in its way.
+pub(super) fn pins(parameters: &PipelineParameters, _: &RoomFacts) -> Option<Point> {
+    let id = "pins";
+    let processes = processes(parameters);
+    let by_cpu = by_cpu(&processes);
+    if by_cpu.is_empty() {
+        return None;
+    }
+    let mut found = Vec::new();
+    for (cpu, here) in &by_cpu {
+        let (spins, sleeps): (Vec<_>, Vec<_>) =
+            here.iter().copied().filter(|(of, _)| of.weighs()).partition(|(of, _)| of.spins);
+        // Strategies among themselves take turns as they were asked to.
+        let names: BTreeSet<&str> = sleeps.iter().map(|(of, _)| of.name.as_str()).collect();
+        let spinning: usize = spins.iter().map(|(_, count)| count).sum();
+        if spinning == 1 && !sleeps.is_empty() {
+            found.push(format!(
+                "{} must take CPU {cpu} from {}, which spins there, whenever woken",
+                list(&sleeps),
+                list(&spins)
+            ));
+        } else if spins.is_empty() && names.len() > 1 {
+            found.push(format!("{} take turns on CPU {cpu}", list(&sleeps)));
+        }
+    }
+    Some(if found.is_empty() {
+        Point::fine(id, "nobody on the way from a quote to its order shares a CPU".to_owned())
+    } else {
+        Point {
+            id,
+            room: Room::Doubtful,
+            found: found.join("; "),
+            action: "Where there are more CPUs, give each its own (--pin).".to_owned(),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{check::doubts, check::hindrances, check::judge, matrix, matrix::platform_pins};
+    use lowlat_host::{CpuSet, Reading};
+
+    fn parameters(mode: Mode, pins: &[(&str, u32)]) -> PipelineParameters {
+        PipelineParameters {
+            strategies: 80,
+            rate_per_s: 800.0,
+            mode,
+            duration_s: 10.0,
+            pins: pins.iter().map(|(role, cpu)| ((*role).to_owned(), vec![*cpu])).collect(),
+            host_core: None,
+            may_use_huge_pages: false,
+        }
+    }
+
+    fn with_host(mode: Mode, cpu: CpuId, pins: &[(&str, u32)]) -> PipelineParameters {
+        PipelineParameters { host_core: Some(cpu), ..parameters(mode, pins) }
+    }
+
+    fn facts(cpus: u32) -> RoomFacts {
+        RoomFacts { cpus: Reading::Known(CpuSet::first(cpus)), ..RoomFacts::default() }
+    }
+
+    fn of(parameters: &PipelineParameters, cpus: u32, id: &str) -> Point {
+        let points = judge(parameters, &facts(cpus));
+        points.into_iter().find(|point| point.id == id).unwrap_or_else(|| panic!("{id}"))
+    }
+
+    #[test]
+    fn eighty_spinners_on_two_cpus_are_refused_unless_forced() {
+        let points = judge(&parameters(Mode::Fast, &[]), &facts(2));
+        let [point] = hindrances(&points, false)[..] else { panic!("{points:?}") };
+        let words = "spinners: 82 processes spin (md, td, 80 strategies) on 2 CPUs";
+        assert!(point.sentence().starts_with(words), "{}", point.sentence());
+        assert!(point.action.contains("--force"));
+        assert!(hindrances(&points, true).is_empty());
+        assert!(doubts(&points).iter().any(|doubt| doubt.starts_with("spinners")), "a forced run says so");
+        assert_eq!(spinning(&with_host(Mode::Fast, 1, &[])), 3, "a host is one process");
+        assert_eq!(of(&with_host(Mode::Fast, 1, &[]), 4, "spinners").room, Room::Fine);
+    }
+
+    #[test]
+    fn who_sleeps_does_not_count_against_cpus() {
+        let platform = [("master", 0), ("cached", 0), ("md", 0), ("td", 1)];
+        let mixed = of(&parameters(Mode::Mixed, &platform), 2, "spinners");
+        assert!(
+            mixed.room == Room::Fine && mixed.found == "1 process spins (md on CPU 0) on 2 CPUs",
+            "{mixed:?}"
+        );
+        let fast = PipelineParameters { strategies: 1, ..parameters(Mode::Fast, &platform) };
+        assert_eq!(of(&fast, 2, "spinners").room, Room::Pointless, "three on two");
+        let full = of(&fast, 3, "spinners");
+        assert_eq!(full.room, Room::Doubtful);
+        assert!(
+            full.found.starts_with("3 processes spin (md on CPU 0, td on CPU 1, 1 strategies)"),
+            "{}",
+            full.found
+        );
+        let points = of(&parameters(Mode::Mixed, &platform), 2, "pins");
+        assert_eq!(points.room, Room::Fine, "master and cached are not on the way: {points:?}");
+        let host = of(&with_host(Mode::Parked, 1, &[]), 2, "spinners");
+        assert!(host.room == Room::Fine && host.found.contains("strategy host on CPU 1"), "{host:?}");
+    }
+
+    #[test]
+    fn two_that_spin_on_one_cpu_are_refused_by_name() {
+        let both = of(&parameters(Mode::Fast, &[("md", 1), ("td", 1)]), 4, "spinners");
+        assert_eq!(both.room, Room::Pointless);
+        assert!(both.found.starts_with("md and td spin on CPU 1"), "{}", both.found);
+        let host = of(&with_host(Mode::Fast, 1, &[("md", 0), ("td", 1)]), 4, "spinners");
+        assert!(host.found.starts_with("td and strategy host spin on CPU 1"), "{}", host.found);
+        let unknown = RoomFacts { cpus: Reading::Denied, ..RoomFacts::default() };
+        let points = judge(&with_host(Mode::Fast, 1, &[("td", 1)]), &unknown);
+        assert_eq!(hindrances(&points, false).len(), 1, "known without the host");
+        let mut pinned = parameters(Mode::Fast, &[]);
+        (pinned.strategies, pinned.pins) = (3, [("strategies".to_owned(), vec![2, 3])].into());
+        assert!(of(&pinned, 8, "spinners").found.starts_with("2 strategies spin on CPU 2"));
+    }
+
+    #[test]
+    fn sleepers_beside_others_make_figures_doubtful() {
+        let under = of(&with_host(Mode::Parked, 1, &[("md", 0), ("td", 1)]), 4, "pins");
+        assert_eq!(under.room, Room::Doubtful);
+        assert!(under.found.starts_with("td must take CPU 1 from strategy host"), "{}", under.found);
+        let beside = of(&parameters(Mode::Parked, &[("md", 1), ("td", 1)]), 4, "pins");
+        assert!(beside.found.starts_with("md and td take turns on CPU 1"), "{}", beside.found);
+        assert_eq!(
+            of(&parameters(Mode::Fast, &[("master", 0), ("cached", 0)]), 400, "pins").room,
+            Room::Fine
+        );
+    }
+
+    #[test]
+    fn a_platform_in_one_process_is_one_spinner() {
+        let one = with_host(Mode::Fast, 1, &[("platform", 0)]);
+        assert_eq!(spinning(&one), 2);
+        let point = of(&one, 2, "spinners");
+        assert_eq!(point.room, Room::Doubtful);
+        assert!(point.found.contains("(platform on CPU 0, strategy host on CPU 1)"), "{}", point.found);
+        assert_eq!(of(&with_host(Mode::Fast, 1, &[("platform", 1)]), 2, "spinners").room, Room::Pointless);
+    }
+
+    #[test]
+    fn rows_of_mixed_mode_and_of_the_host_run_on_two_cpus() {
+        let pins = platform_pins(&CpuSet::first(2)).unwrap();
+        for row in matrix::rows().filter(|row| "MHP".contains(row.group.letter)) {
+            let points = judge(&row.parameters(1.0, &pins), &facts(2));
+            assert!(hindrances(&points, false).is_empty(), "{}: {points:?}", row.id());
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Memory and files of a run.
+
+use crate::PipelineParameters;
+
+/// Largest page that pieces of memory are rounded up to when the pool gives them.
+const HUGE_PAGE_BYTES: u64 = 2 << 20;
+const PAGE_BYTES: u64 = 4096;
+/// Smaller pieces are never taken from the pool.
+const POOLED_BYTES_MIN: u64 = 1 << 20;
+/// A row of a table of interest: a bit for each of 1,024 subscribers.
+const TABLE_ROW_BYTES: u64 = 128;
+/// What a record of the pipeline takes in a stream.
+const RECORD_BYTES: u64 = 128;
+/// Entries of a ring at most, for a reader of some keys and for one of all.
+const RING_ENTRIES_SOME: u64 = 1 << 12;
+const RING_ENTRIES_ALL: u64 = 1 << 16;
+const RING_ENTRY_BYTES: u64 = 8;
+/// The histograms of the stages.
+const STAGES_BYTES: u64 = 2 << 20;
+/// td's ledger and the strategies' numbers.
+const LEDGER_BYTES: u64 = 2 << 20;
+/// What an ordinary process needs beside the shared memory: its own pages, stacks, page tables.
+const PROCESS_BYTES: u64 = 3 << 20;
+/// Descriptors of a process that is none of a stream: standard ones, sockets, timers.
+const FILES_BASE: u64 = 32;
+/// Descriptors that master holds of each process: its socket, its pidfd, its stream, the stream's table of interest, its
+/// inbox, and a ring for each stream that it reads.
+const FILES_PER_PROCESS: u64 = 8;
+
+/// Bytes of the parts of a run's memory.
+///
+/// ```text
+/// shared = md + td + areas + strategies × (stream + inbox + table + rings) + rings of td
+/// total  = shared + processes × 3 MiB
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Memory {
+    /// Shared memory, which is locked: streams, inboxes, rings, tables of interest, areas.
+    pub shared_bytes: u64,
+    /// The part of it that comes from the pool of huge pages: pieces large enough for that.
+    pub pooled_bytes: u64,
+    /// What the processes need of their own.
+    pub private_bytes: u64,
+}
+
+impl Memory {
+    /// Capacity of md's and of td's stream, and of a strategy host's.
+    pub const PLATFORM_STREAM_BYTES: u64 = 16 << 20;
+    /// Capacity of a strategy's stream of orders.
+    pub const ORDERS_STREAM_BYTES: u64 = 256 << 10;
+
+    /// What a run takes.
+    pub fn of(parameters: &PipelineParameters) -> Self {
+        let has_host = parameters.host_core.is_some();
+        let strategies = u64::from(parameters.strategies);
+        let (publishers, orders) =
+            if has_host { (1, Self::PLATFORM_STREAM_BYTES) } else { (strategies, Self::ORDERS_STREAM_BYTES) };
+        let table = |keys: u64| (keys + 2) * TABLE_ROW_BYTES;
+        let ring = |stream_bytes: u64, entries_max: u64| {
+            (stream_bytes / RECORD_BYTES).min(entries_max) * RING_ENTRY_BYTES + PAGE_BYTES
+        };
+        let some = ring(Self::PLATFORM_STREAM_BYTES, RING_ENTRIES_SOME);
+        // How often, and how large. Memory that processes write which come and go is not of the pool.
+        let sealed = [
+            (2, Self::PLATFORM_STREAM_BYTES + PAGE_BYTES),
+            (1, table(strategies)),
+            (1, table(1024)),
+            (publishers, orders + PAGE_BYTES),
+            (publishers, table(1)),
+        ];
+        let shared = [
+            (1, STAGES_BYTES),
+            (1, LEDGER_BYTES),
+            // Inboxes, those of td and cached too.
+            (publishers + 2, PAGE_BYTES),
+            // A strategy's rings for quotes and answers, and td's for its orders.
+            (2 * publishers, some),
+            (publishers, ring(orders, RING_ENTRIES_ALL)),
+        ];
+        let mut memory =
+            Self { shared_bytes: 0, pooled_bytes: 0, private_bytes: (publishers + 4) * PROCESS_BYTES };
+        let all = sealed.map(|piece| (piece, true)).into_iter().chain(shared.map(|piece| (piece, false)));
+        for ((count, bytes), is_sealed) in all {
+            let is_pooled = parameters.may_use_huge_pages && is_sealed && bytes >= POOLED_BYTES_MIN;
+            let piece = bytes.next_multiple_of(if is_pooled { HUGE_PAGE_BYTES } else { PAGE_BYTES });
+            memory.shared_bytes += count * piece;
+            memory.pooled_bytes += if is_pooled { count * piece } else { 0 };
+        }
+        memory
+    }
+
+    /// All of it.
+    pub fn total_bytes(&self) -> u64 {
+        self.shared_bytes + self.private_bytes
+    }
+
+    /// Pages of 2 MiB that it takes of the pool.
+    pub fn huge_pages(&self) -> u64 {
+        self.pooled_bytes.div_ceil(HUGE_PAGE_BYTES)
+    }
+}
+
+/// Files that the process with the most of them, master, has open.
+pub fn files_needed(parameters: &PipelineParameters) -> u64 {
+    let strategies = if parameters.host_core.is_some() { 1 } else { u64::from(parameters.strategies) };
+    FILES_BASE + FILES_PER_PROCESS * (strategies + 4)
+}

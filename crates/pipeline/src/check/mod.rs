@@ -1,0 +1,84 @@
+//! Whether a host has room for a run: judgements over facts that were read before.
+
+mod cores;
+mod judge;
+mod memory;
+
+pub use cores::spinning;
+pub use judge::{OTHER_RUNS, came_beside, judge, others};
+pub use memory::{Memory, files_needed};
+
+use lowlat_host::{CpuSet, Reading};
+
+/// What a host offers to a run.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RoomFacts {
+    /// CPUs that this process may use (sched_getaffinity(2)).
+    pub cpus: Reading<CpuSet>,
+    /// MemAvailable of /proc/meminfo.
+    pub memory_available_bytes: Reading<u64>,
+    /// SwapTotal less SwapFree of /proc/meminfo.
+    pub swap_used_bytes: Reading<u64>,
+    /// The limit of locked memory (RLIMIT_MEMLOCK); the inner one is none where there is no limit.
+    pub locked_bytes_max: Reading<Option<u64>>,
+    /// The limit of open files that this process may raise itself to (the hard RLIMIT_NOFILE); none without a limit.
+    pub open_files_max: Reading<Option<u64>>,
+    /// Bytes in free pages of 2 MiB of the pool.
+    pub huge_bytes_free: Reading<u64>,
+    /// Who is master already, by the run's name; `Absent` when nobody is.
+    pub running_master: Reading<String>,
+    /// Other runs of the pipeline on this machine, as "process 4711 (run monday)".
+    pub other_runs: Reading<Vec<String>>,
+}
+
+/// How a point is judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Room {
+    /// There is room.
+    Fine,
+    /// It could not be found out.
+    Unknown,
+    /// It runs, but its figures say less.
+    Doubtful,
+    /// It would run, but say nothing: not begun unless it is forced.
+    Pointless,
+    /// It would fail: not begun.
+    Impossible,
+}
+
+/// One point.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Point {
+    /// `memory`, `swap`, `spinners`, `pins`, `pinned CPUs`, `locked memory`, `open files`, `huge pages`, `master`,
+    /// [`OTHER_RUNS`].
+    pub id: &'static str,
+    /// How it is judged.
+    pub room: Room,
+    /// What was found and what it means, one sentence.
+    pub found: String,
+    /// What to do about it; empty when nothing is to be done.
+    pub action: String,
+}
+
+impl Point {
+    fn fine(id: &'static str, found: String) -> Self {
+        Self { id, room: Room::Fine, found, action: String::new() }
+    }
+
+    /// "memory: 2 GiB are needed, 1 GiB is available. Run fewer strategies."
+    pub fn sentence(&self) -> String {
+        let Self { id, found, action, .. } = self;
+        if action.is_empty() { format!("{id}: {found}.") } else { format!("{id}: {found}. {action}") }
+    }
+}
+
+/// The points that keep a run from beginning.
+pub fn hindrances(points: &[Point], is_forced: bool) -> Vec<&Point> {
+    let least = if is_forced { Room::Impossible } else { Room::Pointless };
+    points.iter().filter(|point| point.room >= least).collect()
+}
+
+/// What a run's warnings should say of the host: doubtful points, and forced ones.
+pub fn doubts(points: &[Point]) -> Vec<String> {
+    points.iter().filter(|point| point.room > Room::Fine).map(Point::sentence).collect()
+}

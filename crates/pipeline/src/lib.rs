@@ -1,0 +1,18 @@
+//! Runs of the trading pipeline: what was asked, what was measured, and the documents that hold both; the matrix of
+//! runs, whether a host has room for them, and how many strategies it carries.
+#![forbid(unsafe_code)]
+
+pub mod check;
+mod figures;
+#[doc(hidden)]
+pub mod made_up;
+pub mod matrix;
+mod record;
+pub mod reference;
+pub mod size;
+
+pub use figures::{StageFigures, Stages};
+pub use matrix::{MatrixDocument, MatrixRow, RowFigures, StageRange};
+pub use record::{
+    Mode, PipelineDocument, PipelineOptions, PipelineParameters, PipelineRecord, ProcessUse, QuoteOverrun,
+};

@@ -1,0 +1,144 @@
+//! What runs show about the goal, apart from what the model predicts.
+
+use super::{Capacity, CheckedPoint, Goal};
+use serde::{Deserialize, Serialize};
+
+/// What a run shows about the goal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// The run kept the goal.
+    Kept,
+    /// The run broke it: a latency above the limit, a late schedule, lost records or unanswered orders.
+    Broken,
+    /// The run cannot show it: too few orders for a p99, or a load lighter than the one asked about.
+    Open,
+}
+
+/// The answer to the goal. `checked` and `broken` are measured; `predicted` is the model's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Answer {
+    /// The most strategies with which a run kept the goal; none when no run shows that.
+    pub checked: Option<u32>,
+    /// The fewest strategies with which a run broke the goal.
+    pub broken: Option<u32>,
+    /// The most strategies that the model predicts to keep the goal, fewer than `broken`.
+    pub predicted: u32,
+    /// Whether `predicted` lies above `checked`, so that no run supports it.
+    pub is_extrapolated: bool,
+}
+
+impl Answer {
+    /// The answer from the checked points and the model's capacity. `extra_ns` is the part of a strategy's work that
+    /// runs leave out: with it, a run that keeps the goal shows nothing.
+    pub fn of(points: &[CheckedPoint], goal: &Goal, extra_ns: f64, capacity: &Capacity) -> Self {
+        let with = |outcome: Outcome| {
+            points
+                .iter()
+                .filter(move |point| point.outcome(goal, extra_ns) == outcome)
+                .map(|point| point.load.strategies)
+        };
+        let broken = with(Outcome::Broken).min();
+        let fewer = |strategies: &u32| broken.is_none_or(|broken| *strategies < broken);
+        let checked = with(Outcome::Kept).filter(fewer).max();
+        let below = broken.map_or(u32::MAX, |broken| broken.saturating_sub(1));
+        let predicted = capacity.strategies.min(below);
+        Self { checked, broken, predicted, is_extrapolated: predicted > checked.unwrap_or(0) }
+    }
+}
+
+impl CheckedPoint {
+    /// What this run shows about the goal, with `extra_ns` of work a tick that its strategies did not do.
+    pub fn outcome(&self, goal: &Goal, extra_ns: f64) -> Outcome {
+        let run = &self.measured;
+        let is_over = |ns: Option<u64>| ns.is_some_and(|ns| ns as f64 > goal.p99_ns);
+        let figures = [run.stages.t2o.p99_ns, run.stages.t2o.p50_ns];
+        if figures.into_iter().any(is_over) || run.is_late() || run.lost > 0 || run.answers < run.orders {
+            return Outcome::Broken;
+        }
+        let fits = self.predicted.is_some_and(|of| of.utilisation <= goal.utilisation);
+        if run.stages.t2o.p99_ns.is_some() && fits && extra_ns <= 0.0 { Outcome::Kept } else { Outcome::Open }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Cores, Limit, Load, Prediction};
+    use super::*;
+    use crate::{Mode, made_up};
+    use proptest::prelude::*;
+
+    const GOAL: Goal = Goal { p99_ns: 500_000.0, utilisation: 0.6 };
+
+    fn point(strategies: u32, ticks: u64, t2o_ns: u64) -> CheckedPoint {
+        let load = Load { strategies, rate_per_s: 1.0, mode: Mode::Parked, cores: Cores::Shared { cpus: 2 } };
+        let predicted = Prediction { mean_ns: 1.0, p50_ns: 1.0, p99_ns: 1.0, utilisation: 0.1 };
+        CheckedPoint { load, predicted: Some(predicted), measured: made_up::run(ticks, t2o_ns) }
+    }
+
+    fn capacity(strategies: u32) -> Capacity {
+        Capacity { strategies, expected: None, limit: Limit::Numbers }
+    }
+
+    fn answer(points: &[CheckedPoint]) -> Answer {
+        Answer::of(points, &GOAL, 0.0, &capacity(1_000))
+    }
+
+    #[test]
+    fn a_prediction_beyond_the_runs_is_extrapolated() {
+        let checked = answer(&[point(10, 5_000, 20_000), point(40, 5_000, 20_000)]);
+        assert_eq!(
+            checked,
+            Answer { checked: Some(40), broken: None, predicted: 1_000, is_extrapolated: true }
+        );
+        let within = Answer::of(&[point(40, 5_000, 20_000)], &GOAL, 0.0, &capacity(30));
+        assert!(!within.is_extrapolated && within.checked == Some(40));
+    }
+
+    #[test]
+    fn a_run_without_a_p99_checks_nothing() {
+        assert_eq!(answer(&[point(10, 500, 20_000)]).checked, None, "500 orders carry no p99");
+        let slow = answer(&[point(10, 500, 900_000)]);
+        assert_eq!((slow.broken, slow.predicted), (Some(10), 9), "the median alone is above the goal");
+    }
+
+    #[test]
+    fn a_run_that_broke_the_goal_bounds_the_answer() {
+        let found = answer(&[point(10, 5_000, 20_000), point(20, 5_000, 900_000), point(40, 5_000, 20_000)]);
+        assert_eq!((found.checked, found.broken, found.predicted), (Some(10), Some(20), 19));
+        let mut losing = point(10, 5_000, 20_000);
+        losing.measured.lost = 1;
+        assert_eq!(answer(&[losing]).broken, Some(10));
+        let mut unanswered = point(10, 5_000, 20_000);
+        unanswered.measured.answers -= 1;
+        assert_eq!(answer(&[unanswered]).broken, Some(10));
+        let mut late = point(10, 5_000, 20_000);
+        late.measured.ticks_scheduled += 1;
+        assert_eq!(answer(&[late]).broken, Some(10));
+    }
+
+    #[test]
+    fn runs_of_a_lighter_load_or_a_busier_cpu_check_nothing() {
+        let point = point(10, 5_000, 20_000);
+        assert_eq!(point.outcome(&GOAL, 0.0), Outcome::Kept);
+        assert_eq!(point.outcome(&GOAL, 20_000.0), Outcome::Open);
+        assert_eq!(point.outcome(&Goal { utilisation: 0.05, ..GOAL }, 0.0), Outcome::Open);
+    }
+
+    proptest! {
+        #[test]
+        fn checked_is_a_number_that_was_run_and_kept(
+            runs in proptest::collection::vec((1_u32..200, 1_u64..3_000, 10_000_u64..900_000), 0..6),
+            most in 0_u32..1_000,
+        ) {
+            let points: Vec<CheckedPoint> =
+                runs.into_iter().map(|(strategies, ticks, ns)| point(strategies, ticks, ns)).collect();
+            let answer = Answer::of(&points, &GOAL, 0.0, &capacity(most));
+            if let Some(checked) = answer.checked {
+                prop_assert!(points.iter().any(|point| point.load.strategies == checked
+                    && point.measured.stages.t2o.p99_ns.is_some_and(|ns| ns <= 500_000)));
+            }
+            prop_assert!(answer.checked.unwrap_or(0).max(answer.predicted) < answer.broken.unwrap_or(u32::MAX));
+            prop_assert_eq!(answer.is_extrapolated, answer.predicted > answer.checked.unwrap_or(0));
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! What the parts of the way cost, out of runs of one strategy.
+
+use crate::{Mode, PipelineRecord, StageFigures};
+use serde::{Deserialize, Serialize};
+
+/// Measured costs. Latencies are those of a host that does nothing else.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Costs {
+    /// A record from one spinning process to another, ns. 0 when no run could tell it apart from the wake.
+    pub transfer_ns: f64,
+    /// What a sleeping receiver adds, ns.
+    pub wake_ns: f64,
+    /// What the 99th percentile of tick to order has over its median, ns.
+    pub tail_ns: f64,
+    /// Whether the run had too few orders for a 99th percentile, so that the longest one replaces it.
+    #[serde(default)]
+    pub is_tail_from_max: bool,
+    /// From the quote read to the order written, ns.
+    pub decide_ns: f64,
+    /// CPU time of md for a tick, ns, its wakes with it.
+    pub md_cpu_ns: f64,
+    /// CPU time of a strategy for a tick, ns, its own sleep and wake with it.
+    pub strategy_cpu_ns: f64,
+    /// CPU time of td for an order, ns.
+    pub td_cpu_ns: f64,
+}
+
+impl Costs {
+    /// Costs out of a run of one strategy whose processes sleep, and out of one whose processes spin where the host has
+    /// the CPUs for it. `extra_ns` is what a real strategy computes for a tick beyond the measured one.
+    ///
+    /// # Errors
+    /// Which figure the sleeping run does not carry.
+    pub fn of(parked: &PipelineRecord, fast: Option<&PipelineRecord>, extra_ns: f64) -> Result<Self, String> {
+        let stages = &parked.stages;
+        let middle = |figures: &StageFigures, name: &str| {
+            figures.p50_ns.map(|ns| ns as f64).ok_or_else(|| {
+                format!(
+                    "{} latencies of stage {name} carry no median; measure the costs longer",
+                    figures.count
+                )
+            })
+        };
+        if parked.parameters.mode != Mode::Parked {
+            return Err("the costs need a run whose processes sleep (mode parked)".to_owned());
+        }
+        let (md, order, t2o) =
+            (middle(&stages.md, "md")?, middle(&stages.order, "order")?, middle(&stages.t2o, "t2o")?);
+        let hop = f64::midpoint(md, order);
+        let transfer_ns = fast
+            .and_then(|run| {
+                Some(f64::midpoint(run.stages.md.p50_ns? as f64, run.stages.order.p50_ns? as f64))
+            })
+            .unwrap_or(0.0)
+            .min(hop);
+        let p99 = stages.t2o.p99_ns.or(stages.t2o.max_ns).map_or(t2o, |ns| ns as f64);
+        let decide_ns = (t2o - md - order).max(0.0) + extra_ns;
+        Ok(Self {
+            transfer_ns,
+            wake_ns: hop - transfer_ns,
+            tail_ns: (p99 - t2o).max(0.0),
+            is_tail_from_max: stages.t2o.p99_ns.is_none(),
+            decide_ns,
+            md_cpu_ns: cpu_ns(parked, "md", parked.ticks_published)?,
+            strategy_cpu_ns: cpu_ns(parked, "strategies", parked.orders)? + extra_ns,
+            td_cpu_ns: cpu_ns(parked, "td", parked.orders)?,
+        })
+    }
+}
+
+fn cpu_ns(run: &PipelineRecord, role: &str, by: u64) -> Result<f64, String> {
+    let found = run.uses.iter().find(|of| of.role == role).filter(|of| by > 0 && of.cpu_s > 0.0);
+    found
+        .map(|of| of.cpu_s * 1e9 / by as f64)
+        .ok_or_else(|| format!("the run does not tell what CPU time {role} took; measure the costs longer"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{PipelineParameters, made_up};
+
+    fn run(mode: Mode, t2o_ns: u64) -> PipelineRecord {
+        let parameters = PipelineParameters { mode, strategies: 1, ..made_up::run(1, 1).parameters };
+        made_up::run_of(parameters, 2_000, t2o_ns)
+    }
+
+    #[test]
+    fn a_spinning_run_parts_the_transfer_from_the_wake() {
+        let (parked, fast) = (run(Mode::Parked, 20_000), run(Mode::Fast, 1_000));
+        let costs = Costs::of(&parked, Some(&fast), 0.0).unwrap();
+        assert!(costs.transfer_ns > 100.0 && costs.wake_ns > costs.transfer_ns, "{costs:?}");
+        let together = Costs::of(&parked, None, 0.0).unwrap();
+        assert!(together.transfer_ns == 0.0);
+        assert!((together.wake_ns - costs.wake_ns - costs.transfer_ns).abs() < 1e-6);
+        assert!(!together.is_tail_from_max);
+        let mut short = parked.clone();
+        short.stages.t2o.p99_ns = None;
+        assert!(Costs::of(&short, None, 0.0).unwrap().is_tail_from_max);
+        let slow = Costs::of(&parked, None, 5_000.0).unwrap();
+        assert!((slow.strategy_cpu_ns - together.strategy_cpu_ns - 5_000.0).abs() < 1e-6);
+        assert!((slow.decide_ns - together.decide_ns - 5_000.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_run_that_carries_nothing_is_refused() {
+        let error = Costs::of(&made_up::run(3, 20_000), None, 0.0).unwrap_err();
+        assert!(error.contains("3 latencies of stage md carry no median"), "{error}");
+        assert!(Costs::of(&run(Mode::Fast, 1_000), None, 0.0).unwrap_err().contains("parked"));
+        let mut unused = run(Mode::Parked, 20_000);
+        unused.uses.clear();
+        assert!(Costs::of(&unused, None, 0.0).unwrap_err().contains("CPU time md took"));
+    }
+}

@@ -1,0 +1,156 @@
+//! The answer with what it rests on.
+
+use super::{Answer, Capacity, Costs, Goal, Load, Placement, Prediction};
+use crate::PipelineRecord;
+use serde::{Deserialize, Serialize};
+
+/// A point at which the prediction was held against a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CheckedPoint {
+    /// The load.
+    pub load: Load,
+    /// What was expected; none when the model says that a CPU has more work than time.
+    pub predicted: Option<Prediction>,
+    /// What was measured.
+    pub measured: PipelineRecord,
+}
+
+impl CheckedPoint {
+    /// Measured by predicted of the median and of the 99th percentile, where both are there.
+    pub fn ratios(&self) -> [Option<f64>; 2] {
+        let t2o = &self.measured.stages.t2o;
+        let ratio = |measured: Option<u64>, predicted: Option<f64>| {
+            measured
+                .zip(predicted)
+                .map(|(measured, predicted)| measured as f64 / predicted)
+                .filter(|of| *of > 0.0)
+        };
+        [
+            ratio(t2o.p50_ns, self.predicted.map(|of| of.p50_ns)),
+            ratio(t2o.p99_ns, self.predicted.map(|of| of.p99_ns)),
+        ]
+    }
+}
+
+/// What the checked points say of the model: factors by which it is corrected, and how far points lie from it then.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Fit {
+    /// Points that carried a ratio.
+    pub points: usize,
+    /// Geometric mean of measured by predicted, of the median.
+    pub p50_factor: f64,
+    /// The same of the 99th percentile.
+    pub p99_factor: f64,
+    /// The largest factor, up or down, that a checked point's 99th percentile lies off the corrected prediction; none
+    /// with fewer than two points, as one point is always met.
+    pub error_factor: Option<f64>,
+}
+
+impl Default for Fit {
+    fn default() -> Self {
+        Self { points: 0, p50_factor: 1.0, p99_factor: 1.0, error_factor: None }
+    }
+}
+
+impl Fit {
+    /// The fit of points; without any the model stands as it is.
+    pub fn of(points: &[CheckedPoint]) -> Self {
+        let ratios =
+            |which: usize| -> Vec<f64> { points.iter().filter_map(|point| point.ratios()[which]).collect() };
+        let mean = |ratios: &[f64]| {
+            let sum: f64 = ratios.iter().map(|ratio| ratio.ln()).sum();
+            if ratios.is_empty() { 1.0 } else { (sum / ratios.len() as f64).exp() }
+        };
+        let tails = ratios(1);
+        let p99_factor = mean(&tails);
+        let off = tails.iter().map(|ratio| (ratio / p99_factor).ln().abs().exp());
+        Self {
+            points: tails.len(),
+            p50_factor: mean(&ratios(0)),
+            p99_factor,
+            error_factor: off.reduce(f64::max).filter(|_| tails.len() > 1),
+        }
+    }
+
+    /// A prediction corrected.
+    pub fn correct(&self, of: &Prediction) -> Prediction {
+        Prediction {
+            mean_ns: of.mean_ns * self.p50_factor,
+            p50_ns: of.p50_ns * self.p50_factor,
+            p99_ns: of.p99_ns * self.p99_factor,
+            utilisation: of.utilisation,
+        }
+    }
+}
+
+/// What `lowlat pipeline size` found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SizeDocument {
+    /// Always "lowlat-pipeline-size".
+    pub document: String,
+    /// Version of this shape. Fields are only ever added; a change of meaning raises it.
+    pub schema_version: u32,
+    /// The lowlat that wrote it.
+    pub lowlat_version: String,
+    /// When it began, RFC 3339, UTC.
+    pub started_at: String,
+    /// Whether it was cut short by the user.
+    pub is_interrupted: bool,
+    /// The host in a line.
+    pub host: String,
+    /// What was measured of one strategy.
+    pub costs: Costs,
+    /// What a strategy was said to compute beyond that, ns a tick.
+    pub strategy_extra_ns: f64,
+    /// The points checked.
+    pub checked: Vec<CheckedPoint>,
+    /// What they say.
+    pub fit: Fit,
+    /// Quotes a second of each strategy.
+    pub rate_each_per_s: f64,
+    /// Mode and CPUs that were predicted for.
+    pub load: Load,
+    /// What has to hold.
+    pub goal: Goal,
+    /// How many strategies the host carries by the model.
+    pub capacity: Capacity,
+    /// What of that the runs support; all defaults in documents written before this field existed.
+    #[serde(default)]
+    pub answer: Answer,
+    /// Which CPUs to give to whom; `lowlat pipeline run --pins` takes it.
+    pub placement: Placement,
+    /// What makes it doubtful. One sentence each.
+    pub warnings: Vec<String>,
+}
+
+impl SizeDocument {
+    /// The present [`SizeDocument::schema_version`].
+    pub const SCHEMA_VERSION: u32 = 1;
+    /// What [`SizeDocument::document`] holds.
+    pub const DOCUMENT: &'static str = "lowlat-pipeline-size";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Cores;
+    use super::*;
+    use crate::{Mode, made_up};
+
+    fn point(p99_ns: f64, factor: f64) -> CheckedPoint {
+        let measured = made_up::run(5_000, 20_000);
+        let found = measured.stages.t2o.p99_ns.unwrap() as f64;
+        let predicted = Prediction { mean_ns: 0.0, p50_ns: p99_ns, p99_ns: found / factor, utilisation: 0.1 };
+        let load =
+            Load { strategies: 1, rate_per_s: 1.0, mode: Mode::Parked, cores: Cores::Shared { cpus: 2 } };
+        CheckedPoint { load, predicted: Some(predicted), measured }
+    }
+
+    #[test]
+    fn the_model_is_corrected_by_what_was_seen() {
+        let fit = Fit::of(&[point(1.0, 1.0), point(1.0, 4.0)]);
+        assert!((fit.p99_factor - 2.0).abs() < 1e-9 && fit.points == 2);
+        assert!(fit.error_factor.is_some_and(|off| (off - 2.0).abs() < 1e-9), "each lies a factor of 2 off");
+        assert_eq!(Fit::of(&[point(1.0, 3.0)]).error_factor, None, "one point is always met");
+        assert_eq!(Fit::of(&[]), Fit::default());
+    }
+}

@@ -1,0 +1,194 @@
+//! lowlat's drop-in for GRUB of Debian and Ubuntu: a shell snippet that GRUB's generator reads last.
+//!
+//! The parameters that it sets stand in it twice: as comments, from which they are read back, and in the shell's words.
+//! It is read by `sh` under `set -e`, and must work whatever other files left behind: variables not set, words in
+//! quotes, `set -u`, an odd IFS. So it takes words apart letter by letter, with expansions only, which neither glob
+//! nor split.
+
+use crate::boot_line;
+use lowlat_settings::change::BootToken;
+
+/// The first line of every drop-in of lowlat's, by which it is known whatever its name.
+pub const HEADER: &str =
+    "# Written by lowlat. `lowlat tune rollback` takes it away; changes made here are lost.";
+
+/// Names tried for the drop-in, each sorting behind the one before.
+const NAMES: [&str; 5] =
+    ["99-zz-lowlat.cfg", "zz-lowlat.cfg", "zzz-lowlat.cfg", "zzzzzz-lowlat.cfg", "zzzzzzzzzzzz-lowlat.cfg"];
+
+/// What stands between the comments and the list of names.
+const EXPLANATION: &str = "#
+# grub-mkconfig reads this file after /etc/default/grub and behind every other file of this directory: its name sorts
+# last. Of the parameters named above, those that other files set are taken out of GRUB_CMDLINE_LINUX and
+# GRUB_CMDLINE_LINUX_DEFAULT, since most may stand once only; lowlat's own go to the end of
+# GRUB_CMDLINE_LINUX_DEFAULT, which entries for recovery do not use.
+
+# Prints the words of $1 without those parameters, then $2, then what belongs to init (behind a lone --).
+lowlat_line() (
+    left=$1 words= init= word= quote= is_of_init=
+    while :; do
+        rest=${left#?}
+        letter=${left%\"$rest\"}
+        left=$rest
+        is_end=
+        case $letter in
+            '') is_end=1 ;;
+            ' ' | '\t' | '
+') if [ -z \"$quote\" ]; then is_end=1; fi ;;
+            '\"' | \"'\")
+                if [ -z \"$quote\" ]; then quote=$letter
+                elif [ \"$quote\" = \"$letter\" ]; then quote=
+                fi ;;
+            \\\\)
+                if [ \"$quote\" != \"'\" ]; then
+                    rest=${left#?}
+                    letter=$letter${left%\"$rest\"}
+                    left=$rest
+                fi ;;
+        esac
+        if [ -z \"$is_end\" ]; then
+            word=$word$letter
+            continue
+        fi
+        # Dashes and underscores of names are the same to the kernel.
+        name=${word%%=*}
+        while :; do
+            case $name in
+                *-*) name=${name%%-*}_${name#*-} ;;
+                '\"'*) name=${name#'\"'} ;;
+                *'\"') name=${name%'\"'} ;;
+                *) break ;;
+            esac
+        done
+        if [ \"$word\" = -- ]; then is_of_init=1; fi
+        case $is_of_init:$name in
+";
+
+/// What stands behind the list of names.
+const END: &str = "            *)
+                # A quote that is never closed would take what follows into its value: such a word goes last.
+                if [ -z \"$word\" ]; then :
+                elif [ -n \"$is_of_init$quote\" ]; then init=\"$init $word\"
+                else words=\"$words $word\"
+                fi ;;
+        esac
+        word=
+        if [ -z \"$letter\" ]; then break; fi
+    done
+    printf '%s' \"$words$2$init\"
+)
+";
+
+/// Whether the generator reads a file of that name. Shells tell capitals from small letters.
+pub fn is_read(name: &str) -> bool {
+    name.rsplit_once('.').is_some_and(|(_, end)| end == "cfg")
+}
+
+/// The name of a drop-in that sorts last among the files of the directory, in the order of bytes and in that of
+/// people's languages, which do not look at case and signs; none when even the last name tried does not.
+pub fn name_that_sorts_last<'a>(others: impl IntoIterator<Item = &'a str>) -> Option<&'static str> {
+    let folded = |name: &str| -> String {
+        name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+    };
+    let others: Vec<&str> = others.into_iter().filter(|name| is_read(name)).collect();
+    let is_last = |own: &str| others.iter().all(|other| *other < own && folded(other) < folded(own));
+    NAMES.into_iter().find(|name| is_last(name))
+}
+
+/// Whether a file is a drop-in of lowlat's.
+pub fn is_own(text: &str) -> bool {
+    text.starts_with(HEADER)
+}
+
+/// The parameters of a drop-in of lowlat's.
+pub fn tokens(text: &str) -> Vec<BootToken> {
+    let parse = |line: &str| -> Option<BootToken> {
+        let (setting, rest) = line.strip_prefix("#: ")?.split_once(' ')?;
+        let (is_set, word) = match rest.split_once(' ')? {
+            ("set", word) => (true, word),
+            ("without", word) => (false, word),
+            _ => return None,
+        };
+        let (name, value) = word.split_once('=').unwrap_or((word, ""));
+        let value = is_set.then(|| value.trim_matches('"').to_owned());
+        Some(BootToken { setting: setting.to_owned(), name: name.to_owned(), value, before: None })
+    };
+    if is_own(text) { text.lines().filter_map(parse).collect() } else { Vec::new() }
+}
+
+/// The parameters of an earlier drop-in with those of a plan, which go before them. A plan holds what differs from the
+/// line of the present boot only, so what an earlier plan set and still stands is in the drop-in alone.
+pub fn joined(earlier: &[BootToken], new: &[BootToken]) -> Vec<BootToken> {
+    let is_new =
+        |token: &BootToken| new.iter().any(|n| lowlat_host::cmdline::same_name(&n.name, &token.name));
+    let kept = earlier.iter().filter(|token| !is_new(token));
+    kept.chain(new).map(|token| BootToken { before: None, ..token.clone() }).collect()
+}
+
+/// The drop-in that puts `tokens` on the command line. They are to be checked before ([`super::check`]).
+pub fn text(tokens: &[BootToken]) -> String {
+    let mut text = format!("{HEADER}\n#\n");
+    for token in tokens {
+        let setting = if token.setting.is_empty() { "-" } else { &token.setting };
+        let line = match boot_line::spell(token) {
+            Some(word) => format!("#: {setting} set {word}\n"),
+            None => format!("#: {setting} without {}\n", token.name),
+        };
+        text += &line;
+    }
+    text += EXPLANATION;
+    for token in tokens {
+        text += &["            ':", &token.name.replace('-', "_"), "') ;;\n"].concat();
+    }
+    text += END;
+    let words: String =
+        tokens.iter().filter_map(boot_line::spell).flat_map(|word| [" ".to_owned(), word]).collect();
+    text + "GRUB_CMDLINE_LINUX=$(lowlat_line \"${GRUB_CMDLINE_LINUX-}\" '')\n"
+        + &format!(
+            "GRUB_CMDLINE_LINUX_DEFAULT=$(lowlat_line \"${{GRUB_CMDLINE_LINUX_DEFAULT-}}\" '{words}')\n"
+        )
+        + "unset -f lowlat_line\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{plan, token};
+    use super::*;
+
+    #[test]
+    fn a_drop_in_tells_its_parameters() {
+        let tokens = [plan(), vec![token("dyndbg", Some("file a +p; file b"))]].concat();
+        let text = text(&tokens);
+        assert!(is_own(&text));
+        assert_eq!(super::tokens(&text), tokens);
+        assert_eq!(super::tokens("GRUB_CMDLINE_LINUX=x\n#: a set b=c\n"), []);
+    }
+
+    #[test]
+    fn the_file_as_people_see_it() {
+        insta::assert_snapshot!(text(&plan()));
+    }
+
+    #[test]
+    fn what_an_earlier_plan_set_is_kept_unless_the_new_one_sets_it() {
+        let earlier = [token("nohz_full", Some("1-3")), token("skew_tick", Some("1"))];
+        let new = [token("nohz-full", Some("1-7"))];
+        let joined = joined(&earlier, &new);
+        assert_eq!(joined, [earlier[1].clone(), new[0].clone()]);
+    }
+
+    #[test]
+    fn the_name_sorts_last_in_bytes_and_in_letters() {
+        assert_eq!(name_that_sorts_last([]), Some("99-zz-lowlat.cfg"));
+        assert_eq!(name_that_sorts_last(["50-cloudimg-settings.cfg"]), Some("99-zz-lowlat.cfg"));
+        assert_eq!(name_that_sorts_last(["zz.dpkg-dist"]), Some("99-zz-lowlat.cfg"), "it is not read");
+        assert_eq!(name_that_sorts_last(["kdump-tools.cfg"]), Some("zz-lowlat.cfg"));
+        assert_eq!(
+            name_that_sorts_last(["ZZ-site.cfg"]),
+            Some("zzz-lowlat.cfg"),
+            "last in bytes, not in letters"
+        );
+        assert_eq!(name_that_sorts_last(["zz-site.cfg", "a.cfg"]), Some("zzz-lowlat.cfg"));
+        assert_eq!(name_that_sorts_last(["\u{10ffff}.cfg"]), None);
+    }
+}

@@ -1,0 +1,191 @@
+//! Which entry of /boot/loader/entries boots, as the boot loaders sort and choose them.
+
+use super::entry;
+use std::cmp::Ordering;
+
+/// An entry as a file: its name without ".conf", and its text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntryFile {
+    /// Name without ".conf".
+    pub id: String,
+    /// Content.
+    pub text: String,
+}
+
+impl EntryFile {
+    fn first(&self, key: &str) -> &str {
+        entry::values(&self.text, key).first().copied().unwrap_or_default()
+    }
+
+    /// The name without the counter of tries that some hosts have in it: `arch+2-1` is `arch`.
+    pub fn plain_id(&self) -> &str {
+        match self.id.rsplit_once('+') {
+            Some((id, tries)) if tries.starts_with(|c: char| c.is_ascii_digit()) => id,
+            _ => &self.id,
+        }
+    }
+}
+
+/// Compares versions: runs of digits as numbers, runs of letters as text, digits above letters, signs only part. A `~`
+/// is below everything.
+pub fn compare_versions(a: &str, b: &str) -> Ordering {
+    let (mut a, mut b) = (a, b);
+    let is_sign = |c: char| !c.is_ascii_alphanumeric() && c != '~';
+    loop {
+        a = a.trim_start_matches(is_sign);
+        b = b.trim_start_matches(is_sign);
+        match (a.starts_with('~'), b.starts_with('~')) {
+            (true, true) => {
+                a = a.trim_start_matches('~');
+                b = b.trim_start_matches('~');
+                continue;
+            }
+            (true, false) => return Ordering::Less,
+            (false, true) => return Ordering::Greater,
+            (false, false) => {}
+        }
+        if a.is_empty() || b.is_empty() {
+            return a.len().cmp(&b.len());
+        }
+        let is_number = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
+        let order = match (is_number(a), is_number(b)) {
+            (true, true) => {
+                let digits =
+                    |text: &mut &str| run(text, |c| c.is_ascii_digit()).trim_start_matches('0').to_owned();
+                let (x, y) = (digits(&mut a), digits(&mut b));
+                x.len().cmp(&y.len()).then_with(|| x.cmp(&y))
+            }
+            (false, false) => {
+                let letters = |text: &mut &str| run(text, |c| c.is_ascii_alphabetic()).to_owned();
+                letters(&mut a).cmp(&letters(&mut b))
+            }
+            (a_is, b_is) => a_is.cmp(&b_is),
+        };
+        if order != Ordering::Equal {
+            return order;
+        }
+    }
+}
+
+/// Takes the letters of a kind off the start of a text.
+fn run<'a>(text: &mut &'a str, is: impl Fn(char) -> bool) -> &'a str {
+    let end = text.find(|c| !is(c)).unwrap_or(text.len());
+    let (run, rest) = text.split_at_checked(end).unwrap_or((text, ""));
+    *text = rest;
+    run
+}
+
+/// The entry that GRUB's `blscfg` boots: the one of that name, title or number, else the one that sorts first, which
+/// is the highest name.
+pub fn of_grub<'a>(entries: &'a [EntryFile], wanted: &str) -> Option<&'a EntryFile> {
+    let mut sorted: Vec<&EntryFile> = entries.iter().collect();
+    sorted.sort_by(|a, b| compare_versions(&b.id, &a.id));
+    let by_number = || wanted.parse().ok().and_then(|number: usize| sorted.get(number).copied());
+    let is_named = |e: &&&EntryFile| e.id == wanted || e.first("title") == wanted || e.first("id") == wanted;
+    sorted.iter().find(is_named).copied().or_else(by_number).or_else(|| sorted.first().copied())
+}
+
+/// The entry that systemd-boot boots: the first name of `wanted` that an entry has (a pattern with `*` is allowed),
+/// else the one that sorts first: entries with a `sort-key` before those without, then newer versions.
+pub fn of_systemd_boot<'a>(entries: &'a [EntryFile], wanted: &[String]) -> Option<&'a EntryFile> {
+    let mut sorted: Vec<&EntryFile> = entries.iter().collect();
+    sorted.sort_by(|a, b| {
+        let (x, y) = (a.first("sort-key"), b.first("sort-key"));
+        let newer = |key: &str| compare_versions(b.first(key), a.first(key));
+        let by_key = || x.cmp(y).then_with(|| a.first("machine-id").cmp(b.first("machine-id")));
+        match (x.is_empty(), y.is_empty()) {
+            (false, true) => Ordering::Less,
+            (true, false) => Ordering::Greater,
+            (false, false) => by_key().then_with(|| newer("version")),
+            (true, true) => Ordering::Equal,
+        }
+        .then_with(|| compare_versions(b.plain_id(), a.plain_id()))
+    });
+    let named = |name: &String| {
+        let pattern = name.to_lowercase();
+        let pattern = pattern.strip_suffix(".conf").unwrap_or(&pattern);
+        sorted.iter().find(|entry| {
+            [entry.id.as_str(), entry.plain_id()]
+                .iter()
+                .any(|id| lowlat_host::snapshot::component_matches(pattern, &id.to_lowercase()))
+        })
+    };
+    wanted.iter().find_map(named).or(sorted.first()).copied()
+}
+
+/// The entry that an ostree host boots: the one of the highest `version`, which counts deployments.
+pub fn of_ostree(entries: &[EntryFile]) -> Option<&EntryFile> {
+    entries.iter().max_by(|a, b| compare_versions(a.first("version"), b.first("version")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(id: &str, text: &str) -> EntryFile {
+        EntryFile { id: id.into(), text: text.into() }
+    }
+
+    #[test]
+    fn versions_compare_as_people_read_them() {
+        for (lower, higher) in [
+            ("4.18.0-240.el8", "4.18.0-240.22.1.el8_3"),
+            ("6.9.1", "6.10"),
+            ("m-0-rescue-m", "m-4.18.0"),
+            ("1.0~rc1", "1.0"),
+            ("a", "1"),
+            ("1", "1a"),
+            ("08", "9"),
+        ] {
+            assert_eq!(compare_versions(lower, higher), Ordering::Less, "{lower} {higher}");
+            assert_eq!(compare_versions(higher, lower), Ordering::Greater, "{lower} {higher}");
+            assert_eq!(compare_versions(lower, lower), Ordering::Equal);
+        }
+    }
+
+    #[test]
+    fn grub_takes_the_saved_entry_or_the_highest() {
+        let entries = [
+            file("m-0-rescue", ""),
+            file("m-5.14.0-70", "title Old\n"),
+            file("m-5.14.0-362", ""),
+            file("m-5.14.0-9", ""),
+        ];
+        let id = |wanted| of_grub(&entries, wanted).map(|e| e.id.as_str());
+        assert_eq!(id("m-5.14.0-9"), Some("m-5.14.0-9"));
+        assert_eq!(id("Old"), Some("m-5.14.0-70"));
+        assert_eq!(id("1"), Some("m-5.14.0-70"));
+        assert_eq!(id("gone"), Some("m-5.14.0-362"));
+        assert_eq!(of_grub(&[], "0"), None);
+    }
+
+    #[test]
+    fn systemd_boot_takes_what_is_named_or_sorts_first() {
+        let entries = [
+            file("arch", ""),
+            file("m-6.1+3", "sort-key debian\nversion 6.1\n"),
+            file("m-6.12", "sort-key debian\nversion 6.12\n"),
+        ];
+        let id = |wanted: &[&str]| {
+            let wanted: Vec<String> = wanted.iter().map(|w| (*w).to_owned()).collect();
+            of_systemd_boot(&entries, &wanted).map(|e| e.id.as_str())
+        };
+        assert_eq!(id(&[]), Some("m-6.12"));
+        assert_eq!(id(&["ARCH.conf"]), Some("arch"));
+        assert_eq!(id(&["gone.conf", "m-6.1*"]), Some("m-6.12"), "the first in order that matches");
+        assert_eq!(id(&["m-6.1"]), Some("m-6.1+3"));
+    }
+
+    #[test]
+    fn ostree_takes_the_newest_deployment() {
+        let entries = [file("ostree-1", "version 1\n"), file("ostree-2", "version 2\n")];
+        assert_eq!(of_ostree(&entries).unwrap().id, "ostree-2");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn comparing_is_an_order(a in "[0-9a-b.~-]{0,12}", b in "[0-9a-b.~-]{0,12}") {
+            proptest::prop_assert_eq!(compare_versions(&a, &b), compare_versions(&b, &a).reverse());
+        }
+    }
+}

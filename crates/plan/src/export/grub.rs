@@ -1,0 +1,90 @@
+//! The drop-in of GRUB's configuration, and the words for grubby.
+
+use super::brief::Brief;
+use super::text::{comment, put, shell_pattern, shell_word};
+use crate::boot_line;
+use lowlat_settings::change::grammar;
+
+/// The parameters that a plan changes on the command line.
+#[derive(Debug, Default)]
+pub(super) struct BootChange {
+    /// New words: "nohz_full=1-7".
+    pub(super) words: Vec<String>,
+    /// Names of parameters whose words elsewhere on the line are dropped.
+    pub(super) replaced: Vec<String>,
+    /// These words as they stand on the present line.
+    pub(super) old_words: Vec<String>,
+}
+
+impl BootChange {
+    pub(super) fn of(brief: &Brief<'_>) -> Self {
+        let mut change = Self::default();
+        for token in brief.plan.changes.iter().flat_map(|change| change.target.boot_tokens()) {
+            change.words.extend(boot_line::spell(token));
+            if let Some(before) = &token.before {
+                change.replaced.push(token.name.clone());
+                // What does not fit is taken off and not put back: an undo on another host would run it.
+                change.old_words.extend(grammar::is_boot_word(before).then(|| before.clone()));
+            }
+        }
+        change
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.words.is_empty() && self.replaced.is_empty()
+    }
+
+    /// The text of /etc/default/grub.d/zz-lowlat.cfg, a part of a shell script that update-grub reads.
+    pub(super) fn drop_in(&self, brief: &Brief<'_>) -> String {
+        let mut text = brief.header("# ", "Boot parameters; read by update-grub after /etc/default/grub.");
+        text.push_str(&comment(
+            "# ",
+            "They go to the ordinary entries of the boot menu only, so that the recovery entries stay as they were.",
+        ));
+        if !self.replaced.is_empty() {
+            let patterns: Vec<String> = self
+                .replaced
+                .iter()
+                .flat_map(|name| spellings(name))
+                .map(|name| shell_pattern(&name))
+                .collect();
+            text.push_str(&REPLACE.replace("PATTERNS", &patterns.join(" | ")));
+        }
+        if !self.words.is_empty() {
+            put(
+                &mut text,
+                format_args!(
+                    "GRUB_CMDLINE_LINUX_DEFAULT=\"${{GRUB_CMDLINE_LINUX_DEFAULT:+$GRUB_CMDLINE_LINUX_DEFAULT }}\"{}\n",
+                    shell_word(&self.words.join(" "))
+                ),
+            );
+        }
+        text
+    }
+}
+
+/// The kernel takes dashes and underscores of a name for the same.
+fn spellings(name: &str) -> Vec<String> {
+    let mut spellings = vec![name.to_owned(), name.replace('_', "-"), name.replace('-', "_")];
+    spellings.sort_unstable();
+    spellings.dedup();
+    spellings
+}
+
+/// Takes the old words of parameters that get a new value off the lines of /etc/default/grub.
+const REPLACE: &str = r#"lowlat_without() {
+    set -f
+    lowlat_kept=
+    for lowlat_word in $1; do
+        case ${lowlat_word%%=*} in
+        PATTERNS) ;;
+        *) lowlat_kept="${lowlat_kept:+$lowlat_kept }$lowlat_word" ;;
+        esac
+    done
+    set +f
+}
+lowlat_without "${GRUB_CMDLINE_LINUX:-}"
+GRUB_CMDLINE_LINUX=$lowlat_kept
+lowlat_without "${GRUB_CMDLINE_LINUX_DEFAULT:-}"
+GRUB_CMDLINE_LINUX_DEFAULT=$lowlat_kept
+"#;

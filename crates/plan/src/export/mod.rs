@@ -1,0 +1,70 @@
+//! A plan as files of other tools: TuneD, sysctl.d, systemd, a shell script, Ansible. Nothing here writes; each format
+//! is a function from the host and its plan to texts, the same ones each time.
+//!
+//! Formats that a host keeps (sysctl, TuneD, systemd) hold every value of the profile that the host can take, those
+//! that are good already too, for nothing else may keep them. The shell script and the playbook carry out the plan.
+
+mod ansible;
+mod boot_words;
+mod brief;
+mod grub;
+mod shell;
+mod steps;
+mod sysctl;
+mod systemd;
+mod text;
+mod tuned;
+mod verbs;
+
+#[cfg(test)]
+mod tests;
+
+use brief::Brief;
+use lowlat_host::printable;
+use lowlat_settings::Context;
+use std::borrow::Cow;
+
+/// One text to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExportedFile {
+    /// Its place below the directory of the export: "HPELowLatency/tuned.conf".
+    pub path: String,
+    /// Whether it is run.
+    pub is_program: bool,
+    /// What it holds.
+    pub text: String,
+}
+
+/// One format.
+#[derive(Debug, Clone, Copy)]
+pub struct Format {
+    /// What users type.
+    pub name: &'static str,
+    /// What it is, for the help.
+    pub about: &'static str,
+    files: fn(&Brief<'_>) -> Vec<ExportedFile>,
+}
+
+/// Every format, in the order of the help.
+pub const FORMATS: &[Format] =
+    &[tuned::FORMAT, sysctl::FORMAT, systemd::FORMAT, shell::FORMAT, ansible::FORMAT];
+
+impl Format {
+    /// The format of this name.
+    pub fn find(name: &str) -> Option<&'static Self> {
+        FORMATS.iter().find(|format| format.name == name)
+    }
+
+    /// The files of the plan that [`super::Plan::of`] makes of the same context. The first one is what the format is
+    /// about.
+    pub fn files(&self, context: &Context<'_>, lowlat_version: &str) -> Vec<ExportedFile> {
+        let mut files = (self.files)(&Brief::of(context, lowlat_version));
+        // Whatever a format forgot: no control character and no direction mark gets into a file that people review.
+        for file in &mut files {
+            if let Cow::Owned(text) = printable::lines(&file.text) {
+                file.text = text;
+            }
+        }
+        files
+    }
+}

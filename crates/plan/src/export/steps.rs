@@ -1,0 +1,213 @@
+//! The ten steps of the guide's script (section 4.3.3.1.2), each made safe, and what the plan wants besides.
+
+use super::brief::Brief;
+use super::sysctl::Keys;
+use super::text::{comment, item, put, shell_word};
+use super::verbs::{Calls, Section, mask, value};
+use lowlat_host::CpuSet;
+use lowlat_settings::change::Target;
+
+/// A step: its number in the guide, what it does, the body of its function in shell.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) number: usize,
+    pub(super) title: &'static str,
+    /// Comment above the function: what differs from the guide, and why.
+    pub(super) note: String,
+    pub(super) body: String,
+}
+
+/// All steps in their order.
+pub(super) fn steps(brief: &Brief<'_>) -> Vec<Step> {
+    let built: [(&'static str, (String, String)); 10] = [
+        ("Sysctls", sysctls(brief)),
+        ("Profile of TuneD", tuned(brief)),
+        ("Write-back and unbound work", workqueues(brief)),
+        ("Governor", governor()),
+        ("CPUs off and on", off_and_on(brief)),
+        ("Packet filter", packet_filter(brief)),
+        ("RCU threads", rcu(brief)),
+        ("Interrupts", interrupts(brief)),
+        ("kswapd", kswapd(brief)),
+        ("Services", services(brief)),
+    ];
+    let step = |(number, (title, (note, body)))| Step { number, title, note, body };
+    let mut steps: Vec<Step> = built.into_iter().enumerate().map(step).collect();
+    let (note, body) = rest(brief, &steps);
+    steps.push(Step { number: steps.len(), title: "Other values of the plan", note, body });
+    steps
+}
+
+fn lines(calls: impl IntoIterator<Item = String>) -> String {
+    let mut body = String::new();
+    for call in calls {
+        put(&mut body, format_args!("    {call}\n"));
+    }
+    if body.is_empty() { "    :\n".to_owned() } else { body }
+}
+
+fn sysctls(brief: &Brief<'_>) -> (String, String) {
+    let note = "Written one by one instead of by sysctl -p: one key that is gone does not hide the others, and each old \
+                value is on record. What moved to debugfs is set there.";
+    let keys = Keys::of(brief);
+    let of_sysctl = keys.set.iter().map(|key| value(&key.path, &key.value));
+    let moved = brief.plan.changes.iter().filter_map(|change| match &change.target {
+        Target::File { path } if path.starts_with("/sys/kernel/debug/") => Some(value(path, &change.after)),
+        _ => None,
+    });
+    (note.to_owned(), lines(of_sysctl.chain(moved)))
+}
+
+fn tuned(brief: &Brief<'_>) -> (String, String) {
+    let note = "Looked at, not switched: with a change of profile TuneD takes the old one back, boot parameters too, which \
+                is nothing to happen at each boot. `lowlat tune export --format tuned` makes the profile.";
+    let wanted = if brief.is_guide() { "HPELowLatency" } else { "" };
+    (note.to_owned(), format!("    check_tuned {}\n", shell_word(wanted)))
+}
+
+fn workqueues(brief: &Brief<'_>) -> (String, String) {
+    let house = brief.housekeeping().to_list();
+    let host = brief.context.host;
+    let numa = "/sys/bus/workqueue/devices/writeback/numa";
+    let mut calls = Vec::new();
+    if brief.is_guide() && host.file(numa).is_known() {
+        calls.push(value(numa, "0"));
+    }
+    if host.tasks.workqueues.iter().any(|queue| queue.name == "writeback") {
+        calls.push(mask("/sys/devices/virtual/workqueue/writeback/cpumask", &house));
+    }
+    if host.tasks.workqueue_cpus.is_known() {
+        calls.push(mask("/sys/devices/virtual/workqueue/cpumask", &house));
+    }
+    ("The mask of all unbound work is set as well, not only that of write-back.".to_owned(), lines(calls))
+}
+
+fn governor() -> (String, String) {
+    let note = "Every CPU that has a governor, whatever its number.";
+    (note.to_owned(), "    governors performance\n".to_owned())
+}
+
+fn off_and_on(brief: &Brief<'_>) -> (String, String) {
+    let id = "sysfs.cpu.online_cycle";
+    let what = "Taking CPUs off and on drives timers and work from them. isolcpus=managed_irq,domain and irqaffinity= on \
+                the command line keep them clean from the start.";
+    if !brief.context.role.accepts(id) {
+        return refused(brief, id, what);
+    }
+    let note = "One CPU at a time, and not again before the service is stopped; the guide takes them all off together, by numbers computed for two \
+                sockets. Nothing to take back.";
+    (note.to_owned(), format!("    cycle_cpus {}\n", shell_word(&brief.isolated().to_list())))
+}
+
+fn packet_filter(brief: &Brief<'_>) -> (String, String) {
+    let id = "service.netfilter";
+    let what =
+        "The host keeps its packet filter. Rules that leave the trading interfaces out cost nothing there.";
+    if !brief.context.role.accepts(id) {
+        return refused(brief, id, what);
+    }
+    let note = "The rules are kept before they are flushed, and restored when this service is stopped. A policy of DROP is \
+                left as it is, since flushing it would lock everybody out. Modules stay loaded: without rules they see \
+                no packet.";
+    (note.to_owned(), "    flush_filter iptables\n    flush_filter ip6tables\n".to_owned())
+}
+
+/// A step that is left out, with its risk by id.
+fn refused(brief: &Brief<'_>, id: &str, what: &str) -> (String, String) {
+    let risk = brief.context.catalogue.find(id).map_or("", |setting| setting.risk.word());
+    let why = brief
+        .why_left_out(id)
+        .map(|left| left.text.clone())
+        .or_else(|| brief.context.catalogue.find(id).map(|setting| setting.cost.to_owned()))
+        .unwrap_or_default();
+    let note =
+        format!("Left out ({id}, risk: {risk}): {why} {what} --accept-risk {id} at the export takes it in.");
+    (note, "    :\n".to_owned())
+}
+
+fn rcu(brief: &Brief<'_>) -> (String, String) {
+    let note = "By names of kernel threads; `pgrep rcu` matches programs as well. Those that the kernel binds to a CPU are \
+                left, for it refuses to move them.";
+    let house = shell_word(&brief.housekeeping().to_list());
+    (note.to_owned(), format!("    any_thread 'rcu*' {house}\n"))
+}
+
+fn interrupts(brief: &Brief<'_>) -> (String, String) {
+    let note = "The default for new interrupts too. What the kernel manages itself refuses with EIO and is counted apart; \
+                isolcpus=managed_irq keeps that off. irqbalance must be told as well, or it moves them back.";
+    let house = brief.housekeeping().to_list();
+    let calls = [
+        mask("/proc/irq/default_smp_affinity", &house),
+        format!("all_irqs {}", shell_word(&house)),
+        format!("check_irqbalance {}", shell_word(&brief.isolated().to_list())),
+    ];
+    (note.to_owned(), lines(calls))
+}
+
+fn kswapd(brief: &Brief<'_>) -> (String, String) {
+    let note =
+        "Each on its own node's housekeeping CPUs where the node has any; the guide lets all run everywhere.";
+    let house = brief.housekeeping();
+    let calls = brief.context.host.topology.nodes.iter().map(|node| {
+        let local: CpuSet = node.cpus.intersection(house);
+        let cpus = if local.is_empty() { house.to_list() } else { local.to_list() };
+        format!("any_thread kswapd{} {}", node.id, shell_word(&cpus))
+    });
+    (note.to_owned(), lines(calls))
+}
+
+/// Services of the plan; those with a risk that is not accepted as a comment.
+fn services(brief: &Brief<'_>) -> (String, String) {
+    let mut note = "Those that run on this host and are of no use to it. TuneD is never stopped: it would take everything \
+                    back. They start again when this service is stopped."
+        .to_owned();
+    let left = brief.plan.left_out.iter().filter(|left| {
+        left.layer == "service" && matches!(left.why, lowlat_settings::change::WhyLeftOut::NotAccepted(_))
+    });
+    let left: Vec<&str> = left.map(|left| left.setting.as_str()).collect();
+    if !left.is_empty() {
+        put(&mut note, format_args!(" Left running, since the risk is not accepted: {}.", left.join(", ")));
+    }
+    let calls = brief.plan.changes.iter().filter_map(|change| match &change.target {
+        Target::Service { unit } => Some(format!("service {} ''", shell_word(unit))),
+        _ => None,
+    });
+    (note, lines(calls))
+}
+
+/// What the guide's script does not do.
+fn rest(brief: &Brief<'_>, steps: &[Step]) -> (String, String) {
+    let is_done =
+        |call: &str| steps.iter().any(|step| step.body.lines().any(|line| line.trim_start() == call));
+    let calls = Calls::of(brief).without(is_done);
+    let sections = [Section::Values, Section::HugePages, Section::Interfaces, Section::Policies];
+    ("Not among the guide's steps.".to_owned(), calls.body(&sections))
+}
+
+/// The functions of all steps.
+pub(super) fn functions(steps: &[Step]) -> String {
+    let mut text = String::new();
+    for step in steps {
+        put(&mut text, format_args!("\n# Step {}: {}.\n", step.number, step.title));
+        text.push_str(&comment("# ", &step.note));
+        put(&mut text, format_args!("step_{}() {{\n", step.number));
+        put(
+            &mut text,
+            format_args!("    section {}\n", shell_word(&format!("Step {}: {}", step.number, step.title))),
+        );
+        text.push_str(&step.body);
+        text.push_str("}\n");
+    }
+    text
+}
+
+/// What the steps are, one line each, for the README.
+pub(super) fn table(steps: &[Step]) -> String {
+    steps.iter().map(|step| item("", &format!("{:>2}  {}: {}", step.number, step.title, step.note))).collect()
+}
+
+/// The function that takes every step.
+pub(super) fn run_all(steps: &[Step]) -> String {
+    let calls = lines(steps.iter().map(|step| format!("step_{}", step.number)));
+    format!("\nall_steps() {{\n{calls}}}\n\n")
+}

@@ -1,0 +1,175 @@
+//! sysctl.d: the guide's `100-lowlatency.conf` under a name that really sorts last.
+
+use super::brief::Brief;
+use super::text::{comment, item, one_line, put};
+use super::{ExportedFile, Format};
+use crate::planner;
+use lowlat_settings::{
+    Layer, Setting, Verdict, Want,
+    change::{Target, files::value, grammar::numbers, sysctl::name_that_wins},
+    judge_one,
+};
+
+pub(super) const FORMAT: Format = Format {
+    name: "sysctl",
+    about: "one file for /etc/sysctl.d, under a name that sorts last",
+    files: |brief| vec![file(brief)],
+};
+
+/// A key with the value that the profile wants of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Key {
+    /// As sysctl.d(5) takes it: dots, or slashes where a name has dots.
+    pub(super) name: String,
+    pub(super) value: String,
+    /// The path below /proc/sys.
+    pub(super) path: String,
+}
+
+/// What is to be said of the sysctls of a profile on a host.
+#[derive(Debug, Default)]
+pub(super) struct Keys {
+    /// Keys to be set, rising.
+    pub(super) set: Vec<Key>,
+    /// Keys whose risk is not accepted, each with the reason.
+    pub(super) risky: Vec<(Key, String)>,
+    /// Keys that this kernel does not have, each with where it went.
+    pub(super) gone: Vec<(String, String)>,
+}
+
+impl Keys {
+    pub(super) fn of(brief: &Brief<'_>) -> Self {
+        let mut keys = Self::default();
+        let is_key = |setting: &&Setting| setting.layer == Layer::Sysctl && !setting.name.starts_with('/');
+        for setting in brief.context.catalogue.settings().filter(is_key) {
+            keys.add(brief, setting);
+        }
+        keys.set.sort_by(|one, other| one.name.cmp(&other.name));
+        keys.set.dedup_by(|one, other| one.name == other.name);
+        keys
+    }
+
+    fn add(&mut self, brief: &Brief<'_>, setting: &Setting) {
+        let context = brief.context;
+        if matches!(setting.want(context.profile), Want::Nothing) {
+            return;
+        }
+        let finding = judge_one(context, setting);
+        if finding.verdict == Verdict::NotApplicable {
+            self.gone.push((setting.name.to_owned(), finding.because));
+            return;
+        }
+        let proposed = keys_of(brief, setting, finding.verdict);
+        if proposed.is_empty()
+            && let Some(left) = brief.why_left_out(setting.id)
+        {
+            self.gone.push((setting.name.to_owned(), left.text.clone()));
+        }
+        for key in proposed {
+            if planner::is_asked_for(context, setting) && !context.role.accepts(setting.id) {
+                let why = if setting.cost.is_empty() { setting.hazard } else { setting.cost };
+                self.risky.push((key, format!("{} ({}): {why}", setting.id, setting.risk.word())));
+            } else {
+                self.set.push(key);
+            }
+        }
+    }
+}
+
+/// The keys of a row. A row that is good may be so by another value than the planner would write; it is kept.
+fn keys_of(brief: &Brief<'_>, setting: &Setting, verdict: Verdict) -> Vec<Key> {
+    let context = brief.context;
+    let mut keys: Vec<Key> = Vec::new();
+    if verdict.is_fault() || verdict == Verdict::Unknown {
+        for step in setting.proposal(context).steps {
+            match step.target {
+                Target::Sysctl { key } => keys.push(Key::new(key, step.after)),
+                Target::File { path } => keys.extend(Key::of_path(&path, step.after)),
+                _ => {}
+            }
+        }
+    }
+    let own = || keys.iter().any(|key| key.name == setting.name);
+    let present = context.host.sysctl(setting.name);
+    if verdict == Verdict::Good && !own() && present.is_known() {
+        let fixed = match setting.want(context.profile) {
+            Want::Value(_) | Want::Derived(_) => value(context, setting),
+            _ => numbers(present.text()),
+        };
+        keys.extend(fixed.map(|value| Key::new(setting.name.to_owned(), value)));
+    }
+    keys
+}
+
+impl Key {
+    fn new(name: String, value: String) -> Self {
+        let path = lowlat_host::snapshot::sysctl_path(&name);
+        Self { name, value, path }
+    }
+
+    /// The key of a path whose components hold dots: sysctl.d(5) takes slashes for such.
+    fn of_path(path: &str, value: String) -> Option<Self> {
+        let name = path.strip_prefix("/proc/sys/")?.to_owned();
+        Some(Self { name, value, path: path.to_owned() })
+    }
+}
+
+fn file(brief: &Brief<'_>) -> ExportedFile {
+    let keys = Keys::of(brief);
+    let names: Vec<&str> = keys.set.iter().map(|key| key.name.as_str()).collect();
+    let (name, loser) = name_that_wins(brief.context, &names);
+    let mut text = text(brief, &keys, name);
+    if let Some((key, path)) = loser {
+        text.push_str(&comment(
+            "# ",
+            &format!("ATTENTION: {path} sets {key} and sorts behind this file: it wins, so change it there."),
+        ));
+    }
+    ExportedFile { path: name.to_owned(), is_program: false, text }
+}
+
+/// The file's name and text, for the formats that carry it along.
+pub(super) fn named(brief: &Brief<'_>) -> ExportedFile {
+    file(brief)
+}
+
+fn text(brief: &Brief<'_>, keys: &Keys, name: &str) -> String {
+    let mut text = brief.header("# ", "Sysctls for low latency.");
+    text.push_str("#\n");
+    text.push_str(&comment(
+        "# ",
+        &format!("Install as /etc/sysctl.d/{name}, then: sysctl -p /etc/sysctl.d/{name}"),
+    ));
+    text.push_str(&comment(
+        "# ",
+        "Of several files that set a key the one whose name sorts last wins, and names are compared as text: the \
+         guide's 100-lowlatency.conf sorts before 50-default.conf and 99-sysctl.conf, and loses to both.",
+    ));
+    text.push('\n');
+    for key in &keys.set {
+        put(&mut text, format_args!("{} = {}\n", one_line(&key.name), one_line(&key.value)));
+    }
+    if !keys.risky.is_empty() {
+        text.push_str(
+            "\n# Left out, since the risk is not accepted; --accept-risk ID at the export takes one in:\n",
+        );
+        for (key, why) in &keys.risky {
+            put(&mut text, format_args!("#   {} = {}\n", one_line(&key.name), one_line(&key.value)));
+            text.push_str(&item("#   ", why));
+        }
+    }
+    if !keys.gone.is_empty() {
+        text.push_str("\n# Keys that this host does not have, or that are set another way:\n");
+        for (key, why) in &keys.gone {
+            text.push_str(&item("# ", &format!("{key}: {why}")));
+        }
+        text.push_str(&comment(
+            "# ",
+            "What moved to /sys/kernel/debug is no sysctl any more: the formats tuned, systemd and shell set it there.",
+        ));
+    }
+    text.push('\n');
+    text.push_str(&comment("# ", "The whole profile takes this command line, which no sysctl can set:"));
+    put(&mut text, format_args!("#   {}\n", brief.planned_line()));
+    text
+}

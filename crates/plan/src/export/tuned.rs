@@ -1,0 +1,323 @@
+//! A profile of TuneD: tuned.conf, its variables, and the helper that they call.
+
+use super::boot_words::{BootWord, boot_words, expected_line};
+use super::brief::Brief;
+use super::sysctl::Keys;
+use super::text::{comment, item, one_line, put, shell_word, tuned_word};
+use super::{ExportedFile, Format};
+use crate::planner;
+use lowlat_settings::{
+    Setting,
+    change::{Target, grammar::numbers},
+};
+
+pub(super) const FORMAT: Format =
+    Format { name: "tuned", about: "a TuneD profile: tuned.conf, variables, helper script", files };
+
+/// What comes from TuneD's variables instead of being written out.
+const ISOLATED: &str = "${isolated_cores}";
+const HOUSEKEEPING: &str = "${housekeeping_cpus}";
+const MASK: &str = "${not_isolated_cpumask}";
+
+fn files(brief: &Brief<'_>) -> Vec<ExportedFile> {
+    let name = profile_name(brief);
+    let words = boot_words(brief);
+    let file = |path: String, is_program, text| ExportedFile { path, is_program, text };
+    let mut files = vec![file(format!("{name}/tuned.conf"), false, tuned_conf(brief, name, &words))];
+    if has_isolated(brief) {
+        files.push(file(format!("{name}/variables.conf"), false, variables(brief, name)));
+        files.push(file(format!("{name}/script.sh"), true, helper(brief)));
+    }
+    files.extend(role(brief).map(|text| file(format!("{name}/role.toml"), false, text)));
+    let expected = expected_line(brief, &filled_in(brief, &words));
+    files.push(file("README".to_owned(), false, readme(brief, name)));
+    files.push(file("expected-cmdline".to_owned(), false, expected + "\n"));
+    files
+}
+
+/// cpu-partitioning refuses to load where no CPU is isolated; its parent stands in for it then.
+fn has_isolated(brief: &Brief<'_>) -> bool {
+    !brief.isolated().is_empty()
+}
+
+/// The guide's own name, by which its audit finds it.
+fn profile_name(brief: &Brief<'_>) -> &'static str {
+    if brief.is_guide() { "HPELowLatency" } else { "lowlat-trading" }
+}
+
+/// The words that are set, with numbers in place of TuneD's variables.
+fn filled_in(brief: &Brief<'_>, words: &[BootWord]) -> String {
+    let mask = mask_of_tuned(brief);
+    let line = cmdline(brief, words);
+    line.replace(ISOLATED, &brief.isolated().to_list())
+        .replace(HOUSEKEEPING, &brief.housekeeping().to_list())
+        .replace(MASK, &mask)
+}
+
+/// TuneD's spelling of a mask: groups of eight digits, no more of them than the highest CPU needs. It inverts the
+/// isolated CPUs over every CPU present, so CPUs of neither side count as housekeeping.
+fn mask_of_tuned(brief: &Brief<'_>) -> String {
+    let topology = &brief.context.host.topology;
+    let others = topology.online.union(&topology.offline).difference(brief.isolated());
+    let groups = others.highest().map_or(1, |cpu| cpu / 32 + 1);
+    others.to_mask_padded(groups * 32)
+}
+
+/// The words that are set, numbers as TuneD's variables.
+fn cmdline(brief: &Brief<'_>, words: &[BootWord]) -> String {
+    let set = words.iter().filter_map(|word| match word {
+        BootWord::Set(word) => Some(with_variables(brief, word)),
+        BootWord::LeftOut(..) => None,
+    });
+    let mut set: Vec<String> = set.collect();
+    // The first word is one that may be lost.
+    if !set.is_empty() && set.first().is_none_or(|first| first != "quiet") {
+        set.insert(0, "quiet".to_owned());
+    }
+    one_line(&set.join(" "))
+}
+
+/// Parameters that take CPUs: 0 is one there, and a number elsewhere.
+const OF_CPUS: [&str; 4] = ["irqaffinity", "isolcpus", "nohz_full", "rcu_nocbs"];
+
+fn with_variables(brief: &Brief<'_>, word: &str) -> String {
+    let word = word.replace("{isolated}", ISOLATED).replace("{mask}", MASK);
+    let Some((name, value)) = word.split_once('=') else { return word };
+    if !has_isolated(brief) || !OF_CPUS.contains(&name) {
+        return word;
+    }
+    let (isolated, housekeeping) = (brief.isolated().to_list(), brief.housekeeping().to_list());
+    if value == housekeeping {
+        return format!("{name}={HOUSEKEEPING}");
+    }
+    match value.strip_suffix(&isolated) {
+        Some(flags) if flags.is_empty() || flags.ends_with(',') => format!("{name}={flags}{ISOLATED}"),
+        _ => word,
+    }
+}
+
+fn tuned_conf(brief: &Brief<'_>, name: &str, words: &[BootWord]) -> String {
+    let mut text = brief.header("# ", "TuneD profile for low latency.");
+    let parent = if has_isolated(brief) { "cpu-partitioning" } else { "network-latency" };
+    put(
+        &mut text,
+        format_args!(
+            "\n[main]\nsummary=Low latency, lowlat's profile {}\ninclude={parent}\n",
+            brief.context.profile
+        ),
+    );
+    if has_isolated(brief) {
+        text.push_str("\n[variables]\n");
+        text.push_str(&comment(
+            "# ",
+            "In place of /etc/tuned/cpu-partitioning-variables.conf, which stays the distribution's.",
+        ));
+        put(&mut text, format_args!("include=/etc/tuned/{name}/variables.conf\n"));
+    }
+    if brief.is_guide() {
+        text.push_str("\n[disk]\n# The guide's; it reaches disks that turn as well.\nelevator=none\n");
+    }
+    text.push_str(&sysctl_section(brief));
+    text.push_str(&sysfs_section(brief));
+    text.push_str(&bootloader_section(brief, words));
+    text.push_str(&scheduler_section(brief, name));
+    text
+}
+
+fn sysctl_section(brief: &Brief<'_>) -> String {
+    let keys = Keys::of(brief);
+    let mut text = String::from("\n[sysctl]\n");
+    for key in &keys.set {
+        put(&mut text, format_args!("{}={}\n", tuned_word(&key.name), tuned_word(&key.value)));
+    }
+    let nmi = "kernel.nmi_watchdog";
+    let is_set = keys.set.iter().any(|key| key.name == nmi);
+    let present = numbers(brief.context.host.sysctl(nmi).text());
+    if let Some(present) = present
+        && has_isolated(brief)
+        && !is_set
+        && !is_accepted(brief, "boot.nmi_watchdog")
+    {
+        text.push_str(&comment(
+            "# ",
+            "cpu-partitioning switches this watchdog off; the risk is not accepted (boot.nmi_watchdog), so it stays as it is.",
+        ));
+        put(&mut text, format_args!("{nmi}={present}\n"));
+    }
+    for (key, why) in &keys.risky {
+        put(&mut text, format_args!("# {}={}\n", one_line(&key.name), one_line(&key.value)));
+        text.push_str(&item("# ", why));
+    }
+    text
+}
+
+/// Values below /sys, those that the kernel moved to debugfs among them.
+fn sysfs_section(brief: &Brief<'_>) -> String {
+    let mut text = String::from("\n[sysfs]\n");
+    let parents = comment(
+        "# ",
+        "cpu-partitioning and its parents keep workqueues, interrupts, threads and services on housekeeping CPUs, set \
+         the governor and switch transparent huge pages off.",
+    );
+    if has_isolated(brief) {
+        text.push_str(&parents);
+    }
+    for change in &brief.plan.changes {
+        if let Target::File { path } = &change.target
+            && path.starts_with("/sys/")
+            && !path.starts_with("/sys/block/")
+        {
+            put(&mut text, format_args!("{}={}\n", tuned_word(path), tuned_word(&change.after)));
+        }
+    }
+    if has_isolated(brief) && !is_accepted(brief, "boot.mce") {
+        text.push_str(&comment(
+            "# ",
+            "cpu-partitioning stops the polling for corrected memory errors; the risk is not accepted (boot.mce), so it \
+             goes on.",
+        ));
+        text.push_str("/sys/devices/system/machinecheck/machinecheck*/ignore_ce=0\n");
+    }
+    text
+}
+
+fn is_accepted(brief: &Brief<'_>, id: &str) -> bool {
+    brief.context.role.accepts(id)
+}
+
+fn bootloader_section(brief: &Brief<'_>, words: &[BootWord]) -> String {
+    let mut text = String::from("\n[bootloader]\n");
+    text.push_str(&comment(
+        "# ",
+        "One key holds the whole line, in its order. The keys of the parents are emptied: a later TuneD adds others \
+         there (skew_tick=1, isolcpus=), and a child's cmdline= replaces a parent's of the same name without a word.",
+    ));
+    text.push_str("cmdline_network_latency=\ncmdline_cpu_part=\n");
+    text.push_str(&comment(
+        "# ",
+        "\"quiet\" comes first because the first word has been seen to get lost between TuneD and grub.cfg: this one \
+         may.",
+    ));
+    if brief.is_guide() {
+        text.push_str(&comment(
+            "# ",
+            "2MB is the guide's spelling; the kernel reads it as 2M. intel_pstate=disable does nothing on AMD. \
+             max_cstate=0 is taken as 1.",
+        ));
+    }
+    put(&mut text, format_args!("cmdline={}\n", cmdline(brief, words)));
+    let left: Vec<&BootWord> = words.iter().filter(|word| matches!(word, BootWord::LeftOut(..))).collect();
+    if !left.is_empty() {
+        text.push_str("# Left out:\n");
+    }
+    for word in left {
+        if let BootWord::LeftOut(word, why) = word {
+            text.push_str(&item("# ", &format!("{}  {why}", with_variables(brief, word))));
+        }
+    }
+    text
+}
+
+/// Threads of the kernel under real-time policies, as the guide wants them.
+fn scheduler_section(brief: &Brief<'_>, name: &str) -> String {
+    if !brief.is_guide() || !has_isolated(brief) {
+        return String::new();
+    }
+    let mut text = String::from("\n[scheduler]\n");
+    text.push_str(&comment(
+        "# ",
+        "Priority of the rule, policy, real-time priority, CPUs, threads. * leaves the CPUs alone: each ksoftirqd is \
+         bound to its own, and the kernel refuses the guide's mask with EINVAL.",
+    ));
+    for (id, group) in [("kthread.ksoftirqd", "ksoftirqd"), ("kthread.rcub", "rcub")] {
+        let Some(setting) = brief.context.catalogue.find(id) else { continue };
+        let line = format!("group.{group}=${{f:exec:/etc/tuned/{name}/script.sh:{group}}}\n");
+        if is_taken(brief, setting) {
+            text.push_str(&line);
+        } else {
+            put(&mut text, format_args!("# {line}"));
+            text.push_str(&item("# ", &format!("{id} ({}): {}", setting.risk.word(), setting.cost)));
+        }
+    }
+    text
+}
+
+fn is_taken(brief: &Brief<'_>, setting: &Setting) -> bool {
+    !planner::is_asked_for(brief.context, setting) || is_accepted(brief, setting.id)
+}
+
+fn variables(brief: &Brief<'_>, name: &str) -> String {
+    let mut text = brief.header("# ", "CPUs for the profile beside it.");
+    put(&mut text, format_args!("housekeeping_cpus=${{f:exec:/etc/tuned/{name}/script.sh:housekeeping}}\n"));
+    put(&mut text, format_args!("isolated_cores=${{f:exec:/etc/tuned/{name}/script.sh:isolated}}\n"));
+    if brief.is_guide() {
+        text.push_str(&comment(
+            "# ",
+            "The guide's. TuneD 2.16 and later would add isolcpus= for it, which the guide's line does not have; the \
+             profile's own cmdline= stands in its place.",
+        ));
+        put(&mut text, format_args!("no_balance_cores=${{f:exec:/etc/tuned/{name}/script.sh:nobalance}}\n"));
+    }
+    text
+}
+
+/// Prints numbers for TuneD: lowlat's where it is installed, else those written in.
+fn helper(brief: &Brief<'_>) -> String {
+    let mut text = String::from("#!/bin/sh\n");
+    text.push_str(
+        &brief
+            .header("# ", "Numbers for the TuneD profile beside it: script.sh WHICH, without a line break."),
+    );
+    let (house, isolated) = (brief.housekeeping(), brief.isolated());
+    let word = |text: &str| shell_word(text);
+    text.push_str(
+        &HELPER
+            .replace("@HOUSE@", &word(&house.to_list()))
+            .replace("@ISOLATED@", &word(&isolated.to_list()))
+            .replace("@RCUB@", &word(&format!("0:f:4:{}:rcub.*", house.to_mask()))),
+    );
+    text
+}
+
+const HELPER: &str = include_str!("sh/tuned.sh");
+
+/// What was asked for at the export, so that lowlat on the host chooses the same CPUs.
+fn role(brief: &Brief<'_>) -> Option<String> {
+    let role = brief.context.role;
+    let quoted = |text: &str| format!("{:?}", one_line(text));
+    let mut lines = String::new();
+    if let Some(cpus) = &role.housekeeping {
+        put(&mut lines, format_args!("housekeeping = \"{cpus}\"\n"));
+    }
+    if let Some(cpus) = &role.isolated {
+        put(&mut lines, format_args!("isolated = \"{cpus}\"\n"));
+    }
+    if !role.nics.is_empty() {
+        let nics: Vec<String> = role.nics.iter().map(|nic| quoted(nic)).collect();
+        put(&mut lines, format_args!("nics = [{}]\n", nics.join(", ")));
+    }
+    let head = brief.header("# ", "The role that the CPUs were chosen for; script.sh hands it to lowlat.");
+    (!lines.is_empty()).then(|| head + &lines)
+}
+
+fn readme(brief: &Brief<'_>, name: &str) -> String {
+    let mut text = brief.readme_head(&format!("TuneD profile {name}"));
+    text.push_str(&README.replace("@NAME@", name));
+    // The one on TuneD is about parameters that do not go through it.
+    for part in [
+        brief.warnings("", |warning| !warning.starts_with("TuneD is installed")),
+        brief.left_out("", |left| !DONE_HERE.contains(&left.setting.as_str())),
+    ] {
+        if !part.is_empty() {
+            text.push('\n');
+            text.push_str(&part);
+        }
+    }
+    text
+}
+
+/// Rows that the plan leaves to the user, and that this export answers.
+const DONE_HERE: &[&str] =
+    &["service.tuned.profile", "service.tuned.include", "service.one_time", "sysctl.file.100-lowlatency"];
+
+const README: &str = include_str!("sh/tuned-readme.txt");

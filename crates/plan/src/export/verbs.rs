@@ -1,0 +1,208 @@
+//! The changes of a plan as calls of the shell functions in `sh/`.
+
+use super::brief::Brief;
+use super::text::{here_document, put, shell_pattern, shell_word};
+use lowlat_host::CpuSet;
+use lowlat_settings::change::{Change, Target};
+use std::collections::BTreeMap;
+
+/// Where a call stands in the script. The order is that of applying: queues are changed before their interrupts, some
+/// of which vanish with them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Section {
+    Sysctls,
+    Values,
+    HugePages,
+    Interfaces,
+    Interrupts,
+    Workqueues,
+    Threads,
+    Policies,
+    Files,
+    Services,
+}
+
+impl Section {
+    fn title(self) -> &'static str {
+        match self {
+            Self::Sysctls => "Sysctls",
+            Self::Values => "Values below /sys and /proc",
+            Self::HugePages => "Huge pages",
+            Self::Interfaces => "Network interfaces",
+            Self::Interrupts => "Interrupts: number in the plan, which of its name, name, CPUs",
+            Self::Workqueues => "Workqueues",
+            Self::Threads => "CPUs of kernel threads",
+            Self::Policies => "Policy and priority of kernel threads",
+            Self::Files => "Files",
+            Self::Services => "Services",
+        }
+    }
+
+    /// What is gone with the boot.
+    pub(super) const RUN_TIME: [Self; 8] = [
+        Self::Sysctls,
+        Self::Values,
+        Self::HugePages,
+        Self::Interfaces,
+        Self::Interrupts,
+        Self::Workqueues,
+        Self::Threads,
+        Self::Policies,
+    ];
+    /// What outlives a boot.
+    pub(super) const KEPT: [Self; 2] = [Self::Files, Self::Services];
+}
+
+/// The calls of a plan by section.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    by_section: BTreeMap<Section, Vec<String>>,
+}
+
+impl Calls {
+    pub(super) fn of(brief: &Brief<'_>) -> Self {
+        let mut calls = Self::default();
+        for change in &brief.plan.changes {
+            if let Some((section, call)) = call(brief, change) {
+                calls.by_section.entry(section).or_default().push(call);
+            }
+        }
+        calls
+    }
+
+    /// The calls that are not made elsewhere.
+    pub(super) fn without(mut self, is_made: impl Fn(&str) -> bool) -> Self {
+        for calls in self.by_section.values_mut() {
+            calls.retain(|call| !is_made(call));
+        }
+        self.by_section.retain(|_, calls| !calls.is_empty());
+        self
+    }
+
+    pub(super) fn has(&self, section: Section) -> bool {
+        self.by_section.contains_key(&section)
+    }
+
+    /// The body of a function of the shell that makes the calls of some sections.
+    pub(super) fn body(&self, sections: &[Section]) -> String {
+        let mut body = String::new();
+        for (section, calls) in self.by_section.iter().filter(|(section, _)| sections.contains(section)) {
+            if !body.is_empty() {
+                body.push('\n');
+            }
+            put(&mut body, format_args!("    section {}\n", shell_word(section.title())));
+            for call in calls {
+                body.push_str("    ");
+                body.push_str(call);
+                body.push('\n');
+            }
+        }
+        if body.is_empty() { "    :\n".to_owned() } else { body }
+    }
+}
+
+/// One change as a call; none for the command line, which has its own function, and for TuneD's profile, which is left
+/// alone (see [`Brief::of`]).
+fn call(brief: &Brief<'_>, change: &Change) -> Option<(Section, String)> {
+    let after = change.after.as_str();
+    Some(match &change.target {
+        Target::CommandLine { .. } | Target::TunedProfile => return None,
+        Target::Sysctl { key } => (Section::Sysctls, value(&lowlat_host::snapshot::sysctl_path(key), after)),
+        Target::File { path } => (Section::Values, value(path, after)),
+        Target::IdleState { name, cpus } => {
+            let is_off = u8::from(after == "disabled");
+            (Section::Values, format!("idle_state {} {cpus} {is_off}", shell_word(name)))
+        }
+        Target::HugePages { node, size_bytes } => {
+            (Section::HugePages, value(&pool(*node, *size_bytes), after))
+        }
+        Target::IrqAffinity { irq, actions } => (Section::Interrupts, irq_call(brief, *irq, actions, after)),
+        Target::DefaultIrqAffinity => (Section::Interrupts, mask("/proc/irq/default_smp_affinity", after)),
+        Target::WorkqueueCpus { name: None } => {
+            (Section::Workqueues, mask("/sys/devices/virtual/workqueue/cpumask", after))
+        }
+        Target::WorkqueueCpus { name: Some(name) } => {
+            (Section::Workqueues, mask(&format!("/sys/devices/virtual/workqueue/{name}/cpumask"), after))
+        }
+        Target::KernelThreadAffinity { comm, .. } => {
+            (Section::Threads, format!("thread {} {}", shell_pattern(comm), shell_word(after)))
+        }
+        Target::KernelThreadScheduling { comm, .. } => {
+            let call = format!("thread_policy {} {}", shell_pattern(comm), shell_word(&policy(after)));
+            (Section::Policies, call)
+        }
+        Target::NicChannels { nic, field } => (Section::Interfaces, nic_call("-L", nic, field, after)),
+        Target::NicCoalescing { nic, field } => (Section::Interfaces, nic_call("-C", nic, field, after)),
+        Target::NicFeature { nic, feature } => (Section::Interfaces, nic_call("-K", nic, feature, after)),
+        Target::NicRps { nic, queue } => {
+            (Section::Interfaces, mask(&steering(nic, queue, "rps_cpus"), after))
+        }
+        Target::NicXps { nic, queue } => {
+            (Section::Interfaces, mask(&steering(nic, queue, "xps_cpus"), after))
+        }
+        Target::FileKey { path, key } => {
+            let words = [path, key, after].map(shell_word).join(" ");
+            (Section::Files, format!("key_in_file {words}"))
+        }
+        Target::OwnedFile { path } => (
+            Section::Files,
+            format!("whole_file {}{} {}", shell_word(path), whom(path), here_document(after)),
+        ),
+        Target::Service { unit } => {
+            let enablement = if after.ends_with(", disabled") { "disabled" } else { "''" };
+            (Section::Services, format!("service {} {enablement}", shell_word(unit)))
+        }
+    })
+}
+
+/// A value of one file.
+pub(super) fn value(path: &str, value: &str) -> String {
+    format!("value {} {}", shell_word(path), shell_word(value))
+}
+
+/// A mask, written out: shells count with 64 bits, and hosts have more CPUs.
+pub(super) fn mask(path: &str, list: &str) -> String {
+    let mask = CpuSet::parse_list(list).map_or_else(|_| list.to_owned(), |cpus| cpus.to_mask());
+    format!("mask {} {}", shell_word(path), shell_word(&mask))
+}
+
+fn nic_call(option: &str, nic: &str, field: &str, after: &str) -> String {
+    format!("nic {option} {}", [nic, field, after].map(shell_word).join(" "))
+}
+
+fn steering(nic: &str, queue: &str, file: &str) -> String {
+    format!("/sys/class/net/{nic}/queues/{queue}/{file}")
+}
+
+fn pool(node: Option<u32>, size_bytes: u64) -> String {
+    let above =
+        node.map_or("/sys/kernel/mm".to_owned(), |node| format!("/sys/devices/system/node/node{node}"));
+    format!("{above}/hugepages/hugepages-{}kB/nr_hugepages", size_bytes >> 10)
+}
+
+/// The unit that reads a file of its drop-in directory.
+fn whom(path: &str) -> String {
+    let unit =
+        path.split('/').find_map(|part| part.strip_suffix(".d").filter(|unit| unit.ends_with(".service")));
+    unit.map(|unit| format!(" {}", shell_word(unit))).unwrap_or_default()
+}
+
+/// Several interrupts may have the same names: which of them it is, counted from 1, finds it after a reboot.
+fn irq_call(brief: &Brief<'_>, number: u32, actions: &[String], after: &str) -> String {
+    let irqs = brief.context.host.interrupts.irqs.iter();
+    let nth = irqs.filter(|irq| irq.actions == actions && irq.number < number).count() + 1;
+    format!("irq {number} {nth} {} {}", shell_word(&actions.join(", ")), shell_word(after))
+}
+
+/// Policy and priority as numbers of sched(7): "SCHED_FIFO 2" is "1 2".
+fn policy(text: &str) -> String {
+    let (name, priority) = text.split_once(' ').unwrap_or((text, "0"));
+    let number = match name {
+        "SCHED_FIFO" => 1,
+        "SCHED_RR" => 2,
+        "SCHED_BATCH" => 3,
+        "SCHED_IDLE" => 5,
+        _ => 0,
+    };
+    format!("{number} {priority}")
+}

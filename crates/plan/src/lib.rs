@@ -1,0 +1,29 @@
+//! The tuner's plan: what would be changed on a host, as data. Nothing here writes.
+//!
+//! Each row of the catalogue says beside its judge how it is changed ([`lowlat_settings::Setting::change`]); most rows
+//! leave that to their layer ([`lowlat_settings::change::by_layer()`]). The planner asks every row at fault, gathers what they propose, and lists
+//! every other row with the reason why nothing is planned for it. Pure: no I/O, no clock.
+#![forbid(unsafe_code)]
+
+pub mod boot_files;
+mod boot_line;
+mod drift;
+pub mod export;
+mod mark;
+mod merge;
+mod origin;
+pub mod outcome;
+mod plan;
+mod planner;
+pub mod verify;
+mod warnings;
+
+#[cfg(test)]
+mod tests;
+
+use drift::stands;
+
+pub use boot_line::{merge, spell, standing};
+pub use drift::Drift;
+pub use mark::HostMark;
+pub use plan::{LeftOut, Plan};

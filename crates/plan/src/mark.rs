@@ -1,0 +1,57 @@
+//! What a saved plan is bound to.
+
+use lowlat_host::{HostSnapshot, Reading, Topology, digest};
+use serde::{Deserialize, Serialize};
+
+/// The marks of the host that a plan was made for. A plan whose marks differ from the host's is for another host, or
+/// the host has changed underneath.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct HostMark {
+    /// [`digest`] of /etc/machine-id; the id itself is kept off documents, as machine-id(5) asks.
+    pub machine_id_digest: Reading<String>,
+    /// System manufacturer and product (SMBIOS type 1).
+    pub system: Reading<String>,
+    /// Kernel release.
+    pub kernel_release: Reading<String>,
+    /// [`digest`] of CPUs, packages, nodes, cores and last-level caches.
+    pub topology_digest: String,
+}
+
+impl HostMark {
+    /// The marks of a host.
+    pub fn of(host: &HostSnapshot) -> Self {
+        let firmware = &host.firmware;
+        let product = firmware.system_product.text();
+        Self {
+            // A redacted capture holds no id of the host, only its blanks.
+            machine_id_digest: if host.origin.is_redacted {
+                Reading::Absent
+            } else {
+                host.kernel.machine_id_digest.clone()
+            },
+            system: firmware
+                .system_vendor
+                .clone()
+                .map(|vendor| format!("{vendor} {product}").trim_end().to_owned()),
+            kernel_release: host.kernel.release.clone(),
+            topology_digest: topology_digest(&host.topology),
+        }
+    }
+}
+
+/// CPUs and their groups as text, digested: a CPU that goes off, or another memory layout, gives another digest.
+fn topology_digest(topology: &Topology) -> String {
+    let groups = |groups: &[lowlat_host::topology::Group]| {
+        groups.iter().map(|group| group.cpus.to_list()).collect::<Vec<_>>().join(" ")
+    };
+    let nodes = topology.nodes.iter().map(|node| format!("{}:{}", node.id, node.cpus.to_list()));
+    let llcs = topology.llcs().into_iter().map(|llc| llc.cpus.to_list());
+    digest(&format!(
+        "{}|{}|{}|{}|{}",
+        topology.online.to_list(),
+        groups(&topology.packages),
+        groups(&topology.cores),
+        nodes.collect::<Vec<_>>().join(" "),
+        llcs.collect::<Vec<_>>().join(" "),
+    ))
+}

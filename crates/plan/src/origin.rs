@@ -1,0 +1,269 @@
+//! Whether a saved plan is one that planning gives on this host. A plan is a file: whoever could write it must not be able
+//! to make lowlat, which runs as root, write anything else than what its catalogue asks for.
+
+use super::{Plan, boot_line};
+use lowlat_host::{
+    Allocation, CpuSet, HostSnapshot, Reading, Role,
+    cmdline::{CommandLine, same_name, split},
+};
+use lowlat_settings::{
+    Catalogue, Context,
+    change::{BootToken, Change, Moment, Target, sysctl, tuned},
+    judge::chosen_word,
+    same_meaning,
+};
+use std::collections::BTreeMap;
+
+impl Plan {
+    /// What this plan asks for and planning here would not, one line each; empty for a plan that lowlat made for this host and
+    /// nobody has changed.
+    ///
+    /// The host is planned again as the plan found it: with its CPUs, its profile, the risks that it took, and the values from
+    /// before it. So a plan still fits when a part of it is in effect already, or when rows that it has nothing to do with have
+    /// changed. Interrupts and kernel threads that are gone must at least get what others of their kind get.
+    pub fn foreign_changes(&self, host: &HostSnapshot, catalogue: Catalogue) -> Vec<String> {
+        let online = &host.topology.online;
+        let known = |cpus: &CpuSet| cpus.difference(online).is_empty();
+        if !known(&self.housekeeping)
+            || !known(&self.isolated)
+            || !self.housekeeping.is_disjoint(&self.isolated)
+        {
+            return vec![format!(
+                "CPUs: housekeeping {} and isolated {}, expected separate sets of the online CPUs {online}",
+                self.housekeeping, self.isolated
+            )];
+        }
+        let host = self.host_as_found(host);
+        let mut foreign: Vec<Asked<'_>> = self.changes.iter().flat_map(asked).collect();
+        // Which interfaces the role named is not in the plan: those in use, or any.
+        let all_nics = host.nics.iter().map(|nic| nic.name.clone()).collect();
+        for nics in [Vec::new(), all_nics] {
+            if foreign.is_empty() {
+                break;
+            }
+            let role = self.role(nics);
+            let allocation = Allocation::choose(&host, &role);
+            let context = Context {
+                host: &host,
+                role: &role,
+                allocation: &allocation,
+                profile: self.profile,
+                catalogue,
+            };
+            let planned = Planned::of(&context, self);
+            foreign.retain(|asked| !planned.has(asked));
+        }
+        foreign.iter().map(in_words).collect()
+    }
+
+    /// The role that the plan was made for, as far as the plan shows it.
+    fn role(&self, nics: Vec<String>) -> Role {
+        let of_tokens = self.changes.iter().flat_map(|change| change.target.boot_tokens());
+        let named = self.changes.iter().flat_map(|change| change.settings.iter().cloned());
+        Role {
+            profile: self.profile,
+            housekeeping: Some(self.housekeeping.clone()),
+            isolated: Some(self.isolated.clone()),
+            nics,
+            accepted_risks: named.chain(of_tokens.map(|token| token.setting.clone())).collect(),
+        }
+    }
+
+    /// The host with the values from before the plan, where what the plan wants is in effect by now.
+    fn host_as_found(&self, host: &HostSnapshot) -> HostSnapshot {
+        let mut host = host.clone();
+        for change in &self.changes {
+            if let Target::CommandLine { tokens } = &change.target {
+                line_as_found(&mut host, tokens);
+            } else if let Reading::Known(before) = &change.before {
+                as_found(&mut host, &change.target, before, &change.after);
+            }
+        }
+        host
+    }
+}
+
+/// One thing that a plan asks for.
+#[derive(Debug, Clone, Copy)]
+enum Asked<'a> {
+    Change(&'a Change),
+    Token(&'a BootToken),
+}
+
+fn asked(change: &Change) -> Vec<Asked<'_>> {
+    match &change.target {
+        Target::CommandLine { tokens } => tokens.iter().map(Asked::Token).collect(),
+        _ => vec![Asked::Change(change)],
+    }
+}
+
+fn line_as_found(host: &mut HostSnapshot, tokens: &[BootToken]) {
+    let line = host.kernel.tokens();
+    if !tokens.iter().any(|token| super::stands(&line, token)) {
+        return;
+    }
+    let is_planned =
+        |word: &&str| tokens.iter().any(|token| same_name(boot_line::name_of(word), &token.name));
+    let mut words: Vec<&str> = split(line.raw()).into_iter().filter(|word| !is_planned(word)).collect();
+    words.extend(tokens.iter().filter_map(|token| token.before.as_deref()));
+    host.kernel.command_line = Reading::Known(CommandLine::parse(&words.join(" ")));
+}
+
+fn as_found(host: &mut HostSnapshot, target: &Target, before: &str, after: &str) {
+    let value = |now: &mut Reading<String>| {
+        if now.known().is_some_and(|now| same_meaning(chosen_word(now), after)) {
+            *now = Reading::Known(before.to_owned());
+        }
+    };
+    let list = |now: &mut Reading<CpuSet>| {
+        if now.known().is_some_and(|now| now.to_list() == after)
+            && let Ok(cpus) = CpuSet::parse_list(before)
+        {
+            *now = Reading::Known(cpus);
+        }
+    };
+    match target {
+        Target::Sysctl { key } => {
+            host.files.get_mut(&lowlat_host::snapshot::sysctl_path(key)).into_iter().for_each(value);
+        }
+        Target::File { path } => host.files.get_mut(path).into_iter().for_each(value),
+        Target::IrqAffinity { irq, actions } => {
+            let irqs = host.interrupts.irqs.iter_mut();
+            irqs.filter(|found| found.number == *irq && found.actions == *actions)
+                .for_each(|found| list(&mut found.affinity));
+        }
+        Target::DefaultIrqAffinity => list(&mut host.interrupts.default_affinity),
+        Target::KernelThreadAffinity { comm, .. } => {
+            let threads = host.tasks.kernel_threads.iter_mut();
+            threads.filter(|found| found.comm == *comm).for_each(|found| list(&mut found.cpus_allowed));
+        }
+        Target::Service { unit } => {
+            if let Some(found) = host.services.units.get_mut(unit)
+                && after.starts_with(found.active.text())
+            {
+                let (active, enablement) = before.split_once(", ").unwrap_or((before, ""));
+                found.active = Reading::Known(active.to_owned());
+                if !enablement.is_empty() {
+                    found.enablement = Reading::Known(enablement.to_owned());
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What planning gives, in an order to search.
+struct Planned<'a> {
+    host: &'a HostSnapshot,
+    after: BTreeMap<Target, (String, Moment)>,
+    tokens: Vec<BootToken>,
+    /// The values of interrupts and kernel threads, by kind and name.
+    named: BTreeMap<(Kind, String), Vec<String>>,
+}
+
+/// Things whose numbers differ between boots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Irq,
+    Affinity,
+    Scheduling,
+}
+
+fn named(target: &Target) -> Option<(Kind, String)> {
+    Some(match target {
+        Target::IrqAffinity { actions, .. } => (Kind::Irq, actions.join(",")),
+        Target::KernelThreadAffinity { comm, .. } => (Kind::Affinity, comm.clone()),
+        Target::KernelThreadScheduling { comm, .. } => (Kind::Scheduling, comm.clone()),
+        _ => return None,
+    })
+}
+
+impl<'a> Planned<'a> {
+    fn of(context: &Context<'a>, plan: &Plan) -> Self {
+        let again = Plan::of(context, &plan.lowlat_version);
+        let mut planned =
+            Self { host: context.host, after: BTreeMap::new(), tokens: Vec::new(), named: BTreeMap::new() };
+        for change in again.changes {
+            if let Some(name) = named(&change.target) {
+                planned.named.entry(name).or_default().push(change.after);
+            } else if let Target::CommandLine { tokens } = change.target {
+                planned.tokens = tokens;
+            } else {
+                planned.after.insert(change.target, (change.after, change.moment));
+            }
+        }
+        // These hold the values of other changes, so what they must say follows from those of the plan itself. The planner
+        // writes them in the catalogue's order.
+        let place = |change: &Change| {
+            let id = change.settings.first();
+            context.catalogue.settings().position(|setting| id.is_some_and(|id| id == setting.id))
+        };
+        let mut changes = plan.changes.clone();
+        changes.sort_by_cached_key(place);
+        let files = sysctl::file(context, &changes).map(|(file, _)| file);
+        for file in files.into_iter().chain(tuned::file(context, &changes)) {
+            planned.after.insert(file.target, (file.after, file.moment));
+        }
+        planned
+    }
+
+    fn has(&self, asked: &Asked<'_>) -> bool {
+        let change = match asked {
+            Asked::Change(change) => change,
+            Asked::Token(token) => {
+                let essence =
+                    |token: &BootToken| (token.setting.clone(), token.name.clone(), token.value.clone());
+                return self.tokens.iter().any(|known| essence(known) == essence(token));
+            }
+        };
+        let Some(name) = named(&change.target) else {
+            let planned = self.after.get(&change.target);
+            return planned.is_some_and(|(after, moment)| *after == change.after && *moment == change.moment);
+        };
+        match self.named.get(&name) {
+            Some(values) => values.contains(&change.after),
+            None => !self.is_here(&name) && self.is_usual(name.0, &change.after),
+        }
+    }
+
+    /// Whether the host has an interrupt or a thread of this name.
+    fn is_here(&self, (kind, name): &(Kind, String)) -> bool {
+        match kind {
+            Kind::Irq => self.host.interrupts.irqs.iter().any(|irq| irq.actions.join(",") == *name),
+            _ => self.host.tasks.kernel_threads.iter().any(|thread| thread.comm == *name),
+        }
+    }
+
+    /// Whether planning gives the value to another one of the kind.
+    fn is_usual(&self, kind: Kind, after: &str) -> bool {
+        self.named.iter().any(|((of, _), values)| *of == kind && values.iter().any(|value| value == after))
+    }
+}
+
+/// Characters of a value that are shown.
+const SHOWN_CHARS_MAX: usize = 80;
+
+fn in_words(asked: &Asked<'_>) -> String {
+    let cut = |text: &str| -> String {
+        let mut shown: String = text.chars().take(SHOWN_CHARS_MAX).collect();
+        if shown.len() < text.len() {
+            shown.push('…');
+        }
+        shown.escape_debug().to_string()
+    };
+    match asked {
+        Asked::Token(token) => {
+            format!("boot parameter {}", cut(&boot_line::spell(token).unwrap_or_default()))
+        }
+        Asked::Change(change) => {
+            let name = match &change.target {
+                Target::OwnedFile { path } | Target::File { path } => path.clone(),
+                Target::FileKey { path, key } => format!("{key} in {path}"),
+                Target::Sysctl { key } => key.clone(),
+                Target::Service { unit } => unit.clone(),
+                other => format!("{other:?}"),
+            };
+            format!("{} = \"{}\"", cut(&name), cut(&change.after))
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! The planner: asks each row at fault how it is changed, and gathers the answers.
+
+use super::{HostMark, LeftOut, Plan, boot_line, warnings};
+use lowlat_host::{Profile, Reading, cmdline::CommandLine};
+use lowlat_settings::{
+    Context, Finding, Layer, Risk, Setting, Verdict,
+    change::{BootToken, Change, Moment, Proposal, Step, Target, WhyLeftOut, files, sysctl, tuned},
+    judge_one, same_meaning,
+};
+use std::collections::BTreeMap;
+
+impl Plan {
+    /// Plans a host by the context's profile. The result depends on nothing else than its arguments.
+    ///
+    /// A row at fault ends among the changes or among what is left out, some in both; every other row is left out as
+    /// good, not applicable or unknown. `lowlat_version` is that of the program that asks.
+    pub fn of(context: &Context<'_>, lowlat_version: &str) -> Self {
+        let mut gathered = Gathered::default();
+        for setting in context.catalogue.settings() {
+            let finding = judge_one(context, setting);
+            if finding.verdict.is_fault() {
+                gathered.fault(context, setting, &finding);
+            } else {
+                gathered.leave(setting, why_fine(finding.verdict), &fine_in_words(&finding));
+            }
+        }
+        gathered.finish(context, lowlat_version)
+    }
+}
+
+/// What the rows proposed so far.
+#[derive(Debug, Default)]
+struct Gathered {
+    changes: Vec<Change>,
+    /// Where in `changes` each target stands: a large host has thousands.
+    places: BTreeMap<Target, usize>,
+    tokens: Vec<BootToken>,
+    left_out: Vec<LeftOut>,
+}
+
+impl Gathered {
+    fn leave(&mut self, setting: &Setting, why: WhyLeftOut, text: &str) {
+        self.left_out.push(LeftOut {
+            setting: setting.id.to_owned(),
+            layer: setting.layer.word().to_owned(),
+            why,
+            text: text.to_owned(),
+        });
+    }
+
+    fn fault(&mut self, context: &Context<'_>, setting: &Setting, finding: &Finding) {
+        let mut proposal = setting.proposal(context);
+        without_what_is_so(context, &mut proposal);
+        for (why, text) in &proposal.left_out {
+            self.leave(setting, *why, text);
+        }
+        if proposal.is_empty() {
+            if proposal.left_out.is_empty() {
+                self.leave(setting, WhyLeftOut::Kernel, &stands_without_effect(finding));
+            }
+            return;
+        }
+        if is_asked_for(context, setting) && !context.role.accepts(setting.id) {
+            let text = if setting.cost.is_empty() { setting.hazard } else { setting.cost };
+            self.leave(setting, WhyLeftOut::NotAccepted(setting.risk), text);
+            return;
+        }
+        for token in proposal.tokens {
+            self.token(context, setting, token);
+        }
+        for step in proposal.steps {
+            self.step(setting, step);
+        }
+    }
+
+    /// The first row that names a parameter has it.
+    fn token(&mut self, context: &Context<'_>, setting: &Setting, mut token: BootToken) {
+        if self.tokens.iter().any(|other| other.name == token.name) {
+            return;
+        }
+        token.before = boot_line::standing(&context.host.kernel.tokens(), &token.name);
+        setting.id.clone_into(&mut token.setting);
+        self.tokens.push(token);
+    }
+
+    /// Two rows that want the same of one thing are one change.
+    fn step(&mut self, setting: &Setting, step: Step) {
+        let place = self.places.get(&step.target).copied();
+        if let Some(change) = place.and_then(|place| self.changes.get_mut(place)) {
+            change.settings.push(setting.id.to_owned());
+            change.risk = change.risk.max(setting.risk);
+            return;
+        }
+        self.places.insert(step.target.clone(), self.changes.len());
+        self.changes.push(Change {
+            settings: vec![setting.id.to_owned()],
+            layer: setting.layer.word().to_owned(),
+            target: step.target,
+            before: step.before,
+            after: step.after,
+            moment: step.moment,
+            reason: setting.reason.to_owned(),
+            cost: setting.cost.to_owned(),
+            risk: setting.risk,
+            sources: setting.sources.iter().map(|source| (*source).to_owned()).collect(),
+        });
+    }
+
+    fn finish(mut self, context: &Context<'_>, lowlat_version: &str) -> Plan {
+        let mut warnings = Vec::new();
+        if let Some((file, warning)) = sysctl::file(context, &self.changes) {
+            self.changes.push(file);
+            warnings.extend(warning);
+        }
+        if let Some(file) = tuned::file(context, &self.changes) {
+            self.changes.push(file);
+        }
+        if !self.tokens.is_empty() {
+            self.changes.push(command_line(context, self.tokens));
+        }
+        self.changes.sort_by_key(|change| layer_place(&change.layer));
+        self.left_out.sort_by_key(|left| (left.why, layer_place(&left.layer)));
+        warnings.extend(warnings::of(context, &self.changes));
+        Plan {
+            document: Plan::DOCUMENT.to_owned(),
+            schema_version: Plan::SCHEMA_VERSION,
+            lowlat_version: lowlat_version.to_owned(),
+            profile: context.profile,
+            host: HostMark::of(context.host),
+            boot_id: if context.host.origin.is_redacted {
+                Reading::Absent
+            } else {
+                context.host.kernel.boot_id.clone()
+            },
+            housekeeping: context.allocation.housekeeping.clone(),
+            isolated: context.allocation.isolated.clone(),
+            changes: self.changes,
+            left_out: self.left_out,
+            warnings,
+        }
+    }
+}
+
+/// All parameters as one change of the whole line.
+fn command_line(context: &Context<'_>, tokens: Vec<BootToken>) -> Change {
+    let line = context.host.kernel.tokens();
+    let after = boot_line::merge(&line, &tokens);
+    let rows = || tokens.iter().filter_map(|token| context.catalogue.find(&token.setting));
+    let mut settings: Vec<String> = tokens.iter().map(|token| token.setting.clone()).collect();
+    settings.dedup();
+    let mut sources: Vec<String> = rows().flat_map(|row| row.sources).map(|s| (*s).to_owned()).collect();
+    sources.sort_unstable();
+    sources.dedup();
+    let costs: Vec<&str> = rows().map(|row| row.cost).filter(|cost| !cost.is_empty()).collect();
+    Change {
+        settings,
+        layer: Layer::Boot.word().to_owned(),
+        before: Reading::Known(line.raw().to_owned()),
+        after,
+        moment: Moment::AtBoot,
+        reason: "The kernel takes these parameters at its start only; each row says why it is wanted."
+            .to_owned(),
+        cost: costs.join(" "),
+        risk: rows().map(|row| row.risk).max().unwrap_or(Risk::None),
+        sources,
+        target: Target::CommandLine { tokens },
+    }
+}
+
+/// Drops what is so already: a parameter that stands on the line as wanted, a value that is there.
+fn without_what_is_so(context: &Context<'_>, proposal: &mut Proposal) {
+    let line: CommandLine = context.host.kernel.tokens();
+    proposal.tokens.retain(|token| {
+        let mut standing = line.all(&token.name).map(Option::unwrap_or_default).peekable();
+        match (&token.value, standing.peek().is_some()) {
+            (None, is_there) => is_there,
+            (Some(_), false) => true,
+            (Some(value), true) => !standing.all(|found| same_meaning(found, value)),
+        }
+    });
+    proposal.steps.retain(|step| step.before.known().is_none_or(|before| *before != step.after));
+}
+
+/// Harm to hardware reports, protection and evidence is always asked for. What can stop a host or a service is asked
+/// for where profile `trading`, whose values lowlat stands behind, does not want the same.
+pub(super) fn is_asked_for(context: &Context<'_>, setting: &Setting) -> bool {
+    match setting.risk {
+        Risk::None | Risk::Power => false,
+        Risk::Ras | Risk::Security | Risk::Compliance => true,
+        Risk::Availability => {
+            let of = |profile| files::value(&Context { profile, ..*context }, setting);
+            match (of(Profile::Trading), of(context.profile)) {
+                (Some(ours), Some(wanted)) => !same_meaning(&ours, &wanted),
+                _ => context.profile != Profile::Trading,
+            }
+        }
+    }
+}
+
+fn why_fine(verdict: Verdict) -> WhyLeftOut {
+    match verdict {
+        Verdict::Good => WhyLeftOut::Good,
+        Verdict::NotApplicable => WhyLeftOut::NotApplicable,
+        _ => WhyLeftOut::Unknown,
+    }
+}
+
+fn fine_in_words(finding: &Finding) -> String {
+    match (finding.observed.as_str(), finding.because.as_str()) {
+        ("", because) => because.to_owned(),
+        (observed, "") => observed.to_owned(),
+        (observed, because) => format!("{observed}: {because}"),
+    }
+}
+
+fn stands_without_effect(finding: &Finding) -> String {
+    let why = if finding.because.is_empty() { &finding.observed } else { &finding.because };
+    format!("no value that could be written would change it: {why}")
+}
+
+fn layer_place(word: &str) -> usize {
+    Layer::ALL.iter().position(|layer| layer.word() == word).unwrap_or(usize::MAX)
+}

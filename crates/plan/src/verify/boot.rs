@@ -1,0 +1,213 @@
+//! Parameters of the kernel: one row each. What counts is the line of the running kernel, and what it made of it.
+
+use super::boot_follow;
+use super::judge::{Look, Scene, culprit_of};
+use super::{BootSource, Culprit, CulpritKind, Row, Standing, culprit};
+use lowlat_host::{Reading, cmdline::CommandLine};
+use lowlat_settings::{
+    change::{BootToken, Change},
+    same_meaning,
+};
+
+pub(super) fn rows(scene: &Scene<'_>, at: usize, change: &Change, tokens: &[BootToken]) -> Vec<Row> {
+    let line = match &scene.host.kernel.command_line {
+        Reading::Known(line) => Ok(line),
+        missing => Err(missing.clone().map(|_| String::new())),
+    };
+    tokens.iter().map(|token| of_token(scene, at, change, tokens, token, line.as_ref().copied())).collect()
+}
+
+const NOT_IN_NEXT: &str = "it does not come with the reboot: the entry that the next boot takes is without it, so it was \
+                           written anew or another was made the default; `lowlat tune apply` writes it again";
+const ANOTHER_ENTRY: &str = "this boot was started from another entry: the one that the next boot takes has the parameter, so \
+                             reboot";
+
+/// A parameter with its value, as people write it.
+pub(super) fn spell(name: &str, value: &str) -> String {
+    if value.is_empty() { name.to_owned() } else { format!("{name}={value}") }
+}
+
+fn of_token(
+    scene: &Scene<'_>,
+    at: usize,
+    change: &Change,
+    tokens: &[BootToken],
+    token: &BootToken,
+    line: Result<&CommandLine, &Reading<String>>,
+) -> Row {
+    let observed = match line {
+        Ok(line) => Reading::Known(standing_on(line, &token.name)),
+        Err(missing) => missing.clone(),
+    };
+    let look = Look {
+        at,
+        change,
+        what: spell(&token.name, "") + if token.value.as_deref() == Some("") { "" } else { "=" },
+        observed,
+        is_planned: false,
+        claims: Vec::new(),
+    };
+    let mut row = match line {
+        Ok(line) if stands_as_planned(line, token) => in_force(scene, token, look),
+        Ok(line) => not_in_force(scene, tokens, token, line, look),
+        Err(_) => look.judge(scene),
+    };
+    row.settings = vec![token.setting.clone()];
+    row.planned = match &token.value {
+        Some(value) => spell(&token.name, value),
+        None => format!("no {}", token.name),
+    };
+    row
+}
+
+fn standing_on(line: &CommandLine, name: &str) -> String {
+    let all: Vec<String> = line.all(name).map(|value| spell(name, value.unwrap_or_default())).collect();
+    if all.is_empty() { "not on the command line".to_owned() } else { all.join(" ") }
+}
+
+fn stands_as_planned(line: &CommandLine, token: &BootToken) -> bool {
+    let mut values = line.all(&token.name).map(Option::unwrap_or_default).peekable();
+    match &token.value {
+        None => values.peek().is_none(),
+        Some(planned) => values.peek().is_some() && values.all(|value| same_meaning(value, planned)),
+    }
+}
+
+/// It stands there as planned: does the kernel follow?
+fn in_force(scene: &Scene<'_>, token: &BootToken, look: Look<'_>) -> Row {
+    let Some(fault) = boot_follow::does_not_follow(scene, token) else {
+        return look.row(Standing::Held, "");
+    };
+    let observed =
+        if fault.observed.is_empty() { look.observed.clone() } else { Reading::Known(fault.observed) };
+    let look = Look { observed, ..look };
+    match fault.by {
+        Some(by) => {
+            let mut row = look.row(Standing::Overridden, fault.why);
+            row.by = Some(by);
+            row
+        }
+        None => look.row(Standing::Ineffective, fault.why),
+    }
+}
+
+/// It does not stand there as planned: not yet, not any more, or somebody else's does.
+fn not_in_force(
+    scene: &Scene<'_>,
+    tokens: &[BootToken],
+    token: &BootToken,
+    line: &CommandLine,
+    look: Look<'_>,
+) -> Row {
+    let next = scene.evidence.next_boot_line.as_ref().map(|line| CommandLine::parse(line));
+    let comes = next.known().map(|next| stands_as_planned(next, token));
+    if scene.is_boot_of_apply {
+        return match comes {
+            Some(false) => look.row(Standing::Lost, NOT_IN_NEXT),
+            _ => look.row(Standing::Pending, scene.why_pending()),
+        };
+    }
+    let values: Vec<&str> = line.all(&token.name).map(Option::unwrap_or_default).collect();
+    let is_planned =
+        |value: &&str| token.value.as_deref().is_some_and(|planned| same_meaning(value, planned));
+    // The last that differs: for most parameters the last counts.
+    if let Some(other) = values.iter().rev().find(|value| !is_planned(value)) {
+        return of_other_value(scene, token, other, values.iter().any(is_planned), look);
+    }
+    let configured = source_of(scene, token, |value| is_planned(&value));
+    if is_eaten_first(tokens, token, line) {
+        let place =
+            configured.map_or_else(String::new, |source| format!(", though {} has it", place_of(source)));
+        return look.row(
+            Standing::Ineffective,
+            format!(
+                "the first of the new words is missing and those behind it are there{place}: a boot loader's script ate \
+                 the first word; put a harmless word such as \"quiet\" before it"
+            ),
+        );
+    }
+    if comes == Some(true) {
+        return look.row(Standing::Lost, ANOTHER_ENTRY);
+    }
+    if let Some(source) = configured {
+        let why = format!(
+            "{} has it, and the boot loader did not pass it on: it reads another file or another entry, or its own was \
+             not made anew",
+            place_of(source)
+        );
+        return look.row(Standing::Ineffective, why);
+    }
+    look.row(Standing::Lost, why_lost(scene))
+}
+
+/// Another value stands on the line, beside the planned one or in its place.
+fn of_other_value(scene: &Scene<'_>, token: &BootToken, other: &str, is_beside: bool, look: Look<'_>) -> Row {
+    let claims = culprit::of_parameter(scene, &token.name);
+    let by = culprit_of(&claims, other).or_else(|| {
+        source_of(scene, token, |value| same_meaning(value, other)).map(|s| blame(s, token, other))
+    });
+    let is_from_before = token.before.as_deref().is_some_and(|before| {
+        CommandLine::parse(before)
+            .all(&token.name)
+            .any(|value| same_meaning(value.unwrap_or_default(), other))
+    });
+    if by.is_none() && is_from_before && !is_beside {
+        return look.row(Standing::Lost, why_lost(scene));
+    }
+    let note = match (is_beside, &by) {
+        (true, _) => "it stands there more than once; for most parameters the last counts".to_owned(),
+        (false, None) => culprit::how_to_find(&look.change.target),
+        _ => String::new(),
+    };
+    let mut row = look.row(Standing::Overridden, note);
+    row.by = Some(by.unwrap_or_else(super::judge::unknown));
+    row
+}
+
+fn blame(source: &BootSource, token: &BootToken, value: &str) -> Culprit {
+    Culprit {
+        kind: CulpritKind::BootSource,
+        name: source.path.clone(),
+        line: Some(source.line),
+        does: match source.variable.as_str() {
+            "" => format!("has {}", spell(&token.name, value)),
+            variable => format!("has {} in {variable}", spell(&token.name, value)),
+        },
+    }
+}
+
+/// The last file that boot entries are made from in which the parameter has such a value.
+fn source_of<'a>(
+    scene: &Scene<'a>,
+    token: &BootToken,
+    is_meant: impl Fn(&str) -> bool,
+) -> Option<&'a BootSource> {
+    let has = |source: &&BootSource| {
+        let line = CommandLine::parse(&source.parameters);
+        line.all(&token.name).any(|value| is_meant(value.unwrap_or_default()))
+    };
+    scene.evidence.boot.iter().rfind(has)
+}
+
+fn place_of(source: &BootSource) -> String {
+    format!("{}:{}", source.path, source.line)
+}
+
+/// The first parameter that was added is missing, and one that was added behind it is there.
+fn is_eaten_first(tokens: &[BootToken], token: &BootToken, line: &CommandLine) -> bool {
+    let mut added = tokens.iter().filter(|other| other.before.is_none() && other.value.is_some());
+    added.next() == Some(token) && added.any(|other| stands_as_planned(line, other))
+}
+
+fn why_lost(scene: &Scene<'_>) -> String {
+    let (planned, now) = (&scene.plan.host.kernel_release, &scene.host.kernel.release);
+    if planned.is_known() && now.is_known() && planned != now {
+        return format!(
+            "the kernel is {now} now and was {planned}: an update wrote its boot entry without the parameter; `lowlat tune \
+             apply` writes it again"
+        );
+    }
+    "this boot was started from an entry without the parameter: another entry was chosen, or the entry was written anew; \
+     `lowlat tune apply` writes it again"
+        .to_owned()
+}

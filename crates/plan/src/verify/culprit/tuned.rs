@@ -1,0 +1,157 @@
+//! What the active profile of TuneD sets, plugin by plugin.
+
+use super::at_line;
+use crate::verify::judge::Claim;
+use crate::{verify::CulpritKind, verify::Evidence, verify::TunedOption};
+use lowlat_host::{cmdline::CommandLine, snapshot::glob_matches};
+use lowlat_settings::change::Target;
+
+/// Options of plugins that write one kind of file, and the files.
+const PATHS: &[(&str, &str, &str)] = &[
+    ("cpu", "governor", "/sys/devices/system/cpu/*/cpufreq/scaling_governor"),
+    (
+        "cpu",
+        "energy_performance_preference",
+        "/sys/devices/system/cpu/*/cpufreq/energy_performance_preference",
+    ),
+    ("cpu", "energy_perf_bias", "/sys/devices/system/cpu/*/power/energy_perf_bias"),
+    ("cpu", "min_perf_pct", "/sys/devices/system/cpu/intel_pstate/min_perf_pct"),
+    ("cpu", "max_perf_pct", "/sys/devices/system/cpu/intel_pstate/max_perf_pct"),
+    ("cpu", "no_turbo", "/sys/devices/system/cpu/intel_pstate/no_turbo"),
+    ("cpu", "boost", "/sys/devices/system/cpu/cpufreq/boost"),
+    ("vm", "transparent_hugepages", "/sys/kernel/mm/transparent_hugepage/enabled"),
+    ("vm", "transparent_hugepage", "/sys/kernel/mm/transparent_hugepage/enabled"),
+    ("vm", "transparent_hugepage.defrag", "/sys/kernel/mm/transparent_hugepage/defrag"),
+    ("disk", "elevator", "/sys/block/*/queue/scheduler"),
+    ("disk", "readahead", "/sys/block/*/queue/read_ahead_kb"),
+];
+
+/// Options of \[vm\] that are sysctls (TuneD 2.19 and later).
+const VM_SYSCTLS: &[&str] =
+    &["dirty_ratio", "dirty_background_ratio", "dirty_bytes", "dirty_background_bytes"];
+
+/// Options of the scheduler plugin that decide where threads and interrupts go.
+const PLACES: &[&str] = &["isolated_cores", "default_irq_smp_affinity", "ps_whitelist", "cgroup_ps_affinity"];
+
+/// A claim for each value of an option. Alternatives are parted by `|`; `>` and `<` before a number mean "only when
+/// that is more" or less; what holds a variable still is worked out by TuneD.
+fn claims_of(option: &TunedOption) -> Vec<Claim> {
+    let text = option.value.trim().trim_matches('"');
+    let by = at_line(
+        CulpritKind::Tuned,
+        &option.path,
+        option.line,
+        format!("[{}] sets {} = {text} as TuneD's active profile", option.plugin, option.key),
+    );
+    let values = text.split('|').map(|value| value.trim().trim_start_matches(['>', '<', '=']).trim());
+    values
+        .map(|value| {
+            let is_worked_out = value.contains("${");
+            Claim { by: by.clone(), value: (!is_worked_out).then(|| value.to_owned()) }
+        })
+        .collect()
+}
+
+fn of<'a>(evidence: &'a Evidence, is_meant: impl Fn(&TunedOption) -> bool + 'a) -> Vec<Claim> {
+    evidence.tuned.iter().filter(|option| is_meant(option)).flat_map(claims_of).collect()
+}
+
+pub(super) fn sysctl(evidence: &Evidence, key: &str) -> Vec<Claim> {
+    of(evidence, |option| match option.plugin.as_str() {
+        "sysctl" => option.key.replace('/', ".") == key,
+        "vm" => VM_SYSCTLS.contains(&option.key.as_str()) && key.strip_prefix("vm.") == Some(&option.key),
+        "scheduler" => key.strip_prefix("kernel.") == Some(&option.key),
+        _ => false,
+    })
+}
+
+pub(super) fn path(evidence: &Evidence, path: &str) -> Vec<Claim> {
+    let of_scheduler = |key: &str| {
+        let file = path.strip_prefix("/sys/kernel/debug/sched/");
+        file.is_some_and(|file| key.strip_prefix("sched_") == Some(file) || key == file.replace('/', "_"))
+    };
+    of(evidence, |option| match option.plugin.as_str() {
+        "sysfs" => glob_matches(&option.key, path),
+        "scheduler" => of_scheduler(&option.key),
+        plugin => PATHS
+            .iter()
+            .any(|(owner, key, glob)| *owner == plugin && *key == option.key && glob_matches(glob, path)),
+    })
+}
+
+/// The scheduler plugin, or that for interrupts: both work out where to.
+pub(super) fn irqs(evidence: &Evidence) -> Vec<Claim> {
+    let is_meant = |option: &TunedOption| match option.plugin.as_str() {
+        "scheduler" => matches!(option.key.as_str(), "isolated_cores" | "default_irq_smp_affinity"),
+        "irq" => option.key == "affinity",
+        _ => false,
+    };
+    worked_out(of(evidence, is_meant))
+}
+
+pub(super) fn threads(evidence: &Evidence) -> Vec<Claim> {
+    let is_meant = |option: &TunedOption| {
+        option.plugin == "scheduler"
+            && (option.key.starts_with("group.") || PLACES.contains(&option.key.as_str()))
+    };
+    worked_out(of(evidence, is_meant))
+}
+
+/// The option is no value of the thing itself: what becomes of it TuneD works out.
+fn worked_out(claims: Vec<Claim>) -> Vec<Claim> {
+    claims.into_iter().map(|claim| Claim { value: None, ..claim }).collect()
+}
+
+/// `coalesce = adaptive-rx off rx-usecs 0`: names and values in turn.
+pub(super) fn nic(evidence: &Evidence, nic: &str, target: &Target) -> Vec<Claim> {
+    let (key, field) = match target {
+        Target::NicChannels { field, .. } => ("channels", field),
+        Target::NicCoalescing { field, .. } => ("coalesce", field),
+        Target::NicFeature { feature, .. } => ("features", feature),
+        _ => return Vec::new(),
+    };
+    let is_for_nic = |devices: &str| {
+        devices.is_empty()
+            || devices
+                .split([',', ' '])
+                .any(|name| lowlat_host::snapshot::component_matches(name.trim(), nic))
+    };
+    let options = evidence
+        .tuned
+        .iter()
+        .filter(|option| option.plugin == "net" && option.key == key && is_for_nic(&option.devices));
+    options
+        .filter_map(|option| {
+            let words: Vec<&str> = option.value.trim().trim_matches('"').split_whitespace().collect();
+            let pair = words.chunks(2).find(|pair| pair.first().copied() == Some(field.as_str()))?;
+            let value = pair.get(1).map(|value| (*value).to_owned())?;
+            claims_of(option).into_iter().next().map(|claim| Claim { value: Some(value), ..claim })
+        })
+        .collect()
+}
+
+/// `cmdline`, `cmdline_realtime` and the like of the bootloader plugin.
+pub(super) fn parameter(evidence: &Evidence, name: &str) -> Vec<Claim> {
+    let options = evidence
+        .tuned
+        .iter()
+        .filter(|option| option.plugin == "bootloader" && option.key.starts_with("cmdline"));
+    options
+        .flat_map(|option| {
+            let text = option.value.trim().trim_start_matches(['+', '-']).trim().trim_matches('"');
+            let line = CommandLine::parse(text);
+            let values: Vec<String> =
+                line.all(name).map(|value| value.unwrap_or_default().to_owned()).collect();
+            values.into_iter().map(|value| {
+                let by = at_line(
+                    CulpritKind::Tuned,
+                    &option.path,
+                    option.line,
+                    format!("[bootloader] adds {name}={value} as TuneD's active profile"),
+                );
+                let is_worked_out = value.contains("${");
+                Claim { by, value: (!is_worked_out).then_some(value) }
+            })
+        })
+        .collect()
+}

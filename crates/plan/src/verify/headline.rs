@@ -1,0 +1,157 @@
+//! The rows that the desk wants to see first: which CPUs are isolated, which have no tick, and where interrupts go.
+
+use super::judge::{Scene, culprit_of, unreadable};
+use super::{Headline, Row, Standing, culprit, irq};
+use crate::Plan;
+use lowlat_host::{CpuSet, Reading, snapshot::Irq};
+use lowlat_settings::change::{Target, WhyLeftOut};
+
+/// Interrupts that a note names.
+const NAMED_MAX: usize = 6;
+
+/// Whether the plan counts on a boot parameter: it sets it, or found it set.
+pub(super) fn expects(plan: &Plan, setting: &str) -> bool {
+    let is_set = plan.changes.iter().any(|change| {
+        matches!(&change.target, Target::CommandLine { tokens }
+            if tokens.iter().any(|token| token.setting == setting && token.value.is_some()))
+    });
+    is_set || plan.left_out.iter().any(|left| left.setting == setting && left.why == WhyLeftOut::Good)
+}
+
+/// The figures, and a row for each that the plan counts on. `changes` are the rows of the plan's changes.
+pub(super) fn of(scene: &Scene<'_>, changes: &[Row]) -> (Headline, Vec<Row>) {
+    let mut headline = Headline {
+        isolated: isolated(scene),
+        nohz_full: scene.host.topology.nohz_full.clone(),
+        ..Headline::default()
+    };
+    let mut rows = Vec::new();
+    let sets = [
+        ("boot.isolcpus", "isolated CPUs", &headline.isolated),
+        ("boot.nohz_full", "CPUs without a tick (nohz_full)", &headline.nohz_full),
+    ];
+    for (setting, what, cpus) in sets {
+        if expects(scene.plan, setting) && !scene.plan.isolated.is_empty() {
+            rows.push(of_set(scene, setting, what, cpus, changes));
+        }
+    }
+    if !scene.host.interrupts.irqs.is_empty() && !scene.plan.isolated.is_empty() {
+        rows.push(of_irqs(scene, &mut headline));
+    }
+    (headline, rows)
+}
+
+/// What the scheduler keeps off, by the command line or by a partition.
+fn isolated(scene: &Scene<'_>) -> Reading<CpuSet> {
+    let partitions = scene.host.services.cpuset_partitions.iter();
+    let held = partitions
+        .filter(|partition| partition.is_isolated())
+        .filter_map(|partition| partition.cpus.known())
+        .fold(CpuSet::new(), |held, cpus| held.union(cpus));
+    match &scene.host.topology.isolated {
+        Reading::Known(cpus) => Reading::Known(cpus.union(&held)),
+        _ if !held.is_empty() => Reading::Known(held),
+        other => other.clone(),
+    }
+}
+
+fn row(what: &str, planned: String, observed: Reading<String>, setting: &str) -> Row {
+    Row {
+        change: None,
+        settings: vec![setting.to_owned()],
+        layer: "headline".to_owned(),
+        what: what.to_owned(),
+        planned,
+        observed,
+        standing: Standing::Held,
+        by: None,
+        note: String::new(),
+    }
+}
+
+/// A set that the kernel shows against the plan's; where it differs, the row of its parameter says why.
+fn of_set(scene: &Scene<'_>, setting: &str, what: &str, cpus: &Reading<CpuSet>, changes: &[Row]) -> Row {
+    let planned = &scene.plan.isolated;
+    let row = row(what, planned.to_list(), cpus.clone().map(|cpus| cpus.to_list()), setting);
+    let Reading::Known(cpus) = cpus else {
+        let note = unreadable(cpus);
+        return Row { standing: Standing::Unreadable, note, ..row };
+    };
+    if scene.same_cpus(cpus, planned) {
+        return row;
+    }
+    let name = setting.strip_prefix("boot.").unwrap_or(setting);
+    let is_of_token = |other: &&Row| {
+        other.settings.first().is_some_and(|first| first == setting) && other.what.starts_with(name)
+    };
+    match changes.iter().find(is_of_token) {
+        Some(token) if token.standing != Standing::Held => {
+            Row { standing: token.standing, by: token.by.clone(), note: token.note.clone(), ..row }
+        }
+        Some(_) => Row {
+            standing: Standing::Ineffective,
+            note: format!("{name}= stands on the command line as planned, and the kernel shows another set"),
+            ..row
+        },
+        None => Row {
+            standing: Standing::Lost,
+            note: format!("{name}= was set before the plan was made, and is no more"),
+            ..row
+        },
+    }
+}
+
+/// Every interrupt with a handler that can be moved: inside the housekeeping CPUs.
+fn of_irqs(scene: &Scene<'_>, headline: &mut Headline) -> Row {
+    let house = &scene.plan.housekeeping;
+    let mut outside: Vec<(&Irq, irq::Where)> = Vec::new();
+    for found in scene.host.interrupts.irqs.iter().filter(|irq| !irq.actions.is_empty()) {
+        let now = irq::latest(scene, found);
+        if now.counts_as_managed() {
+            headline.irqs_managed += 1;
+            let reaches = now.goes_to().known().is_some_and(|cpus| !cpus.is_disjoint(&scene.plan.isolated));
+            headline.irqs_managed_on_isolated += u32::from(reaches);
+            continue;
+        }
+        headline.irqs_movable += 1;
+        // What counts here is where it goes; its own row says whether it was asked for more.
+        if irq::goes_inside(scene, now, house) {
+            headline.irqs_inside += 1;
+            continue;
+        }
+        match irq::stands(scene, found, house) {
+            irq::Where::Inside => headline.irqs_inside += 1,
+            irq::Where::Moves => headline.irqs_moving += 1,
+            other => outside.push((now, other)),
+        }
+    }
+    let observed = format!("{} of {} inside", headline.irqs_inside, headline.irqs_movable);
+    let row =
+        row("movable interrupts", format!("all inside {house}"), Reading::Known(observed), "irq.affinity");
+    if outside.is_empty() {
+        let standing = if headline.irqs_moving > 0 { Standing::MovesLater } else { Standing::Held };
+        let note = match headline.irqs_moving {
+            0 => String::new(),
+            count => format!("{count} were asked to move and do at their next interrupt"),
+        };
+        return Row { standing, note, ..row };
+    }
+    let mut named: Vec<String> = outside.iter().take(NAMED_MAX).map(|(irq, _)| irq.label()).collect();
+    if outside.len() > NAMED_MAX {
+        named.push(format!("{} more", outside.len() - NAMED_MAX));
+    }
+    let note = format!("outside: {}", named.join(", "));
+    let asked = outside.iter().find_map(|(_, place)| match place {
+        irq::Where::AskedElsewhere(asked) => Some(asked),
+        _ => None,
+    });
+    let is_unread = outside.iter().all(|(_, place)| *place == irq::Where::Unread);
+    match asked {
+        Some(asked) => match culprit_of(&culprit::of_irq(scene, Some(asked)), &asked.to_list()) {
+            Some(by) => Row { standing: Standing::Overridden, by: Some(by), note, ..row },
+            None => Row { standing: Standing::Lost, note, ..row },
+        },
+        None if is_unread => Row { standing: Standing::Unreadable, note, ..row },
+        None => Row { standing: Standing::Ineffective, note, ..row },
+    }
+}

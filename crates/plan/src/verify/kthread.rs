@@ -1,0 +1,106 @@
+//! Kernel threads and workqueues.
+
+use super::judge::{Look, Scene, unreadable};
+use super::{Row, Standing, culprit};
+use lowlat_host::{CpuSet, Reading, snapshot::KernelThread};
+use lowlat_settings::change::{Change, Target, kthread::scheduling};
+
+/// The thread that a change means now. Process ids change with each boot, so of several threads of one name the
+/// change's place among its like decides.
+fn find<'a>(scene: &Scene<'a>, at: usize, comm: &str, pid: u32) -> Option<&'a KernelThread> {
+    let threads = || scene.host.tasks.kernel_threads.iter().filter(|thread| thread.comm == comm);
+    if let Some(thread) = threads().find(|thread| thread.pid == pid) {
+        return Some(thread);
+    }
+    let kind = scene.plan.changes.get(at).map(|change| std::mem::discriminant(&change.target));
+    let is_like = |change: &&Change| {
+        Some(std::mem::discriminant(&change.target)) == kind
+            && matches!(&change.target, Target::KernelThreadAffinity { comm: other, .. }
+                | Target::KernelThreadScheduling { comm: other, .. } if other == comm)
+    };
+    let place = scene.plan.changes.iter().take(at).filter(is_like).count();
+    threads().nth(place)
+}
+
+fn gone(at: usize, change: &Change, what: String) -> Row {
+    let look = Look { at, change, what, observed: Reading::Absent, is_planned: false, claims: Vec::new() };
+    look.row(Standing::Gone, "no kernel thread of this name runs now")
+}
+
+pub(super) fn affinity_row(scene: &Scene<'_>, at: usize, change: &Change, comm: &str, pid: u32) -> Row {
+    let what = format!("{comm} may run on");
+    if scene.host.tasks.kernel_threads.is_empty() {
+        return no_threads(at, change, what);
+    }
+    let Some(thread) = find(scene, at, comm, pid) else { return gone(at, change, what) };
+    let planned = CpuSet::parse_list(&change.after).unwrap_or_default();
+    let is_planned = thread.cpus_allowed.known().is_some_and(|cpus| scene.same_cpus(cpus, &planned));
+    let look = Look {
+        at,
+        change,
+        what,
+        observed: thread.cpus_allowed.clone().map(|cpus| cpus.to_list()),
+        is_planned,
+        claims: culprit::of_threads(scene.evidence),
+    };
+    if thread.is_bound && !is_planned && look.observed.is_known() {
+        let note =
+            "the kernel binds this thread to its CPU (PF_NO_SETAFFINITY) and refuses to move it with EINVAL";
+        return look.row(Standing::Ineffective, note);
+    }
+    look.judge(scene)
+}
+
+pub(super) fn scheduling_row(scene: &Scene<'_>, at: usize, change: &Change, comm: &str, pid: u32) -> Row {
+    let what = format!("{comm} scheduling");
+    if scene.host.tasks.kernel_threads.is_empty() {
+        return no_threads(at, change, what);
+    }
+    let Some(thread) = find(scene, at, comm, pid) else { return gone(at, change, what) };
+    let observed = scheduling(thread.policy, thread.rt_priority);
+    Look {
+        at,
+        change,
+        what,
+        is_planned: observed == change.after,
+        observed: Reading::Known(observed),
+        claims: culprit::of_threads(scene.evidence),
+    }
+    .judge(scene)
+}
+
+/// A host always has kernel threads: none at all means that /proc was not read.
+fn no_threads(at: usize, change: &Change, what: String) -> Row {
+    let look = Look { at, change, what, observed: Reading::Absent, is_planned: false, claims: Vec::new() };
+    look.row(Standing::Unreadable, "no kernel thread is to be seen in /proc at all")
+}
+
+pub(super) fn workqueue_row(scene: &Scene<'_>, at: usize, change: &Change, name: Option<&str>) -> Row {
+    let tasks = &scene.host.tasks;
+    let (what, path, cpus) = match name {
+        None => (
+            "all unbound work".to_owned(),
+            "/sys/devices/virtual/workqueue/cpumask".to_owned(),
+            tasks.workqueue_cpus.clone(),
+        ),
+        Some(name) => {
+            let queue = tasks.workqueues.iter().find(|queue| queue.name == name);
+            (
+                format!("workqueue {name}"),
+                format!("/sys/devices/virtual/workqueue/{name}/cpumask"),
+                queue.map_or(Reading::Absent, |queue| queue.cpus.clone()),
+            )
+        }
+    };
+    let planned = CpuSet::parse_list(&change.after).unwrap_or_default();
+    let is_planned = cpus.known().is_some_and(|cpus| scene.same_cpus(cpus, &planned));
+    let claims = culprit::of_workqueue(scene, &path);
+    let look = Look { at, change, what, observed: cpus.map(|cpus| cpus.to_list()), is_planned, claims };
+    match &look.observed {
+        Reading::Known(_) => look.judge(scene),
+        missing => {
+            let note = format!("{path}: {}", unreadable(missing));
+            look.row(Standing::Unreadable, note)
+        }
+    }
+}

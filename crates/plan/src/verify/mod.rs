@@ -1,0 +1,165 @@
+//! Verification: a plan held against what the host's kernel says, row by row. Pure; nothing here reads a host.
+//!
+//! ```text
+//! Plan + HostSnapshot + Evidence + TickProof  ->  Row per change, CPU set, interrupt, thread, parameter
+//!
+//! value in force = planned                        held
+//! boot of the apply, parameter not on the line    pending
+//! somebody's file or daemon gives what is there   overridden, by name
+//! value from before                               lost
+//! any other value                                 overridden, by somebody unknown
+//! configured, and the kernel shows otherwise      ineffective
+//! no value could be read                          unreadable: absent, denied, unparsable
+//! ```
+//!
+//! Values are compared by meaning: `1-3` is `1,2,3`, `2MB` is `2M`, masks are sets.
+
+mod boot;
+mod boot_follow;
+mod culprit;
+mod document;
+mod evidence;
+mod files;
+mod headline;
+mod irq;
+mod judge;
+mod kthread;
+mod memory;
+mod nic;
+mod owned;
+mod service;
+mod sysctl;
+mod ticks;
+
+#[cfg(test)]
+mod tests;
+
+pub use boot_follow::module_path;
+pub use document::{Counts, Culprit, CulpritKind, Headline, Outcome, Row, Standing, Verification};
+pub use evidence::{Assignment, BootSource, Evidence, RunningVariable, TunedOption};
+pub use ticks::{TickCount, TickLoad, TickProof};
+
+use super::Plan;
+use judge::Scene;
+use lowlat_host::HostSnapshot;
+use lowlat_settings::{
+    Catalogue,
+    change::{Change, Target},
+};
+
+/// What a verification is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct Input<'a> {
+    /// The plan.
+    pub plan: &'a Plan,
+    /// The host as it is now.
+    pub host: &'a HostSnapshot,
+    /// What else was looked at.
+    pub evidence: &'a Evidence,
+    /// Every setting, whose judges know what a boot parameter shows.
+    pub catalogue: Catalogue,
+    /// The boot in which the plan was applied, where that is known.
+    pub applied_boot_id: Option<&'a str>,
+    /// When it was applied, milliseconds since 1970, where that is known.
+    pub applied_unix_ms: Option<u64>,
+    /// Now, milliseconds since 1970.
+    pub verified_unix_ms: u64,
+    /// Ticks of the isolated CPUs, where they were counted.
+    pub ticks: Option<&'a TickProof>,
+    /// The version of the program that asks.
+    pub lowlat_version: &'a str,
+}
+
+impl Verification {
+    /// Holds a plan against a host. The result depends on nothing else than its arguments.
+    pub fn of(input: &Input<'_>) -> Self {
+        let Input { plan, host, .. } = input;
+        let scene = Scene::of(input);
+        let changes: Vec<Row> =
+            plan.changes.iter().enumerate().flat_map(|(at, change)| of_change(&scene, at, change)).collect();
+        let (headline, mut rows) = headline::of(&scene, &changes);
+        let is_pending = rows.iter().any(|row| row.standing == Standing::Pending);
+        rows.extend(changes);
+        rows.extend(service::keeper_row(&scene));
+        if let Some(proof) = input.ticks {
+            rows.extend(ticks::rows(&scene, proof, is_pending));
+        }
+        Self {
+            document: Self::DOCUMENT.to_owned(),
+            schema_version: Self::SCHEMA_VERSION,
+            lowlat_version: input.lowlat_version.to_owned(),
+            plan_id: plan.id(),
+            profile: plan.profile,
+            boot_id: host.kernel.boot_id.clone(),
+            applied_boot_id: lowlat_host::Reading::from_option(input.applied_boot_id.map(str::to_owned)),
+            applied_unix_ms: input.applied_unix_ms,
+            verified_unix_ms: input.verified_unix_ms,
+            housekeeping: plan.housekeeping.clone(),
+            isolated: plan.isolated.clone(),
+            headline,
+            counts: Counts::of(&rows),
+            rows,
+            ticks: input.ticks.cloned(),
+            warnings: warnings(&scene),
+        }
+    }
+}
+
+/// The rows of one change.
+fn of_change(scene: &Scene<'_>, at: usize, change: &Change) -> Vec<Row> {
+    match &change.target {
+        Target::CommandLine { tokens } => boot::rows(scene, at, change, tokens),
+        Target::Sysctl { key } => vec![sysctl::row(scene, at, change, key)],
+        Target::File { path } => vec![files::row(scene, at, change, path)],
+        Target::IdleState { name, cpus } => memory::idle_rows(scene, at, change, name, cpus),
+        Target::HugePages { node, size_bytes } => {
+            vec![memory::huge_pages_row(scene, at, change, *node, *size_bytes)]
+        }
+        Target::IrqAffinity { irq, actions } => vec![irq::row(scene, at, change, *irq, actions)],
+        Target::DefaultIrqAffinity => vec![irq::default_row(scene, at, change)],
+        Target::KernelThreadAffinity { comm, pid } => {
+            vec![kthread::affinity_row(scene, at, change, comm, *pid)]
+        }
+        Target::KernelThreadScheduling { comm, pid } => {
+            vec![kthread::scheduling_row(scene, at, change, comm, *pid)]
+        }
+        Target::WorkqueueCpus { name } => vec![kthread::workqueue_row(scene, at, change, name.as_deref())],
+        Target::Service { unit } => vec![service::row(scene, at, change, unit)],
+        Target::TunedProfile => vec![service::tuned_row(scene, at, change)],
+        Target::NicChannels { nic, .. }
+        | Target::NicCoalescing { nic, .. }
+        | Target::NicFeature { nic, .. }
+        | Target::NicRps { nic, .. }
+        | Target::NicXps { nic, .. } => vec![nic::row(scene, at, change, nic)],
+        Target::FileKey { path, key } => vec![owned::key_row(scene, at, change, path, key)],
+        Target::OwnedFile { path } => owned::file_rows(scene, at, change, path),
+    }
+}
+
+/// What the reader should know beside the rows.
+fn warnings(scene: &Scene<'_>) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let (planned, now) = (&scene.plan.host.kernel_release, &scene.host.kernel.release);
+    if planned.is_known() && now.is_known() && planned != now {
+        warnings.push(format!(
+            "The plan was made for kernel {planned}, and {now} runs: its boot entry may have been written anew, and its \
+             settings may differ. Plan again to be sure."
+        ));
+    }
+    let marks = super::HostMark::of(scene.host);
+    let is_other = |a: &lowlat_host::Reading<String>, b: &lowlat_host::Reading<String>| {
+        a.is_known() && b.is_known() && a != b
+    };
+    if is_other(&scene.plan.host.machine_id_digest, &marks.machine_id_digest)
+        || is_other(&scene.plan.host.system, &marks.system)
+    {
+        warnings.push("The plan was made for another host: what follows says little.".to_owned());
+    } else if scene.plan.host.topology_digest != marks.topology_digest {
+        warnings.push(
+            "CPUs or nodes of the host are not those that the plan was made for: one is off or on, or the firmware was \
+             set up anew. Plan again."
+                .to_owned(),
+        );
+    }
+    warnings
+}

@@ -1,0 +1,217 @@
+//! Files that lowlat owns, and lines of files that it does not.
+
+use super::judge::{Look, Scene};
+use super::{Assignment, Culprit, CulpritKind, Row, Standing};
+use lowlat_host::Reading;
+use lowlat_settings::{change::Change, same_meaning};
+
+/// One `key = value` line of a file.
+pub(super) fn key_row(scene: &Scene<'_>, at: usize, change: &Change, path: &str, key: &str) -> Row {
+    let text = match scene.evidence.files.get(path) {
+        Some(reading) => reading.clone(),
+        None if path == "/etc/tuned/tuned-main.conf" && key == "rollback" => {
+            let rollback = scene.host.services.tuned.rollback.clone();
+            rollback.map(|value| format!("rollback={value}"))
+        }
+        None => scene.host.file(path),
+    };
+    let what = format!("{path} {key}");
+    let look = |observed: Reading<String>, is_planned: bool| Look {
+        at,
+        change,
+        what: what.clone(),
+        observed,
+        is_planned,
+        claims: Vec::new(),
+    };
+    let text = match text {
+        Reading::Known(text) => text,
+        Reading::Absent => {
+            return look(Reading::Absent, false)
+                .row(Standing::Unreadable, format!("absent: {path}, or its line {key}=, is not there"));
+        }
+        other => return look(other, false).judge(scene),
+    };
+    match last_value(&text, key) {
+        Some((_, value)) => {
+            let is_planned = same_meaning(value, &change.after);
+            look(Reading::Known(value.to_owned()), is_planned).judge(scene)
+        }
+        None => look(Reading::Absent, false).row(
+            Standing::Lost,
+            format!("{path} has no line {key}= any more; was it replaced by a package?"),
+        ),
+    }
+}
+
+/// The last `key = value` outside comments: its line from 1, and the value without quotes.
+fn last_value<'a>(text: &'a str, key: &str) -> Option<(usize, &'a str)> {
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with(['#', ';']));
+    let found = lines.filter_map(|(at, line)| {
+        let (name, value) = line.split_once('=')?;
+        (name.trim() == key).then(|| (at + 1, value.trim().trim_matches('"')))
+    });
+    found.last()
+}
+
+/// The file itself, and each of its keys over which another file wins.
+pub(super) fn file_rows(scene: &Scene<'_>, at: usize, change: &Change, path: &str) -> Vec<Row> {
+    let look = |observed: Reading<String>, is_planned: bool| Look {
+        at,
+        change,
+        what: path.to_owned(),
+        observed,
+        is_planned,
+        claims: Vec::new(),
+    };
+    if scene.evidence.masked.iter().any(|masked| masked == path) {
+        let mut row = look(Reading::Known("a link to /dev/null".to_owned()), false)
+            .row(Standing::Overridden, "the file is masked: remove the link, then `lowlat tune apply`");
+        row.by = Some(Culprit {
+            kind: CulpritKind::Mask,
+            name: path.to_owned(),
+            line: None,
+            does: "links to /dev/null, so that nothing is read there".to_owned(),
+        });
+        return vec![short(row)];
+    }
+    let reading = scene.evidence.files.get(path).cloned().unwrap_or_default();
+    let own = match &reading {
+        Reading::Known(text) => of_content(look(reading.clone(), false), text, path),
+        Reading::Absent => look(Reading::Absent, false)
+            .row(Standing::Lost, "the file is not there; `lowlat tune apply` writes it again"),
+        _ => look(reading.clone(), false).judge(scene),
+    };
+    let is_there = reading.is_known();
+    let mut rows = vec![short(own)];
+    if is_there {
+        rows.extend(winners(scene, change, path).into_iter().map(|(what, planned, observed, by)| {
+            let look = Look { what, ..look(Reading::Known(observed), false) };
+            let mut row = look.row(Standing::Overridden, "");
+            row.planned = planned;
+            row.by = Some(by);
+            row
+        }));
+        rows.extend(not_taken(scene, change, path).into_iter().map(|(unit, key, planned, observed)| {
+            let look = Look { what: format!("{key} of {unit}"), ..look(observed, false) };
+            let note = format!("{unit} runs since before the file was written: `systemctl restart {unit}`");
+            Row { planned, ..look.row(Standing::Ineffective, note) }
+        }));
+    }
+    rows
+}
+
+/// Lines that say something: comments and white space are nobody's setting.
+fn meaning(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines()
+        .enumerate()
+        .map(|(at, line)| (at + 1, line.trim()))
+        .filter(|(_, line)| !line.is_empty() && !line.starts_with(['#', ';']))
+}
+
+fn of_content(look: Look<'_>, text: &str, path: &str) -> Row {
+    let planned: Vec<&str> = meaning(&look.change.after).map(|(_, line)| line).collect();
+    let found: Vec<(usize, &str)> = meaning(text).collect();
+    let is_same = |(at, line): (usize, &str)| planned.get(at).is_some_and(|wanted| same_line(wanted, line));
+    let first_other = found.iter().enumerate().find(|(at, (_, line))| !is_same((*at, line)));
+    let (line, says) = match first_other {
+        None if found.len() == planned.len() => return look.row(Standing::Held, ""),
+        None => (found.last().map_or(1, |(line, _)| line + 1), "lines are missing".to_owned()),
+        Some((_, (line, text))) => (*line, format!("\"{text}\" is not what lowlat wrote")),
+    };
+    let mut row = look.row(
+        Standing::Overridden,
+        "the file was edited since; `lowlat tune rollback` shows the three versions and does not overwrite the edit",
+    );
+    row.by = Some(Culprit {
+        kind: CulpritKind::Unknown,
+        name: path.to_owned(),
+        line: u32::try_from(line).ok(),
+        does: says,
+    });
+    row
+}
+
+/// `a = 1` and `a=1` are one line.
+fn same_line(a: &str, b: &str) -> bool {
+    match (a.split_once('='), b.split_once('=')) {
+        (Some((key_a, a)), Some((key_b, b))) => key_a.trim() == key_b.trim() && same_meaning(a, b),
+        _ => a == b,
+    }
+}
+
+/// Rows show no whole files.
+fn short(mut row: Row) -> Row {
+    let lines = |text: &str| format!("{} lines", meaning(text).count());
+    row.planned = lines(&row.planned);
+    row.observed = row.observed.map(|text| if row.standing == Standing::Held { lines(&text) } else { text });
+    if let Reading::Known(text) = &row.observed
+        && text.lines().count() > 1
+    {
+        row.observed = Reading::Known(lines(text));
+    }
+    row
+}
+
+/// Variables that a drop-in sets and the running process of its unit has not: unit, key, planned and present value.
+fn not_taken(
+    scene: &Scene<'_>,
+    change: &Change,
+    path: &str,
+) -> Vec<(String, String, String, Reading<String>)> {
+    let mut not_taken = Vec::new();
+    for (_, line) in meaning(&change.after) {
+        let Some((key, planned)) =
+            line.strip_prefix("Environment=").and_then(|line| line.trim_matches('"').split_once('='))
+        else {
+            continue;
+        };
+        let is_meant = |running: &&super::RunningVariable| {
+            running.key == key && path.contains(&format!("/{}.d/", running.unit))
+        };
+        let running = scene.evidence.running.iter().find(is_meant);
+        // What could not be read is no proof either way.
+        let differs = |value: &Reading<String>| match value {
+            Reading::Known(value) => !same_meaning(value, planned),
+            Reading::Absent => true,
+            _ => false,
+        };
+        if let Some(running) = running.filter(|running| differs(&running.value)) {
+            not_taken.push((running.unit.clone(), key.to_owned(), planned.to_owned(), running.value.clone()));
+        }
+    }
+    not_taken
+}
+
+/// Keys of the file that another file, read later, gives another value: what, planned, what wins, and who.
+fn winners(scene: &Scene<'_>, change: &Change, path: &str) -> Vec<(String, String, String, Culprit)> {
+    let mut winners = Vec::new();
+    for (_, line) in meaning(&change.after) {
+        let environment = line.strip_prefix("Environment=").map(|line| line.trim_matches('"'));
+        let Some((key, planned)) = environment.unwrap_or(line).split_once('=') else { continue };
+        let (key, planned) = (key.trim(), planned.trim());
+        let last = if environment.is_some() {
+            let mut lines = scene.evidence.environment.iter();
+            lines.rfind(|line| line.key == key).cloned().map(|line| (CulpritKind::DropIn, line))
+        } else if path.contains("/sysctl.d/") {
+            let mut lines = scene.host.kernel.sysctl_files.iter();
+            lines.rfind(|line| line.key == key).map(|line| {
+                let line = line.clone();
+                let (path, value, line) = (line.path, line.value, line.line);
+                (CulpritKind::SysctlFile, Assignment { path, line, key: key.to_owned(), value })
+            })
+        } else {
+            None
+        };
+        let Some((kind, line)) = last.filter(|(_, line)| line.path != path) else { continue };
+        if !same_meaning(&line.value, planned) {
+            let does = format!(
+                "sets {key} = {} and is read later than {path}: it wins at the next boot",
+                line.value
+            );
+            let by = Culprit { kind, name: line.path, line: Some(line.line), does };
+            winners.push((format!("{key} at boot"), planned.to_owned(), line.value, by));
+        }
+    }
+    winners
+}

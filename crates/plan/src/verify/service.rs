@@ -1,0 +1,141 @@
+//! Units of systemd: whether they run, and start at boot.
+
+use super::judge::{Claim, Look, Scene};
+use super::{Culprit, CulpritKind, Row, Standing};
+use lowlat_host::{Reading, snapshot::Service};
+use lowlat_settings::{
+    Layer,
+    change::{Change, Moment},
+};
+
+pub(super) fn row(scene: &Scene<'_>, at: usize, change: &Change, unit: &str) -> Row {
+    let services = &scene.host.services;
+    let look = |observed: Reading<String>, is_planned: bool| Look {
+        at,
+        change,
+        what: unit.to_owned(),
+        observed,
+        is_planned,
+        claims: claims(scene, unit),
+    };
+    let Some(found) = services.units.get(unit) else {
+        if services.units.is_empty() {
+            return look(Reading::Absent, false)
+                .row(Standing::Unreadable, "no service manager was read, so its state is not known");
+        }
+        return look(Reading::Absent, false).row(Standing::Gone, "there is no such unit now");
+    };
+    let (planned_active, planned_boot) = parts(&change.after);
+    let is_active = found.active.clone().map(|state| is_running(&state));
+    let Reading::Known(is_active) = is_active else {
+        let why = found.active.missing_in_words().unwrap_or_default();
+        return look(found.active.clone(), false)
+            .row(Standing::Unreadable, format!("its run state is {why}: only systemd can tell it"));
+    };
+    let observed = Reading::Known(state(found));
+    let runs_as_planned = is_active == is_running(planned_active);
+    let starts_as_planned =
+        planned_boot.is_none_or(|boot| !found.enablement.is_known() || found.enablement.text() == boot);
+    match (runs_as_planned, starts_as_planned) {
+        (true, false) => look(observed, false).row(
+            Standing::Lost,
+            format!(
+                "its run state is as planned, but it is {} again, by `systemctl` or a package: the next boot follows that",
+                found.enablement
+            ),
+        ),
+        (is_planned, _) => look(observed, is_planned).judge(scene),
+    }
+}
+
+/// The profile that TuneD runs, and how it was chosen.
+pub(super) fn tuned_row(scene: &Scene<'_>, at: usize, change: &Change) -> Row {
+    let tuned = &scene.host.services.tuned;
+    let observed = tuned.profile.clone().map(|profile| match (profile.as_str(), tuned.mode.text().trim()) {
+        ("", _) => "no profile".to_owned(),
+        (profile, "") => profile.to_owned(),
+        (profile, mode) => format!("{profile} {mode}"),
+    });
+    // A release of TuneD without modes keeps none.
+    let planned = match tuned.mode.text().trim() {
+        "" => change.after.split_once(' ').map_or(change.after.as_str(), |(profile, _)| profile),
+        _ => &change.after,
+    };
+    let is_planned = observed.known().is_some_and(|observed| observed == planned);
+    let claim = |name: &str, does: String| Claim {
+        by: Culprit { kind: CulpritKind::Tuned, name: name.to_owned(), line: Some(1), does },
+        value: None,
+    };
+    let claims = match (tuned.profile.text(), tuned.mode.text().trim()) {
+        (_, "auto") => {
+            let does = "says auto, so that TuneD chooses its profile by itself".to_owned();
+            vec![claim("/etc/tuned/profile_mode", does)]
+        }
+        (profile, "manual") if !profile.is_empty() => {
+            let does = format!("names {profile}, which somebody has chosen with `tuned-adm profile`");
+            vec![claim("/etc/tuned/active_profile", does)]
+        }
+        _ => Vec::new(),
+    };
+    Look { at, change, what: "TuneD's profile".to_owned(), observed, is_planned, claims }.judge(scene)
+}
+
+/// Whether the service that brings the run-time part back starts at the next boot; none where it was never installed.
+pub(super) fn keeper_row(scene: &Scene<'_>) -> Option<Row> {
+    const SERVICE: &str = "lowlat.service";
+    let is_needed = scene.plan.changes.iter().any(|change| change.moment == Moment::NowAndAtBoot);
+    let enablement = &scene.host.services.units.get(SERVICE).filter(|_| is_needed)?.enablement;
+    let state = enablement.known()?;
+    let is_enabled = state.starts_with("enabled");
+    let note =
+        "the next boot goes without the run-time part of the plan; `lowlat tune apply` enables it again";
+    Some(Row {
+        change: None,
+        settings: Vec::new(),
+        layer: Layer::Service.word().to_owned(),
+        what: format!("{SERVICE} at boot"),
+        planned: "enabled".to_owned(),
+        observed: enablement.clone(),
+        standing: if is_enabled { Standing::Held } else { Standing::Lost },
+        by: None,
+        note: if is_enabled { String::new() } else { note.to_owned() },
+    })
+}
+
+/// "active, enabled" in its two parts.
+fn parts(text: &str) -> (&str, Option<&str>) {
+    match text.split_once(',') {
+        Some((active, boot)) => (active.trim(), Some(boot.trim())),
+        None => (text.trim(), None),
+    }
+}
+
+fn is_running(state: &str) -> bool {
+    matches!(state, "active" | "activating" | "reloading")
+}
+
+fn state(unit: &Service) -> String {
+    match unit.enablement.text() {
+        "" => unit.active.text().to_owned(),
+        boot => format!("{}, {boot}", unit.active.text()),
+    }
+}
+
+/// What starts a stopped unit again.
+fn claims(scene: &Scene<'_>, unit: &str) -> Vec<Claim> {
+    let Some((stem, "service")) = unit.rsplit_once('.') else { return Vec::new() };
+    let runs = |name: &String| {
+        scene.host.services.units.get(name).is_some_and(|unit| is_running(unit.active.text()))
+    };
+    let starters = ["socket", "timer", "path"].map(|kind| format!("{stem}.{kind}"));
+    let claim = |name: String| Claim {
+        by: Culprit {
+            kind: CulpritKind::Daemon,
+            line: None,
+            does: format!("is active and starts {unit} again"),
+            name,
+        },
+        value: None,
+    };
+    starters.into_iter().filter(runs).map(claim).collect()
+}

@@ -1,0 +1,170 @@
+//! The proof by ticks: how often the timer interrupts an isolated CPU, and whether RCU's work is done elsewhere.
+
+use super::headline::expects;
+use super::judge::{Scene, unreadable};
+use super::{Row, Standing};
+use lowlat_host::{CpuId, CpuSet, Reading};
+use serde::{Deserialize, Serialize};
+
+/// The most timer interrupts a second of a CPU that counts as free of ticks. A kernel that stops the tick still takes
+/// a few: since Linux 4.17 the rest runs elsewhere, before that once a second, and timers of the counted second itself
+/// add some. A tick that was not stopped comes 100 to 1,000 times a second.
+pub const TICKS_PER_S_MAX: u64 = 10;
+
+const NS_PER_S: u128 = 1_000_000_000;
+
+/// Timer interrupts of each isolated CPU over a while.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct TickProof {
+    /// How long was counted.
+    pub window_ns: u64,
+    /// Ticks a second of a CPU whose tick is not stopped (CONFIG_HZ).
+    pub hz: Reading<u32>,
+    /// The row of /proc/interrupts that was counted: "LOC", "arch_timer".
+    pub source: String,
+    /// The isolated CPUs of the plan.
+    pub cpus: Vec<TickCount>,
+    /// The most ticks that a housekeeping CPU had meanwhile, to compare with.
+    pub housekeeping_ticks_max: Reading<u64>,
+    /// What weakens the proof, one sentence each.
+    pub doubts: Vec<String>,
+}
+
+/// Timer interrupts of one CPU.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TickCount {
+    /// The CPU.
+    pub cpu: CpuId,
+    /// Local timer interrupts.
+    pub ticks: Reading<u64>,
+    /// Times that RCU's soft interrupt ran.
+    pub rcu_softirqs: Reading<u64>,
+    /// What ran there meanwhile.
+    pub load: TickLoad,
+}
+
+/// What ran on a CPU while its ticks were counted. An idle CPU has few ticks whatever its settings are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TickLoad {
+    /// A thread of lowlat's own that spun.
+    Spinner,
+    /// A task that was busy there already; nothing was added.
+    BusyTask,
+    /// Nothing much.
+    Idle,
+}
+
+impl TickLoad {
+    /// The load in words.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Spinner => "under a spinning thread",
+            Self::BusyTask => "under the task that runs there",
+            Self::Idle => "idle, which proves little",
+        }
+    }
+}
+
+impl TickProof {
+    /// How many events the window may hold.
+    pub fn allowed(&self) -> u64 {
+        let allowed = u128::from(self.window_ns) * u128::from(TICKS_PER_S_MAX);
+        u64::try_from((allowed + NS_PER_S / 2) / NS_PER_S).unwrap_or(u64::MAX).max(1)
+    }
+}
+
+/// A row for each CPU, where the plan asks for CPUs without ticks, and one for RCU's callbacks.
+pub(super) fn rows(scene: &Scene<'_>, proof: &TickProof, is_pending: bool) -> Vec<Row> {
+    let mut rows = Vec::new();
+    if expects(scene.plan, "boot.nohz_full") {
+        rows.extend(proof.cpus.iter().map(|count| of_cpu(scene, proof, count, is_pending)));
+    }
+    if expects(scene.plan, "boot.rcu_nocbs") {
+        rows.push(rcu(scene, proof, is_pending));
+    }
+    rows
+}
+
+fn blank(what: String, planned: String, observed: Reading<String>, setting: &str) -> Row {
+    Row {
+        change: None,
+        settings: vec![setting.to_owned()],
+        layer: "ticks".to_owned(),
+        what,
+        planned,
+        observed,
+        standing: Standing::Held,
+        by: None,
+        note: String::new(),
+    }
+}
+
+fn of_cpu(scene: &Scene<'_>, proof: &TickProof, count: &TickCount, is_pending: bool) -> Row {
+    let planned = format!("{} ticks at most", proof.allowed());
+    let observed = count.ticks.clone().map(|ticks| format!("{ticks} ticks, {}", count.load.word()));
+    let row = blank(format!("ticks of CPU {}", count.cpu), planned, observed, "boot.nohz_full");
+    let Reading::Known(ticks) = &count.ticks else {
+        let note = unreadable(&count.ticks);
+        return Row { standing: Standing::Unreadable, note, ..row };
+    };
+    if is_pending {
+        return Row { standing: Standing::Pending, note: scene.why_pending().to_owned(), ..row };
+    }
+    if *ticks <= proof.allowed() {
+        return row;
+    }
+    let of_hz = match &proof.hz {
+        Reading::Known(hz) => format!(" (CONFIG_HZ is {hz})"),
+        _ => String::new(),
+    };
+    let note = format!(
+        "the tick is not stopped{of_hz}: more than one task runs there, or a timer, a perf event or the scheduler's fair \
+         server keeps it; `lowlat jitter` with --cpus names the cause"
+    );
+    Row { standing: Standing::Ineffective, note, ..row }
+}
+
+/// Callbacks are run by threads of their own, which must be there for each isolated CPU and run elsewhere; and the soft
+/// interrupt that would run them must be rare.
+fn rcu(scene: &Scene<'_>, proof: &TickProof, is_pending: bool) -> Row {
+    let isolated = &scene.plan.isolated;
+    let threads = scene.host.tasks.kernel_threads.iter().filter(|thread| thread.comm.starts_with("rcuo"));
+    let (mut served, mut on_isolated, mut count) = (CpuSet::new(), Vec::new(), 0_u32);
+    for thread in threads {
+        count = count.saturating_add(1);
+        // rcuop/3 and rcuos/3 serve CPU 3, rcuog/3 a group of CPUs (kernel/rcu/tree_nocb.h).
+        let cpu = thread.comm.split_once('/').and_then(|(_, cpu)| cpu.parse::<CpuId>().ok());
+        if let Some(cpu) = cpu.filter(|_| !thread.comm.starts_with("rcuog")) {
+            served.insert(cpu.min(lowlat_host::CPU_ID_MAX));
+        }
+        if thread.cpus_allowed.known().is_some_and(|cpus| !cpus.is_disjoint(isolated)) {
+            on_isolated.push(thread.comm.clone());
+        }
+    }
+    let online = &scene.host.topology.online;
+    let without = isolated.intersection(online).difference(&served);
+    let busy: CpuSet = proof
+        .cpus
+        .iter()
+        .filter(|cpu| cpu.rcu_softirqs.known().is_some_and(|count| *count > proof.allowed()))
+        .map(|cpu| cpu.cpu)
+        .collect();
+    let row = blank(
+        "RCU callbacks of isolated CPUs".to_owned(),
+        format!("run by threads outside of {isolated}"),
+        Reading::Known(format!("{count} threads")),
+        "boot.rcu_nocbs",
+    );
+    let fault = if !without.is_empty() {
+        format!("no thread rcuop or rcuos serves {without:#}: the kernel did not offload them")
+    } else if let Some(first) = on_isolated.first() {
+        format!("{} of these threads, {first} among them, may run on isolated CPUs", on_isolated.len())
+    } else if !busy.is_empty() {
+        format!("RCU's soft interrupt ran more than {} times on {busy:#} meanwhile", proof.allowed())
+    } else {
+        return row;
+    };
+    let standing = if is_pending { Standing::Pending } else { Standing::Ineffective };
+    Row { standing, note: fault, ..row }
+}

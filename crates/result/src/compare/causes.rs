@@ -1,0 +1,187 @@
+//! Causes before and after: which vanished, which appeared.
+
+use super::ratio::{RateRatio, RateVerdict, Tally};
+use super::side::Side;
+use lowlat_host::statistics::RateInterval;
+use lowlat_jitter::{Cause, CauseKind, CauseSource, JitterRecord};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What functions are called together whose names were not known: their addresses change with every boot.
+const NAMELESS: &str = "(not named)";
+
+/// One cause before and after.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct CauseComparison {
+    /// The cause, without number and priority: these differ between runs. The workers of one queue are one cause
+    /// ("kworker/3", "kworker/u16"), and so are functions whose names were not known.
+    pub cause: Cause,
+    /// Before.
+    pub before: CauseFigures,
+    /// After.
+    pub after: CauseFigures,
+    /// The rate after by the rate before, with the dispersion of all interruptions: no series is kept by cause.
+    pub rate: RateRatio,
+    /// What it shows.
+    pub verdict: CauseVerdict,
+    /// Why it shows less than it seems to; empty when it does not.
+    pub caveat: String,
+    /// Ids of changed settings that remove this cause; empty when bare records are compared.
+    #[serde(default)]
+    pub changed_settings: Vec<String>,
+}
+
+/// A cause on one side.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct CauseFigures {
+    /// Interruptions in which it had a part; movements of the kernel's counter where causes come from counters.
+    pub count: u64,
+    /// Time it took; 0 where causes come from counters, which do not tell.
+    pub ns_total: u64,
+    /// Events per core-second, with the interval of independent events; `None` when nothing was sampled.
+    pub rate: Option<RateInterval>,
+}
+
+/// What became of a cause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CauseVerdict {
+    /// It was seen before and not after, and more often before than chance allows.
+    Vanished,
+    /// It was seen after and not before, and more often after than chance allows.
+    Appeared,
+    /// Less often.
+    Fewer,
+    /// More often.
+    More,
+    /// The interval holds 1.
+    #[default]
+    NoDifferenceShown,
+}
+
+impl CauseVerdict {
+    /// The words for people.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Vanished => "vanished",
+            Self::Appeared => "appeared",
+            Self::Fewer => "fewer",
+            Self::More => "more",
+            Self::NoDifferenceShown => "no difference shown",
+        }
+    }
+}
+
+/// Where all runs of a side have their causes from; `None` when they differ or have none.
+pub(super) fn source_of(side: &Side) -> Option<CauseSource> {
+    let mut sources = side.runs.iter().map(|run| run.causes.as_ref().map(|causes| causes.source));
+    let first = sources.next()??;
+    (first != CauseSource::Off && sources.all(|source| source == Some(first))).then_some(first)
+}
+
+/// Every cause of either side, when both have them from the same source.
+pub(super) fn compare(a: &Side, b: &Side, dispersion: Option<f64>) -> Vec<CauseComparison> {
+    let (Some(source), Some(other)) = (source_of(a), source_of(b)) else { return Vec::new() };
+    if source != other {
+        return Vec::new();
+    }
+    let mut sides: BTreeMap<Cause, [(u64, u64); 2]> = BTreeMap::new();
+    for (at, side) in [a, b].into_iter().enumerate() {
+        for (cause, count, ns) in side.runs.iter().flat_map(|run| tallies(run, source)) {
+            if let Some(sum) = sides.entry(same_in_every_run(cause)).or_default().get_mut(at) {
+                *sum = (sum.0.saturating_add(count), sum.1.saturating_add(ns));
+            }
+        }
+    }
+    let exposures = [a.core_seconds(), b.core_seconds()];
+    let mut found: Vec<CauseComparison> =
+        sides.into_iter().map(|(cause, sums)| one(cause, sums, exposures, dispersion)).collect();
+    let weight = |cause: &CauseComparison| {
+        let per_s = |ns: u64, exposure_s: f64| if exposure_s > 0.0 { ns as f64 / exposure_s } else { 0.0 };
+        let [before_s, after_s] = exposures;
+        let ns = per_s(cause.before.ns_total, before_s).max(per_s(cause.after.ns_total, after_s));
+        (ns, per_s(cause.before.count, before_s).max(per_s(cause.after.count, after_s)))
+    };
+    found.sort_by(|x, y| {
+        let (x, y) = (weight(x), weight(y));
+        y.0.total_cmp(&x.0).then(y.1.total_cmp(&x.1))
+    });
+    found
+}
+
+/// Cause, count and time of each row of a run.
+fn tallies(run: &JitterRecord, source: CauseSource) -> Vec<(&Cause, u64, u64)> {
+    let cpus = run.causes.iter().flat_map(|causes| &causes.cpus);
+    match source {
+        CauseSource::Trace => cpus
+            .flat_map(|cpu| &cpu.totals)
+            .map(|total| (&total.cause, total.count, total.ns_total))
+            .collect(),
+        CauseSource::Counters => {
+            cpus.flat_map(|cpu| &cpu.counters).map(|delta| (&delta.cause, delta.count, 0)).collect()
+        }
+        CauseSource::Off => Vec::new(),
+    }
+}
+
+/// The cause under the name that it has in every run.
+fn same_in_every_run(cause: &Cause) -> Cause {
+    let name = match cause.name.as_str() {
+        _ if cause.is_own && cause.kind == CauseKind::Thread => "lowlat",
+        _ if cause.is_nameless() => NAMELESS,
+        // Workers come and go: "kworker/3:1H" is the first of several that do the same.
+        name if name.starts_with("kworker/") => name.split(':').next().unwrap_or(name),
+        name => name,
+    };
+    Cause { kind: cause.kind, name: name.to_owned(), is_own: cause.is_own, ..Cause::default() }
+}
+
+fn one(
+    cause: Cause,
+    [before, after]: [(u64, u64); 2],
+    [before_s, after_s]: [f64; 2],
+    dispersion: Option<f64>,
+) -> CauseComparison {
+    let tally = |count, exposure_s| Tally { count, exposure_s };
+    let rate = RateRatio::of(tally(before.0, before_s), tally(after.0, after_s), dispersion);
+    let figures = |(count, ns_total), exposure_s| CauseFigures {
+        count,
+        ns_total,
+        rate: RateInterval::of(count, exposure_s),
+    };
+    let verdict = match (rate.verdict, before.0, after.0) {
+        (RateVerdict::Fewer, _, 0) => CauseVerdict::Vanished,
+        (RateVerdict::Fewer, ..) => CauseVerdict::Fewer,
+        (RateVerdict::More, 0, _) => CauseVerdict::Appeared,
+        (RateVerdict::More, ..) => CauseVerdict::More,
+        (RateVerdict::NoDifferenceShown, ..) => CauseVerdict::NoDifferenceShown,
+    };
+    let caveat = match (verdict, before.0, after.0) {
+        (CauseVerdict::NoDifferenceShown, seen, 0) if seen > 0 => {
+            format!(
+                "seen {} before and never after, which chance alone can do at this rate: measure longer",
+                times(seen)
+            )
+        }
+        (CauseVerdict::NoDifferenceShown, 0, seen) if seen > 0 => {
+            format!(
+                "seen {} after and never before, which chance alone can do at this rate: measure longer",
+                times(seen)
+            )
+        }
+        _ => String::new(),
+    };
+    CauseComparison {
+        cause,
+        before: figures(before, before_s),
+        after: figures(after, after_s),
+        rate,
+        verdict,
+        caveat,
+        changed_settings: Vec::new(),
+    }
+}
+
+fn times(count: u64) -> String {
+    if count == 1 { "once".into() } else { format!("{count} times") }
+}

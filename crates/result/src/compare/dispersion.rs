@@ -1,0 +1,98 @@
+//! How much counts per second vary beyond what independent events would: bursts.
+
+use lowlat_jitter::{JitterCpu, JitterRecord};
+
+/// Seconds beyond the first that a series must have before it tells of bursts.
+const FREEDOM_MIN: f64 = 10.0;
+
+/// The dispersion of the interruptions of one CPU, over runs that may follow each other; `None` when too short.
+pub(super) fn of_cpu<'r>(runs: impl Iterator<Item = &'r JitterCpu>) -> Option<f64> {
+    of_series(runs.map(counts))
+}
+
+/// The dispersion over all CPUs of each run together: a broadcast that hits every CPU at once is one burst.
+pub(super) fn of_all(runs: &[JitterRecord]) -> Option<f64> {
+    of_series(runs.iter().map(|run| {
+        let mut series: Vec<Vec<u64>> = run.cpus.iter().map(counts).collect();
+        let longest = series.iter().map(Vec::len).max().unwrap_or(0);
+        // A CPU whose sampler ended early does not cut all the others short.
+        series.retain(|counts| counts.len() + 1 >= longest);
+        let length = series.iter().map(Vec::len).min().unwrap_or(0);
+        let sum_at = |at: usize| series.iter().filter_map(|counts| counts.get(at)).sum();
+        (0..length).map(sum_at).collect()
+    }))
+}
+
+/// The greater of two dispersions: with nothing after, only the run before tells how bursty its events were.
+pub(super) fn greater(a: Option<f64>, b: Option<f64>) -> Option<f64> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.max(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+/// Counts per second without the last, which is not a whole one.
+fn counts(cpu: &JitterCpu) -> Vec<u64> {
+    let whole = cpu.seconds.len().saturating_sub(1);
+    // Sums over all CPUs of a hostile document must not overflow.
+    cpu.seconds.iter().take(whole).map(|second| second.count.min(u64::from(u32::MAX))).collect()
+}
+
+/// Pearson's estimate: the squared distances from the mean, by the mean and the degrees of freedom; at least 1.
+fn of_series(series: impl Iterator<Item = Vec<u64>>) -> Option<f64> {
+    let (mut distances, mut freedom) = (0.0, 0.0);
+    for counts in series {
+        let sum: u64 = counts.iter().sum();
+        if sum == 0 || counts.len() < 2 {
+            continue;
+        }
+        let mean = sum as f64 / counts.len() as f64;
+        distances += counts.iter().map(|count| (*count as f64 - mean).powi(2) / mean).sum::<f64>();
+        freedom += counts.len() as f64 - 1.0;
+    }
+    (freedom >= FREEDOM_MIN).then(|| (distances / freedom).max(1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lowlat_jitter::JitterSecond;
+
+    fn cpu(counts: &[u64]) -> JitterCpu {
+        let seconds = counts.iter().map(|count| JitterSecond { count: *count, ..JitterSecond::default() });
+        // The last second is cut.
+        JitterCpu { seconds: seconds.chain([JitterSecond::default()]).collect(), ..JitterCpu::default() }
+    }
+
+    #[test]
+    fn regular_events_have_the_least_and_one_burst_its_size() {
+        assert_eq!(of_cpu([cpu(&[250; 30])].iter()), Some(1.0));
+        let mut burst = vec![0; 611];
+        burst[300] = 100;
+        let found = of_cpu([cpu(&burst)].iter()).unwrap();
+        assert!((found - 100.0).abs() < 0.5, "{found}");
+    }
+
+    #[test]
+    fn short_or_empty_runs_tell_nothing() {
+        assert_eq!(of_cpu([cpu(&[1, 9, 1])].iter()), None);
+        assert_eq!(of_cpu([cpu(&[0; 100])].iter()), None);
+        assert_eq!(of_cpu([JitterCpu::default()].iter()), None);
+        assert_eq!(of_all(&[]), None);
+    }
+
+    /// Each CPU alone looks like independent events; together they come at once.
+    #[test]
+    fn broadcasts_show_over_all_cpus() {
+        let counts: Vec<u64> = (0..100).map(|at| u64::from(at % 10 == 0)).collect();
+        let run = JitterRecord { cpus: vec![cpu(&counts); 16], ..JitterRecord::default() };
+        assert_eq!(of_cpu(run.cpus.iter().take(1)), Some(1.0));
+        assert!(of_all(std::slice::from_ref(&run)).unwrap() > 14.0);
+        let mut cut = run;
+        cut.cpus.push(cpu(&[0, 0, 1, 0, 0]));
+        assert!(
+            of_all(&[cut]).unwrap() > 14.0,
+            "a sampler that ended early does not hide the others' bursts"
+        );
+    }
+}

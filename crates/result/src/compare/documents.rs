@@ -1,0 +1,152 @@
+//! Whole documents compared: the records, and what changed on the host between them.
+
+use super::{CompareError, Comparison, DIFFERENCES_MAX, SideName, compare_runs, doubts};
+use crate::ResultDocument;
+use lowlat_host::{
+    CpuSet, HostSnapshot,
+    diff::{self, DiffScope},
+};
+use lowlat_jitter::{JitterRecord, RemedyContext, remedy};
+use lowlat_settings::{Finding, Verdict};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Differences of a snapshot that the findings tell better.
+const TOLD_BY_FINDINGS: &[&str] = &["files", "readiness", "schema_version", "origin"];
+
+/// A setting that was judged or read differently in the last document before and the last after.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SettingChange {
+    /// Id of the setting.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// The verdict before.
+    pub verdict_before: Verdict,
+    /// The verdict after.
+    pub verdict_after: Verdict,
+    /// What the host had before.
+    pub observed_before: String,
+    /// What it has after.
+    pub observed_after: String,
+}
+
+/// Compares documents of two sides, those of each side pooled, in the order in which they were measured.
+///
+/// # Errors
+/// [`CompareError`] when a side has no document, one holds no measurement, or a record is damaged.
+pub fn compare_documents(
+    before: &[&ResultDocument],
+    after: &[&ResultDocument],
+) -> Result<Comparison, CompareError> {
+    let (a, b) = (records(before, SideName::Before)?, records(after, SideName::After)?);
+    let mut comparison = compare_runs(&a, &b)?;
+    for (summaries, documents) in [(&mut comparison.before, before), (&mut comparison.after, after)] {
+        for (summary, document) in summaries.iter_mut().zip(documents) {
+            summary.started_at.clone_from(&document.started_at);
+            document.snapshot.kernel.release.text().clone_into(&mut summary.kernel);
+        }
+    }
+    let (Some(last_before), Some(last_after)) = (before.last(), after.last()) else { return Ok(comparison) };
+    comparison.setting_changes = setting_changes(last_before, last_after);
+    differences(&mut comparison, &last_before.snapshot, &last_after.snapshot);
+    link(&mut comparison, last_before, last_after);
+    let mut found = doubts_of(before, after);
+    found.append(&mut comparison.doubts);
+    comparison.doubts = found;
+    Ok(comparison)
+}
+
+fn records<'d>(
+    documents: &[&'d ResultDocument],
+    side: SideName,
+) -> Result<Vec<&'d JitterRecord>, CompareError> {
+    let record = |document: &&'d ResultDocument| {
+        document.jitter.as_ref().ok_or_else(|| CompareError::NoMeasurement {
+            side,
+            started_at: document.started_at.clone(),
+            command: document.command.clone(),
+        })
+    };
+    documents.iter().map(record).collect()
+}
+
+fn setting_changes(before: &ResultDocument, after: &ResultDocument) -> Vec<SettingChange> {
+    let by_id: BTreeMap<&str, &Finding> = before.audit.findings.iter().map(|f| (f.id.as_str(), f)).collect();
+    let change = |after: &Finding| {
+        let before = by_id.get(after.id.as_str())?;
+        let is_same = before.verdict == after.verdict && before.observed == after.observed;
+        (!is_same && !is_of_the_moment(&after.layer)).then(|| SettingChange {
+            id: after.id.clone(),
+            name: after.name.clone(),
+            verdict_before: before.verdict,
+            verdict_after: after.verdict,
+            observed_before: before.observed.clone(),
+            observed_after: after.observed.clone(),
+        })
+    };
+    after.audit.findings.iter().filter_map(change).collect()
+}
+
+/// Rows on the state of the moment (load, steal) move between any two runs.
+fn is_of_the_moment(layer: &str) -> bool {
+    layer == lowlat_settings::Layer::Readiness.word()
+}
+
+fn differences(comparison: &mut Comparison, before: &HostSnapshot, after: &HostSnapshot) {
+    let is_told = |path: &str| {
+        let root = path.split(['.', '[']).next().unwrap_or(path);
+        TOLD_BY_FINDINGS.contains(&root)
+    };
+    let mut found = diff::diff(before, after, DiffScope::Lasting);
+    found.retain(|difference| !is_told(&difference.path));
+    comparison.differences_cut_count = found.len().saturating_sub(DIFFERENCES_MAX) as u64;
+    found.truncate(DIFFERENCES_MAX);
+    comparison.differences = found;
+}
+
+/// Names the changed settings that remove a cause, on the host before or after.
+fn link(comparison: &mut Comparison, before: &ResultDocument, after: &ResultDocument) {
+    let changed: BTreeSet<&str> =
+        comparison.setting_changes.iter().map(|change| change.id.as_str()).collect();
+    for cause in &mut comparison.causes {
+        let removes = |document: &ResultDocument, cpus: &CpuSet| {
+            let (host, allocation, role) = (&document.snapshot, &document.allocation, &document.role);
+            remedy(&cause.cause, cpus, &RemedyContext { host, allocation, role }).map(|remedy| remedy.setting)
+        };
+        let ids = [before, after].into_iter().filter_map(|document| removes(document, &comparison.cpus));
+        let ids: BTreeSet<String> = ids.filter(|id| changed.contains(id.as_str())).collect();
+        cause.changed_settings = ids.into_iter().collect();
+    }
+}
+
+fn doubts_of(before: &[&ResultDocument], after: &[&ResultDocument]) -> Vec<String> {
+    let documents = || before.iter().chain(after).copied();
+    let mut found = Vec::new();
+    let host = |document: &ResultDocument| {
+        let facts = &document.snapshot;
+        let texts = [facts.firmware.system_product.text(), facts.cpu.model_name.text()];
+        texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" with ")
+    };
+    doubts::differ(documents().map(host), "the documents come from different hosts", &mut found);
+    let kernel = |document: &ResultDocument| document.snapshot.kernel.release.text().to_owned();
+    doubts::differ(documents().map(kernel), "the kernels differ", &mut found);
+    let cut = documents().filter(|document| document.is_interrupted).count();
+    if cut > 0 {
+        found.push(format!(
+            "{cut} of the runs {} cut short by the user",
+            if cut == 1 { "was" } else { "were" }
+        ));
+    }
+    // RFC 3339 in UTC sorts as text.
+    if let (Some(first), Some(last)) = (before.first(), after.last())
+        && !first.started_at.is_empty()
+        && !last.started_at.is_empty()
+        && last.started_at < first.started_at
+    {
+        found.push(
+            "the document given as after was measured before the other: are they in the right order?".into(),
+        );
+    }
+    found
+}

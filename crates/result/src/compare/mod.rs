@@ -1,0 +1,256 @@
+//! Two measurements held against each other: did a change help, and which causes went?
+//!
+//! Pure: records are compared without the machines they came from. Every verdict rests on an interval; where none can
+//! be shown it says so.
+
+mod causes;
+mod dispersion;
+mod documents;
+mod doubts;
+mod ratio;
+mod side;
+#[cfg(test)]
+mod tests;
+
+pub use causes::{CauseComparison, CauseFigures, CauseVerdict};
+pub use documents::{SettingChange, compare_documents};
+pub use ratio::{RateRatio, RateVerdict};
+
+use lowlat_host::{CpuId, CpuSet, diff::Difference, statistics::RateInterval};
+use lowlat_jitter::{JitterRecord, JitterStudy, Percentile, StudyError};
+use serde::{Deserialize, Serialize};
+use side::Side;
+
+/// Why two measurements cannot be compared.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CompareError {
+    /// A side has no document.
+    #[error("no measurement {0} the change was given; give at least one document for each side")]
+    NoRun(SideName),
+    /// A document holds no jitter measurement.
+    #[error(
+        "a document from {side} the change ({started_at}, `lowlat {command}`) holds no jitter measurement; take one \
+         that `lowlat jitter` or `lowlat assess` wrote"
+    )]
+    NoMeasurement {
+        /// Of which side.
+        side: SideName,
+        /// When the run began.
+        started_at: String,
+        /// What was run.
+        command: String,
+    },
+    /// A record is damaged.
+    #[error("{side} the change: {source}")]
+    Study {
+        /// Of which side.
+        side: SideName,
+        /// What is wrong.
+        source: StudyError,
+    },
+}
+
+/// The two sides of a comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SideName {
+    /// Before the change.
+    Before,
+    /// After it.
+    After,
+}
+
+impl std::fmt::Display for SideName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Before => "before",
+            Self::After => "after",
+        })
+    }
+}
+
+/// What a comparison shows.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Comparison {
+    /// The runs before.
+    pub before: Vec<RunSummary>,
+    /// The runs after.
+    pub after: Vec<RunSummary>,
+    /// The CPUs that were measured in every run: only these are compared. Empty when there are none, and then all
+    /// CPUs of one side are compared with all of the other.
+    pub cpus: CpuSet,
+    /// Interruptions of at least this length are compared: the highest threshold of any run.
+    pub threshold_ns: u64,
+    /// Over all compared CPUs.
+    pub all: Compared,
+    /// Each CPU that was measured on both sides, by rising number.
+    pub by_cpu: Vec<CpuComparison>,
+    /// Percentiles over time that both sides carry; empty when a side has several runs.
+    pub time_percentiles: Vec<PercentilePair>,
+    /// Percentiles over interruptions that both sides carry; empty when thresholds differ or a side has several runs.
+    /// They tell of the lengths only: with fewer interruptions they may well be longer.
+    pub percentiles: Vec<PercentilePair>,
+    /// Causes, those that took most time per core-second on either side first; empty when the sides do not both
+    /// tell them from the same source.
+    pub causes: Vec<CauseComparison>,
+    /// Settings that were judged or read differently; empty when bare records are compared.
+    pub setting_changes: Vec<SettingChange>,
+    /// Other facts of the host that changed, the first [`DIFFERENCES_MAX`] of them.
+    pub differences: Vec<Difference>,
+    /// Facts beyond those.
+    pub differences_cut_count: u64,
+    /// What the comparison does not tell, or tells less surely than it looks. One sentence each.
+    pub doubts: Vec<String>,
+}
+
+/// Facts of the host that are kept in [`Comparison::differences`].
+pub const DIFFERENCES_MAX: usize = 50;
+
+/// One run of a side.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct RunSummary {
+    /// When it began, RFC 3339, UTC; empty when a bare record is compared.
+    pub started_at: String,
+    /// The kernel's release; empty when not known.
+    pub kernel: String,
+    /// The CPUs that were measured.
+    pub cpus: CpuSet,
+    /// How long it ran ([`JitterRecord::ran_ns`]).
+    pub duration_ns: u64,
+    /// Its own threshold.
+    pub threshold_ns: u64,
+    /// The counter that was read.
+    pub counter: String,
+    /// Real-time priority of the samplers; `None` for ordinary threads.
+    pub real_time: Option<String>,
+}
+
+/// Interruptions before and after.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Compared {
+    /// Before.
+    pub before: Figures,
+    /// After.
+    pub after: Figures,
+    /// The rate after by the rate before.
+    pub rate: RateRatio,
+}
+
+/// Interruptions of one side.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Figures {
+    /// Interruptions of at least [`Comparison::threshold_ns`].
+    pub count: u64,
+    /// Sampled time over the CPUs.
+    pub core_seconds: f64,
+    /// Interruptions per core-second, with the interval of independent events; `None` when nothing was sampled.
+    pub rate: Option<RateInterval>,
+    /// Share of the sampled time that they took, 0 to 1; `None` when nothing was sampled or thresholds differ.
+    pub lost_share: Option<f64>,
+    /// The longest; `None` when there was none.
+    pub length_ns_max: Option<u64>,
+}
+
+/// One CPU before and after.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct CpuComparison {
+    /// The CPU.
+    pub cpu: CpuId,
+    /// Its interruptions.
+    #[serde(flatten)]
+    pub compared: Compared,
+}
+
+/// One percentile before and after.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct PercentilePair {
+    /// 0.99 for p99.
+    pub quantile: f64,
+    /// Before.
+    pub before_ns: u64,
+    /// After.
+    pub after_ns: u64,
+}
+
+/// Compares two records.
+///
+/// # Errors
+/// [`CompareError::Study`] when a record is damaged.
+pub fn compare(before: &JitterRecord, after: &JitterRecord) -> Result<Comparison, CompareError> {
+    compare_runs(&[before], &[after])
+}
+
+/// Compares runs of two sides, those of each side pooled: for A B A B that is (A, A) and (B, B).
+///
+/// # Errors
+/// [`CompareError::NoRun`] when a side has none, [`CompareError::Study`] when a record is damaged.
+pub fn compare_runs(before: &[&JitterRecord], after: &[&JitterRecord]) -> Result<Comparison, CompareError> {
+    for (runs, side) in [(before, SideName::Before), (after, SideName::After)] {
+        if runs.is_empty() {
+            return Err(CompareError::NoRun(side));
+        }
+    }
+    let cpus = side::common_cpus(before.iter().chain(after).copied());
+    let threshold_ns = before.iter().chain(after).map(|run| run.threshold_ns).max().unwrap_or(0);
+    let side_of = |runs, side| {
+        Side::of(runs, &cpus, threshold_ns).map_err(|source| CompareError::Study { side, source })
+    };
+    let (a, b) = (side_of(before, SideName::Before)?, side_of(after, SideName::After)?);
+    let all = compared(&a, &b, None);
+    let has_one_threshold = before.iter().chain(after).all(|run| run.threshold_ns == threshold_ns);
+    let mut comparison = Comparison {
+        before: before.iter().map(|run| summary(run)).collect(),
+        after: after.iter().map(|run| summary(run)).collect(),
+        threshold_ns,
+        all,
+        by_cpu: a.cpus().intersection(&b.cpus()).iter().map(|cpu| by_cpu(&a, &b, cpu)).collect(),
+        time_percentiles: pairs(&a, &b, |study| &study.all.time_percentiles),
+        percentiles: if has_one_threshold {
+            pairs(&a, &b, |study| &study.all.percentiles)
+        } else {
+            Vec::new()
+        },
+        causes: if has_one_threshold { causes::compare(&a, &b, all.rate.dispersion) } else { Vec::new() },
+        cpus,
+        ..Comparison::default()
+    };
+    comparison.doubts = doubts::of(&comparison, &a, &b);
+    Ok(comparison)
+}
+
+fn by_cpu(a: &Side, b: &Side, cpu: CpuId) -> CpuComparison {
+    CpuComparison { cpu, compared: compared(a, b, Some(cpu)) }
+}
+
+/// One CPU of both sides, or all.
+fn compared(a: &Side, b: &Side, cpu: Option<CpuId>) -> Compared {
+    let dispersion = dispersion::greater(a.dispersion(cpu), b.dispersion(cpu));
+    let (before, after) = (a.figures(cpu), b.figures(cpu));
+    let tally = |figures: &Figures| ratio::Tally { count: figures.count, exposure_s: figures.core_seconds };
+    Compared { before, after, rate: RateRatio::of(tally(&before), tally(&after), dispersion) }
+}
+
+fn summary(run: &JitterRecord) -> RunSummary {
+    RunSummary {
+        cpus: side::cpus_of(run),
+        duration_ns: run.ran_ns(),
+        threshold_ns: run.threshold_ns,
+        counter: run.counter.clone(),
+        real_time: run.real_time.clone(),
+        ..RunSummary::default()
+    }
+}
+
+/// The percentiles that both sides carry.
+fn pairs(a: &Side, b: &Side, of: fn(&JitterStudy) -> &Vec<Percentile>) -> Vec<PercentilePair> {
+    let ([a], [b]) = (a.studies.as_slice(), b.studies.as_slice()) else { return Vec::new() };
+    let pair = |before: &Percentile| {
+        let is_same = |after: &&Percentile| (after.quantile - before.quantile).abs() < 1e-12;
+        let after = of(b).iter().find(is_same)?;
+        Some(PercentilePair {
+            quantile: before.quantile,
+            before_ns: before.length_ns,
+            after_ns: after.length_ns,
+        })
+    };
+    of(a).iter().filter_map(pair).collect()
+}

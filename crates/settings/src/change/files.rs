@@ -1,0 +1,169 @@
+//! Small files of /sys, /proc and debugfs: frequency, idle states, schedulers of disks, clocks.
+
+use super::{Proposal, Target, WhyLeftOut};
+use crate::{Context, Setting, Want, judge::chosen_word, judge::satisfies};
+use lowlat_host::Reading;
+
+/// The value to write: the wanted one, the first of several; none for a state in words.
+pub fn value(context: &Context<'_>, setting: &Setting) -> Option<String> {
+    match setting.want(context.profile) {
+        Want::Value(value) => Some(value.to_owned()),
+        Want::OneOf(values) => values.first().map(|value| (*value).to_owned()),
+        Want::Derived(derive) => derive(context),
+        Want::Nothing | Want::State(_) => None,
+    }
+}
+
+fn in_words() -> Proposal {
+    Proposal::not(WhyLeftOut::YourChoice, "the wanted state is no single value; lowlat does not choose one")
+}
+
+fn file(path: impl Into<String>) -> Target {
+    Target::File { path: path.into() }
+}
+
+/// Every file of the row that holds another value than the wanted one.
+pub fn all(context: &Context<'_>, setting: &Setting) -> Proposal {
+    let want = setting.want(context.profile);
+    let Some(value) = value(context, setting) else { return in_words() };
+    let mut proposal = Proposal::default();
+    for (path, reading) in setting.reads.iter().flat_map(|glob| context.host.files_matching(glob)) {
+        if let Reading::Known(text) = reading
+            && !satisfies(context, &want, chosen_word(text))
+        {
+            proposal = proposal.step(file(path), Reading::Known(chosen_word(text).to_owned()), &value);
+        }
+    }
+    proposal
+}
+
+/// The fair server of each isolated CPU.
+pub fn fair_server(context: &Context<'_>, _: &Setting) -> Proposal {
+    let mut proposal = Proposal::default();
+    for cpu in context.allocation.isolated.iter() {
+        let path = format!("/sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime");
+        match context.host.file(&path) {
+            Reading::Known(text) if text.trim() != "0" => {
+                proposal = proposal.step(file(path), Reading::Known(text), "0");
+            }
+            _ => {}
+        }
+    }
+    proposal
+}
+
+/// The governor of each policy.
+pub fn governor(context: &Context<'_>, setting: &Setting) -> Proposal {
+    let want = setting.want(context.profile);
+    let Some(value) = value(context, setting) else { return in_words() };
+    let mut proposal = Proposal::default();
+    for policy in &context.host.cpu.frequency {
+        let Some(cpu) = policy.cpus.lowest() else { continue };
+        match &policy.governor {
+            Reading::Known(governor) if !satisfies(context, &want, governor) => {
+                let path = format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor");
+                proposal = proposal.step(file(path), policy.governor.clone(), &value);
+            }
+            _ => {}
+        }
+    }
+    proposal
+}
+
+/// The lower bound of the clock on policies that rule isolated CPUs, where the governor may go below the upper one.
+pub fn scaling_min(context: &Context<'_>, _: &Setting) -> Proposal {
+    let isolated = &context.allocation.isolated;
+    let mut proposal = Proposal::default();
+    for policy in context.host.cpu.frequency.iter().filter(|policy| !policy.cpus.is_disjoint(isolated)) {
+        let (Some(cpu), Some(min), Some(max)) =
+            (policy.cpus.lowest(), policy.scaling_min_khz.known(), policy.scaling_max_khz.known())
+        else {
+            continue;
+        };
+        if min < max && policy.governor.text() != "performance" {
+            let path = format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_min_freq");
+            proposal = proposal.step(file(path), Reading::Known(min.to_string()), max.to_string());
+        }
+    }
+    proposal
+}
+
+/// The hint of each policy that rules isolated CPUs.
+pub fn preference(context: &Context<'_>, _: &Setting) -> Proposal {
+    let isolated = &context.allocation.isolated;
+    let mut proposal = Proposal::default();
+    for policy in context.host.cpu.frequency.iter().filter(|policy| !policy.cpus.is_disjoint(isolated)) {
+        let (Some(cpu), Reading::Known(hint)) = (policy.cpus.lowest(), &policy.energy_performance_preference)
+        else {
+            continue;
+        };
+        if hint != "performance" && hint != "0" {
+            let path = format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/energy_performance_preference");
+            proposal = proposal.step(file(path), Reading::Known(hint.clone()), "performance");
+        }
+    }
+    proposal
+}
+
+/// Idle states deeper than C1 on isolated CPUs.
+pub fn idle_states(context: &Context<'_>, _: &Setting) -> Proposal {
+    let mut proposal = Proposal::default();
+    for state in &context.host.cpu.idle_states {
+        let cpus = state.cpus_enabled.intersection(&context.allocation.isolated);
+        if !matches!(state.name.as_str(), "POLL" | "C1" | "C1_ACPI" | "WFI") && !cpus.is_empty() {
+            let target = Target::IdleState { name: state.name.clone(), cpus };
+            proposal = proposal.step(target, Reading::Known("enabled".into()), "disabled");
+        }
+    }
+    proposal
+}
+
+/// The I/O scheduler of each disk that the row judges.
+pub fn disk_scheduler(context: &Context<'_>, setting: &Setting) -> Proposal {
+    let takes_all = setting.want(context.profile).text(context).is_some_and(|want| want.contains("every"));
+    let mut proposal = Proposal::default();
+    for disk in &context.host.disks {
+        let is_judged = takes_all || disk.is_rotational != Reading::Known(true);
+        if let Reading::Known(scheduler) = &disk.scheduler
+            && is_judged
+            && scheduler != "none"
+        {
+            let path = format!("/sys/block/{}/queue/scheduler", disk.name);
+            proposal = proposal.step(file(path), disk.scheduler.clone(), "none");
+        }
+    }
+    proposal
+}
+
+/// The clock source, where the kernel offers the wanted one.
+pub fn clock_source(context: &Context<'_>, setting: &Setting) -> Proposal {
+    let cpu = &context.host.cpu;
+    match value(context, setting) {
+        Some(wanted) if cpu.clocksources_available.known().is_some_and(|all| all.contains(&wanted)) => {
+            let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+            Proposal::default().step(file(path), cpu.clocksource.clone(), wanted)
+        }
+        _ => Proposal::not(
+            WhyLeftOut::Hardware,
+            "the kernel does not offer the wanted clock source here; its log says why (look for \"unstable\")",
+        ),
+    }
+}
+
+/// The polling for corrected errors. Switched on again only by hand: who switched it off had a reason.
+pub fn check_interval(context: &Context<'_>, setting: &Setting) -> Proposal {
+    if context.host.kernel.tokens().last("mce") == Some("ignore_ce") {
+        return Proposal::not(
+            WhyLeftOut::YourChoice,
+            "mce=ignore_ce was set by somebody: take it off the command line, or accept the risk in the role file",
+        );
+    }
+    let Some(path) = setting.reads.first() else { return Proposal::default() };
+    match context.host.file(path) {
+        Reading::Known(text) if u64::from_str_radix(text.trim(), 16) == Ok(0) => Proposal::not(
+            WhyLeftOut::YourChoice,
+            "polling was switched off by somebody: write an interval, or accept the risk in the role file",
+        ),
+        before => Proposal::default().step(file(*path), before, "0"),
+    }
+}

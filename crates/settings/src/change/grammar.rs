@@ -1,0 +1,354 @@
+//! The grammar of what a plan writes.
+//!
+//! A plan can be made from a capture of another person's host, and its names and values end up in scripts, units,
+//! playbooks and profiles that root runs. So each of them must fit its type before it enters a plan. A row whose name
+//! or value does not fit is left out with the reason. Each export still escapes for its own format.
+
+use super::{BootToken, Proposal, Step, Target, WhyLeftOut};
+use crate::{Context, Setting};
+use lowlat_host::cmdline::LINE_BYTES_MAX;
+use lowlat_host::{CpuSet, cmdline::split};
+
+/// Longest path that Linux opens, in bytes, the ending zero left out (PATH_MAX).
+const PATH_BYTES_MAX: usize = 4_095;
+/// Longest name of a file (NAME_MAX).
+const NAME_BYTES_MAX: usize = 255;
+/// Longest name of a network interface (IFNAMSIZ, the ending zero left out).
+const INTERFACE_BYTES_MAX: usize = 15;
+/// Longest name of an interrupt handler, thread, idle state or workqueue. Handlers have no limit in the kernel.
+const HANDLER_BYTES_MAX: usize = 128;
+/// Characters of a value that a reason shows.
+const SHOWN_CHARS: usize = 40;
+
+/// A type of names or values.
+struct Kind {
+    /// "the name of a network interface".
+    what: &'static str,
+    /// What fits, in words.
+    expected: &'static str,
+    fits: fn(&str) -> bool,
+}
+
+const INTERFACE: Kind = Kind {
+    what: "the name of a network interface",
+    expected: "at most 15 letters, digits and _.-@+",
+    fits: |text| is_name(text, INTERFACE_BYTES_MAX, "_.-@+"),
+};
+const QUEUE: Kind = Kind { what: "the name of a queue", expected: "rx-N or tx-N", fits: is_queue };
+const HANDLER: Kind = Kind {
+    what: "the name of an interrupt handler, kernel thread or idle state",
+    expected: "at most 128 letters, digits, spaces and _.,:@+/#=()[]-",
+    fits: is_handler,
+};
+const UNIT: Kind = Kind {
+    what: "the name of a unit",
+    expected: "letters, digits and :_.@- with an ending such as .service",
+    fits: |text| is_name(text, NAME_BYTES_MAX, ":_.@-") && text.contains('.'),
+};
+const UNIT_STATE: Kind = Kind {
+    what: "the state of a unit",
+    expected: "words such as inactive, disabled",
+    fits: |text| {
+        text.starts_with(|c: char| c.is_ascii_lowercase())
+            && text.bytes().all(|b| b.is_ascii_lowercase() || b"-, ".contains(&b))
+    },
+};
+const PATH: Kind = Kind {
+    what: "a path",
+    expected: "an absolute path of letters, digits and _.,:@+!- in each component",
+    fits: is_path,
+};
+const SYSCTL: Kind = Kind {
+    what: "the name of a sysctl",
+    expected: "letters, digits and _.-@+/ with a dot or slash between components",
+    fits: |text| is_name(text, NAME_BYTES_MAX, "_.-@+/") && text.contains(['.', '/']),
+};
+const NUMBERS: Kind = Kind {
+    what: "the value of a sysctl",
+    expected: "integers or a CPU list",
+    fits: |text| numbers(text).is_some(),
+};
+const CPU_LIST: Kind = Kind { what: "a CPU list", expected: "a list such as 0-3,8", fits: is_cpu_list };
+const NUMBER: Kind = Kind { what: "a number", expected: "digits", fits: is_unsigned };
+const WORD: Kind = Kind {
+    what: "a value",
+    expected: "a number, a CPU list, or a word of letters, digits and _.,:+-",
+    fits: |text| is_word(text) || is_integer(text) || is_cpu_list(text),
+};
+/// What stands behind a policy: "SCHED_FIFO 2".
+const POLICY: Kind = Kind {
+    what: "a scheduling policy",
+    expected: "a policy and its priority, such as SCHED_FIFO 2",
+    fits: |text| text.split(' ').all(is_word),
+};
+const TEXT: Kind = Kind {
+    what: "a file of lowlat's",
+    expected: "printable ASCII",
+    fits: |text| text.bytes().all(|b| b == b'\n' || b == b' ' || b.is_ascii_graphic()),
+};
+const BOOT_NAME: Kind = Kind {
+    what: "the name of a boot parameter",
+    expected: "letters, digits and _.-",
+    fits: |text| is_name(text, NAME_BYTES_MAX, "_.-"),
+};
+const BOOT_VALUE: Kind = Kind {
+    what: "the value of a boot parameter",
+    expected: "letters, digits and _.,:=+/@%~-",
+    fits: |text| text.len() <= LINE_BYTES_MAX && text.bytes().all(is_boot_byte),
+};
+
+impl Setting {
+    /// What the row proposes on this host, without what does not fit its type.
+    pub fn proposal(&self, context: &Context<'_>) -> Proposal {
+        let mut proposal = (self.change)(context, self);
+        let mut reasons = Vec::new();
+        proposal.steps.retain(|step| is_kept(misfit_of_step(step), &mut reasons));
+        proposal.tokens.retain(|token| is_kept(misfit_of_token(token), &mut reasons));
+        if let Some(first) = reasons.first() {
+            let more = match reasons.len() - 1 {
+                0 => String::new(),
+                more => format!("; {more} more like it"),
+            };
+            proposal.left_out.push((WhyLeftOut::Unfit, format!("{first}{more}")));
+        }
+        proposal
+    }
+}
+
+fn is_kept(misfit: Option<String>, reasons: &mut Vec<String>) -> bool {
+    let fits = misfit.is_none();
+    reasons.extend(misfit);
+    fits
+}
+
+fn misfit_of_token(token: &BootToken) -> Option<String> {
+    let value = token.value.as_deref().unwrap_or_default();
+    misfit(&[(&BOOT_NAME, &token.name), (&BOOT_VALUE, value)])
+}
+
+fn misfit_of_step(step: &Step) -> Option<String> {
+    let after = step.after.as_str();
+    match &step.target {
+        Target::CommandLine { tokens } => tokens.iter().find_map(misfit_of_token),
+        Target::Sysctl { key } => misfit(&[(&SYSCTL, key), (&NUMBERS, after)]),
+        Target::File { path } => misfit(&[(&PATH, path), (&WORD, after)]),
+        Target::IdleState { name, .. } => misfit(&[(&HANDLER, name), (&WORD, after)]),
+        Target::HugePages { .. } => misfit(&[(&NUMBER, after)]),
+        Target::IrqAffinity { actions, .. } => {
+            let names = actions.iter().find_map(|name| misfit(&[(&HANDLER, name)]));
+            names.or_else(|| misfit(&[(&CPU_LIST, after)]))
+        }
+        Target::DefaultIrqAffinity | Target::WorkqueueCpus { name: None } => misfit(&[(&CPU_LIST, after)]),
+        Target::KernelThreadAffinity { comm, .. } => misfit(&[(&HANDLER, comm), (&CPU_LIST, after)]),
+        Target::KernelThreadScheduling { comm, .. } => misfit(&[(&HANDLER, comm), (&POLICY, after)]),
+        Target::WorkqueueCpus { name: Some(name) } => {
+            let path = format!("/sys/devices/virtual/workqueue/{name}");
+            misfit(&[(&PATH, &path), (&CPU_LIST, after)])
+        }
+        Target::Service { unit } => misfit(&[(&UNIT, unit), (&UNIT_STATE, after)]),
+        Target::TunedProfile => misfit(&[(&POLICY, after)]),
+        Target::NicChannels { nic, field } => misfit(&[(&INTERFACE, nic), (&WORD, field), (&NUMBER, after)]),
+        Target::NicCoalescing { nic, field: name } | Target::NicFeature { nic, feature: name } => {
+            misfit(&[(&INTERFACE, nic), (&WORD, name), (&WORD, after)])
+        }
+        Target::NicRps { nic, queue } | Target::NicXps { nic, queue } => {
+            misfit(&[(&INTERFACE, nic), (&QUEUE, queue), (&CPU_LIST, after)])
+        }
+        Target::FileKey { path, key } => misfit(&[(&PATH, path), (&WORD, key), (&WORD, after)]),
+        Target::OwnedFile { path } => misfit(&[(&PATH, path), (&TEXT, after)]),
+    }
+}
+
+/// The first of several texts that does not fit, as a reason.
+fn misfit(texts: &[(&Kind, &str)]) -> Option<String> {
+    let (kind, found) = texts.iter().find(|(kind, text)| !(kind.fits)(text))?;
+    Some(format!("{} reads \"{}\" on this host, expected {}", kind.what, shown(found), kind.expected))
+}
+
+/// The beginning of a text that does not fit, without what any format could take for more than text.
+fn shown(text: &str) -> String {
+    let is_harmless = |c: char| c.is_ascii_alphanumeric() || " _.,:/=-".contains(c);
+    let mut shown: String =
+        text.chars().take(SHOWN_CHARS).map(|c| if is_harmless(c) { c } else { '?' }).collect();
+    if text.chars().nth(SHOWN_CHARS).is_some() {
+        shown.push_str("...");
+    }
+    shown
+}
+
+/// The value of a sysctl as it is written: integers with one space between, or a CPU list. Every sysctl of the
+/// catalogue takes one of the two.
+pub fn numbers(text: &str) -> Option<String> {
+    let words: Vec<&str> = text.split_ascii_whitespace().collect();
+    if words.is_empty() {
+        return None;
+    }
+    let joined = words.join(" ");
+    (words.iter().all(|word| is_integer(word)) || is_cpu_list(&joined)).then_some(joined)
+}
+
+/// Whether a text is the name of a sysctl and a value that fits.
+pub fn is_sysctl(name: &str, value: &str) -> bool {
+    misfit(&[(&SYSCTL, name), (&NUMBERS, value)]).is_none()
+}
+
+/// Whether a text is the name of a TuneD profile.
+pub fn is_profile(name: &str) -> bool {
+    is_name(name, NAME_BYTES_MAX, "_.-")
+}
+
+/// Whether a word of a command line can be passed on: it holds nothing that a shell, a boot loader, TuneD or Ansible
+/// expands, and its quotes are closed.
+pub fn is_boot_word(word: &str) -> bool {
+    let is_byte = |byte: u8| is_boot_byte(byte) || matches!(byte, b'"' | b' ' | b'(' | b')');
+    word.len() <= LINE_BYTES_MAX
+        && word.bytes().all(is_byte)
+        && word.bytes().filter(|byte| *byte == b'"').count().is_multiple_of(2)
+}
+
+/// The words of a command line that can be passed on, and the number of the others.
+pub fn boot_line(line: &str) -> (String, usize) {
+    let (kept, dropped): (Vec<&str>, Vec<&str>) =
+        split(line).into_iter().partition(|word| is_boot_word(word));
+    (kept.join(" "), dropped.len())
+}
+
+fn is_boot_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"_.,:=+/@%~-".contains(&byte)
+}
+
+/// A name of letters, digits and some signs. A dash in front would make it an option.
+fn is_name(text: &str, bytes_max: usize, signs: &str) -> bool {
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || signs.as_bytes().contains(&byte);
+    !text.is_empty()
+        && text.len() <= bytes_max
+        && !text.starts_with('-')
+        && text != "."
+        && text != ".."
+        && text.bytes().all(is_letter)
+}
+
+fn is_handler(text: &str) -> bool {
+    is_name(text, HANDLER_BYTES_MAX, " _.,:@+/#=()[]-")
+}
+
+fn is_path(text: &str) -> bool {
+    text.len() <= PATH_BYTES_MAX
+        && text
+            .strip_prefix('/')
+            .is_some_and(|rest| rest.split('/').all(|name| is_name(name, NAME_BYTES_MAX, "_.,:@+!-")))
+}
+
+fn is_queue(text: &str) -> bool {
+    text.strip_prefix("rx-").or_else(|| text.strip_prefix("tx-")).is_some_and(is_unsigned)
+}
+
+fn is_unsigned(text: &str) -> bool {
+    !text.is_empty() && text.len() <= 20 && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn is_integer(text: &str) -> bool {
+    is_unsigned(text.strip_prefix('-').unwrap_or(text))
+}
+
+fn is_cpu_list(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b',' | b'-'))
+        && CpuSet::parse_list(text).is_ok()
+}
+
+fn is_word(text: &str) -> bool {
+    is_name(text, NAME_BYTES_MAX, "_.,:+-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn real_names_fit() {
+        for name in ["eth0", "ens3f0np0", "enp65s0f1.100", "bond0", "veth@if2"] {
+            assert!((INTERFACE.fits)(name), "{name}");
+        }
+        for name in [
+            "mlx5_comp0@pci:0000:3b:00.0",
+            "PCIe PME, pciehp",
+            "ahci[0000:00:1f.2]",
+            "kworker/R-rcu_g",
+            "irq/45-nvme0q1",
+            "C1_ACPI",
+            "jbd2/sda1-8",
+            "virtio0-input.0",
+        ] {
+            assert!((HANDLER.fits)(name), "{name}");
+        }
+        for path in ["/sys/block/cciss!c0d0/queue/scheduler", "/sys/devices/pci0000:00/0000:00:02.0/x"] {
+            assert!(is_path(path), "{path}");
+        }
+        assert_eq!(numbers("4096\t87380  6291456").as_deref(), Some("4096 87380 6291456"));
+        assert_eq!(numbers("-1").as_deref(), Some("-1"));
+        assert_eq!(numbers("0-3,8").as_deref(), Some("0-3,8"));
+    }
+
+    const PAYLOADS: [&str; 13] = [
+        "${f:exec:id}",
+        "$(id)",
+        "`id`",
+        "a\nb",
+        "a;b",
+        "a'b",
+        "a\"b",
+        "{{ x }}",
+        "{% x %}",
+        "a\0",
+        "\u{202e}a",
+        "a\u{2028}b",
+        "a\\",
+    ];
+
+    #[test]
+    fn what_a_format_could_expand_fits_no_type() {
+        let kinds = [
+            &INTERFACE,
+            &QUEUE,
+            &HANDLER,
+            &UNIT,
+            &UNIT_STATE,
+            &PATH,
+            &SYSCTL,
+            &NUMBERS,
+            &CPU_LIST,
+            &NUMBER,
+            &WORD,
+            &POLICY,
+            &BOOT_NAME,
+            &BOOT_VALUE,
+        ];
+        for kind in kinds {
+            for payload in PAYLOADS {
+                assert!(!(kind.fits)(payload), "{}: {payload:?}", kind.what);
+                assert!(!(kind.fits)(&format!("/sys/a{payload}")), "{}: {payload:?}", kind.what);
+            }
+            for option in ["-x", "--x=y"] {
+                assert!(!(kind.fits)(option) || kind.what == BOOT_VALUE.what, "{}: {option}", kind.what);
+            }
+            let long = "abcdefg-/".repeat(1_000);
+            assert!(!(kind.fits)(&long), "{}", kind.what);
+        }
+        for path in ["/a/../b", "/a//b", "/a/", "a", "/a/."] {
+            assert!(!is_path(path), "{path}");
+        }
+        for word in ["ds=nocloud;s=x", "a=$(id)", "a=`id`", "x=\"a b", "a={{b}}"] {
+            assert!(!is_boot_word(word), "{word}");
+        }
+        assert!(is_boot_word("dyndbg=\"file a.c +p\""));
+    }
+
+    #[test]
+    fn a_reason_shows_the_beginning_without_signs() {
+        let reason = misfit(&[(&INTERFACE, "eth0$(id)\n")]).unwrap_or_default();
+        assert_eq!(
+            reason,
+            "the name of a network interface reads \"eth0??id??\" on this host, expected at most 15 letters, digits and _.-@+"
+        );
+    }
+}

@@ -1,0 +1,112 @@
+//! Judges of kernel command-line parameters: what the line asks for, and what the kernel made of it.
+
+use super::{good_because, missing, satisfies};
+use crate::{Context, Judgement, Setting, Verdict, Want, compare::same_meaning};
+use lowlat_host::{HostSnapshot, Profile, Reading, cmdline::CommandLine};
+
+/// Whether the running kernel shows what a parameter asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum InForce {
+    /// It does: what was seen.
+    Yes(String),
+    /// It does not: what was seen instead, and why the parameter is without effect.
+    No {
+        /// What was seen.
+        observed: String,
+        /// Why the parameter does not work.
+        because: String,
+    },
+    /// The kernel does not show it, or the reading gave no value.
+    Unseen,
+}
+
+/// What the command line says of one parameter.
+enum Asked {
+    /// Nothing.
+    Missing,
+    /// What is wanted, as it stands there.
+    Wanted(String),
+    /// Something else, as it stands there.
+    Other(String),
+    /// Several values that differ.
+    Contrary(String),
+}
+
+/// The command line, or why it is not known.
+pub fn command_line(host: &HostSnapshot) -> Result<&CommandLine, Judgement> {
+    host.kernel.command_line.known().ok_or_else(|| missing(&host.kernel.command_line, "/proc/cmdline"))
+}
+
+/// The parameter's name without its equals sign.
+pub fn boot_key(setting: &Setting) -> &'static str {
+    setting.name.split('=').next().unwrap_or(setting.name)
+}
+
+/// Judges a command-line parameter named `name=` (or a bare token `name`) by its last value.
+pub fn boot_token(context: &Context<'_>, setting: &Setting) -> Judgement {
+    boot_token_in_force(context, setting, InForce::Unseen)
+}
+
+/// The same, held against what the running kernel shows. What counts is the effect: in profile `trading` a wanted
+/// state is good when it was reached another way; in profile `guide-57037` the token itself must stand on the line.
+pub fn boot_token_in_force(context: &Context<'_>, setting: &Setting, in_force: InForce) -> Judgement {
+    let line = match command_line(context.host) {
+        Ok(line) => line,
+        Err(judgement) => return judgement,
+    };
+    let key = boot_key(setting);
+    let is_trading = context.profile == Profile::Trading;
+    let judgement = match (asked(context, &setting.want(context.profile), line, key), in_force) {
+        (Asked::Contrary(all), _) => Judgement::new(
+            Verdict::Conflicting,
+            all,
+            "the parameter stands on the line more than once with different values; for most parameters the last wins",
+        ),
+        (Asked::Wanted(token), InForce::No { observed, because }) => {
+            Judgement::new(Verdict::Ineffective, format!("{token}, but {observed}"), because)
+        }
+        (Asked::Wanted(token), _) => Judgement::good(token),
+        (Asked::Missing, InForce::Yes(seen)) if is_trading => good_because(
+            seen,
+            "not on the command line, but in force: set at run time or the kernel's default",
+        ),
+        (Asked::Other(token), InForce::Yes(seen)) if is_trading => {
+            good_because(seen, format!("the command line says {token}, but it was set otherwise since"))
+        }
+        (Asked::Missing, InForce::No { observed, .. }) => {
+            Judgement::wrong(format!("not on the command line; {observed}"), "")
+        }
+        (Asked::Missing, _) => Judgement::wrong("not on the command line", ""),
+        (Asked::Other(token), _) => Judgement::wrong(token, ""),
+    };
+    judgement.at("/proc/cmdline")
+}
+
+fn asked(context: &Context<'_>, want: &Want, line: &CommandLine, key: &str) -> Asked {
+    let values: Vec<&str> = line.all(key).map(Option::unwrap_or_default).collect();
+    let Some(last) = values.last() else { return Asked::Missing };
+    if values.iter().any(|value| !same_meaning(value, last)) {
+        return Asked::Contrary(values.iter().map(|value| spell(key, value)).collect::<Vec<_>>().join(" "));
+    }
+    if satisfies(context, want, last) {
+        Asked::Wanted(spell(key, last))
+    } else {
+        Asked::Other(spell(key, last))
+    }
+}
+
+/// A parameter as it stands on the line.
+fn spell(key: &str, value: &str) -> String {
+    if value.is_empty() { key.to_owned() } else { format!("{key}={value}") }
+}
+
+/// Whether a file of the running kernel shows `wanted`; `because` says what it means when it shows another value.
+pub fn shown(context: &Context<'_>, path: &str, wanted: &str, because: &str) -> InForce {
+    match context.host.file(path) {
+        Reading::Known(value) if same_meaning(&value, wanted) => InForce::Yes(format!("{path} is {value}")),
+        Reading::Known(value) => {
+            InForce::No { observed: format!("{path} is {value}"), because: because.to_owned() }
+        }
+        _ => InForce::Unseen,
+    }
+}

@@ -1,0 +1,133 @@
+//! Judges of command-line parameters that hold a CPU list: compared as sets, never as text.
+
+use super::{boot_key, command_line, good_because};
+use crate::{Context, Judgement, Setting, Verdict};
+use lowlat_host::{CPU_ID_MAX, CpuSet, ListError, Profile, Reading, cmdline::CommandLine};
+
+/// Judges a parameter that holds a CPU list, with flags before it where the wanted value has some.
+pub fn boot_cpus(context: &Context<'_>, setting: &Setting) -> Judgement {
+    boot_cpus_in_force(context, setting, &Reading::Absent, "")
+}
+
+/// The same, held against the set that the kernel says it took, read at `path`.
+pub fn boot_cpus_in_force(
+    context: &Context<'_>,
+    setting: &Setting,
+    kernel_set: &Reading<CpuSet>,
+    path: &str,
+) -> Judgement {
+    let line = match command_line(context.host) {
+        Ok(line) => line,
+        Err(judgement) => return judgement,
+    };
+    let key = boot_key(setting);
+    let wanted_line = CommandLine::parse(&format!(
+        "{key}={}",
+        setting.want(context.profile).text(context).unwrap_or_default()
+    ));
+    let Some(Ok(wanted)) = cpus_on_line(context, &wanted_line, key) else {
+        return Judgement::unknown("the wanted value is no CPU list");
+    };
+    let judgement = match cpus_on_line(context, line, key) {
+        None => absent(context, &wanted, kernel_set, path),
+        Some(Err(error)) => Judgement::new(
+            Verdict::Ineffective,
+            spell(line, key),
+            format!("the kernel cannot read the list and ignores the parameter: {error}"),
+        ),
+        Some(Ok(found)) => {
+            let flags = flags_on_line(line, key);
+            let missing_flags: Vec<String> =
+                flags_on_line(&wanted_line, key).into_iter().filter(|flag| !flags.contains(flag)).collect();
+            present(context, &wanted, &found, &missing_flags, line, key, (kernel_set, path))
+        }
+    };
+    judgement.at("/proc/cmdline")
+}
+
+/// The CPUs that a parameter of a command line names; none when the parameter is missing. Where the host does not
+/// tell how many CPUs it has, the bound against hostile input stands in.
+pub fn cpus_on_line(
+    context: &Context<'_>,
+    line: &CommandLine,
+    key: &str,
+) -> Option<Result<CpuSet, ListError>> {
+    let cpu_count = match context.host.topology.cpu_count() {
+        0 => CPU_ID_MAX + 1,
+        count => count,
+    };
+    // Flags before the list are isolcpus' own; the kernel refuses them elsewhere.
+    match key {
+        "isolcpus" => line.cpus(key, cpu_count),
+        _ => line.last(key).map(|list| CpuSet::parse_list_within(list, cpu_count)),
+    }
+}
+
+/// The flags before the list, of every time that the parameter stands on the line: the kernel adds them up.
+fn flags_on_line(line: &CommandLine, key: &str) -> Vec<String> {
+    let each = line.all(key).map(|value| CommandLine::parse(&format!("{key}={}", value.unwrap_or_default())));
+    each.flat_map(|token| token.flags(key).into_iter().map(str::to_owned).collect::<Vec<_>>()).collect()
+}
+
+fn spell(line: &CommandLine, key: &str) -> String {
+    format!("{key}={}", line.last(key).unwrap_or_default())
+}
+
+fn absent(context: &Context<'_>, wanted: &CpuSet, kernel_set: &Reading<CpuSet>, path: &str) -> Judgement {
+    if context.profile == Profile::Trading && kernel_set.known() == Some(wanted) && !path.is_empty() {
+        return good_because(
+            format!("{path} is {wanted}"),
+            "not on the command line, but in force by another parameter or at run time",
+        );
+    }
+    Judgement::wrong("not on the command line", "")
+}
+
+fn present(
+    context: &Context<'_>,
+    wanted: &CpuSet,
+    found: &CpuSet,
+    missing_flags: &[String],
+    line: &CommandLine,
+    key: &str,
+    (kernel_set, path): (&Reading<CpuSet>, &str),
+) -> Judgement {
+    let token = spell(line, key);
+    let values: Vec<&str> = line.all(key).map(Option::unwrap_or_default).collect();
+    let is_contrary = values.iter().any(|value| {
+        let other = CommandLine::parse(&format!("{key}={value}"));
+        cpus_on_line(context, &other, key).is_none_or(|cpus| cpus.as_ref() != Ok(found))
+    });
+    if is_contrary {
+        let because = format!("{key}= stands on the line {} times with different CPUs", values.len());
+        return Judgement::new(Verdict::Conflicting, values.join(" and "), because);
+    }
+    let mut faults = Vec::new();
+    let (lacking, extra) = (wanted.difference(found), found.difference(wanted));
+    // CPUs that do not run harm nobody.
+    let extra = if context.host.topology.online.is_empty() {
+        extra
+    } else {
+        extra.intersection(&context.host.topology.online)
+    };
+    if !lacking.is_empty() {
+        faults.push(format!("it lacks {lacking:#}"));
+    }
+    if !extra.is_empty() {
+        faults.push(format!("it should not hold {extra:#}"));
+    }
+    if !missing_flags.is_empty() {
+        faults.push(format!("it lacks {}", missing_flags.join(" and ")));
+    }
+    if !faults.is_empty() {
+        return Judgement::wrong(token, faults.join("; "));
+    }
+    match kernel_set {
+        Reading::Known(held) if !found.is_subset(held) => {
+            let shown = if held.is_empty() { "empty".to_owned() } else { held.to_string() };
+            let because = format!("{path} is {shown}: the kernel did not take {:#}", found.difference(held));
+            Judgement::new(Verdict::Ineffective, token, because)
+        }
+        _ => Judgement::good(token),
+    }
+}

@@ -1,0 +1,59 @@
+//! Judges of sets of CPUs that must stay off the isolated ones.
+
+use super::{missing, some_of};
+use crate::{Context, Judgement};
+use lowlat_host::{CpuSet, Reading};
+
+/// How many names a finding spells out.
+const LABELS_SHOWN_MAX: usize = 6;
+
+/// The isolated CPUs as a list; none when there are none.
+pub fn isolated_list(context: &Context<'_>) -> Option<String> {
+    let isolated = &context.allocation.isolated;
+    (!isolated.is_empty()).then(|| isolated.to_list())
+}
+
+/// The housekeeping CPUs as a list; none on a host that has nothing to isolate.
+pub fn housekeeping_list(context: &Context<'_>) -> Option<String> {
+    let allocation = context.allocation;
+    (!allocation.isolated.is_empty() && !allocation.housekeeping.is_empty())
+        .then(|| allocation.housekeeping.to_list())
+}
+
+/// The wanted state in words: nothing of this kind on the isolated CPUs; none when there are none.
+pub fn kept_off_isolated(context: &Context<'_>) -> Option<String> {
+    isolated_list(context).map(|_| format!("none on {:#}", context.allocation.isolated))
+}
+
+/// Judges named CPU sets: each must avoid the isolated CPUs. `what` is a plural noun ("kernel threads").
+pub fn off_isolated<'a>(
+    context: &Context<'_>,
+    what: &str,
+    place: &str,
+    sets: impl Iterator<Item = (String, &'a Reading<CpuSet>)>,
+) -> Judgement {
+    let isolated = &context.allocation.isolated;
+    let (mut all, mut bad, mut unread) = (0, Vec::new(), None);
+    for (label, reading) in sets {
+        all += 1;
+        match reading {
+            Reading::Known(cpus) if cpus.is_disjoint(isolated) => {}
+            Reading::Known(cpus) => bad.push(format!("{label} ({})", cpus.intersection(isolated))),
+            other => unread = unread.or(Some(other)),
+        }
+    }
+    match (bad.is_empty(), unread) {
+        (false, _) => Judgement::wrong(
+            format!(
+                "{} of {all} {what} may use isolated CPUs: {}",
+                bad.len(),
+                some_of(&bad, LABELS_SHOWN_MAX)
+            ),
+            "",
+        )
+        .at(place),
+        (true, Some(reading)) => missing(reading, place),
+        (true, None) if all == 0 => Judgement::unknown(format!("no {what} were seen at {place}")).at(place),
+        (true, None) => Judgement::good(format!("{all} {what} keep off isolated CPUs")).at(place),
+    }
+}

@@ -1,0 +1,108 @@
+//! Judging a setting that a host has several times: once per interface, node, policy or pool.
+
+use crate::{Context, Judgement, Verdict};
+use lowlat_host::CpuSet;
+
+/// Things that a judgement names before it says "and N more".
+const NAMED_MAX: usize = 6;
+
+/// What one of several things says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum One {
+    /// As wanted; what was seen.
+    Good(String),
+    /// Not as wanted; what was seen, and why that is wrong.
+    Wrong(String, String),
+    /// Could not be told, and why.
+    Unknown(String),
+    /// Means nothing for this one, and why.
+    Skip(String),
+}
+
+/// The judgement over all: wrong when one is wrong; good when none is and at least one is good; unknown when none
+/// could be told; not applicable when it means nothing for any, or there is none (`when_none` says so).
+pub fn judge_each(all: impl IntoIterator<Item = (String, One)>, when_none: &str) -> Judgement {
+    let (mut good, mut wrong, mut unknown, mut skipped) = (Vec::new(), Vec::new(), Vec::new(), None);
+    let mut reasons: Vec<String> = Vec::new();
+    for (name, one) in all {
+        match one {
+            One::Good(seen) => good.push(format!("{name}: {seen}")),
+            One::Wrong(seen, why) => {
+                wrong.push(format!("{name}: {seen}"));
+                if !why.is_empty() && !reasons.contains(&why) {
+                    reasons.push(why);
+                }
+            }
+            One::Unknown(why) => unknown.push(format!("{name}: {why}")),
+            One::Skip(why) => skipped = skipped.or(Some(why)),
+        }
+    }
+    if !wrong.is_empty() {
+        return Judgement::wrong(list(&wrong), reasons.into_iter().next().unwrap_or_default());
+    }
+    if !good.is_empty() {
+        let because =
+            if unknown.is_empty() { String::new() } else { format!("not told of all: {}", list(&unknown)) };
+        return Judgement::new(Verdict::Good, list(&good), because);
+    }
+    if !unknown.is_empty() {
+        return Judgement::unknown(list(&unknown));
+    }
+    Judgement::not_applicable(skipped.unwrap_or_else(|| when_none.to_owned()))
+}
+
+/// The first names, parted by semicolons, and how many more there are.
+pub fn list(names: &[String]) -> String {
+    let shown = names.iter().take(NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join("; ");
+    match names.len().saturating_sub(NAMED_MAX) {
+        0 => shown,
+        more => format!("{shown}; and {more} more"),
+    }
+}
+
+/// The CPUs to isolate, or the judgement for a host that has none.
+pub fn isolated<'a>(context: &Context<'a>) -> Result<&'a CpuSet, Judgement> {
+    let isolated = &context.allocation.isolated;
+    if isolated.is_empty() {
+        Err(Judgement::not_applicable("no CPU is isolated on this host"))
+    } else {
+        Ok(isolated)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(ones: Vec<One>) -> Judgement {
+        judge_each(ones.into_iter().enumerate().map(|(i, one)| (format!("eth{i}"), one)), "no interface")
+    }
+
+    #[test]
+    fn one_wrong_thing_makes_the_row_wrong() {
+        let judgement = of(vec![
+            One::Good("0".into()),
+            One::Wrong("50".into(), "why".into()),
+            One::Unknown("denied".into()),
+            One::Skip("virtual".into()),
+        ]);
+        assert_eq!((judgement.verdict, judgement.observed.as_str()), (Verdict::Wrong, "eth1: 50"));
+        assert_eq!(judgement.because, "why");
+    }
+
+    #[test]
+    fn good_unknown_skipped_and_none_are_told_apart() {
+        let partly = of(vec![One::Unknown("denied".into()), One::Good("0".into())]);
+        assert_eq!(partly.verdict, Verdict::Good);
+        assert!(partly.because.contains("eth0: denied"));
+        assert_eq!(of(vec![One::Unknown("denied".into()), One::Skip("x".into())]).verdict, Verdict::Unknown);
+        assert_eq!(of(vec![One::Skip("virtual".into())]), Judgement::not_applicable("virtual"));
+        assert_eq!(of(vec![]), Judgement::not_applicable("no interface"));
+    }
+
+    #[test]
+    fn long_lists_are_cut_and_counted() {
+        let judgement = of((0..9).map(|i| One::Wrong(i.to_string(), String::new())).collect());
+        assert!(judgement.observed.ends_with("eth5: 5; and 3 more"), "{}", judgement.observed);
+    }
+}

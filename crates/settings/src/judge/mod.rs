@@ -1,0 +1,112 @@
+//! Judges that many settings share.
+
+mod boot;
+mod boot_cpus;
+mod cpus;
+pub mod each;
+mod files;
+mod sysctl;
+
+pub use boot::boot_key;
+pub use boot::{InForce, boot_token, boot_token_in_force, command_line, shown};
+pub use boot_cpus::{boot_cpus, boot_cpus_in_force, cpus_on_line};
+pub use cpus::{housekeeping_list, isolated_list, kept_off_isolated, off_isolated};
+pub use files::chosen_word;
+pub use files::files;
+pub use sysctl::{sysctl, sysctl_where};
+
+use crate::{Context, Judgement, Setting, Verdict, Want, same_meaning};
+use lowlat_host::{HostSnapshot, Reading, kernel_version::KernelVersion};
+
+/// The highest load averages of a host that is ready: the guide wants "0.00,0.00,0.00", and a command that was just
+/// typed shows as a few hundredths.
+pub const LOAD_READY_MAX: f64 = 0.1;
+
+/// Options that judges look up beyond those that settings need.
+pub const CONFIG_OPTIONS: &[&str] =
+    &["HZ", "NO_HZ_FULL", "PREEMPT", "PREEMPT_DYNAMIC", "PREEMPT_RT", "RCU_NOCB_CPU", "RT_GROUP_SCHED"];
+
+/// Whether the host is known to be a virtual machine.
+pub fn is_virtual(context: &Context<'_>) -> bool {
+    context.host.virtualization.is_virtual == Reading::Known(true)
+}
+
+/// Why a setting does not apply here, if it does not: the profile has no opinion, the kernel is for another processor,
+/// too old or too new, or was built without an option.
+pub fn inapplicable(
+    context: &Context<'_>,
+    setting: &Setting,
+    want: &Want,
+    wanted: Option<&str>,
+) -> Option<Judgement> {
+    if matches!(want, Want::Nothing) {
+        return Some(Judgement::not_applicable(format!("profile {} leaves it alone", context.profile)));
+    }
+    if wanted.is_none() {
+        return Some(Judgement::not_applicable("this host gives no ground for a value"));
+    }
+    let kernel = &context.host.kernel;
+    if setting.needs.x86 && kernel.is_x86() == Some(false) {
+        let why = format!("x86 hosts have it, and this kernel is for {}", kernel.machine);
+        return Some(Judgement::not_applicable(why));
+    }
+    if let Some(version) = kernel.version.known() {
+        if let Some(since) = setting.needs.since.filter(|since| version < since) {
+            return Some(Judgement::not_applicable(format!(
+                "kernel {version} is older than {since}, which brought it"
+            )));
+        }
+        if let Some(until) = setting.needs.until.filter(|until| version >= until) {
+            return Some(Judgement::not_applicable(gone(*version, until, setting.needs.moved_to)));
+        }
+    }
+    let is_off = |option: &&&str| kernel.config_option(option) == Reading::Known(None);
+    let missing = setting.needs.config.iter().find(is_off)?;
+    Some(Judgement::not_applicable(format!("this kernel is built without CONFIG_{missing}")))
+}
+
+fn gone(version: KernelVersion, until: KernelVersion, moved_to: &str) -> String {
+    match moved_to {
+        "" => format!("kernel {until} dropped it; this is {version}"),
+        place => format!("kernel {until} moved it to {place}; this is {version}"),
+    }
+}
+
+/// Whether a value satisfies what the profile wants.
+pub fn satisfies(context: &Context<'_>, want: &Want, value: &str) -> bool {
+    match want {
+        Want::Nothing | Want::State(_) => true,
+        Want::Value(wanted) => same_meaning(wanted, value),
+        Want::OneOf(values) => values.iter().any(|wanted| same_meaning(wanted, value)),
+        Want::Derived(derive) => derive(context).is_some_and(|wanted| same_meaning(&wanted, value)),
+    }
+}
+
+/// The judgement for a reading that has no value.
+pub fn missing<T>(reading: &Reading<T>, path: &str) -> Judgement {
+    let because = match reading {
+        Reading::Known(_) | Reading::Absent => format!("{path} does not exist on this host"),
+        Reading::Denied => format!("{path} may not be read; run as root to see it"),
+        Reading::Unparsable(why) => why.to_string(),
+    };
+    Judgement::unknown(because).at(path)
+}
+
+/// As wanted, with something the user should know.
+pub fn good_because(observed: impl Into<String>, because: impl Into<String>) -> Judgement {
+    Judgement::new(Verdict::Good, observed, because)
+}
+
+/// Whether the kernel is at least this version; none when its version is not known.
+pub fn kernel_at_least(host: &HostSnapshot, version: KernelVersion) -> Option<bool> {
+    host.kernel.version.known().map(|v| *v >= version)
+}
+
+/// At most `shown` labels of a list for people, and how many were left out.
+pub fn some_of(labels: &[String], shown: usize) -> String {
+    let text = labels.iter().take(shown).cloned().collect::<Vec<_>>().join(", ");
+    match labels.len().saturating_sub(shown) {
+        0 => text,
+        more => format!("{text} and {more} more"),
+    }
+}

@@ -1,0 +1,45 @@
+//! What a setting is, how it is judged, and how it is changed. The settings themselves are in `lowlat-catalogue`.
+//!
+//! Pure: no I/O, no clock.
+#![forbid(unsafe_code)]
+
+pub mod audit;
+mod catalogue;
+pub mod change;
+pub mod compare;
+mod finding;
+pub mod judge;
+mod setting;
+
+pub use catalogue::Catalogue;
+pub use compare::same_meaning;
+pub use finding::{Finding, Judgement, Verdict};
+pub use setting::{Impact, Layer, Needs, Risk, Setting, Want};
+
+use lowlat_host::{Allocation, HostSnapshot, Profile, Role};
+
+/// Everything a judge may look at.
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    /// The facts.
+    pub host: &'a HostSnapshot,
+    /// What the user wants of the host.
+    pub role: &'a Role,
+    /// The CPUs chosen for housekeeping and isolation.
+    pub allocation: &'a Allocation,
+    /// The profile that is judged.
+    pub profile: Profile,
+    /// Every setting, for those that depend on others.
+    pub catalogue: Catalogue,
+}
+
+/// Judges one setting: first whether it applies to the profile and the kernel, then by its own judge.
+pub fn judge_one(context: &Context<'_>, setting: &Setting) -> Finding {
+    let want = setting.want(context.profile);
+    let wanted = want.text(context);
+    let judgement = judge::inapplicable(context, setting, &want, wanted.as_deref())
+        .unwrap_or_else(|| (setting.judge)(context, setting));
+    let is_guide = context.profile == Profile::Guide57037;
+    let is_risk_accepted = context.role.accepts(setting.id);
+    Finding::of(setting, judgement, wanted.unwrap_or_default(), is_guide, is_risk_accepted)
+}

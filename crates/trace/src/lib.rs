@@ -1,0 +1,183 @@
+//! What the kernel's trace says happened on a CPU: the vocabulary between the readers of trace buffers and the
+//! engine that attributes interruptions.
+//!
+//! Events come from the tracepoints of irq, irq_vectors, softirq, nmi, workqueue, csd, timer, exceptions, ipi,
+//! sched_switch and signal_deliver (kernel doc: Documentation/trace/events.rst).
+//!
+//! Pure: no I/O, no clock.
+#![forbid(unsafe_code)]
+
+mod clock;
+mod decode;
+mod events;
+mod format;
+mod formats;
+mod page;
+#[cfg(test)]
+mod tests;
+
+pub use clock::{ClockPair, TickMap, TraceClock};
+pub use decode::{CpuCursor, Decoder, DecoderCounts, FUNCTIONS_MAX, IRQS_MAX, THREADS_MAX};
+pub use events::{TRACEPOINTS, Tracepoint};
+pub use format::{EventFormat, Field, FormatError, PageLayout, Place, check_entry_layout};
+pub use formats::TraceFormats;
+pub use page::{Entries, Entry, Missed, Page, PageError};
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Something the kernel does on a CPU. Addresses and numbers stand for names until [`TraceNames`] has them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Activity {
+    /// A non-maskable interrupt.
+    Nmi,
+    /// The handler of a device interrupt, by its Linux number.
+    Irq(u32),
+    /// An interrupt of the processor itself.
+    Vector(Vector),
+    /// A softirq, by its number (0 HI, 1 TIMER, 2 NET_TX, 3 NET_RX, … 9 RCU).
+    Softirq(u8),
+    /// A high-resolution timer's function, by its address.
+    Hrtimer(u64),
+    /// A timer-wheel function, by its address.
+    Timer(u64),
+    /// A function another CPU asked this one to run, by its address.
+    CallFunction(u64),
+    /// A tasklet's function, by its address.
+    Tasklet(u64),
+    /// A function on a work queue, by its address.
+    Work(u64),
+    /// Another thread, by its thread id; 0 is the idle task.
+    Thread(i32),
+    /// A page fault of the interrupted thread.
+    PageFault,
+    /// A signal that is delivered to the interrupted thread, by its number.
+    Signal(u8),
+}
+
+/// Interrupts of the processor itself that Linux traces by name (x86: the irq_vectors group; aarch64: ipi_entry).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Vector {
+    /// The local APIC's timer.
+    LocalTimer,
+    /// Another CPU asks for a reschedule.
+    Reschedule,
+    /// Another CPU asks all of a set to run a function.
+    CallFunction,
+    /// Another CPU asks this one to run a function.
+    CallFunctionSingle,
+    /// Work that was put off to an interrupt of its own.
+    IrqWork,
+    /// The thermal sensor's interrupt.
+    Thermal,
+    /// A corrected-error threshold.
+    Threshold,
+    /// A deferred error.
+    DeferredError,
+    /// The local APIC reports an error.
+    ErrorApic,
+    /// A spurious interrupt.
+    SpuriousApic,
+    /// The platform's own interrupt.
+    PlatformIpi,
+    /// An interrupt from another CPU whose purpose is not told apart (aarch64: any of its kinds).
+    OtherIpi,
+}
+
+/// One event of a CPU's trace, stamped in ticks of the sampler's counter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceEvent {
+    /// When, in ticks of the counter that the samplers read.
+    pub ticks: u64,
+    /// What.
+    pub step: Step,
+}
+
+/// What an event says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// An activity begins, on top of whatever ran.
+    Enter(Activity),
+    /// The activity ends. An exit event that names less than its entry (a softirq's number is there, a timer's
+    /// function is not) ends the innermost activity of that kind: then the value is 0.
+    Exit(Activity),
+    /// An activity that is told only when it is over: it took this many ticks until now (NMI handlers).
+    Took(Activity, u64),
+    /// An activity of which the kernel tells the beginning only (page faults, signals).
+    Point(Activity),
+    /// The scheduler gives the CPU from one thread to another. From a thread to itself: it is found running, and the
+    /// switch to it was not told.
+    Switch {
+        /// Thread id that ran.
+        from: i32,
+        /// Thread id that runs from now on; 0 is the idle task.
+        to: i32,
+    },
+    /// The buffer overflowed here: events are missing before this moment. Their number, 0 when not known.
+    Lost(u64),
+}
+
+/// Names for the numbers and addresses in [`Activity`], gathered from the events themselves and, once the run is
+/// over, from the kernel's symbol table.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct TraceNames {
+    /// Device interrupts: "nvme0q3".
+    pub irqs: BTreeMap<u32, String>,
+    /// Threads that ran on a traced CPU.
+    pub threads: BTreeMap<i32, ThreadName>,
+    /// Functions by address: "vmstat_update".
+    pub functions: BTreeMap<u64, String>,
+}
+
+/// What a trace tells of a thread.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ThreadName {
+    /// The kernel's short name: "kworker/1:2".
+    pub comm: String,
+    /// Its priority as the scheduler counts: -1 deadline, 0 to 98 real-time (99 less the user's number), 100 to
+    /// 139 ordinary (120 plus nice).
+    pub prio: i32,
+}
+
+/// The names of softirqs by number (kernel: include/linux/interrupt.h).
+pub const SOFTIRQS: [&str; 10] =
+    ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
+
+/// The names of signals by number, from 1 on: those of x86 and arm64 (kernel: include/uapi/asm-generic/signal.h).
+/// Real-time signals, from 32 on, have no names of their own.
+pub const SIGNALS: [&str; 31] = [
+    "SIGHUP",
+    "SIGINT",
+    "SIGQUIT",
+    "SIGILL",
+    "SIGTRAP",
+    "SIGABRT",
+    "SIGBUS",
+    "SIGFPE",
+    "SIGKILL",
+    "SIGUSR1",
+    "SIGSEGV",
+    "SIGUSR2",
+    "SIGPIPE",
+    "SIGALRM",
+    "SIGTERM",
+    "SIGSTKFLT",
+    "SIGCHLD",
+    "SIGCONT",
+    "SIGSTOP",
+    "SIGTSTP",
+    "SIGTTIN",
+    "SIGTTOU",
+    "SIGURG",
+    "SIGXCPU",
+    "SIGXFSZ",
+    "SIGVTALRM",
+    "SIGPROF",
+    "SIGWINCH",
+    "SIGIO",
+    "SIGPWR",
+    "SIGSYS",
+];
