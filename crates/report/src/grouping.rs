@@ -5,8 +5,8 @@ use lowlat_settings::{Finding, Layer, Verdict, audit::Audit};
 /// The findings of one layer, worst first.
 #[derive(Debug)]
 pub struct LayerGroup<'a> {
-    /// The layer, as a word.
-    pub layer: &'a str,
+    /// The layer.
+    pub layer: Layer,
     /// Its findings.
     pub findings: Vec<&'a Finding>,
 }
@@ -24,7 +24,7 @@ pub fn by_layer<'a>(findings: impl Iterator<Item = &'a Finding>) -> Vec<LayerGro
     for finding in findings {
         match groups.iter_mut().find(|group| group.layer == finding.layer) {
             Some(group) => group.findings.push(finding),
-            None => groups.push(LayerGroup { layer: &finding.layer, findings: vec![finding] }),
+            None => groups.push(LayerGroup { layer: finding.layer, findings: vec![finding] }),
         }
     }
     for group in &mut groups {
@@ -33,13 +33,9 @@ pub fn by_layer<'a>(findings: impl Iterator<Item = &'a Finding>) -> Vec<LayerGro
     groups.sort_by_key(|group| {
         let (class, weight, place, _) =
             group.findings.first().map_or_else(Default::default, |worst| worst.rank());
-        (class, weight, place, layer_place(group.layer))
+        (class, weight, place, Layer::ALL.iter().position(|layer| *layer == group.layer))
     });
     groups
-}
-
-fn layer_place(word: &str) -> usize {
-    Layer::ALL.iter().position(|layer| layer.word() == word).unwrap_or(usize::MAX)
 }
 
 /// What a layer is, for headings.

@@ -1,7 +1,7 @@
 //! What a judge says, and the finding that the audit makes of it.
 
 use super::{Impact, Layer, Risk};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// The verdict on one setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -111,8 +111,8 @@ impl Judgement {
 pub struct Finding {
     /// The setting's id.
     pub id: String,
-    /// The setting's layer, as a word.
-    pub layer: String,
+    /// The setting's layer.
+    pub layer: Layer,
     /// The setting's name as the kernel or vendor spells it.
     pub name: String,
     /// The verdict.
@@ -125,10 +125,11 @@ pub struct Finding {
     pub because: String,
     /// Where it was seen.
     pub seen_at: Vec<String>,
-    /// How much it matters: "low", "medium", "high".
-    pub impact: String,
-    /// The class of harm that the wanted value can do.
-    pub risk: String,
+    /// How much it matters.
+    pub impact: Impact,
+    /// The class of harm that the wanted value can do; documents have its word ("RAS").
+    #[serde(serialize_with = "word_of_risk")]
+    pub risk: Risk,
     /// Whether the change takes a reboot.
     pub needs_reboot: bool,
     /// Whether the role file accepts the risk of this row.
@@ -156,15 +157,23 @@ impl Finding {
 
     /// Points in the score: 1, 3 or 9.
     pub fn weight(&self) -> u8 {
-        match self.impact.as_str() {
-            "high" => 9,
-            "medium" => 3,
-            _ => 1,
+        match self.impact {
+            Impact::High => 9,
+            Impact::Medium => 3,
+            Impact::Low => 1,
         }
     }
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn word_of_risk<S: Serializer>(risk: &Risk, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(risk.word())
+}
+
 impl Impact {
+    /// Every impact.
+    pub const ALL: [Self; 3] = [Self::Low, Self::Medium, Self::High];
+
     /// The word for tables.
     pub fn word(self) -> &'static str {
         match self {
@@ -185,18 +194,17 @@ impl Finding {
         is_risk_accepted: bool,
     ) -> Self {
         let own = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-        let (layer, risk): (Layer, Risk) = (setting.layer, setting.risk);
         Self {
             id: setting.id.into(),
-            layer: layer.word().into(),
+            layer: setting.layer,
             name: setting.name.into(),
             verdict: judgement.verdict,
             observed: judgement.observed,
             wanted,
             because: judgement.because,
             seen_at: judgement.seen_at,
-            impact: setting.impact.word().into(),
-            risk: risk.word().into(),
+            impact: setting.impact,
+            risk: setting.risk,
             needs_reboot: setting.needs_reboot,
             is_risk_accepted,
             reason: setting.reason.into(),

@@ -121,7 +121,7 @@ impl fmt::Debug for Want {
 }
 
 /// Where a setting is set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Layer {
     /// BIOS or UEFI set-up.
@@ -191,6 +191,7 @@ pub enum Risk {
     /// More power and heat, less boost for other cores.
     Power,
     /// Reliability, availability, serviceability of the hardware: errors go unseen.
+    #[serde(alias = "RAS")]
     Ras,
     /// Weakens protection.
     Security,
@@ -215,7 +216,7 @@ impl Risk {
 }
 
 /// How much a wrong value matters; the weight of a row in the score and its place in the table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Impact {
     /// Hygiene.

@@ -47,7 +47,7 @@ impl ProfileFacts {
     pub fn of(audit: &Audit) -> Self {
         let mut facts = Self { name: audit.profile.to_string(), ..Self::default() };
         let rows = audit.findings.iter().filter(|finding| {
-            finding.layer == Layer::Boot.word()
+            finding.layer == Layer::Boot
                 || finding.id == "readiness.tuned"
                 || finding.id.split('.').take(2).eq(["service", "tuned"])
         });

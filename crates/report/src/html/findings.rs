@@ -78,7 +78,7 @@ fn filters(document: &ResultDocument, groups: &[LayerGroup<'_>]) -> Markup {
             div class="fields" {
                 label { "Layer " select id="filter-layer" {
                     option value="" { "every layer" }
-                    @for group in groups { option value=(clean(group.layer)) { (clean(layer_title(group.layer))) } }
+                    @for group in groups { option value=(group.layer.word()) { (layer_title(group.layer.word())) } }
                 } }
                 label { "Search " input id="filter-text" type="search" placeholder="id, value, reason" autocomplete="off"; }
                 button type="button" class="quiet" id="open-all" aria-pressed="false" { "Open all" }
@@ -92,8 +92,8 @@ fn layer(group: &LayerGroup<'_>, at: usize) -> Markup {
     let title_id = format!("layer-{at}");
     let (shown, rest) = parted(group);
     html! {
-        section class="layer" data-layer=(clean(group.layer)) aria-labelledby=(title_id) {
-            h3 id=(title_id) { (clean(layer_title(group.layer))) span class="count" { (counts(group)) } }
+        section class="layer" data-layer=(group.layer.word()) aria-labelledby=(title_id) {
+            h3 id=(title_id) { (layer_title(group.layer.word())) span class="count" { (counts(group)) } }
             @for (place, finding) in shown.iter().enumerate() { (row(finding, &format!("f-{at}-{place}"))) }
             @if !rest.is_empty() {
                 details class="rest" {
@@ -139,7 +139,7 @@ fn row(finding: &Finding, id: &str) -> Markup {
                     @if !finding.observed.is_empty() && !finding.because.is_empty() { span class="why" { (clean(&finding.because)) } }
                 }
                 span class="value" { span class="vh" { "wanted " } (or_dash(&finding.wanted)) }
-                span class={ "impact i-" (impact_class(&finding.impact)) } { span class="vh" { "impact " } (clean(&finding.impact)) }
+                span class={ "impact i-" (finding.impact.word()) } { span class="vh" { "impact " } (finding.impact.word()) }
             }
             div class="story" {
                 dl {
@@ -158,13 +158,5 @@ fn row(finding: &Finding, id: &str) -> Markup {
                 }
             }
         }
-    }
-}
-
-fn impact_class(impact: &str) -> &'static str {
-    match impact {
-        "high" => "high",
-        "medium" => "medium",
-        _ => "low",
     }
 }

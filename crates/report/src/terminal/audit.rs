@@ -77,7 +77,7 @@ fn wide(group: &[&Finding], width: usize) -> String {
     table.set_width(u16::try_from(width).unwrap_or(u16::MAX));
     table.set_header(["verdict", "impact", "id", "observed", "wanted", "why"]);
     for finding in group {
-        let (verdict, impact) = (finding.verdict.word(), finding.impact.as_str());
+        let (verdict, impact) = (finding.verdict.word(), finding.impact.word());
         let cells = [verdict, impact, &finding.id, &finding.observed, &finding.wanted, &finding.because];
         table.add_row(cells.map(clean));
     }
@@ -118,13 +118,13 @@ fn narrow(group: &[&Finding], width: usize) -> String {
     for finding in group {
         let word =
             paint(verdict_style(finding.verdict), &format!("{:VERDICT_WIDTH$}", finding.verdict.word()));
-        let impact = paint(DIM, &format!("{:IMPACT_WIDTH$}", clean(&finding.impact)));
+        let impact = paint(DIM, &format!("{:IMPACT_WIDTH$}", finding.impact.word()));
         let id = clean(&finding.id);
         let is_beside = 2 + VERDICT_WIDTH + IMPACT_WIDTH + id.chars().count() <= width;
         if is_beside {
             out.push_str(&format!("  {word}{impact}{id}\n"));
         } else {
-            out.push_str(&format!("  {word}{}\n", paint(DIM, &clean(&finding.impact))));
+            out.push_str(&format!("  {word}{}\n", paint(DIM, &finding.impact.word())));
             add_wrapped(&mut out, &id, 2, width);
         }
         let values = match (finding.observed.as_str(), finding.wanted.as_str()) {

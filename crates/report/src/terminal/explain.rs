@@ -12,7 +12,7 @@ pub fn explain(finding: &Finding, width: usize) -> String {
     let width = usable(width);
     let mut out = format!("{}  {}\n", paint(BOLD, &clean(&finding.id)), clean(&finding.name));
     let verdict = paint(verdict_style(finding.verdict), finding.verdict.word());
-    out.push_str(&format!("  {verdict}, impact {}\n\n", clean(&finding.impact)));
+    out.push_str(&format!("  {verdict}, impact {}\n\n", finding.impact.word()));
     for (label, text) in story(finding) {
         add_field(&mut out, label, &clean(&text), LABEL_WIDTH, width);
     }
@@ -25,7 +25,7 @@ pub fn explain(finding: &Finding, width: usize) -> String {
 /// The story as labelled texts; empty texts are left out by whoever shows it. Sources follow it.
 pub fn story(finding: &Finding) -> Vec<(&'static str, String)> {
     let or = |text: &str, other: &str| if text.is_empty() { other.to_owned() } else { text.to_owned() };
-    let risk = match (finding.risk.as_str(), finding.is_risk_accepted) {
+    let risk = match (finding.risk.word(), finding.is_risk_accepted) {
         ("none", _) => "none known".to_owned(),
         (risk, true) => format!("{risk}; accepted in the role file"),
         (risk, false) => risk.to_owned(),

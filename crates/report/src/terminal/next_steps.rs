@@ -26,7 +26,7 @@ pub fn next_steps(document: &ResultDocument, page: &str, plan_command: &str, wid
         if *lost_ns > 0 {
             parts.push(format!("removes causes of {} of interruptions in this run", duration(*lost_ns)));
         } else {
-            parts.push(format!("{} impact", finding.impact));
+            parts.push(format!("{} impact", finding.impact.word()));
         }
         if finding.needs_reboot {
             parts.push("needs a reboot".to_owned());

@@ -1,6 +1,6 @@
 //! Findings made by hand: every verdict, several layers.
 
-use lowlat_settings::{Finding, Verdict};
+use lowlat_settings::{Finding, Impact, Layer, Risk, Verdict};
 
 type Row =
     (&'static str, &'static str, Verdict, &'static str, &'static str, &'static str, &'static str, bool);
@@ -203,19 +203,20 @@ pub fn all() -> Vec<Finding> {
 
 fn finding(row: &Row) -> Finding {
     let (id, name, verdict, observed, wanted, because, impact, needs_reboot) = *row;
-    let layer = id.split('.').next().unwrap_or_default();
+    let word = id.split('.').next().unwrap_or_default();
+    let layer = Layer::ALL.into_iter().find(|layer| layer.word() == word).unwrap();
     let is_tick = id == "boot.nohz_full";
     Finding {
         id: id.into(),
-        layer: layer.into(),
+        layer,
         name: name.into(),
         verdict,
         observed: observed.into(),
         wanted: wanted.into(),
         because: because.into(),
-        seen_at: vec![if layer == "boot" { "/proc/cmdline".into() } else { format!("/sys/{name}") }],
-        impact: impact.into(),
-        risk: if is_tick { "availability".into() } else { "none".into() },
+        seen_at: vec![if layer == Layer::Boot { "/proc/cmdline".into() } else { format!("/sys/{name}") }],
+        impact: Impact::ALL.into_iter().find(|known| known.word() == impact).unwrap(),
+        risk: if is_tick { Risk::Availability } else { Risk::None },
         needs_reboot,
         is_risk_accepted: false,
         reason: "Stops the scheduler tick on CPUs that run one task. A tick takes the CPU from a user thread at every \

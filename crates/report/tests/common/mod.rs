@@ -167,13 +167,7 @@ pub fn hostile() -> ResultDocument {
         disk.model = evil();
     }
     for finding in &mut document.audit.findings {
-        for text in [
-            &mut finding.id,
-            &mut finding.observed,
-            &mut finding.because,
-            &mut finding.layer,
-            &mut finding.impact,
-        ] {
+        for text in [&mut finding.id, &mut finding.observed, &mut finding.because] {
             text.push_str(EVIL);
         }
     }

@@ -7,7 +7,7 @@ use lowlat_host::{
     diff::{self, DiffScope},
 };
 use lowlat_jitter::{JitterRecord, RemedyContext, remedy};
-use lowlat_settings::{Finding, Verdict};
+use lowlat_settings::{Finding, Layer, Verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -76,7 +76,7 @@ fn setting_changes(before: &ResultDocument, after: &ResultDocument) -> Vec<Setti
     let change = |after: &Finding| {
         let before = by_id.get(after.id.as_str())?;
         let is_same = before.verdict == after.verdict && before.observed == after.observed;
-        (!is_same && !is_of_the_moment(&after.layer)).then(|| SettingChange {
+        (!is_same && !is_of_the_moment(after.layer)).then(|| SettingChange {
             id: after.id.clone(),
             name: after.name.clone(),
             verdict_before: before.verdict,
@@ -89,8 +89,8 @@ fn setting_changes(before: &ResultDocument, after: &ResultDocument) -> Vec<Setti
 }
 
 /// Rows on the state of the moment (load, steal) move between any two runs.
-fn is_of_the_moment(layer: &str) -> bool {
-    layer == lowlat_settings::Layer::Readiness.word()
+fn is_of_the_moment(layer: Layer) -> bool {
+    layer == Layer::Readiness
 }
 
 fn differences(comparison: &mut Comparison, before: &HostSnapshot, after: &HostSnapshot) {

@@ -2,8 +2,8 @@
 
 use super::files::value;
 use super::{Moment, Proposal, Target, WhyLeftOut};
-use crate::{Context, Setting, Want};
-use lowlat_host::Reading;
+use crate::{Context, Setting};
+use lowlat_host::{Profile, Reading};
 
 const THP: &str = "/sys/kernel/mm/transparent_hugepage";
 const TWO_MIB: u64 = 2 << 20;
@@ -25,9 +25,8 @@ pub fn thp(context: &Context<'_>, setting: &Setting) -> Proposal {
 }
 
 /// The guide's pages, spread over the nodes with memory; how many a trading host needs is its programs' affair.
-pub fn huge_pages(context: &Context<'_>, setting: &Setting) -> Proposal {
-    let is_guide = matches!(setting.want(context.profile), Want::State(words) if words.starts_with("6000"));
-    if !is_guide {
+pub fn huge_pages(context: &Context<'_>, _: &Setting) -> Proposal {
+    if context.profile != Profile::Guide57037 {
         return Proposal::not(
             WhyLeftOut::YourChoice,
             "how many pages of which size the programs map is not for lowlat to guess: reserve them per node with \
