@@ -124,7 +124,7 @@ fn narrow(group: &[&Finding], width: usize) -> String {
         if is_beside {
             out.push_str(&format!("  {word}{impact}{id}\n"));
         } else {
-            out.push_str(&format!("  {word}{}\n", paint(DIM, &finding.impact.word())));
+            out.push_str(&format!("  {word}{}\n", paint(DIM, finding.impact.word())));
             add_wrapped(&mut out, &id, 2, width);
         }
         let values = match (finding.observed.as_str(), finding.wanted.as_str()) {
