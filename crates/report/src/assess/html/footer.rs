@@ -1,0 +1,32 @@
+//! How to get this page again.
+
+use crate::shared::page::micro;
+use crate::shared::units::{clean, count, duration, span};
+use lowlat_result::ResultDocument;
+use maud::{Markup, html};
+
+/// Commands and parameters.
+pub fn footer(document: &ResultDocument) -> Markup {
+    html! {
+        footer {
+            h2 { "How to reproduce" }
+            p {
+                "Run " code { "lowlat " (clean(&document.command)) } " on the host with profile "
+                code { (document.audit.profile.name()) } ". It changes nothing. The raw record behind this page, with every histogram, is the result "
+                "document of the same run (schema version " (document.schema_version) "). "
+                code { "lowlat audit --explain ID" } " tells the whole story of one setting."
+            }
+            @if let Some(jitter) = &document.jitter {
+                p {
+                    "Jitter: " (span(jitter.ran_ns())) ", interruptions of " (micro(&duration(jitter.threshold_ns)))
+                    " or longer, counter " code { (clean(&jitter.counter)) } " at " (count(jitter.counter_hz / 1_000_000))
+                    " MHz (" (clean(&jitter.counter_hz_source)) ")."
+                }
+            }
+            p class="small" {
+                "lowlat " (clean(&document.lowlat_version)) ", begun " (clean(&document.started_at)) ", took "
+                (format!("{:.0}", document.elapsed_s)) " s. This page loads nothing from anywhere."
+            }
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! What makes the document doubtful or incomplete.
+
+use crate::shared::page::section as page_section;
+use crate::shared::units::clean;
+use lowlat_result::ResultDocument;
+use maud::{Markup, html};
+
+/// Every warning once.
+pub fn section(document: &ResultDocument) -> Markup {
+    let warnings = crate::shared::document::all_warnings(document);
+    let lead = html! { "What makes this page doubtful or incomplete." };
+    let body = html! {
+        @if warnings.is_empty() {
+            p class="empty" { "None." }
+        } @else {
+            ul class="warnings" { @for warning in warnings { li { (clean(warning)) } } }
+        }
+    };
+    page_section("warnings", "Warnings", &lead, &body)
+}

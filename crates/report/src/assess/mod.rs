@@ -1,0 +1,5 @@
+//! One run as a whole: the summary, the page, and what to do next.
+
+pub mod html;
+pub mod next_steps;
+pub mod summary;

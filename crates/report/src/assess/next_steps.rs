@@ -1,0 +1,57 @@
+//! The last lines of `assess`: the changes worth most, and what to do next.
+
+use crate::shared::text::{add_field, add_heading, usable};
+use crate::shared::units::{clean, duration};
+use lowlat_result::ResultDocument;
+use lowlat_settings::Finding;
+use std::cmp::Reverse;
+
+/// Changes that are named.
+const CHANGES_MAX: usize = 3;
+
+/// The changes worth most, the page and the command that shows all changes.
+pub fn next_steps(document: &ResultDocument, page: &str, plan_command: &str, width: usize) -> String {
+    let width = usable(width);
+    let mut out = String::new();
+    let changes = worth_most(document);
+    let labels = changes.iter().map(|(finding, _)| finding.id.chars().count() + 2).max().unwrap_or(0);
+    if !changes.is_empty() {
+        add_heading(
+            &mut out,
+            if changes.len() == 1 { "The change worth most" } else { "The changes worth most" },
+        );
+    }
+    for (finding, lost_ns) in &changes {
+        let mut parts = Vec::new();
+        if *lost_ns > 0 {
+            parts.push(format!("removes causes of {} of interruptions in this run", duration(*lost_ns)));
+        } else {
+            parts.push(format!("{} impact", finding.impact.word()));
+        }
+        if finding.needs_reboot {
+            parts.push("needs a reboot".to_owned());
+        }
+        add_field(&mut out, &clean(&finding.id), &clean(&parts.join(", ")), labels, width);
+    }
+    add_heading(&mut out, "Next");
+    add_field(&mut out, "1.", &format!("Open {} in a browser.", clean(page)), 4, width);
+    if !changes.is_empty() {
+        add_field(&mut out, "2.", &format!("Run {} to see every change.", clean(plan_command)), 4, width);
+    }
+    out
+}
+
+/// Settings at fault: those whose causes took most time of this run, then those with the largest impact.
+fn worth_most(document: &ResultDocument) -> Vec<(&Finding, u64)> {
+    let causes = document.jitter_study.iter().flat_map(|study| &study.causes);
+    let remedies: Vec<(&str, u64)> = causes
+        .filter_map(|cause| cause.remedy.as_ref().map(|remedy| (remedy.setting.as_str(), cause.ns_total)))
+        .collect();
+    let lost_ns =
+        |id: &str| remedies.iter().filter(|(setting, _)| *setting == id).map(|(_, ns)| ns).sum::<u64>();
+    let mut changes: Vec<(&Finding, u64)> =
+        document.audit.faults().map(|finding| (finding, lost_ns(&finding.id))).collect();
+    changes.sort_by_key(|(finding, ns)| (Reverse(*ns), Reverse(finding.weight()), finding.rank()));
+    changes.truncate(CHANGES_MAX);
+    changes
+}

@@ -1,0 +1,46 @@
+//! The whole story of one setting.
+
+use crate::audit::verdict_style;
+use crate::shared::text::{BOLD, add_field, paint, usable};
+use crate::shared::units::clean;
+use lowlat_settings::Finding;
+
+/// Width of the column of labels.
+const LABEL_WIDTH: usize = 16;
+
+/// Everything that is known of one setting on this host.
+pub fn explain(finding: &Finding, width: usize) -> String {
+    let width = usable(width);
+    let mut out = format!("{}  {}\n", paint(BOLD, &clean(&finding.id)), clean(&finding.name));
+    let verdict = paint(verdict_style(finding.verdict), finding.verdict.word());
+    out.push_str(&format!("  {verdict}, impact {}\n\n", finding.impact.word()));
+    for (label, text) in story(finding) {
+        add_field(&mut out, label, &clean(&text), LABEL_WIDTH, width);
+    }
+    for (at, source) in finding.sources.iter().enumerate() {
+        add_field(&mut out, if at == 0 { "Sources" } else { "" }, &clean(source), LABEL_WIDTH, width);
+    }
+    out
+}
+
+/// The story as labelled texts; empty texts are left out by whoever shows it. Sources follow it.
+pub fn story(finding: &Finding) -> Vec<(&'static str, String)> {
+    let or = |text: &str, other: &str| if text.is_empty() { other.to_owned() } else { text.to_owned() };
+    let risk = match (finding.risk.word(), finding.is_risk_accepted) {
+        ("none", _) => "none known".to_owned(),
+        (risk, true) => format!("{risk}; accepted in the role file"),
+        (risk, false) => risk.to_owned(),
+    };
+    vec![
+        ("Observed", or(&finding.observed, "nothing")),
+        ("Wanted", or(&finding.wanted, "the profile has no opinion")),
+        ("Because", finding.because.clone()),
+        ("Seen at", finding.seen_at.join(", ")),
+        ("Why it matters", finding.reason.clone()),
+        ("Cost", or(&finding.cost, "none")),
+        ("Risk", risk),
+        ("Takes effect", or(if finding.needs_reboot { "after a reboot" } else { "" }, "at once")),
+        ("In force when", finding.effective.clone()),
+        ("Hazard", finding.hazard.clone()),
+    ]
+}

@@ -1,0 +1,162 @@
+//! Every setting, by layer, worst first; each opens to its whole story.
+
+use crate::audit::explain::story;
+use crate::audit::grouping::{LayerGroup, by_layer, layer_title};
+use crate::audit::verdict_class;
+use crate::shared::page::section as page_section;
+use crate::shared::units::{clean, plural};
+use lowlat_result::ResultDocument;
+use lowlat_settings::{Finding, Verdict};
+use maud::{Markup, html};
+use std::collections::BTreeMap;
+
+/// Filter, head and rows.
+pub fn section(document: &ResultDocument) -> Markup {
+    let findings = &document.audit.findings;
+    let groups = by_layer(findings.iter());
+    let lead = html! {
+        @if findings.is_empty() { "Settings held against what the profile wants." } @else {
+            (plural(findings.len(), "setting")) " of profile " (document.audit.profile.name())
+            ", by layer, in each layer worst first. Open a row for its reason, cost, risk and sources."
+        }
+    };
+    let body = html! {
+        @if findings.is_empty() {
+            p class="empty" { "No setting was judged in this run." }
+        } @else {
+            (filters(document, &groups))
+            div class="findings" {
+                div class="frow fhead" aria-hidden="true" {
+                    span { "Verdict" } span { "Setting" } span { "Observed" } span { "Wanted" } span { "Impact" }
+                }
+                @for (at, group) in groups.iter().enumerate() { (layer(group, at)) }
+            }
+            p id="no-match" class="empty" hidden { "No setting matches the filter." }
+        }
+    };
+    page_section("findings", "Findings", &lead, &body)
+}
+
+/// Where on the page each setting stands, by its id.
+pub fn anchors(document: &ResultDocument) -> BTreeMap<&str, String> {
+    let groups = by_layer(document.audit.findings.iter());
+    let mut anchors = BTreeMap::new();
+    for (at, group) in groups.iter().enumerate() {
+        let (shown, rest) = parted(group);
+        for (letter, findings) in [('f', shown), ('r', rest)] {
+            for (place, finding) in findings.iter().enumerate() {
+                anchors.insert(finding.id.as_str(), format!("{letter}-{at}-{place}"));
+            }
+        }
+    }
+    anchors
+}
+
+/// The rows of a layer that are shown, and those that are folded away.
+fn parted<'a>(group: &LayerGroup<'a>) -> (Vec<&'a Finding>, Vec<&'a Finding>) {
+    let is_shown = |finding: &&Finding| finding.verdict.is_fault() || finding.verdict == Verdict::Unknown;
+    group.findings.iter().copied().partition(is_shown)
+}
+
+/// Shown by the script, because without it they would do nothing.
+fn filters(document: &ResultDocument, groups: &[LayerGroup<'_>]) -> Markup {
+    let score = &document.audit.score;
+    html! {
+        div class="filters" id="filters" hidden {
+            div class="chips" role="group" aria-label="Show verdicts" {
+                button type="button" class="chip" data-verdict="" aria-pressed="true" {
+                    "All " span class="n" { (document.audit.findings.len()) }
+                }
+                @for verdict in Verdict::WORST_FIRST {
+                    @if score.count(verdict) > 0 {
+                        button type="button" class="chip" data-verdict=(verdict_class(verdict)) aria-pressed="false" {
+                            span class={ "dot v-" (verdict_class(verdict)) } {} (verdict.word()) " " span class="n" { (score.count(verdict)) }
+                        }
+                    }
+                }
+            }
+            div class="fields" {
+                label { "Layer " select id="filter-layer" {
+                    option value="" { "every layer" }
+                    @for group in groups { option value=(group.layer.word()) { (layer_title(group.layer.word())) } }
+                } }
+                label { "Search " input id="filter-text" type="search" placeholder="id, value, reason" autocomplete="off"; }
+                button type="button" class="quiet" id="open-all" aria-pressed="false" { "Open all" }
+                p id="filter-status" role="status" { (plural(document.audit.findings.len(), "setting")) }
+            }
+        }
+    }
+}
+
+fn layer(group: &LayerGroup<'_>, at: usize) -> Markup {
+    let title_id = format!("layer-{at}");
+    let (shown, rest) = parted(group);
+    html! {
+        section class="layer" data-layer=(group.layer.word()) aria-labelledby=(title_id) {
+            h3 id=(title_id) { (layer_title(group.layer.word())) span class="count" { (counts(group)) } }
+            @for (place, finding) in shown.iter().enumerate() { (row(finding, &format!("f-{at}-{place}"))) }
+            @if !rest.is_empty() {
+                details class="rest" {
+                    summary { (rest_text(group)) }
+                    @for (place, finding) in rest.iter().enumerate() { (row(finding, &format!("r-{at}-{place}"))) }
+                }
+            }
+        }
+    }
+}
+
+/// "3 to change, 2 unknown".
+fn counts(group: &LayerGroup<'_>) -> String {
+    let parts = [
+        (group.count(Verdict::is_fault), "to change"),
+        (group.count(|verdict| verdict == Verdict::Unknown), "unknown"),
+    ];
+    let parts: Vec<String> =
+        parts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect();
+    if parts.is_empty() { "nothing to change".to_owned() } else { parts.join(", ") }
+}
+
+/// "3 good, 1 not applicable".
+fn rest_text(group: &LayerGroup<'_>) -> String {
+    [Verdict::Good, Verdict::NotApplicable]
+        .into_iter()
+        .map(|verdict| (group.count(|other| other == verdict), verdict.word()))
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| format!("{count} {word}"))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+fn row(finding: &Finding, id: &str) -> Markup {
+    let or_dash = |text: &str| if text.is_empty() { "–".to_owned() } else { clean(text) };
+    html! {
+        details class="finding" id=(id) data-verdict=(verdict_class(finding.verdict)) {
+            summary class="frow" {
+                span class={ "badge b-" (verdict_class(finding.verdict)) } { (finding.verdict.word()) }
+                span class="setting" { b { (clean(&finding.name)) } code { (clean(&finding.id)) } }
+                span class="value" { span class="vh" { "observed " }
+                    (or_dash(if finding.observed.is_empty() { &finding.because } else { &finding.observed }))
+                    @if !finding.observed.is_empty() && !finding.because.is_empty() { span class="why" { (clean(&finding.because)) } }
+                }
+                span class="value" { span class="vh" { "wanted " } (or_dash(&finding.wanted)) }
+                span class={ "impact i-" (finding.impact.word()) } { span class="vh" { "impact " } (finding.impact.word()) }
+            }
+            div class="story" {
+                dl {
+                    @for (label, text) in story(finding) {
+                        @if !text.is_empty() {
+                            dt { (label) }
+                            dd class=[(label == "Hazard").then_some("hazard")] { (clean(&text)) }
+                        }
+                    }
+                    @if !finding.sources.is_empty() {
+                        dt { "Sources" }
+                        dd { ul { @for source in &finding.sources { li { (clean(source)) } } } }
+                    }
+                    dt { "Id" }
+                    dd { code { (clean(&finding.id)) } }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! Firmware settings read and changed over Redfish.
+
+pub mod change;
+pub mod settings;

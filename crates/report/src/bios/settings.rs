@@ -1,0 +1,138 @@
+//! The audit of BIOS settings as text.
+
+use crate::shared::text::{BLUE, BOLD, DIM, GREEN, RED, YELLOW, add_wrapped, paint, usable, wrap};
+use crate::shared::units::{clean, count, plural};
+use anstyle::Style;
+use lowlat_bios::{BiosAudit, BiosFinding, BiosVerdict, shown};
+
+/// Width of the verdict column: the longest word and two spaces.
+const VERDICT_WIDTH: usize = 14;
+
+/// What the text shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BiosTextOptions {
+    /// Whether rows that are as wanted, or on which the profile has no opinion, are shown too.
+    pub show_all: bool,
+    /// Columns of the terminal.
+    pub width: usize,
+}
+
+/// Every difference, worst first, with what leads to it; the order in which to change; a line of counts.
+pub fn bios_text(audit: &BiosAudit, options: BiosTextOptions) -> String {
+    let width = usable(options.width);
+    let title = clean(&title(audit));
+    let mut out: String = wrap(&title, width).iter().map(|line| format!("{}\n", paint(BOLD, line))).collect();
+    let is_shown = |finding: &&BiosFinding| {
+        options.show_all || !matches!(finding.verdict, BiosVerdict::Good | BiosVerdict::NoOpinion)
+    };
+    let mut shown_rows = 0;
+    for verdict in BiosVerdict::WORST_FIRST {
+        for finding in audit.findings.iter().filter(|f| f.verdict == verdict).filter(is_shown) {
+            if shown_rows == 0 {
+                out.push('\n');
+            }
+            shown_rows += 1;
+            add_finding(&mut out, finding, width);
+        }
+    }
+    if !audit.order.is_empty() {
+        out.push_str(&format!("\n{}\n", paint(BOLD, "Order")));
+        for (at, step) in audit.order.iter().enumerate() {
+            for (line, text) in wrap(&clean(step), width.saturating_sub(5)).iter().enumerate() {
+                let number = if line == 0 { format!("{}.", at + 1) } else { String::new() };
+                out.push_str(&format!("  {number:2} {text}\n"));
+            }
+        }
+    }
+    out.push('\n');
+    add_wrapped(&mut out, &counts(audit), 0, width);
+    for warning in &audit.warnings {
+        add_wrapped(&mut out, &clean(&format!("! {warning}")), 0, width);
+    }
+    let hidden = audit.findings.len() - shown_rows;
+    if hidden > 0 {
+        let text = format!("{} hidden, as wanted or of no opinion: --all shows them.", plural(hidden, "row"));
+        for line in wrap(&text, width) {
+            out.push_str(&format!("{}\n", paint(DIM, &line)));
+        }
+    }
+    out
+}
+
+/// "BIOS of HPE ProLiant DL385 Gen10 Plus, A42 v1.24, against guide-57037".
+fn title(audit: &BiosAudit) -> String {
+    let server = &audit.server;
+    let named: Vec<&str> =
+        [&server.manufacturer, &server.model].into_iter().filter_map(|n| n.as_deref()).collect();
+    let mut title = match (named.as_slice(), audit.vendor) {
+        ([], None) => "BIOS settings".to_owned(),
+        // Attributes tell whose names they are, not whose server it is.
+        ([], Some(vendor)) => format!("BIOS settings by the names of {}", vendor.word()),
+        (named, _) => format!("BIOS settings of {}", named.join(" ")),
+    };
+    for part in [&server.bios_version, &audit.registry].into_iter().flatten() {
+        title.push_str(", ");
+        title.push_str(part);
+    }
+    format!("{title}, against {}", audit.profile)
+}
+
+fn add_finding(out: &mut String, finding: &BiosFinding, width: usize) {
+    let word = format!("{:VERDICT_WIDTH$}", finding.verdict.word());
+    out.push_str(&format!("  {}{}\n", paint(style(finding.verdict), &word), clean(&finding.id)));
+    let mut lines = vec![values(finding), finding.because.clone()];
+    if let (Some(risk), true) = (&finding.risk, finding.verdict.is_difference()) {
+        lines.push(format!("Risk: {risk}. {}", finding.cost));
+    }
+    if (finding.verdict.is_difference() || finding.verdict == BiosVerdict::NotOffered)
+        && !finding.hazard.is_empty()
+    {
+        lines.push(format!("Hazard: {}", finding.hazard));
+    }
+    for line in lines.iter().filter(|line| !line.is_empty()) {
+        add_wrapped(out, &clean(line), VERDICT_WIDTH + 2, width);
+    }
+}
+
+/// "ProcSMT = Enabled, after the restart Disabled; wanted Disabled".
+fn values(finding: &BiosFinding) -> String {
+    let wanted = finding.wanted.join(" or ");
+    let (Some(attribute), Some(active)) = (&finding.attribute, &finding.active) else {
+        return if wanted.is_empty() { String::new() } else { format!("wanted {wanted}") };
+    };
+    let mut text = format!("{attribute} = {}", shown(active));
+    if let Some(pending) = &finding.pending {
+        text.push_str(&format!(", after the restart {}", shown(pending)));
+    }
+    if finding.verdict != BiosVerdict::Good && !wanted.is_empty() {
+        text.push_str(&format!("; wanted {wanted}"));
+    }
+    text
+}
+
+fn counts(audit: &BiosAudit) -> String {
+    let counts = audit.counts;
+    let judged = plural(counts.judged, "row");
+    let first = if counts.judged == 0 {
+        "No row could be judged.".to_owned()
+    } else if counts.differences == 0 {
+        format!("{judged} judged: all as {} wants them.", audit.profile)
+    } else {
+        format!("{} of {judged} not as {} wants them.", count(counts.differences as u64), audit.profile)
+    };
+    if counts.unknown == 0 {
+        return first;
+    }
+    format!("{first} {} not known on this server.", plural(counts.unknown, "row"))
+}
+
+fn style(verdict: BiosVerdict) -> Style {
+    match verdict {
+        BiosVerdict::Differs | BiosVerdict::Lost => RED,
+        BiosVerdict::Overridden => YELLOW.bold(),
+        BiosVerdict::Pending => BLUE,
+        BiosVerdict::NotOffered | BiosVerdict::UnknownHere | BiosVerdict::NotJudged => YELLOW,
+        BiosVerdict::Good => GREEN,
+        BiosVerdict::NoOpinion => DIM,
+    }
+}

@@ -1,0 +1,130 @@
+//! What each CPU of a host is for.
+
+use lowlat_host::{Allocation, CPU_ID_MAX, CpuId, CpuSet, HostSnapshot, IsolatedCpus, Isolation};
+use lowlat_result::ResultDocument;
+
+/// What a CPU is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CpuPart {
+    /// Isolated by the kernel.
+    Isolated,
+    /// Without a tick, and not isolated otherwise.
+    NohzFull,
+    /// Chosen for trading threads; the kernel does not isolate it.
+    Chosen,
+    /// Chosen for the kernel, services and interrupts.
+    Housekeeping,
+    /// In neither set.
+    Neither,
+    /// Present but switched off.
+    Offline,
+}
+
+/// What [`CpuPart::Chosen`] means, for tables that show it.
+pub const CHOSEN_NOTE: &str = "chosen: chosen for isolation; the kernel does not isolate it";
+
+/// What the CPUs of a host are for.
+#[derive(Debug)]
+pub struct CpuParts<'a> {
+    isolated: IsolatedCpus,
+    housekeeping: &'a CpuSet,
+    offline: &'a CpuSet,
+}
+
+impl<'a> CpuParts<'a> {
+    /// The parts of a document's host.
+    pub fn of(document: &'a ResultDocument) -> Self {
+        Self::on(&document.snapshot, &document.allocation)
+    }
+
+    /// The parts of a host with its allocation.
+    pub fn on(host: &'a HostSnapshot, allocation: &'a Allocation) -> Self {
+        Self {
+            isolated: IsolatedCpus::of(host, &allocation.isolated),
+            housekeeping: &allocation.housekeeping,
+            offline: &host.topology.offline,
+        }
+    }
+
+    /// What a CPU is for. What the kernel shows comes before what was chosen.
+    pub fn get(&self, cpu: CpuId) -> CpuPart {
+        if self.offline.contains(cpu) {
+            return CpuPart::Offline;
+        }
+        match self.isolated.get(cpu) {
+            Some(isolation) => CpuPart::from(isolation),
+            None if self.housekeeping.contains(cpu) => CpuPart::Housekeeping,
+            None => CpuPart::Neither,
+        }
+    }
+
+    /// The CPUs of each part among these, leaving out parts without any.
+    pub fn each(&self, cpus: &CpuSet) -> Vec<(CpuPart, CpuSet)> {
+        let mut left = cpus.difference(self.offline);
+        let mut parts = vec![(CpuPart::Offline, cpus.intersection(self.offline))];
+        let isolated = self.isolated.each().map(|(isolation, cpus)| (CpuPart::from(isolation), cpus));
+        for (part, cpus) in isolated.iter().chain(&[(CpuPart::Housekeeping, self.housekeeping.clone())]) {
+            parts.push((*part, left.intersection(cpus)));
+            left = left.difference(cpus);
+        }
+        parts.push((CpuPart::Neither, left));
+        parts.retain(|(_, cpus)| !cpus.is_empty());
+        parts.sort_by_key(|(part, _)| *part);
+        parts
+    }
+}
+
+impl From<Isolation> for CpuPart {
+    fn from(isolation: Isolation) -> Self {
+        match isolation {
+            Isolation::Isolated => Self::Isolated,
+            Isolation::NohzFull => Self::NohzFull,
+            Isolation::Chosen => Self::Chosen,
+        }
+    }
+}
+
+impl CpuPart {
+    /// Every part that can be measured, in order.
+    pub const MEASURED: [Self; 5] =
+        [Self::Isolated, Self::NohzFull, Self::Chosen, Self::Housekeeping, Self::Neither];
+
+    /// Whether trading threads are to run there.
+    pub fn is_for_trading(self) -> bool {
+        matches!(self, Self::Isolated | Self::NohzFull | Self::Chosen)
+    }
+
+    /// The words for titles and legends.
+    pub fn phrase(self) -> &'static str {
+        if self == Self::Chosen { "chosen for isolation" } else { self.word() }
+    }
+
+    /// The word for tables.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Isolated => Isolation::Isolated.word(),
+            Self::NohzFull => Isolation::NohzFull.word(),
+            Self::Chosen => Isolation::Chosen.word(),
+            Self::Housekeeping => "housekeeping",
+            Self::Neither => "other",
+            Self::Offline => "offline",
+        }
+    }
+
+    /// The name of its colour.
+    pub fn class(self) -> &'static str {
+        match self {
+            Self::Isolated => "iso",
+            Self::NohzFull => "nohz",
+            Self::Chosen => "chosen",
+            Self::Housekeeping => "hk",
+            Self::Neither => "other",
+            Self::Offline => "off",
+        }
+    }
+}
+
+/// A set of CPUs whose numbers come from a document: what no host has is left out, so that the set stays small.
+pub fn bounded(cpus: impl Iterator<Item = CpuId>) -> CpuSet {
+    cpus.filter(|cpu| *cpu <= CPU_ID_MAX).collect()
+}

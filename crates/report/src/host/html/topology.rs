@@ -1,0 +1,57 @@
+//! The picture of the host, its legend, and the same in words.
+
+use crate::host::cpu_parts::CpuParts;
+use crate::host::html::picture;
+use crate::host::shape;
+use crate::host::terminal::tree;
+use crate::shared::page::section as page_section;
+use crate::shared::units::clean;
+use lowlat_result::ResultDocument;
+use maud::{Markup, html};
+
+/// CPUs that a picture can hold; a host with more is told in words only.
+const CPUS_MAX: usize = 4_096;
+
+/// Picture and text.
+pub fn section(document: &ResultDocument) -> Markup {
+    let snapshot = &document.snapshot;
+    let topology = &snapshot.topology;
+    let sums = tree::counts_text(snapshot);
+    let lead =
+        html! { @if sums.is_empty() { "The host told nothing of its processors." } @else { (sums) "." } };
+    let lines = tree::lines(snapshot, Some(&document.allocation));
+    let cpu_count = topology.online.len() + topology.offline.len();
+    let body = html! {
+        @if (1..=CPUS_MAX).contains(&cpu_count) {
+            figure class="card picture" {
+                (legend(document))
+                div class="scroll" { (picture::draw(document)) }
+            }
+        } @else if cpu_count > CPUS_MAX {
+            p class="note" { "A host of more than " (CPUS_MAX) " CPUs is shown in words only." }
+        }
+        @if !lines.is_empty() {
+            details class="as-text" open[cpu_count > CPUS_MAX] {
+                summary { "The same in words" }
+                pre { @for line in &lines { (format!("{:1$}", "", line.depth * 2)) (clean(&line.text)) "\n" } }
+            }
+        }
+    };
+    page_section("topology", "Topology", &lead, &body)
+}
+
+/// What the colours of CPUs mean, with how many there are.
+fn legend(document: &ResultDocument) -> Markup {
+    let topology = &document.snapshot.topology;
+    let parts = CpuParts::of(document).each(&topology.online.union(&topology.offline));
+    let own_cache = shape::own_cache(topology);
+    html! {
+        ul class="legend" {
+            @for (part, cpus) in &parts {
+                li { span class={ "swatch p-" (part.class()) } {} (part.phrase()) " " b { (cpus.len()) } }
+            }
+            @if let Some(cache) = own_cache { li class="muted" { "each core has its own " (cache) } }
+            li class="muted hint" { "point at a CPU for its place" }
+        }
+    }
+}

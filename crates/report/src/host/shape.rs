@@ -1,0 +1,174 @@
+//! The host as a tree: packages, NUMA nodes, last-level caches, clusters, cores, nested by the CPUs they hold.
+
+use crate::shared::units::size;
+use lowlat_host::{
+    CpuSet, Topology,
+    topology::{Cache, CacheKind, Group, Node},
+};
+
+/// What a block of CPUs is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// A socket.
+    Package,
+    /// A NUMA node.
+    Node,
+    /// A last-level cache.
+    Llc,
+    /// A cluster below the last-level cache.
+    Cluster,
+    /// A core.
+    Core,
+}
+
+/// One name of a block: its kind, with a label with and without the kernel's number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Name {
+    /// What it is.
+    pub kind: Kind,
+    /// With its number: "node 1 (251 GiB)".
+    pub label: String,
+    /// Without: "L3 16 MiB", "core".
+    pub shape: String,
+    /// The kernel's number of a NUMA node.
+    pub node: Option<u32>,
+}
+
+/// CPUs that belong together. A block that holds the same CPUs as its only child is one with it and has both names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Block {
+    /// Its names, outermost first.
+    pub names: Vec<Name>,
+    /// Its CPUs.
+    pub cpus: CpuSet,
+    /// The blocks inside, by lowest CPU; empty for the innermost.
+    pub children: Vec<Block>,
+}
+
+impl Block {
+    /// Its names with numbers.
+    pub fn label(&self) -> String {
+        self.names.iter().map(|name| name.label.as_str()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Its names without numbers: equal for blocks that look alike.
+    pub fn shape(&self) -> String {
+        self.names.iter().map(|name| name.shape.as_str()).collect::<Vec<_>>().join(" + ")
+    }
+
+    /// Whether it is one of these.
+    pub fn is(&self, kind: Kind) -> bool {
+        self.names.iter().any(|name| name.kind == kind)
+    }
+
+    /// The NUMA nodes that it is.
+    pub fn nodes(&self) -> impl Iterator<Item = u32> + '_ {
+        self.names.iter().filter_map(|name| name.node)
+    }
+}
+
+/// Cores that are held against the caches one by one; pictures hold no more.
+const OWN_CACHE_CORES_MAX: usize = 4_096;
+
+type Level = Vec<(Name, CpuSet)>;
+
+/// The tree of the online CPUs.
+pub fn tree(topology: &Topology) -> Vec<Block> {
+    let mut levels: Vec<Level> = vec![
+        topology.packages.iter().map(|group| numbered(Kind::Package, "package", group)).collect(),
+        topology.nodes.iter().filter(|node| !node.cpus.is_empty()).map(node_of).collect(),
+        llcs(topology),
+        topology.clusters.iter().map(|group| numbered(Kind::Cluster, "cluster", group)).collect(),
+        topology.cores.iter().map(|group| numbered(Kind::Core, "core", group)).collect(),
+    ];
+    // A last-level cache can span nodes (sub-NUMA clustering) and a node packages: wider groups go outside.
+    levels.retain(|level| !level.is_empty());
+    levels.sort_by_key(|level| std::cmp::Reverse(widest(level)));
+    nest(&topology.online, &levels)
+}
+
+fn widest(level: &Level) -> usize {
+    level.iter().map(|(_, cpus)| cpus.len()).max().unwrap_or(0)
+}
+
+/// The last-level caches, found by cache rather than by CPU so that a host of a thousand CPUs stays quick.
+fn llcs(topology: &Topology) -> Level {
+    let holds_data = |cache: &&Cache| cache.kind != CacheKind::Instruction;
+    let mut caches: Vec<&Cache> = topology.caches.iter().filter(holds_data).collect();
+    caches.sort_by_key(|cache| std::cmp::Reverse(cache.level));
+    let mut seen = CpuSet::new();
+    let mut level = Level::new();
+    for cache in caches {
+        // First-level caches are never a boundary worth naming.
+        if cache.level >= 2 && cache.cpus.is_disjoint(&seen) && !cache.cpus.is_empty() {
+            seen = seen.union(&cache.cpus);
+            let shape = match cache.size_bytes.known() {
+                Some(bytes) => format!("L{} {}", cache.level, size(*bytes)),
+                None => format!("L{}", cache.level),
+            };
+            let name = Name { kind: Kind::Llc, label: shape.clone(), shape, node: None };
+            level.push((name, cache.cpus.clone()));
+        }
+    }
+    level.sort_by_key(|(_, cpus)| cpus.lowest());
+    level
+}
+
+fn numbered(kind: Kind, word: &str, group: &Group) -> (Name, CpuSet) {
+    let label = if group.id < 0 { word.to_owned() } else { format!("{word} {}", group.id) };
+    (Name { kind, label, shape: word.to_owned(), node: None }, group.cpus.clone())
+}
+
+fn node_of(node: &Node) -> (Name, CpuSet) {
+    let memory = node.memory_bytes.known().map_or_else(String::new, |bytes| format!(" ({})", size(*bytes)));
+    let label = format!("node {}{memory}", node.id);
+    (Name { kind: Kind::Node, label, shape: "node".to_owned(), node: Some(node.id) }, node.cpus.clone())
+}
+
+/// Nests the groups of each level inside those of the one before. CPUs that no group names pass through.
+fn nest(cpus: &CpuSet, levels: &[Level]) -> Vec<Block> {
+    let Some((level, inner)) = levels.split_first() else { return Vec::new() };
+    let mut left = cpus.clone();
+    let mut blocks = Vec::new();
+    for (name, group) in level {
+        let own = group.intersection(&left);
+        if own.is_empty() {
+            continue;
+        }
+        left = left.difference(&own);
+        blocks.push(merged(Block { names: vec![name.clone()], children: nest(&own, inner), cpus: own }));
+    }
+    if !left.is_empty() {
+        blocks.extend(nest(&left, inner));
+    }
+    blocks.sort_by_key(|block| block.cpus.lowest());
+    blocks
+}
+
+fn merged(mut block: Block) -> Block {
+    if block.children.len() == 1
+        && block.children[0].cpus == block.cpus
+        && let Some(child) = block.children.pop()
+    {
+        block.names.extend(child.names);
+        block.children = child.children;
+    }
+    block
+}
+
+/// Nodes that hold memory and no CPU.
+pub fn memory_only(topology: &Topology) -> impl Iterator<Item = &Node> {
+    topology.nodes.iter().filter(|node| node.cpus.is_empty())
+}
+
+/// The name of the last-level cache when every core has one of its own: boxes around single cores would say little.
+pub fn own_cache(topology: &Topology) -> Option<String> {
+    if topology.cores.len() > OWN_CACHE_CORES_MAX {
+        return None;
+    }
+    let llcs = llcs(topology);
+    let is_own = |cpus: &CpuSet| topology.cores.iter().any(|core| core.cpus == *cpus);
+    let (first, _) = llcs.first()?;
+    let same = llcs.iter().all(|(name, cpus)| name.shape == first.shape && is_own(cpus));
+    (same && llcs.len() > 1).then(|| first.shape.clone())
+}

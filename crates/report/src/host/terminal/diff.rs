@@ -1,0 +1,27 @@
+//! What differs between two hosts, as text.
+
+use crate::shared::text::{BOLD, DIM, GREEN, RED, paint, usable, wrap};
+use crate::shared::units::clean;
+use lowlat_host::diff::Difference;
+
+/// Three lines a difference: where, what the first host has, what the second has.
+pub fn host_diff_text(differences: &[Difference], width: usize) -> String {
+    let width = usable(width);
+    if differences.is_empty() {
+        return "The hosts do not differ in anything that stays put.\n".to_owned();
+    }
+    let mut out = String::new();
+    for difference in differences {
+        out.push_str(&paint(BOLD, &clean(&difference.path)));
+        out.push('\n');
+        for (sign, style, value) in [('-', RED, &difference.a), ('+', GREEN, &difference.b)] {
+            let text = value.as_deref().map_or_else(|| paint(DIM, "(nothing)"), clean);
+            for (at, line) in wrap(&text, width - 4).iter().enumerate() {
+                let sign = if at == 0 { sign } else { ' ' };
+                out.push_str(&format!("  {} {line}\n", paint(style, &sign.to_string())));
+            }
+        }
+    }
+    out.push_str(&format!("\n{}\n", crate::shared::units::plural(differences.len(), "difference")));
+    out
+}

@@ -1,0 +1,226 @@
+//! Causes of interruptions, made ready to be shown: families with a colour each, the longest with what happened in
+//! them, timelines as spans, sentences that terminal and page share.
+
+pub mod ranked;
+pub mod spans;
+pub mod words;
+
+use lowlat_jitter::{Cause, CauseKind, CauseSource, CauseStudy, CpuCauses, JitterCauses, Remedy};
+
+/// Causes that share a colour. Their order is that of legends and stacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Family {
+    /// The local timer and what it runs.
+    Timer,
+    /// Device interrupts.
+    Device,
+    /// What other CPUs ask for.
+    OtherCpu,
+    /// Softirqs and tasklets.
+    Softirq,
+    /// Threads and functions on work queues.
+    Thread,
+    /// NMIs, thermal and error interrupts.
+    Machine,
+    /// What the measured program has the kernel do: page faults and signals.
+    PageFault,
+    /// The way into the kernel and out of it.
+    EntryExit,
+    /// Firmware or the hypervisor.
+    Firmware,
+    /// Nothing explains it.
+    Unexplained,
+    /// Nobody looked, or events were lost.
+    NotTraced,
+}
+
+impl Family {
+    /// Every family, in order.
+    pub const ALL: [Self; 11] = [
+        Self::Timer,
+        Self::Device,
+        Self::OtherCpu,
+        Self::Softirq,
+        Self::Thread,
+        Self::Machine,
+        Self::PageFault,
+        Self::EntryExit,
+        Self::Firmware,
+        Self::Unexplained,
+        Self::NotTraced,
+    ];
+
+    /// The family of a cause.
+    pub fn of(cause: &Cause) -> Self {
+        match cause.kind {
+            CauseKind::Hrtimer | CauseKind::Timer => Self::Timer,
+            CauseKind::Irq => Self::Device,
+            CauseKind::Vector => Self::of_vector(&cause.name),
+            CauseKind::CallFunction => Self::OtherCpu,
+            CauseKind::Softirq | CauseKind::Tasklet => Self::Softirq,
+            CauseKind::Work | CauseKind::Thread => Self::Thread,
+            CauseKind::Nmi => Self::Machine,
+            CauseKind::PageFault | CauseKind::Signal => Self::PageFault,
+            CauseKind::EntryExit => Self::EntryExit,
+            CauseKind::FirmwareOrHypervisor => Self::Firmware,
+            CauseKind::Unexplained => Self::Unexplained,
+            CauseKind::NotTraced => Self::NotTraced,
+        }
+    }
+
+    /// Interrupts of the processor itself are told apart by name: timer, from another CPU, or the machine's own.
+    fn of_vector(name: &str) -> Self {
+        let name = name.to_ascii_lowercase();
+        let is = |words: &[&str]| words.iter().any(|word| name.contains(word));
+        if is(&["timer"]) {
+            Self::Timer
+        } else if is(&["reschedule", "call function", "irq work", "another cpu", "ipi"]) {
+            Self::OtherCpu
+        } else {
+            Self::Machine
+        }
+    }
+
+    /// For legends.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Timer => "timer",
+            Self::Device => "device interrupt",
+            Self::OtherCpu => "from another CPU",
+            Self::Softirq => "softirq",
+            Self::Thread => "thread or work",
+            Self::Machine => "NMI, thermal, errors",
+            Self::PageFault => "page fault or signal",
+            Self::EntryExit => "kernel entry and exit",
+            Self::Firmware => "firmware or hypervisor",
+            Self::Unexplained => "unexplained",
+            Self::NotTraced => "not traced",
+        }
+    }
+
+    /// The name of its colour.
+    pub fn class(self) -> &'static str {
+        match self {
+            Self::Timer => "timer",
+            Self::Device => "device",
+            Self::OtherCpu => "ipi",
+            Self::Softirq => "softirq",
+            Self::Thread => "thread",
+            Self::Machine => "machine",
+            Self::PageFault => "fault",
+            Self::EntryExit => "entry",
+            Self::Firmware => "firmware",
+            Self::Unexplained => "unexplained",
+            Self::NotTraced => "nottraced",
+        }
+    }
+}
+
+/// A cause for people; lowlat's own doing says so.
+pub fn label(cause: &Cause) -> String {
+    let own = if cause.is_own { ", lowlat's own" } else { "" };
+    crate::shared::units::clean(&format!("{}{own}", cause.label()))
+}
+
+/// [`label`] in so many characters at most: a thread's number and scheduling go first.
+pub fn label_within(cause: &Cause, chars_max: usize) -> String {
+    let whole = label(cause);
+    if whole.chars().count() <= chars_max {
+        return whole;
+    }
+    let short = Cause { priority: None, number: None, ..cause.clone() };
+    crate::shared::text::cut(&if cause.kind == CauseKind::Thread { label(&short) } else { whole }, chars_max)
+}
+
+/// Time of each family on one CPU, in the order of [`Family::ALL`].
+pub fn by_family(cpu: &CpuCauses) -> [u64; Family::ALL.len()] {
+    let mut sums = [0u64; Family::ALL.len()];
+    for total in &cpu.totals {
+        let family = Family::of(&total.cause);
+        for (sum, of) in sums.iter_mut().zip(Family::ALL) {
+            if of == family {
+                *sum = sum.saturating_add(total.ns_total);
+            }
+        }
+    }
+    sums
+}
+
+/// A remedy for people: "boot.nohz_full: add …"; where no setting does it, what to do alone.
+pub fn remedy_text(remedy: &Remedy) -> String {
+    let setting = if remedy.setting.is_empty() { String::new() } else { format!("{}: ", remedy.setting) };
+    crate::shared::units::clean(&format!("{setting}{}", remedy.action))
+}
+
+/// Whether two remedies ask for the same thing, for whatever reason: "thread md may run here: boot with …" and
+/// "the scheduler balances load here: boot with …".
+pub fn is_same_advice(one: &Remedy, other: &Remedy) -> bool {
+    let advice = |text| str::split_once(text, ": ").map_or(text, |(_, advice)| advice);
+    one.setting == other.setting && advice(&one.action) == advice(&other.action)
+}
+
+/// The causes of a record when each interruption was held against the trace.
+pub fn traced(causes: Option<&JitterCauses>) -> Option<&JitterCauses> {
+    causes.filter(|causes| causes.source == CauseSource::Trace)
+}
+
+/// The remedy of a cause in the study; the same cause may carry another number there.
+pub fn study_of<'a>(causes: &'a [CauseStudy], cause: &Cause) -> Option<&'a CauseStudy> {
+    let is_kin = |of: &&CauseStudy| of.cause.kind == cause.kind && of.cause.name == cause.name;
+    causes.iter().find(|of| of.cause == *cause).or_else(|| causes.iter().find(is_kin))
+}
+
+/// What a kernel counter counted over all CPUs.
+#[derive(Debug, PartialEq, Eq)]
+pub struct CounterSum {
+    /// What it counts.
+    pub cause: Cause,
+    /// CPUs on which it moved.
+    pub cpus: lowlat_host::CpuSet,
+    /// By how much it moved on all of them.
+    pub count: u64,
+    /// The CPU on which it moved most, and by how much.
+    pub most: (lowlat_host::CpuId, u64),
+}
+
+/// The counters over all CPUs, the one that moved most first.
+pub fn counters(causes: &JitterCauses) -> Vec<CounterSum> {
+    let mut sums: std::collections::BTreeMap<&Cause, CounterSum> = std::collections::BTreeMap::new();
+    for cpu in &causes.cpus {
+        for counter in cpu.counters.iter().filter(|counter| counter.count > 0) {
+            let sum = sums.entry(&counter.cause).or_insert_with(|| CounterSum {
+                cause: counter.cause.clone(),
+                cpus: lowlat_host::CpuSet::default(),
+                count: 0,
+                most: (cpu.cpu, 0),
+            });
+            if cpu.cpu <= lowlat_host::CPU_ID_MAX {
+                sum.cpus.insert(cpu.cpu);
+            }
+            sum.count = sum.count.saturating_add(counter.count);
+            if counter.count > sum.most.1 {
+                sum.most = (cpu.cpu, counter.count);
+            }
+        }
+    }
+    let mut sums: Vec<CounterSum> = sums.into_values().collect();
+    sums.sort_by_key(|sum| std::cmp::Reverse(sum.count));
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_a_family_and_vectors_are_told_apart() {
+        let vector = |name: &str| Family::of(&Cause { name: name.into(), ..Cause::of(CauseKind::Vector) });
+        assert_eq!(vector("local timer"), Family::Timer);
+        assert_eq!(vector("call function single"), Family::OtherCpu);
+        assert_eq!(vector("reschedule"), Family::OtherCpu);
+        assert_eq!(vector("thermal"), Family::Machine);
+        assert_eq!(Family::of(&Cause::of(CauseKind::Work)), Family::Thread);
+        let classes: std::collections::BTreeSet<_> = Family::ALL.iter().map(|of| of.class()).collect();
+        assert_eq!(classes.len(), Family::ALL.len());
+    }
+}

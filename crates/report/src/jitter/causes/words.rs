@@ -1,0 +1,307 @@
+//! Sentences on causes that the terminal and the page share.
+
+use crate::host::cpu_parts::bounded;
+use crate::jitter::figures::{Longest, ROUGH_BELOW, Side};
+use crate::shared::units::{clean, count, duration, duration_fine, percent, plural, rate, span};
+use lowlat_host::{CpuSet, Reading};
+use lowlat_jitter::{
+    CauseShares, CauseSource, Group, JitterCauses, JitterGroups, JitterRecord, ReadinessPoint, ReadinessState,
+};
+use lowlat_result::ResultDocument;
+
+/// One sentence on a run: what was measured, the longest interruption, how often.
+pub fn headline(document: &ResultDocument, record: &JitterRecord) -> String {
+    let cpus = plural(record.cpus.len(), "CPU");
+    let run = format!(
+        "{cpus} for {}, interruptions of {} or longer, counter {}",
+        span(record.ran_ns()),
+        duration(record.threshold_ns),
+        clean(&record.counter)
+    );
+    let Some(side) = Side::of(record, &document.allocation) else {
+        return format!("{run}: nothing was sampled.");
+    };
+    let longest = match Longest::of(record, &document.allocation) {
+        Some(Longest { length_ns: Some(ns), cpu, .. }) => format!("longest {} on CPU {cpu}", duration(ns)),
+        _ => "none was seen".to_owned(),
+    };
+    let place = match (side.cpu_count, side.is_isolated) {
+        (1, _) => "a second".to_owned(),
+        (cpus, true) => format!("a second on each of the {} chosen for isolation", plural(cpus, "CPU")),
+        (_, false) => "a second on each CPU".to_owned(),
+    };
+    format!("{run}: {longest}, {} {place}{}.", rate(side.rate.per_s), interval(&side))
+}
+
+/// What was not ready before the run, or could not be told, one sentence each.
+pub fn not_ready(points: &[ReadinessPoint]) -> Vec<String> {
+    let open = points.iter().filter(|point| point.state != ReadinessState::Ready);
+    open.map(|point| {
+        let name = point.id.replace('_', " ");
+        let not_known = if point.state == ReadinessState::NotKnown { " (not known)" } else { "" };
+        let action =
+            if point.action.is_empty() { String::new() } else { format!(" {}", sentence(&point.action)) };
+        format!("{name}{not_known}: {}{action}", sentence(&point.observed))
+    })
+    .collect()
+}
+
+/// With a full stop, if it has none.
+fn sentence(text: &str) -> String {
+    format!("{}.", text.trim_end_matches('.'))
+}
+
+/// What [`not_ready`] tells, as a title.
+pub fn readiness_title(points: &[ReadinessPoint]) -> &'static str {
+    if points.iter().any(|point| point.state == ReadinessState::NotReady) {
+        "The host was not ready for this run."
+    } else {
+        "Whether the host was ready for this run is not wholly known."
+    }
+}
+
+/// " (95 % interval 0.0012 to 0.0034)" when the rate comes from few interruptions.
+pub fn interval(side: &Side) -> String {
+    if side.count >= ROUGH_BELOW {
+        return String::new();
+    }
+    format!(" (95 % interval {} to {})", rate(side.rate.per_s_low), rate(side.rate.per_s_high))
+}
+
+/// The parts of the time of all interruptions, with their words; what was not traced only when there is any.
+pub fn shares(shares: &CauseShares) -> Vec<(&'static str, f64)> {
+    let mut parts = vec![
+        ("named", shares.named),
+        ("kernel entry and exit", shares.entry_exit),
+        ("firmware or hypervisor", shares.firmware_or_hypervisor),
+        ("unexplained", shares.unexplained),
+    ];
+    if shares.not_traced > 0.0 {
+        parts.push(("not traced", shares.not_traced));
+    }
+    parts
+}
+
+/// "named 93.0 %, kernel entry and exit 4.00 %, …".
+pub fn shares_text(of: &CauseShares) -> String {
+    let parts: Vec<String> =
+        shares(of).into_iter().map(|(word, share)| format!("{word} {}", percent(share * 100.0))).collect();
+    parts.join(", ")
+}
+
+/// Where the causes come from, and why not from somewhere better.
+pub fn source(causes: &JitterCauses) -> String {
+    let clock = match causes.trace_clock.as_str() {
+        "" => String::new(),
+        clock => format!(" (trace clock {})", clean(clock)),
+    };
+    let mut text = match causes.source {
+        CauseSource::Trace => {
+            format!("Each interruption was held against the kernel's trace of its CPU{clock}.")
+        }
+        CauseSource::Counters => {
+            "Counts only: no single interruption is attributed. They are what the kernel's \
+                                  counters say ran on each CPU during the run."
+                .to_owned()
+        }
+        CauseSource::Off => "Causes were not looked for.".to_owned(),
+    };
+    if !causes.reason.is_empty() {
+        let end = if causes.reason.ends_with(['.', '!', '?']) { "" } else { "." };
+        text.push_str(&format!(" Why: {}{end}", clean(&causes.reason)));
+    }
+    text
+}
+
+/// What could not be told for lack of room, one sentence each; empty when nothing was lost.
+pub fn lost(causes: &JitterCauses) -> Vec<String> {
+    let mut sentences = Vec::new();
+    let (ring, ring_cpus) = sum(causes, |cpu| cpu.ring_lost_count);
+    if ring > 0 {
+        sentences.push(format!(
+            "{} on CPU {ring_cpus} could not be held against the trace: the ring to the collector was full.",
+            many(ring, "interruption")
+        ));
+    }
+    let (events, event_cpus) = sum(causes, |cpu| cpu.event_lost_count);
+    if events > 0 {
+        sentences.push(format!(
+            "The kernel threw away {} of CPU {event_cpus}: its buffer was full.",
+            many(events, "trace event")
+        ));
+    }
+    sentences
+}
+
+/// A sum over CPUs, and the CPUs that have a part in it, as a short list.
+fn sum(causes: &JitterCauses, of: fn(&lowlat_jitter::CpuCauses) -> u64) -> (u64, String) {
+    let total = causes.cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(of(cpu)));
+    let cpus = bounded(causes.cpus.iter().filter(|cpu| of(cpu) > 0).map(|cpu| cpu.cpu));
+    (total, cpu_list(&cpus, 40))
+}
+
+/// How much was held against the trace: "31,204 of 31,204 interruptions, 93,120 trace events."
+pub fn looked_at(record: &JitterRecord, causes: &JitterCauses) -> String {
+    let (attributed, _) = sum(causes, |cpu| cpu.attributed_count);
+    let (kernel, _) = sum(causes, |cpu| cpu.kernel_count);
+    let (events, _) = sum(causes, |cpu| cpu.event_count);
+    let all = record.cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.interruption_count));
+    let (kernel_ns, _) = sum(causes, |cpu| cpu.kernel_ns_total);
+    let (unnamed_ns, _) = sum(causes, |cpu| cpu.kernel_unnamed_ns_total);
+    let unnamed = if kernel_ns == 0 {
+        String::new()
+    } else {
+        format!(", and {} of their time has no name", percent(unnamed_ns as f64 * 100.0 / kernel_ns as f64))
+    };
+    format!(
+        "{} of {} were held against {}; in {} of them the kernel ran{unnamed}.",
+        count(attributed),
+        many(all, "interruption"),
+        many(events, "trace event"),
+        count(kernel)
+    )
+}
+
+/// What tracing itself costs; `None` when nothing was traced.
+pub fn cost(record: &JitterRecord) -> Option<String> {
+    let causes = record.causes.as_ref()?;
+    let cost = causes.cost?;
+    let (events, _) = sum(causes, |cpu| cpu.event_count);
+    let runtime_ns: f64 = record.cpus.iter().map(|cpu| cpu.runtime_ns as f64).sum();
+    let (low, high) = cost.event_ns_quartiles;
+    let mut text = format!(
+        "Tracing adds {} to each event it records (quartiles {} to {}, {}).",
+        signed(cost.event_ns),
+        signed(low),
+        signed(high),
+        many(u64::from(cost.round_count), "round")
+    );
+    if runtime_ns > 0.0 && cost.event_ns > 0.0 {
+        let share = percent(cost.event_ns * events as f64 * 100.0 / runtime_ns);
+        text.push_str(&format!(
+            " Over the {} of this run that is {share} of the sampled time.",
+            many(events, "event")
+        ));
+    }
+    Some(text)
+}
+
+/// A difference of two medians may be below zero when it drowns in noise.
+fn signed(ns: f64) -> String {
+    if ns < 0.0 { format!("-{}", duration_fine(-ns)) } else { duration_fine(ns) }
+}
+
+/// System-management interrupts over all CPUs; `None` when the processor does not count them.
+pub fn smi(causes: &JitterCauses) -> Option<String> {
+    let known: Vec<u64> = causes.cpus.iter().filter_map(|cpu| cpu.smi_count.known().copied()).collect();
+    let denied = causes.cpus.iter().find(|cpu| matches!(cpu.smi_count, Reading::Denied));
+    match (known.iter().max(), denied) {
+        (Some(0), _) => Some("No system-management interrupt was counted during the run.".to_owned()),
+        (Some(most), _) => Some(format!(
+            "Up to {} counted on one CPU during the run.",
+            were(*most, "system-management interrupt")
+        )),
+        (None, Some(_)) => {
+            Some("System-management interrupts could not be counted: reading them needs root.".to_owned())
+        }
+        (None, None) => None,
+    }
+}
+
+/// Groups in words: how near, how many, how many by chance.
+pub fn groups(groups: &JitterGroups) -> String {
+    let total = groups.sizes.iter().fold(0u64, |sum, size| sum.saturating_add(size.count));
+    let window = span(groups.window_ns);
+    if total == 0 {
+        return format!("No interruptions of several CPUs began within {window} of each other.");
+    }
+    let chance = groups.chance_pair_count;
+    let by_chance = match chance {
+        chance if !chance.is_finite() => String::new(),
+        chance if chance < 0.05 => " By chance alone hardly one pair would.".to_owned(),
+        chance => format!(" By chance alone about {} would.", pairs(chance)),
+    };
+    let times = if total == 1 { "once".to_owned() } else { format!("{} times", count(total)) };
+    format!("Interruptions of several CPUs began within {window} of each other {times}.{by_chance}")
+}
+
+fn pairs(chance: f64) -> String {
+    let text = if chance < 10.0 { format!("{chance:.1}") } else { rate(chance) };
+    format!("{text} pairs")
+}
+
+/// The members of a group: their CPUs, the longest interruption and its cause.
+pub fn group_facts(group: &Group) -> Option<(CpuSet, &lowlat_jitter::GroupMember)> {
+    let longest = group.members.iter().max_by_key(|member| member.interruption.length_ns)?;
+    Some((bounded(group.members.iter().map(|member| member.cpu)), longest))
+}
+
+/// CPUs as a list, cut behind a comma when it is longer than `chars_max`.
+pub fn cpu_list(cpus: &CpuSet, chars_max: usize) -> String {
+    let list = cpus.to_list();
+    if list.len() <= chars_max {
+        return list;
+    }
+    let kept = list.get(..chars_max.saturating_sub(4)).unwrap_or_default();
+    let kept = kept.rsplit_once(',').map_or(kept, |(before, _)| before);
+    format!("{kept}, ...")
+}
+
+/// A time within the run: "31.402118 s".
+pub fn moment(at_ns: u64) -> String {
+    format!("{}.{:06} s", count(at_ns / 1_000_000_000), at_ns % 1_000_000_000 / 1_000)
+}
+
+/// "1 interruption", "31,204 interruptions".
+pub fn many(number: u64, noun: &str) -> String {
+    plural(usize::try_from(number).unwrap_or(usize::MAX), noun)
+}
+
+fn were(number: u64, noun: &str) -> String {
+    let verb = if number == 1 { "was" } else { "were" };
+    format!("{} {verb}", many(number, noun))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lowlat_jitter::{CpuCauses, GroupSize, JitterCpu, TracingCost};
+
+    #[test]
+    fn long_lists_of_cpus_are_cut_behind_a_comma() {
+        let cpus = CpuSet::parse_list("1-7,9-15,17-23,25-31").unwrap();
+        assert_eq!(cpu_list(&cpus, 20), "1-7,9-15,17-23,25-31");
+        assert_eq!(cpu_list(&cpus, 19), "1-7,9-15,17-23, ...");
+        assert_eq!(cpu_list(&cpus, 18), "1-7,9-15, ...");
+        assert_eq!(moment(31_402_118_733), "31.402118 s");
+    }
+
+    #[test]
+    fn the_cost_of_tracing_counts_the_events_of_the_run() {
+        let causes = JitterCauses {
+            cpus: vec![CpuCauses { event_count: 10_000, ..CpuCauses::default() }],
+            cost: Some(TracingCost { event_ns: 84.0, event_ns_quartiles: (-2.0, 91.5), round_count: 20 }),
+            ..JitterCauses::default()
+        };
+        let cpu = JitterCpu { runtime_ns: 1_000_000_000, ..JitterCpu::default() };
+        let record = JitterRecord { cpus: vec![cpu], causes: Some(causes), ..JitterRecord::default() };
+        assert_eq!(
+            cost(&record).unwrap(),
+            "Tracing adds 84.0 ns to each event it records (quartiles -2.0 ns to 91.5 ns, 20 rounds). Over the \
+             10,000 events of this run that is 0.084 % of the sampled time."
+        );
+    }
+
+    #[test]
+    fn groups_are_held_against_chance() {
+        let of = |count, chance_pair_count| JitterGroups {
+            window_ns: 1_000,
+            sizes: vec![GroupSize { cpu_count: 2, count }],
+            chance_pair_count,
+            worst: Vec::new(),
+        };
+        assert!(groups(&of(0, 3.0)).starts_with("No interruptions of several CPUs"));
+        assert!(groups(&of(12, 0.8)).ends_with("By chance alone about 0.8 pairs would."));
+        assert!(groups(&of(12, f64::NAN)).ends_with("within 1 us of each other 12 times."));
+    }
+}

@@ -1,0 +1,134 @@
+//! Two measurements held against each other, in words that terminal and page share.
+
+use crate::shared::units::{clean, count, duration, percent, rate, span};
+use lowlat_host::statistics::RateInterval;
+use lowlat_result::compare::{Comparison, Figures, RateRatio, RateVerdict, RunSummary, SettingChange};
+
+/// One sentence on what the comparison shows.
+pub fn headline(comparison: &Comparison) -> String {
+    let of = &comparison.all;
+    let rates = match (of.before.rate, of.after.rate) {
+        (Some(before), Some(after)) => {
+            format!("{} per second and CPU before, {} after", rate(before.per_s), rate(after.per_s))
+        }
+        _ => "a side was not sampled".to_owned(),
+    };
+    let verdict = match of.rate.verdict {
+        RateVerdict::Fewer => "Fewer interruptions",
+        RateVerdict::More => "More interruptions",
+        RateVerdict::NoDifferenceShown => "No difference shown in the rate of interruptions",
+    };
+    format!(
+        "{verdict} of {} or longer: {rates}{}.",
+        duration(comparison.threshold_ns),
+        ratio_clause(&of.rate)
+    )
+}
+
+/// ", a ratio of 0.0071 (95 % interval 0.0038 to 0.012)".
+fn ratio_clause(of: &RateRatio) -> String {
+    match ratio(of).as_str() {
+        "-" => String::new(),
+        text => format!(", a ratio of {text} (95 % interval {})", interval(of)),
+    }
+}
+
+/// The ratio; a dash when there is none.
+pub fn ratio(of: &RateRatio) -> String {
+    of.ratio.map_or_else(|| "-".to_owned(), rate)
+}
+
+/// "0.0038 to 0.012"; without an upper limit "above 3.1".
+pub fn interval(of: &RateRatio) -> String {
+    match of.high {
+        Some(high) => format!("{} to {}", rate(of.low), rate(high)),
+        None if of.low > 0.0 => format!("above {}", rate(of.low)),
+        None => "no limits".to_owned(),
+    }
+}
+
+/// A rate with its interval: "2.00 (1.90 to 2.10)".
+pub fn rate_text(of: Option<RateInterval>) -> String {
+    of.map_or_else(
+        || "-".to_owned(),
+        |of| format!("{} ({} to {})", rate(of.per_s), rate(of.per_s_low), rate(of.per_s_high)),
+    )
+}
+
+/// The figures of both sides over all compared CPUs: label, before, after.
+pub fn rows(comparison: &Comparison) -> Vec<(String, String, String)> {
+    let both = |label: &str, of: &dyn Fn(&Figures) -> String| {
+        (label.to_owned(), of(&comparison.all.before), of(&comparison.all.after))
+    };
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let mut rows = vec![
+        both("Interruptions", &|of| count(of.count)),
+        both("Core-seconds", &|of| rate(of.core_seconds)),
+        both("Per second and CPU (95 %)", &|of| rate_text(of.rate)),
+        both("Time lost", &|of| or_dash(of.lost_share.map(|share| percent(share * 100.0)))),
+        both("Longest", &|of| or_dash(of.length_ns_max.map(duration))),
+    ];
+    let wait = |ns: u64| if ns == 0 { "0".to_owned() } else { duration(ns) };
+    for pair in &comparison.percentiles {
+        rows.push((quantile("p", pair.quantile), duration(pair.before_ns), duration(pair.after_ns)));
+    }
+    // Where neither side waits at all there is nothing to tell.
+    for pair in comparison.time_percentiles.iter().filter(|pair| pair.before_ns > 0 || pair.after_ns > 0) {
+        rows.push((
+            format!("{} of time", quantile("p", pair.quantile)),
+            wait(pair.before_ns),
+            wait(pair.after_ns),
+        ));
+    }
+    rows
+}
+
+/// "p99.9" for 0.999.
+fn quantile(letter: &str, quantile: f64) -> String {
+    let text = format!("{:.4}", quantile * 100.0);
+    format!("{letter}{}", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// One run of a side: "2026-03-02T08:15:30Z, kernel 6.1.0-25-amd64, 610 s on 14 CPUs".
+pub fn run_text(run: &RunSummary) -> String {
+    let mut parts = Vec::new();
+    if !run.started_at.is_empty() {
+        parts.push(clean(&run.started_at));
+    }
+    if !run.kernel.is_empty() {
+        parts.push(format!("kernel {}", clean(&run.kernel)));
+    }
+    let cpus = crate::shared::units::plural(run.cpus.len(), "CPU");
+    parts.push(format!("{} on {cpus}", span(run.duration_ns)));
+    parts.push(format!("threshold {}", duration(run.threshold_ns)));
+    if let Some(policy) = &run.real_time {
+        parts.push(clean(policy));
+    }
+    parts.join(", ")
+}
+
+/// "wrong, 1 -> good, 3600".
+pub fn change_text(change: &SettingChange) -> String {
+    let side = |verdict: &str, observed: &str| match observed {
+        "" => verdict.to_owned(),
+        observed => format!("{verdict}, {observed}"),
+    };
+    let before = side(change.verdict_before.word(), &change.observed_before);
+    let after = side(change.verdict_after.word(), &change.observed_after);
+    clean(&format!("{before} -> {after}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_without_a_limit_say_so() {
+        let of = |ratio, low, high| RateRatio { ratio, low, high, ..RateRatio::default() };
+        assert_eq!(interval(&of(Some(0.5), 0.25, Some(0.9))), "0.25 to 0.90");
+        assert_eq!(interval(&of(None, 3.2, None)), "above 3.20");
+        assert_eq!(interval(&of(None, 0.0, None)), "no limits");
+        assert_eq!(ratio_clause(&of(None, 3.0, None)), "");
+        assert_eq!((quantile("p", 0.999_99), quantile("p", 0.5)), ("p99.999".to_owned(), "p50".to_owned()));
+    }
+}

@@ -1,0 +1,54 @@
+//! What the kernel's counters say ran on each CPU, when no single interruption could be attributed.
+
+use crate::jitter::causes::words::cpu_list;
+use crate::jitter::causes::{CounterSum, counters};
+use crate::jitter::figures::Jitter;
+use crate::jitter::html::causes::cause;
+use crate::shared::units::{count, rate};
+use lowlat_jitter::JitterCauses;
+use maud::{Markup, html};
+
+/// Rows of the table.
+const ROWS_MAX: usize = 40;
+
+/// The card with the counters over all CPUs.
+pub fn card(jitter: &Jitter<'_>, causes: &JitterCauses) -> Markup {
+    let all = counters(causes);
+    let core_seconds = jitter.study.all.core_seconds;
+    html! {
+        div class="card flush" {
+            div class="table-head" {
+                h3 { "What ran on the measured CPUs" }
+                p { "Counts only: no single interruption is attributed. A counter may also have moved in gaps below the threshold." }
+            }
+            @if all.is_empty() {
+                p class="empty" { "No counter moved during the run." }
+            } @else {
+                div class="scroll" tabindex="0" role="region" aria-label="Kernel counters" {
+                    table class="numbers" {
+                        thead {
+                            tr {
+                                th scope="col" class="left" { "Counter" } th scope="col" class="left" { "CPUs" } th scope="col" { "Count" }
+                                th scope="col" { "Per second of a CPU" } th scope="col" { "Most, on CPU" }
+                            }
+                        }
+                        tbody { @for of in all.iter().take(ROWS_MAX) { (row(of, core_seconds)) } }
+                    }
+                }
+                @if all.len() > ROWS_MAX { p class="empty" { (count((all.len() - ROWS_MAX) as u64)) " counters that moved less are in the result document." } }
+            }
+        }
+    }
+}
+
+fn row(of: &CounterSum, core_seconds: f64) -> Markup {
+    html! {
+        tr {
+            th scope="row" class="left" { (cause(&of.cause)) }
+            td class="left" title=(cpu_list(&of.cpus, 400)) { (cpu_list(&of.cpus, 40)) }
+            td { (count(of.count)) }
+            td { @if core_seconds > 0.0 { (rate(of.count as f64 / core_seconds)) } @else { "–" } }
+            td { (count(of.most.1)) ", " (of.most.0) }
+        }
+    }
+}

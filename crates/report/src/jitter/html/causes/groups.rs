@@ -1,0 +1,83 @@
+//! Interruptions of several CPUs at once.
+
+use crate::jitter::causes::words;
+use crate::jitter::causes::words::{cpu_list, group_facts, moment};
+use crate::jitter::html::causes::cause;
+use crate::shared::page::micro;
+use crate::shared::units::{count, duration, plural};
+use lowlat_jitter::{Group, JitterGroups};
+use maud::{Markup, html};
+
+/// Groups that are listed.
+const GROUPS_MAX: usize = 10;
+/// Members of a group that are listed.
+const MEMBERS_MAX: usize = 64;
+/// Sizes that have a row.
+const SIZES_MAX: usize = 24;
+
+/// The card: how many of which size, and those that took most.
+pub fn card(groups: &JitterGroups) -> Markup {
+    let most = groups.sizes.iter().map(|size| size.count).max().unwrap_or(0).max(1);
+    html! {
+        div class="card flush worst" {
+            div class="table-head" {
+                h3 { "Several CPUs at once" }
+                p { (micro(&words::groups(groups))) " Broadcasts of the kernel and system-management interrupts show here." }
+            }
+            @if !groups.sizes.is_empty() {
+                table class="numbers sizes" {
+                    thead { tr { th scope="col" { "CPUs" } th scope="col" { "Times" } th scope="col" class="left" {} } }
+                    tbody {
+                        @for size in groups.sizes.iter().take(SIZES_MAX) {
+                            tr {
+                                td { (size.cpu_count) }
+                                td { (count(size.count)) }
+                                td class="left" {
+                                    svg class="mini-bar" viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true" {
+                                        rect class="mini-fill" x="0" y="0" width=(format!("{:.2}", size.count as f64 * 100.0 / most as f64)) height="1" {}
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+            @for group in groups.worst.iter().take(GROUPS_MAX) { (entry(group)) }
+        }
+    }
+}
+
+fn entry(group: &Group) -> Markup {
+    let Some((cpus, longest)) = group_facts(group) else { return html! {} };
+    let total = group.members.iter().fold(0u64, |sum, of| sum.saturating_add(of.interruption.length_ns));
+    let first = group.members.iter().map(|of| of.interruption.at_ns).min().unwrap_or(0);
+    html! {
+        details class="hit" {
+            summary class="hit-row group" {
+                b { (plural(cpus.len(), "CPU")) }
+                span { (micro(&duration(total))) " together" }
+                span class="muted" { (micro(&moment(first))) }
+                span { (cpu_list(&cpus, 40)) }
+                span class="hit-cause" { (cause(&longest.cause)) }
+            }
+            div class="hit-body" {
+                table class="numbers" {
+                    thead { tr { th scope="col" { "CPU" } th scope="col" { "Behind the first" } th scope="col" { "Length" } th scope="col" class="left" { "Longest part" } } }
+                    tbody {
+                        @for member in group.members.iter().take(MEMBERS_MAX) {
+                            tr {
+                                th scope="row" { (member.cpu) }
+                                td { (micro(&duration(member.interruption.at_ns.saturating_sub(first)))) }
+                                td { (micro(&duration(member.interruption.length_ns))) }
+                                td class="left" { (cause(&member.cause)) }
+                            }
+                        }
+                    }
+                }
+                @if group.members.len() > MEMBERS_MAX {
+                    p class="muted" { (count((group.members.len() - MEMBERS_MAX) as u64)) " more are in the result document." }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Causes of interruptions: where the time went, what would remove it, the longest with their timelines.
+
+mod counters;
+mod flame;
+mod groups;
+mod shares;
+mod source;
+mod stacked;
+mod table;
+mod worst;
+
+pub use shares::bar as shares_bar;
+
+use crate::jitter::causes::{Family, label, words};
+use crate::jitter::figures::Jitter;
+use crate::shared::page::{micro, section as page_section};
+use lowlat_jitter::{Cause, CauseSource};
+use lowlat_result::ResultDocument;
+use maud::{Markup, html};
+
+/// Whether the page has the section: somebody looked for causes.
+pub fn is_shown(jitter: Option<&Jitter<'_>>) -> bool {
+    let causes = jitter.and_then(|jitter| jitter.record.causes.as_ref());
+    causes.is_some_and(|causes| causes.source != CauseSource::Off || !causes.reason.is_empty())
+}
+
+/// Everything that is known of causes; nothing when nobody looked.
+pub fn section(document: &ResultDocument, jitter: Option<&Jitter<'_>>) -> Markup {
+    let Some(jitter) = jitter.filter(|jitter| is_shown(Some(jitter))) else { return html! {} };
+    let Some(causes) = &jitter.record.causes else { return html! {} };
+    let lead = html! { (micro(&words::source(causes))) };
+    let body = html! {
+        @match causes.source {
+            CauseSource::Trace => {
+                // The page of `lowlat jitter` has the bar in its head.
+                @if !crate::shared::document::is_of_jitter(document) { (shares::card(jitter)) }
+                (table::card(document, jitter))
+                (stacked::card(document, jitter, causes))
+                (worst::cards(document, jitter))
+                @if let Some(groups) = &causes.groups { (groups::card(groups)) }
+                (source::card(jitter.record, causes))
+            }
+            CauseSource::Counters => {
+                (counters::card(jitter, causes))
+                (source::card(jitter.record, causes))
+            }
+            CauseSource::Off => p class="empty" { "Nothing is attributed in this run." }
+        }
+    };
+    page_section("causes", "Causes", &lead, &body)
+}
+
+/// A cause with the colour of its family.
+pub fn cause(of: &Cause) -> Markup {
+    html! { span class={ "swatch f-" (Family::of(of).class()) } {} (label(of)) }
+}
+
+/// The families that are seen, with their colours and a note each.
+fn legend(notes: &[(Family, String)]) -> Markup {
+    html! {
+        ul class="legend" {
+            @for (family, note) in notes {
+                li { span class={ "swatch f-" (family.class()) } {} (family.word()) @if !note.is_empty() { " " b { (note) } } }
+            }
+        }
+    }
+}

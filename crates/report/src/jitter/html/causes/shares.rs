@@ -1,0 +1,62 @@
+//! Where the time of all interruptions went: one bar of families.
+
+use crate::jitter::causes::{Family, by_family, words};
+use crate::jitter::figures::Jitter;
+use crate::jitter::html::causes::legend;
+use crate::shared::page::micro;
+use crate::shared::units::{duration, percent};
+use lowlat_jitter::JitterCauses;
+use maud::{Markup, html};
+
+/// The card with the bar and what is named of it.
+pub fn card(jitter: &Jitter<'_>) -> Markup {
+    html! {
+        figure class="card" {
+            figcaption {
+                h3 { "Where the time went" }
+                p { "The time of all interruptions on all measured CPUs, by what took it." }
+            }
+            (jitter.record.causes.as_ref().map(bar).unwrap_or_default())
+            @if let Some(shares) = &jitter.study.shares {
+                dl class="shares" {
+                    @for (word, share) in words::shares(shares) {
+                        div { dt { (word) } dd { (micro(&percent(share * 100.0))) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A bar of families with a legend that carries their shares.
+pub fn bar(causes: &JitterCauses) -> Markup {
+    let mut sums = [0u64; Family::ALL.len()];
+    for cpu in &causes.cpus {
+        for (sum, ns) in sums.iter_mut().zip(by_family(cpu)) {
+            *sum = sum.saturating_add(ns);
+        }
+    }
+    let total = sums.iter().fold(0u64, |sum, ns| sum.saturating_add(*ns));
+    if total == 0 {
+        return html! { p class="empty" { "No interruption was attributed." } };
+    }
+    let seen: Vec<(Family, u64)> = Family::ALL.into_iter().zip(sums).filter(|(_, ns)| *ns > 0).collect();
+    let share = |ns: u64| ns as f64 / total as f64 * 100.0;
+    let starts = seen.iter().scan(0.0, |sum, (_, ns)| {
+        let start = *sum;
+        *sum += share(*ns);
+        Some(start)
+    });
+    let notes: Vec<(Family, String)> =
+        seen.iter().map(|(family, ns)| (*family, micro(&percent(share(*ns))))).collect();
+    html! {
+        svg class="share-bar" viewBox="0 0 100 1" preserveAspectRatio="none" role="img" aria-label="Shares of the interruption time; the list below holds the figures" {
+            @for ((family, ns), start) in seen.iter().zip(starts) {
+                rect class={ "f-" (family.class()) } x=(format!("{start:.3}")) y="0" width=(format!("{:.3}", share(*ns))) height="1" {
+                    title { (family.word()) ": " (micro(&duration(*ns))) ", " (micro(&percent(share(*ns)))) }
+                }
+            }
+        }
+        (legend(&notes))
+    }
+}

@@ -1,0 +1,30 @@
+//! How causes were found, what could not be told, what looking cost.
+
+use crate::jitter::causes::words;
+use crate::shared::page::micro;
+use lowlat_jitter::{CauseSource, JitterCauses, JitterRecord};
+use maud::{Markup, html};
+
+/// The card.
+pub fn card(record: &JitterRecord, causes: &JitterCauses) -> Markup {
+    let mut sentences = Vec::new();
+    if causes.source == CauseSource::Trace {
+        sentences.push(words::looked_at(record, causes));
+    }
+    let lost = words::lost(causes);
+    let has_lost = !lost.is_empty();
+    sentences.extend(lost);
+    if causes.source == CauseSource::Trace && !has_lost {
+        sentences.push("Nothing was lost on the way.".to_owned());
+    }
+    sentences.extend(words::smi(causes));
+    sentences.extend(words::cost(record));
+    html! {
+        @if !sentences.is_empty() {
+            div class="card" {
+                h3 { "How causes were found" }
+                ul class="sentences" { @for sentence in sentences { li { (micro(&sentence)) } } }
+            }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! The table of causes, each with the setting that would remove it.
+
+use crate::audit::html::anchors;
+use crate::jitter::causes::words::cpu_list;
+use crate::jitter::figures::Jitter;
+use crate::jitter::html::causes::cause;
+use crate::jitter::html::per_cpu::rate_cell;
+use crate::shared::page::micro;
+use crate::shared::page::svg::cut;
+use crate::shared::units::{clean, count, duration, percent, plural};
+use lowlat_jitter::{CauseStudy, Remedy};
+use lowlat_result::ResultDocument;
+use maud::{Markup, html};
+use std::collections::BTreeMap;
+
+/// Causes that have a row, small as their share may be.
+const ROWS_MIN: usize = 12;
+/// Causes of a larger share have a row as well.
+const SHARE_MIN: f64 = 0.002;
+/// Causes that have a row at all, the folded ones too.
+const ROWS_MAX: usize = 80;
+/// Characters of a list of CPUs in its cell, and in its tooltip.
+const CPUS_CHARS_MAX: usize = 22;
+const CPUS_TITLE_CHARS_MAX: usize = 400;
+
+/// The card with the table.
+pub fn card(document: &ResultDocument, jitter: &Jitter<'_>) -> Markup {
+    let causes = &jitter.study.causes;
+    let anchors = anchors(document);
+    let shown = causes.iter().enumerate().filter(|(at, of)| *at < ROWS_MIN || of.share >= SHARE_MIN).count();
+    let (shown, folded) = causes.split_at(shown.min(ROWS_MAX));
+    html! {
+        div class="card flush" {
+            div class="table-head" {
+                h3 { "Causes and remedies" }
+                p {
+                    "Time is what the cause took itself, without what ran inside of it, and with its way into the kernel and out. Count and rate are of interruptions in "
+                    "which it had a part, the rate per second of one CPU, over all measured CPUs."
+                }
+            }
+            @if causes.is_empty() {
+                p class="empty" { "No interruption was attributed." }
+            } @else {
+                (rows("Causes and remedies", shown, &anchors))
+                @if !folded.is_empty() {
+                    details class="rest" {
+                        summary { (rest_text(folded)) }
+                        (rows("Smaller causes", folded.get(..ROWS_MAX).unwrap_or(folded), &anchors))
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn rows(title: &str, causes: &[CauseStudy], anchors: &BTreeMap<&str, String>) -> Markup {
+    html! {
+        div class="scroll" tabindex="0" role="region" aria-label=(title) {
+            table class="numbers causes" {
+                thead {
+                    tr {
+                        th scope="col" class="left" { "Cause" } th scope="col" class="left" { "CPUs" }
+                        th scope="col" { "Count" } th scope="col" { "Per second" } th scope="col" { "Time" }
+                        th scope="col" class="left" { "Share" } th scope="col" { "Longest" }
+                        th scope="col" class="left" { "What would remove it" }
+                    }
+                }
+                tbody { @for of in causes { (row(of, anchors)) } }
+            }
+        }
+    }
+}
+
+fn row(of: &CauseStudy, anchors: &BTreeMap<&str, String>) -> Markup {
+    let share = (of.share * 100.0).clamp(0.0, 100.0);
+    html! {
+        tr {
+            th scope="row" class="left" { (cause(&of.cause)) }
+            td class="left" title=(cpu_list(&of.cpus, CPUS_TITLE_CHARS_MAX)) { (cpu_list(&of.cpus, CPUS_CHARS_MAX)) }
+            td { (count(of.count)) }
+            td { (rate_cell(of.rate, of.count)) }
+            td { (micro(&duration(of.ns_total))) }
+            td class="left share" {
+                svg class="mini-bar" viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true" {
+                    rect class="mini-rest" x="0" y="0" width="100" height="1" {}
+                    rect class={ "f-" (crate::jitter::causes::Family::of(&of.cause).class()) } x="0" y="0" width=(format!("{share:.2}")) height="1" {}
+                }
+                (micro(&percent(share)))
+            }
+            td class="strong" { (micro(&duration(of.ns_max))) }
+            td class="left remedy" {
+                @match &of.remedy { Some(remedy) => (remedy_text(remedy, anchors)), None => span class="muted" { "–" } }
+            }
+        }
+    }
+}
+
+/// What to do, and the setting: a link where the page has its row.
+pub fn remedy_text(remedy: &Remedy, anchors: &BTreeMap<&str, String>) -> Markup {
+    let setting = clean(&remedy.setting);
+    html! {
+        (clean(&remedy.action)) " "
+        @match anchors.get(remedy.setting.as_str()) {
+            Some(anchor) => a href={ "#" (anchor) } { code { (setting) } },
+            None if setting.is_empty() => "",
+            None => code { (cut(&setting, 80)) },
+        }
+    }
+}
+
+/// "23 smaller causes, together 0.031 %".
+fn rest_text(causes: &[CauseStudy]) -> String {
+    let share: f64 = causes.iter().map(|of| of.share).sum();
+    let left = match causes.len().saturating_sub(ROWS_MAX) {
+        0 => String::new(),
+        left => format!("; {} of them in the result document only", count(left as u64)),
+    };
+    format!("{}, together {}{left}", plural(causes.len(), "smaller cause"), micro(&percent(share * 100.0)))
+}

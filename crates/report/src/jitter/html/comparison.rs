@@ -1,0 +1,307 @@
+//! The page of two measurements held against each other.
+
+use super::STYLE;
+use crate::jitter::comparison::{change_text, headline, interval, ratio, rows, run_text};
+use crate::jitter::html::causes::cause;
+use crate::shared::page::svg::{LogScale, px};
+use crate::shared::page::{Section, facts, micro, page, section as page_section, tile};
+use crate::shared::units::{clean, count, duration, plural, rate};
+use lowlat_host::statistics::RateInterval;
+use lowlat_result::compare::{
+    CauseComparison, CauseVerdict, Comparison, CpuComparison, RateRatio, RateVerdict,
+};
+use maud::{Markup, html};
+
+/// Rows of tables.
+const CAUSES_MAX: usize = 60;
+const CPUS_MAX: usize = 256;
+const CHANGES_MAX: usize = 100;
+/// The picture of an interval.
+const WIDTH: f64 = 260.0;
+const HEIGHT: f64 = 22.0;
+/// Decades to either side of no change that the scale shows at most, and at least.
+const DECADES_MAX: i32 = 4;
+const DECADES_MIN: i32 = 1;
+
+/// The page of a comparison.
+pub fn comparison_html(comparison: &Comparison) -> String {
+    let scale = scale(comparison);
+    let mut sections: Vec<Section> =
+        vec![Section::new("summary", "Summary", summary(comparison)).with_style(STYLE)];
+    if !comparison.causes.is_empty() {
+        sections.push(Section::new("causes", "Causes", causes(comparison, &scale)));
+    }
+    if comparison.by_cpu.len() > 1 {
+        sections.push(Section::new("cpus", "CPUs", cpus(comparison, &scale)));
+    }
+    sections.push(Section::new("changes", "Changes", changes(comparison)));
+    sections.push(Section::new("doubts", "Doubts", doubts(comparison)));
+    let footer = html! {
+        footer {
+            p class="small" {
+                "Rates are per second of one CPU. Ratios are the rate after by the rate before, with a 95 % interval that is widened where "
+                "interruptions come in bursts. Where the interval holds 1, no difference is shown, which is no proof that there is none. "
+                "This page loads nothing from anywhere."
+            }
+        }
+    };
+    page("before and after", &sections, &footer)
+}
+
+fn summary(comparison: &Comparison) -> Markup {
+    let runs =
+        |of: &[lowlat_result::compare::RunSummary]| of.iter().map(run_text).collect::<Vec<_>>().join("; ");
+    let of = &comparison.all;
+    let longest = |ns: Option<u64>| ns.map_or_else(|| "none".to_owned(), |ns| micro(&duration(ns)));
+    let compared = if comparison.cpus.is_empty() {
+        "no CPU was measured on both sides: all of one are compared with all of the other".to_owned()
+    } else {
+        crate::jitter::causes::words::cpu_list(&comparison.cpus, 120)
+    };
+    html! {
+        section id="summary" class="hero" aria-labelledby="summary-title" {
+            p class="eyebrow" { "Interruptions of user threads, before and after" }
+            h1 id="summary-title" class={ "r-" (class(of.rate.verdict)) } { (verdict_title(of.rate.verdict)) }
+            p class="verdict" { (micro(&headline(comparison))) }
+            (facts([("Before", micro(&runs(&comparison.before))), ("After", micro(&runs(&comparison.after))), ("CPUs", compared)]))
+            div class="tiles" {
+                (tile("Per second before", &per_s(of.before.rate), &interval_note(of.before.rate)))
+                (tile("Per second after", &per_s(of.after.rate), &interval_note(of.after.rate)))
+                (tile("Ratio", &ratio(&of.rate).replace('-', "–"), &format!("95 % interval {}", interval(&of.rate))))
+                (tile("Longest before", &longest(of.before.length_ns_max), &format!("of {}", plural_count(of.before.count))))
+                (tile("Longest after", &longest(of.after.length_ns_max), &format!("of {}", plural_count(of.after.count))))
+            }
+            div class="card flush figures" {
+                table class="numbers" {
+                    thead { tr { th scope="col" class="left" { "All compared CPUs" } th scope="col" { "Before" } th scope="col" { "After" } } }
+                    tbody {
+                        @for (label, before, after) in rows(comparison) {
+                            tr { th scope="row" class="left" { (micro(&label)) } td { (micro(&before)) } td { (micro(&after)) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn verdict_title(verdict: RateVerdict) -> &'static str {
+    match verdict {
+        RateVerdict::Fewer => "Fewer interruptions",
+        RateVerdict::More => "More interruptions",
+        RateVerdict::NoDifferenceShown => "No difference shown",
+    }
+}
+
+fn plural_count(number: u64) -> String {
+    crate::jitter::causes::words::many(number, "interruption")
+}
+
+fn per_s(of: Option<RateInterval>) -> String {
+    of.map_or_else(|| "–".to_owned(), |of| rate(of.per_s))
+}
+
+fn interval_note(of: Option<RateInterval>) -> String {
+    of.map_or_else(String::new, |of| {
+        format!("95 % interval {} to {}", rate(of.per_s_low), rate(of.per_s_high))
+    })
+}
+
+/// The name of a verdict's colour.
+fn class(verdict: RateVerdict) -> &'static str {
+    match verdict {
+        RateVerdict::Fewer => "fewer",
+        RateVerdict::More => "more",
+        RateVerdict::NoDifferenceShown => "same",
+    }
+}
+
+fn cause_class(verdict: CauseVerdict) -> &'static str {
+    match verdict {
+        CauseVerdict::Vanished | CauseVerdict::Fewer => "fewer",
+        CauseVerdict::Appeared | CauseVerdict::More => "more",
+        CauseVerdict::NoDifferenceShown => "same",
+    }
+}
+
+/// One scale for every interval of the page, the same to both sides of no change.
+fn scale(comparison: &Comparison) -> LogScale {
+    let ratios = comparison
+        .by_cpu
+        .iter()
+        .map(|of| &of.compared.rate)
+        .chain(comparison.causes.iter().map(|of| &of.rate))
+        .chain([&comparison.all.rate]);
+    let ends = ratios.flat_map(|of| [Some(of.low), of.high]).flatten();
+    let far =
+        ends.filter(|end| end.is_finite() && *end > 0.0).map(|end| end.log10().abs()).fold(0.0, f64::max);
+    let decades =
+        (DECADES_MIN..=DECADES_MAX).find(|decades| f64::from(*decades) >= far).unwrap_or(DECADES_MAX);
+    LogScale { low: -decades, high: decades, start: 8.0, end: WIDTH - 8.0 }
+}
+
+/// An interval on the scale; an end that lies beyond it has an arrow.
+fn interval_picture(of: &RateRatio, class: &str, scale: &LogScale) -> Markup {
+    let (low, high) = (of.low.max(0.0), of.high.unwrap_or(f64::INFINITY));
+    let has_interval = of.ratio.is_some() || of.low > 0.0;
+    let (start, end) = (scale.at(low), if high.is_finite() { scale.at(high) } else { scale.end });
+    let middle = HEIGHT / 2.0;
+    let one = scale.at(1.0);
+    html! {
+        svg class={ "ratio r-" (class) } viewBox={ "0 0 " (px(WIDTH)) " " (px(HEIGHT)) } role="img" aria-label={ "ratio " (ratio(of)) ", 95 % interval " (interval(of)) } {
+            @for (_, at) in scale.decades() { line class="grid" x1=(px(at)) x2=(px(at)) y1="0" y2=(px(HEIGHT)) {} }
+            line class="one" x1=(px(one)) x2=(px(one)) y1="0" y2=(px(HEIGHT)) {}
+            @if has_interval {
+                line class="whisker" x1=(px(start)) x2=(px(end.max(start + 1.0))) y1=(px(middle)) y2=(px(middle)) {}
+                @if low.log10() < f64::from(scale.low) { path class="arrow" d={ "M" (px(start - 6.0)) " " (px(middle)) "l7 -4v8z" } {} }
+                @if !high.is_finite() || high.log10() > f64::from(scale.high) { path class="arrow" d={ "M" (px(end + 6.0)) " " (px(middle)) "l-7 -4v8z" } {} }
+                @if let Some(point) = of.ratio.filter(|point| *point > 0.0) { circle cx=(px(scale.at(point))) cy=(px(middle)) r="3.6" {} }
+            }
+        }
+    }
+}
+
+/// The scale above the intervals.
+fn axis(scale: &LogScale) -> Markup {
+    html! {
+        svg class="ratio" viewBox={ "0 0 " (px(WIDTH)) " 16" } aria-hidden="true" {
+            // On a long scale every other decade has room for a name.
+            @for (power, at) in scale.decades().filter(|(power, _)| scale.high <= 2 || (power - scale.high) % 2 == 0) {
+                @let anchor = if power == scale.low { "start" } else if power == scale.high { "end" } else { "middle" };
+                @let at = if power == scale.low { 0.0 } else if power == scale.high { WIDTH } else { at };
+                text x=(px(at)) y="12" text-anchor=(anchor) { (factor(power)) }
+            }
+        }
+    }
+}
+
+/// "1/10", "1", "100".
+fn factor(power: i32) -> String {
+    let of = count(10u64.pow(power.unsigned_abs()));
+    if power < 0 { format!("1/{of}") } else { of }
+}
+
+fn causes(comparison: &Comparison, scale: &LogScale) -> Markup {
+    let lead = html! { "Which causes went and which came, per second of one CPU. Left of the line a cause is rarer than before." };
+    let all = &comparison.causes;
+    let body = html! {
+        div class="card flush" {
+            div class="scroll" tabindex="0" role="region" aria-label="Causes before and after" {
+                table class="numbers compare" {
+                    thead { tr {
+                        th scope="col" class="left" { "Cause" } th scope="col" { "Before" } th scope="col" { "After" }
+                        th scope="col" { "Time before" } th scope="col" { "Time after" }
+                        th scope="col" class="left" { (axis(scale)) } th scope="col" class="left" { "What it shows" }
+                    } }
+                    tbody { @for of in all.iter().take(CAUSES_MAX) { (cause_row(of, scale)) } }
+                }
+            }
+            @if all.len() > CAUSES_MAX { p class="empty" { (plural(all.len() - CAUSES_MAX, "smaller cause")) " are left out." } }
+        }
+    };
+    page_section("causes", "Causes", &lead, &body)
+}
+
+fn cause_row(of: &CauseComparison, scale: &LogScale) -> Markup {
+    let class = cause_class(of.verdict);
+    html! {
+        tr {
+            th scope="row" class="left" { (cause(&of.cause)) }
+            td { (per_s(of.before.rate)) }
+            td { (per_s(of.after.rate)) }
+            td { (micro(&duration(of.before.ns_total))) }
+            td { (micro(&duration(of.after.ns_total))) }
+            td class="left" { (interval_picture(&of.rate, class, scale)) }
+            td class="left shows" {
+                b class={ "r-" (class) } { (of.verdict.word()) }
+                @for setting in &of.changed_settings { " " code { (clean(setting)) } }
+                @if !of.caveat.is_empty() { span class="why" { (micro(&clean(&of.caveat))) } }
+            }
+        }
+    }
+}
+
+fn cpus(comparison: &Comparison, scale: &LogScale) -> Markup {
+    let all = &comparison.by_cpu;
+    let lead = html! { "Interruptions per second of each CPU that was measured on both sides." };
+    let body = html! {
+        div class="card flush" {
+            div class={ "scroll" @if all.len() > 32 { " tall" } } tabindex="0" role="region" aria-label="CPUs before and after" {
+                table class="numbers compare" {
+                    thead { tr {
+                        th scope="col" { "CPU" } th scope="col" { "Before" } th scope="col" { "After" }
+                        th scope="col" { "Longest before" } th scope="col" { "Longest after" }
+                        th scope="col" class="left" { (axis(scale)) } th scope="col" class="left" { "What it shows" }
+                    } }
+                    tbody { @for of in all.iter().take(CPUS_MAX) { (cpu_row(of, scale)) } }
+                }
+            }
+            @if all.len() > CPUS_MAX { p class="empty" { (plural(all.len() - CPUS_MAX, "more CPU")) " are left out." } }
+        }
+    };
+    page_section("cpus", "CPUs", &lead, &body)
+}
+
+fn cpu_row(of: &CpuComparison, scale: &LogScale) -> Markup {
+    let longest = |ns: Option<u64>| ns.map_or_else(|| "–".to_owned(), |ns| micro(&duration(ns)));
+    let class = class(of.compared.rate.verdict);
+    html! {
+        tr {
+            th scope="row" { (of.cpu) }
+            td { (per_s(of.compared.before.rate)) }
+            td { (per_s(of.compared.after.rate)) }
+            td { (longest(of.compared.before.length_ns_max)) }
+            td { (longest(of.compared.after.length_ns_max)) }
+            td class="left" { (interval_picture(&of.compared.rate, class, scale)) }
+            td class="left shows" { b class={ "r-" (class) } { (of.compared.rate.verdict.word()) } }
+        }
+    }
+}
+
+fn changes(comparison: &Comparison) -> Markup {
+    let (settings, facts) = (&comparison.setting_changes, &comparison.differences);
+    let lead = html! { "What differs on the host between the last run before and the last run after." };
+    let left =
+        (facts.len().saturating_sub(CHANGES_MAX) as u64).saturating_add(comparison.differences_cut_count);
+    let body = html! {
+        @if settings.is_empty() && facts.is_empty() { p class="empty" { "Nothing that lowlat reads changed, or bare records were compared." } }
+        @if !settings.is_empty() {
+            div class="card" {
+                h3 { "Settings" }
+                dl class="notes" {
+                    @for change in settings.iter().take(CHANGES_MAX) { dt { code { (clean(&change.id)) } } dd { (micro(&change_text(change))) } }
+                }
+                @if settings.len() > CHANGES_MAX { p class="muted" { (settings.len() - CHANGES_MAX) " more changed." } }
+            }
+        }
+        @if !facts.is_empty() {
+            div class="card" {
+                h3 { "Other facts" }
+                dl class="notes" {
+                    @for fact in facts.iter().take(CHANGES_MAX) {
+                        dt { (clean(&fact.path)) }
+                        dd { (value(fact.a.as_deref())) " → " (value(fact.b.as_deref())) }
+                    }
+                }
+                @if left > 0 { p class="muted" { (count(left)) " more changed." } }
+            }
+        }
+    };
+    page_section("changes", "Changes", &lead, &body)
+}
+
+fn value(of: Option<&str>) -> String {
+    of.map_or_else(|| "(nothing)".to_owned(), clean)
+}
+
+fn doubts(comparison: &Comparison) -> Markup {
+    let lead = html! { "What this page does not tell, or tells less surely than it looks." };
+    let body = html! {
+        @if comparison.doubts.is_empty() {
+            p class="empty" { "None." }
+        } @else {
+            ul class="warnings" { @for doubt in &comparison.doubts { li { (micro(&clean(doubt))) } } }
+        }
+    };
+    page_section("doubts", "Doubts", &lead, &body)
+}

@@ -1,0 +1,53 @@
+//! The limits of a run, and whether they held.
+
+use crate::shared::page::{micro, section as page_section};
+use crate::shared::units::{clean, plural};
+use lowlat_jitter::gate::{GateOutcome, GateRow, Verdict};
+use lowlat_result::ResultDocument;
+use maud::{Markup, html};
+
+/// Rows that stand on the page; those that did not hold come first.
+const ROWS_MAX: usize = 200;
+
+/// The outcome of the gate; `None` when none was given.
+pub fn section(document: &ResultDocument) -> Option<Markup> {
+    let outcome = document.gate.as_ref()?;
+    let failed = outcome.failed().count();
+    let lead = html! {
+        code { (clean(&outcome.gate)) } ": "
+        @if outcome.is_held() { b { "held" } } @else { b class="long" { "not held" } }
+        ", " (plural(outcome.rows.len(), "row")) ", " (failed) " not held."
+    };
+    Some(page_section("gate", "Gate", &lead, &table(outcome)))
+}
+
+fn table(outcome: &GateOutcome) -> Markup {
+    let held = outcome.rows.iter().filter(|row| row.verdict == Verdict::Held);
+    let rows: Vec<&GateRow> = outcome.failed().chain(held).collect();
+    html! {
+        div class="card flush" {
+            table class="numbers" {
+                thead {
+                    tr {
+                        th scope="col" { "CPU" } th scope="col" class="left" { "Limit" } th scope="col" { "Value" }
+                        th scope="col" class="left" { "Verdict" } th scope="col" class="left" { "Note" }
+                    }
+                }
+                tbody {
+                    @for row in rows.iter().take(ROWS_MAX) {
+                        tr {
+                            th scope="row" { (row.cpu.map_or_else(|| "all".to_owned(), |cpu| cpu.to_string())) }
+                            td class="left" { (clean(&row.key)) " " (micro(&clean(&row.limit_text))) }
+                            td { (micro(&clean(&row.value_text))) }
+                            td class={ "left strong" @if row.verdict != Verdict::Held { " long" } } { (row.verdict.word()) }
+                            td class="left" { (micro(&clean(&row.note))) }
+                        }
+                    }
+                }
+            }
+            @if rows.len() > ROWS_MAX {
+                p class="note" { (rows.len() - ROWS_MAX) " more rows are in the result document." }
+            }
+        }
+    }
+}

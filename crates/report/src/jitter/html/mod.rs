@@ -1,0 +1,76 @@
+//! Jitter: the charts and the figures per CPU.
+
+pub mod causes;
+pub mod comparison;
+mod distribution;
+mod gate;
+mod heat;
+mod per_cpu;
+
+use crate::host::cpu_parts::CpuParts;
+use crate::jitter::causes::traced;
+use crate::jitter::figures::{CpuFigures, Jitter};
+use crate::shared::page::{Section, micro, section as page_section};
+use crate::shared::units::{duration, plural, span};
+use lowlat_result::ResultDocument;
+use maud::{Markup, html};
+
+/// The style sheet of these sections and of the comparison.
+const STYLE: &str = include_str!("jitter.css");
+
+/// The sections of a jitter run: its gate, its figures, its causes.
+pub fn sections(document: &ResultDocument, jitter: Option<&Jitter<'_>>) -> Vec<Section> {
+    let gate = gate::section(document).map(|gate| Section::new("gate", "Gate", gate));
+    let mut sections: Vec<Section> = gate.into_iter().collect();
+    sections.push(Section::new("jitter", "Jitter", section(document, jitter)).with_style(STYLE));
+    if causes::is_shown(jitter) {
+        sections.push(Section::new("causes", "Causes", causes::section(document, jitter)));
+    }
+    sections
+}
+
+/// Everything that was measured, or that nothing was.
+fn section(document: &ResultDocument, jitter: Option<&Jitter<'_>>) -> Markup {
+    let Some(jitter) = jitter.filter(|jitter| !jitter.record.cpus.is_empty()) else {
+        let lead = html! { "Time taken from user threads." };
+        let body = html! { p class="empty" { "Jitter was not measured in this run." } };
+        return page_section("jitter", "Jitter", &lead, &body);
+    };
+    let record = jitter.record;
+    let mut all = jitter.cpus(&CpuParts::of(document));
+    all.sort_by_key(|cpu| (cpu.part, cpu.record.cpu));
+    let threshold = micro(&duration(record.threshold_ns));
+    let lead = html! {
+        "Time taken from a user thread that never sleeps, in gaps of " (threshold) " or longer, on "
+        (plural(all.len(), "CPU")) " for " (micro(&span(record.ran_ns()))) "."
+        @if let Some(policy) = &record.real_time { " The samplers ran as " (crate::shared::units::clean(policy)) "." }
+    };
+    let body = html! {
+        figure class="card" {
+            figcaption { h3 { "How often, how long" } p { (distribution::caption(all.len())) } }
+            (distribution::draw(record, &all))
+        }
+        figure class="card" {
+            figcaption { h3 { "When" } p { (heat::caption(record)) } }
+            (heat::draw(record, &all))
+        }
+        (per_cpu::table(jitter, &all))
+        @if traced(record.causes.as_ref()).is_none() { (per_cpu::worst(jitter, &document.allocation)) }
+    };
+    page_section("jitter", "Jitter", &lead, &body)
+}
+
+/// At most so many CPUs, in their own order, and how many are left out: those whose longest interruptions are
+/// shortest.
+fn longest_of<'a, 'b>(all: &'a [CpuFigures<'b>], count_max: usize) -> (Vec<&'a CpuFigures<'b>>, usize) {
+    if all.len() <= count_max {
+        return (all.iter().collect(), 0);
+    }
+    let mut places: Vec<usize> = (0..all.len()).collect();
+    places.sort_by_key(|at| std::cmp::Reverse(all.get(*at).map_or(0, |cpu| cpu.record.interruption_ns_max)));
+    places.truncate(count_max);
+    places.sort_unstable();
+    let shown: Vec<&CpuFigures<'_>> = places.into_iter().filter_map(|at| all.get(at)).collect();
+    let left = all.len() - shown.len();
+    (shown, left)
+}

@@ -1,0 +1,151 @@
+//! The table of every CPU, and the longest interruptions of runs without causes.
+
+use crate::jitter::causes::ranked::{Ranked, ranked};
+use crate::jitter::causes::words::moment;
+use crate::jitter::figures::{CpuFigures, Jitter, ROUGH_BELOW};
+use crate::shared::page::micro;
+use crate::shared::units::{count, duration, duration_fine, percent, rate};
+use lowlat_host::{Allocation, statistics::RateInterval};
+use maud::{Markup, html};
+
+/// Interruptions listed for each side.
+const WORST_MAX: usize = 10;
+/// CPUs up to which the table stands in full; a longer one scrolls on screen.
+const ROWS_FREE: usize = 32;
+/// Rows of the table; of more CPUs those with the longest interruptions stand.
+const ROWS_MAX: usize = 1_024;
+/// Shares of time that have a column.
+const TIME_QUANTILES: [(f64, &str); 3] = [(0.999, "p99.9"), (0.999_9, "p99.99"), (0.999_99, "p99.999")];
+
+/// The table.
+pub fn table(jitter: &Jitter<'_>, all: &[CpuFigures<'_>]) -> Markup {
+    let (shown, left) = crate::jitter::html::longest_of(all, ROWS_MAX);
+    let has_time = all.iter().any(|cpu| !cpu.study.time_percentiles.is_empty());
+    html! {
+        div class="card flush" {
+            div class="table-head" {
+                h3 { "Per CPU" }
+                p {
+                    "Percentiles of the lengths are printed only where the count carries them. "
+                    @if has_time {
+                        "Percentiles of time say how long a thread that wants the CPU at a random moment waits at most: "
+                        "0 where nothing interrupts at that share of moments. "
+                    }
+                    "Rates of fewer than " (ROUGH_BELOW) " interruptions have their 95 % interval beside them."
+                    @if left > 0 { " " (count(left as u64)) " CPUs with shorter interruptions are in the result document only." }
+                }
+            }
+            div class={ "scroll" @if shown.len() > ROWS_FREE { " tall" } } tabindex="0" role="region" aria-label="Jitter per CPU" {
+                table class="numbers dense" {
+                    thead {
+                        tr {
+                            th scope="col" { "CPU" } th scope="col" class="left" { "Part" }
+                            th scope="col" { "Count" } th scope="col" { "Per second" } th scope="col" { "Time lost" }
+                            th scope="col" { "p50" } th scope="col" { "p99" } th scope="col" { "p99.9" } th scope="col" { "Max" }
+                            @if has_time {
+                                @for (_, name) in TIME_QUANTILES { th scope="col" class="of-time" { (name) br; "of time" } }
+                            }
+                            th scope="col" { "Loop" } th scope="col" { "Steal" }
+                        }
+                    }
+                    tbody { @for cpu in &shown { (row(jitter, cpu, has_time)) } }
+                }
+            }
+        }
+        @for cpu in shown.iter().filter(|cpu| cpu.lengths.is_err() && cpu.record.interruption_count > 0) {
+            p class="note" { "CPU " (cpu.record.cpu) ": " (cpu.lengths.as_ref().err().map_or("", String::as_str)) "." }
+        }
+    }
+}
+
+fn row(jitter: &Jitter<'_>, cpu: &CpuFigures<'_>, has_time: bool) -> Markup {
+    let record = cpu.record;
+    let length = |ns: Option<u64>| ns.map_or_else(|| "–".to_owned(), |ns| micro(&duration(ns)));
+    let wait = |ns: Option<u64>| if ns == Some(0) { "0".to_owned() } else { length(ns) };
+    let is_long = record.interruption_ns_max >= jitter.record.threshold_ns.saturating_mul(1_000)
+        && cpu.part.is_for_trading();
+    let floor = format!("Shortest turn of the loop: {}", micro(&duration_fine(record.loop_floor_ns)));
+    html! {
+        tr class={ "p-row-" (cpu.part.class()) } {
+            th scope="row" { (record.cpu) @if record.has_moved { " " abbr title="The thread was seen on another CPU: its figures end before that." { "moved" } } }
+            td class="left" { span class={ "swatch p-" (cpu.part.class()) } {} (cpu.part.phrase()) }
+            td { (count(record.interruption_count)) }
+            td { (rate_cell(cpu.study.rate, record.interruption_count)) }
+            td { (cpu.lost_percent().map_or_else(|| "–".to_owned(), percent)) }
+            td { (length(cpu.percentile(0.5))) }
+            td { (length(cpu.percentile(0.99))) }
+            td { (length(cpu.percentile(0.999))) }
+            td class={ "strong" @if is_long { " long" } } { (length(cpu.study.length_ns_max)) }
+            @if has_time {
+                @for (quantile, _) in TIME_QUANTILES { td class="of-time" { (wait(cpu.time_percentile(quantile))) } }
+            }
+            td title=(floor) { (micro(&duration_fine(record.loop_period_ns))) }
+            td { @match record.steal_ns.known() { Some(ns) => (micro(&duration(*ns))), None => "–" } }
+        }
+    }
+}
+
+/// A rate; that of few events has its interval before it.
+pub fn rate_cell(of: Option<RateInterval>, events: u64) -> Markup {
+    html! {
+        @match of {
+            None => "–",
+            Some(of) => span class="rate" {
+                @if events < ROUGH_BELOW {
+                    span class="interval" { (rate(of.per_s_low)) " to " (rate(of.per_s_high)) }
+                }
+                span { (rate(of.per_s)) }
+            }
+        }
+    }
+}
+
+/// The longest interruptions, those of CPUs meant for trading apart from the others.
+pub fn worst(jitter: &Jitter<'_>, allocation: &Allocation) -> Markup {
+    let sides = sides(jitter, allocation, WORST_MAX);
+    html! {
+        div class="cards two" { @for (title, worst) in &sides { (worst_card(title, worst)) } }
+    }
+}
+
+/// The longest interruptions of each side that was measured, with a title.
+pub fn sides<'a>(
+    jitter: &Jitter<'a>,
+    allocation: &Allocation,
+    count_max: usize,
+) -> Vec<(&'static str, Vec<Ranked<'a>>)> {
+    let is_isolated = |cpu| allocation.isolated.contains(cpu);
+    let has = |wanted: bool| jitter.record.cpus.iter().any(|cpu| is_isolated(cpu.cpu) == wanted);
+    let of = |wanted: bool| ranked(jitter.record, |cpu| is_isolated(cpu) == wanted, count_max);
+    match (has(true), has(false)) {
+        (true, true) => {
+            vec![("Longest on CPUs chosen for isolation", of(true)), ("Longest on the other CPUs", of(false))]
+        }
+        (true, false) => vec![("Longest on CPUs chosen for isolation", of(true))],
+        _ => vec![("Longest interruptions", of(false))],
+    }
+}
+
+fn worst_card(title: &str, worst: &[Ranked<'_>]) -> Markup {
+    html! {
+        div class="card flush" {
+            div class="table-head" { h3 { (title) } }
+            @if worst.is_empty() {
+                p class="empty" { "None was recorded." }
+            } @else {
+                table class="numbers" {
+                    thead { tr { th scope="col" { "Length" } th scope="col" { "CPU" } th scope="col" { "At, into the run" } } }
+                    tbody {
+                        @for of in worst {
+                            tr {
+                                td class="strong" { (micro(&duration(of.interruption.length_ns))) }
+                                td { (of.cpu) }
+                                td { (micro(&moment(of.interruption.at_ns))) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Causes at the terminal: the table with remedies, groups of CPUs, what looking cost; or the counters.
+
+use crate::jitter::causes::words;
+use crate::jitter::causes::words::{cpu_list, group_facts, many, moment};
+use crate::jitter::causes::{counters, is_same_advice, label, label_within, remedy_text};
+use crate::jitter::figures::Jitter;
+use crate::jitter::terminal::add_dim;
+use crate::shared::columns::{Column, table};
+use crate::shared::text::cut;
+use crate::shared::text::{BLUE, DIM, GREEN, add_heading, add_wrapped, paint, wrap};
+use crate::shared::units::{clean, count, duration, percent, plural, rate};
+use lowlat_jitter::{CauseStudy, JitterCauses, JitterGroups, Remedy};
+
+/// Causes that are shown unless all are.
+const CAUSES_MAX: usize = 12;
+/// Lines of a remedy unless everything is shown; the page has the rest.
+const REMEDY_LINES_MAX: usize = 2;
+/// Groups that are shown.
+const GROUPS_MAX: usize = 3;
+/// Counters that are shown unless all are.
+const COUNTERS_MAX: usize = 16;
+/// The bar of a share at an ordinary and at a wide terminal.
+const BARS: (usize, usize) = (10, 30);
+
+/// Adds everything that the trace told.
+pub fn add_traced(
+    out: &mut String,
+    jitter: &Jitter<'_>,
+    causes: &JitterCauses,
+    width: usize,
+    show_all: bool,
+) {
+    add_heading(out, "Causes");
+    if let Some(shares) = jitter.study.shares.as_ref().filter(|_| jitter.study.all.count > 0) {
+        add_wrapped(out, &format!("Of the interruption time: {}.", words::shares_text(shares)), 2, width);
+    }
+    let all = &jitter.study.causes;
+    let shown = if show_all { all.len() } else { all.len().min(CAUSES_MAX) };
+    if all.is_empty() {
+        add_wrapped(out, "No interruption was attributed.", 2, width);
+    } else {
+        out.push('\n');
+        add_table(out, all.get(..shown).unwrap_or(all), width, show_all);
+    }
+    if shown < all.len() {
+        let rest = all.get(shown..).unwrap_or_default();
+        let share: f64 = rest.iter().map(|of| of.share).sum();
+        let text =
+            format!("and {}, together {}", plural(rest.len(), "smaller cause"), percent(share * 100.0));
+        add_dim(out, &format!("  {text}"), width);
+    }
+    if let Some(groups) = &causes.groups {
+        add_groups(out, groups, width);
+    }
+    add_source(out, jitter, causes, width);
+}
+
+/// A row for each cause, its remedy below it.
+fn add_table(out: &mut String, causes: &[CauseStudy], width: usize, show_all: bool) {
+    let (name_width, bar_width) = match width {
+        ..100 => (26, BARS.0),
+        100..120 => (36, BARS.0),
+        _ => (44, BARS.1),
+    };
+    let cells = |of: &dyn Fn(&CauseStudy) -> String| -> Vec<String> { causes.iter().map(of).collect() };
+    let text = table(
+        vec![
+            Column::words("cause", 0, cells(&|of| label_within(&of.cause, name_width))),
+            Column::words("CPUs", 3, cells(&|of| cpu_list(&of.cpus, 14))),
+            Column::figures("count", 2, cells(&|of| count(of.count))),
+            Column::figures("per s", 5, cells(&|of| of.rate.map_or_else(String::new, |r| rate(r.per_s)))),
+            Column::figures("time", 1, cells(&|of| duration(of.ns_total))),
+            Column::figures("longest", 1, cells(&|of| duration(of.ns_max))),
+            Column::figures("share", 0, cells(&|of| percent(of.share * 100.0))),
+            Column::words("", 4, cells(&|of| bar(of.share, bar_width))),
+        ],
+        width,
+    );
+    let mut lines = text.lines();
+    if let Some(line) = lines.next() {
+        out.push_str(line);
+        out.push('\n');
+    }
+    let mut told: Vec<&Remedy> = Vec::new();
+    for (line, of) in lines.zip(causes) {
+        out.push_str(&with_bar(line));
+        out.push('\n');
+        if let Some(remedy) = &of.remedy {
+            // "As above" must point at the last advice of that setting, lest it be taken for another.
+            let last = told.iter().rev().find(|told| told.setting == remedy.setting);
+            let is_new = !last.is_some_and(|last| is_same_advice(last, remedy));
+            told.push(remedy);
+            add_remedy(out, remedy, is_new, width, show_all);
+        }
+    }
+}
+
+/// What would remove a cause, below its row: the start of it unless everything is shown, and once only.
+fn add_remedy(out: &mut String, remedy: &Remedy, is_new: bool, width: usize, show_all: bool) {
+    let text = match is_new {
+        true => remedy_text(remedy),
+        false if remedy.setting.is_empty() => "as above".to_owned(),
+        false => format!("{}, as above", clean(&remedy.setting)),
+    };
+    let room = width.saturating_sub(7);
+    let mut lines = wrap(&text, room);
+    if !show_all && lines.len() > REMEDY_LINES_MAX {
+        lines.truncate(REMEDY_LINES_MAX);
+        if let Some(last) = lines.last_mut() {
+            *last = with_dots(last, room);
+        }
+    }
+    for (at, line) in lines.iter().enumerate() {
+        let arrow = if at == 0 { paint(GREEN, "->") } else { "  ".to_owned() };
+        out.push_str(&format!("    {arrow} {}\n", paint(DIM, line)));
+    }
+}
+
+/// A line that goes on elsewhere, cut between words.
+fn with_dots(line: &str, room: usize) -> String {
+    let mut kept = line;
+    while kept.chars().count() + 4 > room {
+        let Some((before, _)) = kept.rsplit_once(' ') else { return cut(line, room) };
+        kept = before;
+    }
+    format!("{kept} ...")
+}
+
+/// Signs for a share; the smallest has one.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share between 0 and 1")]
+fn bar(share: f64, width: usize) -> String {
+    let signs = (share.clamp(0.0, 1.0) * width as f64).ceil() as usize;
+    "#".repeat(signs.min(width))
+}
+
+/// The bar at the end of a line in its colour.
+fn with_bar(line: &str) -> String {
+    let rest = line.trim_end_matches('#');
+    if rest.len() == line.len() {
+        line.to_owned()
+    } else {
+        format!("{rest}{}", paint(BLUE, &line[rest.len()..]))
+    }
+}
+
+fn add_groups(out: &mut String, groups: &JitterGroups, width: usize) {
+    add_heading(out, "Several CPUs at once");
+    add_wrapped(out, &words::groups(groups), 2, width);
+    let sizes: Vec<String> = groups
+        .sizes
+        .iter()
+        .filter(|size| size.count > 0)
+        .take(12)
+        .map(|size| format!("{} CPUs {}", size.cpu_count, many(size.count, "time")))
+        .collect();
+    if !sizes.is_empty() {
+        add_wrapped(out, &format!("{}.", sizes.join(", ")), 2, width);
+    }
+    for (cpus, longest) in groups.worst.iter().take(GROUPS_MAX).filter_map(group_facts) {
+        let text = format!(
+            "At {}: CPU {}, longest {} on CPU {}, {}",
+            moment(longest.interruption.at_ns),
+            cpu_list(&cpus, 60),
+            duration(longest.interruption.length_ns),
+            longest.cpu,
+            label(&longest.cause)
+        );
+        crate::shared::text::add_field(out, "-", &text, 2, width);
+    }
+}
+
+/// Where it comes from, what was lost, what it cost.
+fn add_source(out: &mut String, jitter: &Jitter<'_>, causes: &JitterCauses, width: usize) {
+    out.push('\n');
+    let mut sentences = vec![words::source(causes)];
+    if jitter.study.all.count > 0 {
+        sentences.push(words::looked_at(jitter.record, causes));
+    }
+    sentences.extend(words::lost(causes));
+    sentences.extend(words::smi(causes));
+    sentences.extend(words::cost(jitter.record));
+    add_dim(out, &sentences.join(" "), width);
+}
+
+/// Adds the kernel's counters.
+pub fn add_counted(
+    out: &mut String,
+    jitter: &Jitter<'_>,
+    causes: &JitterCauses,
+    width: usize,
+    show_all: bool,
+) {
+    add_heading(out, "What ran on the measured CPUs");
+    add_wrapped(out, &words::source(causes), 2, width);
+    let all = counters(causes);
+    let shown = if show_all { all.len() } else { all.len().min(COUNTERS_MAX) };
+    let rows = all.get(..shown).unwrap_or(&all);
+    let core_seconds = jitter.study.all.core_seconds;
+    let cells = |of: &dyn Fn(&crate::jitter::causes::CounterSum) -> String| -> Vec<String> {
+        rows.iter().map(of).collect()
+    };
+    if rows.is_empty() {
+        add_wrapped(out, "No counter moved during the run.", 2, width);
+    } else {
+        out.push('\n');
+        out.push_str(&table(
+            vec![
+                Column::words(
+                    "counter",
+                    0,
+                    cells(&|of| label_within(&of.cause, if width >= 100 { 44 } else { 28 })),
+                ),
+                Column::words("CPUs", 2, cells(&|of| cpu_list(&of.cpus, 16))),
+                Column::figures("count", 0, cells(&|of| count(of.count))),
+                Column::figures("per s and CPU", 1, cells(&|of| per_core_second(of.count, core_seconds))),
+                Column::figures(
+                    "most, on CPU",
+                    3,
+                    cells(&|of| format!("{}, {}", count(of.most.1), of.most.0)),
+                ),
+            ],
+            width,
+        ));
+    }
+    if shown < all.len() {
+        add_dim(out, &format!("  and {} that moved less", plural(all.len() - shown, "counter")), width);
+    }
+    if let Some(sentence) = words::smi(causes) {
+        add_dim(out, &format!("  {sentence}"), width);
+    }
+}
+
+fn per_core_second(number: u64, core_seconds: f64) -> String {
+    if core_seconds > 0.0 { rate(number as f64 / core_seconds) } else { "-".to_owned() }
+}

@@ -1,0 +1,309 @@
+//! Two measurements held against each other, and gates, at the terminal.
+
+use crate::host::cpu_parts::bounded;
+use crate::jitter::causes::label_within;
+use crate::jitter::causes::words::cpu_list;
+use crate::jitter::comparison::{change_text, headline, interval, ratio, rows, run_text};
+use crate::shared::columns::{Column, lines};
+use crate::shared::text::{
+    BOLD, DIM, GREEN, RED, YELLOW, add_field, add_heading, add_wrapped, column_lines, cut, paint, usable,
+    wrap,
+};
+use crate::shared::units::{clean, count, plural, rate};
+use anstyle::Style;
+use lowlat_host::{CpuId, statistics::RateInterval};
+use lowlat_jitter::gate::{GateOutcome, GateRow, Verdict};
+use lowlat_result::compare::{CauseComparison, CauseVerdict, Comparison, CpuComparison, RateVerdict};
+
+/// Causes, CPUs, changed settings and facts that are shown.
+const CAUSES_MAX: usize = 20;
+const CPUS_MAX: usize = 16;
+const CHANGES_MAX: usize = 20;
+/// Rows of a gate that are shown.
+const GATE_ROWS_MAX: usize = 40;
+
+/// What a comparison shows, for a terminal of this width.
+pub fn comparison_text(comparison: &Comparison, width: usize) -> String {
+    let width = usable(width);
+    let mut out = String::new();
+    let style = rate_style(comparison.all.rate.verdict);
+    for line in wrap(&headline(comparison), width) {
+        out.push_str(&format!("{}\n", paint(style.bold(), &line)));
+    }
+    for (side, runs) in [("before", &comparison.before), ("after", &comparison.after)] {
+        for run in runs {
+            add_field(&mut out, side, &run_text(run), 8, width);
+        }
+    }
+    add_figures(&mut out, comparison, width);
+    add_causes(&mut out, &comparison.causes, width);
+    add_cpus(&mut out, &comparison.by_cpu, width);
+    add_changes(&mut out, comparison, width);
+    if !comparison.doubts.is_empty() {
+        add_heading(&mut out, "What this does not tell, or tells less surely than it looks");
+        for doubt in &comparison.doubts {
+            add_field(&mut out, "-", &clean(doubt), 2, width);
+        }
+    }
+    out
+}
+
+fn rate_style(verdict: RateVerdict) -> Style {
+    match verdict {
+        RateVerdict::Fewer => GREEN,
+        RateVerdict::More => RED,
+        RateVerdict::NoDifferenceShown => Style::new(),
+    }
+}
+
+fn add_figures(out: &mut String, comparison: &Comparison, width: usize) {
+    out.push('\n');
+    let mut table = vec![vec![String::new(), "before".to_owned(), "after".to_owned()]];
+    table.extend(rows(comparison).into_iter().map(|(label, before, after)| vec![label, before, after]));
+    for (at, line) in column_lines(&table, &[1, 2], 2).iter().enumerate() {
+        let line = cut(line, width);
+        out.push_str(&if at == 0 { paint(DIM, &line) } else { line });
+        out.push('\n');
+    }
+}
+
+/// A row for each cause; the verdict is the last word and carries the colour.
+fn add_causes(out: &mut String, causes: &[CauseComparison], width: usize) {
+    if causes.is_empty() {
+        return;
+    }
+    add_heading(out, "Causes, per second and CPU");
+    let shown = causes.get(..CAUSES_MAX).unwrap_or(causes);
+    let name_width = if width >= 100 { 44 } else { 26 };
+    let cells = |of: &dyn Fn(&CauseComparison) -> String| -> Vec<String> { shown.iter().map(of).collect() };
+    let table = lines(
+        vec![
+            Column::words("cause", 0, cells(&|of| label_within(&of.cause, name_width))),
+            Column::figures("before", 0, cells(&|of| per_s(of.before.rate))),
+            Column::figures("after", 0, cells(&|of| per_s(of.after.rate))),
+            Column::figures("ratio", 2, cells(&|of| ratio(&of.rate))),
+            Column::figures("95 % interval", 1, cells(&|of| interval(&of.rate))),
+            Column::words("", 0, cells(&|of| of.verdict.word().to_owned())),
+        ],
+        width,
+    );
+    for (at, line) in table.iter().enumerate() {
+        let Some(of) = at.checked_sub(1).and_then(|at| shown.get(at)) else {
+            out.push_str(&format!("{}\n", paint(DIM, line)));
+            continue;
+        };
+        out.push_str(&format!("{}\n", coloured_end(line, of.verdict.word(), cause_style(of.verdict))));
+        if !of.changed_settings.is_empty() {
+            add_note(out, &format!("changed: {}", of.changed_settings.join(", ")), width);
+        }
+        if !of.caveat.is_empty() {
+            add_note(out, &of.caveat, width);
+        }
+    }
+    if causes.len() > shown.len() {
+        crate::jitter::terminal::add_dim(
+            out,
+            &format!("  and {}", plural(causes.len() - shown.len(), "smaller cause")),
+            width,
+        );
+    }
+}
+
+fn cause_style(verdict: CauseVerdict) -> Style {
+    match verdict {
+        CauseVerdict::Vanished | CauseVerdict::Fewer => GREEN,
+        CauseVerdict::Appeared | CauseVerdict::More => RED,
+        CauseVerdict::NoDifferenceShown => DIM,
+    }
+}
+
+/// The last word of a line in its colour.
+fn coloured_end(line: &str, word: &str, style: Style) -> String {
+    line.strip_suffix(word).map_or_else(|| line.to_owned(), |start| format!("{start}{}", paint(style, word)))
+}
+
+fn add_note(out: &mut String, text: &str, width: usize) {
+    for line in wrap(&clean(text), width.saturating_sub(6)) {
+        out.push_str(&format!("      {}\n", paint(DIM, &line)));
+    }
+}
+
+fn per_s(of: Option<RateInterval>) -> String {
+    of.map_or_else(|| "-".to_owned(), |of| rate(of.per_s))
+}
+
+/// The CPUs that moved, those by which a difference is shown first.
+fn add_cpus(out: &mut String, cpus: &[CpuComparison], width: usize) {
+    if cpus.len() < 2 {
+        return;
+    }
+    let mut shown: Vec<&CpuComparison> = cpus.iter().collect();
+    if shown.len() > CPUS_MAX {
+        let is_same = |of: &CpuComparison| of.compared.rate.verdict == RateVerdict::NoDifferenceShown;
+        shown.sort_by_key(|of| (is_same(of), std::cmp::Reverse(of.compared.after.count), of.cpu));
+        shown.truncate(CPUS_MAX);
+        shown.sort_by_key(|of| of.cpu);
+    }
+    add_heading(out, "CPUs, per second");
+    let cells =
+        |of: &dyn Fn(&CpuComparison) -> String| -> Vec<String> { shown.iter().map(|cpu| of(cpu)).collect() };
+    let longest = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), crate::shared::units::duration);
+    let table = lines(
+        vec![
+            Column::figures("CPU", 0, cells(&|of| of.cpu.to_string())),
+            Column::figures("before", 0, cells(&|of| per_s(of.compared.before.rate))),
+            Column::figures("after", 0, cells(&|of| per_s(of.compared.after.rate))),
+            Column::figures("95 % interval of ratio", 1, cells(&|of| interval(&of.compared.rate))),
+            Column::figures("max before", 2, cells(&|of| longest(of.compared.before.length_ns_max))),
+            Column::figures("max after", 2, cells(&|of| longest(of.compared.after.length_ns_max))),
+            Column::words("", 0, cells(&|of| of.compared.rate.verdict.word().to_owned())),
+        ],
+        width,
+    );
+    for (at, line) in table.iter().enumerate() {
+        let text = match at.checked_sub(1).and_then(|at| shown.get(at)) {
+            Some(of) => {
+                coloured_end(line, of.compared.rate.verdict.word(), rate_style(of.compared.rate.verdict))
+            }
+            None => paint(DIM, line),
+        };
+        out.push_str(&format!("{text}\n"));
+    }
+    if cpus.len() > shown.len() {
+        crate::jitter::terminal::add_dim(
+            out,
+            &format!("  and {} more", plural(cpus.len() - shown.len(), "CPU")),
+            width,
+        );
+    }
+}
+
+fn add_changes(out: &mut String, comparison: &Comparison, width: usize) {
+    let changes = &comparison.setting_changes;
+    if !changes.is_empty() {
+        add_heading(out, "Settings that changed");
+        for change in changes.iter().take(CHANGES_MAX) {
+            out.push_str(&format!("  {}\n", paint(BOLD, &clean(&change.id))));
+            add_wrapped(out, &change_text(change), 6, width);
+        }
+        if changes.len() > CHANGES_MAX {
+            crate::jitter::terminal::add_dim(
+                out,
+                &format!("  and {} more", changes.len() - CHANGES_MAX),
+                width,
+            );
+        }
+    }
+    let facts = &comparison.differences;
+    if facts.is_empty() {
+        return;
+    }
+    add_heading(out, "Other facts of the host that changed");
+    for fact in facts.iter().take(CHANGES_MAX) {
+        let value = |of: &Option<String>| of.as_deref().map_or_else(|| "(nothing)".to_owned(), clean);
+        let text = format!("{}: {} -> {}", clean(&fact.path), value(&fact.a), value(&fact.b));
+        add_field(out, "-", &text, 2, width);
+    }
+    let left =
+        (facts.len().saturating_sub(CHANGES_MAX) as u64).saturating_add(comparison.differences_cut_count);
+    if left > 0 {
+        crate::jitter::terminal::add_dim(out, &format!("  and {} more", count(left)), width);
+    }
+}
+
+/// Whether a run kept its gate, with the rows that did not hold.
+pub fn gate_text(outcome: &GateOutcome, width: usize) -> String {
+    let width = usable(width);
+    let mut out = String::new();
+    let style = gate_style(outcome.verdict);
+    let failed: Vec<&GateRow> = outcome.failed().collect();
+    let rows = plural(outcome.rows.len(), "limit");
+    let title = if failed.is_empty() {
+        format!("Gate {} held: {rows}, none broken.", clean(&outcome.gate))
+    } else {
+        format!(
+            "Gate {} {}: {} of {rows} did not hold.",
+            clean(&outcome.gate),
+            outcome.verdict.word(),
+            count(failed.len() as u64)
+        )
+    };
+    for line in wrap(&title, width) {
+        out.push_str(&format!("{}\n", paint(style, &line)));
+    }
+    let broken: Vec<&GateRow> = failed.iter().copied().filter(|row| row.verdict == Verdict::Broken).collect();
+    add_broken(&mut out, &broken, width);
+    add_not_shown(&mut out, &failed, width);
+    out
+}
+
+/// A row for each limit that was broken.
+fn add_broken(out: &mut String, broken: &[&GateRow], width: usize) {
+    if broken.is_empty() {
+        return;
+    }
+    let shown = broken.get(..GATE_ROWS_MAX).unwrap_or(broken);
+    let cells =
+        |of: &dyn Fn(&GateRow) -> String| -> Vec<String> { shown.iter().map(|row| of(row)).collect() };
+    let place = |row: &GateRow| row.cpu.map_or_else(|| "all".to_owned(), |cpu| cpu.to_string());
+    let table = lines(
+        vec![
+            Column::figures("CPU", 0, cells(&place)),
+            Column::words("", 0, cells(&|row| clean(&row.key))),
+            Column::figures("measured", 0, cells(&|row| clean(&row.value_text))),
+            Column::figures("limit", 0, cells(&|row| clean(&row.limit_text))),
+            Column::words("", 0, cells(&|row| row.verdict.word().to_owned())),
+        ],
+        width,
+    );
+    for (at, line) in table.iter().enumerate() {
+        let Some(row) = at.checked_sub(1).and_then(|at| shown.get(at)) else {
+            out.push_str(&format!("{}\n", paint(DIM, line)));
+            continue;
+        };
+        out.push_str(&format!("{}\n", coloured_end(line, row.verdict.word(), gate_style(row.verdict))));
+        if !row.note.is_empty() {
+            add_note(out, &row.note, width);
+        }
+    }
+    if broken.len() > shown.len() {
+        crate::jitter::terminal::add_dim(
+            out,
+            &format!("  and {} more", count((broken.len() - shown.len()) as u64)),
+            width,
+        );
+    }
+}
+
+/// A line for each limit that could not be told, with its CPUs.
+fn add_not_shown(out: &mut String, failed: &[&GateRow], width: usize) {
+    let mut kinds: Vec<(&GateRow, Vec<CpuId>)> = Vec::new();
+    for row in failed.iter().filter(|row| row.verdict == Verdict::NotShown) {
+        let is_kin = |of: &&GateRow| of.key == row.key && of.limit_text == row.limit_text;
+        match kinds.iter_mut().find(|(of, _)| is_kin(of)) {
+            Some((_, cpus)) => cpus.extend(row.cpu),
+            None => kinds.push((row, row.cpu.into_iter().collect())),
+        }
+    }
+    for (row, cpus) in kinds {
+        let place = match cpus.as_slice() {
+            [] => "all CPUs".to_owned(),
+            cpus => format!("CPU {}", cpu_list(&bounded(cpus.iter().copied()), 60)),
+        };
+        let note = match (row.note.as_str(), cpus.len()) {
+            ("", _) => String::new(),
+            (note, 0 | 1) => format!(" ({note})"),
+            (note, _) => format!(" (the first: {note})"),
+        };
+        let text = format!("{place}: {} is not shown, limit {}{note}", row.key, row.limit_text);
+        add_field(out, "-", &clean(&text), 2, width);
+    }
+}
+
+fn gate_style(verdict: Verdict) -> Style {
+    match verdict {
+        Verdict::Held => GREEN,
+        Verdict::Broken => RED,
+        Verdict::NotShown => YELLOW,
+    }
+}

@@ -1,0 +1,132 @@
+//! The table of CPUs.
+
+use crate::host::cpu_parts::{CHOSEN_NOTE, CpuPart, CpuParts};
+use crate::jitter::figures::{CpuFigures, Jitter, ROUGH_BELOW, percentile};
+use crate::shared::columns::{Column, NONE, table};
+use crate::shared::text::add_heading;
+use crate::shared::units::{clean, count, duration, percent, plural, rate};
+use lowlat_host::statistics::RateInterval;
+use lowlat_jitter::Percentile;
+use lowlat_result::ResultDocument;
+
+/// CPUs that are shown unless all are: those with the longest interruptions.
+const CPUS_MAX: usize = 10;
+/// More CPUs than that are cut; one or two left out would save nothing.
+const CPUS_FREE: usize = 16;
+
+/// What the percentiles of time are.
+const TIME_NOTE: &str = "Percentiles p are of the lengths; t of time: at that share of moments a thread that wants \
+                         the CPU waits at most this long, 0 is no wait.";
+
+/// One row: a CPU, or all of them.
+struct Row<'a> {
+    cpu: String,
+    part: &'a str,
+    count: u64,
+    rate: Option<RateInterval>,
+    lost_share: Option<f64>,
+    lengths: &'a [Percentile],
+    times: &'a [Percentile],
+    longest: Option<u64>,
+}
+
+/// Adds the table: the worst CPUs or all, and the sum.
+pub fn add(out: &mut String, document: &ResultDocument, jitter: &Jitter<'_>, width: usize, show_all: bool) {
+    let mut all = jitter.cpus(&CpuParts::of(document));
+    let cpu_count = all.len();
+    if cpu_count == 0 {
+        return;
+    }
+    let is_cut = !show_all && cpu_count > CPUS_FREE;
+    if is_cut {
+        all.sort_by_key(|cpu| (std::cmp::Reverse(cpu.record.interruption_ns_max), cpu.record.cpu));
+        all.truncate(CPUS_MAX);
+    } else {
+        all.sort_by_key(|cpu| (cpu.part, cpu.record.cpu));
+    }
+    let title = if is_cut {
+        format!("The {CPUS_MAX} of {} with the longest interruptions", plural(cpu_count, "CPU"))
+    } else {
+        "Per CPU".to_owned()
+    };
+    add_heading(out, &title);
+    let mut rows: Vec<Row<'_>> = all.iter().map(row).collect();
+    let sum = &jitter.study.all;
+    if cpu_count > 1 {
+        rows.push(Row {
+            cpu: "all".to_owned(),
+            part: "",
+            count: sum.count,
+            rate: sum.rate,
+            lost_share: sum.lost_share,
+            lengths: &sum.percentiles,
+            times: &sum.time_percentiles,
+            longest: sum.length_ns_max,
+        });
+    }
+    let text = table(columns(&rows), width);
+    out.push_str(&text);
+    if text.lines().next().is_some_and(|head| head.contains("t99")) {
+        crate::jitter::terminal::add_dim(out, TIME_NOTE, width);
+    }
+    if all.iter().any(|cpu| cpu.part == CpuPart::Chosen) {
+        crate::jitter::terminal::add_dim(out, CHOSEN_NOTE, width);
+    }
+    for cpu in all.iter().filter(|cpu| cpu.record.interruption_count > 0) {
+        if let Err(why) = &cpu.lengths {
+            crate::jitter::terminal::add_dim(
+                out,
+                &format!("  CPU {}: {}.", cpu.record.cpu, clean(why)),
+                width,
+            );
+        }
+    }
+}
+
+fn row<'a>(cpu: &'a CpuFigures<'_>) -> Row<'a> {
+    Row {
+        cpu: cpu.record.cpu.to_string(),
+        part: cpu.part.word(),
+        count: cpu.study.count,
+        rate: cpu.study.rate,
+        lost_share: cpu.study.lost_share,
+        lengths: &cpu.study.percentiles,
+        times: &cpu.study.time_percentiles,
+        longest: cpu.study.length_ns_max,
+    }
+}
+
+/// Every column that could be of use, for the table to choose from.
+fn columns(rows: &[Row<'_>]) -> Vec<Column> {
+    let cells = |of: &dyn Fn(&Row<'_>) -> Option<String>| -> Vec<String> {
+        rows.iter().map(|row| of(row).unwrap_or_else(|| NONE.to_owned())).collect()
+    };
+    let length = |quantile: f64| cells(&|row| percentile(row.lengths, quantile).map(duration));
+    let wait = |quantile: f64| cells(&|row| percentile(row.times, quantile).map(wait_text));
+    let interval = cells(&|row| match row.rate {
+        Some(of) if row.count < ROUGH_BELOW => {
+            Some(format!("{} to {}", rate(of.per_s_low), rate(of.per_s_high)))
+        }
+        _ => Some(String::new()),
+    });
+    vec![
+        Column::figures("CPU", 0, cells(&|row| Some(row.cpu.clone()))),
+        Column::words("part", 3, cells(&|row| Some(row.part.to_owned()))),
+        Column::figures("count", 0, cells(&|row| Some(count(row.count)))),
+        Column::figures("per s", 1, cells(&|row| row.rate.map(|of| rate(of.per_s)))),
+        Column::figures("95 % interval", 4, interval),
+        Column::figures("lost", 4, cells(&|row| row.lost_share.map(|share| percent(share * 100.0)))),
+        Column::figures("p50", 7, length(0.5)),
+        Column::figures("p99", 2, length(0.99)),
+        Column::figures("p99.9", 5, length(0.999)),
+        Column::figures("max", 0, cells(&|row| row.longest.map(duration))),
+        Column::figures("t99.9", 9, wait(0.999)),
+        Column::figures("t99.99", 6, wait(0.999_9)),
+        Column::figures("t99.999", 8, wait(0.999_99)),
+    ]
+}
+
+/// A wait of nothing is shorter to read as 0.
+fn wait_text(ns: u64) -> String {
+    if ns == 0 { "0".to_owned() } else { duration(ns) }
+}

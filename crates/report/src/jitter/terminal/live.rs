@@ -1,0 +1,108 @@
+//! The state of a run while it goes on.
+
+use crate::shared::columns;
+use crate::shared::columns::Column;
+use crate::shared::text::cut;
+use crate::shared::units::{count, duration, percent, plural, rate, span};
+use lowlat_host::CpuId;
+
+/// Lines besides the rows: headline, head of the table, what is left out.
+const FRAME: usize = 3;
+/// The bar of progress.
+const BAR: usize = 16;
+/// Columns that a row takes beyond which lines are not made wider.
+const WIDTH_MIN: usize = 40;
+
+/// One CPU so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LiveCpu {
+    /// The CPU.
+    pub cpu: CpuId,
+    /// Interruptions.
+    pub count: u64,
+    /// Time they took.
+    pub ns_total: u64,
+    /// The longest; 0 when there was none.
+    pub ns_max: u64,
+}
+
+/// The run so far, and the room there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LiveView<'a> {
+    /// Every measured CPU.
+    pub cpus: &'a [LiveCpu],
+    /// How long the run has gone on.
+    pub elapsed_ns: u64,
+    /// How long it is meant to go on.
+    pub duration_ns: u64,
+    /// Columns of the terminal.
+    pub width: usize,
+    /// Lines of the terminal.
+    pub height: usize,
+}
+
+/// Plain lines without colours, fewer than the terminal has. When not every CPU fits, those with the longest
+/// interruptions stand, and the last line says how many are left out.
+pub fn live_lines(view: &LiveView<'_>) -> Vec<String> {
+    let width = view.width.max(WIDTH_MIN);
+    // The cursor stands on a line of its own below the text.
+    let rows_max = view.height.saturating_sub(FRAME + 1).max(1);
+    let mut shown: Vec<LiveCpu> = view.cpus.to_vec();
+    if shown.len() > rows_max {
+        shown.sort_by_key(|of| (std::cmp::Reverse(of.ns_max), std::cmp::Reverse(of.count), of.cpu));
+        shown.truncate(rows_max);
+    } else {
+        shown.sort_by_key(|of| of.cpu);
+    }
+    let mut lines = vec![headline(view)];
+    lines.extend(columns::lines(columns(&shown, view.elapsed_ns), width));
+    let left = view.cpus.len() - shown.len();
+    if left > 0 {
+        lines.push(format!("  and {} more", count(left as u64)));
+    }
+    lines.iter().map(|line| cut(line, width)).collect()
+}
+
+/// "12 s of 610 s [###         ] 14 CPUs, 2.01 per s each, longest 1.28 ms".
+fn headline(view: &LiveView<'_>) -> String {
+    let done = (view.elapsed_ns as f64 / view.duration_ns.max(1) as f64).clamp(0.0, 1.0);
+    let total = view.cpus.iter().fold(0u64, |sum, of| sum.saturating_add(of.count));
+    let core_seconds = view.elapsed_ns as f64 / 1e9 * view.cpus.len() as f64;
+    let each = if core_seconds > 0.0 { rate(total as f64 / core_seconds) } else { "-".to_owned() };
+    let longest = view.cpus.iter().map(|of| of.ns_max).max().filter(|ns| *ns > 0);
+    let longest = longest.map_or_else(String::new, |ns| format!(", longest {}", duration(ns)));
+    format!(
+        "{} s of {} [{}] {}, {each} per s each{longest}",
+        count(view.elapsed_ns / 1_000_000_000),
+        span(view.duration_ns),
+        progress(done),
+        plural(view.cpus.len(), "CPU")
+    )
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share between 0 and 1")]
+fn progress(done: f64) -> String {
+    let signs = ((done * BAR as f64).floor() as usize).min(BAR);
+    format!("{:BAR$}", "#".repeat(signs))
+}
+
+fn columns(cpus: &[LiveCpu], elapsed_ns: u64) -> Vec<Column> {
+    let elapsed = elapsed_ns as f64;
+    let cells = |of: &dyn Fn(&LiveCpu) -> String| -> Vec<String> { cpus.iter().map(of).collect() };
+    let or_dash = |is_known: bool, text: String| if is_known { text } else { "-".to_owned() };
+    vec![
+        Column::figures("CPU", 0, cells(&|of| of.cpu.to_string())),
+        Column::figures("count", 0, cells(&|of| count(of.count))),
+        Column::figures(
+            "per s",
+            0,
+            cells(&|of| or_dash(elapsed > 0.0, rate(of.count as f64 * 1e9 / elapsed))),
+        ),
+        Column::figures(
+            "lost",
+            1,
+            cells(&|of| or_dash(elapsed > 0.0, percent(of.ns_total as f64 * 100.0 / elapsed))),
+        ),
+        Column::figures("max", 0, cells(&|of| or_dash(of.count > 0, duration(of.ns_max)))),
+    ]
+}

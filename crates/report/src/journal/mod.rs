@@ -1,0 +1,4 @@
+//! Recordings of the trading pipeline.
+
+pub mod recorded;
+pub mod recording;

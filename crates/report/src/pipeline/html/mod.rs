@@ -1,0 +1,115 @@
+//! HTML page of a matrix of the trading pipeline.
+
+mod charts;
+mod latency;
+mod series;
+mod table;
+
+use crate::pipeline::terminal::seconds;
+use crate::pipeline::{MeasuredRow, failures_text, groups, not_run};
+use crate::shared::page::{Section, facts, micro, page, section as page_section, tile};
+use crate::shared::units::{clean, count, duration};
+use lowlat_pipeline::{MatrixDocument, reference::REFERENCE_MACHINE};
+use maud::{Markup, html};
+
+const STYLE: &str = include_str!("pipeline.css");
+
+/// The page of a matrix: latency over rate by group, CPU use, and tables with the report's figures.
+pub fn matrix_html(document: &MatrixDocument) -> String {
+    let rows = MeasuredRow::all(document);
+    let groups = groups(&rows);
+    let sections: Vec<Section> = vec![
+        Section::new("summary", "Summary", summary(document, &rows)).with_style(STYLE),
+        Section::new("latency", "Latency", latency::section(&groups)),
+        Section::new("cost", "Cost", charts::cost(&groups)),
+        Section::new("tables", "Tables", table::section(&groups)),
+        Section::new("doubts", "Doubts", doubts(document, &rows)),
+    ];
+    page("the pipeline's matrix", &sections, &footer(document))
+}
+
+fn summary(document: &MatrixDocument, rows: &[MeasuredRow<'_>]) -> Markup {
+    let run = rows.iter().filter(|row| row.figures.runs > 0).count();
+    let ticks: u64 = rows.iter().map(|row| row.figures.ticks).sum();
+    let failures: u64 = rows.iter().map(|row| row.figures.failures).sum();
+    let carried = |row: &&MeasuredRow<'_>| row.figures.t2o.pooled.p99_ns.is_some();
+    let by_p50 = |row: &&MeasuredRow<'_>| row.figures.t2o.pooled.p50_ns;
+    let best = rows.iter().filter(carried).min_by_key(by_p50);
+    let worst = rows.iter().filter(carried).max_by_key(by_p50);
+    let figure = |row: Option<&MeasuredRow<'_>>| {
+        row.and_then(|row| row.figures.t2o.pooled.p50_ns)
+            .map_or_else(|| "–".to_owned(), |ns| micro(&duration(ns)))
+    };
+    let note = |row: Option<&MeasuredRow<'_>>| {
+        row.map_or_else(
+            || "no row has percentiles".to_owned(),
+            |row| {
+                let p99 = row.figures.t2o.pooled.p99_ns.map_or_else(|| "–".to_owned(), duration);
+                format!("{}, p99 {p99}", row.row.id)
+            },
+        )
+    };
+    html! {
+        section id="summary" class="hero" aria-labelledby="summary-title" {
+            p class="eyebrow" { "Tick to order through the trading pipeline: 12 rates, in the Kungfu report's groups and others" }
+            h1 id="summary-title" { (clean(&document.host)) }
+            p class="sub" { (clean(&document.kernel)) }
+            @if !document.pinning.is_empty() { p class="small pinning" { (clean(&document.pinning)) } }
+            (facts([
+                ("Begun", document.started_at.clone()),
+                ("Took", format!("{} of a budget of {}", seconds(document.elapsed_s), seconds(document.budget_s))),
+                ("Runs of each row", format!("{} planned, rows take turns", document.repeats)),
+            ]))
+            @if document.is_interrupted { p class="note" { "The matrix was interrupted; the results so far are shown." } }
+            div class="tiles" {
+                (tile("Rows measured", &run.to_string(), &format!("of {}", rows.len())))
+                (tile("Ticks", &count(ticks), "in all runs"))
+                (tile("Lowest p50", &figure(best), &note(best)))
+                (tile("Highest p50", &figure(worst), &note(worst)))
+                (tile("Lost or missed", &count(failures), "must be 0"))
+            }
+        }
+    }
+}
+
+fn doubts(document: &MatrixDocument, rows: &[MeasuredRow<'_>]) -> Markup {
+    let lead = html! { "Rows that did not run, and what makes figures doubtful." };
+    let not_run = not_run(rows);
+    let warnings: Vec<String> = document.warnings.iter().cloned().chain(failures_text(rows)).collect();
+    let body = html! {
+        @if !not_run.is_empty() {
+            div class="card" {
+                h3 { "Not run" }
+                dl class="notes" { @for (ids, why) in &not_run { dt { (ids) } dd { (micro(&clean(why))) "." } } }
+            }
+        }
+        @if warnings.is_empty() {
+            @if not_run.is_empty() { p class="empty" { "None." } }
+        } @else {
+            div class="card" {
+                h3 { "Doubtful" }
+                ul class="warnings" { @for warning in &warnings { li { (micro(&clean(warning))) } } }
+            }
+        }
+    };
+    page_section("doubts", "Doubts", &lead, &body)
+}
+
+fn footer(document: &MatrixDocument) -> Markup {
+    html! {
+        footer {
+            h2 { "How to read it" }
+            p {
+                "md writes a tick, the strategy of its instrument reads it and answers with an order, and td reads the order: tick to order ends there. "
+                "The range of means is the lowest and the highest mean of a run, the report's own figure; percentiles cover all runs together, and are left out "
+                "if fewer than ten latencies exceed them."
+            }
+            p {
+                "The report's figures come from another machine (" (REFERENCE_MACHINE) "). They show where to look, not what to reach."
+            }
+            p class="small" {
+                "lowlat " (clean(&document.lowlat_version)) ", lowlat pipeline matrix, started " (clean(&document.started_at)) ". This page loads nothing else."
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Parts shared by the views of the matrix.
+
+pub mod html;
+pub mod terminal;
+
+use crate::shared::units::count;
+use lowlat_pipeline::{
+    MatrixDocument, MatrixRow, RowFigures,
+    reference::{MeanRange, reference},
+};
+
+/// A row with its figures.
+pub struct MeasuredRow<'a> {
+    /// The row as measured.
+    pub row: &'a MatrixRow,
+    /// Figures derived from its runs.
+    pub figures: RowFigures,
+    /// Tick to order in the report.
+    pub reference: Option<MeanRange>,
+}
+
+impl<'a> MeasuredRow<'a> {
+    /// All rows of a document.
+    pub fn all(document: &'a MatrixDocument) -> Vec<Self> {
+        let measured = |row: &'a MatrixRow| Self {
+            row,
+            figures: RowFigures::of(row),
+            reference: reference(&row.id).map(|found| found.t2o),
+        };
+        document.rows.iter().map(measured).collect()
+    }
+}
+
+/// Rows by group, in the order of the document's groups.
+pub fn groups<'r, 'a>(rows: &'r [MeasuredRow<'a>]) -> Vec<Vec<&'r MeasuredRow<'a>>> {
+    let mut groups: Vec<Vec<&MeasuredRow<'a>>> = Vec::new();
+    for row in rows {
+        match groups
+            .iter_mut()
+            .find(|group| group.first().is_some_and(|first| first.row.group == row.row.group))
+        {
+            Some(group) => group.push(row),
+            None => groups.push(vec![row]),
+        }
+    }
+    groups
+}
+
+/// Rows that did not run, by reason: "B1-B12" and "no huge pages are reserved".
+pub fn not_run(rows: &[MeasuredRow<'_>]) -> Vec<(String, String)> {
+    let mut reasons: Vec<(Vec<&MatrixRow>, String)> = Vec::new();
+    for row in rows.iter().filter(|row| row.figures.runs == 0) {
+        let why = row.row.not_run.clone().unwrap_or_else(|| "the matrix ended before it".to_owned());
+        match reasons.iter_mut().find(|(_, known)| *known == why) {
+            Some((ids, _)) => ids.push(row.row),
+            None => reasons.push((vec![row.row], why)),
+        }
+    }
+    reasons.into_iter().map(|(rows, why)| (ids(&rows), why)).collect()
+}
+
+/// Names of rows such as "A1-A3, B4".
+fn ids(rows: &[&MatrixRow]) -> String {
+    let mut spans: Vec<(&MatrixRow, &MatrixRow)> = Vec::new();
+    for row in rows {
+        match spans.last_mut() {
+            Some((_, last))
+                if last.group == row.group && last.scenario.checked_add(1) == Some(row.scenario) =>
+            {
+                *last = row;
+            }
+            _ => spans.push((row, row)),
+        }
+    }
+    let shown = spans.iter().map(|(first, last)| match last.scenario - first.scenario {
+        0 => first.id.clone(),
+        1 => format!("{}, {}", first.id, last.id),
+        _ => format!("{}-{}", first.id, last.id),
+    });
+    shown.collect::<Vec<_>>().join(", ")
+}
+
+/// Sentences about losses, missed wakes and late schedules, if any.
+pub fn failures_text(rows: &[MeasuredRow<'_>]) -> Vec<String> {
+    let mut said = Vec::new();
+    let failed: Vec<&str> =
+        rows.iter().filter(|row| row.figures.failures > 0).map(|row| row.row.id.as_str()).collect();
+    let total: u64 = rows.iter().map(|row| row.figures.failures).sum();
+    if total > 0 {
+        said.push(format!("{} records were lost or wakes missed, in {}.", count(total), failed.join(", ")));
+    }
+    let late: Vec<&str> =
+        rows.iter().filter(|row| row.figures.late_runs > 0).map(|row| row.row.id.as_str()).collect();
+    if !late.is_empty() {
+        said.push(format!(
+            "md fell behind its schedule in {}: the host cannot keep up with the rate.",
+            late.join(", ")
+        ));
+    }
+    let single: Vec<&str> =
+        rows.iter().filter(|row| row.figures.runs == 1).map(|row| row.row.id.as_str()).collect();
+    if !single.is_empty() {
+        said.push(format!("Only one run of {}: no range of means.", single.join(", ")));
+    }
+    said
+}

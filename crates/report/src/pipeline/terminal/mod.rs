@@ -1,0 +1,170 @@
+//! Runs of the trading pipeline, for terminals.
+
+mod live;
+mod matrix;
+mod plan;
+mod run;
+mod size;
+mod size_answer;
+
+pub use live::{PipelineLive, pipeline_live_lines};
+pub use matrix::matrix_text;
+pub use plan::{matrix_not_run_text, matrix_plan_text};
+pub use run::pipeline_text;
+pub use size::size_text;
+
+use crate::pipeline::{MeasuredRow, not_run};
+use crate::shared::columns::{Column, NONE};
+use crate::shared::text::{BOLD, DIM, add_heading, add_wrapped, paint, wrap};
+use crate::shared::units::{clean, duration};
+use lowlat_pipeline::{Mode, PipelineParameters, StageFigures, Stages};
+
+/// The stages with their names, in the order of a tick's path.
+fn stages(stages: &Stages) -> [(&'static str, &StageFigures); 4] {
+    [
+        ("market data: written to read", &stages.md),
+        ("order: written to read", &stages.order),
+        ("tick to order, from the write", &stages.t2o),
+        ("tick to order, from the due time", &stages.t2o_scheduled),
+    ]
+}
+
+/// The table of stages.
+fn stage_columns(of: &Stages) -> Vec<Column> {
+    let all = stages(of);
+    let cells = |ns: &dyn Fn(&StageFigures) -> Option<u64>| -> Vec<String> {
+        all.iter().map(|(_, figures)| ns(figures).map_or_else(|| NONE.to_owned(), duration)).collect()
+    };
+    vec![
+        Column::words("stage", 0, all.iter().map(|(name, _)| (*name).to_owned()).collect()),
+        Column::figures("mean", 1, cells(&|figures| figures.mean_ns.map(whole))),
+        Column::figures("p50", 0, cells(&|figures| figures.p50_ns)),
+        Column::figures("p99", 0, cells(&|figures| figures.p99_ns)),
+        Column::figures("p99.9", 0, cells(&|figures| figures.p99_9_ns)),
+        Column::figures("max", 0, cells(&|figures| figures.max_ns)),
+    ]
+}
+
+/// Rounds to whole nanoseconds.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates, as intended")]
+pub fn whole(ns: f64) -> u64 {
+    ns.round() as u64
+}
+
+/// The mode as users type it, such as "parked".
+pub fn mode_word(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Fast => "fast",
+        Mode::Parked => "parked",
+        Mode::Adaptive => "adaptive",
+        Mode::Mixed => "mixed",
+    }
+}
+
+/// A load such as "80 strategies, 800 quotes/s, parked".
+pub fn load_words(parameters: &PipelineParameters) -> String {
+    let strategies = usize::try_from(parameters.strategies).unwrap_or(usize::MAX);
+    let strategies = match strategies {
+        1 => "1 strategy".to_owned(),
+        more => format!("{} strategies", crate::shared::units::count(more as u64)),
+    };
+    let host = if parameters.host_core.is_some() { " in one host" } else { "" };
+    format!("{strategies}{host}, {} quotes/s, {}", trimmed(parameters.rate_per_s), mode_word(parameters.mode))
+}
+
+/// A rate without superfluous digits: "0.333", "80", "8,000".
+pub fn trimmed(rate: f64) -> String {
+    if rate >= 1.0 && (rate - rate.round()).abs() < 1e-9 {
+        return crate::shared::units::count(whole(rate));
+    }
+    let text = format!("{rate:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// An expected duration: "59 s", "10 min", "2 h 5 min".
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates, as intended")]
+pub fn seconds(s: f64) -> String {
+    let whole = s.max(0.0).round() as u64;
+    let (hours, minutes, rest) = (whole / 3_600, whole / 60 % 60, whole % 60);
+    let parts = [(hours, "h"), (minutes, "min"), (rest, "s")];
+    let from = parts.iter().position(|(number, _)| *number > 0).unwrap_or(2);
+    // The two largest units are enough.
+    let said: Vec<String> = parts[from..]
+        .iter()
+        .take(2)
+        .filter(|(number, unit)| *number > 0 || (whole == 0 && *unit == "s"))
+        .map(|(number, unit)| format!("{number} {unit}"))
+        .collect();
+    said.join(" ")
+}
+
+/// A range such as "38.1-44.0 us", or "-".
+pub fn range(of: Option<(f64, f64)>) -> String {
+    let Some((low, high)) = of else { return NONE.to_owned() };
+    let (low, high) = (duration(whole(low)), duration(whole(high)));
+    match (low.split_once(' '), high.split_once(' ')) {
+        (Some((from, unit)), Some((to, same))) if unit == same => {
+            if from == to {
+                low
+            } else {
+                format!("{from}-{to} {unit}")
+            }
+        }
+        _ => format!("{low}-{high}"),
+    }
+}
+
+fn add_headline(out: &mut String, text: &str, width: usize) {
+    for line in wrap(text, width) {
+        out.push_str(&paint(BOLD, &line));
+        out.push('\n');
+    }
+}
+
+fn add_dim(out: &mut String, text: &str, width: usize) {
+    if text.is_empty() {
+        return;
+    }
+    for line in wrap(&clean(text), width.saturating_sub(2)) {
+        out.push_str(&format!("  {}\n", paint(DIM, &line)));
+    }
+}
+
+/// Rows that did not or will not run, and why; nothing if all ran.
+fn add_not_run(out: &mut String, rows: &[MeasuredRow<'_>], width: usize) {
+    let reasons = not_run(rows);
+    if reasons.is_empty() {
+        return;
+    }
+    add_heading(out, "Not run");
+    for (ids, why) in reasons {
+        add_wrapped(out, &format!("{ids}: {}.", clean(&why)), 2, width);
+    }
+}
+
+/// What makes figures doubtful; nothing if there are no doubts.
+fn add_warnings(out: &mut String, warnings: &[String], width: usize) {
+    if warnings.is_empty() {
+        return;
+    }
+    add_heading(out, "Doubtful");
+    for warning in warnings {
+        add_wrapped(out, &clean(warning), 2, width);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_and_rates_read_well() {
+        assert_eq!(range(Some((38_120.0, 43_990.0))), "38.1-44.0 us");
+        assert_eq!(range(Some((938_000.0, 1_200_000.0))), "938 us-1.20 ms");
+        assert_eq!(range(Some((5_000.0, 5_001.0))), "5.00 us");
+        assert_eq!(range(None), "-");
+        let said = [0.2, 59.0, 600.0, 797.0, 7_510.0, 36_000.0].map(seconds);
+        assert_eq!(said, ["0 s", "59 s", "10 min", "13 min 17 s", "2 h 5 min", "10 h"]);
+        assert_eq!([0.2, 1.0 / 3.0, 80.0, 8000.0].map(trimmed), ["0.2", "0.333", "80", "8,000"]);
+    }
+}

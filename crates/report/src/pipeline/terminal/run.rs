@@ -1,0 +1,126 @@
+//! One run as text.
+
+use crate::pipeline::terminal::{add_dim, add_headline, add_warnings, load_words, stage_columns};
+use crate::shared::columns;
+use crate::shared::text::{YELLOW, add_heading, paint, usable};
+use crate::shared::units::{count, duration, plural, rate, size};
+use columns::Column;
+use lowlat_pipeline::{PipelineDocument, PipelineRecord, ProcessUse};
+
+/// Results of a run: headline, latencies by stage, resource use, doubts.
+pub fn pipeline_text(document: &PipelineDocument, width: usize) -> String {
+    let width = usable(width);
+    let record = &document.record;
+    let mut out = String::new();
+    add_headline(&mut out, &headline(record), width);
+    add_dim(&mut out, &counts(record), width);
+    if document.is_interrupted {
+        out.push_str(&paint(YELLOW, "The run was interrupted; the results so far are shown."));
+        out.push('\n');
+    }
+    add_heading(&mut out, "Latency");
+    out.push_str(&columns::table(stage_columns(&record.stages), width));
+    if !record.uses.is_empty() {
+        add_heading(&mut out, "Processes");
+        out.push_str(&columns::table(use_columns(record), width));
+    }
+    add_dim(&mut out, &wakes(record), width);
+    add_warnings(&mut out, &doubts(record), width);
+    out
+}
+
+/// Headline such as "80 strategies, 800 quotes/s, parked: tick to order 41.2 us at p50, 118 us at p99".
+fn headline(record: &PipelineRecord) -> String {
+    let t2o = &record.stages.t2o;
+    let said = match (t2o.p50_ns, t2o.p99_ns, t2o.mean_ns) {
+        (Some(p50), Some(p99), _) => {
+            format!("tick to order {} at p50, {} at p99", duration(p50), duration(p99))
+        }
+        (Some(p50), None, _) => format!("tick to order {} at p50", duration(p50)),
+        (None, _, Some(mean)) => {
+            format!("tick to order {} on average", duration(crate::pipeline::terminal::whole(mean)))
+        }
+        (None, _, None) => "no order was measured".to_owned(),
+    };
+    format!("{}: {said}", load_words(&record.parameters))
+}
+
+fn number(count: u64, noun: &str) -> String {
+    plural(usize::try_from(count).unwrap_or(usize::MAX), noun)
+}
+
+fn counts(record: &PipelineRecord) -> String {
+    let late = record.ticks_scheduled.saturating_sub(record.ticks_published);
+    let late = if late > 0 { format!(" of {} due", count(record.ticks_scheduled)) } else { String::new() };
+    format!(
+        "{}{late} in {:.1} s, {}, {}; {} rejected, {} lost",
+        number(record.ticks_published, "tick"),
+        record.measured_s,
+        number(record.orders, "order"),
+        number(record.answers, "answer"),
+        count(record.rejected),
+        count(record.lost)
+    )
+}
+
+fn wakes(record: &PipelineRecord) -> String {
+    let per_tick = match record.ticks_published {
+        0 => String::new(),
+        ticks => format!(" ({} per tick)", rate(record.wakes as f64 / ticks as f64)),
+    };
+    let backing: Vec<String> =
+        record.backing_bytes.iter().map(|(kind, bytes)| format!("{} in {kind}", size(*bytes))).collect();
+    let memory = if backing.is_empty() { String::new() } else { format!("; memory: {}", backing.join(", ")) };
+    format!("{} wakes{per_tick}, {} missed{memory}", count(record.wakes), count(record.missed_wakes))
+}
+
+fn use_columns(record: &PipelineRecord) -> Vec<Column> {
+    let cells = |of: &dyn Fn(&ProcessUse) -> String| -> Vec<String> { record.uses.iter().map(of).collect() };
+    let share = |of: &ProcessUse| {
+        if record.busy_by_s() > 0.0 {
+            format!("{:.1} %", of.cpu_s * 100.0 / record.busy_by_s())
+        } else {
+            "-".to_owned()
+        }
+    };
+    vec![
+        Column::words("role", 0, cells(&|of| crate::shared::units::clean(&of.role))),
+        Column::figures("processes", 2, cells(&|of| count(u64::from(of.processes)))),
+        Column::figures("CPU", 0, cells(&share)),
+        Column::figures("waited", 1, cells(&|of| count(of.voluntary_switches))),
+        Column::figures("displaced", 1, cells(&|of| count(of.involuntary_switches))),
+        Column::figures("faults", 0, cells(&|of| count(of.minor_faults))),
+        Column::figures("from disk", 3, cells(&|of| count(of.major_faults))),
+    ]
+}
+
+/// The record's warnings, and those that follow from its counts.
+pub fn doubts(record: &PipelineRecord) -> Vec<String> {
+    let mut doubts = record.warnings.clone();
+    let mut say = |is: bool, text: String| {
+        if is && !doubts.contains(&text) {
+            doubts.push(text);
+        }
+    };
+    let unanswered = record.orders.saturating_sub(record.answers);
+    say(unanswered > 0, format!("{} orders got no answer.", count(unanswered)));
+    say(
+        record.lost > 0,
+        format!("{} records were lost: a reader was too slow for its stream.", count(record.lost)),
+    );
+    say(
+        record.missed_wakes > 0,
+        format!("{} wakes were missed; the safety net woke the readers late.", count(record.missed_wakes)),
+    );
+    say(record.restarts > 0, format!("{} processes died and were restarted.", count(record.restarts)));
+    let late = record.ticks_scheduled.saturating_sub(record.ticks_published);
+    say(
+        record.is_late(),
+        format!(
+            "md published {} ticks fewer than scheduled: this host cannot keep up with the rate. Trust the figures \
+             measured from the due time.",
+            count(late)
+        ),
+    );
+    doubts
+}

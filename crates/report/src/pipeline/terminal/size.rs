@@ -1,0 +1,144 @@
+//! How many strategies a host carries, as text.
+
+use crate::pipeline::terminal::{add_dim, add_headline, add_warnings, size_answer, trimmed, whole};
+use crate::shared::columns;
+use crate::shared::text::{YELLOW, add_field, add_heading, paint, usable};
+use crate::shared::units::{clean, count, duration};
+use columns::{Column, NONE};
+use lowlat_host::{CpuId, CpuSet};
+use lowlat_pipeline::size::{CheckedPoint, Costs, SizeDocument};
+use std::collections::BTreeMap;
+
+const LABEL_WIDTH: usize = 12;
+
+/// The answer, the measured costs and runs, the model's error, and the proposed CPUs.
+pub fn size_text(document: &SizeDocument, width: usize) -> String {
+    let width = usable(width);
+    let mut out = String::new();
+    add_headline(&mut out, &size_answer::headline(document), width);
+    add_dim(&mut out, &clean(&document.host), width);
+    for note in size_answer::notes(document) {
+        add_dim(&mut out, &note, width);
+    }
+    if document.is_interrupted {
+        out.push_str(&paint(YELLOW, "The sizing was interrupted; the answer rests on the results so far."));
+        out.push('\n');
+    }
+    add_heading(&mut out, "Costs of one strategy");
+    for (label, text) in costs(&document.costs, document.strategy_extra_ns) {
+        add_field(&mut out, label, &text, LABEL_WIDTH, width);
+    }
+    add_heading(&mut out, "Prediction compared with runs");
+    if document.checked.is_empty() {
+        add_dim(&mut out, "no run was checked", width);
+    } else {
+        out.push_str(&columns::table(checked(&document.checked), width));
+        add_dim(&mut out, &fit(document), width);
+    }
+    add_heading(&mut out, "Placement");
+    for (role, cpus) in in_order(&document.placement.pins) {
+        let set: CpuSet = cpus.iter().copied().collect();
+        add_field(&mut out, role, &format!("{set:#}"), LABEL_WIDTH, width);
+    }
+    for step in &document.placement.steps {
+        add_dim(&mut out, step, width);
+    }
+    if document.placement.pins.contains_key("md") {
+        add_dim(
+            &mut out,
+            "To use it, write it with --placement FILE and run lowlat pipeline run --pins FILE.",
+            width,
+        );
+    }
+    let mut warnings = document.placement.warnings.clone();
+    warnings.extend(document.warnings.iter().cloned());
+    add_warnings(&mut out, &warnings, width);
+    out
+}
+
+/// The roles on the path from quote to order, then the others.
+const ORDER: [&str; 7] = ["md", "td", "platform", "strategies", "master", "cached", "recorder"];
+
+fn in_order(pins: &BTreeMap<String, Vec<CpuId>>) -> Vec<(&String, &Vec<CpuId>)> {
+    let mut pins: Vec<_> = pins.iter().collect();
+    pins.sort_by_key(|(role, _)| ORDER.iter().position(|of| of == role).unwrap_or(ORDER.len()));
+    pins
+}
+
+fn costs(costs: &Costs, extra_ns: f64) -> Vec<(&'static str, String)> {
+    let ns = |ns: f64| duration(whole(ns));
+    let wake = if costs.transfer_ns > 0.0 {
+        format!(
+            "{} from process to process, {} more if the reader sleeps",
+            ns(costs.transfer_ns),
+            ns(costs.wake_ns)
+        )
+    } else {
+        format!("{} to a sleeping process; the transfer alone was not measured", ns(costs.wake_ns))
+    };
+    let extra =
+        if extra_ns > 0.0 { format!(", {} of it from --strategy-cost", ns(extra_ns)) } else { String::new() };
+    vec![
+        ("hop", wake),
+        ("decision", format!("{}{extra}", ns(costs.decide_ns))),
+        ("tail", tail(costs)),
+        (
+            "CPU/tick",
+            format!(
+                "md {}, strategy {}, td {}",
+                ns(costs.md_cpu_ns),
+                ns(costs.strategy_cpu_ns),
+                ns(costs.td_cpu_ns)
+            ),
+        ),
+    ]
+}
+
+fn tail(costs: &Costs) -> String {
+    let above = duration(whole(costs.tail_ns));
+    if costs.is_tail_from_max {
+        format!("the longest is {above} above p50; too few orders for a p99")
+    } else {
+        format!("p99 is {above} above p50")
+    }
+}
+
+fn checked(points: &[CheckedPoint]) -> Vec<Column> {
+    let cells = |of: &dyn Fn(&CheckedPoint) -> Option<String>| -> Vec<String> {
+        points.iter().map(|point| of(point).unwrap_or_else(|| NONE.to_owned())).collect()
+    };
+    let t2o = |point: &CheckedPoint| point.measured.stages.t2o.clone();
+    let factor =
+        |which: usize| move |point: &CheckedPoint| point.ratios()[which].map(|of| format!("x {of:.2}"));
+    vec![
+        Column::figures("strategies", 0, cells(&|point| Some(count(u64::from(point.load.strategies))))),
+        Column::figures("rate/s", 0, cells(&|point| Some(trimmed(point.load.rate_per_s)))),
+        Column::figures("p50 said", 1, cells(&|point| point.predicted.map(|of| duration(whole(of.p50_ns))))),
+        Column::figures("seen", 1, cells(&|point| t2o(point).p50_ns.map(duration))),
+        Column::figures("off by", 2, cells(&factor(0))),
+        Column::figures("p99 said", 0, cells(&|point| point.predicted.map(|of| duration(whole(of.p99_ns))))),
+        Column::figures("seen", 0, cells(&|point| t2o(point).p99_ns.map(duration))),
+        Column::figures("off by", 0, cells(&factor(1))),
+    ]
+}
+
+/// The prediction's error, and how the answer is corrected for it.
+fn fit(document: &SizeDocument) -> String {
+    let fit = &document.fit;
+    let corrected = format!("the answer is corrected by {:.2} at p50", fit.p50_factor);
+    match (fit.points, fit.error_factor) {
+        (0, _) => format!(
+            "Off by: measured / predicted; {corrected}, but not at p99: no run had enough ticks. Measure longer \
+             (--duration), or with more strategies (--check)."
+        ),
+        (_, None) => format!(
+            "Off by: measured / predicted; {corrected} and {:.2} at p99. A single point at p99 gives no error range.",
+            fit.p99_factor
+        ),
+        (_, Some(factor)) => format!(
+            "Off by: measured / predicted; {corrected} and {:.2} at p99. The worst point is then still off by a factor of \
+             {factor:.2} at p99.",
+            fit.p99_factor
+        ),
+    }
+}

@@ -1,0 +1,141 @@
+//! Headline of `lowlat pipeline size` and the lines below it: what runs confirm, apart from what the model
+//! predicts.
+
+use crate::pipeline::terminal::{mode_word, trimmed, whole};
+use crate::shared::units::{count, duration, percent, plural};
+use lowlat_pipeline::size::{Cores, Limit, Load, Prediction, SizeDocument, predict};
+
+/// The answer. A number that no run confirms is called predicted, and no goal is claimed that no run kept.
+pub fn headline(document: &SizeDocument) -> String {
+    let answer = &document.answer;
+    let goal = duration(whole(document.goal.p99_ns));
+    let load = |strategies: u32| {
+        format!(
+            "{} of {} quotes/s each, {}",
+            strategies_words(strategies),
+            trimmed(document.rate_each_per_s),
+            mode_word(document.load.mode)
+        )
+    };
+    let predicted = || format!("predicted, not checked: {}", strategies_words(answer.predicted));
+    match (answer.checked, answer.broken) {
+        (Some(checked), _) => {
+            let more = if answer.is_extrapolated { format!("; {}", predicted()) } else { String::new() };
+            format!("Checked with {}: tick to order within {goal} at p99{more}", load(checked))
+        }
+        (None, Some(broken)) => {
+            let more = if answer.predicted > 0 { format!("; {}", predicted()) } else { String::new() };
+            format!("The run with {} missed the goal of {goal}{more}", load(broken))
+        }
+        (None, None) if answer.predicted == 0 => format!(
+            "Predicted, not checked: not even one strategy of {} quotes/s meets the goal",
+            trimmed(document.rate_each_per_s)
+        ),
+        (None, None) => format!("Predicted, not checked: {}", load(answer.predicted)),
+    }
+}
+
+/// Lines that qualify the headline: the goal, why no run confirms it, what the model expects.
+pub fn notes(document: &SizeDocument) -> Vec<String> {
+    let goal = format!(
+        "goal: tick to order within {} at p99, CPUs at most {:.0} % busy; CPU use is predicted, not checked",
+        duration(whole(document.goal.p99_ns)),
+        document.goal.utilisation * 100.0
+    );
+    let mut notes = vec![goal];
+    notes.extend(unchecked(document).map(str::to_owned));
+    notes.extend(broken(document));
+    notes.push(expected(document));
+    notes
+}
+
+/// Why no run confirms the goal; `None` if one confirms or refutes it.
+fn unchecked(document: &SizeDocument) -> Option<&'static str> {
+    if document.answer.checked.or(document.answer.broken).is_some() {
+        return None;
+    }
+    let has_p99 = document.checked.iter().any(|point| point.measured.stages.t2o.p99_ns.is_some());
+    Some(if document.checked.is_empty() {
+        "no run was checked"
+    } else if document.strategy_extra_ns > 0.0 {
+        "runs leave out the time of --strategy-cost, so they cannot confirm the goal"
+    } else if has_p99 {
+        "the model predicts busier CPUs than the goal allows for every checked number"
+    } else {
+        "no run had enough orders for a p99, so none confirms the goal; use a longer --duration or a larger --check"
+    })
+}
+
+/// The run that bounds the answer.
+fn broken(document: &SizeDocument) -> Option<String> {
+    let broken = document.answer.broken?;
+    let point = document.checked.iter().find(|point| point.load.strategies == broken)?;
+    let t2o = &point.measured.stages.t2o;
+    let seen = [("p99", t2o.p99_ns), ("p50", t2o.p50_ns)];
+    let over = seen.iter().find_map(|(name, ns)| {
+        ns.filter(|ns| *ns as f64 > document.goal.p99_ns).map(|ns| format!("{} at {name}", duration(ns)))
+    });
+    let why = over.unwrap_or_else(|| "it fell behind, lost records or left orders unanswered".to_owned());
+    Some(format!("a run with {} missed the goal: {why}", strategies_words(broken)))
+}
+
+fn expected(document: &SizeDocument) -> String {
+    let cores = match document.load.cores {
+        Cores::Shared { cpus } => format!("all processes on {}", cpus_words(cpus)),
+        Cores::Own { strategy_cpus } => {
+            format!("md and td on separate CPUs, strategies on {}", cpus_words(strategy_cpus))
+        }
+    };
+    match &document.capacity.expected {
+        Some(of) => {
+            let limit = match document.capacity.limit {
+                Limit::P99 => "one more exceeds the latency limit",
+                Limit::Utilisation => "one more keeps a CPU busier than the goal allows",
+                Limit::Numbers => "a run cannot number more",
+            };
+            let strategies = strategies_words(document.capacity.strategies);
+            format!("predicted for {strategies}: {}; {limit}; {cores}", prediction(document, of))
+        }
+        None => format!("{}; {cores}", alone(document)),
+    }
+}
+
+fn strategies_words(strategies: u32) -> String {
+    match strategies {
+        1 => "1 strategy".to_owned(),
+        n => format!("{} strategies", count(u64::from(n))),
+    }
+}
+
+fn cpus_words(cpus: u32) -> String {
+    plural(usize::try_from(cpus).unwrap_or(usize::MAX), "CPU")
+}
+
+/// A prediction such as "41.2 us at p50, 118 us at p99, the busiest CPU 4.21 %".
+fn prediction(document: &SizeDocument, of: &Prediction) -> String {
+    let has_p99 = document.fit.points > 0 || !document.costs.is_tail_from_max;
+    let tail = if has_p99 { "at p99" } else { "maximum (too few orders for a p99)" };
+    format!(
+        "{} at p50, {} {tail}, the busiest CPU {}",
+        duration(whole(of.p50_ns)),
+        duration(whole(of.p99_ns)),
+        percent(of.utilisation * 100.0)
+    )
+}
+
+/// Why a single strategy misses the goal, and what to do about it.
+fn alone(document: &SizeDocument) -> String {
+    let one = Load { strategies: 1, rate_per_s: document.rate_each_per_s, ..document.load };
+    let predicted = predict(&document.costs, &one).map(|of| document.fit.correct(&of));
+    match (predicted, document.capacity.limit) {
+        (None, _) => "one strategy needs more CPU time than the host has; lower --rate".to_owned(),
+        (Some(of), Limit::P99) => format!(
+            "predicted for 1 strategy: {}; raise --goal, or dedicate CPUs to its processes",
+            prediction(document, &of)
+        ),
+        (Some(of), _) => format!(
+            "predicted for 1 strategy: {}; lower --rate, or raise --utilisation",
+            prediction(document, &of)
+        ),
+    }
+}

@@ -1,0 +1,454 @@
+//! What came of applying a plan, of taking it back, and what is in force, as text.
+
+use crate::plan::text::target_name;
+use crate::plan::three_way::add_three_way;
+use crate::shared::text::{
+    BOLD, DIM, GREEN, RED, YELLOW, add_field, add_heading, add_wrapped, paint, usable, wrap,
+};
+use crate::shared::units::{clean, plural};
+use lowlat_host::Reading;
+use lowlat_plan::{
+    Plan,
+    outcome::{
+        ApplyOutcome, Confirmation, Fate, NotRestored, PlanInForce, RebootStatus, Restored, RollbackOutcome,
+        StepCount, TuneStatus, UnitStatus,
+    },
+};
+use lowlat_settings::change::{Change, Target};
+
+/// Width of the column of labels.
+const LABEL: usize = 14;
+/// Things of one list that are shown before the rest is counted.
+const SHOWN_MAX: usize = 12;
+
+/// What applying `plan` has done, for a terminal of `width` columns.
+pub fn apply_text(plan: &Plan, outcome: &ApplyOutcome, width: usize) -> String {
+    let width = usable(width);
+    let mut out = String::new();
+    add_wrapped(&mut out, &apply_headline(outcome), 0, width);
+    for fate in [Fate::Unchanged, Fate::Done] {
+        add_fate(&mut out, plan, outcome, fate, width);
+    }
+    add_refused(&mut out, plan, outcome, width);
+    if let Some(loader) = &outcome.boot_loader {
+        add_field(&mut out, "boot loader", loader, LABEL, width);
+    }
+    add_field(&mut out, "units", &outcome.units.join(" "), LABEL, width);
+    add_notes(&mut out, &outcome.notes, width);
+    add_heading(&mut out, "Next");
+    add_wrapped(&mut out, &next_step(outcome), 2, width);
+    out
+}
+
+fn apply_headline(outcome: &ApplyOutcome) -> String {
+    let (done, unchanged, refused) =
+        (outcome.count(Fate::Done), outcome.count(Fate::Unchanged), outcome.count(Fate::Refused));
+    if !outcome.is_changed && refused == 0 {
+        return format!("Nothing changed: plan {} is in force already.", outcome.plan_id);
+    }
+    let refused =
+        if refused == 0 { String::new() } else { format!(", {refused} refused in whole or in part") };
+    format!(
+        "Plan {} is in force: {} done, {unchanged} unchanged{refused}.",
+        outcome.plan_id,
+        plural(done, "change")
+    )
+}
+
+fn next_step(outcome: &ApplyOutcome) -> String {
+    let verify = if outcome.needs_reboot {
+        "Reboot, then run `lowlat tune verify`."
+    } else {
+        "Run `lowlat tune verify`."
+    };
+    match outcome.confirm_within_s {
+        Some(s) => format!(
+            "{verify} Then run `lowlat tune confirm` within {} of {}, or all of it is taken back.",
+            span(s),
+            if outcome.needs_reboot { "the boot" } else { "now" }
+        ),
+        None => verify.to_owned(),
+    }
+}
+
+/// Settings whose changes had one fate, each with the number of its changes.
+fn add_fate(out: &mut String, plan: &Plan, outcome: &ApplyOutcome, fate: Fate, width: usize) {
+    let of_fate = outcome.changes.iter().filter(|change| change.fate == fate);
+    let mut settings: Vec<(String, usize)> = Vec::new();
+    for change in of_fate.filter_map(|outcome| plan.changes.get(outcome.change)) {
+        let name = short_name(change);
+        match settings.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, count)) => *count += 1,
+            None => settings.push((name, 1)),
+        }
+    }
+    let texts = settings.into_iter().map(|(name, count)| match count {
+        1 => name,
+        _ => format!("{name} ({count})"),
+    });
+    let label = if fate == Fate::Done { "done" } else { "unchanged" };
+    add_field(out, label, &clean(&texts.collect::<Vec<_>>().join(", ")), LABEL, width);
+}
+
+/// The setting that asks for a change; its file or the command line where many do.
+fn short_name(change: &Change) -> String {
+    match &change.target {
+        Target::CommandLine { tokens } => {
+            format!("the command line with {}", plural(tokens.len(), "parameter"))
+        }
+        Target::OwnedFile { path } => path.clone(),
+        _ => change.settings.first().cloned().unwrap_or_default(),
+    }
+}
+
+fn add_refused(out: &mut String, plan: &Plan, outcome: &ApplyOutcome, width: usize) {
+    let refused = outcome.changes.iter().filter(|change| change.fate == Fate::Refused);
+    let lines =
+        refused.filter_map(|outcome| Some((plan.changes.get(outcome.change)?, outcome.reasons.join("; "))));
+    add_reasons(out, "Refused, and left as it was", lines, width);
+}
+
+/// Changes with a reason each; those of one setting and reason are counted.
+fn add_reasons<'a>(
+    out: &mut String,
+    title: &str,
+    lines: impl Iterator<Item = (&'a Change, String)>,
+    width: usize,
+) {
+    let mut groups: Vec<(String, String, Vec<String>)> = Vec::new();
+    for (change, reason) in lines {
+        let thing = target_name(&change.target);
+        let (setting, thing) = (short_name(change), thing.trim_end_matches(" may run on").to_owned());
+        match groups.iter_mut().find(|(known, why, _)| *known == setting && *why == reason) {
+            Some((.., things)) => things.push(thing),
+            None => groups.push((setting, reason, vec![thing])),
+        }
+    }
+    if groups.is_empty() {
+        return;
+    }
+    add_heading(out, title);
+    for (setting, reason, things) in groups {
+        out.push_str(&format!("  {}\n", paint(YELLOW, &clean(&setting))));
+        let mut shown: Vec<String> =
+            things.iter().filter(|thing| !thing.is_empty()).take(SHOWN_MAX).cloned().collect();
+        if things.len() > SHOWN_MAX {
+            shown.push(format!("and {} more", things.len() - SHOWN_MAX));
+        }
+        let things = if shown.is_empty() { String::new() } else { format!("{}: ", shown.join(", ")) };
+        add_wrapped(out, &clean(&format!("{things}{reason}")), 4, width);
+    }
+}
+
+/// Changes of a plan that cannot be made here, told before the user is asked; empty when all can.
+pub fn not_here_text(plan: &Plan, left: &[(usize, String)], notes: &[String], width: usize) -> String {
+    let mut out = String::new();
+    let lines = left.iter().filter_map(|(at, why)| Some((plan.changes.get(*at)?, why.clone())));
+    add_reasons(&mut out, "Cannot be done here, and is left", lines, usable(width));
+    add_notes(&mut out, notes, usable(width));
+    out
+}
+
+fn add_notes(out: &mut String, notes: &[String], width: usize) {
+    for note in notes {
+        for (at, line) in wrap(&clean(note), width.saturating_sub(4)).iter().enumerate() {
+            let start = if at == 0 { paint(YELLOW, "!") } else { " ".to_owned() };
+            out.push_str(&format!("  {start} {line}\n"));
+        }
+    }
+}
+
+/// What a rollback has done, or would do.
+pub fn rollback_text(outcome: &RollbackOutcome, width: usize) -> String {
+    let width = usable(width);
+    let mut out = String::new();
+    add_wrapped(&mut out, &rollback_headline(outcome), 0, width);
+    add_restored(&mut out, &outcome.restored, width);
+    let given_up: Vec<(&str, &str)> = as_pairs(&outcome.given_up);
+    add_pairs(&mut out, "Left as it is on purpose", &given_up, width);
+    if !outcome.conflicts.is_empty() {
+        add_heading(&mut out, "Changed by somebody else since, and left");
+        for three in &outcome.conflicts {
+            add_three_way(&mut out, three, width);
+        }
+        let path = outcome.conflicts.first().map_or("PATH", |three| three.name.as_str());
+        let advice = format!(
+            "To bring the old state back all the same, one by one: lowlat tune rollback --force-path '{}'",
+            clean(path)
+        );
+        add_wrapped(&mut out, &advice, 2, width);
+    }
+    add_pairs(&mut out, "Could not be restored; try again", &as_pairs(&outcome.failures), width);
+    for directory in &outcome.directories_left {
+        add_wrapped(
+            &mut out,
+            &clean(&format!("{directory} was made by lowlat and holds other files by now; it stays.")),
+            2,
+            width,
+        );
+    }
+    add_pairs(
+        &mut out,
+        "Still on the host, and no rollback can undo it",
+        &as_pairs(&outcome.remaining),
+        width,
+    );
+    if let Some(damage) = &outcome.damage {
+        add_damage(&mut out, outcome, damage, width);
+    }
+    add_notes(&mut out, &outcome.notes, width);
+    if let Some(plan) = &outcome.in_force {
+        add_wrapped(&mut out, &format!("Plan {plan} is in force."), 0, width);
+    }
+    if outcome.needs_reboot {
+        add_wrapped(
+            &mut out,
+            "Reboot to complete it: the kernel still runs with lowlat's command line.",
+            0,
+            width,
+        );
+    }
+    if !outcome.is_preview && outcome.is_complete() && outcome.in_force.is_none() {
+        out.push_str("Next: lowlat tune plan\n");
+    }
+    out
+}
+
+/// Why not everything can be restored, and the next command.
+fn add_damage(out: &mut String, outcome: &RollbackOutcome, damage: &str, width: usize) {
+    add_heading(out, "The undo log cannot be relied on");
+    add_wrapped(out, &clean(&format!("{damage}.")), 2, width);
+    let next = match (outcome.is_preview, outcome.restored.is_empty()) {
+        (false, _) => "What its remaining records know was restored; check the host for the rest.",
+        (true, false) => {
+            "Nothing was changed. `lowlat tune rollback --accept-damage` restores what is listed above from the intact \
+             records, and gives up the rest. Restoring /var/lib/lowlat from a backup first restores more."
+        }
+        (true, true) => {
+            "Nothing was changed, and no intact record is left. Restore /var/lib/lowlat from a backup, or undo the \
+             changes yourself and run `lowlat tune rollback --accept-damage`."
+        }
+    };
+    add_wrapped(out, next, 2, width);
+}
+
+fn rollback_headline(outcome: &RollbackOutcome) -> String {
+    let restored = outcome.restored.len();
+    let touched = restored + outcome.conflicts.len() + outcome.failures.len() + outcome.given_up.len();
+    if touched + outcome.unchanged_count + outcome.expired_count == 0 {
+        if !outcome.remaining.is_empty() || outcome.damage.is_some() {
+            return "Nothing can be restored.".to_owned();
+        }
+        return "Nothing to take back.".to_owned();
+    }
+    let mut parts = vec![if outcome.is_preview {
+        format!("Would be restored: {restored}")
+    } else {
+        format!("Restored: {restored}")
+    }];
+    let mut count = |number: usize, what: &str| {
+        if number > 0 {
+            parts.push(format!("{what}: {number}"));
+        }
+    };
+    count(outcome.unchanged_count, "as before already");
+    count(outcome.expired_count, "gone with an earlier boot");
+    count(outcome.conflicts.len(), "left to others");
+    count(outcome.failures.len(), "failed");
+    format!("{}.", parts.join(", "))
+}
+
+/// What was restored, by the part of the plan; long lists are counted.
+fn add_restored(out: &mut String, restored: &[Restored], width: usize) {
+    let mut parts: Vec<(&str, Vec<&str>)> = Vec::new();
+    for one in restored {
+        let title = part_title(&one.plan);
+        match parts.iter_mut().find(|(known, _)| *known == title) {
+            Some((_, names)) if names.contains(&one.name.as_str()) => {}
+            Some((_, names)) => names.push(&one.name),
+            None => parts.push((title, vec![&one.name])),
+        }
+    }
+    for (title, names) in parts {
+        let mut shown: Vec<String> = names.iter().take(SHOWN_MAX).map(|name| clean(name)).collect();
+        if names.len() > SHOWN_MAX {
+            shown.push(format!("and {} more", names.len() - SHOWN_MAX));
+        }
+        add_field(out, title, &shown.join(", "), LABEL, width);
+    }
+}
+
+/// A part of a plan, by its id in the undo log.
+fn part_title(log_id: &str) -> &'static str {
+    let part = log_id.split_once('/').map_or("", |(_, part)| part);
+    match part.split('.').next().unwrap_or(part) {
+        "run" => "run time",
+        "files" => "files",
+        "boot" => "boot loader",
+        "loader" => "boot menu",
+        "persist" => "units",
+        "confirm" => "dead-man",
+        "tuned" => "TuneD",
+        "queues" => "queues",
+        part if part.starts_with("boot-") => "run time",
+        _ => "other",
+    }
+}
+
+fn as_pairs(list: &[NotRestored]) -> Vec<(&str, &str)> {
+    list.iter().map(|one| (one.name.as_str(), one.reason.as_str())).collect()
+}
+
+fn add_pairs(out: &mut String, title: &str, pairs: &[(&str, &str)], width: usize) {
+    if pairs.is_empty() {
+        return;
+    }
+    add_heading(out, title);
+    for (name, reason) in pairs.iter().take(SHOWN_MAX) {
+        add_wrapped(out, &clean(&format!("{name}: {reason}")), 2, width);
+    }
+    if let Some(more) = pairs.len().checked_sub(SHOWN_MAX).filter(|more| *more > 0) {
+        out.push_str(&format!("  {}\n", paint(DIM, &format!("and {more} more; --json has them all"))));
+    }
+}
+
+/// What is in force. `since` is when it was applied, in words.
+pub fn status_text(status: &TuneStatus, since: &str, width: usize) -> String {
+    let width = usable(width);
+    let mut out = String::new();
+    match &status.in_force {
+        Reading::Known(plan) => add_plan(&mut out, status, plan, since, width),
+        Reading::Absent if status.reboot == RebootStatus::PendingRollback => add_wrapped(
+            &mut out,
+            "No plan of lowlat is in force. The kernel has the parameters that were taken back until the host is \
+             restarted.",
+            0,
+            width,
+        ),
+        Reading::Absent => out.push_str("No plan of lowlat is in force.\n"),
+        _ => add_wrapped(
+            &mut out,
+            "Which plan is in force may be read by root only: run it with sudo.",
+            0,
+            width,
+        ),
+    }
+    add_units(&mut out, &status.units, width);
+    add_steps(&mut out, &status.steps, width);
+    add_log(&mut out, status, width);
+    out
+}
+
+fn add_plan(out: &mut String, status: &TuneStatus, plan: &PlanInForce, since: &str, width: usize) {
+    let complete = if plan.is_complete { paint(GREEN, "in force") } else { paint(RED, "in force in part") };
+    out.push_str(&format!("Plan {} is {complete}.\n", paint(BOLD, &clean(&plan.plan_id))));
+    let mut field = |label: &str, text: &str| add_field(out, label, &clean(text), LABEL, width);
+    if !plan.is_complete {
+        field(
+            "interrupted",
+            "finish it with `lowlat tune apply`, or take it back with `lowlat tune rollback`",
+        );
+    }
+    field("profile", &format!("{}, {}", plan.profile, plural(plan.change_count, "change")));
+    let ago = plan.age_s.map_or_else(
+        || "the clock was set back since".to_owned(),
+        |seconds| format!("{} ago", span(seconds)),
+    );
+    let boot = if plan.is_of_this_boot { "in this boot" } else { "in an earlier boot" };
+    field("since", &format!("{since} ({ago}), {boot}"));
+    field("command line", reboot_words(status.reboot));
+    field("confirmation", &confirmation_words(plan, status.reboot));
+    if !plan.earlier.is_empty() {
+        field("over", &format!("{} (`lowlat tune rollback --to ID` goes back)", plan.earlier.join(", ")));
+    }
+}
+
+fn reboot_words(reboot: RebootStatus) -> &'static str {
+    match reboot {
+        RebootStatus::NotNeeded => "the plan changes nothing of it",
+        RebootStatus::Pending => "waits for the reboot",
+        RebootStatus::PendingRollback => "taken back, in effect until the reboot",
+        RebootStatus::Done => "in effect",
+        RebootStatus::Ineffective => {
+            "the host was restarted, and the kernel lacks parameters: run `lowlat tune verify`"
+        }
+        RebootStatus::Unknown => "not known",
+    }
+}
+
+fn confirmation_words(plan: &PlanInForce, reboot: RebootStatus) -> String {
+    let Confirmation::Waiting { within_s, left_s } = plan.confirmation else {
+        return "none needed".to_owned();
+    };
+    match (left_s, reboot) {
+        (Some(left), _) => {
+            format!("{} left: run `lowlat tune confirm`, or all of it is taken back", span(left))
+        }
+        (None, RebootStatus::Pending) => {
+            format!("rests until the reboot; then it must come within {}", span(within_s))
+        }
+        (None, _) => format!("must come within {} of the boot; its timer does not run now", span(within_s)),
+    }
+}
+
+/// "9 min 30 s", the two largest units.
+fn span(seconds: u64) -> String {
+    let units = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")];
+    let mut parts = Vec::new();
+    let mut rest = seconds;
+    for (length, unit) in units {
+        if rest >= length {
+            parts.push(format!("{} {unit}", rest / length));
+            rest %= length;
+        }
+    }
+    if parts.is_empty() {
+        return "0 s".to_owned();
+    }
+    parts.truncate(2);
+    parts.join(" ")
+}
+
+fn add_units(out: &mut String, units: &[UnitStatus], width: usize) {
+    let words = |unit: &UnitStatus| match (&unit.is_there, unit.is_enabled) {
+        (Reading::Known(_), true) => Some(format!("{} enabled", unit.name)),
+        (Reading::Known(_), false) => Some(format!("{} not enabled", unit.name)),
+        (Reading::Absent, _) => None,
+        (other, _) => Some(format!("{} {}", unit.name, other.missing_in_words().unwrap_or_default())),
+    };
+    let texts: Vec<String> = units.iter().filter_map(words).collect();
+    let text = if texts.is_empty() { "none".to_owned() } else { texts.join(", ") };
+    add_field(out, "units", &text, LABEL, width);
+}
+
+fn add_steps(out: &mut String, steps: &Reading<Vec<StepCount>>, width: usize) {
+    let Reading::Known(counts) = steps else {
+        add_field(out, "steps", "the undo log may be read by root only", LABEL, width);
+        return;
+    };
+    let mut parts: Vec<(&str, usize)> = Vec::new();
+    for count in counts {
+        let title = part_title(&count.plan);
+        match parts.iter_mut().find(|(known, _)| *known == title) {
+            Some((_, sum)) => *sum += count.count,
+            None => parts.push((title, count.count)),
+        }
+    }
+    let texts: Vec<String> = parts.iter().map(|(title, count)| format!("{title} {count}")).collect();
+    let text = if texts.is_empty() { "none in force".to_owned() } else { texts.join(", ") };
+    add_field(out, "steps", &text, LABEL, width);
+}
+
+fn add_log(out: &mut String, status: &TuneStatus, width: usize) {
+    if !status.unfinished.is_empty() {
+        let text = format!("{}: begun and not finished", status.unfinished.join(", "));
+        add_field(out, "unfinished", &clean(&text), LABEL, width);
+    }
+    if let Some(torn) = &status.torn {
+        add_field(out, "log", &clean(&format!("{torn} (harmless)")), LABEL, width);
+    }
+    if let Some(damage) = &status.damage {
+        let text = format!("{damage}; `lowlat tune rollback --dry-run` shows what can still be restored");
+        add_field(out, "log", &clean(&text), LABEL, width);
+    }
+}

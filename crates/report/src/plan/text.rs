@@ -1,0 +1,260 @@
+//! A plan as text: what changes, layer by layer, and what does not, with the reason.
+
+use crate::audit::grouping::layer_title;
+use crate::shared::text::{BOLD, DIM, GREEN, RED, YELLOW, add_heading, add_wrapped, paint, usable, wrap};
+use crate::shared::units::{clean, plural};
+use lowlat_host::Reading;
+use lowlat_plan::{LeftOut, Plan};
+use lowlat_settings::{
+    Risk,
+    change::{BootToken, Change, Moment, Target, WhyLeftOut},
+};
+
+/// Changes of one setting that are shown before the rest is counted: a host of a thousand CPUs has as many files.
+const SHOWN_MAX: usize = 6;
+/// Where the text of a change begins.
+const INDENT: usize = 4;
+
+/// A plan for a terminal of `width` columns.
+pub fn plan_text(plan: &Plan, width: usize) -> String {
+    let width = usable(width);
+    let mut out = String::new();
+    add_wrapped(&mut out, &headline(plan), 0, width);
+    let mut layer = "";
+    let mut rest = plan.changes.as_slice();
+    while let Some(first) = rest.first() {
+        if first.layer == layer {
+            out.push('\n');
+        } else {
+            layer = &first.layer;
+            add_heading(&mut out, layer_title(&clean(layer)));
+        }
+        let same = rest
+            .iter()
+            .take_while(|change| {
+                change.settings.first() == first.settings.first() && is_file(change) == is_file(first)
+            })
+            .count();
+        let (block, others) = rest.split_at(same.max(1));
+        add_block(&mut out, block, width);
+        rest = others;
+    }
+    add_warnings(&mut out, plan, width);
+    add_left_out(&mut out, plan, width);
+    out
+}
+
+fn is_file(change: &Change) -> bool {
+    matches!(change.target, Target::OwnedFile { .. })
+}
+
+/// "Plan for profile trading: 41 changes of 23 settings. A reboot completes it. CPUs …".
+fn headline(plan: &Plan) -> String {
+    if plan.changes.is_empty() {
+        return format!("Nothing to change for profile {}.", plan.profile);
+    }
+    let mut settings: Vec<&String> = plan.changes.iter().flat_map(|change| &change.settings).collect();
+    settings.sort_unstable();
+    settings.dedup();
+    let reboot = if plan.needs_reboot() { "A reboot completes it." } else { "No reboot is needed." };
+    let cpus = if plan.isolated.is_empty() {
+        String::new()
+    } else {
+        format!(" Isolated: {:#}. Housekeeping: {:#}.", plan.isolated, plan.housekeeping)
+    };
+    format!(
+        "Plan for profile {}: {} for {}. {reboot}{cpus} Nothing was written.",
+        plan.profile,
+        plural(plan.changes.len(), "change"),
+        plural(settings.len(), "setting"),
+    )
+}
+
+/// Changes of one setting: its id, its reason, then what goes and what comes.
+fn add_block(out: &mut String, block: &[Change], width: usize) {
+    let Some(first) = block.first() else { return };
+    let title = match &first.target {
+        Target::CommandLine { tokens } => format!("command line: {}", plural(tokens.len(), "parameter")),
+        Target::OwnedFile { path } => clean(path),
+        _ => clean(&first.settings.join(", ")),
+    };
+    out.push_str(&format!("  {}{}\n", paint(BOLD, &title), marks(first)));
+    add_wrapped(out, &clean(first_sentence(&first.reason)), INDENT, width);
+    if let Target::CommandLine { tokens } = &first.target {
+        add_tokens(out, tokens, width);
+        add_lines(out, '+', "new line: ", &first.after, width);
+        return;
+    }
+    for change in block.iter().take(SHOWN_MAX) {
+        add_change(out, change, width);
+    }
+    if let Some(more) = block.len().checked_sub(SHOWN_MAX).filter(|more| *more > 0) {
+        out.push_str(&format!(
+            "{:INDENT$}{}\n",
+            "",
+            paint(DIM, &format!("and {more} more; --json has them all"))
+        ));
+    }
+}
+
+/// " (at boot; risk: RAS)": nothing for a change without risk that takes effect at once.
+fn marks(change: &Change) -> String {
+    let mut marks = Vec::new();
+    match (&change.target, change.moment) {
+        (Target::CommandLine { .. }, _) => marks.push(paint(YELLOW, "reboot")),
+        (_, Moment::AtBoot) => marks.push("at boot".to_owned()),
+        (_, Moment::Now) => marks.push("now".to_owned()),
+        (_, Moment::NowAndAtBoot) => marks.push("now and at boot".to_owned()),
+    }
+    if !matches!(change.risk, Risk::None) {
+        marks.push(paint(RED, &format!("risk: {}", change.risk.word())));
+    }
+    format!("  [{}]", marks.join("; "))
+}
+
+fn first_sentence(text: &str) -> &str {
+    text.find(". ").map_or(text, |at| &text[..=at])
+}
+
+fn add_tokens(out: &mut String, tokens: &[BootToken], width: usize) {
+    for token in tokens {
+        out.push_str(&format!("{:INDENT$}{}\n", "", paint(DIM, &clean(&token.setting))));
+        if let Some(before) = &token.before {
+            add_lines(out, '-', "", before, width);
+        }
+        if let Some(value) = &token.value {
+            let spelled =
+                if value.is_empty() { token.name.clone() } else { format!("{}={value}", token.name) };
+            add_lines(out, '+', "", &spelled, width);
+        }
+    }
+}
+
+fn add_change(out: &mut String, change: &Change, width: usize) {
+    if is_file(change) {
+        for line in change.before.text().lines() {
+            add_lines(out, '-', "", line, width);
+        }
+        for line in change.after.lines() {
+            add_lines(out, '+', "", line, width);
+        }
+        return;
+    }
+    let name = target_name(&change.target);
+    let before = match &change.before {
+        Reading::Known(text) => text.clone(),
+        other => other.missing_in_words().map_or_else(String::new, |words| format!("({words})")),
+    };
+    let is_assignment = matches!(change.target, Target::Sysctl { .. } | Target::FileKey { .. });
+    let label = if is_assignment { format!("{name} = ") } else { format!("{name}: ") };
+    let or_none = |text: &str| if text.is_empty() { "none".to_owned() } else { text.to_owned() };
+    add_lines(out, '-', &label, &or_none(&before), width);
+    add_lines(out, '+', &label, &or_none(&change.after), width);
+}
+
+/// A line of a diff; what does not fit goes on below, further in.
+fn add_lines(out: &mut String, sign: char, label: &str, text: &str, width: usize) {
+    let style = if sign == '+' { GREEN } else { RED };
+    let lines = wrap(&clean(&format!("{label}{text}")), width.saturating_sub(INDENT + 4));
+    for (at, line) in lines.iter().enumerate() {
+        let start = if at == 0 { format!("{sign} ") } else { "    ".to_owned() };
+        out.push_str(&format!("{:INDENT$}{}\n", "", paint(style, format!("{start}{line}").trim_end())));
+    }
+}
+
+/// What is changed, for people.
+pub fn target_name(target: &Target) -> String {
+    match target {
+        Target::CommandLine { .. } | Target::OwnedFile { .. } => String::new(),
+        Target::Sysctl { key } => key.clone(),
+        Target::File { path } => path.clone(),
+        Target::IdleState { name, cpus } => format!("{name} on {cpus:#}"),
+        Target::HugePages { node, size_bytes } => {
+            let place = node.map_or_else(|| "host".to_owned(), |node| format!("node {node}"));
+            format!("{place}, pages of {}", crate::shared::units::size(*size_bytes))
+        }
+        Target::IrqAffinity { irq, actions } => format!("IRQ {irq} {}", actions.join("+")),
+        Target::DefaultIrqAffinity => "new interrupts".to_owned(),
+        Target::KernelThreadAffinity { comm, .. } => format!("{comm} may run on"),
+        Target::KernelThreadScheduling { comm, .. } => comm.clone(),
+        Target::WorkqueueCpus { name } => name.clone().unwrap_or_else(|| "all unbound work".to_owned()),
+        Target::Service { unit } => unit.clone(),
+        Target::TunedProfile => "TuneD's profile and mode".to_owned(),
+        Target::NicChannels { nic, field } | Target::NicCoalescing { nic, field } => format!("{nic} {field}"),
+        Target::NicFeature { nic, feature } => format!("{nic} {feature}"),
+        Target::NicRps { nic, queue } => format!("{nic} {queue} rps_cpus"),
+        Target::NicXps { nic, queue } => format!("{nic} {queue} xps_cpus"),
+        Target::FileKey { path, key } => format!("{path} {key}"),
+    }
+}
+
+fn add_warnings(out: &mut String, plan: &Plan, width: usize) {
+    if plan.warnings.is_empty() {
+        return;
+    }
+    add_heading(out, "Know before you apply it");
+    for warning in &plan.warnings {
+        for (at, line) in wrap(&clean(warning), width.saturating_sub(INDENT)).iter().enumerate() {
+            let start = if at == 0 { paint(YELLOW, "!") } else { " ".to_owned() };
+            out.push_str(&format!("  {start} {line}\n"));
+        }
+    }
+}
+
+/// Settings at fault for which nothing is planned, by the kind of reason; the rest is counted.
+fn add_left_out(out: &mut String, plan: &Plan, width: usize) {
+    let mut why: Option<WhyLeftOut> = None;
+    let faults = plan.left_out.iter().filter(|left| left.why.is_of_fault());
+    for left in faults {
+        if why.map(title) != Some(title(left.why)) {
+            add_heading(out, &format!("Not planned: {}", title(left.why)));
+            if matches!(left.why, WhyLeftOut::NotAccepted(_)) {
+                add_wrapped(
+                    out,
+                    "accept one with --accept-risk ID, or accept-risk in the role file",
+                    2,
+                    width,
+                );
+            }
+            why = Some(left.why);
+        }
+        let risk = match left.why {
+            WhyLeftOut::NotAccepted(risk) => paint(RED, &format!("  [risk: {}]", risk.word())),
+            _ => String::new(),
+        };
+        out.push_str(&format!("  {}{risk}\n", clean(&left.setting)));
+        add_wrapped(out, &clean(&left.text), INDENT, width);
+    }
+    out.push('\n');
+    add_wrapped(out, &counts(&plan.left_out), 0, width);
+}
+
+fn title(why: WhyLeftOut) -> &'static str {
+    match why {
+        WhyLeftOut::NotAccepted(_) => "the risk is not accepted",
+        WhyLeftOut::Harmful => "it would do more harm than good",
+        WhyLeftOut::YourChoice => "your choice",
+        WhyLeftOut::ByAnother => "brought about by something else",
+        WhyLeftOut::Kernel => "this kernel does not take it",
+        WhyLeftOut::Firmware => "set in the firmware",
+        WhyLeftOut::Hardware => "hardware, or outside this host",
+        WhyLeftOut::StateOfTheMoment => "a state of the moment",
+        WhyLeftOut::Unfit => "a name or value of this host does not fit its type",
+        WhyLeftOut::Unknown => "not known",
+        WhyLeftOut::NotApplicable => "does not apply",
+        WhyLeftOut::Good => "good",
+    }
+}
+
+fn counts(left_out: &[LeftOut]) -> String {
+    let count = |why: WhyLeftOut| left_out.iter().filter(|left| left.why == why).count();
+    format!(
+        "Of the other settings {} good, {} do not apply, and {} could not be told (`lowlat audit` says why).",
+        match count(WhyLeftOut::Good) {
+            1 => "1 is".to_owned(),
+            number => format!("{number} are"),
+        },
+        count(WhyLeftOut::NotApplicable),
+        count(WhyLeftOut::Unknown)
+    )
+}

@@ -1,0 +1,99 @@
+//! What stood somewhere before lowlat, what lowlat made of it, and what is there now, as two differences.
+
+use crate::shared::text::{BOLD, DIM, GREEN, RED, paint, wrap};
+use crate::shared::units::{clean, size};
+use lowlat_plan::outcome::{StateText, ThreeWay};
+use similar::{ChangeTag, TextDiff};
+
+/// Lines of one difference that are shown at most.
+const SHOWN_MAX: usize = 30;
+/// Longer texts are not compared line by line: that takes the square of their length at worst.
+const LINES_MAX: usize = 2_000;
+/// Lines around a changed one.
+const CONTEXT: usize = 2;
+
+/// Adds the two differences of one thing.
+pub fn add_three_way(out: &mut String, three: &ThreeWay, width: usize) {
+    out.push_str(&format!("  {}\n", paint(BOLD, &clean(&three.name))));
+    add_side(out, "before lowlat -> by lowlat", &three.before, &three.by_lowlat, width);
+    add_side(out, "by lowlat -> now", &three.by_lowlat, &three.now, width);
+}
+
+fn add_side(out: &mut String, title: &str, from: &StateText, to: &StateText, width: usize) {
+    out.push_str(&format!("    {}\n", paint(DIM, title)));
+    if let (Some(from), Some(to)) = (text_of(from), text_of(to)) {
+        add_difference(out, from, to, width);
+    }
+    let (from, to) = (in_words(from), in_words(to));
+    if from != to {
+        add_line(out, '-', &from, width);
+        add_line(out, '+', &to, width);
+    }
+}
+
+/// The text of a file that can be compared line by line; nothing counts as an empty one.
+fn text_of(state: &StateText) -> Option<&str> {
+    match state {
+        StateText::Absent => Some(""),
+        StateText::File { text, .. } if text.lines().count() <= LINES_MAX => Some(text),
+        _ => None,
+    }
+}
+
+/// What stands there in a few words. Texts are shown apart.
+fn in_words(state: &StateText) -> String {
+    match state {
+        StateText::Absent => "(nothing there)".to_owned(),
+        StateText::Value { text } if text.is_empty() => "(empty)".to_owned(),
+        StateText::Value { text } => text.clone(),
+        StateText::Link { to } => format!("(link to {to})"),
+        StateText::File { text, is_cut, attributes } => {
+            let cut = if *is_cut { ", only its beginning was compared" } else { "" };
+            let long = if text.lines().count() > LINES_MAX { ", too long to be compared here" } else { "" };
+            format!("(file, owner and mode {attributes}{cut}{long})")
+        }
+        StateText::Binary { bytes, digest, attributes } => {
+            format!("(no text, {}, SHA-256 {digest}, owner and mode {attributes})", size(*bytes))
+        }
+    }
+}
+
+fn add_difference(out: &mut String, from: &str, to: &str, width: usize) {
+    let difference = TextDiff::from_lines(from, to);
+    let mut shown = 0;
+    for group in difference.grouped_ops(CONTEXT) {
+        for change in group.iter().flat_map(|op| difference.iter_changes(op)) {
+            shown += 1;
+            if shown > SHOWN_MAX {
+                continue;
+            }
+            let sign = match change.tag() {
+                ChangeTag::Delete => '-',
+                ChangeTag::Insert => '+',
+                ChangeTag::Equal => ' ',
+            };
+            add_line(out, sign, change.value().trim_end_matches(['\n', '\r']), width);
+        }
+    }
+    if let Some(more) = shown.checked_sub(SHOWN_MAX).filter(|more| *more > 0) {
+        out.push_str(&format!(
+            "      {}\n",
+            paint(DIM, &format!("and {more} more lines; --json has them all"))
+        ));
+    }
+}
+
+fn add_line(out: &mut String, sign: char, line: &str, width: usize) {
+    for (at, part) in wrap(&clean(line), width.saturating_sub(8)).iter().enumerate() {
+        let start = if at == 0 { format!("{sign} ") } else { "    ".to_owned() };
+        let text = format!("{start}{part}");
+        let text = text.trim_end();
+        out.push_str("      ");
+        out.push_str(&match sign {
+            '+' => paint(GREEN, text),
+            '-' => paint(RED, text),
+            _ => text.to_owned(),
+        });
+        out.push('\n');
+    }
+}

@@ -1,0 +1,306 @@
+//! A verification as text: the headline, what is not held and by whom, and the counts.
+
+use crate::audit::grouping::layer_title;
+use crate::shared::text::{BOLD, DIM, GREEN, RED, YELLOW, add_heading, add_wrapped, paint, usable, wrap};
+use crate::shared::units::{clean, count, duration, plural};
+use anstyle::Style;
+use lowlat_host::{CpuSet, Reading};
+use lowlat_plan::verify::{Culprit, Headline, Outcome, Row, Standing, TickLoad, TickProof, Verification};
+
+/// Width of the column of standings: the longest word and two spaces.
+const STANDING_WIDTH: usize = 13;
+const INDENT: usize = 2;
+/// Names that one entry joins.
+const NAMED_MAX: usize = 4;
+
+/// What a verification's text shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VerificationTextOptions<'a> {
+    /// Whether rows that are held are shown too.
+    pub show_all: bool,
+    /// Columns of the terminal.
+    pub width: usize,
+    /// When the plan was applied, for people; empty when that is not known.
+    pub applied: &'a str,
+}
+
+/// The headline, every row that is not held with who is to blame, and the counts.
+pub fn verification_text(verification: &Verification, options: &VerificationTextOptions<'_>) -> String {
+    let width = usable(options.width);
+    let mut out = String::new();
+    add_wrapped(&mut out, &clean(&subject(verification, options.applied)), 0, width);
+    for line in headline(verification) {
+        let line = clean(&line);
+        // Wrapping makes one space of two.
+        let lines = if line.chars().count() <= width { vec![line] } else { wrap(&line, width) };
+        for line in lines {
+            out.push_str(&paint(BOLD, &line));
+            out.push('\n');
+        }
+    }
+    add_rows(&mut out, &verification.rows, options.show_all, width);
+    if !verification.warnings.is_empty() {
+        add_heading(&mut out, "Know as well");
+        for warning in &verification.warnings {
+            for (at, line) in wrap(&clean(warning), width.saturating_sub(4)).iter().enumerate() {
+                let start = if at == 0 { paint(YELLOW, "!") } else { " ".to_owned() };
+                out.push_str(&format!("  {start} {line}\n"));
+            }
+        }
+    }
+    out.push('\n');
+    for line in wrap(&verdict(verification), width) {
+        out.push_str(&paint(outcome_style(verification.outcome()), &line));
+        out.push('\n');
+    }
+    out
+}
+
+/// One line for each row that is not held, for logs; empty when there is none.
+pub fn verification_lines(verification: &Verification) -> String {
+    let is_told = |row: &&Row| row.standing.is_fault() || row.standing == Standing::Pending;
+    let mut out = String::new();
+    for row in verification.rows.iter().filter(is_told) {
+        let by = row.by.as_ref().map_or_else(String::new, |by| format!("; by {}", culprit(by)));
+        let note = if row.note.is_empty() { String::new() } else { format!("; {}", row.note) };
+        let line = format!("{} {}: {}{by}{note}", row.standing.word(), row.what, values(row));
+        out.push_str(&clean(&line));
+        out.push('\n');
+    }
+    out
+}
+
+fn subject(verification: &Verification, applied: &str) -> String {
+    let boots = (&verification.applied_boot_id, &verification.boot_id);
+    let boot = match boots {
+        (Reading::Known(applied), Reading::Known(now)) if applied == now => "in this boot",
+        (Reading::Known(_), Reading::Known(_)) => "in an earlier boot",
+        _ => "",
+    };
+    let applied = match (applied, boot) {
+        ("", "") => String::new(),
+        ("", boot) => format!(", applied {boot}"),
+        (when, "") => format!(", applied {when}"),
+        (when, boot) => format!(", applied {when}, {boot}"),
+    };
+    format!("Plan {} of profile {}{applied}.", verification.plan_id, verification.profile)
+}
+
+fn set(cpus: &Reading<CpuSet>) -> String {
+    match cpus {
+        Reading::Known(cpus) if cpus.is_empty() => "none".to_owned(),
+        Reading::Known(cpus) => cpus.to_string(),
+        Reading::Absent => "absent".to_owned(),
+        Reading::Denied => "denied".to_owned(),
+        Reading::Unparsable(_) => "unreadable".to_owned(),
+    }
+}
+
+/// The lines that the desk asks for first.
+fn headline(verification: &Verification) -> Vec<String> {
+    let Headline {
+        isolated,
+        nohz_full,
+        irqs_movable,
+        irqs_inside,
+        irqs_moving,
+        irqs_managed,
+        irqs_managed_on_isolated,
+    } = &verification.headline;
+    let mut lines = vec![format!("isolated {}  nohz_full {}", set(isolated), set(nohz_full))];
+    if irqs_movable + irqs_managed > 0 && !verification.housekeeping.is_empty() {
+        let moving = match irqs_moving {
+            0 => String::new(),
+            1 => ", 1 moves at its next interrupt".to_owned(),
+            count => format!(", {count} move at their next interrupt"),
+        };
+        let managed = match irqs_managed {
+            0 => String::new(),
+            _ => format!(
+                " ({irqs_managed} managed by the kernel, {} of them {} isolated CPUs)",
+                if *irqs_managed_on_isolated == 0 {
+                    "none".to_owned()
+                } else {
+                    irqs_managed_on_isolated.to_string()
+                },
+                if *irqs_managed_on_isolated == 1 || *irqs_managed_on_isolated == 0 {
+                    "reaches"
+                } else {
+                    "reach"
+                },
+            ),
+        };
+        lines.push(format!(
+            "IRQs: {irqs_inside} of {irqs_movable} movable inside {}{moving}{managed}",
+            verification.housekeeping
+        ));
+    }
+    lines.extend(verification.ticks.as_ref().and_then(ticks));
+    lines
+}
+
+/// "ticks: at most 2 in 1.00 s on 14 isolated CPUs, 14 of them under a spinning thread; housekeeping up to 251".
+fn ticks(proof: &TickProof) -> Option<String> {
+    let most = proof.cpus.iter().filter_map(|cpu| cpu.ticks.known()).max()?;
+    let loads = [TickLoad::Spinner, TickLoad::BusyTask, TickLoad::Idle].into_iter().filter_map(|load| {
+        let cpus = proof.cpus.iter().filter(|cpu| cpu.load == load).count();
+        (cpus > 0).then(|| format!("{cpus} {}", load.word()))
+    });
+    let house = match &proof.housekeeping_ticks_max {
+        Reading::Known(ticks) => format!("; housekeeping up to {}", count(*ticks)),
+        _ => String::new(),
+    };
+    Some(format!(
+        "ticks: at most {} in {} on {} ({}){house}",
+        count(*most),
+        duration(proof.window_ns),
+        plural(proof.cpus.len(), "isolated CPU"),
+        loads.collect::<Vec<_>>().join(", "),
+    ))
+}
+
+/// Rows by layer, those that say the same as one.
+fn add_rows(out: &mut String, rows: &[Row], show_all: bool, width: usize) {
+    let is_shown = |row: &&Row| show_all || row.standing != Standing::Held || !row.note.is_empty();
+    let mut layer = "";
+    let mut groups: Vec<Vec<&Row>> = Vec::new();
+    for row in rows.iter().filter(is_shown) {
+        match groups.iter_mut().find(|group| group.first().is_some_and(|first| is_alike(first, row))) {
+            Some(group) => group.push(row),
+            None => groups.push(vec![row]),
+        }
+    }
+    let mut said = "";
+    for group in &groups {
+        let Some(first) = group.first() else { continue };
+        if first.layer != layer {
+            layer = &first.layer;
+            said = "";
+            add_heading(out, title(&clean(layer)));
+        }
+        add_group(out, first, group, said, width);
+        said = &first.note;
+    }
+}
+
+/// Rows that differ in their names only.
+fn is_alike(a: &Row, b: &Row) -> bool {
+    a.layer == b.layer
+        && a.settings == b.settings
+        && a.standing == b.standing
+        && a.planned == b.planned
+        && a.observed == b.observed
+        && a.by == b.by
+        && a.note == b.note
+}
+
+fn title(layer: &str) -> &str {
+    match layer {
+        "headline" => "Isolation",
+        "ticks" => "Ticks of the isolated CPUs",
+        other => layer_title(other),
+    }
+}
+
+/// `said` is the note of the entry before: one that is the same is not said again.
+fn add_group(out: &mut String, first: &Row, group: &[&Row], said: &str, width: usize) {
+    let mut names: Vec<String> = group.iter().take(NAMED_MAX).map(|row| row.what.clone()).collect();
+    if group.len() > NAMED_MAX {
+        names.push(format!("{} more; --json has them all", group.len() - NAMED_MAX));
+    }
+    let beside = INDENT + STANDING_WIDTH;
+    let word = paint(style(first.standing), &format!("{:STANDING_WIDTH$}", first.standing.word()));
+    for (at, line) in wrap(&clean(&names.join(", ")), width.saturating_sub(beside)).iter().enumerate() {
+        if at == 0 {
+            out.push_str(&format!("{:INDENT$}{word}{line}\n", ""));
+        } else {
+            out.push_str(&format!("{:beside$}{line}\n", ""));
+        }
+    }
+    let by = first.by.as_ref().map_or_else(String::new, |by| format!("by {}", culprit(by)));
+    let note = if first.note == said { "" } else { &first.note };
+    for text in [values(first), by, note.to_owned()] {
+        if !text.is_empty() {
+            add_wrapped(out, &clean(&text), beside, width);
+        }
+    }
+}
+
+/// What is and what was planned. Of what cannot be read the note says why.
+fn values(row: &Row) -> String {
+    match row.standing {
+        Standing::Held => shown(&row.observed),
+        Standing::Gone | Standing::Unreadable => format!("planned {}", row.planned),
+        _ => format!("{}; planned {}", shown(&row.observed), row.planned),
+    }
+}
+
+fn shown(observed: &Reading<String>) -> String {
+    match observed {
+        Reading::Known(text) if text.is_empty() => "none".to_owned(),
+        Reading::Known(text) => text.clone(),
+        Reading::Absent => "absent".to_owned(),
+        Reading::Denied => "denied".to_owned(),
+        Reading::Unparsable(_) => "unparsable".to_owned(),
+    }
+}
+
+/// "/etc/sysctl.d/zz.conf:3, which sets vm.swappiness = 60".
+fn culprit(by: &Culprit) -> String {
+    let line = by.line.map_or_else(String::new, |line| format!(":{line}"));
+    match by.name.as_str() {
+        "unknown" => format!("somebody unknown ({})", by.does),
+        name if by.line.is_some() => format!("{name}{line}: {}", by.does),
+        name => format!("{name}, which {}", by.does),
+    }
+}
+
+fn style(standing: Standing) -> Style {
+    match standing {
+        Standing::Overridden | Standing::Lost => RED,
+        Standing::Ineffective | Standing::Unreadable => YELLOW.bold(),
+        Standing::Pending | Standing::MovesLater => YELLOW,
+        Standing::Gone => DIM,
+        Standing::Held => GREEN,
+    }
+}
+
+fn outcome_style(outcome: Outcome) -> Style {
+    match outcome {
+        Outcome::Held => GREEN,
+        Outcome::Pending => YELLOW,
+        Outcome::NotHeld => RED,
+    }
+}
+
+/// "Not held: 3 of 87 rows (2 overridden, 1 lost)." and the like.
+fn verdict(verification: &Verification) -> String {
+    let counts = &verification.counts;
+    let listed = |is_meant: fn(Standing) -> bool| {
+        let listed: Vec<String> = Standing::WORST_FIRST
+            .into_iter()
+            .filter(|standing| is_meant(*standing) && counts.count(*standing) > 0)
+            .map(|standing| format!("{} {}", counts.count(standing), standing.word()))
+            .collect();
+        listed.join(", ")
+    };
+    let rows = plural(counts.rows() as usize, "row");
+    match verification.outcome() {
+        Outcome::Held => match listed(|standing| matches!(standing, Standing::MovesLater | Standing::Gone)) {
+            others if others.is_empty() => format!("All {rows} held."),
+            others => format!("All {rows} held; among them {others}."),
+        },
+        Outcome::Pending => format!(
+            "{} of {rows} {} for the reboot; all others are held.",
+            counts.pending,
+            if counts.pending == 1 { "waits" } else { "wait" }
+        ),
+        Outcome::NotHeld => {
+            let pending = match counts.pending {
+                0 => String::new(),
+                pending => format!(" {pending} more wait for the reboot."),
+            };
+            format!("Not held: {} of {rows} ({}).{pending}", counts.not_held(), listed(Standing::is_fault))
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Tables that fit: columns that say nothing are left out, then those that matter least.
+
+use crate::shared::text::{DIM, column_lines, paint};
+
+/// What stands for a value that is not there.
+pub const NONE: &str = "-";
+
+/// One column of a table.
+pub struct Column {
+    /// Its head.
+    pub head: &'static str,
+    /// Its cells.
+    pub cells: Vec<String>,
+    /// Whether it is set flush right.
+    pub is_right: bool,
+    /// How much it matters; 0 is never left out.
+    pub rank: u8,
+}
+
+impl Column {
+    /// A column of figures.
+    pub fn figures(head: &'static str, rank: u8, cells: Vec<String>) -> Self {
+        Self { head, cells, is_right: true, rank }
+    }
+
+    /// A column of words.
+    pub fn words(head: &'static str, rank: u8, cells: Vec<String>) -> Self {
+        Self { head, cells, is_right: false, rank }
+    }
+
+    fn width(&self) -> usize {
+        let cells = self.cells.iter().map(|cell| cell.chars().count());
+        cells.chain([self.head.chars().count()]).max().unwrap_or(0)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.cells.iter().all(|cell| cell == NONE || cell.is_empty())
+    }
+}
+
+/// The table of those columns that fit, two spaces in, its head of less weight.
+pub fn table(all: Vec<Column>, width: usize) -> String {
+    let mut out = String::new();
+    for (at, line) in lines(all, width).into_iter().enumerate() {
+        out.push_str(&if at == 0 { paint(DIM, &line) } else { line });
+        out.push('\n');
+    }
+    out
+}
+
+/// The lines of [`table`] without colours.
+pub fn lines(all: Vec<Column>, width: usize) -> Vec<String> {
+    let mut kept: Vec<Column> = all.into_iter().filter(|of| of.rank == 0 || !of.is_empty()).collect();
+    let is_wide = |kept: &[Column]| kept.iter().map(|of| of.width() + 2).sum::<usize>() > width;
+    while is_wide(&kept) {
+        let least = kept.iter().enumerate().max_by_key(|(_, of)| of.rank).filter(|(_, of)| of.rank > 0);
+        let Some((place, _)) = least else { break };
+        kept.remove(place);
+    }
+    let right: Vec<usize> =
+        kept.iter().enumerate().filter(|(_, of)| of.is_right).map(|(place, _)| place).collect();
+    let rows = kept.iter().map(|of| of.cells.len()).max().unwrap_or(0);
+    let mut lines = vec![kept.iter().map(|of| of.head.to_owned()).collect::<Vec<_>>()];
+    for row in 0..rows {
+        lines.push(kept.iter().map(|of| of.cells.get(row).cloned().unwrap_or_default()).collect());
+    }
+    column_lines(&lines, &right, 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_columns_go_first_and_then_those_that_matter_least() {
+        let cells = |text: &str| vec![text.to_owned(); 2];
+        let all = || {
+            vec![
+                Column::figures("CPU", 0, cells("1023")),
+                Column::words("part", 2, cells("housekeeping")),
+                Column::figures("p99", 1, cells(NONE)),
+                Column::figures("max", 1, cells("1.28 ms")),
+            ]
+        };
+        let text = |width| anstream::adapter::strip_str(&table(all(), width)).to_string();
+        assert_eq!(text(80).lines().next(), Some("   CPU  part              max"));
+        assert_eq!(text(20).lines().next(), Some("   CPU      max"));
+        assert_eq!(text(3).lines().next(), Some("   CPU"));
+    }
+}

@@ -1,0 +1,48 @@
+//! A text of sections and labelled facts under construction.
+
+use crate::shared::text::{DIM, add_field, add_heading, paint, wrap};
+use crate::shared::units::clean;
+use lowlat_host::Reading;
+use std::fmt::Display;
+
+/// Width of the column of labels.
+pub const LABEL_WIDTH: usize = 18;
+
+/// A text under construction, with its width.
+pub struct Page {
+    /// The text so far.
+    pub out: String,
+    /// Columns of the terminal.
+    pub width: usize,
+}
+
+impl Page {
+    /// Adds a labelled text; an empty one adds nothing.
+    pub fn field(&mut self, label: &str, text: &str) {
+        add_field(&mut self.out, label, &clean(text), LABEL_WIDTH, self.width);
+    }
+
+    /// Adds a labelled fact. Absent facts are left out; denied and unparsable ones say so.
+    pub fn fact<T: Display>(&mut self, label: &str, reading: &Reading<T>) {
+        if !reading.is_absent() {
+            self.field(label, &reading.to_string());
+        }
+    }
+
+    /// Adds a heading.
+    pub fn heading(&mut self, title: &str) {
+        add_heading(&mut self.out, title);
+    }
+
+    /// Adds a line of less weight.
+    pub fn note(&mut self, text: &str) {
+        for line in wrap(&clean(text), self.width.saturating_sub(2)) {
+            self.out.push_str(&format!("  {}\n", paint(DIM, &line)));
+        }
+    }
+}
+
+/// "yes" or "no".
+pub fn yes_no(reading: &Reading<bool>) -> Reading<&'static str> {
+    reading.as_ref().map(|value| if *value { "yes" } else { "no" })
+}

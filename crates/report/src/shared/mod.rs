@@ -1,0 +1,8 @@
+//! What the texts and pages of every capability share.
+
+pub mod columns;
+pub mod document;
+pub mod fields;
+pub mod page;
+pub mod text;
+pub mod units;

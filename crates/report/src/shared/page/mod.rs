@@ -1,0 +1,165 @@
+//! One self-contained HTML page: no network, no fonts, no framework; readable without its script.
+//!
+//! Pictures are inline SVG written here and not by a charting crate. They take their colours from the page's CSS
+//! variables, so they follow the light and dark theme and the print style sheet; they need no script and no data
+//! besides themselves, so a page of a large host stays small; and each mark carries its value as a tooltip.
+//!
+//! Everything that comes from the document goes through maud's escaping, and through [`crate::shared::units::clean`] where
+//! it can hold control characters. The script and the style sheet are files of this crate.
+
+pub mod svg;
+
+use crate::shared::units::clean;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+/// Even if some text escaped its escaping, the page could load nothing.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; \
+                      base-uri 'none'; form-action 'none'";
+
+/// A section of the page.
+#[derive(Debug)]
+pub struct Section {
+    /// Its anchor.
+    pub id: &'static str,
+    /// Its title in the bar.
+    pub title: &'static str,
+    /// Itself.
+    pub body: Markup,
+    /// The style sheet it needs besides the page's, or "".
+    pub style: &'static str,
+}
+
+impl Section {
+    /// A section that the page's style sheet covers.
+    pub fn new(id: &'static str, title: &'static str, body: Markup) -> Self {
+        Self { id, title, body, style: "" }
+    }
+
+    /// The same with a style sheet. Sections may share one: the page holds it once.
+    pub fn with_style(self, style: &'static str) -> Self {
+        Self { style, ..self }
+    }
+}
+
+/// A page of sections.
+pub fn page(title: &str, sections: &[Section], footer: &Markup) -> String {
+    let mut styles = vec![STYLE];
+    for section in sections {
+        if !styles.contains(&section.style) {
+            styles.push(section.style);
+        }
+    }
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta name="color-scheme" content="light dark";
+                title { "lowlat: " (clean(title)) }
+                link rel="icon" href="data:,";
+                style { @for style in styles { (PreEscaped(style)) } }
+            }
+            body {
+                (bar(sections))
+                main { @for section in sections { (section.body) } }
+                (footer)
+                script { (PreEscaped(SCRIPT)) }
+            }
+        }
+    };
+    // Whatever a section forgot: nothing invisible or moving reaches the page.
+    lowlat_host::printable::lines(&page.into_string()).into_owned()
+}
+
+/// The bar at the top: name, sections, theme.
+fn bar(sections: &[Section]) -> Markup {
+    html! {
+        @if let Some(second) = sections.get(1) { a class="skip" href={ "#" (second.id) } { "Skip to " (second.title.to_lowercase()) } }
+        div class="bar" {
+            div class="bar-inner" {
+                span class="brand" { "lowlat" }
+                nav aria-label="Sections" {
+                    @for section in sections { a href={ "#" (section.id) } { (section.title) } }
+                }
+                button type="button" id="theme" class="quiet" hidden { "Dark" }
+            }
+        }
+    }
+}
+
+/// A section with its heading.
+pub fn section(id: &str, title: &str, lead: &Markup, body: &Markup) -> Markup {
+    html! {
+        section id=(id) aria-labelledby={ (id) "-title" } {
+            div class="section-head" {
+                h2 id={ (id) "-title" } { (title) }
+                p class="lead" { (lead) }
+            }
+            (body)
+        }
+    }
+}
+
+/// Text with the micro sign, and figures that stay on one line with their unit.
+pub fn micro(text: &str) -> String {
+    const UNITS: [(&str, &str); 5] = [(" us", "µs"), (" ns", "ns"), (" ms", "ms"), (" s", "s"), (" %", "%")];
+    let mut out = String::with_capacity(text.len() + 4);
+    let mut rest = text;
+    while let Some(at) = rest.find(' ') {
+        let (before, after) = rest.split_at(at);
+        out.push_str(before);
+        let ends_in_digit = before.ends_with(|c: char| c.is_ascii_digit());
+        let unit = UNITS.iter().find(|(spelled, _)| {
+            after.strip_prefix(spelled).is_some_and(|next| !next.starts_with(char::is_alphanumeric))
+        });
+        rest = if let Some((spelled, shown)) = unit.filter(|_| ends_in_digit) {
+            out.push('\u{a0}');
+            out.push_str(shown);
+            after.strip_prefix(spelled).unwrap_or_default()
+        } else {
+            out.push(' ');
+            after.strip_prefix(' ').unwrap_or_default()
+        };
+    }
+    out + rest
+}
+
+/// A figure with its label and a note.
+pub fn tile(label: &str, value: &str, note: &str) -> Markup {
+    html! {
+        div class="tile" {
+            p class="tile-label" { (label) }
+            p class="tile-value" { (value) }
+            p class="tile-note" { (micro(note)) }
+        }
+    }
+}
+
+/// Labelled facts; empty ones are left out.
+pub fn facts<'a>(facts: impl IntoIterator<Item = (&'a str, String)>) -> Markup {
+    html! {
+        dl class="facts" {
+            @for (label, text) in facts {
+                @if !text.is_empty() { div { dt { (label) } dd { (clean(&text)) } } }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::micro;
+
+    #[test]
+    fn figures_stay_with_their_units() {
+        assert_eq!(
+            micro("rx 30 us, 4 % of 60 s in 2 sets"),
+            "rx 30\u{a0}µs, 4\u{a0}% of 60\u{a0}s in 2 sets"
+        );
+        assert_eq!(micro("no us "), "no us ");
+    }
+}
