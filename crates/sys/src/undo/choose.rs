@@ -8,7 +8,14 @@ use super::{
 const FORCED: &str = "changed by somebody else, and taken back on demand";
 
 impl UndoLog {
-    /// Undoes the steps that `wanted` chooses, the last one first, as [`UndoLog::rollback`] does.
+    /// Rolls back the steps that `wanted` chooses, the last one first. A target that is as lowlat left it is restored. One
+    /// that is as before is only recorded. Anything else is another program's change: it is left, and reported with all
+    /// three states.
+    ///
+    /// What a restart has undone already ([`UndoLog::expire`]) is not touched and only recorded.
+    ///
+    /// A file is restored with its bytes, owner, group, mode, modification time, and those extended attributes that may
+    /// be set. Times of directories are not restored: they show other programs that a name has changed.
     pub fn rollback_where(&mut self, wanted: impl Fn(&Entry) -> bool) -> RollbackReport {
         let mut report = self.undo_where(wanted);
         if let Err(error) = self.close_where(|_, is_empty| is_empty) {
@@ -17,8 +24,9 @@ impl UndoLog {
         report
     }
 
-    /// What [`UndoLog::rollback_where`] would do, were the targets named in `forced` as lowlat left them. Changes
-    /// nothing.
+    /// What [`UndoLog::rollback_where`] would do if the targets named in `forced` were as lowlat left them. Reads the host
+    /// and changes nothing, neither there nor in the log. It cannot know whether a write would be refused, nor which
+    /// directories would stay because they hold other files.
     pub fn preview_where(&self, wanted: impl Fn(&Entry) -> bool, forced: &[String]) -> RollbackPreview {
         let mut preview = RollbackPreview { damage: self.damage().cloned(), ..RollbackPreview::default() };
         let mut seen = Seen::new();

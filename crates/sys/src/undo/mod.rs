@@ -10,7 +10,7 @@
 //!
 //! So at any moment of a crash the log tells, of every step, whether it may have happened, and the host itself tells
 //! whether it has: a target is in its old or its new state, never between. From there both ways are open, finishing
-//! ([`UndoLog::apply`] with the same plan) and going back ([`UndoLog::rollback`]).
+//! ([`UndoLog::apply`] with the same plan) and going back ([`UndoLog::rollback_where`]).
 //!
 //! What is in the directory (mode 0700, for kept contents may be secret where they came from; [`PrivateDirectory`] refuses links, and
 //! directories that others own or may write to):
@@ -74,7 +74,7 @@ pub use log::{DEFAULT_DIRECTORY, Inspection, UndoLog};
 pub use mark::{LogMark, LogMismatch};
 pub use preview::{Restoration, RollbackPreview};
 pub use record::{Event, LoggedState, Record, TargetSpec};
-pub use rollback::{Conflict, Left, RollbackReport, RollbackTo};
+pub use rollback::{Conflict, Left, RollbackReport};
 pub use segment::{Damage, TornTail};
 pub use state::{Comparison, FILE_BYTES_MAX, FileState, FileTime, State, VALUE_BYTES_MAX};
 pub use store::STORE_BYTES_MAX;

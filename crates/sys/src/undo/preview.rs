@@ -1,6 +1,6 @@
 //! What a rollback would do, without doing it.
 
-use super::{Conflict, Damage, Entry, HostError, Left, RollbackTo, State, UndoError, UndoLog};
+use super::{Conflict, Damage, Entry, HostError, Left, State, UndoLog};
 use std::collections::BTreeMap;
 
 /// A step that a rollback would restore.
@@ -46,25 +46,6 @@ impl RollbackPreview {
 pub(super) type Seen = BTreeMap<(String, String), State>;
 
 impl UndoLog {
-    /// What [`UndoLog::rollback`] would do now. Reads the host and changes nothing, neither there nor in the log.
-    ///
-    /// It does not tell whether a write would be refused, nor which directories would stay since others' files are in
-    /// them.
-    pub fn preview_rollback(&self, to: &RollbackTo) -> Result<RollbackPreview, UndoError> {
-        let plans = self.plans_to_undo(to)?;
-        let mut preview = RollbackPreview { damage: self.damage().cloned(), ..RollbackPreview::default() };
-        let mut seen = Seen::new();
-        for entry in self.history.entries.iter().rev().filter(|e| plans.contains(&e.plan)) {
-            if self.is_expired(entry) {
-                preview.expired.push(entry.step.clone());
-            } else if let Err(error) = self.preview(entry, &mut seen, &mut preview) {
-                let (plan, step) = (entry.plan.clone(), entry.step.clone());
-                preview.left.push(Left::Failed { plan, step, reason: error.to_string() });
-            }
-        }
-        Ok(preview)
-    }
-
     pub(super) fn preview(
         &self,
         entry: &Entry,

@@ -1,23 +1,7 @@
 //! Undoing steps, the last one first.
 
-use super::{Damage, Entry, Event, HostError, LoggedState, Progress, State, UndoError, UndoLog};
+use super::{Damage, Entry, Event, HostError, LoggedState, Progress, State, UndoLog};
 use std::fmt;
-
-/// How far back.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RollbackTo {
-    /// As before the first plan.
-    Start,
-    /// As before this plan.
-    Before(String),
-    /// As right after this plan: later ones are undone.
-    After(String),
-    /// As before the first plan whose id begins so: that one and everything later is undone.
-    BeforePrefix(String),
-    /// Only these plans are undone, and what came later stays. Where a later plan changed the same thing, the earlier
-    /// one is left with a conflict.
-    Only(Vec<String>),
-}
 
 /// A target that is neither as lowlat found it nor as lowlat left it: all three, for a difference to be shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,46 +105,6 @@ impl fmt::Display for RollbackReport {
 }
 
 impl UndoLog {
-    /// Undoes steps in reverse order. Each one looks at its target: as lowlat left it, it is restored; as before, it
-    /// is only recorded; anything else is somebody else's work, is left, and is told with all three states.
-    ///
-    /// What an earlier boot took with it ([`UndoLog::expire`]) is not touched and only recorded.
-    ///
-    /// A file is restored with bytes, owner, group, mode, time of change and those extended attributes that may be
-    /// set. Times of directories are not restored: they tell other programs that a name has changed, and it has.
-    pub fn rollback(&mut self, to: &RollbackTo) -> Result<RollbackReport, UndoError> {
-        let plans = self.plans_to_undo(to)?;
-        let mut report = self.undo_where(|entry| plans.contains(&entry.plan));
-        for plan in plans.iter().filter(|plan| self.history.is_open(plan)).cloned().collect::<Vec<_>>() {
-            if let Err(error) = self.append(&plan, Event::End) {
-                report.not_recorded = Some(error.to_string());
-            }
-        }
-        Ok(report)
-    }
-
-    /// Ids of the plans that a rollback undoes.
-    pub(super) fn plans_to_undo(&self, to: &RollbackTo) -> Result<Vec<String>, UndoError> {
-        let plans = &self.history.plans;
-        let position = |plan: &str, is_it: &dyn Fn(&str) -> bool| {
-            let at = plans.iter().position(|p| is_it(&p.id));
-            at.ok_or_else(|| UndoError::UnknownPlan { plan: plan.to_owned() })
-        };
-        let first = match to {
-            RollbackTo::Start => 0,
-            RollbackTo::Before(plan) => position(plan, &|id| id == plan)?,
-            RollbackTo::After(plan) => position(plan, &|id| id == plan)? + 1,
-            RollbackTo::BeforePrefix(prefix) => position(prefix, &|id| id.starts_with(prefix.as_str()))?,
-            RollbackTo::Only(only) => {
-                for plan in only {
-                    position(plan, &|id| id == plan)?;
-                }
-                return Ok(only.clone());
-            }
-        };
-        Ok(plans.iter().skip(first).map(|p| p.id.clone()).collect())
-    }
-
     pub(super) fn undo_where(&mut self, wanted: impl Fn(&Entry) -> bool) -> RollbackReport {
         self.undo_to(wanted, |_| None)
     }

@@ -217,7 +217,7 @@ impl<'a> Thread<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lowlat_sys::undo::{OnFailure, RollbackTo, Step, UndoLog};
+    use lowlat_sys::undo::{OnFailure, Step, UndoLog};
     use std::process::{Child, Command};
 
     /// A process of our own that sleeps, and ends with the test.
@@ -272,7 +272,7 @@ mod tests {
         log.apply("p", &steps, OnFailure::RollBack).unwrap();
         assert_eq!(log.present(&affinity).unwrap(), State::Value(first));
         assert_eq!(log.present(&policy).unwrap(), State::Value("SCHED_IDLE nice 3".into()));
-        assert!(log.rollback(&RollbackTo::Start).unwrap().is_complete());
+        assert!(log.rollback_where(|_| true).is_complete());
         assert_eq!(log.present(&affinity).unwrap(), State::Value(cpus));
         assert_eq!(log.present(&policy).unwrap(), State::Value("SCHED_BATCH nice 3".into()));
     }

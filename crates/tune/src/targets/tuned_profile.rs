@@ -253,7 +253,7 @@ impl fmt::Display for Wanted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lowlat_sys::undo::{OnFailure, RollbackTo, Step, UndoLog};
+    use lowlat_sys::undo::{OnFailure, Step, UndoLog};
     use std::{
         cell::RefCell,
         fs,
@@ -344,7 +344,7 @@ mod tests {
         let expected: Vec<(String, String)> =
             expected.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
         assert_eq!(shown(dir), expected);
-        let report = log.rollback(&RollbackTo::Start).unwrap();
+        let report = log.rollback_where(|_| true);
         assert!(report.is_complete(), "{report}");
         assert_eq!(shown(dir), before);
     }
@@ -387,7 +387,7 @@ mod tests {
         assert_eq!(old, State::Value("off manual".into()));
         let step = Step { id: "tuned".into(), target, old, new: State::Value("lowlat".into()) };
         log.apply("p", &[step], OnFailure::RollBack).unwrap();
-        assert!(log.rollback(&RollbackTo::Start).unwrap().is_complete());
+        assert!(log.rollback_where(|_| true).is_complete());
         assert_eq!(*fake.asked.borrow(), ["lowlat manual", " manual"]);
         assert_eq!(shown(dir.path()).len(), before.len());
     }

@@ -11,7 +11,7 @@ fn an_edit_by_others_is_shown_with_three_states_and_kept() {
     log.apply("p", &plan, OnFailure::RollBack).unwrap();
     fs::write(host.root.join("etc/existing"), "theirs").unwrap();
     fs::write(host.root.join("etc/a/b/theirs"), "theirs").unwrap();
-    let report = log.rollback(&RollbackTo::Before("p".to_owned())).unwrap();
+    let report = log.rollback_where(|entry| entry.plan == "p");
     let [Left::Conflict(conflict)] = report.left.as_slice() else { panic!("{report}") };
     let bytes = |state: &State| match state {
         State::File(file) => String::from_utf8(file.bytes.clone()).unwrap(),
@@ -27,7 +27,7 @@ fn an_edit_by_others_is_shown_with_three_states_and_kept() {
     assert_eq!(fs::read_to_string(host.root.join("etc/existing")).unwrap(), "theirs");
     // Put back by hand, the step is as before.
     host.put("etc/existing", "old text\n", 0o640);
-    let report = log.rollback(&RollbackTo::Start).unwrap();
+    let report = log.rollback_where(|_| true);
     assert_eq!((report.unchanged.len(), report.is_complete()), (1, true));
 }
 
@@ -59,7 +59,6 @@ fn contradictory_plans_are_refused() {
     changed[1].new = file("something else", 0o600);
     let error = log.apply("p", &changed, OnFailure::RollBack).unwrap_err();
     assert!(matches!(error, UndoError::PlanDiffers { .. }), "{error}");
-    assert!(matches!(log.rollback(&RollbackTo::Before("q".into())), Err(UndoError::UnknownPlan { .. })));
 }
 
 /// The same plan once more over what somebody else has made of its targets.
@@ -80,7 +79,7 @@ fn an_edit_between_two_applies_of_a_plan() {
     assert!(matches!(&error, UndoError::PlanDiffers { step, .. } if step == "replace"), "{error}");
     assert_eq!(host.records(), records);
     assert_eq!(log.apply("p.1", &now(), OnFailure::RollBack).unwrap().done, ["replace"]);
-    let report = log.rollback(&RollbackTo::Before("p.1".to_owned())).unwrap();
+    let report = log.rollback_where(|entry| entry.plan == "p.1");
     assert!(report.is_complete(), "{report}");
     assert_eq!(fs::read_to_string(host.root.join("etc/existing")).unwrap(), "theirs");
     log.apply("p.1", &now(), OnFailure::RollBack).unwrap();
@@ -98,7 +97,7 @@ fn an_edit_between_two_applies_of_a_plan() {
         host.put("sys/devices/x/value", "0\n", 0o644);
         log.apply("p", &now(), OnFailure::RollBack).unwrap();
     }
-    let report = log.rollback(&RollbackTo::Start).unwrap();
+    let report = log.rollback_where(|_| true);
     assert_eq!(report.left.len(), 1, "{report}");
     assert!(matches!(&report.left[0], Left::Conflict(conflict) if conflict.step == "replace"), "{report}");
 }
@@ -119,7 +118,7 @@ fn an_apply_once_more_that_fails_goes_back_to_what_it_found() {
             .and_then(|mut log| log.apply_once_more("p", &now, OnFailure::SkipRefused));
         if done.is_ok() {
             assert!(at > 20, "only {at} operations");
-            let report = host.open(Faults::none()).unwrap().rollback(&RollbackTo::Start).unwrap();
+            let report = host.open(Faults::none()).unwrap().rollback_where(|_| true);
             assert!(report.is_complete(), "{report}");
             assert_eq!(host.tree(true), start);
             return;
@@ -138,7 +137,7 @@ fn an_unfinished_plan_comes_before_another() {
     let _ = host.open(Faults::crash_at(50)).unwrap().apply("p", &plan, OnFailure::RollBack);
     let mut log = host.open(Faults::none()).unwrap();
     assert!(matches!(log.apply("q", &plan, OnFailure::RollBack), Err(UndoError::Unfinished { .. })));
-    log.rollback(&RollbackTo::Start).unwrap();
+    log.rollback_where(|_| true);
     log.apply("q", &plan, OnFailure::RollBack).unwrap();
 }
 
@@ -205,7 +204,7 @@ fn extended_attributes_come_back() {
     let mut log = host.open(Faults::none()).unwrap();
     log.apply("p", &plan, OnFailure::RollBack).unwrap();
     rustix::fs::removexattr(&path, "user.note").unwrap();
-    log.rollback(&RollbackTo::Start).unwrap();
+    log.rollback_where(|_| true);
     let mut value = [0; 16];
     let length = rustix::fs::getxattr(&path, "user.note", &mut value[..]).unwrap();
     assert_eq!(&value[..length], b"kept");
@@ -228,7 +227,7 @@ fn a_value_of_the_running_kernel() {
     log.apply("short", &step("lowlat-undo"), OnFailure::RollBack).unwrap();
     assert_eq!(log.present(&name).unwrap(), State::Value("lowlat-undo\n".to_owned()));
     assert_eq!(log.history().entries[0].boot.len(), 36);
-    assert!(log.rollback(&RollbackTo::Start).unwrap().is_complete());
+    assert!(log.rollback_where(|_| true).is_complete());
     assert_eq!(log.present(&name).unwrap(), old);
 }
 
@@ -243,7 +242,7 @@ fn a_choice_in_a_tree_shows_what_the_kernel_would() {
     log.apply("p", &[step], OnFailure::RollBack).unwrap();
     let shown = fs::read_to_string(host.root.join("sys/devices/x/value")).unwrap();
     assert_eq!(shown, "always madvise [never]\n");
-    assert!(log.rollback(&RollbackTo::Start).unwrap().is_complete());
+    assert!(log.rollback_where(|_| true).is_complete());
     assert_eq!(host.tree(true), start);
 }
 

@@ -28,8 +28,8 @@ fn a_value_of_an_earlier_boot_is_not_rolled_back() {
         host.open(Faults::none()).unwrap().apply("p", &plan, OnFailure::RollBack).unwrap();
         restart(&host, value);
         let mut log = host.open(Faults::none()).unwrap();
-        let preview = log.preview_rollback(&RollbackTo::Start).unwrap();
-        let report = log.rollback(&RollbackTo::Start).unwrap();
+        let preview = log.preview_where(|_| true, &[]);
+        let report = log.rollback_where(|_| true);
         assert!(report.is_complete(), "{value}: {report}");
         assert_eq!((report.expired.clone(), report.restored.len()), (vec!["value".to_owned()], 6));
         assert_eq!((&preview.expired, preview.restore.len()), (&report.expired, 6));
@@ -73,7 +73,7 @@ fn the_same_plan_sets_the_value_again_in_the_next_boot() {
     let mut log = host.open(Faults::none()).unwrap();
     let report = log.apply("p", &again, OnFailure::SkipRefused).unwrap();
     assert_eq!(report.done, ["value"]);
-    assert!(log.rollback(&RollbackTo::Start).unwrap().is_complete());
+    assert!(log.rollback_where(|_| true).is_complete());
     assert_eq!(fs::read_to_string(host.root.join("sys/devices/x/value")).unwrap(), "3\n");
 }
 
@@ -96,7 +96,7 @@ fn a_plan_that_a_crash_cut_off_before_the_restart_does_not_block_others() {
         let report = log.apply("q", value, OnFailure::RollBack).unwrap();
         assert_eq!(report.done.len(), 1, "crash at {at}");
         assert!(!was_open || !log.history().is_open("p"));
-        assert!(log.rollback(&RollbackTo::Start).unwrap().is_complete());
+        assert!(log.rollback_where(|_| true).is_complete());
     }
     assert!(is_seen);
 }
@@ -109,7 +109,7 @@ fn a_boot_that_is_not_known_forgets_nothing() {
     host.put(BOOT_ID, "second\n", 0o444);
     let mut log = host.open(Faults::none()).unwrap();
     assert!(log.expire().unwrap().is_empty());
-    assert_eq!(log.rollback(&RollbackTo::Start).unwrap().restored.len(), 7);
+    assert_eq!(log.rollback_where(|_| true).restored.len(), 7);
 }
 
 #[test]
@@ -121,9 +121,9 @@ fn crash_at_every_point_of_the_rollback_in_the_next_boot() {
         restart(&host, "0\n");
         let got_through = host
             .open(Faults::crash_at(at))
-            .and_then(|mut log| log.rollback(&RollbackTo::Start))
+            .map(|mut log| log.rollback_where(|_| true))
             .is_ok_and(|report| report.is_complete() && report.not_recorded.is_none());
-        let report = host.open(Faults::none()).unwrap().rollback(&RollbackTo::Start).unwrap();
+        let report = host.open(Faults::none()).unwrap().rollback_where(|_| true);
         assert!(report.is_complete(), "crash at {at}: {report}");
         host.put(BOOT_ID, "first\n", 0o444);
         assert_eq!(host.tree(true), start, "crash at {at}");
@@ -173,7 +173,7 @@ fn live_through(happenings: &[Happening]) -> Result<(), TestCaseError> {
                 host.put(BOOT_ID, &format!("boot {number}\n"), 0o444);
             }
             Happening::RollBack { crash } => {
-                let _ = host.open(faults(crash)).and_then(|mut log| log.rollback(&RollbackTo::Start));
+                let _ = host.open(faults(crash)).map(|mut log| log.rollback_where(|_| true));
             }
             Happening::Apply { plan, text, crash } => {
                 let value = TargetSpec::value("/sys/class/x/value", Comparison::Exact);
@@ -191,11 +191,11 @@ fn live_through(happenings: &[Happening]) -> Result<(), TestCaseError> {
         }
         let log = host.open(Faults::none()).unwrap();
         prop_assert_eq!(log.damage(), None);
-        prop_assert!(log.preview_rollback(&RollbackTo::Start).unwrap().is_complete());
+        prop_assert!(log.preview_where(|_| true, &[]).is_complete());
     }
     let mut log = host.open(Faults::none()).unwrap();
-    let preview = log.preview_rollback(&RollbackTo::Start).unwrap();
-    let report = log.rollback(&RollbackTo::Start).unwrap();
+    let preview = log.preview_where(|_| true, &[]);
+    let report = log.rollback_where(|_| true);
     prop_assert!(report.is_complete(), "{}", report);
     let restored: Vec<String> = preview.restore.into_iter().map(|restoration| restoration.step).collect();
     prop_assert_eq!(

@@ -21,7 +21,7 @@ pub(super) fn with_long_past() -> (Host, Vec<Step>, String) {
                 host.step("file", TargetSpec::file("/etc/existing"), file(&text, 0o644)),
             ];
             log.apply(&name, &steps, OnFailure::RollBack).unwrap();
-            assert!(log.rollback(&RollbackTo::Before(name)).unwrap().is_complete());
+            assert!(log.rollback_where(|entry| entry.plan == name).is_complete());
         }
     }
     let length: usize = host.records().iter().map(|(_, bytes)| bytes.len()).sum();
@@ -73,7 +73,7 @@ fn what_is_in_force_is_all_that_is_left() {
     drop(log);
     let mut log = host.open(Faults::none()).unwrap();
     assert_eq!(log.history().plans.len(), 2);
-    assert!(log.rollback(&RollbackTo::Start).unwrap().is_complete());
+    assert!(log.rollback_where(|_| true).is_complete());
     assert_eq!(host.tree(true), start);
 }
 
@@ -109,7 +109,7 @@ fn crash_or_error_at_every_operation_of_it() {
             }
             let mut log = host.open(Faults::none()).unwrap();
             assert_eq!(log.damage(), None);
-            assert!(log.rollback(&RollbackTo::After("kept".to_owned())).unwrap().is_complete());
+            assert!(log.rollback_where(|entry| entry.plan != "kept").is_complete());
             assert_eq!(host.tree(true), end, "fault at {at}");
             assert!(!segments(&host).contains(&"segment-00000001".to_owned()), "fault at {at}: not removed");
             is_done = faults.count() < at;
@@ -120,7 +120,7 @@ fn crash_or_error_at_every_operation_of_it() {
         assert!(is_done, "never got through");
     }
     let mut log = host.open(Faults::none()).unwrap();
-    assert!(log.rollback(&RollbackTo::Start).unwrap().is_complete());
+    assert!(log.rollback_where(|_| true).is_complete());
     assert_eq!(host.tree(true), start);
 }
 

@@ -85,7 +85,7 @@ fn from_every_torn_record_both_ways_are_open() {
         // The segment behind the torn one is found again.
         let mut log = host.open(Faults::none()).unwrap();
         assert_eq!((log.torn(), log.damage()), (None, None));
-        assert!(log.rollback(&RollbackTo::Start).unwrap().is_complete());
+        assert!(log.rollback_where(|_| true).is_complete());
         assert_eq!(host.tree(true), start);
     }
     assert!(torn_seen >= 16, "{torn_seen}");
@@ -102,7 +102,7 @@ fn damage_is_kept_in_mind_until_accepted() {
     let mut log = host.open(Faults::none()).unwrap();
     assert!(log.damage().unwrap().to_string().contains("segment-00000001 at byte"));
     assert!(matches!(log.apply("q", &plan, OnFailure::RollBack), Err(UndoError::Damaged(_))));
-    let report = log.rollback(&RollbackTo::Start).unwrap();
+    let report = log.rollback_where(|_| true);
     assert!(report.left.is_empty() && report.damage.is_some() && !report.is_complete());
     assert_eq!(report.restored.len(), 6, "the seventh step is behind the damage, or not known to be done");
     drop(log);
@@ -114,7 +114,7 @@ fn damage_is_kept_in_mind_until_accepted() {
     assert_eq!(log.damage(), None);
     // The unknown step is as wanted, so it is not touched, and not undone.
     log.apply("q", &plan, OnFailure::RollBack).unwrap();
-    assert!(log.rollback(&RollbackTo::Start).unwrap().is_complete());
+    assert!(log.rollback_where(|_| true).is_complete());
     assert_ne!(host.tree(true), start);
 }
 
@@ -124,7 +124,7 @@ fn damaged_content_is_not_restored() {
     let State::File(old) = &plan[1].old else { panic!() };
     let kept = host.log.join("contents").join(hash::of(&old.bytes));
     fs::write(kept, "other text").unwrap();
-    let report = host.open(Faults::none()).unwrap().rollback(&RollbackTo::Start).unwrap();
+    let report = host.open(Faults::none()).unwrap().rollback_where(|_| true);
     assert_eq!(report.left.len(), 1);
     assert!(report.to_string().contains("the kept content is damaged"), "{report}");
 }
@@ -149,7 +149,7 @@ proptest! {
         for (is, was) in found.history.entries.iter().zip(&whole.entries) {
             prop_assert_eq!(&is.old, &was.old);
         }
-        let report = host.open(Faults::none()).unwrap().rollback(&RollbackTo::Start).unwrap();
+        let report = host.open(Faults::none()).unwrap().rollback_where(|_| true);
         // The unknown step beside a known one keeps their directory.
         prop_assert!(report.left.is_empty(), "{}", report);
         let writer = host.writer(Faults::none());

@@ -26,7 +26,7 @@ fn an_error_at_every_operation_leaves_the_host_as_it_was() {
         if matches!(error, UndoError::Step { .. }) {
             assert_eq!(host.tree(true), start, "error at {at}: {error}");
         }
-        assert!(host.open(Faults::none()).unwrap().rollback(&RollbackTo::Start).unwrap().is_complete());
+        assert!(host.open(Faults::none()).unwrap().rollback_where(|_| true).is_complete());
         assert_eq!(host.tree(true), start, "error at {at}");
     }
 }
@@ -56,7 +56,7 @@ fn a_disk_full_from_every_operation_on_leaves_nothing_half_done() {
         }
         // With space again.
         let mut log = host.open(Faults::none()).unwrap();
-        assert!(log.rollback(&RollbackTo::Start).unwrap().is_complete(), "full from {at}");
+        assert!(log.rollback_where(|_| true).is_complete(), "full from {at}");
         assert_eq!(host.tree(true), start, "full from {at}");
     }
 }
@@ -99,7 +99,7 @@ fn a_disk_that_is_really_full() {
     assert!(error.to_string().contains("free space and try again"), "{error}");
     assert_eq!(host.tree(true), start);
     drop(log);
-    let report = host.open(Faults::none()).unwrap().rollback(&RollbackTo::Start).unwrap();
+    let report = host.open(Faults::none()).unwrap().rollback_where(|_| true);
     assert!(report.is_complete(), "{report}");
     assert_eq!(host.tree(true), start);
 }

@@ -1,7 +1,7 @@
 //! What a boot loader finds when the power fails: GRUB's own reader looks at the blocks of a file system that is mounted.
 
 use super::{
-    super::{Faults, FileState, OnFailure, RollbackTo, State, Step, TargetSpec, Writer, replace},
+    super::{Faults, FileState, OnFailure, State, Step, TargetSpec, Writer, replace},
     Host,
     host::file as file_of_mine,
 };
@@ -254,7 +254,7 @@ fn the_second_name_that_a_crash_left_closes_no_way() {
             host.open(Faults::none()).unwrap().apply("p", &again, OnFailure::RollBack).unwrap();
             assert!(!kept.exists());
         }
-        let report = host.open(Faults::none()).unwrap().rollback(&RollbackTo::Start).unwrap();
+        let report = host.open(Faults::none()).unwrap().rollback_where(|_| true);
         assert!(report.is_complete(), "{report}");
         assert_eq!(host.tree(true), start);
     }

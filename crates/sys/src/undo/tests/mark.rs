@@ -24,7 +24,7 @@ fn every_lost_record_is_noticed_and_every_new_one_is_fine() {
     log.apply("p", &plan, OnFailure::RollBack).unwrap();
     let mark = log.mark();
     assert!(log.compare(&empty).is_ok() && log.compare(&mark).is_ok());
-    log.rollback(&RollbackTo::Start).unwrap();
+    log.rollback_where(|_| true);
     assert!(log.compare(&mark).is_ok(), "a longer log has all that the mark counts");
     drop(log);
     assert_eq!(inspect(&host).compare(&mark), Ok(()));
@@ -74,7 +74,7 @@ fn a_mark_outlives_a_compaction_that_a_crash_cuts_anywhere() {
     assert!(log.is_compacted());
     let renewed = log.mark();
     assert!(renewed.sequence > mark.sequence && log.compare(&mark).is_ok());
-    assert!(log.rollback(&RollbackTo::Start).unwrap().is_complete());
+    assert!(log.rollback_where(|_| true).is_complete());
     assert_eq!(host.tree(true), start);
     assert!(log.compare(&renewed).is_ok());
 }
@@ -91,7 +91,7 @@ fn looking_at_a_log_makes_and_changes_nothing() {
     let (records, tree) = (host.records(), host.tree(true));
     fs::remove_file(host.log.join("lock")).unwrap();
     let mut log = UndoLog::look(open(&host), host.writer(Faults::none())).unwrap();
-    assert!(log.preview_rollback(&RollbackTo::Start).unwrap().is_complete());
+    assert!(log.preview_where(|_| true, &[]).is_complete());
     assert!(matches!(log.close_where(|_, _| true), Ok(())), "nothing to append");
     assert!(matches!(log.give_up_where(|_| true), Err(UndoError::ReadOnly { .. })));
     drop(log);

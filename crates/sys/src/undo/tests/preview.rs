@@ -31,7 +31,7 @@ fn shown(preview: &RollbackPreview) -> Vec<String> {
 fn a_preview_tells_what_the_rollback_then_does_and_changes_nothing() {
     let (host, mut log, trees) = three();
     let (tree, records) = (host.tree(true), host.records());
-    let preview = log.preview_rollback(&RollbackTo::Start).unwrap();
+    let preview = log.preview_where(|_| true, &[]);
     assert_eq!((host.tree(true), host.records()), (tree, records));
     assert!(preview.is_complete());
     assert_eq!(
@@ -46,7 +46,7 @@ fn a_preview_tells_what_the_rollback_then_does_and_changes_nothing() {
             "a/run value /sys/class/x/value",
         ]
     );
-    let report = log.rollback(&RollbackTo::Start).unwrap();
+    let report = log.rollback_where(|_| true);
     let steps: Vec<_> = preview.restore.iter().map(|r| r.step.clone()).collect();
     assert_eq!(report.restored, steps);
     assert_eq!(host.tree(true), trees[0]);
@@ -56,8 +56,8 @@ fn a_preview_tells_what_the_rollback_then_does_and_changes_nothing() {
 fn conflicts_are_previewed_with_three_states() {
     let (host, mut log, _) = three();
     fs::write(host.root.join("etc/existing"), "theirs").unwrap();
-    let preview = log.preview_rollback(&RollbackTo::BeforePrefix("b/".to_owned())).unwrap();
-    let report = log.rollback(&RollbackTo::BeforePrefix("b/".to_owned())).unwrap();
+    let preview = log.preview_where(|entry| entry.plan.starts_with("b/"), &[]);
+    let report = log.rollback_where(|entry| entry.plan.starts_with("b/"));
     assert_eq!(preview.left, report.left);
     let [Left::Conflict(last), Left::Conflict(_)] = &preview.left[..] else { panic!("{preview:?}") };
     let text = |state: &State| match state {
@@ -71,26 +71,24 @@ fn conflicts_are_previewed_with_three_states() {
 }
 
 #[test]
-fn all_plans_from_a_prefix_on_are_undone() {
+fn plans_of_a_prefix_are_rolled_back() {
     let (host, mut log, trees) = three();
-    let unknown = log.rollback(&RollbackTo::BeforePrefix("c/".to_owned()));
-    assert!(matches!(unknown, Err(UndoError::UnknownPlan { .. })));
-    assert!(log.rollback(&RollbackTo::BeforePrefix("b/".to_owned())).unwrap().is_complete());
+    assert_eq!(log.rollback_where(|entry| entry.plan.starts_with("c/")), RollbackReport::default());
+    assert!(log.rollback_where(|entry| entry.plan.starts_with("b/")).is_complete());
     assert_eq!(host.tree(true), trees[1]);
-    assert!(log.rollback(&RollbackTo::BeforePrefix("a/".to_owned())).unwrap().is_complete());
+    assert!(log.rollback_where(|entry| entry.plan.starts_with("a/")).is_complete());
     assert_eq!(host.tree(true), trees[0]);
 }
 
 #[test]
-fn some_plans_alone_are_undone() {
+fn a_single_plan_is_rolled_back() {
     let (host, mut log, _) = three();
-    let only = RollbackTo::Only(vec!["b/run".to_owned()]);
-    let preview = log.preview_rollback(&only).unwrap();
+    let only = |entry: &Entry| entry.plan == "b/run";
+    let preview = log.preview_where(only, &[]);
     assert_eq!(shown(&preview), ["b/run b/run /etc/b-run"]);
-    let report = log.rollback(&only).unwrap();
+    let report = log.rollback_where(only);
     // The third plan has changed the file again, so the second one's change of it has no place to go back to.
     assert!(matches!(&report.left[..], [Left::Conflict(conflict)] if conflict.name == "/etc/existing"));
     assert_eq!(report.restored, ["b/run"]);
     assert!(!host.root.join("etc/b-run").exists() && host.root.join("etc/b-files").exists());
-    assert!(log.rollback(&RollbackTo::Only(vec!["none".to_owned()])).is_err());
 }

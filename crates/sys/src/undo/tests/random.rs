@@ -61,14 +61,14 @@ proptest! {
         prop_assert!(log.apply("second", &steps(&second), OnFailure::RollBack).unwrap().done.is_empty());
         prop_assert_eq!(records, host.records());
         if !second.is_empty() && log.history().plans.len() > 1 {
-            log.rollback(&RollbackTo::After("first".to_owned())).unwrap();
+            log.rollback_where(|entry| entry.plan != "first");
             prop_assert_eq!(&host.tree(true), &between);
         }
         drop(log);
         if let Ok(mut log) = host.open(Faults::crash_at(back)) {
-            let _ = log.rollback(&RollbackTo::Start);
+            log.rollback_where(|_| true);
         }
-        let report = host.open(Faults::none()).unwrap().rollback(&RollbackTo::Start).unwrap();
+        let report = host.open(Faults::none()).unwrap().rollback_where(|_| true);
         prop_assert!(report.is_complete(), "{}", report);
         prop_assert_eq!(host.tree(true), start);
     }

@@ -89,7 +89,7 @@ fn what_is_refused_is_told_and_the_rest_goes_on() {
         assert!(report.failed[1].1.contains("wrote \"new\", read back \"start\""), "{:?}", report.failed);
         assert_eq!(log.history().entries.len(), 2, "what was refused is not in force");
         assert!(!log.history().is_open("p"));
-        assert!(log.rollback(&RollbackTo::Start).unwrap().is_complete());
+        assert!(log.rollback_where(|_| true).is_complete());
     }
 }
 
@@ -100,7 +100,7 @@ fn what_shows_its_old_state_for_a_moment_is_waited_for() {
     let host = Host::new();
     let (mut log, result) = apply(&host, &["slow"]);
     assert_eq!(result.unwrap().done, ["slow"]);
-    let report = log.rollback(&RollbackTo::Start).unwrap();
+    let report = log.rollback_where(|_| true);
     assert!(report.is_complete(), "{report:?}");
     assert_eq!(log.present(&thing("slow").target).unwrap(), State::Value("start".into()));
 }
@@ -164,7 +164,7 @@ fn an_error_at_every_operation() {
             Err(UndoError::Step { .. }) => assert_eq!(host.tree(true), start, "error at {at}"),
             Err(_) => {}
         }
-        assert!(host.open(Faults::none()).unwrap().rollback(&RollbackTo::Start).unwrap().is_complete());
+        assert!(host.open(Faults::none()).unwrap().rollback_where(|_| true).is_complete());
         assert_eq!(host.tree(true), start, "error at {at}");
     }
 }
@@ -181,7 +181,7 @@ fn a_full_disk_is_no_refusal() {
             assert!(report.failed.is_empty() && at > 30, "{:?}", report.failed);
             return;
         }
-        assert!(host.open(Faults::none()).unwrap().rollback(&RollbackTo::Start).unwrap().is_complete());
+        assert!(host.open(Faults::none()).unwrap().rollback_where(|_| true).is_complete());
         assert_eq!(host.tree(true), start, "full from {at}");
     }
 }

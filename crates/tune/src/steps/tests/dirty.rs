@@ -7,8 +7,7 @@ use super::{
 use lowlat_plan::Plan;
 use lowlat_settings::change::Target as PlanTarget;
 use lowlat_sys::undo::{
-    Comparison, Faults, HostError, OnFailure, RollbackTo, State, Step, Target, TargetSpec, UndoError,
-    UndoLog, Writer,
+    Comparison, Faults, HostError, OnFailure, State, Step, Target, TargetSpec, UndoError, UndoLog, Writer,
 };
 use std::{fs, path::PathBuf};
 
@@ -109,7 +108,7 @@ fn apply(host: &Host, faults: Faults) -> Result<Vec<String>, UndoError> {
 }
 
 fn roll_back(host: &Host, faults: Faults) -> bool {
-    let report = open(host, faults).and_then(|mut log| log.rollback(&RollbackTo::Start));
+    let report = open(host, faults).map(|mut log| log.rollback_where(|_| true));
     report.is_ok_and(|report| report.is_complete() && report.not_recorded.is_none())
 }
 

@@ -5,7 +5,7 @@ use super::{
     host::{Host, plan_of},
 };
 use lowlat_host::CpuSet;
-use lowlat_sys::undo::{Comparison, OnFailure, RollbackTo, State};
+use lowlat_sys::undo::{Comparison, OnFailure, State};
 
 fn run_time(host: &Host, plan: &Plan) -> Preparation {
     prepare(plan, &host.snapshot(), &host.log(), Part::RunTime).unwrap()
@@ -59,7 +59,7 @@ fn apply_and_roll_back(host: Host, plan: &Plan) -> Host {
     let preparation = prepare(plan, &host.snapshot(), &log, Part::RunTime).unwrap();
     let steps: Vec<Step> = preparation.steps.into_iter().map(|prepared| prepared.step).collect();
     assert_eq!(log.apply("p", &steps, OnFailure::SkipRefused).unwrap().done.len(), steps.len());
-    assert!(log.rollback(&RollbackTo::Start).unwrap().is_complete());
+    assert!(log.rollback_where(|_| true).is_complete());
     assert_eq!(host.tree(), start);
     drop(log);
     host

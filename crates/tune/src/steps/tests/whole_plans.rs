@@ -6,7 +6,7 @@ use super::{
 };
 use lowlat_host::Profile;
 use lowlat_settings::change::Target;
-use lowlat_sys::undo::{Faults, OnFailure, RollbackTo, State};
+use lowlat_sys::undo::{Faults, OnFailure, State};
 use std::collections::BTreeSet;
 
 const HOSTS: [&str; 5] = ["epyc-7f32-2x8", "epyc-7f32-stock", "one-cpu", "smt-2s", "xeon6-e-2x4-modules"];
@@ -88,7 +88,7 @@ fn applied_they_make_their_rows_good_and_rolled_back_the_tree_is_the_same() {
         let (tree, history) = (host.tree(), log.history().clone());
         let again = apply(&host, &plan, &mut log, &names);
         assert_eq!((host.tree() == tree, log.history() == &history, again), (true, true, seen), "{names}");
-        let report = log.rollback(&RollbackTo::BeforePrefix("p/".to_owned())).unwrap();
+        let report = log.rollback_where(|entry| entry.plan.starts_with("p/"));
         assert!(report.is_complete(), "{names}: {report}");
         assert_eq!(host.tree(), start, "{names}");
     }
@@ -138,7 +138,7 @@ fn a_crash_within_a_plan_is_finished_by_preparing_it_again() {
             let present = log.present(&prepared.step.target).unwrap();
             assert!(prepared.step.target.comparison.same(&present, &prepared.step.new), "crash at {at}");
         }
-        let report = log.rollback(&RollbackTo::Start).unwrap();
+        let report = log.rollback_where(|_| true);
         assert!(report.is_complete(), "crash at {at}: {report}");
         assert_eq!(host.tree(), start, "crash at {at}");
         if result.is_ok() {

@@ -1,5 +1,5 @@
 use super::*;
-use lowlat_sys::undo::{OnFailure, RollbackTo, Step, UndoLog};
+use lowlat_sys::undo::{OnFailure, Step, UndoLog};
 use std::{
     collections::BTreeMap,
     fs,
@@ -235,7 +235,7 @@ fn a_service_is_stopped_and_disabled_and_comes_back_to_the_letter() {
     assert_eq!(*host.fake.asked.lock().unwrap(), ["stop chrony.service", "reload"]);
     let again = log.apply("p", &[step], OnFailure::RollBack).unwrap();
     assert!(again.done.is_empty() && again.unchanged.len() == 1);
-    assert!(log.rollback(&RollbackTo::Start).unwrap().is_complete());
+    assert!(log.rollback_where(|_| true).is_complete());
     assert_eq!(host.shown(), before);
 }
 
@@ -252,7 +252,7 @@ fn two_names_of_one_unit_do_no_harm_to_each_other() {
         (host.state("chronyd.service"), host.state("chrony.service")),
         ("absent".to_owned(), "inactive, disabled".to_owned())
     );
-    assert!(log.rollback(&RollbackTo::Start).unwrap().is_complete());
+    assert!(log.rollback_where(|_| true).is_complete());
     assert_eq!(host.shown(), before);
 }
 
@@ -265,7 +265,7 @@ fn a_socket_that_takes_its_service_along_is_no_conflict() {
     let report = log.apply("p", &steps, OnFailure::RollBack).unwrap();
     assert_eq!(report.done, ["avahi.socket", "avahi.service"]);
     assert!(!host.fake.is_up("avahi.service") && !host.fake.is_up("avahi.socket"));
-    let report = log.rollback(&RollbackTo::Start).unwrap();
+    let report = log.rollback_where(|_| true);
     assert!(report.is_complete(), "{report}");
     assert_eq!(host.shown(), before);
 }
@@ -289,7 +289,7 @@ fn a_crash_between_stopping_and_disabling_leaves_both_ways_open() {
             assert_eq!(log.apply("p", &steps, OnFailure::RollBack).unwrap().done.len(), 2);
             assert_eq!(host.fake.enablement("chrony.service"), "disabled");
         }
-        let report = log.rollback(&RollbackTo::Start).unwrap();
+        let report = log.rollback_where(|_| true);
         assert!(report.is_complete(), "{report}");
         assert_eq!(host.shown(), before);
     }
@@ -302,7 +302,7 @@ fn what_somebody_else_made_of_it_is_left_and_told() {
     let step = Host::step(&log, "avahi.service", "inactive, disabled");
     log.apply("p", &[step], OnFailure::RollBack).unwrap();
     links::mask(&host.writer(), "avahi.service").unwrap();
-    let report = log.rollback(&RollbackTo::Start).unwrap().to_string();
+    let report = log.rollback_where(|_| true).to_string();
     assert!(report.contains("by lowlat \"inactive, disabled\", now \"inactive, masked"), "{report}");
     assert_eq!(host.fake.enablement("avahi.service"), "masked");
 }
@@ -316,7 +316,7 @@ fn a_link_that_came_since_stays() {
     log.apply("p", &[step], OnFailure::RollBack).unwrap();
     let theirs = host.dir.path().join("etc/systemd/system/sockets.target.wants/chrony.service");
     symlink("/lib/systemd/system/chrony.service", &theirs).unwrap();
-    assert!(log.rollback(&RollbackTo::Start).unwrap().is_complete());
+    assert!(log.rollback_where(|_| true).is_complete());
     assert!(theirs.symlink_metadata().is_ok());
     fs::remove_file(theirs).unwrap();
     assert_eq!(host.shown(), before);
@@ -336,7 +336,7 @@ fn states_without_links_are_left_as_they_are() {
     let report = log.apply("p", &steps, OnFailure::RollBack).unwrap();
     assert_eq!(report.done, ["fixed.service"]);
     assert_eq!(*host.fake.asked.lock().unwrap(), ["stop fixed.service"]);
-    assert!(log.rollback(&RollbackTo::Start).unwrap().is_complete());
+    assert!(log.rollback_where(|_| true).is_complete());
     assert_eq!(host.shown(), before);
 }
 
@@ -352,7 +352,7 @@ fn masks_and_enablement_that_a_plan_asks_for() {
     log.apply("p", &steps, OnFailure::RollBack).unwrap();
     assert_eq!(host.state("avahi.service"), "inactive, masked");
     assert_eq!(host.state("extra.service"), "active, enabled");
-    assert!(log.rollback(&RollbackTo::Start).unwrap().is_complete());
+    assert!(log.rollback_where(|_| true).is_complete());
     assert_eq!(host.shown(), before);
     // What is in the way of a mask is an administrator's file.
     let step = Host::step(&log, "own.service", "inactive, masked");
