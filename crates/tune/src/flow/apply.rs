@@ -1,7 +1,7 @@
 //! Carrying a plan out: all of it, or nothing.
 
-use super::part::{Part, ROUNDS_MAX, is_again, plan_of};
 use super::ready::ORDER;
+use super::stage::{ROUNDS_MAX, Stage, is_again, plan_of};
 use super::{FlowError, Ready, Site, at_boot, log_check, persist};
 use crate::InForce;
 use crate::boot_loader::FileChange;
@@ -41,7 +41,7 @@ impl Progress {
 }
 
 impl Ready {
-    /// Carries the plan out. Each part goes through the undo log; when one fails, what this call has done is taken back.
+    /// Carries the plan out. Each stage goes through the undo log; when one fails, what this call has done is taken back.
     /// `tell` hears what is under way.
     pub fn carry_out(
         &self,
@@ -60,16 +60,16 @@ impl Ready {
         }
         let plan_id = self.plan.id();
         log.expire()?;
-        // Taken up again part by part; and what an earlier boot did not finish no boot will.
+        // Taken up again stage by stage; and what an earlier boot did not finish no boot will.
         log.close_where(|id, _| plan_of(id) == plan_id || is_again(id))?;
         let before: BTreeSet<(String, String)> =
             log.history().entries.iter().map(|entry| (entry.plan.clone(), entry.step.clone())).collect();
         let mut progress = Progress::default();
         let mut carried_out = self.mark(site, &log, &plan_id, false);
-        for part in ORDER {
+        for stage in ORDER {
             if carried_out.is_ok() {
-                tell(doing(part));
-                carried_out = self.part(site, host, &mut log, part, &mut progress);
+                tell(doing(stage));
+                carried_out = self.stage(site, host, &mut log, stage, &mut progress);
             }
             carried_out = carried_out.and_then(|()| Ok(site.seal(&log)?));
         }
@@ -101,33 +101,33 @@ impl Ready {
         Ok(site.seal(log)?)
     }
 
-    fn part(
+    fn stage(
         &self,
         site: &Site,
         host: &HostSnapshot,
         log: &mut UndoLog,
-        part: Part,
+        stage: Stage,
         progress: &mut Progress,
     ) -> Result<(), FlowError> {
-        match part {
-            Part::Confirm => self.arm(site, log, progress),
-            Part::Tuned => {
-                self.prepared(site, host, log, part, &[steps::Part::Files, steps::Part::Tuned], progress)
+        match stage {
+            Stage::Confirm => self.arm(site, log, progress),
+            Stage::Tuned => {
+                self.prepared(site, host, log, stage, &[steps::Part::Files, steps::Part::Tuned], progress)
             }
-            Part::Queues => self.prepared(site, host, log, part, &[steps::Part::Queues], progress),
-            Part::Run if progress.is_changed => {
+            Stage::Queues => self.prepared(site, host, log, stage, &[steps::Part::Queues], progress),
+            Stage::Run if progress.is_changed => {
                 // What came before may have moved interrupts, and TuneD its values.
                 let host = site.snapshot();
-                self.prepared(site, &host, log, part, &[steps::Part::RunTime], progress)
+                self.prepared(site, &host, log, stage, &[steps::Part::RunTime], progress)
             }
-            Part::Run => self.prepared(site, host, log, part, &[steps::Part::RunTime], progress),
-            Part::Files if self.options.only_run_time => Ok(()),
-            Part::Files => self.prepared(site, host, log, part, &[steps::Part::Files], progress),
-            Part::Boot => self.sources(site, log, progress),
-            Part::Loader => self.generate(site, log, progress),
-            Part::Persist => {
+            Stage::Run => self.prepared(site, host, log, stage, &[steps::Part::RunTime], progress),
+            Stage::Files if self.options.only_run_time => Ok(()),
+            Stage::Files => self.prepared(site, host, log, stage, &[steps::Part::Files], progress),
+            Stage::Boot => self.sources(site, log, progress),
+            Stage::Loader => self.generate(site, log, progress),
+            Stage::Persist => {
                 let steps = persist::steps(log, &self.units)?;
-                self.steps(log, part, &steps, progress).map(drop)
+                self.steps(log, stage, &steps, progress).map(drop)
             }
         }
     }
@@ -138,7 +138,7 @@ impl Ready {
             return Ok(());
         }
         let steps = persist::steps(log, &self.confirm_units)?;
-        self.steps(log, Part::Confirm, &steps, progress)?;
+        self.steps(log, Stage::Confirm, &steps, progress)?;
         site.state.put_resting_in(None)?;
         let Some(manager) = &site.manager else { return Ok(()) };
         let failed = |source| FlowError::Manager { doing: format!("start {}", units::CONFIRM), source };
@@ -154,11 +154,11 @@ impl Ready {
         site: &Site,
         host: &HostSnapshot,
         log: &mut UndoLog,
-        part: Part,
+        stage: Stage,
         of: &[steps::Part],
         progress: &mut Progress,
     ) -> Result<(), FlowError> {
-        let (plan, places) = self.possible(part);
+        let (plan, places) = self.possible(stage);
         let place = |change: usize| places.get(change).copied().unwrap_or(change);
         let mut all = Vec::new();
         for of in of {
@@ -170,7 +170,7 @@ impl Ready {
             all.extend(preparation.steps);
         }
         let steps: Vec<Step> = all.iter().map(|prepared| prepared.step.clone()).collect();
-        let report = self.steps(log, part, &steps, progress)?;
+        let report = self.steps(log, stage, &steps, progress)?;
         for prepared in &all {
             let id = &prepared.step.id;
             let refused = report.failed.iter().find(|(step, _)| step == id).map(|(_, why)| why.clone());
@@ -190,12 +190,12 @@ impl Ready {
     fn files(
         &self,
         log: &mut UndoLog,
-        part: Part,
+        stage: Stage,
         files: &[FileChange],
         progress: &mut Progress,
     ) -> Result<(), FlowError> {
         let steps = file_steps(log, files)?;
-        let report = self.steps(log, part, &steps, progress)?;
+        let report = self.steps(log, stage, &steps, progress)?;
         let line = self.plan.changes.iter().position(|c| matches!(c.target, Target::CommandLine { .. }));
         if let Some(line) = line.filter(|_| !steps.is_empty()) {
             let fate = if report.done.is_empty() { Fate::Unchanged } else { Fate::Done };
@@ -210,7 +210,7 @@ impl Ready {
         let (Some(loader), Some(tokens)) = (&self.loader, self.tokens()) else { return Ok(()) };
         let failed = |error: crate::boot_loader::BootLoaderError| FlowError::Refused(vec![error.to_string()]);
         let files = loader.sources(&site.root, tokens).map_err(failed)?;
-        self.files(log, Part::Boot, &files, progress)
+        self.files(log, Stage::Boot, &files, progress)
     }
 
     fn generate(&self, site: &Site, log: &mut UndoLog, progress: &mut Progress) -> Result<(), FlowError> {
@@ -224,30 +224,30 @@ impl Ready {
         };
         let failed = |error: crate::boot_loader::BootLoaderError| FlowError::Refused(vec![error.to_string()]);
         let files = loader.generated(&site.root, programs.as_ref()).map_err(failed)?;
-        self.files(log, Part::Loader, &files, progress)
+        self.files(log, Stage::Loader, &files, progress)
     }
 
     fn steps(
         &self,
         log: &mut UndoLog,
-        part: Part,
+        stage: Stage,
         steps: &[Step],
         progress: &mut Progress,
     ) -> Result<ApplyReport, FlowError> {
-        let on_failure = match part {
-            Part::Tuned | Part::Queues | Part::Run | Part::Files => OnFailure::SkipRefused,
+        let on_failure = match stage {
+            Stage::Tuned | Stage::Queues | Stage::Run | Stage::Files => OnFailure::SkipRefused,
             _ => OnFailure::RollBack,
         };
         let plan_id = self.plan.id();
         // A plan that comes anew does not take up what is in force of it from before: another one may lie between, and what
         // the first time found there would be forgotten.
         let has_steps = |round: &usize| {
-            let id = part.id(&plan_id, *round);
+            let id = stage.id(&plan_id, *round);
             self.now.is_none() && log.history().entries.iter().any(|entry| entry.plan == id)
         };
         let mut round = (0..ROUNDS_MAX).find(|round| !has_steps(round)).unwrap_or(ROUNDS_MAX);
         let report = loop {
-            match log.apply_once_more(&part.id(&plan_id, round), steps, on_failure) {
+            match log.apply_once_more(&stage.id(&plan_id, round), steps, on_failure) {
                 Err(UndoError::PlanDiffers { .. }) if round < ROUNDS_MAX => round += 1,
                 applied => break applied?,
             }
@@ -256,7 +256,7 @@ impl Ready {
         let done = steps.iter().filter(|step| step.target.kind == "file" && report.done.contains(&step.id));
         for step in done {
             // Generated files are rewritten by rule.
-            if part != Part::Loader && is_in_earlier_round(log, &plan_id, part, round, step)? {
+            if stage != Stage::Loader && is_in_earlier_round(log, &plan_id, stage, round, step)? {
                 progress.notes.push(format!(
                     "{} had been changed by somebody else since lowlat wrote it; lowlat's content is there again, and what \
                      was there is in the undo log",
@@ -374,16 +374,16 @@ pub(super) fn file_steps(log: &UndoLog, files: &[FileChange]) -> Result<Vec<Step
     files.iter().map(step).collect()
 }
 
-/// Whether an earlier round of the part has left the same at the step's target.
+/// Whether an earlier round of the stage has left the same at the step's target.
 fn is_in_earlier_round(
     log: &UndoLog,
     plan_id: &str,
-    part: Part,
+    stage: Stage,
     round: usize,
     step: &Step,
 ) -> Result<bool, FlowError> {
     for round in 0..round {
-        if let Some(entry) = log.history().entry(&part.id(plan_id, round), &step.id)
+        if let Some(entry) = log.history().entry(&stage.id(plan_id, round), &step.id)
             && entry.target.comparison.same(&log.restore(&entry.new)?, &step.new)
         {
             return Ok(true);
@@ -392,15 +392,15 @@ fn is_in_earlier_round(
     Ok(false)
 }
 
-fn doing(part: Part) -> &'static str {
-    match part {
-        Part::Confirm => "arming the dead-man switch",
-        Part::Tuned => "switching TuneD's profile",
-        Part::Queues => "setting queues of interfaces",
-        Part::Run => "setting run-time values",
-        Part::Files => "writing files",
-        Part::Boot => "writing the boot loader's configuration",
-        Part::Loader => "generating the boot menu",
-        Part::Persist => "writing units",
+fn doing(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Confirm => "arming the dead-man switch",
+        Stage::Tuned => "switching TuneD's profile",
+        Stage::Queues => "setting queues of interfaces",
+        Stage::Run => "setting run-time values",
+        Stage::Files => "writing files",
+        Stage::Boot => "writing the boot loader's configuration",
+        Stage::Loader => "generating the boot menu",
+        Stage::Persist => "writing units",
     }
 }

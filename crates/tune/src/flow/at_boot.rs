@@ -1,6 +1,6 @@
 //! The run-time part of the plan in force, applied again: at each boot, and whenever TuneD starts.
 
-use super::part::{Part, ROUNDS_MAX as IDS_MAX, again_id, is_run_time};
+use super::stage::{ROUNDS_MAX as IDS_MAX, Stage, again_id, is_run_time};
 use super::{FlowError, Site, log_check};
 use crate::steps::{self, Preparation};
 use lowlat_host::cmdline::CommandLine;
@@ -69,8 +69,8 @@ fn rounds(
         again.rounds += 1;
         again.refused.clear();
         let mut is_quiet = true;
-        for part in [Part::Queues, Part::Run] {
-            let (report, left) = round(site, log, plan_id, plan, part)?;
+        for stage in [Stage::Queues, Stage::Run] {
+            let (report, left) = round(site, log, plan_id, plan, stage)?;
             is_quiet &= report.done.is_empty();
             again.done.extend(report.done);
             again.refused.extend(left);
@@ -90,14 +90,14 @@ fn round(
     log: &mut UndoLog,
     plan_id: &str,
     plan: &Plan,
-    part: Part,
+    stage: Stage,
 ) -> Result<(ApplyReport, Vec<String>), FlowError> {
     let host = site.snapshot();
     let left = super::check::left(site, |kind| log.knows(kind), plan, &host);
     let is_left = |at: usize| left.iter().any(|(other, _)| *other == at);
     let changes = plan.changes.iter().enumerate().filter(|(at, _)| !is_left(*at));
     let possible = Plan { changes: changes.map(|(_, change)| change.clone()).collect(), ..plan.clone() };
-    let of = if part == Part::Queues { steps::Part::Queues } else { steps::Part::RunTime };
+    let of = if stage == Stage::Queues { steps::Part::Queues } else { steps::Part::RunTime };
     let preparation: Preparation = (site.prepare)(&possible, &host, log, of)?;
     let steps: Vec<Step> = preparation.steps.into_iter().map(|prepared| prepared.step).collect();
     let mut reasons: Vec<String> = left.into_iter().map(|(_, why)| why).collect();
@@ -105,7 +105,7 @@ fn round(
     let boot = site.boot_id().text().to_owned();
     let mut id = 0;
     loop {
-        match log.apply(&again_id(plan_id, part, &boot, id), &steps, OnFailure::Continue) {
+        match log.apply(&again_id(plan_id, stage, &boot, id), &steps, OnFailure::Continue) {
             // As when a driver was loaded again, and its interrupts have other numbers.
             Err(UndoError::PlanDiffers { .. }) if id < IDS_MAX => id += 1,
             applied => return Ok((applied?, reasons)),

@@ -79,7 +79,7 @@ pub(super) fn doubt(state: &StateDir, log: &impl Log) -> Result<Option<Doubt>, S
 
 /// What contradicts a complete plan where an earlier version noted no end of the log.
 fn unsealed(history: &History) -> Option<String> {
-    let is_cut = |plan: &&PlanEntry| plan.is_open && !super::part::is_again(&plan.id);
+    let is_cut = |plan: &&PlanEntry| plan.is_open && !super::stage::is_again(&plan.id);
     if history.plans.is_empty() && history.entries.is_empty() {
         return Some("it has no record, and a plan is in force".to_owned());
     }

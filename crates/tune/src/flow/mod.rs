@@ -24,12 +24,12 @@ mod error;
 mod later_kernels;
 mod log_check;
 mod manager;
-mod part;
 mod persist;
 mod preview;
 mod ready;
 mod rollback;
 mod site;
+mod stage;
 mod status;
 mod three_way;
 

@@ -1,8 +1,8 @@
 //! What a rollback would do, and what it cannot.
 
 use super::log_check::{Doubt, doubt, not_restored, remaining, stray_units};
-use super::part::Part;
 use super::rollback::{RollbackRequest, Scope, StepKey, chosen, empty, is_of_boot, key};
+use super::stage::Stage;
 use super::three_way::three_ways;
 use super::{FlowError, Site};
 use crate::Wrote;
@@ -99,7 +99,7 @@ pub(super) enum Excuse {
 }
 
 pub(super) fn excuse(site: &Site, log: &UndoLog, conflict: &Conflict) -> Excuse {
-    if Part::Loader.is_of(&conflict.plan) && site.programs.is_some() && conflict.present != State::Absent {
+    if Stage::Loader.is_of(&conflict.plan) && site.programs.is_some() && conflict.present != State::Absent {
         return Excuse::Generated;
     }
     let is_gone = conflict.present == State::Absent;

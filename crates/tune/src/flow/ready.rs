@@ -1,7 +1,7 @@
 //! What applying would do on this host, before the user is asked. Nothing is written here.
 
 use super::error::differing_marks;
-use super::part::{Part, plan_of};
+use super::stage::{Stage, plan_of};
 use super::{FlowError, Site, check, persist};
 use crate::InForce;
 use crate::boot_loader::BootLoader;
@@ -205,11 +205,11 @@ impl Ready {
     }
 
     /// The changes that a part's steps are made of, as a plan, and where each of them stands in the whole.
-    pub(super) fn possible(&self, part: Part) -> (Plan, Vec<usize>) {
+    pub(super) fn possible(&self, stage: Stage) -> (Plan, Vec<usize>) {
         let is_left = |at: &usize| self.left.iter().any(|(left, _)| left == at);
         let is_here = |at: &usize| {
             let target = self.plan.changes.get(*at).map(|change| &change.target);
-            target.is_some_and(is_of_tuned) == (part == Part::Tuned)
+            target.is_some_and(is_of_tuned) == (stage == Stage::Tuned)
         };
         let places: Vec<usize> =
             (0..self.plan.changes.len()).filter(|at| !is_left(at) && is_here(at)).collect();
@@ -275,7 +275,7 @@ fn unfinished(site: &Site, in_force: Option<&(InForce, Plan)>) -> Result<(), Flo
             && history.entries.iter().any(|entry| entry.plan == plan.id)
             && in_force.is_none_or(|(now, _)| now.plan_id != plan_of(&plan.id))
             && !plan_of(&plan.id).is_empty()
-            && !super::part::is_again(&plan.id)
+            && !super::stage::is_again(&plan.id)
     });
     match other {
         Some(plan) => Err(unfinished_plan(site, plan_of(&plan.id).to_owned())),
@@ -329,13 +329,13 @@ fn run_time_only(mut plan: Plan) -> Plan {
 }
 
 /// The parts in the order in which they are carried out.
-pub(super) const ORDER: [Part; 8] = [
-    Part::Confirm,
-    Part::Tuned,
-    Part::Queues,
-    Part::Run,
-    Part::Files,
-    Part::Boot,
-    Part::Loader,
-    Part::Persist,
+pub(super) const ORDER: [Stage; 8] = [
+    Stage::Confirm,
+    Stage::Tuned,
+    Stage::Queues,
+    Stage::Run,
+    Stage::Files,
+    Stage::Boot,
+    Stage::Loader,
+    Stage::Persist,
 ];

@@ -2,8 +2,8 @@
 
 use super::apply::{file_steps, put_back};
 use super::log_check::{Doubt, doubt, not_restored, remaining};
-use super::part::{Part, is_run_time, plan_of};
 use super::preview::{Excuse, add_stray_units, excuse, look, look_at, unrecorded};
+use super::stage::{Stage, is_run_time, plan_of};
 use super::three_way::three_ways;
 use super::{FlowError, Site, at_boot, later_kernels, persist};
 use crate::units;
@@ -106,7 +106,7 @@ fn rollback_with(
         notes.push(error.to_string());
     }
     // The dead-man switch goes last: after a crash in between it finishes what was begun.
-    let is_confirm = |entry: &Entry| Part::Confirm.is_of(&entry.plan);
+    let is_confirm = |entry: &Entry| Stage::Confirm.is_of(&entry.plan);
     let report = log.rollback_where(|entry| chosen.contains(&key(entry)) && !is_confirm(entry));
     let mut outcome =
         outcome_of(&report, &before, &log, |entry| chosen.contains(&key(entry)) && !is_confirm(entry));
@@ -179,7 +179,7 @@ pub fn rollback_unconfirmed(site: &Site) -> Result<Option<(RollbackOutcome, bool
     };
     let Some(now) = waiting else {
         // Confirmed, or taken back, and a crash left the switch: only that goes.
-        let is_confirm = |entry: &Entry| Part::Confirm.is_of(&entry.plan);
+        let is_confirm = |entry: &Entry| Stage::Confirm.is_of(&entry.plan);
         let before = log.history().entries.clone();
         let mut notes = Vec::new();
         let of_switch = before.iter().filter(|entry| is_confirm(entry));
@@ -223,7 +223,7 @@ fn take_back(
 }
 
 pub(super) fn is_of_boot(log_id: &str) -> bool {
-    Part::Boot.is_of(log_id) || Part::Loader.is_of(log_id)
+    Stage::Boot.is_of(log_id) || Stage::Loader.is_of(log_id)
 }
 
 /// The steps that a rollback is about.
@@ -372,7 +372,7 @@ fn settle_conflicts(
 /// there, the log holds the way back of the old ones, so a crash in between changes nothing.
 fn generate_again(site: &Site, log: &mut UndoLog, stale: &[&Conflict]) -> Result<Vec<String>, FlowError> {
     let refused = |error: crate::boot_loader::BootLoaderError| FlowError::Refused(vec![error.to_string()]);
-    let is_source_left = log.history().entries.iter().any(|entry| Part::Boot.is_of(&entry.plan));
+    let is_source_left = log.history().entries.iter().any(|entry| Stage::Boot.is_of(&entry.plan));
     let Some(programs) = site.programs.as_ref().filter(|_| !is_source_left) else {
         return Err(FlowError::Refused(vec!["what it is made of is not as before".to_owned()]));
     };
@@ -383,7 +383,7 @@ fn generate_again(site: &Site, log: &mut UndoLog, stale: &[&Conflict]) -> Result
     log.apply(AGAIN, &steps, OnFailure::RollBack)?;
     let names: Vec<String> = stale.iter().map(|conflict| conflict.name.clone()).collect();
     log.give_up_where(|entry| {
-        entry.plan == AGAIN || (Part::Loader.is_of(&entry.plan) && names.contains(&entry.target.name))
+        entry.plan == AGAIN || (Stage::Loader.is_of(&entry.plan) && names.contains(&entry.target.name))
     })?;
     Ok(names)
 }

@@ -1,11 +1,11 @@
-//! The undo log's plans that one plan is carried out as.
+//! The stages of applying a plan. Each is a plan of its own in the undo log.
 
-/// Ids for rounds of one part whose steps differ from those of an earlier one.
+/// Ids for rounds of one stage whose steps differ from those of an earlier one.
 pub(super) const ROUNDS_MAX: usize = 64;
 
-/// One of them. A rollback goes through them backwards, so the dead-man switch, armed first, is there until the end.
+/// A stage. A rollback runs them backwards, so the dead-man switch, which is armed first, stays until the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum Stage {
     /// The dead-man switch.
     Confirm,
     /// TuneD's profile: its file, then the switch to it. First of what changes the host, since TuneD sets values of its
@@ -25,7 +25,7 @@ pub(super) enum Part {
     Persist,
 }
 
-impl Part {
+impl Stage {
     /// Its word in ids.
     pub(super) fn word(self) -> &'static str {
         match self {
@@ -40,7 +40,7 @@ impl Part {
         }
     }
 
-    /// The id of the part of a plan: "9f86d081884c7d65/files". `round` tells apart rounds whose steps differ: a boot menu
+    /// The id of the stage of a plan: "9f86d081884c7d65/files". `round` tells apart rounds whose steps differ: a boot menu
     /// has another content after a kernel update.
     pub(super) fn id(self, plan_id: &str, round: usize) -> String {
         match round {
@@ -49,30 +49,30 @@ impl Part {
         }
     }
 
-    /// Whether an id of the undo log is one of this part.
+    /// Whether an id of the undo log is one of this stage.
     pub(super) fn is_of(self, log_id: &str) -> bool {
-        part_of(log_id) == self.word()
+        word_of(log_id) == self.word()
     }
 }
 
-/// The id for a part in a later boot; `round` tells apart rounds whose steps differ.
-pub(super) fn again_id(plan_id: &str, part: Part, boot_id: &str, round: usize) -> String {
+/// The id for a stage in a later boot; `round` tells apart rounds whose steps differ.
+pub(super) fn again_id(plan_id: &str, stage: Stage, boot_id: &str, round: usize) -> String {
     let boot: String = boot_id.chars().filter(char::is_ascii_alphanumeric).take(8).collect();
-    let queues = if part == Part::Queues { "-queues" } else { "" };
+    let queues = if stage == Stage::Queues { "-queues" } else { "" };
     match round {
         0 => format!("{plan_id}/boot-{boot}{queues}"),
         _ => format!("{plan_id}/boot-{boot}{queues}.{round}"),
     }
 }
 
-/// Whether an id of the undo log is that of the run-time part in a later boot.
+/// Whether an id of the undo log is that of the run-time stage in a later boot.
 pub(super) fn is_again(log_id: &str) -> bool {
-    part_of(log_id).starts_with("boot-")
+    word_of(log_id).starts_with("boot-")
 }
 
-/// Whether an id of the undo log is one of the run-time part, of whichever boot.
+/// Whether an id of the undo log is one of the run-time stage, of whichever boot.
 pub(super) fn is_run_time(log_id: &str) -> bool {
-    Part::Run.is_of(log_id) || Part::Queues.is_of(log_id) || is_again(log_id)
+    Stage::Run.is_of(log_id) || Stage::Queues.is_of(log_id) || is_again(log_id)
 }
 
 /// The plan that an id of the undo log belongs to.
@@ -80,9 +80,9 @@ pub(super) fn plan_of(log_id: &str) -> &str {
     log_id.split('/').next().unwrap_or(log_id)
 }
 
-fn part_of(log_id: &str) -> &str {
-    let part = log_id.split_once('/').map_or("", |(_, part)| part);
-    part.split('.').next().unwrap_or(part)
+fn word_of(log_id: &str) -> &str {
+    let stage = log_id.split_once('/').map_or("", |(_, stage)| stage);
+    stage.split('.').next().unwrap_or(stage)
 }
 
 #[cfg(test)]
@@ -91,13 +91,13 @@ mod tests {
 
     #[test]
     fn ids_are_told_apart() {
-        let again = again_id("abc", Part::Run, "2f0c1b7e-0000-4000-8000-000000000000", 0);
+        let again = again_id("abc", Stage::Run, "2f0c1b7e-0000-4000-8000-000000000000", 0);
         assert_eq!(again, "abc/boot-2f0c1b7e");
-        assert_eq!(again_id("abc", Part::Queues, "../x", 2), "abc/boot-x-queues.2");
+        assert_eq!(again_id("abc", Stage::Queues, "../x", 2), "abc/boot-x-queues.2");
         assert!(is_run_time(&again) && is_run_time("abc/run") && !is_run_time("abc/boot"));
-        assert!(Part::Boot.is_of("abc/boot") && !Part::Boot.is_of(&again));
-        assert_eq!(Part::Loader.id("abc", 2), "abc/loader.2");
-        assert!(Part::Loader.is_of("abc/loader.2"));
+        assert!(Stage::Boot.is_of("abc/boot") && !Stage::Boot.is_of(&again));
+        assert_eq!(Stage::Loader.id("abc", 2), "abc/loader.2");
+        assert!(Stage::Loader.is_of("abc/loader.2"));
         assert_eq!((plan_of("abc/run"), plan_of("abc")), ("abc", "abc"));
     }
 }
