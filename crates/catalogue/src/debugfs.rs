@@ -1,4 +1,4 @@
-//! Settings below /sys/kernel/debug/sched: the homes of moved sysctls, and the fair server.
+//! Settings below /sys/kernel/debug/sched: the new locations of former sysctls, and the fair server.
 
 use lowlat_host::Reading;
 use lowlat_settings::{Context, Impact, Judgement, Layer, Needs, Risk, Setting, Want, change, judge};
@@ -6,34 +6,35 @@ use lowlat_settings::{Context, Impact, Judgement, Layer, Needs, Risk, Setting, W
 const MOVED: &str = "TuneD 2.28 plugin_scheduler: where the knobs moved";
 const GUIDE: &str = "guide 57037 section 4.2.1";
 const FAIR_SERVER: &str = "/sys/kernel/debug/sched/fair_server/cpu*/runtime";
-/// A path without a glob, so that "may not be read" is seen: a folder that is closed lists nothing.
+/// A path without a glob, so that "permission denied" is noticed: an unreadable directory lists nothing.
 const FAIR_SERVER_CPU0: &str = "/sys/kernel/debug/sched/fair_server/cpu0/runtime";
 
 const DEBUGFS: Setting = Setting {
     layer: Layer::Debugfs,
     impact: Impact::Low,
-    effective: "The file below /sys/kernel/debug/sched holds the value.",
+    effective: "The file below /sys/kernel/debug/sched contains the value.",
     judge: knob,
     ..Setting::BLANK
 };
 
-/// What the guide's sysctl became.
+/// A sysctl of the guide that moved to debugfs.
 const MOVED_SYSCTL: Setting = Setting {
-    reason: "The home of a sysctl of the guide since kernel 5.13. It shapes how tasks share a CPU, and an isolated CPU \
-             that runs one thread shares with nobody.",
+    reason: "The new location, since kernel 5.13, of a sysctl in the guide. It controls how tasks share a \
+             CPU. An isolated CPU that runs one thread shares with none.",
     cost: "Services on the housekeeping CPUs wait longer for each other.",
-    hazard: "Kernel lockdown, which comes with Secure Boot, closes the file; TuneD can then not set it either. Many \
-             hosts lost this setting for years without noticing, because only `sysctl -p` complains.",
+    hazard: "Kernel lockdown, which Secure Boot switches on, makes the file inaccessible, and TuneD cannot \
+             set it either. Many hosts lost this setting for years without notice, because only `sysctl -p` \
+             reports an error.",
     sources: &[GUIDE, MOVED],
     ..DEBUGFS
 };
 
-/// What a pace of the NUMA scanner became.
+/// A rate of the NUMA scanner that moved to debugfs.
 const MOVED_SCAN: Setting = Setting {
-    reason: "The home of a sysctl of the guide since kernel 5.13: it paces the scanner of automatic NUMA balancing and \
-             means nothing while kernel.numa_balancing is 0.",
+    reason: "The new location, since kernel 5.13, of a sysctl in the guide. It controls the rate of the \
+             scanner for automatic NUMA balancing and has no effect while kernel.numa_balancing is 0.",
     cost: "",
-    hazard: "Redundant beside kernel.numa_balancing=0.",
+    hazard: "Redundant with kernel.numa_balancing=0.",
     needs: Needs::since(5, 13).with_config(&["NUMA_BALANCING"]),
     ..MOVED_SYSCTL
 };
@@ -103,15 +104,16 @@ pub(super) const SETTINGS: &[Setting] = &[
         id: "debugfs.sched.fair_server",
         change: change::files::fair_server,
         name: "sched/fair_server/cpuN/runtime",
-        reason: "Since kernel 6.12 each CPU has a deadline server that keeps a share of time for threads of the default \
-                 policy. On nohz_full CPUs its timer has been seen to start the scheduler tick again, at its full rate. \
-                 With runtime 0 it is off.",
-        cost: "A SCHED_FIFO thread that spins can then starve everything else on its CPU, kernel threads included; the \
-               kernel warns of it when the server is switched off.",
+        reason: "Since kernel 6.12 each CPU has a deadline server that reserves a share of time for threads \
+                 of the default policy. On nohz_full CPUs its timer has been seen to start the scheduler \
+                 tick again at its full rate. A runtime of 0 switches it off.",
+        cost: "A spinning SCHED_FIFO thread can then starve everything else on its CPU, including kernel \
+               threads. The kernel warns of this when the server is switched off.",
         risk: Risk::Availability,
         impact: Impact::High,
         needs: Needs::since(6, 12),
-        effective: "The LOC row of /proc/interrupts stands nearly still on isolated CPUs while one thread spins there.",
+        effective: "The LOC row of /proc/interrupts hardly increases on isolated CPUs while one thread spins \
+                    there.",
         reads: &[FAIR_SERVER, FAIR_SERVER_CPU0],
         trading: Want::Derived(|context| {
             judge::isolated_list(context).map(|_| format!("0 on {:#}", context.allocation.isolated))
@@ -125,7 +127,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
 ];
 
-/// Judges one file of debugfs; what cannot be seen says why.
+/// Judges one file of debugfs, and explains why a file is not readable.
 fn knob(context: &Context<'_>, setting: &Setting) -> Judgement {
     let Some(path) = setting.reads.first() else { return Judgement::unknown("no file to read") };
     match context.host.file(path) {
@@ -134,17 +136,17 @@ fn knob(context: &Context<'_>, setting: &Setting) -> Judgement {
     }
 }
 
-/// Why a file of debugfs shows nothing: lockdown, no root, not mounted, or not built in.
+/// Why a file of debugfs shows nothing: lockdown, missing privileges, debugfs not mounted, or not built in.
 fn unseen(context: &Context<'_>, reading: &Reading<String>, path: &str) -> Judgement {
     let because = match (reading, context.host.kernel.lockdown.known().map(String::as_str)) {
         (Reading::Unparsable(why), _) => why.to_string(),
         (Reading::Denied, Some(mode @ ("integrity" | "confidentiality"))) => {
-            format!("kernel lockdown ({mode}) closes debugfs, which Secure Boot brings with it: {path}")
+            format!("kernel lockdown ({mode}), part of Secure Boot, denies access to debugfs: {path}")
         }
-        (Reading::Denied, _) => format!("{path} may not be read; run as root to see it"),
+        (Reading::Denied, _) => format!("permission denied for {path}; run as root to read it"),
         _ => format!(
-            "{path} does not exist: debugfs is not mounted (mount -t debugfs none /sys/kernel/debug), or this kernel \
-             is built without the scheduler's debug files"
+            "{path} does not exist: debugfs is not mounted (mount -t debugfs none /sys/kernel/debug), or \
+             this kernel is built without the scheduler's debug files"
         ),
     };
     Judgement::unknown(because).at(path)

@@ -21,13 +21,13 @@ pub(super) const SETTINGS: &[Setting] = &[
         id: "kthread.workqueue.writeback",
         change: change::kthread::writeback,
         name: "/sys/bus/workqueue/devices/writeback/cpumask",
-        reason: "Dirty pages are written back by workers of this queue. They are unbound and run on any CPU of the mask, \
-                 isolated ones too.",
+        reason: "Workers of this queue write dirty pages back. They are unbound and run on any CPU of the \
+                 mask, including isolated ones.",
         cost: "The housekeeping CPUs do the work.",
         effective: "The cpumask names no isolated CPU.",
         trading: Want::Derived(judge::kept_off_isolated),
         guide: Want::Derived(judge::kept_off_isolated),
-        hazard: "The guide writes it before it stops TuneD, whose rollback sets the old mask again.",
+        hazard: "The guide writes it before it stops TuneD, whose rollback restores the old mask.",
         sources: &["guide 57037 section 4.3.3.1.2 step 2", HAZARDS, CPU_PARTITIONING, WORKQUEUE_DOC],
         judge: |context, _| {
             let queues = context.host.tasks.workqueues.iter().filter(|queue| queue.name == "writeback");
@@ -39,14 +39,14 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         id: "kthread.workqueue.writeback_numa",
         name: "/sys/bus/workqueue/devices/writeback/numa",
-        reason: "With 1 the queue keeps workers for each NUMA node, on that node's CPUs. With 0 the cpumask alone \
-                 decides. A mask that holds a housekeeping CPU of every node does as well.",
+        reason: "With 1 the queue keeps workers for each NUMA node on that node's CPUs. With 0 the cpumask \
+                 alone decides. A mask with a housekeeping CPU of every node works just as well.",
         impact: Impact::Low,
         needs: Needs::until(6, 6).moved_to("/sys/bus/workqueue/devices/writeback/affinity_scope"),
         effective: "The file holds 0.",
         reads: &["/sys/bus/workqueue/devices/writeback/numa"],
         guide: Want::Value("0"),
-        hazard: "Gone since kernel 6.6; the guide's script does not notice.",
+        hazard: "Removed in kernel 6.6; the guide's script does not notice.",
         sources: &["guide 57037 section 4.3.3.1.2 step 2", WORKQUEUE_DOC],
         judge: judge::files,
         ..KTHREAD
@@ -55,14 +55,14 @@ pub(super) const SETTINGS: &[Setting] = &[
         id: "kthread.workqueue.global",
         change: change::kthread::unbound,
         name: "/sys/devices/virtual/workqueue/cpumask",
-        reason: "The CPUs on which unbound work of the whole kernel may run. isolcpus=domain takes isolated CPUs out of \
-                 it at boot; nohz_full= alone does so too on current kernels.",
+        reason: "The CPUs on which unbound work of the whole kernel may run. isolcpus=domain excludes \
+                 isolated CPUs at boot. On current kernels nohz_full= alone does so too.",
         cost: "The housekeeping CPUs do the work.",
         impact: Impact::High,
         effective: "The cpumask names no isolated CPU.",
         trading: Want::Derived(judge::kept_off_isolated),
         guide: Want::Derived(judge::kept_off_isolated),
-        hazard: "Set by TuneD's cpu-partitioning, and undone when the guide stops TuneD.",
+        hazard: "Set by TuneD's cpu-partitioning, and reverted when the guide stops TuneD.",
         sources: &["guide 57037 section 4.3.2.1.1", HAZARDS, CPU_PARTITIONING, WORKQUEUE_DOC],
         judge: |context, _| {
             let sets = std::iter::once(("all unbound work".to_owned(), &context.host.tasks.workqueue_cpus));
@@ -74,15 +74,15 @@ pub(super) const SETTINGS: &[Setting] = &[
         id: "kthread.rcu",
         change: |context, _| change::kthread::off_isolated(context, |comm| comm.starts_with("rcu")),
         name: "rcu kernel threads",
-        reason: "The threads that run RCU callbacks for offloaded CPUs and drive grace periods. They wake up often, and \
-                 on an isolated CPU each wake-up is an interruption.",
+        reason: "The threads that run RCU callbacks for offloaded CPUs and drive grace periods. They wake up \
+                 often. On an isolated CPU each wake-up is an interruption.",
         cost: "The housekeeping CPUs do the work.",
         impact: Impact::High,
         effective: "Cpus_allowed_list of each thread names no isolated CPU.",
         trading: Want::Derived(judge::kept_off_isolated),
         guide: Want::Derived(judge::kept_off_isolated),
-        hazard: "The guide finds them with `pgrep rcu`, which matches any name with rcu in it. Threads bound to one CPU \
-                 refuse to be moved.",
+        hazard: "The guide finds them with `pgrep rcu`, which matches any name that contains rcu. Threads \
+                 bound to one CPU cannot be moved.",
         sources: &[
             "guide 57037 section 4.3.3.1.2 step 6",
             HAZARDS,
@@ -95,13 +95,15 @@ pub(super) const SETTINGS: &[Setting] = &[
         id: "kthread.kswapd",
         change: |context, _| change::kthread::off_isolated(context, is_kswapd),
         name: "kswapd",
-        reason: "One thread per NUMA node frees memory when it runs short. By default it may use every CPU of its node.",
-        cost: "With one housekeeping CPU for several nodes, pages are freed from a distant one.",
+        reason: "One thread per NUMA node frees memory when it runs short. By default it may use every CPU \
+                 of its node.",
+        cost: "With one housekeeping CPU for several nodes, a distant CPU frees the pages.",
         effective: "Cpus_allowed_list of each kswapd names no isolated CPU.",
         trading: Want::Derived(judge::kept_off_isolated),
         guide: Want::Derived(judge::kept_off_isolated),
-        hazard: "`pgrep kswapd?` is a pattern that matches other names, and the guide moves the thread of one socket to \
-                 CPUs of the other as well. It is undone when memory or CPUs are plugged.",
+        hazard: "`pgrep kswapd?` is a pattern that also matches other names, and the guide moves the thread \
+                 of one socket to CPUs of the other as well. The setting is lost when memory or CPUs are \
+                 hot-plugged.",
         sources: &["guide 57037 section 4.3.3.1.2 step 8", HAZARDS],
         judge: |context, _| movable_threads(context, "kswapd threads", is_kswapd),
         ..KTHREAD
@@ -110,15 +112,17 @@ pub(super) const SETTINGS: &[Setting] = &[
         id: "kthread.ksoftirqd",
         change: |context, _| change::kthread::fifo(context, "ksoftirqd/", KSOFTIRQD_PRIORITY),
         name: "group.ksoftirqd",
-        reason: "The guide raises ksoftirqd to SCHED_FIFO, so that softirqs which were put off are not starved by \
-                 real-time threads. Where isolated CPUs get no softirq work it changes nothing.",
-        cost: "Put-off softirq work runs before every thread of the default policy, on housekeeping CPUs too.",
+        reason: "The guide raises ksoftirqd to SCHED_FIFO, so that real-time threads do not starve deferred \
+                 softirqs. It changes nothing where isolated CPUs get no softirq work.",
+        cost: "Deferred softirq work runs before every thread of the default policy, on housekeeping CPUs \
+               too.",
         risk: Risk::Availability,
         impact: Impact::Low,
-        effective: "`chrt -p` of each ksoftirqd shows SCHED_FIFO and the priority; its affinity stays its own CPU.",
+        effective: "`chrt -p` of each ksoftirqd shows SCHED_FIFO and the priority; its affinity remains its \
+                    own CPU.",
         guide: Want::State("SCHED_FIFO, priority 2"),
-        hazard: "The affinity in the same line never works: each ksoftirqd is bound to its CPU, and the kernel refuses \
-                 with EINVAL. A priority above that of stalld can freeze the host.",
+        hazard: "The affinity on the same line never works: each ksoftirqd is bound to its CPU, and the \
+                 kernel returns EINVAL. A priority above that of stalld can freeze the host.",
         sources: &["guide 57037 sections 4.3.2.1.1 and 4.3.2.1.2", HAZARDS],
         judge: |context, _| fifo(context, "ksoftirqd/", KSOFTIRQD_PRIORITY),
         ..KTHREAD
@@ -127,28 +131,28 @@ pub(super) const SETTINGS: &[Setting] = &[
         id: "kthread.rcub",
         change: |context, _| change::kthread::fifo(context, "rcub/", RCUB_PRIORITY),
         name: "group.rcub",
-        reason: "The guide raises the threads that boost blocked RCU readers to SCHED_FIFO. They exist only in kernels \
-                 with RCU priority boosting.",
+        reason: "The guide raises the threads that boost blocked RCU readers to SCHED_FIFO. They exist only \
+                 in kernels with RCU priority boosting.",
         cost: "The threads run before every real-time thread of a lower priority.",
         risk: Risk::Availability,
         impact: Impact::Low,
         needs: Needs::ANY.with_config(&["RCU_BOOST"]),
         effective: "`chrt -p` of each rcub thread shows SCHED_FIFO and the priority.",
         guide: Want::State("SCHED_FIFO, priority 4"),
-        hazard: "Most distributions build kernels without RCU_BOOST, and then there is no such thread.",
+        hazard: "Most distributions build kernels without RCU_BOOST, which have no such threads.",
         sources: &["guide 57037 sections 4.3.2.1.1 and 4.3.2.1.2", HAZARDS],
         judge: |context, _| fifo(context, "rcub/", RCUB_PRIORITY),
         ..KTHREAD
     },
 ];
 
-/// `kswapd` and a node's number, nothing else.
+/// `kswapd` followed by the number of a node.
 fn is_kswapd(comm: &str) -> bool {
     comm.strip_prefix("kswapd")
         .is_some_and(|node| !node.is_empty() && node.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// Threads of a name that the kernel lets us move must keep off isolated CPUs.
+/// Threads with a matching name that the kernel allows to be moved must not use isolated CPUs.
 fn movable_threads(context: &Context<'_>, what: &str, is_named: fn(&str) -> bool) -> Judgement {
     let threads = context.host.tasks.kernel_threads.iter();
     let movable = threads.filter(|thread| !thread.is_bound && is_named(&thread.comm));
@@ -156,7 +160,7 @@ fn movable_threads(context: &Context<'_>, what: &str, is_named: fn(&str) -> bool
     judge::off_isolated(context, what, THREADS, sets)
 }
 
-/// Threads of a name must be SCHED_FIFO of a priority.
+/// Threads with the name prefix must be SCHED_FIFO with the given priority.
 fn fifo(context: &Context<'_>, prefix: &str, priority: u32) -> Judgement {
     let all = &context.host.tasks.kernel_threads;
     if all.is_empty() {
@@ -164,7 +168,7 @@ fn fifo(context: &Context<'_>, prefix: &str, priority: u32) -> Judgement {
     }
     let named: Vec<&KernelThread> = all.iter().filter(|thread| thread.comm.starts_with(prefix)).collect();
     if named.is_empty() {
-        return Judgement::not_applicable(format!("no thread named {prefix}N runs")).at(THREADS);
+        return Judgement::not_applicable(format!("no thread named {prefix}N is running")).at(THREADS);
     }
     let is_wanted =
         |thread: &&&KernelThread| thread.policy == SchedPolicy::Fifo && thread.rt_priority == priority;

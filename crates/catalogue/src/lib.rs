@@ -1,7 +1,7 @@
-//! The settings that lowlat knows: the rows of its catalogue. Pure: no I/O, no clock.
+//! The catalogue of settings that lowlat knows. Pure: no I/O, no clock.
 //!
-//! A family of settings is one file with a const `SETTINGS` slice, and one line in [`FAMILIES`]. What a setting is, and
-//! how it is judged and changed, is in `lowlat-settings`.
+//! A family of settings is one file with a const `SETTINGS` slice, and one line in [`FAMILIES`].
+//! `lowlat-settings` defines what a setting is and how it is judged and changed.
 #![forbid(unsafe_code)]
 
 mod boot;

@@ -1,4 +1,4 @@
-//! The state of the host at this moment: what the guide looks at before it measures.
+//! The current state of the host: what the guide checks before it measures.
 
 use lowlat_host::Reading;
 use lowlat_settings::{
@@ -15,12 +15,12 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         id: "readiness.load_average",
         name: "/proc/loadavg",
-        reason: "Work left over from boot or from setting up makes the first measurement worse than the host is. Wait \
-                 until the load is gone.",
+        reason: "Work left over from boot or from configuration makes the first measurement worse than the \
+                 host is. Wait until the load is gone.",
         effective: "All three load averages are at most 0.1.",
         trading: Want::State("at most 0.1 over 1, 5 and 15 minutes, before trading starts"),
         guide: Want::State("0.00, 0.00, 0.00"),
-        hazard: "Looked at by eye; threads that spin by design count as load.",
+        hazard: "The guide checks it by eye; threads that spin by design count as load.",
         sources: &[SECTION_1_8],
         judge: load_average,
         ..READINESS
@@ -30,18 +30,18 @@ pub(super) const SETTINGS: &[Setting] = &[
         change: |_, _| {
             Proposal::not(
                 WhyLeftOut::ByAnother,
-                "it follows from isolating the CPUs at boot; what runs already keeps what it has",
+                "follows from isolating the CPUs at boot; running processes keep their affinity",
             )
         },
         name: "taskset -cp $$",
-        reason: "A shell, and whatever is started from it, must not run on isolated CPUs unless it asks to. It shows \
-                 whether the isolation reaches ordinary processes.",
+        reason: "Shells, and processes started from them, must not run on isolated CPUs unless they ask to. \
+                 This row shows whether the isolation reaches ordinary processes.",
         impact: Impact::Medium,
         effective: "Cpus_allowed_list in /proc/self/status names housekeeping CPUs only.",
         trading: Want::Derived(judge::housekeeping_list),
         guide: Want::Derived(judge::housekeeping_list),
-        hazard: "The guide's measuring script relies on it: its own threads keep off the measured CPUs only because the \
-                 shell does.",
+        hazard: "The guide's measuring script relies on this: its own threads avoid the measured CPUs only \
+                 because the shell does.",
         sources: &[SECTION_1_8, "docs/guide-57037.md: hazards of guide 57037 on today's hosts"],
         judge: affinity,
         ..READINESS
@@ -50,11 +50,11 @@ pub(super) const SETTINGS: &[Setting] = &[
         id: "readiness.tuned",
         change: change::tuned::never_stop_tuned,
         name: "tuned-adm active",
-        reason: "After the guide's script TuneD must be stopped with its profile still preset. The message looks like an \
-                 error and is what the guide wants.",
+        reason: "After the guide's script TuneD must be stopped with its profile still preset. The resulting \
+                 message looks like an error but is what the guide wants.",
         effective: "`tuned-adm active` says that the daemon is not running and names the preset profile.",
         guide: Want::State("TuneD stopped, HPELowLatency preset"),
-        hazard: "A stopped TuneD has rolled its profile back: see service.tuned and service.tuned.rollback.",
+        hazard: "A stopped TuneD has rolled its profile back; see service.tuned and service.tuned.rollback.",
         sources: &[SECTION_1_8, "docs/guide-57037.md: hazards of guide 57037 on today's hosts"],
         judge: tuned,
         ..READINESS
@@ -62,16 +62,16 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         id: "readiness.cmdline",
         change: |_, _| {
-            Proposal::not(WhyLeftOut::ByAnother, "it sums up the boot rows, which stand by themselves")
+            Proposal::not(WhyLeftOut::ByAnother, "it summarizes the boot rows, which are planned one by one")
         },
         name: "/proc/cmdline",
-        reason: "Every parameter of the profile must stand on the line that the kernel was started with. A boot loader \
-                 that lost one says nothing.",
+        reason: "Every parameter of the profile must be on the kernel's actual command line. A boot loader \
+                 that lost one reports nothing.",
         impact: Impact::Medium,
         effective: "Every boot row is good or does not apply.",
-        trading: Want::State("no boot row is at fault"),
-        guide: Want::State("no boot row is at fault"),
-        hazard: "Looked at by eye in the guide.",
+        trading: Want::State("no boot row has a fault"),
+        guide: Want::State("no boot row has a fault"),
+        hazard: "The guide checks it by eye.",
         sources: &[SECTION_1_8],
         judge: cmdline,
         ..READINESS
@@ -88,7 +88,7 @@ fn load_average(context: &Context<'_>, _: &Setting) -> Judgement {
     } else {
         Judgement::wrong(
             observed,
-            "something runs: wait, or find it with top; trading threads that spin count too",
+            "the host is busy: wait, or find the cause with top; spinning trading threads count too",
         )
     };
     judgement.at(path)
@@ -127,7 +127,7 @@ fn tuned(context: &Context<'_>, _: &Setting) -> Judgement {
     judgement.at("/etc/tuned/active_profile")
 }
 
-/// Sums up the boot rows.
+/// Summarizes the boot rows.
 fn cmdline(context: &Context<'_>, _: &Setting) -> Judgement {
     if let Err(judgement) = judge::command_line(context.host) {
         return judgement;
@@ -144,7 +144,7 @@ fn cmdline(context: &Context<'_>, _: &Setting) -> Judgement {
         Judgement::good(format!("{good} boot rows are good"))
     } else {
         let named = judge::some_of(&faults, 8);
-        Judgement::wrong(format!("{} boot rows are at fault: {named}", faults.len()), "see these rows")
+        Judgement::wrong(format!("{} boot rows have a fault: {named}", faults.len()), "see these rows")
     };
     judgement.at("/proc/cmdline")
 }

@@ -1,4 +1,4 @@
-//! Services: those that the guide stops, and those that must run. irqbalance has its row among the interrupts.
+//! Services that the guide stops, and services that must run. irqbalance has its row among the interrupts.
 
 use lowlat_host::{
     Reading,
@@ -10,34 +10,36 @@ const STEP_9: &str = "guide 57037 section 4.3.3.1.2 step 9";
 const HAZARDS: &str = "docs/guide-57037.md: hazards of guide 57037 on today's hosts";
 const PLACE: &str = "systemd";
 
-/// What every row of step 9 has in common: the guide wants the service stopped.
+/// Common values of the rows for step 9: the guide wants the service stopped.
 const STOPPED: Setting = Setting {
     layer: Layer::Service,
     impact: Impact::Low,
-    effective: "`systemctl is-active` says inactive for the service and for any socket that would start it again.",
+    effective: "`systemctl is-active` reports inactive for the service and for any socket that would start \
+                it again.",
     guide: Want::State("stopped"),
-    hazard: "Stopped, not masked: it comes back at the next boot, and on other distributions it has another name.",
+    hazard: "Stopped, not masked: it starts again at the next boot, and other distributions use another \
+             name.",
     sources: &[STEP_9, HAZARDS],
     judge: stopped,
     ..Setting::BLANK
 };
 
-/// A service that has no business on a trading host in either profile.
+/// A service that a trading host does not need, in either profile.
 const NEEDLESS: Setting = Setting {
-    reason: "It serves desktops and has no use on a server in a rack. Stopped it wakes up no CPU.",
-    cost: "The feature it serves is gone.",
+    reason: "It serves desktops and is of no use on a rack server. Once stopped it wakes up no CPU.",
+    cost: "The feature that it provides is gone.",
     trading: Want::State("stopped"),
     ..STOPPED
 };
 
-/// A service that the guide stops and that a trading host needs: only the guide wants it stopped.
+/// A service that the guide stops but a trading host needs. Only the guide's profile wants it stopped.
 const NEEDED: Setting = Setting { risk: Risk::Availability, ..STOPPED };
 
-/// A service that keeps to the housekeeping CPUs and costs the isolated ones nothing.
+/// A service that stays on the housekeeping CPUs and does not affect the isolated ones.
 const HARMLESS: Setting = Setting {
-    reason: "It wakes up now and then. On a host with isolated CPUs it does so on housekeeping CPUs, where it disturbs \
-             no trading thread.",
-    cost: "What the service does is no longer done.",
+    reason: "It wakes up occasionally. On a host with isolated CPUs it does so on housekeeping CPUs, where \
+             it disturbs no trading thread.",
+    cost: "The service's work is no longer done.",
     ..STOPPED
 };
 
@@ -45,19 +47,19 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         id: "service.avahi-daemon",
         name: "avahi-daemon.service, avahi-daemon.socket",
-        reason: "Announces the host by multicast DNS and answers every such packet on the network. Nothing on a trading \
-                 network should ask.",
+        reason: "Announces the host by multicast DNS and answers every such query on the network. A trading \
+                 network has no use for it.",
         ..NEEDLESS
     },
     Setting { id: "service.bluetooth", name: "bluetooth.service", ..NEEDLESS },
     Setting {
         id: "service.chronyd",
         name: "chronyd.service, chrony.service",
-        reason: "Keeps the clock right. It wakes up on a housekeeping CPU and disturbs no isolated one.",
+        reason: "Keeps the clock accurate. It wakes up on a housekeeping CPU and disturbs no isolated one.",
         cost: "The clock drifts, and time stamps of orders are wrong.",
         risk: Risk::Compliance,
-        hazard: "A trading host without clock discipline breaks the rules for time stamps (MiFID II RTS 25, CAT). Keep \
-                 one running: see service.clock_discipline.",
+        hazard: "A trading host without clock synchronization breaks the rules for time stamps (MiFID II RTS \
+                 25, CAT). Keep one service running; see service.clock_discipline.",
         ..STOPPED
     },
     Setting {
@@ -69,8 +71,8 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         id: "service.dbus",
         name: "dbus.service, dbus-broker.service, dbus.socket",
-        reason: "The message bus of the system. It sleeps unless somebody sends.",
-        cost: "Log-ins, NetworkManager, tuned-adm and parts of systemctl stop working.",
+        reason: "The system's message bus. It sleeps unless a program sends a message.",
+        cost: "Logins, NetworkManager, tuned-adm and parts of systemctl stop working.",
         hazard: "Breaks logind, NetworkManager and tuned-adm, and its socket starts it again.",
         ..NEEDED
     },
@@ -78,10 +80,11 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         id: "service.firewalld",
         name: "firewalld.service",
-        reason: "Sets up the packet filter and then sleeps. What costs time is the filter, not the service.",
+        reason: "Sets up the packet filter and then sleeps. The filter costs time, not the service.",
         cost: "Stopping it removes its packet filter.",
         risk: Risk::Security,
-        hazard: "Removes the packet filter of the host. Rules that leave the trading interfaces out cost nothing there.",
+        hazard: "Removes the host's packet filter. Rules that exclude the trading interfaces cost nothing \
+                 there.",
         ..STOPPED
     },
     Setting { id: "service.iprdump", name: "iprdump.service", ..HARMLESS },
@@ -91,15 +94,15 @@ pub(super) const SETTINGS: &[Setting] = &[
         id: "service.kdump",
         name: "kdump.service, kdump-tools.service",
         reason: "Loads a second kernel at boot and then does nothing until the host crashes.",
-        cost: "A crash leaves no dump to learn from.",
-        hazard: "No crash dump, while crashkernel= still holds the memory for one.",
+        cost: "A crash leaves no dump to analyse.",
+        hazard: "No crash dump, while crashkernel= still reserves the memory for one.",
         ..NEEDED
     },
     Setting {
         id: "service.ksm",
         name: "ksm.service, ksmtuned.service",
-        reason: "Merges equal pages of different processes. The scan takes a CPU, and writing to a merged page is a \
-                 fault and a copy on the hot path.",
+        reason: "Merges identical pages of different processes. The scan uses a CPU, and writing to a merged \
+                 page causes a fault and a copy on the hot path.",
         cost: "Virtual machines on the host use more memory.",
         ..STOPPED
     },
@@ -114,16 +117,16 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         id: "service.lvm2-monitor",
         name: "lvm2-monitor.service",
-        reason: "Watches mirrors and snapshots of logical volumes.",
+        reason: "Monitors mirrors and snapshots of logical volumes.",
         cost: "A mirror that loses a disk is not repaired, and a full snapshot is not extended.",
         risk: Risk::Ras,
-        hazard: "Failures of storage go unseen.",
+        hazard: "Storage failures go unnoticed.",
         ..STOPPED
     },
     Setting {
         id: "service.mcelog",
         name: "mcelog.service, rasdaemon.service",
-        reason: "Writes down hardware errors that the processor reports. It sleeps until there is one.",
+        reason: "Records hardware errors that the processor reports. It sleeps until one occurs.",
         cost: "Memory errors are not recorded.",
         risk: Risk::Ras,
         hazard: "No warning before a memory module fails.",
@@ -132,7 +135,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         id: "service.mdmonitor",
         name: "mdmonitor.service",
-        reason: "Watches software RAID and reports a failed disk. It sleeps in between.",
+        reason: "Monitors software RAID and reports a failed disk. It sleeps in between.",
         cost: "A failed disk is not reported.",
         risk: Risk::Ras,
         hazard: "No warning when a RAID loses a disk.",
@@ -141,7 +144,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         id: "service.messagebus",
         name: "messagebus.service",
-        reason: "The old name of dbus.service; see there.",
+        reason: "The old name of dbus.service; see that row.",
         cost: "See service.dbus.",
         hazard: "An alias of dbus on current distributions; see service.dbus.",
         ..NEEDED
@@ -162,11 +165,11 @@ pub(super) const SETTINGS: &[Setting] = &[
         id: "service.systemd-journald",
         name: "systemd-journald.service, systemd-journald.socket, systemd-journald-dev-log.socket, \
                systemd-journald-audit.socket",
-        reason: "Writes the log. It runs on housekeeping CPUs when somebody logs.",
-        cost: "Nothing is logged: no evidence of what the host did.",
+        reason: "Writes the log. It runs on housekeeping CPUs when a program logs.",
+        cost: "Nothing is logged, so there is no evidence of what the host did.",
         risk: Risk::Compliance,
-        hazard: "No evidence of anything afterwards. Its sockets systemd-journald-dev-log and systemd-journald-audit, \
-                 which the guide leaves alone, start it again.",
+        hazard: "There is no evidence of any later event. Its sockets systemd-journald-dev-log and \
+                 systemd-journald-audit, which the guide leaves running, start it again.",
         ..STOPPED
     },
     Setting {
@@ -182,12 +185,14 @@ pub(super) const SETTINGS: &[Setting] = &[
         id: "service.tuned",
         change: change::tuned::never_stop_tuned,
         name: "tuned.service",
-        reason: "TuneD applies its profile and stays to watch for devices. It wakes up on housekeeping CPUs.",
-        cost: "With its default configuration, stopping it undoes everything that it set.",
+        reason: "TuneD applies its profile and stays running to watch for devices. It wakes up on \
+                 housekeeping CPUs.",
+        cost: "With its default configuration, stopping it reverts everything that it set.",
         risk: Risk::Availability,
         impact: Impact::Medium,
-        hazard: "Stopping TuneD with rollback=auto undoes the whole profile, the boot parameters in grubenv too: the \
-                 next boot can come up without nohz_full= and rcu_nocbs=. See service.tuned.rollback.",
+        hazard: "Stopping TuneD with rollback=auto reverts the whole profile, including the boot parameters \
+                 in grubenv. The next boot can come up without nohz_full= and rcu_nocbs=. See \
+                 service.tuned.rollback.",
         ..STOPPED
     },
     Setting { id: "service.virtlogd.socket", name: "virtlogd.socket, virtlogd.service", ..HARMLESS },
@@ -199,7 +204,8 @@ pub(super) const SETTINGS: &[Setting] = &[
         reason: "Runs the guide's script of ten steps after each boot.",
         effective: "`systemctl list-unit-files one-time.service` shows enabled, and the rows of its steps are good.",
         guide: Want::State("enabled"),
-        hazard: "It races with TuneD, irqbalance and the network drivers, has no way back, and goes on after an error.",
+        hazard: "It races with TuneD, irqbalance and the network drivers, cannot be rolled back, and \
+                 continues after an error.",
         sources: &["guide 57037 section 4.3.3.1.1", HAZARDS],
         judge: enabled,
         ..STOPPED
@@ -208,15 +214,16 @@ pub(super) const SETTINGS: &[Setting] = &[
         id: "service.netfilter",
         change: change::service::netfilter,
         name: "iptables -F; modprobe -r nf_conntrack",
-        reason: "Packet filter rules and connection tracking cost time for each packet of the kernel's network stack. \
-                 Packets that bypass the stack, as with Onload, never see them; rules that leave the trading \
-                 interfaces out (notrack, a flowtable or an early accept) spare most of the rest.",
-        cost: "The host has no packet filter. With a policy of DROP, flushing the rules locks everybody out.",
+        reason: "Packet filter rules and connection tracking cost time for each packet of the kernel's \
+                 network stack. Packets that bypass the stack, as with Onload, are not affected. Rules that \
+                 exclude the trading interfaces (notrack, a flowtable or an early accept) avoid most of the \
+                 remaining cost.",
+        cost: "The host has no packet filter. With a policy of DROP, flushing the rules locks everyone out.",
         risk: Risk::Security,
         effective: "/proc/modules lists none of the modules.",
         guide: Want::State("no connection tracking and no iptables modules loaded"),
-        hazard: "Drops the firewall with no way back: save the rules before. Hosts with nftables are left as they were, \
-                 and nf_conntrack_ipv4 is gone since kernel 4.19.",
+        hazard: "Drops the firewall without a way to restore it: save the rules first. Hosts with nftables \
+                 are left unchanged, and nf_conntrack_ipv4 was removed in kernel 4.19.",
         sources: &["guide 57037 section 4.3.3.1.2 step 5", HAZARDS],
         judge: netfilter,
         ..STOPPED
@@ -225,12 +232,12 @@ pub(super) const SETTINGS: &[Setting] = &[
         id: "service.clock_discipline",
         change: change::service::clock_discipline,
         name: "chronyd, ntpd, ptp4l, phc2sys, systemd-timesyncd",
-        reason: "Orders and market data are stamped with the host's clock, and rules demand that it stays close to UTC. \
-                 One service must discipline it, on housekeeping CPUs.",
-        cost: "It wakes up now and then on a housekeeping CPU.",
+        reason: "Orders and market data are stamped with the host's clock, and regulations require it to \
+                 stay close to UTC. One service must synchronize it, on housekeeping CPUs.",
+        cost: "It wakes up occasionally on a housekeeping CPU.",
         impact: Impact::High,
         effective: "`chronyc tracking`, `pmc` or `ntpq -p` shows a small offset.",
-        trading: Want::State("one clock discipline runs"),
+        trading: Want::State("one clock synchronization service is running"),
         guide: Want::Nothing,
         hazard: "",
         sources: &[HAZARDS, "MiFID II RTS 25", "FINRA CAT clock synchronisation"],
@@ -239,12 +246,12 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
 ];
 
-/// The units of a row: its name, parted by commas.
+/// The units of a row: its name, split at commas.
 fn units_of(setting: &Setting) -> impl Iterator<Item = &'static str> {
     setting.name.split(',').map(str::trim)
 }
 
-/// Why no state of a service is known, if none is.
+/// Why the service states are unknown, if they all are.
 fn unknown_services(context: &Context<'_>) -> Option<Judgement> {
     let services = &context.host.services;
     (services.source == ServiceSource::None || services.units.is_empty())
@@ -256,7 +263,7 @@ fn is_running(state: &str) -> bool {
     matches!(state, "active" | "activating" | "reloading")
 }
 
-/// The unit is there, but whether it runs is not known.
+/// The unit is installed, but its state is unknown.
 fn state_unknown(unit: &Service, name: &str) -> Judgement {
     match &unit.active {
         Reading::Known(_) | Reading::Absent => {
@@ -265,7 +272,8 @@ fn state_unknown(unit: &Service, name: &str) -> Judgement {
                 enablement => format!(" and {enablement}"),
             };
             let because = format!(
-                "{name} is installed{said}; whether it runs is not known, since systemd did not answer"
+                "{name} is installed{said}; whether it is running is not known because systemd did not \
+                 answer"
             );
             Judgement::unknown(because).at(name)
         }
@@ -273,7 +281,7 @@ fn state_unknown(unit: &Service, name: &str) -> Judgement {
     }
 }
 
-/// Wants every unit of the row stopped. A socket that listens for a stopped service starts it again.
+/// Wants every unit of the row stopped. A listening socket restarts a stopped service.
 fn stopped(context: &Context<'_>, setting: &Setting) -> Judgement {
     if let Some(judgement) = unknown_services(context) {
         return judgement;
@@ -296,7 +304,7 @@ fn stopped(context: &Context<'_>, setting: &Setting) -> Judgement {
         (false, _) if is_service_stopped && has_service => Judgement::new(
             Verdict::Ineffective,
             format!("stopped, but {} listens", running.join(", ")),
-            "the socket starts the service again when somebody connects",
+            "the socket starts the service again when a client connects",
         ),
         (false, _) => Judgement::wrong(format!("running: {}", running.join(", ")), ""),
         (true, Some((name, unit))) => state_unknown(unit, name),
@@ -383,7 +391,7 @@ const SETTERS: &[&str] = &[
     "systemd-timesyncd.service",
 ];
 
-/// Services of the precision time protocol, which may serve beside one another, as templates too.
+/// Services of the precision time protocol, which may run together, and as templates too.
 const PTP: &[&str] = &["phc2sys", "ptp4l", "sfptpd", "timemaster"];
 
 fn clock_discipline(context: &Context<'_>, _: &Setting) -> Judgement {
@@ -417,8 +425,8 @@ fn clock_discipline(context: &Context<'_>, _: &Setting) -> Judgement {
         (_, false, _) => Judgement::good(running.join(", ")),
         (_, true, Some((name, unit))) => state_unknown(unit, name),
         (_, true, None) => Judgement::wrong(
-            "none runs",
-            "the clock drifts freely; start chronyd, or ptp4l with phc2sys where the network has PTP",
+            "none is running",
+            "the clock drifts freely; start chronyd, or ptp4l with phc2sys if the network has PTP",
         ),
     };
     judgement.at(PLACE)

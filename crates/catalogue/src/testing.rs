@@ -1,4 +1,4 @@
-//! Hand-made hosts for the tests of the catalogue.
+//! Artificial hosts for the tests of the catalogue.
 
 #![expect(
     missing_docs,
@@ -25,7 +25,7 @@ pub const GUIDE_LINE: &str = "BOOT_IMAGE=(hd1,gpt2)/vmlinuz-4.18.0-147.5.1.el8_1
     rcu_nocb_poll idle=poll processor.max_cstate=0 nohz=on nohz_full=1,2,3,4,5,6,7,9,10,11,12,13,14,15 \
     rcu_nocbs=1,2,3,4,5,6,7,9,10,11,12,13,14,15 tuned.non_isolcpus=00000101 intel_pstate=disable nosoftlockup";
 
-/// A host with the choices made for it, to be bent into shape by a test.
+/// A host with its role and allocation, which a test can modify.
 pub struct Bench {
     pub host: HostSnapshot,
     pub role: Role,
@@ -34,7 +34,7 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// A host of sixteen CPUs, 0 and 8 for housekeeping, of which nothing else is known.
+    /// A host with sixteen CPUs, 0 and 8 for housekeeping. Nothing else about it is known.
     pub fn of(profile: Profile) -> Self {
         let mut host = HostSnapshot::default();
         host.topology.online = CpuSet::first(16);
@@ -49,7 +49,7 @@ impl Bench {
         }
     }
 
-    /// The same on a kernel of today, x86-64, profile `trading`.
+    /// The same with a current x86-64 kernel, profile `trading`.
     pub fn trading() -> Self {
         let mut bench = Self::of(Profile::Trading).kernel(6, 12);
         bench.host.kernel.machine = Reading::Known("x86_64".into());
@@ -93,7 +93,7 @@ impl Bench {
         self.knob(&lowlat_host::snapshot::sysctl_path(key), value)
     }
 
-    /// A line of a sysctl.d file, applied after those before it.
+    /// Adds a line of a sysctl.d file, applied after those before it.
     pub fn sysctl_file(mut self, path: &str, key: &str, value: &str) -> Self {
         self.host.kernel.sysctl_files.push(SysctlAssignment {
             path: path.into(),
@@ -104,7 +104,7 @@ impl Bench {
         self
     }
 
-    /// A kernel configuration that holds these options and no other.
+    /// Sets a kernel configuration with these options and no others.
     pub fn config(mut self, options: &[&str]) -> Self {
         let options = options.iter().map(|option| ((*option).to_owned(), "y".to_owned()));
         self.host.kernel.config = Reading::Known(options.collect());
@@ -159,13 +159,13 @@ impl Bench {
         self
     }
 
-    /// Any other change.
+    /// Applies any other change.
     pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
         change(&mut self);
         self
     }
 
-    /// What judges look at.
+    /// The context that judges receive.
     pub fn context(&self) -> Context<'_> {
         let Self { host, role, allocation, profile } = self;
         Context { host, role, allocation, profile: *profile, catalogue: CATALOGUE }
@@ -181,7 +181,7 @@ impl Bench {
         self.judge(id).verdict
     }
 
-    /// Asserts the verdict and that each piece of text stands in what was observed or in the reason.
+    /// Asserts the verdict, and that the observation or the reason contains each piece of text.
     #[track_caller]
     pub fn says(&self, id: &str, verdict: Verdict, pieces: &[&str]) {
         let finding = self.judge(id);
@@ -193,12 +193,12 @@ impl Bench {
     }
 }
 
-/// A CPU list known to be well-formed.
+/// Parses a well-formed CPU list.
 pub fn list(text: &str) -> CpuSet {
     CpuSet::parse_list(text).unwrap()
 }
 
-/// Something that no judge expects.
+/// Returns text that no judge expects.
 pub fn junk(path: &str) -> Reading<String> {
     Reading::unparsable(path, "\u{1}\u{2}junk", "something else")
 }

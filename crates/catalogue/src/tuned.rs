@@ -1,4 +1,4 @@
-//! TuneD: its profile, what the profile asks of the boot loader, and what happens when it stops.
+//! TuneD: its profile, its boot parameters, and what happens when it stops.
 
 use lowlat_host::{CpuSet, Reading, cmdline::CommandLine};
 use lowlat_settings::{
@@ -8,17 +8,17 @@ use lowlat_settings::{
 
 const VARIABLES: &str = "/etc/tuned/cpu-partitioning-variables.conf";
 const PROFILES: &[&str] = &["/etc/tuned/*/tuned.conf", "/etc/tuned/profiles/*/tuned.conf"];
-/// Where TuneD's program says which version it is.
+/// The file with the version of TuneD.
 const VERSION: &str = "/usr/lib/python3*/*-packages/tuned/version.py";
-/// The first TuneD that knows `rollback`; an older one says so in its log and goes on.
+/// The first TuneD that knows `rollback`; an older one logs a warning and continues.
 const ROLLBACK_SINCE: (u32, u32) = (2, 21);
 const GUIDE_PROFILE: &str = "HPELowLatency";
 const SECTION_1_2: &str = "guide 57037 section 4.3.2.1.1";
 const SECTION_1_4: &str = "guide 57037 section 4.3.2.1.3";
 const HAZARDS: &str = "docs/guide-57037.md: hazards of guide 57037 on today's hosts";
 
-/// Profiles that TuneD ships for other ends than latency. They set governors and sysctls of their own, and set them
-/// again whenever the daemon starts.
+/// Profiles of TuneD that are not meant for low latency. They set their own governors and sysctls whenever
+/// the daemon starts.
 const CONTRARY_PROFILES: &[&str] = &[
     "accelerator-performance",
     "aws",
@@ -43,12 +43,14 @@ const TUNED: Setting =
     Setting { layer: Layer::Service, impact: Impact::Low, needs: Needs::ANY, ..Setting::BLANK };
 
 const VARIABLE: Setting = Setting {
-    reason: "TuneD's cpu-partitioning takes its CPU lists from this file. lowlat chooses CPUs from the host's topology \
-             and writes them where they count, so the file matters only while TuneD rules the host.",
-    effective: "The CPUs stand in /sys/devices/system/cpu/nohz_full after the reboot.",
+    reason: "TuneD's cpu-partitioning takes its CPU lists from this file. lowlat chooses CPUs from the \
+             host's topology and writes them directly, so the file matters only while TuneD manages the \
+             host.",
+    effective: "The CPUs are in /sys/devices/system/cpu/nohz_full after the reboot.",
     reads: &[VARIABLES],
-    hazard: "The guide computes the list in shell, by arithmetic on CPU numbers: wrong for interleaved numbering, \
-             offline CPUs and hybrid processors, and the masks are wrong from 64 CPUs on.",
+    hazard: "The guide computes the list in a shell script, by arithmetic on CPU numbers. That is wrong for \
+             interleaved numbering, offline CPUs and hybrid processors, and the masks are wrong from 64 CPUs \
+             on.",
     sources: &[SECTION_1_4, HAZARDS],
     judge: variable,
     change: change::tuned::tuned_variable,
@@ -60,8 +62,8 @@ pub(super) const SETTINGS: &[Setting] = &[
         id: "service.tuned.profile",
         change: change::tuned::tuned_profile,
         name: "tuned-adm active",
-        reason: "TuneD applies its profile when it starts and when a device appears. A profile for throughput or power \
-                 saving undoes what was set for latency; one for latency, or none, does not.",
+        reason: "TuneD applies its profile when it starts and when a device appears. A profile for \
+                 throughput or power saving reverts what was set for latency.",
         cost: "The profile's own settings for other workloads are lost.",
         impact: Impact::Medium,
         effective: "`tuned-adm active` names the profile.",
@@ -77,16 +79,16 @@ pub(super) const SETTINGS: &[Setting] = &[
         id: "service.tuned.rollback",
         change: change::tuned::tuned_rollback,
         name: "rollback",
-        reason: "With rollback=auto TuneD undoes everything when it stops, the boot parameters too. With not_on_exit a \
-                 stopped, crashed or updated daemon leaves the host as it is.",
-        cost: "Switching TuneD off no longer restores the old settings; a change of profile does.",
+        reason: "With rollback=auto TuneD reverts everything when it stops, including the boot parameters. \
+                 With not_on_exit a stopped, crashed or updated daemon leaves the host unchanged.",
+        cost: "Switching TuneD off no longer restores the old settings, but a change of profile does.",
         risk: Risk::Availability,
         impact: Impact::High,
-        effective: "After `systemctl stop tuned` the settings are still there.",
+        effective: "After `systemctl stop tuned` the settings are unchanged.",
         trading: Want::Derived(rollback),
         guide: Want::Derived(rollback),
-        hazard: "The guide stops TuneD with its default: IRQ, scheduler and workqueue settings are undone, and the next \
-                 boot can come up without nohz_full= and rcu_nocbs=.",
+        hazard: "The guide stops TuneD with its default. IRQ, scheduler and workqueue settings are reverted, \
+                 and the next boot can come up without nohz_full= and rcu_nocbs=.",
         reads: &[VERSION],
         sources: &[HAZARDS, "TuneD tuned-main.conf rollback", "TuneD issue 416 and pull request 533"],
         judge: judge_rollback,
@@ -98,11 +100,11 @@ pub(super) const SETTINGS: &[Setting] = &[
         name: "include=cpu-partitioning",
         reason: "The guide's profile builds on TuneD's cpu-partitioning, which adds the boot parameters for isolated \
                  CPUs and moves threads and workqueues away.",
-        effective: "The parameters of cpu-partitioning stand in /proc/cmdline.",
+        effective: "The parameters of cpu-partitioning are in /proc/cmdline.",
         reads: PROFILES,
         guide: Want::Value("cpu-partitioning"),
-        hazard: "The bare key cmdline= in the child replaces the parent's: skew_tick=1 of network-latency is lost \
-                 without a word.",
+        hazard: "The bare key cmdline= in the child replaces the parent's: skew_tick=1 of network-latency is \
+                 silently lost.",
         sources: &[SECTION_1_2],
         judge: include,
         ..TUNED
@@ -111,16 +113,17 @@ pub(super) const SETTINGS: &[Setting] = &[
         id: "service.tuned.bootloader",
         change: change::tuned::tuned_bootloader,
         name: "[bootloader] cmdline",
-        reason: "What TuneD asked the boot loader for must be what the kernel was started with. An EFI path that TuneD \
-                 does not know, another boot entry or a full grubenv make the difference.",
+        reason: "The parameters that TuneD passed to the boot loader must be those that the kernel was \
+                 started with. They differ after an EFI path that TuneD does not know, with another boot \
+                 entry or a full grubenv.",
         impact: Impact::Medium,
         needs_reboot: true,
-        effective: "Every word of TUNED_BOOT_CMDLINE in /etc/tuned/bootcmdline stands in /proc/cmdline.",
+        effective: "Every word of TUNED_BOOT_CMDLINE in /etc/tuned/bootcmdline is in /proc/cmdline.",
         reads: &[change::tuned::BOOTCMDLINE],
-        trading: Want::State("every parameter that TuneD asks for is in force"),
-        guide: Want::State("every parameter that TuneD asks for is in force"),
-        hazard: "TuneD's grub support has failed without an error on EFI hosts, on other boot entries and when grubenv \
-                 was full.",
+        trading: Want::State("every parameter that TuneD requests is in force"),
+        guide: Want::State("every parameter that TuneD requests is in force"),
+        hazard: "TuneD's GRUB support has failed without an error on EFI hosts, on other boot entries, and \
+                 with a full grubenv.",
         sources: &[SECTION_1_2, HAZARDS, "TuneD issues 81, 174, 528, 704 and 706"],
         judge: bootloader,
         ..TUNED
@@ -154,7 +157,7 @@ fn profile(context: &Context<'_>, setting: &Setting) -> Judgement {
         Reading::Known(name) if wants_guide => Judgement::wrong(name_or_none(name), ""),
         Reading::Absent if wants_guide => Judgement::wrong("TuneD is not installed", ""),
         Reading::Absent => Judgement::good("TuneD is not installed"),
-        // Several profiles may be named; each is applied.
+        // The file may name several profiles; each is applied.
         Reading::Known(name) => match name.split_whitespace().find(|part| CONTRARY_PROFILES.contains(part)) {
             Some(contrary) => Judgement::wrong(name.as_str(), format!("{contrary} is not made for latency")),
             None => Judgement::good(name_or_none(name)),
@@ -168,7 +171,7 @@ fn name_or_none(name: &str) -> &str {
     if name.is_empty() { "no profile" } else { name }
 }
 
-/// Wanted only where TuneD has something to roll back.
+/// Wanted only if TuneD has something to roll back.
 fn rollback(context: &Context<'_>) -> Option<String> {
     let has_profile = context.host.services.tuned.profile.known().is_some_and(|profile| !profile.is_empty());
     has_profile.then(|| "not_on_exit".to_owned())
@@ -178,7 +181,8 @@ fn judge_rollback(context: &Context<'_>, _: &Setting) -> Judgement {
     if let Some(((major, minor), path)) = version(context).filter(|(version, _)| *version < ROLLBACK_SINCE) {
         let (since_major, since_minor) = ROLLBACK_SINCE;
         return Judgement::not_applicable(format!(
-            "TuneD {major}.{minor} does not know it (new in {since_major}.{since_minor}) and rolls back whenever it stops"
+            "TuneD {major}.{minor} does not know it (new in {since_major}.{since_minor}) and rolls back \
+             whenever it stops"
         ))
         .at(path);
     }
@@ -192,7 +196,7 @@ fn judge_rollback(context: &Context<'_>, _: &Setting) -> Judgement {
     judgement.at(path)
 }
 
-/// The version of the TuneD that is installed, and the file that says so.
+/// The version of the installed TuneD, and the file that contains it.
 fn version<'a>(context: &Context<'a>) -> Option<((u32, u32), &'a str)> {
     context.host.files_matching(VERSION).find_map(|(path, reading)| {
         let text = reading.known()?;
@@ -201,7 +205,7 @@ fn version<'a>(context: &Context<'a>) -> Option<((u32, u32), &'a str)> {
     })
 }
 
-/// The value of `key=` in the text of one of TuneD's files, outside comments.
+/// The value of `key=` in one of TuneD's files, outside comments.
 fn value_of<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     text.lines().find_map(|line| {
         let (name, value) = line.trim().split_once('=')?;
@@ -215,7 +219,7 @@ fn include(context: &Context<'_>, _: &Setting) -> Judgement {
         .flat_map(|glob| context.host.files_matching(glob))
         .find(|(path, _)| path.split('/').nth_back(1) == Some(GUIDE_PROFILE));
     let Some((path, reading)) = of_guide else {
-        return Judgement::wrong(format!("there is no profile {GUIDE_PROFILE}"), "");
+        return Judgement::wrong(format!("profile {GUIDE_PROFILE} does not exist"), "");
     };
     let judgement = match reading {
         Reading::Known(text) => match value_of(text, "include") {
@@ -228,7 +232,7 @@ fn include(context: &Context<'_>, _: &Setting) -> Judgement {
     judgement.at(path)
 }
 
-/// A list of the variables file against the allocation; an expression is TuneD's to work out.
+/// Compares a list of the variables file with the allocation; TuneD evaluates expressions itself.
 fn variable(context: &Context<'_>, setting: &Setting) -> Judgement {
     let reading = context.host.file(VARIABLES);
     let Reading::Known(text) = &reading else {
@@ -242,7 +246,7 @@ fn variable(context: &Context<'_>, setting: &Setting) -> Judgement {
         None => Judgement::wrong("not set", ""),
         Some(value) if value.contains("${") => Judgement {
             observed: value.to_owned(),
-            ..Judgement::unknown("an expression that TuneD works out")
+            ..Judgement::unknown("an expression that TuneD evaluates")
         },
         Some(value) => match CpuSet::parse_list(value) {
             Ok(cpus) if same_meaning(&cpus.to_list(), &wanted) => Judgement::good(value),
@@ -253,7 +257,7 @@ fn variable(context: &Context<'_>, setting: &Setting) -> Judgement {
     judgement.at(VARIABLES)
 }
 
-/// What TuneD asks the boot loader for, or why that is not known.
+/// Returns the boot parameters that TuneD requests, or why they are not known.
 pub(super) fn boot_command_line(context: &Context<'_>) -> Result<CommandLine, Judgement> {
     match context.host.file(change::tuned::BOOTCMDLINE) {
         Reading::Known(text) => {
@@ -268,13 +272,13 @@ pub(super) fn boot_command_line(context: &Context<'_>) -> Result<CommandLine, Ju
     }
 }
 
-/// Whether a parameter stands on a command line with a value of the same meaning.
+/// Whether a parameter is on a command line with an equivalent value.
 pub(super) fn stands_on((name, value): &(String, Option<String>), line: &CommandLine) -> bool {
     let wanted = value.as_deref().unwrap_or_default();
     line.all(name).any(|found| same_meaning(found.unwrap_or_default(), wanted))
 }
 
-/// A parameter as people write it.
+/// The usual spelling of a parameter.
 pub(super) fn spell((name, value): &(String, Option<String>)) -> String {
     value.as_ref().map_or_else(|| name.clone(), |value| format!("{name}={value}"))
 }
@@ -292,12 +296,12 @@ fn bootloader(context: &Context<'_>, _: &Setting) -> Judgement {
         asked.tokens().iter().filter(|token| !stands_on(token, line)).map(spell).collect();
     let all = asked.tokens().len();
     let judgement = match (all, lost.len()) {
-        (0, _) => Judgement::not_applicable("TuneD asks for no boot parameters"),
+        (0, _) => Judgement::not_applicable("TuneD requests no boot parameters"),
         (_, 0) => Judgement::good(format!("all {all} parameters are in force")),
         (_, missing) => Judgement::new(
             Verdict::Ineffective,
             format!("{missing} of {all} are not in force: {}", judge::some_of(&lost, 8)),
-            "the host was not rebooted since, or the boot loader did not get them",
+            "the host was not rebooted since, or the boot loader did not receive them",
         ),
     };
     judgement.at(change::tuned::BOOTCMDLINE)

@@ -4,10 +4,10 @@ use crate::{Context, Finding, Verdict, judge_one};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// All findings on one host, worst first, and what they add up to.
+/// All findings on one host, worst first, with their score.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Audit {
-    /// The profile that was judged.
+    /// The profile used.
     pub profile: lowlat_host::Profile,
     /// The score.
     pub score: Score,
@@ -15,10 +15,10 @@ pub struct Audit {
     pub findings: Vec<Finding>,
 }
 
-/// What the findings add up to. Unknown and inapplicable rows never count.
+/// The score of a set of findings. Unknown and inapplicable rows never count.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Score {
-    /// Weight of the good rows of all rows that count, 0 to 100; none when no row counts.
+    /// Weight of the good rows as a percentage of all rows that count; `None` if no row counts.
     pub percent: Option<u8>,
     /// Rows by verdict.
     pub count_by_verdict: BTreeMap<Verdict, usize>,
@@ -33,14 +33,14 @@ impl Audit {
         Self { profile: context.profile, score: Score::of(&findings), findings }
     }
 
-    /// The rows that something should be done about, worst first.
+    /// Returns the rows that need action, worst first.
     pub fn faults(&self) -> impl Iterator<Item = &Finding> {
         self.findings.iter().filter(|finding| finding.verdict.is_fault())
     }
 }
 
 impl Score {
-    /// Adds findings up.
+    /// Computes the score of findings.
     pub fn of(findings: &[Finding]) -> Self {
         let mut score = Self::default();
         let (mut good, mut all) = (0u32, 0u32);
@@ -56,7 +56,7 @@ impl Score {
         score
     }
 
-    /// How many rows have this verdict.
+    /// Number of rows with this verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
         self.count_by_verdict.get(&verdict).copied().unwrap_or(0)
     }

@@ -1,4 +1,4 @@
-//! A catalogue: rows as data, so that what plans and verifies does not depend on their texts.
+//! A catalogue: rows as data, so that planning and verification do not depend on their texts.
 
 use crate::{Setting, judge};
 use lowlat_host::spelling;
@@ -10,38 +10,38 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    /// A catalogue of these families.
+    /// Creates a catalogue of these families.
     pub const fn new(families: &'static [&'static [Setting]]) -> Self {
         Self { families }
     }
 
-    /// Every setting.
+    /// Iterates over every setting.
     pub fn settings(self) -> impl Iterator<Item = &'static Setting> {
         self.families.iter().copied().flatten()
     }
 
-    /// The setting with this id.
+    /// Finds the setting with this id.
     pub fn find(self, id: &str) -> Option<&'static Setting> {
         self.settings().find(|setting| setting.id == id)
     }
 
-    /// The ids of all settings.
+    /// Iterates over the ids of all settings.
     pub fn ids(self) -> impl Iterator<Item = &'static str> {
         self.settings().map(|setting| setting.id)
     }
 
-    /// Returns the id that is spelled most like `id`, if one is near.
+    /// Returns the id whose spelling is closest to `id`, if one is close.
     pub fn nearest(self, id: &str) -> Option<&'static str> {
         spelling::nearest(id, self.ids())
     }
 
-    /// Every file (glob) that a setting reads: what a snapshot must hold among its knobs.
+    /// Every file (glob) that a setting reads, which a snapshot must include among its knobs.
     pub fn knob_globs(self) -> Vec<&'static str> {
         let globs = self.settings().flat_map(|setting| setting.reads.iter().copied());
         sorted(globs.collect())
     }
 
-    /// Every kernel configuration option that a setting or judge looks up, without `CONFIG_`.
+    /// Every kernel configuration option that a setting or judge reads, without `CONFIG_`.
     pub fn config_options(self) -> Vec<&'static str> {
         let options = self.settings().flat_map(|setting| setting.needs.config.iter().copied());
         sorted(options.chain(judge::CONFIG_OPTIONS.iter().copied()).collect())

@@ -3,9 +3,9 @@
 use lowlat_host::CpuSet;
 use std::collections::BTreeSet;
 
-/// Whether the kernel would take both texts for the same value: equal words, equal numbers (`0x10` = `16`),
-/// equal CPU lists (`1,2,3` = `1-3`), equal sizes (`2MB` = `2M` = `2097152`), equal flags in any order before a list
-/// (`domain,managed_irq,1-3` = `managed_irq,domain,1,2,3`), white space folded.
+/// Whether the kernel would read both texts as the same value: equal words, equal numbers (`0x10` = `16`),
+/// equal CPU lists (`1,2,3` = `1-3`), equal sizes (`2MB` = `2M` = `2097152`), or equal flags in any order
+/// before a list (`domain,managed_irq,1-3` = `managed_irq,domain,1,2,3`). White space is folded.
 pub fn same_meaning(a: &str, b: &str) -> bool {
     let (a, b) = (a.trim(), b.trim());
     if a.eq_ignore_ascii_case(b) || a.split_whitespace().eq(b.split_whitespace()) {
@@ -25,7 +25,7 @@ pub fn same_meaning(a: &str, b: &str) -> bool {
         && matches!((CpuSet::parse_list(list_a), CpuSet::parse_list(list_b)), (Ok(a), Ok(b)) if a == b)
 }
 
-/// The words before the first digit of a comma-parted text, and the rest.
+/// Splits a comma-separated text into the words before the first digit, and the remainder.
 fn flags_and_list(text: &str) -> (BTreeSet<&str>, &str) {
     let (flags, list) = text.split_at(text.find(|c: char| c.is_ascii_digit()).unwrap_or(text.len()));
     (flags.split(',').filter(|flag| !flag.is_empty()).collect(), list)
@@ -38,7 +38,8 @@ fn number(text: &str) -> Option<i128> {
     }
 }
 
-/// A size as the kernel's `memparse` reads it: a number and K, M, G or T; what follows the letter is ignored.
+/// Parses a size as the kernel's `memparse` does: a number followed by K, M, G or T. Text after the letter is
+/// ignored.
 pub fn size_bytes(text: &str) -> Option<u64> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let count: u64 = text[..digits].parse().ok()?;

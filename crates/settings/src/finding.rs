@@ -1,4 +1,4 @@
-//! What a judge says, and the finding that the audit makes of it.
+//! A judge's result, and the finding that the audit makes of it.
 
 use super::{Impact, Layer, Risk};
 use serde::{Deserialize, Serialize, Serializer};
@@ -13,13 +13,13 @@ pub enum Verdict {
     Wrong,
     /// Written, but the kernel ignores it.
     Ineffective,
-    /// Written in one place, and a later place wins.
+    /// Written in one place, but overridden by a later one.
     Shadowed,
-    /// Two things that fight each other are both set.
+    /// Two settings that conflict are both set.
     Conflicting,
-    /// Means nothing on this host or in this profile.
+    /// Does not apply to this host or this profile.
     NotApplicable,
-    /// Could not be told; the finding says why.
+    /// Could not be determined; the finding says why.
     Unknown,
 }
 
@@ -35,7 +35,7 @@ impl Verdict {
         Self::NotApplicable,
     ];
 
-    /// The word for tables.
+    /// Name in tables.
     pub fn word(self) -> &'static str {
         match self {
             Self::Good => "good",
@@ -48,57 +48,57 @@ impl Verdict {
         }
     }
 
-    /// Whether something should be done about it.
+    /// Whether the verdict calls for action.
     pub fn is_fault(self) -> bool {
         matches!(self, Self::Wrong | Self::Ineffective | Self::Shadowed | Self::Conflicting)
     }
 
-    /// Whether the row counts in the score: good rows and faults do, unknown and skipped ones never.
+    /// Whether the row counts in the score. Good rows and faults do; unknown and inapplicable ones do not.
     pub fn counts(self) -> bool {
         self == Self::Good || self.is_fault()
     }
 }
 
-/// What a judge says of one setting on one host.
+/// A judge's result for one setting on one host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judgement {
     /// The verdict.
     pub verdict: Verdict,
-    /// What the host has, for people: "1", "1-3 of 14 CPUs: powersave". Empty when nothing was seen.
+    /// Human-readable state of the host: "1", "1-3 of 14 CPUs: powersave". Empty if nothing was seen.
     pub observed: String,
-    /// Why this verdict, in one sentence; empty when the values say it all.
+    /// Reason for the verdict in one sentence; empty if the values make it clear.
     pub because: String,
-    /// Where it was seen: paths or interfaces.
+    /// Paths or interfaces where it was seen.
     pub seen_at: Vec<String>,
 }
 
 impl Judgement {
-    /// A judgement without a place.
+    /// Creates a judgement without a place.
     pub fn new(verdict: Verdict, observed: impl Into<String>, because: impl Into<String>) -> Self {
         Self { verdict, observed: observed.into(), because: because.into(), seen_at: Vec::new() }
     }
 
-    /// As wanted.
+    /// Creates a judgement "as wanted".
     pub fn good(observed: impl Into<String>) -> Self {
         Self::new(Verdict::Good, observed, "")
     }
 
-    /// Not as wanted.
+    /// Creates a judgement "not as wanted".
     pub fn wrong(observed: impl Into<String>, because: impl Into<String>) -> Self {
         Self::new(Verdict::Wrong, observed, because)
     }
 
-    /// Could not be told, and why.
+    /// Creates a judgement "unknown" with its reason.
     pub fn unknown(because: impl Into<String>) -> Self {
         Self::new(Verdict::Unknown, "", because)
     }
 
-    /// Means nothing here, and why.
+    /// Creates a judgement "not applicable" with its reason.
     pub fn not_applicable(because: impl Into<String>) -> Self {
         Self::new(Verdict::NotApplicable, "", because)
     }
 
-    /// The same, with the place where it was seen.
+    /// Adds a place where it was seen.
     #[must_use]
     pub fn at(mut self, path: impl Into<String>) -> Self {
         self.seen_at.push(path.into());
@@ -106,7 +106,7 @@ impl Judgement {
     }
 }
 
-/// One judged setting of one host: what tables, reports and documents show.
+/// A judged setting of one host, as tables, reports and documents show it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// The setting's id.
@@ -117,38 +117,38 @@ pub struct Finding {
     pub name: String,
     /// The verdict.
     pub verdict: Verdict,
-    /// What the host has.
+    /// Current state of the host.
     pub observed: String,
-    /// What the profile wants; empty when it has no opinion.
+    /// State that the profile wants; empty if it has no preference.
     pub wanted: String,
-    /// Why this verdict; empty when the values say it all.
+    /// Reason for the verdict; empty if the values make it clear.
     pub because: String,
     /// Where it was seen.
     pub seen_at: Vec<String>,
-    /// How much it matters.
+    /// Impact of a wrong value.
     pub impact: Impact,
-    /// The class of harm that the wanted value can do; documents have its word ("RAS").
+    /// Class of harm that the wanted value can do; documents contain its name ("RAS").
     #[serde(serialize_with = "word_of_risk")]
     pub risk: Risk,
-    /// Whether the change takes a reboot.
+    /// Whether the change needs a reboot.
     pub needs_reboot: bool,
     /// Whether the role file accepts the risk of this row.
     pub is_risk_accepted: bool,
-    /// Why the setting exists.
+    /// Purpose of the setting.
     pub reason: String,
-    /// What it costs.
+    /// Cost of the wanted value.
     pub cost: String,
-    /// How to see that it is in force.
+    /// How to check that it is in force.
     pub effective: String,
-    /// What is wrong with the guide's advice; only in profile `guide-57037`.
+    /// Problem with the guide's advice; only in profile `guide-57037`.
     pub hazard: String,
-    /// Where the advice comes from.
+    /// Sources of the advice.
     pub sources: Vec<String>,
 }
 
 impl Finding {
-    /// Sorting key, worst first: faults before what is not known, good or not applicable; then by impact, verdict and
-    /// id.
+    /// Sorting key, worst first: faults before rows that are unknown, good or not applicable; then by impact,
+    /// verdict and id.
     pub fn rank(&self) -> (usize, std::cmp::Reverse<u8>, usize, &str) {
         let place = Verdict::WORST_FIRST.iter().position(|v| *v == self.verdict).unwrap_or(usize::MAX);
         let class = if self.verdict.is_fault() { 0 } else { place };
@@ -165,7 +165,7 @@ impl Finding {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
 fn word_of_risk<S: Serializer>(risk: &Risk, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(risk.word())
 }
@@ -174,7 +174,7 @@ impl Impact {
     /// Every impact.
     pub const ALL: [Self; 3] = [Self::Low, Self::Medium, Self::High];
 
-    /// The word for tables.
+    /// Name in tables.
     pub fn word(self) -> &'static str {
         match self {
             Self::Low => "low",
@@ -185,7 +185,7 @@ impl Impact {
 }
 
 impl Finding {
-    /// The finding that a judgement of a setting makes.
+    /// Makes a finding of a setting and its judgement.
     pub fn of(
         setting: &super::Setting,
         judgement: Judgement,

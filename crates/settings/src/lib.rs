@@ -18,22 +18,22 @@ pub use setting::{Impact, Layer, Needs, Risk, Setting, Want};
 
 use lowlat_host::{Allocation, HostSnapshot, Profile, Role};
 
-/// Everything a judge may look at.
+/// Everything a judge may read.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
-    /// The facts.
+    /// The facts about the host.
     pub host: &'a HostSnapshot,
-    /// What the user wants of the host.
+    /// The user's requirements for the host.
     pub role: &'a Role,
     /// The CPUs chosen for housekeeping and isolation.
     pub allocation: &'a Allocation,
-    /// The profile that is judged.
+    /// The profile to judge by.
     pub profile: Profile,
-    /// Every setting, for those that depend on others.
+    /// All settings, for judges that depend on other rows.
     pub catalogue: Catalogue,
 }
 
-/// Judges one setting: first whether it applies to the profile and the kernel, then by its own judge.
+/// Judges one setting: first whether it applies to the profile and the kernel, then with its own judge.
 pub fn judge_one(context: &Context<'_>, setting: &Setting) -> Finding {
     let want = setting.want(context.profile);
     let wanted = want.text(context);

@@ -1,4 +1,4 @@
-//! What a setting of the catalogue is.
+//! The settings of the catalogue: their type.
 
 use crate::{
     Context, Judgement,
@@ -10,7 +10,8 @@ use std::fmt;
 
 /// One tunable of a host, with everything a user needs to decide on it.
 ///
-/// The text fields are shown to people: plain sentences, units named, no figure that was not measured or cited.
+/// The text fields are shown to users: plain sentences, units named, and no figure that was not measured or
+/// cited.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting {
     /// Stable id, `layer.name` in lower case: "sysctl.kernel.numa_balancing".
@@ -19,39 +20,39 @@ pub struct Setting {
     pub layer: Layer,
     /// The name as the kernel or vendor spells it: "kernel.numa_balancing", "nohz_full=", "AMD SMT Option".
     pub name: &'static str,
-    /// What it does and why a quiet host wants it: one to three sentences.
+    /// What it does and why a quiet host needs it, in one to three sentences.
     pub reason: &'static str,
-    /// What it costs; empty when nothing.
+    /// Cost of the wanted value; empty if none.
     pub cost: &'static str,
-    /// What class of harm it can do.
+    /// Class of harm that it can do.
     pub risk: Risk,
-    /// How much it matters when it is wrong.
+    /// Impact of a wrong value.
     pub impact: Impact,
-    /// Whether a change takes a reboot.
+    /// Whether a change needs a reboot.
     pub needs_reboot: bool,
     /// The kernels and options it needs.
     pub needs: Needs,
-    /// How to see that it is in force, not merely written.
+    /// How to check that it is in force, not merely written.
     pub effective: &'static str,
-    /// Files (globs with `*` inside components) that the judge looks up among the snapshot's knobs.
+    /// Files (globs with `*` inside components) that the judge reads from the snapshot's knobs.
     pub reads: &'static [&'static str],
     /// The wanted value for the default profile `trading`.
     pub trading: Want,
     /// The wanted value in the profile `guide-57037`.
     pub guide: Want,
-    /// What is wrong with the guide's advice on a modern host; shown on the row in profile `guide-57037`.
+    /// Problem with the guide's advice on a modern host; shown with the row in profile `guide-57037`.
     pub hazard: &'static str,
-    /// Where the advice comes from: kernel document, guide section, paper.
+    /// Sources of the advice: kernel document, guide section, paper.
     pub sources: &'static [&'static str],
-    /// Judges the host's state against the wanted value. Pure.
+    /// Compares the host's state with the wanted value. Pure.
     pub judge: fn(&Context<'_>, &Setting) -> Judgement,
-    /// Proposes how the host is changed when the row is at fault; rows that leave it to their layer say nothing. Pure.
+    /// Proposes a change for a row with a fault. By default the layer decides. Pure.
     pub change: fn(&Context<'_>, &Setting) -> Proposal,
 }
 
 impl Setting {
-    /// A setting to fill by struct update: `Setting { id: …, ..Setting::BLANK }`. A test refuses rows whose id, reason
-    /// or sources are left blank.
+    /// A template for struct update: `Setting { id: …, ..Setting::BLANK }`. A test rejects rows whose id,
+    /// reason or sources are blank.
     pub const BLANK: Self = Self {
         id: "",
         layer: Layer::Sysctl,
@@ -72,7 +73,7 @@ impl Setting {
         change: by_layer,
     };
 
-    /// What the profile wants.
+    /// The value that the profile wants.
     pub fn want(&self, profile: Profile) -> Want {
         match profile {
             Profile::Trading => self.trading,
@@ -81,23 +82,23 @@ impl Setting {
     }
 }
 
-/// A wanted value, fixed or a function of the host's topology and role.
+/// A wanted value: fixed, or derived from the host's topology and role.
 #[derive(Clone, Copy)]
 pub enum Want {
-    /// The profile has no opinion: the row is not applicable.
+    /// The profile has no preference: the row is not applicable.
     Nothing,
     /// A fixed value, compared by meaning: `1,2,3` = `1-3`, `2MB` = `2M`.
     Value(&'static str),
-    /// Any of these values; the first is the one to write.
+    /// Any of these values. The first is the one to write.
     OneOf(&'static [&'static str]),
-    /// A value made from topology, role and allocation. None when the host gives no ground for one.
+    /// A value derived from topology, role and allocation. `None` if the host gives no basis for one.
     Derived(fn(&Context<'_>) -> Option<String>),
-    /// A state that no single value describes, in words: "no swap in use".
+    /// A state that no single value describes, as text: "no swap in use".
     State(&'static str),
 }
 
 impl Want {
-    /// The value to write, or the wanted state in words; none when the profile has no opinion.
+    /// The value to write, or the text of the wanted state; `None` if the profile has no preference.
     pub fn text(&self, context: &Context<'_>) -> Option<String> {
         match self {
             Self::Nothing => None,
@@ -120,11 +121,11 @@ impl fmt::Debug for Want {
     }
 }
 
-/// Where a setting is set.
+/// Place where a setting is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Layer {
-    /// BIOS or UEFI set-up.
+    /// BIOS or UEFI setup.
     Firmware,
     /// Kernel command line.
     Boot,
@@ -144,12 +145,12 @@ pub enum Layer {
     Nic,
     /// Memory, huge pages, swap.
     Memory,
-    /// State of the host at this moment, to look at before measuring.
+    /// Current state of the host, to check before measuring.
     Readiness,
 }
 
 impl Layer {
-    /// Every layer in the order in which people set a host up.
+    /// Every layer, in the order in which a host is configured.
     pub const ALL: [Self; 11] = [
         Self::Firmware,
         Self::Boot,
@@ -164,7 +165,7 @@ impl Layer {
         Self::Readiness,
     ];
 
-    /// The word for tables and ids.
+    /// Name in tables and ids.
     pub fn word(self) -> &'static str {
         match self {
             Self::Firmware => "firmware",
@@ -182,7 +183,7 @@ impl Layer {
     }
 }
 
-/// What class of harm a setting can do.
+/// Class of harm that a setting can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Risk {
@@ -190,19 +191,19 @@ pub enum Risk {
     None,
     /// More power and heat, less boost for other cores.
     Power,
-    /// Reliability, availability, serviceability of the hardware: errors go unseen.
+    /// Reliability, availability and serviceability of the hardware: errors go unnoticed.
     #[serde(alias = "RAS")]
     Ras,
     /// Weakens protection.
     Security,
-    /// Breaks evidence or rules that the desk must keep (clock synchronisation, audit trail).
+    /// Breaks rules that a firm must follow (clock synchronization, audit trail).
     Compliance,
     /// The host or a service can stop working.
     Availability,
 }
 
 impl Risk {
-    /// The word for tables.
+    /// Name in tables.
     pub fn word(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -215,28 +216,28 @@ impl Risk {
     }
 }
 
-/// How much a wrong value matters; the weight of a row in the score and its place in the table.
+/// Impact of a wrong value: the weight of a row in the score, and its position in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Impact {
     /// Hygiene.
     Low,
-    /// Interruptions now and then, or variance.
+    /// Occasional interruptions, or variance.
     Medium,
-    /// Interruptions all the time on isolated CPUs, or microseconds on each message.
+    /// Constant interruptions on isolated CPUs, or microseconds on each message.
     High,
 }
 
 /// Kernels and configuration options that a setting needs.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct Needs {
-    /// First kernel that has it.
+    /// First kernel that has the setting.
     pub since: Option<KernelVersion>,
     /// First kernel that no longer has it.
     pub until: Option<KernelVersion>,
-    /// Options of the kernel configuration without `CONFIG_`, all needed.
+    /// Required options of the kernel configuration, without `CONFIG_`.
     pub config: &'static [&'static str],
-    /// Where the setting went in the kernel of `until`; empty when it went nowhere.
+    /// New location of the setting in the kernel of `until`; empty if there is none.
     pub moved_to: &'static str,
     /// Whether only x86 hosts have it.
     pub x86: bool,
@@ -264,13 +265,13 @@ impl Needs {
         Self { since: Some(KernelVersion::new(since.0, since.1)), ..Self::until(until.0, until.1) }
     }
 
-    /// The same with the place where the setting went.
+    /// Adds the setting's new location.
     #[must_use]
     pub const fn moved_to(self, place: &'static str) -> Self {
         Self { moved_to: place, ..self }
     }
 
-    /// The same with configuration options.
+    /// Adds configuration options.
     #[must_use]
     pub const fn with_config(self, config: &'static [&'static str]) -> Self {
         Self { config, ..self }

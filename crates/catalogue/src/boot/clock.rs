@@ -8,18 +8,19 @@ pub(crate) const SETTINGS: &[Setting] = &[
         id: "boot.tsc",
         change: change::boot::tsc,
         name: "tsc=",
-        reason: "Switches off the watchdog that checks the time stamp counter against a slower clock. Its timer hops \
-                 over all online CPUs, isolated ones too, and a false alarm makes the kernel fall back to a clock that \
-                 takes far longer to read.",
-        cost: "A counter that drifts or is not synchronised between sockets goes unnoticed. Check it before: \
-               constant_tsc and nonstop_tsc among the CPU flags, and no complaint about the TSC in the kernel log.",
+        reason: "Switches off the watchdog that checks the time stamp counter (TSC) against a slower clock. \
+                 Its timer moves over all online CPUs, including isolated ones. A false alarm makes the \
+                 kernel fall back to a clock that takes far longer to read.",
+        cost: "A counter that drifts or differs between sockets goes unnoticed. First check that the CPU \
+               flags include constant_tsc and nonstop_tsc and that the kernel log has no complaint about the \
+               TSC.",
         risk: Risk::Compliance,
         impact: Impact::Medium,
         effective: "/sys/devices/system/clocksource/clocksource0/current_clocksource is tsc.",
         trading: Want::Derived(reliable_tsc),
         guide: Want::Value("reliable"),
-        hazard: "Dangerous on a machine whose time stamp counters are not synchronised: clocks differ between CPUs and \
-                 nothing tells.",
+        hazard: "Dangerous on a machine with unsynchronised time stamp counters: clocks differ between CPUs, \
+                 and nothing reports it.",
         sources: &[GUIDE, NETWORK_LATENCY, PARAMETERS],
         judge: tsc,
         needs: Needs::X86,
@@ -29,8 +30,9 @@ pub(crate) const SETTINGS: &[Setting] = &[
         id: "boot.clocksource",
         change: change::boot::clock_source,
         name: "clocksource=",
-        reason: "Forces a clock source. The kernel picks the time stamp counter by itself where it can be trusted; any \
-                 other source makes each reading of the clock slow, and some need a system call.",
+        reason: "Forces a clock source. The kernel chooses the time stamp counter automatically where it can \
+                 be trusted. Any other source makes each reading of the clock slow, and some need a system \
+                 call.",
         impact: Impact::Medium,
         effective: "/sys/devices/system/clocksource/clocksource0/current_clocksource is tsc.",
         trading: Want::Derived(|context| is_x86(context).then(|| "absent, or tsc".to_owned())),
@@ -41,9 +43,9 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "boot.skew_tick",
         name: "skew_tick=",
-        reason: "Shifts the tick of each CPU against the others, so that they do not all contend for the same locks at \
-                 the same moment.",
-        cost: "CPUs wake up at different times and the package sleeps less.",
+        reason: "Offsets the tick of each CPU from the others, so that they do not all contend for the same \
+                 locks at the same moment.",
+        cost: "CPUs wake up at different times, and the package sleeps less.",
         risk: Risk::Power,
         impact: Impact::Medium,
         trading: Want::Value("1"),
@@ -66,7 +68,7 @@ fn reliable_tsc(context: &Context<'_>) -> Option<String> {
     (is_x86(context) && has("constant_tsc") && has("nonstop_tsc")).then(|| "reliable".to_owned())
 }
 
-/// `nowatchdog` does the same without the kernel's further trust.
+/// `nowatchdog` has the same effect without the additional trust that `reliable` implies.
 fn tsc(context: &Context<'_>, setting: &Setting) -> Judgement {
     let line = match judge::command_line(context.host) {
         Ok(line) => line,
@@ -77,7 +79,7 @@ fn tsc(context: &Context<'_>, setting: &Setting) -> Judgement {
     }
     let in_use = context.host.cpu.clocksource.text();
     let in_force = match in_use {
-        // A guest may have reason to use its hypervisor's clock, which is the counter underneath.
+        // A guest may have a reason to use its hypervisor's clock, which is based on the counter.
         "" | "tsc" | "kvm-clock" | "hyperv_clocksource_tsc_page" | "xen" => judge::InForce::Unseen,
         other => judge::InForce::No {
             observed: format!("the clock source in use is {other}"),

@@ -7,7 +7,7 @@ use lowlat_settings::{
     judge,
 };
 
-/// Idle states that cost no wake-up worth speaking of: polling, and the first state of the processor.
+/// Idle states with a negligible wake-up cost: polling, and the processor's first state.
 const SHALLOW_STATES: [&str; 3] = ["POLL", "C1", "C1_ACPI"];
 
 const INTEL_IDLE_DOC: &str = "kernel Documentation/admin-guide/pm/intel_idle.rst";
@@ -16,14 +16,14 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "boot.idle",
         name: "idle=",
-        reason: "Makes idle CPUs spin instead of halting, so that waking costs nothing. CPUs on which a thread spins \
-                 never idle; the others pay in heat, boost of their neighbours and the speed of an SMT sibling. \
-                 Limiting idle states to C1 gives most of it.",
-        cost: "Full power on every idle CPU, less boost for the busy ones, a slower SMT sibling.",
+        reason: "Makes idle CPUs spin instead of halting, so that waking up costs nothing. CPUs on which a \
+                 thread spins never idle. The others produce heat, reduce the boost of their neighbours, and \
+                 slow their SMT siblings. Limiting idle states to C1 gives most of the benefit.",
+        cost: "Full power on every idle CPU, less boost for the busy ones, and a slower SMT sibling.",
         risk: Risk::Power,
         effective: "/sys/devices/system/cpu/cpuidle/current_driver is none.",
         guide: Want::Value("poll"),
-        hazard: "idle=poll, cpuidle.off=1 and processor.max_cstate=0 say the same thing three times. It heats the \
+        hazard: "idle=poll, cpuidle.off=1 and processor.max_cstate=0 all have the same effect. It heats the \
                  package and takes boost from the CPUs that matter.",
         sources: &[GUIDE, HAZARDS, PARAMETERS],
         needs: Needs::X86,
@@ -32,21 +32,21 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "boot.cpuidle.off",
         name: "cpuidle.off=",
-        reason: "Switches the idle-state framework off; idle CPUs use the architecture's plain halt. idle=poll makes it \
-                 redundant, and with it per-state control through sysfs is gone.",
+        reason: "Switches the idle-state framework off. Idle CPUs then use the architecture's plain halt. \
+                 idle=poll makes it redundant, and per-state control through sysfs is lost.",
         cost: "No idle state can be chosen at run time.",
         risk: Risk::Power,
         effective: "/sys/module/cpuidle/parameters/off is 1.",
         reads: &["/sys/module/cpuidle/parameters/off"],
         guide: Want::Value("1"),
-        hazard: "Redundant beside idle=poll.",
+        hazard: "Redundant with idle=poll.",
         sources: &[GUIDE, HAZARDS, PARAMETERS],
         judge: |context, setting| {
             let in_force = judge::shown(
                 context,
                 "/sys/module/cpuidle/parameters/off",
                 "1",
-                "the kernel did not take the parameter",
+                "the kernel ignored the parameter",
             );
             judge::boot_token_in_force(context, setting, in_force)
         },
@@ -55,15 +55,15 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "boot.processor.max_cstate",
         name: "processor.max_cstate=",
-        reason: "The deepest idle state that the ACPI idle driver may enter. Deeper states save power and take longer \
-                 to leave, which a parked thread pays when its message comes.",
+        reason: "The deepest idle state that the ACPI idle driver may enter. Deeper states save power but \
+                 take longer to leave, which delays a parked thread when its message arrives.",
         cost: "Idle CPUs use more power, and busy ones may boost less.",
         risk: Risk::Power,
         impact: Impact::Low,
         effective: "No state beyond C1 is enabled on isolated CPUs in /sys/devices/system/cpu/cpu*/cpuidle.",
         trading: Want::OneOf(&["1", "0"]),
         guide: Want::Value("0"),
-        hazard: "0 is silently taken as 1. The driver intel_idle does not read the parameter at all.",
+        hazard: "0 is silently treated as 1. The intel_idle driver does not read the parameter at all.",
         sources: &[GUIDE, HAZARDS, PARAMETERS],
         judge: processor_max_cstate,
         ..BOOT
@@ -71,8 +71,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "boot.intel_idle.max_cstate",
         name: "intel_idle.max_cstate=",
-        reason: "The deepest idle state that Intel's own idle driver may enter; 0 hands idling to the ACPI driver, \
-                 which then needs processor.max_cstate=1.",
+        reason: "The deepest idle state that Intel's own idle driver may enter. 0 leaves idling to the ACPI \
+                 driver, which then needs processor.max_cstate=1.",
         cost: "Idle CPUs use more power, and busy ones may boost less.",
         risk: Risk::Power,
         impact: Impact::Low,
@@ -85,12 +85,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "boot.intel_pstate",
         name: "intel_pstate=",
-        reason: "Switches Intel's frequency driver off, so that acpi-cpufreq sets the frequency. With the governor \
-                 performance either driver keeps it high.",
+        reason: "Switches Intel's frequency driver off, so that acpi-cpufreq sets the frequency. With the \
+                 performance governor, either driver keeps the frequency high.",
         cost: "The hardware no longer chooses frequencies itself.",
         effective: "/sys/devices/system/cpu/cpu0/cpufreq/scaling_driver is not intel_pstate.",
         guide: Want::Derived(|context| (!context.host.cpu.is_amd()).then(|| "disable".to_owned())),
-        hazard: "Does nothing on AMD processors, for which the guide is written.",
+        hazard: "Has no effect on AMD processors, for which the guide is written.",
         sources: &[GUIDE, HAZARDS, "TuneD 2.28 profile cpu-partitioning"],
         needs: Needs::X86,
         ..BOOT
@@ -100,17 +100,17 @@ pub(crate) const SETTINGS: &[Setting] = &[
         change: |_, _| {
             Proposal::not(
                 WhyLeftOut::ByAnother,
-                "the governor performance keeps the clock up with any driver: see sysfs.cpufreq.governor",
+                "the performance governor keeps the frequency up with any driver; see sysfs.cpufreq.governor",
             )
         },
         name: "amd_pstate=",
-        reason: "Chooses AMD's frequency driver. Any choice will do as long as the frequency stays up: disable leaves \
-                 it to acpi-cpufreq, active and passive need the governor performance.",
+        reason: "Chooses AMD's frequency driver. Any choice works as long as the frequency stays up. disable \
+                 leaves it to acpi-cpufreq; active and passive need the performance governor.",
         cost: "More power.",
         risk: Risk::Power,
         effective: "scaling_governor is performance for every CPU, or no frequency driver is loaded.",
         trading: Want::Derived(|context| {
-            context.host.cpu.is_amd().then(|| "disable, or the governor performance".to_owned())
+            context.host.cpu.is_amd().then(|| "disable, or the performance governor".to_owned())
         }),
         sources: &[REALTIME, "kernel Documentation/admin-guide/pm/amd-pstate.rst"],
         judge: amd_pstate,
@@ -119,23 +119,24 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "boot.pcie_aspm",
         name: "pcie_aspm=",
-        reason: "Keeps the kernel's hands off the power saving of PCI Express links. Links that firmware left in power \
-                 saving stay there; the state of each link is what counts.",
-        cost: "The kernel no longer handles PCI Express hotplug, and network interfaces that are named by slot change their \
-               names.",
+        reason: "Stops the kernel from managing the power saving of PCI Express links. Links that the \
+                 firmware left in power saving stay there. What counts is the state of each link.",
+        cost: "The kernel no longer handles PCI Express hotplug, and network interfaces that are named by \
+               slot change their names.",
         risk: Risk::Availability,
         effective: "Link Control of each device shows ASPM Disabled (lspci -vv).",
         guide: Want::Value("off"),
-        hazard: "off does not switch power saving off: it leaves every link as firmware set it. \
-                 pcie_aspm.policy=performance disables it on each link that the firmware lets the kernel control. It also \
-                 takes PCI Express hotplug slots from the kernel, and with them the slot names of network interfaces: ens1 \
-                 can come back as enp65s0, and a remote host then comes back without its address.",
+        hazard: "off does not switch power saving off: it leaves every link as the firmware set it. \
+                 pcie_aspm.policy=performance disables it on each link that the firmware lets the kernel \
+                 control. The parameter also takes PCI Express hotplug slots from the kernel, and with them \
+                 the slot names of network interfaces. ens1 can come back as enp65s0, and a remote host then \
+                 comes back without its address.",
         sources: &[GUIDE, HAZARDS, PARAMETERS],
         ..BOOT
     },
 ];
 
-/// Whether isolated CPUs can enter no state deeper than C1; the reason in words.
+/// Whether isolated CPUs can enter no state deeper than C1, with the reason.
 fn idle_in_force(context: &Context<'_>, because: &str) -> judge::InForce {
     let states = &context.host.cpu.idle_states;
     if states.is_empty() {
@@ -161,15 +162,16 @@ fn idle_in_force(context: &Context<'_>, because: &str) -> judge::InForce {
     }
 }
 
-/// Not applicable where another parameter or the hypervisor decides how CPUs idle.
+/// Returns "not applicable" where another parameter or the hypervisor decides how CPUs idle.
 fn decided_elsewhere(context: &Context<'_>) -> Option<Judgement> {
     let tokens = context.host.kernel.tokens();
     if tokens.last("idle") == Some("poll") {
         return Some(judge::good_because("idle=poll", "CPUs spin when idle and enter no idle state"));
     }
     let has_no_driver = matches!(context.host.cpu.idle_driver.text(), "none");
-    has_no_driver
-        .then(|| Judgement::not_applicable("no idle driver is loaded: idle CPUs halt, nothing deeper"))
+    has_no_driver.then(|| {
+        Judgement::not_applicable("no idle driver is loaded: idle CPUs halt and enter nothing deeper")
+    })
 }
 
 fn processor_max_cstate(context: &Context<'_>, setting: &Setting) -> Judgement {
@@ -179,16 +181,18 @@ fn processor_max_cstate(context: &Context<'_>, setting: &Setting) -> Judgement {
         if judgement.verdict != Verdict::Good {
             return judgement;
         }
-        let because = "the driver takes 0 as 1, so C1 stays allowed; idle=poll is what keeps CPUs out of it";
+        let because = "the driver treats 0 as 1, so C1 stays allowed; only idle=poll keeps CPUs out of it";
         return Judgement { verdict: Verdict::Ineffective, because: because.to_owned(), ..judgement };
     }
     if let Some(judgement) = decided_elsewhere(context) {
         return judgement;
     }
     if context.host.cpu.idle_driver.text() == "intel_idle" {
-        return Judgement::not_applicable("intel_idle rules the idle states; see boot.intel_idle.max_cstate");
+        return Judgement::not_applicable(
+            "intel_idle controls the idle states; see boot.intel_idle.max_cstate",
+        );
     }
-    let because = "the idle driver in use does not follow the parameter";
+    let because = "the current idle driver ignores the parameter";
     judge::boot_token_in_force(context, setting, idle_in_force(context, because))
 }
 
@@ -212,10 +216,10 @@ fn intel_max_cstate(context: &Context<'_>, setting: &Setting) -> Judgement {
     }
     if context.host.cpu.idle_driver.text() == "acpi_idle" {
         return Judgement::not_applicable(
-            "the ACPI driver rules the idle states; see boot.processor.max_cstate",
+            "the ACPI driver controls the idle states; see boot.processor.max_cstate",
         );
     }
-    let because = "a state beyond C1 is allowed all the same";
+    let because = "a state beyond C1 is still allowed";
     judge::boot_token_in_force(context, setting, idle_in_force(context, because))
 }
 
@@ -240,7 +244,7 @@ fn amd_pstate(context: &Context<'_>, _: &Setting) -> Judgement {
     } else {
         Judgement::wrong(
             format!("{token}; {}", judge::some_of(&slow, 4)),
-            "the driver may clock these CPUs down",
+            "the driver may lower the frequency of these CPUs",
         )
     };
     judgement.at("/proc/cmdline")

@@ -1,4 +1,4 @@
-//! Which CPUs the scheduler and device interrupts keep off.
+//! CPUs that the scheduler and device interrupts avoid.
 
 use super::{BOOT, CPU_PARTITIONING, GUIDE, HAZARDS, PARAMETERS, REALTIME};
 use lowlat_host::{CpuSet, Reading, cmdline::CommandLine, kernel_version::KernelVersion};
@@ -6,20 +6,20 @@ use lowlat_settings::{Context, Impact, Judgement, Setting, Verdict, Want, judge}
 
 const ISOLATED_PATH: &str = "/sys/devices/system/cpu/isolated";
 
-/// The first kernel that knows `isolcpus=managed_irq`; earlier ones refuse the whole parameter.
+/// The first kernel that knows `isolcpus=managed_irq`; earlier ones reject the whole parameter.
 const MANAGED_IRQ_SINCE: KernelVersion = KernelVersion::new(5, 6);
 
 pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "boot.isolcpus",
         name: "isolcpus=",
-        reason: "Takes CPUs out of load balancing (domain), so that nothing lands there unasked, and steers the queues \
-                 of kernel-managed interrupts such as NVMe's to housekeeping CPUs (managed_irq), which no other setting \
-                 can move.",
-        cost: "Threads must be pinned by hand: without it all threads of a process stay on one isolated CPU. Cannot be \
-               undone without a reboot; a cpuset partition can.",
+        reason: "domain takes CPUs out of load balancing, so that no task is moved there unasked. \
+                 managed_irq steers the queues of kernel-managed interrupts, such as those of NVMe, to \
+                 housekeeping CPUs. No other setting can move them.",
+        cost: "Threads must be pinned manually; otherwise all threads of a process stay on one isolated CPU. \
+               Unlike a cpuset partition, it cannot be reverted without a reboot.",
         impact: Impact::High,
-        effective: "/sys/devices/system/cpu/isolated holds the CPUs.",
+        effective: "/sys/devices/system/cpu/isolated lists the CPUs.",
         trading: Want::Derived(isolcpus),
         sources: &[PARAMETERS, REALTIME, "kernel commit 11ea68f553e2 (isolcpus=managed_irq, 5.6)"],
         judge: judge_isolcpus,
@@ -28,11 +28,11 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "boot.irqaffinity",
         name: "irqaffinity=",
-        reason: "The CPUs on which interrupts are set up from the start of the kernel on. Interrupts of drivers loaded \
-                 later go there too, with no service that has to move them in time.",
+        reason: "The CPUs that handle interrupts from the start of the kernel. Interrupts of drivers loaded \
+                 later go there too, so no service has to move them in time.",
         cost: "All device interrupts share the housekeeping CPUs.",
         impact: Impact::Medium,
-        effective: "/proc/irq/default_smp_affinity holds the housekeeping CPUs.",
+        effective: "/proc/irq/default_smp_affinity lists the housekeeping CPUs.",
         trading: Want::Derived(judge::housekeeping_list),
         sources: &[PARAMETERS, HAZARDS],
         judge: irqaffinity,
@@ -41,11 +41,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "boot.tuned.non_isolcpus",
         name: "tuned.non_isolcpus=",
-        reason: "Read by TuneD's hook in the initial RAM disk, not by the kernel: it keeps early user processes on the \
-                 housekeeping CPUs. isolcpus= does that in the kernel itself.",
+        reason: "Read by TuneD's hook in the initial RAM disk, not by the kernel. It keeps early user \
+                 processes on the housekeeping CPUs. isolcpus= does the same in the kernel.",
         effective: "Process 1 has the mask in Cpus_allowed of /proc/1/status.",
         guide: Want::Derived(housekeeping_mask),
-        hazard: "Works only with the initial RAM disk that TuneD built; computed in shell it is wrong from 64 CPUs on.",
+        hazard: "Works only with the initial RAM disk that TuneD built. The guide computes it in a shell \
+                 script, which gives a wrong mask from 64 CPUs on.",
         sources: &[GUIDE, CPU_PARTITIONING],
         judge: non_isolcpus,
         ..BOOT
@@ -73,12 +74,14 @@ fn judge_isolcpus(context: &Context<'_>, setting: &Setting) -> Judgement {
     }
     if !line.has("isolcpus") && is_partitioned(context) {
         let because = "isolated by cpuset partitions; managed interrupts are judged by irq.affinity";
-        return judge::good_because("isolated cpuset partitions hold the CPUs", because).at("/sys/fs/cgroup");
+        return judge::good_because("isolated cpuset partitions contain the CPUs", because)
+            .at("/sys/fs/cgroup");
     }
     judge::boot_cpus_in_force(context, setting, &taken_for_domain(context, line), ISOLATED_PATH)
 }
 
-/// What the kernel isolated, where the line asks for it: without the flag `domain` the file stays empty.
+/// CPUs that the kernel isolated, if the command line asks for it. Without the flag `domain` the file stays
+/// empty.
 fn taken_for_domain(context: &Context<'_>, line: &CommandLine) -> Reading<CpuSet> {
     let flags = line.flags("isolcpus");
     if flags.is_empty() || flags.contains(&"domain") {
@@ -97,7 +100,7 @@ fn is_partitioned(context: &Context<'_>) -> bool {
     context.allocation.isolated.is_subset(&held)
 }
 
-/// Conflicting when the line isolates CPUs and sends interrupts to them.
+/// Conflicting if the command line isolates CPUs and also sends interrupts to them.
 fn irqaffinity(context: &Context<'_>, setting: &Setting) -> Judgement {
     let line = match judge::command_line(context.host) {
         Ok(line) => line,
@@ -117,7 +120,7 @@ fn irqaffinity(context: &Context<'_>, setting: &Setting) -> Judgement {
     let online = &context.host.topology.online;
     let taken = default.as_ref().map(|cpus| cpus.intersection(online));
     if !line.has("irqaffinity") {
-        // Also reached at run time, by writing /proc/irq/default_smp_affinity.
+        // The mask can also be set at run time, through /proc/irq/default_smp_affinity.
         return judge::boot_cpus_in_force(context, setting, &taken, "/proc/irq/default_smp_affinity");
     }
     judge::boot_cpus(context, setting)
@@ -128,7 +131,7 @@ fn housekeeping_mask(context: &Context<'_>) -> Option<String> {
     Some(context.allocation.housekeeping.to_mask_padded(context.host.topology.cpu_count()))
 }
 
-/// Compared as sets, whatever the padding.
+/// Compared as sets, regardless of padding.
 fn non_isolcpus(context: &Context<'_>, _: &Setting) -> Judgement {
     let line = match judge::command_line(context.host) {
         Ok(line) => line,
@@ -141,7 +144,7 @@ fn non_isolcpus(context: &Context<'_>, _: &Setting) -> Judgement {
             match CpuSet::parse_mask(mask) {
                 Err(error) => Judgement::new(Verdict::Ineffective, token, error.to_string()),
                 Ok(cpus) if cpus == context.allocation.housekeeping => Judgement::good(token),
-                Ok(cpus) => Judgement::wrong(token, format!("the mask stands for {cpus:#}")),
+                Ok(cpus) => Judgement::wrong(token, format!("the mask means {cpus:#}")),
             }
         }
     };

@@ -1,4 +1,4 @@
-//! The command line as a whole: words that get lost on the way, and room in the boot loader's file.
+//! The command line as a whole: words that get lost, and space in the boot loader's file.
 
 use super::super::tuned;
 use super::{BOOT, GUIDE, HAZARDS};
@@ -9,7 +9,7 @@ use lowlat_settings::{
     judge,
 };
 
-/// The size of GRUB's environment block. It cannot grow, and a write that does not fit fails.
+/// Size of GRUB's environment block. It cannot grow, and a write that does not fit fails.
 const GRUBENV_BYTES: usize = 1024;
 
 const GRUBENVS: &[&str] = &["/boot/grub2/grubenv", "/boot/grub/grubenv", "/boot/efi/EFI/*/grubenv"];
@@ -21,7 +21,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         reason: "Keeps boot messages off the console. The guide puts it first because TuneD or grubby may lose the \
                  first word of the line.",
         guide: Want::State("present"),
-        hazard: "Cosmetic; see boot.first_token for what it stands in for.",
+        hazard: "Cosmetic by itself; see boot.first_token for its purpose.",
         sources: &[GUIDE],
         ..BOOT
     },
@@ -30,18 +30,20 @@ pub(crate) const SETTINGS: &[Setting] = &[
         change: |_, _| {
             Proposal::not(
                 WhyLeftOut::YourChoice,
-                "put the lost word on the line by hand, behind another one: the plan does not go through TuneD",
+                "add the lost word to the command line manually, after another word: the plan does not use \
+                 TuneD",
             )
         },
         name: "first word of TuneD's command line",
-        reason: "TuneD and grubby have been seen to lose the first word of the parameters they add, by joining it to \
-                 the word before. Whatever stands first is then without effect, and nothing says so.",
+        reason: "TuneD and grubby have been seen to join the first parameter that they add to the word \
+                 before it. That parameter then has no effect, and nothing reports it.",
         impact: Impact::Medium,
-        effective: "The first word of TUNED_BOOT_CMDLINE in /etc/tuned/bootcmdline stands in /proc/cmdline.",
+        effective: "The first word of TUNED_BOOT_CMDLINE in /etc/tuned/bootcmdline is in /proc/cmdline.",
         reads: &[lowlat_settings::change::tuned::BOOTCMDLINE],
         trading: Want::State("not lost"),
         guide: Want::State("not lost"),
-        hazard: "The guide's way round is to put \"quiet\" first, or the lost word into GRUB_CMDLINE_LINUX.",
+        hazard: "The guide's workaround is to put \"quiet\" first, or to add the lost word to \
+                 GRUB_CMDLINE_LINUX.",
         sources: &[GUIDE, HAZARDS, "TuneD issue 268"],
         judge: first_token,
         ..BOOT
@@ -51,19 +53,20 @@ pub(crate) const SETTINGS: &[Setting] = &[
         change: |_, _| {
             Proposal::not(
                 WhyLeftOut::YourChoice,
-                "make room in grubenv, or set the line in the boot loader's own configuration",
+                "free some space in grubenv, or set the command line in the boot loader's own configuration",
             )
         },
         name: "grubenv",
-        reason: "GRUB's environment block holds 1,024 bytes for everything. A line that names each CPU does not fit on \
-                 a large host, and the write fails: the host then boots with the old parameters or none.",
+        reason: "GRUB's environment block holds 1,024 bytes in total. A command line that names each CPU \
+                 does not fit on a large host, and the write fails. The host then boots with the old \
+                 parameters or none.",
         impact: Impact::Medium,
-        effective: "The line in grubenv is the line in /proc/cmdline after the reboot.",
+        effective: "After the reboot, the command line in grubenv equals /proc/cmdline.",
         reads: GRUBENVS,
-        trading: Want::State("the line fits with CPU lists as ranges"),
-        guide: Want::State("the line fits with every CPU written out"),
-        hazard: "The guide's script writes every CPU out. On hosts of 128 CPUs and more that can overflow grubenv; \
-                 write ranges.",
+        trading: Want::State("the command line fits with CPU lists as ranges"),
+        guide: Want::State("the command line fits with every CPU written out"),
+        hazard: "The guide's script writes every CPU out. On hosts with 128 or more CPUs that can overflow \
+                 grubenv. Write ranges instead.",
         sources: &[GUIDE, HAZARDS, "TuneD issues 704 and 706"],
         judge: grubenv_limit,
         ..BOOT
@@ -87,8 +90,7 @@ fn first_token(context: &Context<'_>, _: &Setting) -> Judgement {
     let judgement = if tuned::stands_on(first, line) {
         Judgement::good(spelled)
     } else if asked.tokens().iter().skip(1).any(|token| tuned::stands_on(token, line)) {
-        let because =
-            "the words after it are in force and it is not: it was lost on the way to the boot loader";
+        let because = "words after it are in force, but it is not: it was lost on the way to the boot loader";
         Judgement::new(Verdict::Ineffective, spelled, because)
     } else {
         Judgement::not_applicable("none of TuneD's boot parameters is in force; see service.tuned.bootloader")
@@ -113,17 +115,17 @@ fn grubenv_limit(context: &Context<'_>, _: &Setting) -> Judgement {
     let needed_bytes = used_bytes.saturating_sub(list_bytes_held(text)) + list_bytes_wanted(context);
     let observed = format!("{needed_bytes} of {GRUBENV_BYTES} bytes");
     if needed_bytes > GRUBENV_BYTES {
-        let because = "the CPU lists do not fit beside what is there; write ranges, or set the line in the boot \
-                       loader's own configuration";
+        let because = "the CPU lists do not fit beside the existing content; write ranges, or set the \
+                       command line in the boot loader's own configuration";
         return Judgement::wrong(observed, because).at(path);
     }
     Judgement::good(observed).at(path)
 }
 
-/// The parameters that hold CPU lists and are written to the block.
+/// Parameters that hold CPU lists and are written to the block.
 const LISTS: [&str; 4] = ["nohz_full", "rcu_nocbs", "isolcpus", "irqaffinity"];
 
-/// Bytes that CPU lists take in the block already.
+/// Bytes that CPU lists already take in the block.
 fn list_bytes_held(grubenv: &str) -> usize {
     let is_list = |token: &&str| {
         token
@@ -133,7 +135,7 @@ fn list_bytes_held(grubenv: &str) -> usize {
     grubenv.split_ascii_whitespace().filter(is_list).map(|token| token.len() + 1).sum()
 }
 
-/// Bytes that the profile's CPU lists take, spelled as the profile spells them.
+/// Bytes that the profile's CPU lists take, written as the profile writes them.
 fn list_bytes_wanted(context: &Context<'_>) -> usize {
     let allocation = context.allocation;
     if allocation.isolated.is_empty() {

@@ -12,12 +12,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
         id: "boot.hugepagesz",
         change: change::boot::huge_pages,
         name: "hugepagesz=",
-        reason: "Names the page size that the next hugepages= reserves. Large pages spare misses of the translation \
-                 cache; how many a host needs is its own question (memory rows).",
-        effective: "/sys/kernel/mm/hugepages has a folder for the size.",
+        reason: "Names the page size that the next hugepages= reserves. Large pages avoid misses of the \
+                 translation cache. For how many a host needs, see the memory rows.",
+        effective: "/sys/kernel/mm/hugepages has a directory for the size.",
         guide: Want::Value("2M"),
-        hazard: "2MB works because the kernel reads no further than the M, but 2M is the documented spelling and tools \
-                 that compare text stumble over it.",
+        hazard: "2MB works because the kernel stops reading at the M. The documented spelling is 2M, and \
+                 tools that compare text do not recognise 2MB.",
         sources: &[GUIDE, HUGETLB_DOC],
         judge: hugepagesz,
         ..BOOT
@@ -27,11 +27,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
         change: change::boot::huge_pages,
         name: "hugepages=",
         reason: "Reserves huge pages before memory is fragmented.",
-        cost: "The memory is gone for everything else: 6,000 pages of 2 MiB are 11.7 GiB.",
+        cost: "The memory is unavailable for everything else: 6,000 pages of 2 MiB are 11.7 GiB.",
         effective: "The pool in /sys/kernel/mm/hugepages holds that many pages.",
         guide: Want::Value("6000"),
-        hazard: "The pages are spread over the NUMA nodes as the kernel likes. hugepages=0:3000,1:3000 says how many \
-                 each node gets. The order of hugepagesz=, hugepages= and default_hugepagesz= matters.",
+        hazard: "The kernel spreads the pages over the NUMA nodes without regard to need. \
+                 hugepages=0:3000,1:3000 sets the count for each node. The order of hugepagesz=, hugepages= \
+                 and default_hugepagesz= matters.",
         sources: &[GUIDE, HUGETLB_DOC],
         judge: hugepages,
         ..BOOT
@@ -39,7 +40,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "boot.default_hugepagesz",
         name: "default_hugepagesz=",
-        reason: "The page size that programs get which do not name one.",
+        reason: "The page size for programs that do not name one.",
         effective: "Hugepagesize in /proc/meminfo shows the size.",
         guide: Want::Value("2M"),
         hazard: "2 MiB is the default on x86.",
@@ -50,8 +51,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "boot.transparent_hugepage",
         name: "transparent_hugepage=",
-        reason: "Transparent huge pages are put together by a kernel thread and at page faults: a fault on the hot path \
-                 zeroes 2 MiB instead of 4 KiB, and merging unmaps pages of running processes.",
+        reason: "Transparent huge pages are assembled by a kernel thread and at page faults. A fault on the \
+                 hot path clears 2 MiB instead of 4 KiB, and merging unmaps pages of running processes.",
         cost: "Processes that do not ask for huge pages use more of the translation cache.",
         impact: Impact::Low,
         effective: "/sys/kernel/mm/transparent_hugepage/enabled shows [never].",
@@ -63,7 +64,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
 ];
 
-/// Several sizes may stand on the line, each before its own count.
+/// The command line may name several sizes, each before its own count.
 fn hugepagesz(context: &Context<'_>, _: &Setting) -> Judgement {
     let line = match judge::command_line(context.host) {
         Ok(line) => line,
@@ -79,7 +80,7 @@ fn hugepagesz(context: &Context<'_>, _: &Setting) -> Judgement {
     judgement.at("/proc/cmdline")
 }
 
-/// What the line reserves of one page size: the count that follows it, over all nodes.
+/// Pages of one size that the command line reserves: the count that follows the size, over all nodes.
 fn reserved_on_line(line: &CommandLine, default_bytes: Option<u64>, wanted_bytes: u64) -> Option<u64> {
     let mut size_bytes = default_bytes;
     let mut reserved = None;
@@ -123,7 +124,7 @@ fn hugepages(context: &Context<'_>, setting: &Setting) -> Judgement {
             Some(pool) if pool < wanted => Judgement::new(
                 Verdict::Ineffective,
                 format!("hugepages={count}, but the pool holds {pool}"),
-                "the kernel found too little free memory in one piece, or the pool was changed since",
+                "the kernel found too little contiguous free memory, or the pool was changed later",
             ),
             Some(pool) => Judgement::good(format!("hugepages={count}, the pool holds {pool}")),
             None => Judgement::good(format!("hugepages={count}")),
@@ -132,7 +133,7 @@ fn hugepages(context: &Context<'_>, setting: &Setting) -> Judgement {
     judgement.at("/proc/cmdline")
 }
 
-/// Pages of a size over all nodes; of the whole host where nodes are not readable.
+/// Pages of one size over all nodes, or of the whole host where nodes are not readable.
 fn pool_of(context: &Context<'_>, size_bytes: u64) -> Option<u64> {
     let pools: Vec<_> =
         context.host.memory.huge_pages.iter().filter(|pool| pool.size_bytes == size_bytes).collect();
@@ -151,7 +152,7 @@ fn default_hugepagesz(context: &Context<'_>, setting: &Setting) -> Judgement {
         }
         Reading::Known(bytes) => judge::InForce::No {
             observed: format!("the default huge page has {bytes} bytes"),
-            because: "the kernel did not take the size".to_owned(),
+            because: "the kernel ignored the size".to_owned(),
         },
         _ => judge::InForce::Unseen,
     };
@@ -164,7 +165,7 @@ fn transparent_hugepage(context: &Context<'_>, setting: &Setting) -> Judgement {
         Reading::Known(word) if word == "never" => judge::InForce::Yes(format!("{path} is never")),
         Reading::Known(word) => judge::InForce::No {
             observed: format!("{path} is {word}"),
-            because: "something switched transparent huge pages on again after boot".to_owned(),
+            because: "transparent huge pages were switched on again after boot".to_owned(),
         },
         Reading::Absent if context.host.kernel.version.is_known() => {
             return Judgement::not_applicable(format!("{path} does not exist on this host"));

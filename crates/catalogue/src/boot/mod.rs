@@ -1,5 +1,5 @@
-//! Settings of the kernel's command line: those of the guide, those that TuneD's cpu-partitioning adds, and those
-//! that a modern host needs besides.
+//! Settings of the kernel's command line: those of the guide, those that TuneD's cpu-partitioning adds, and
+//! others that a modern host needs.
 
 pub(super) mod clock;
 pub(super) mod idle;
@@ -16,7 +16,7 @@ const BOOT: Setting = Setting {
     layer: Layer::Boot,
     impact: Impact::Low,
     needs_reboot: true,
-    effective: "The parameter stands in /proc/cmdline.",
+    effective: "The parameter is in /proc/cmdline.",
     judge: judge::boot_token,
     ..Setting::BLANK
 };

@@ -1,5 +1,5 @@
-//! Parameters that trade protection, error reports or evidence for quiet. The guide sets them; lowlat never does so
-//! unasked.
+//! Parameters that give up protection, error reports or evidence to avoid interruptions. The guide sets them;
+//! lowlat never does so unasked.
 
 use super::{BOOT, CPU_PARTITIONING, GUIDE, HAZARDS, PARAMETERS};
 use lowlat_settings::{Context, Judgement, Needs, Risk, Setting, Verdict, Want, judge};
@@ -8,43 +8,46 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "boot.selinux",
         name: "selinux=",
-        reason: "Switches SELinux off, which spares its check on each system call that opens or sends. A thread that \
-                 spins on memory makes no such calls.",
-        cost: "No mandatory access control. Switching it on again takes a relabelling of every file system.",
+        reason: "Switches SELinux off, which saves a check on each system call that opens or sends. A thread \
+                 that spins on memory makes no such calls.",
+        cost: "No mandatory access control. Switching it on again requires a relabelling of every file \
+               system.",
         risk: Risk::Security,
         effective: "/sys/fs/selinux does not exist.",
         guide: Want::Value("0"),
-        hazard: "Gives up a protection that many firms must keep, for calls that the hot path should not make.",
+        hazard: "Gives up a protection that many firms must keep, to speed up calls that the hot path should \
+                 not make.",
         sources: &[GUIDE, HAZARDS, PARAMETERS],
         ..BOOT
     },
     Setting {
         id: "boot.audit",
         name: "audit=",
-        reason: "Switches the audit subsystem off, which spares work at each system call.",
+        reason: "Switches the audit subsystem off, which saves work at each system call.",
         cost: "No audit trail of who did what on the host.",
         risk: Risk::Compliance,
         effective: "`auditctl -s` reports that audit is not supported or disabled.",
         guide: Want::Value("0"),
-        hazard: "An audit trail is often a rule that the desk must keep.",
+        hazard: "Regulations often require an audit trail.",
         sources: &[GUIDE, HAZARDS, PARAMETERS],
         ..BOOT
     },
     Setting {
         id: "boot.mce",
         name: "mce=",
-        reason: "Stops the polling for corrected hardware errors, which runs from a timer on every CPU, and the \
-                 interrupts that report them.",
-        cost: "Failing memory modules are not seen before they fail for good.",
+        reason: "Stops the polling for corrected hardware errors, which runs from a timer on every CPU. It \
+                 also stops the interrupts that report them.",
+        cost: "Failing memory modules go unnoticed until they fail for good.",
         risk: Risk::Ras,
         effective: "/sys/devices/system/machinecheck/machinecheck0/ignore_ce is 1.",
         reads: &["/sys/devices/system/machinecheck/machinecheck0/ignore_ce"],
         guide: Want::Value("ignore_ce"),
-        hazard: "No corrected error is reported any more, so a memory module that is about to fail gives no warning.",
+        hazard: "Corrected errors are no longer reported, so a memory module that is about to fail gives no \
+                 warning.",
         sources: &[GUIDE, HAZARDS, CPU_PARTITIONING, "kernel Documentation/arch/x86/x86_64/machinecheck.rst"],
         judge: |context, setting| {
             let path = "/sys/devices/system/machinecheck/machinecheck0/ignore_ce";
-            let in_force = judge::shown(context, path, "1", "something switched the polling on again");
+            let in_force = judge::shown(context, path, "1", "polling was switched on again");
             judge::boot_token_in_force(context, setting, in_force)
         },
         needs: Needs::X86,
@@ -53,18 +56,19 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "boot.ipv6.disable",
         name: "ipv6.disable=",
-        reason: "Loads the IPv6 code without its sockets and addresses: no neighbour discovery, no router messages.",
+        reason: "Loads the IPv6 code without its sockets and addresses: no neighbour discovery and no router \
+                 messages.",
         cost: "Programs that open IPv6 sockets fail to start.",
         risk: Risk::Availability,
         effective: "/sys/module/ipv6/parameters/disable is 1.",
         reads: &["/sys/module/ipv6/parameters/disable"],
         guide: Want::Value("1"),
-        hazard: "Many daemons break, and the guide's own ip6tables calls fail. net.ipv6.conf.INTERFACE.disable_ipv6=1 \
-                 does it per interface.",
+        hazard: "Many daemons break, and the guide's own ip6tables calls fail. \
+                 net.ipv6.conf.INTERFACE.disable_ipv6=1 disables it per interface.",
         sources: &[GUIDE, HAZARDS, "kernel Documentation/networking/ipv6.rst"],
         judge: |context, setting| {
             let path = "/sys/module/ipv6/parameters/disable";
-            let in_force = judge::shown(context, path, "1", "the kernel did not take the parameter");
+            let in_force = judge::shown(context, path, "1", "the kernel ignored the parameter");
             judge::boot_token_in_force(context, setting, in_force)
         },
         ..BOOT
@@ -72,8 +76,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "boot.nmi_watchdog",
         name: "nmi_watchdog=",
-        reason: "Keeps the hard lockup detector off from boot on. The sysctl kernel.nmi_watchdog does the same at run \
-                 time.",
+        reason: "Keeps the hard lockup detector off from boot. The sysctl kernel.nmi_watchdog does the same \
+                 at run time.",
         cost: "A CPU that hangs with interrupts off is not reported.",
         risk: Risk::Availability,
         effective: "/proc/sys/kernel/nmi_watchdog is 0.",
@@ -83,7 +87,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         sources: &[GUIDE, HAZARDS, PARAMETERS],
         judge: |context, setting| {
             let path = "/proc/sys/kernel/nmi_watchdog";
-            let in_force = judge::shown(context, path, "0", "something switched the detector on after boot");
+            let in_force = judge::shown(context, path, "0", "the detector was switched on after boot");
             judge::boot_token_in_force(context, setting, in_force)
         },
         ..BOOT
@@ -91,18 +95,19 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "boot.nosoftlockup",
         name: "nosoftlockup",
-        reason: "Switches the soft lockup detector off, whose timer and thread run on each CPU of \
-                 kernel.watchdog_cpumask. nohz_full= takes isolated CPUs out of that mask by itself.",
+        reason: "Switches off the soft lockup detector, whose timer and thread run on each CPU of \
+                 kernel.watchdog_cpumask. nohz_full= removes isolated CPUs from that mask automatically.",
         cost: "A CPU that never schedules is not reported.",
         risk: Risk::Availability,
         effective: "/proc/sys/kernel/soft_watchdog is 0.",
         reads: &["/proc/sys/kernel/soft_watchdog"],
         guide: Want::State("present"),
-        hazard: "One of five settings in the guide that switch lockup detection off, on housekeeping CPUs too.",
+        hazard: "One of five settings in the guide that switch lockup detection off, on housekeeping CPUs as \
+                 well.",
         sources: &[GUIDE, HAZARDS, CPU_PARTITIONING, PARAMETERS],
         judge: |context, setting| {
             let path = "/proc/sys/kernel/soft_watchdog";
-            let in_force = judge::shown(context, path, "0", "something switched the detector on after boot");
+            let in_force = judge::shown(context, path, "0", "the detector was switched on after boot");
             judge::boot_token_in_force(context, setting, in_force)
         },
         ..BOOT
@@ -110,12 +115,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "boot.mitigations",
         name: "mitigations=",
-        reason: "Work that the kernel does against attacks through the processor's speculation, at each entry to the \
-                 kernel and each switch between processes. A thread that spins on memory or on a bypassed socket pays \
-                 little of it.",
-        cost: "Without them any program on the host may read another's memory.",
+        reason: "Mitigations protect against attacks through the processor's speculation. They add work at \
+                 each entry to the kernel and each switch between processes. A thread that spins on memory \
+                 or on a bypassed socket is hardly affected.",
+        cost: "Without them any program on the host may read the memory of others.",
         risk: Risk::Security,
-        effective: "The files below /sys/devices/system/cpu/vulnerabilities say what is done.",
+        effective: "The files below /sys/devices/system/cpu/vulnerabilities show the mitigations in use.",
         trading: Want::State("your decision: lowlat gives no advice"),
         sources: &[PARAMETERS, "kernel Documentation/admin-guide/hw-vuln/index.rst"],
         judge: mitigations,
@@ -123,7 +128,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
 ];
 
-/// Reported, never advised: the row has no good and no wrong.
+/// Reported but never advised: the row is neither good nor wrong.
 fn mitigations(context: &Context<'_>, _: &Setting) -> Judgement {
     let line = match judge::command_line(context.host) {
         Ok(line) => line,
@@ -147,7 +152,7 @@ fn mitigations(context: &Context<'_>, _: &Setting) -> Judgement {
     Judgement::new(
         Verdict::NotApplicable,
         observed,
-        "a decision of security, which lowlat reports and does not make",
+        "a security decision, which lowlat reports and does not make",
     )
     .at("/sys/devices/system/cpu/vulnerabilities")
 }

@@ -11,11 +11,11 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "boot.nohz",
         name: "nohz=",
-        reason: "Lets the tick stop on idle CPUs. It is the kernel's default; only nohz=off would matter, because \
-                 nohz_full= cannot work then.",
+        reason: "Lets the tick stop on idle CPUs. It is the kernel's default. Only nohz=off would matter, \
+                 because nohz_full= cannot work then.",
         effective: "nohz_full= works: see boot.nohz_full.",
         guide: Want::Value("on"),
-        hazard: "The kernel's default: it adds nothing.",
+        hazard: "The kernel's default: it changes nothing.",
         sources: &[GUIDE, CPU_PARTITIONING, PARAMETERS],
         ..BOOT
     },
@@ -23,17 +23,18 @@ pub(crate) const SETTINGS: &[Setting] = &[
         id: "boot.nohz_full",
         change: change::boot::nohz_full,
         name: "nohz_full=",
-        reason: "Stops the scheduler tick on these CPUs while one thread runs there; otherwise it interrupts each of \
-                 them CONFIG_HZ times a second. It also moves RCU callbacks, unbound timers, kernel threads and the \
-                 lockup detectors away.",
-        cost: "System calls and interrupts on these CPUs take longer, for the accounting at each entry to the kernel.",
+        reason: "Stops the scheduler tick on these CPUs while one thread runs there. Otherwise the tick \
+                 interrupts each of them CONFIG_HZ times a second. It also moves RCU callbacks, unbound \
+                 timers, kernel threads and the lockup detectors away.",
+        cost: "System calls and interrupts on these CPUs take longer because of the accounting at each entry \
+               to the kernel.",
         impact: Impact::High,
-        effective: "/sys/devices/system/cpu/nohz_full holds the CPUs, and the LOC row of /proc/interrupts stands nearly \
-                    still on them while one thread runs.",
+        effective: "/sys/devices/system/cpu/nohz_full lists the CPUs. The LOC row of /proc/interrupts hardly \
+                    increases on them while one thread runs.",
         trading: Want::Derived(judge::isolated_list),
         guide: Want::Derived(judge::isolated_list),
-        hazard: "The guide writes every CPU out; ranges are shorter, and grubenv holds 1,024 bytes. Since kernel 6.12 \
-                 the fair server can start the tick again: see debugfs.sched.fair_server.",
+        hazard: "The guide writes every CPU out. Ranges are shorter, and grubenv holds only 1,024 bytes. \
+                 Since kernel 6.12 the fair server can start the tick again; see debugfs.sched.fair_server.",
         sources: &[GUIDE, CPU_PARTITIONING, PARAMETERS, NO_HZ_DOC],
         judge: nohz_full,
         ..BOOT
@@ -42,12 +43,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
         id: "boot.rcu_nocbs",
         change: change::boot::rcu_nocbs,
         name: "rcu_nocbs=",
-        reason: "Hands the RCU callbacks of these CPUs to kernel threads that can run elsewhere, instead of a softirq \
-                 on the CPU itself. The kernel does it for CPUs of nohz_full= in any case.",
+        reason: "Moves the RCU callbacks of these CPUs to kernel threads that can run elsewhere, instead of \
+                 a softirq on the CPU itself. The kernel always does this for CPUs of nohz_full=.",
         cost: "The housekeeping CPUs do the work.",
         impact: Impact::High,
-        effective: "Kernel threads named rcuop or rcuos exist for the CPUs, and the RCU row of /proc/softirqs stands \
-                    nearly still on them.",
+        effective: "Kernel threads named rcuop or rcuos exist for the CPUs, and the RCU row of \
+                    /proc/softirqs hardly increases on them.",
         trading: Want::Derived(judge::isolated_list),
         guide: Want::Derived(judge::isolated_list),
         sources: &[GUIDE, CPU_PARTITIONING, PARAMETERS],
@@ -57,9 +58,9 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "boot.rcu_nocb_poll",
         name: "rcu_nocb_poll",
-        reason: "Lets the threads that run offloaded RCU callbacks poll for work, so that an isolated CPU need not wake \
-                 them.",
-        cost: "The threads wake up all the time on the housekeeping CPUs and use power there.",
+        reason: "Makes the threads that run offloaded RCU callbacks poll for work, so that an isolated CPU \
+                 need not wake them.",
+        cost: "The threads wake up constantly on the housekeeping CPUs and use power there.",
         risk: Risk::Power,
         impact: Impact::Medium,
         needs: Needs::ANY.with_config(&["RCU_NOCB_CPU"]),
@@ -71,9 +72,9 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "boot.rcupdate.rcu_normal_after_boot",
         name: "rcupdate.rcu_normal_after_boot=",
-        reason: "After boot the kernel uses only normal RCU grace periods. Expedited ones interrupt every CPU that is \
-                 not idle, isolated ones too.",
-        cost: "Some administrative calls, such as module loading or network set-up, take longer.",
+        reason: "Makes the kernel use only normal RCU grace periods after boot. Expedited ones interrupt \
+                 every CPU that is not idle, including isolated ones.",
+        cost: "Some administrative calls, such as loading modules or configuring networks, take longer.",
         impact: Impact::Medium,
         effective: "/sys/kernel/rcu_normal is 1.",
         reads: &["/sys/kernel/rcu_normal"],
@@ -89,8 +90,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "boot.rcutree.nohz_full_patience_delay",
         name: "rcutree.nohz_full_patience_delay=",
-        reason: "For how many milliseconds of a grace period RCU leaves nohz_full CPUs alone before it asks them for a \
-                 quiescent state. Most grace periods end by themselves before.",
+        reason: "How long, in milliseconds of a grace period, RCU leaves nohz_full CPUs alone before it asks \
+                 them for a quiescent state. Most grace periods end before that.",
         cost: "Grace periods last longer, and memory is freed later.",
         impact: Impact::Medium,
         needs: Needs::since(6, 11).with_config(&["NO_HZ_FULL"]),
@@ -100,7 +101,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         sources: &[NETWORK_LATENCY, PARAMETERS],
         judge: |context, setting| {
             let path = "/sys/module/rcutree/parameters/nohz_full_patience_delay";
-            let in_force = judge::shown(context, path, "1000", "the kernel did not take the value");
+            let in_force = judge::shown(context, path, "1000", "the kernel ignored the value");
             judge::boot_token_in_force(context, setting, in_force)
         },
         ..BOOT
@@ -112,13 +113,12 @@ fn is_built_without(context: &Context<'_>, option: &str) -> bool {
     context.host.kernel.config_option(option) == Reading::Known(None)
 }
 
-/// The judgement on a kernel that cannot do what the parameter asks.
+/// Judgement for a kernel that does not support the parameter.
 fn cannot(context: &Context<'_>, key: &str, option: &str, effect: &str) -> Option<Judgement> {
     let line: &CommandLine = context.host.kernel.command_line.known()?;
     is_built_without(context, option).then(|| {
-        let because = format!(
-            "this kernel is built without CONFIG_{option}: {effect}; take a kernel that is built with it"
-        );
+        let because =
+            format!("this kernel is built without CONFIG_{option}: {effect}; use a kernel that has it");
         match line.last(key) {
             Some(value) => Judgement::new(Verdict::Ineffective, format!("{key}={value}"), because),
             None => Judgement::wrong("not on the command line", because),
@@ -160,7 +160,7 @@ fn rcu_nocbs(context: &Context<'_>, setting: &Setting) -> Judgement {
         {
             judge::good_because(
                 format!("nohz_full={tickless}"),
-                "the kernel offloads the callbacks of nohz_full CPUs without being asked",
+                "the kernel offloads the callbacks of nohz_full CPUs in any case",
             )
             .at("/proc/cmdline")
         }
@@ -172,7 +172,8 @@ fn symmetric_difference(a: &CpuSet, b: &CpuSet) -> CpuSet {
     a.union(b).difference(&a.intersection(b))
 }
 
-/// Offloading shows in kernel threads; a list of threads without one of them says that it did not happen.
+/// Confirms offloading by its kernel threads. If the list of threads has none of them, offloading did not
+/// happen.
 fn rcu_threads_exist(context: &Context<'_>, judgement: Judgement) -> Judgement {
     let threads = &context.host.tasks.kernel_threads;
     if judgement.verdict != Verdict::Good
@@ -181,6 +182,7 @@ fn rcu_threads_exist(context: &Context<'_>, judgement: Judgement) -> Judgement {
     {
         return judgement;
     }
-    let because = "no kernel thread named rcuop or rcuos runs: the kernel did not offload the callbacks";
+    let because =
+        "no kernel thread named rcuop or rcuos is running: the kernel did not offload the callbacks";
     Judgement { verdict: Verdict::Ineffective, because: because.to_owned(), ..judgement }
 }

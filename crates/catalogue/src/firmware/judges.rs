@@ -6,14 +6,15 @@ use lowlat_settings::{
     judge::{command_line, is_virtual, missing, satisfies},
 };
 
-/// What was seen of a setting: the vendor's word for the value, and what it was seen by.
-pub(super) struct Seen {
+/// A firmware setting as the operating system sees it: the vendor's word for the value, and the evidence for
+/// it.
+pub(super) struct FirmwareValue {
     value: &'static str,
     by: String,
     path: &'static str,
 }
 
-impl Seen {
+impl FirmwareValue {
     pub(super) fn new(value: &'static str, by: impl Into<String>, path: &'static str) -> Self {
         Self { value, by: by.into(), path }
     }
@@ -22,7 +23,7 @@ impl Seen {
         Self::new(if is_on { "Enabled" } else { "Disabled" }, by, path)
     }
 
-    /// Good when the profile wants the value that was seen.
+    /// Good if the profile wants the value that was seen.
     pub(super) fn judge(self, context: &Context<'_>, setting: &Setting) -> Judgement {
         let is_wanted = satisfies(context, &setting.want(context.profile), self.value);
         let verdict = if is_wanted { Verdict::Good } else { Verdict::Wrong };
@@ -30,10 +31,10 @@ impl Seen {
     }
 }
 
-/// Unknown, and why; in a virtual machine because it is one.
+/// Unknown, with the reason. In a virtual machine that fact is the reason.
 pub(super) fn unseen(context: &Context<'_>, why: &str) -> Judgement {
     Judgement::unknown(if is_virtual(context) {
-        "not visible from inside a virtual machine; ask whoever runs its host"
+        "not visible from inside a virtual machine; ask the operator of its host"
     } else {
         why
     })
@@ -41,36 +42,37 @@ pub(super) fn unseen(context: &Context<'_>, why: &str) -> Judgement {
 
 /// For settings that leave no trace.
 pub(super) fn not_visible(context: &Context<'_>, _: &Setting) -> Judgement {
-    unseen(context, "not visible from the OS; look in the BIOS set-up or ask Redfish")
+    unseen(context, "not visible from the OS; check the BIOS setup or use Redfish")
 }
 
-/// For settings that leave no trace and that only AMD processors have.
+/// For settings that leave no trace and exist on AMD processors only.
 pub(super) fn not_visible_on_amd(context: &Context<'_>, setting: &Setting) -> Judgement {
     not_amd(context).unwrap_or_else(|| not_visible(context, setting))
 }
 
 fn not_amd(context: &Context<'_>) -> Option<Judgement> {
     let cpu = &context.host.cpu;
-    (cpu.vendor.is_known() && !cpu.is_amd())
-        .then(|| Judgement::not_applicable(format!("a setting of AMD processors; this is {}", cpu.vendor)))
+    (cpu.vendor.is_known() && !cpu.is_amd()).then(|| {
+        Judgement::not_applicable(format!("a setting of AMD processors only; this one is {}", cpu.vendor))
+    })
 }
 
 fn is_aarch64(context: &Context<'_>) -> bool {
     context.host.kernel.machine.text() == "aarch64"
 }
 
-/// Prefetchers are switched in a model-specific register, which no file shows.
+/// For prefetchers, which are switched in a model-specific register that no file shows.
 pub(super) fn prefetcher(context: &Context<'_>, _: &Setting) -> Judgement {
     unseen(
         context,
-        "switched in a model-specific register that lowlat does not read; look in the BIOS set-up or ask Redfish",
+        "set in a model-specific register that lowlat does not read; check the BIOS setup or use Redfish",
     )
 }
 
-/// For links between processors: they mean nothing on a host of one.
+/// For links between processors, which a host with one processor does not have.
 pub(super) fn between_packages(context: &Context<'_>, setting: &Setting) -> Judgement {
     if context.host.topology.packages.len() == 1 {
-        return Judgement::not_applicable("one processor, so no link between processors");
+        return Judgement::not_applicable("one processor, so it has no link to another");
     }
     not_visible_on_amd(context, setting)
 }
@@ -78,14 +80,13 @@ pub(super) fn between_packages(context: &Context<'_>, setting: &Setting) -> Judg
 pub(super) fn boot_mode(context: &Context<'_>, setting: &Setting) -> Judgement {
     const PATH: &str = "/sys/firmware/efi";
     match context.host.firmware.is_uefi {
-        Reading::Known(true) => Seen::new("UEFI Mode", "", PATH).judge(context, setting),
+        Reading::Known(true) => FirmwareValue::new("UEFI Mode", "", PATH).judge(context, setting),
         Reading::Known(false) if is_aarch64(context) => Judgement::not_applicable(
-            "started by a device tree, without UEFI: there is no legacy BIOS to leave",
+            "started by a device tree without UEFI, so the host has no legacy BIOS mode",
         )
         .at(PATH),
-        Reading::Known(false) => {
-            Seen::new("Legacy BIOS Mode", "/sys/firmware/efi is missing", PATH).judge(context, setting)
-        }
+        Reading::Known(false) => FirmwareValue::new("Legacy BIOS Mode", "/sys/firmware/efi is missing", PATH)
+            .judge(context, setting),
         ref other => missing(other, PATH),
     }
 }
@@ -107,22 +108,20 @@ pub(super) fn bios_version(context: &Context<'_>, _: &Setting) -> Judgement {
 pub(super) fn hpet(context: &Context<'_>, setting: &Setting) -> Judgement {
     const PATH: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
     if !context.host.kernel.machine.is_known() || context.host.kernel.machine.text() != "x86_64" {
-        return Judgement::not_applicable("HPETs belong to x86 hosts");
+        return Judgement::not_applicable("only x86 hosts have HPETs");
     }
     let line = context.host.kernel.tokens();
     match &context.host.cpu.clocksources_available {
         Reading::Known(sources) if sources.iter().any(|source| source == "hpet") => {
-            Seen::switch(true, "the kernel lists the clock source hpet", PATH).judge(context, setting)
+            FirmwareValue::switch(true, "the kernel lists the clock source hpet", PATH)
+                .judge(context, setting)
         }
         Reading::Known(_) if line.has("nohpet") || line.last("hpet") == Some("disable") => {
-            Judgement::unknown(
-                "the command line switches the HPET off, so the firmware's choice does not show",
-            )
-            .at(PATH)
+            Judgement::unknown("the command line switches the HPET off, which hides the firmware's setting")
+                .at(PATH)
         }
-        Reading::Known(_) => {
-            Seen::switch(false, "the kernel lists no clock source hpet", PATH).judge(context, setting)
-        }
+        Reading::Known(_) => FirmwareValue::switch(false, "the kernel lists no clock source hpet", PATH)
+            .judge(context, setting),
         other => missing(other, PATH),
     }
 }
@@ -132,10 +131,11 @@ pub(super) fn x2apic(context: &Context<'_>, _: &Setting) -> Judgement {
     match context.host.cpu.has_flag("x2apic") {
         Reading::Known(true) => Judgement::good("flag x2apic present").at(PATH),
         Reading::Known(false) if is_aarch64(context) => {
-            Judgement::not_applicable("an interrupt controller of x86 hosts")
+            Judgement::not_applicable("an interrupt controller of x86 hosts only")
         }
         Reading::Known(false) => Judgement::unknown(
-            "the flag x2apic is missing: the firmware, the hypervisor or nox2apic switched it off, or the processor lacks it",
+            "the flag x2apic is missing: the firmware, the hypervisor or nox2apic switched it off, or the \
+             processor lacks it",
         )
         .at(PATH),
         other => missing(&other, PATH),
@@ -147,17 +147,21 @@ pub(super) fn smt(context: &Context<'_>, setting: &Setting) -> Judgement {
     let topology = &context.host.topology;
     let seen = match &context.host.cpu.smt_control {
         Reading::Known(control) => match control.as_str() {
-            "notsupported" => {
-                Seen::new("Disabled", "off in the firmware, or the processor has one thread a core", PATH)
-            }
+            "notsupported" => FirmwareValue::new(
+                "Disabled",
+                "off in the firmware, or the processor has one thread per core",
+                PATH,
+            ),
             "off" | "forceoff" => {
-                Seen::new("Disabled", "switched off by the kernel; the firmware offers it", PATH)
+                FirmwareValue::new("Disabled", "switched off by the kernel; the firmware offers it", PATH)
             }
             _ if topology.cores.is_empty() => return Judgement::unknown("the cores are not known").at(PATH),
-            control => Seen::switch(topology.has_smt(), format!("smt/control reads {control}"), PATH),
+            control => {
+                FirmwareValue::switch(topology.has_smt(), format!("smt/control reads {control}"), PATH)
+            }
         },
         Reading::Absent if !topology.cores.is_empty() => {
-            Seen::switch(topology.has_smt(), "as the topology shows", PATH)
+            FirmwareValue::switch(topology.has_smt(), "as the topology shows", PATH)
         }
         other => return missing(other, PATH),
     };
@@ -170,7 +174,7 @@ pub(super) fn enabled_cores(context: &Context<'_>, _: &Setting) -> Judgement {
     let count =
         |package: &lowlat_host::topology::Group| first_threads.intersection(&package.cpus).len().to_string();
     let counts: Vec<String> = topology.packages.iter().map(count).collect();
-    let judgement = unseen(context, "hold the number of cores against the processor's data sheet");
+    let judgement = unseen(context, "compare the number of cores with the processor's data sheet");
     if counts.is_empty() {
         return judgement;
     }
@@ -184,46 +188,50 @@ pub(super) fn iommu(context: &Context<'_>, setting: &Setting) -> Judgement {
         other => return missing(other, PATH),
     };
     if count > 0 {
-        return Seen::switch(true, format!("IOMMUs in use: {count}"), PATH).judge(context, setting);
+        return FirmwareValue::switch(true, format!("IOMMUs in use: {count}"), PATH).judge(context, setting);
     }
     let line = match command_line(context.host) {
         Ok(line) => line,
         Err(judgement) => return judgement,
     };
     if context.host.cpu.is_intel() && !is_intel_iommu_asked(line) {
-        return Judgement::unknown("no IOMMU in use; many kernels leave Intel's off until intel_iommu=on, whatever the firmware offers")
-            .at(PATH);
+        return Judgement::unknown(
+            "no IOMMU in use; many kernels leave Intel's off until intel_iommu=on, \
+                                   regardless of the firmware",
+        )
+        .at(PATH);
     }
     let is_off =
         ["iommu", "amd_iommu", "intel_iommu"].iter().any(|name| line.all(name).any(|v| v == Some("off")));
     if is_off {
         return Judgement::unknown(
-            "the command line switches the IOMMU off, so the firmware's choice does not show",
+            "the command line switches the IOMMU off, which hides the firmware's setting",
         )
         .at(PATH);
     }
-    Seen::switch(false, "the kernel found no IOMMU", PATH).judge(context, setting)
+    FirmwareValue::switch(false, "the kernel found no IOMMU", PATH).judge(context, setting)
 }
 
 fn is_intel_iommu_asked(line: &CommandLine) -> bool {
     line.all("intel_iommu").flatten().any(|value| value.split(',').any(|word| word == "on" || word == "off"))
 }
 
-/// The flag of AMD-V or VT-x. Kernels of today drop it when the firmware disables it; older ones keep it.
+/// The flag of AMD-V or VT-x. Current kernels clear it when the firmware disables the feature; older ones
+/// keep it.
 pub(super) fn virtualization_flag(context: &Context<'_>, setting: &Setting) -> Judgement {
     const PATH: &str = "/proc/cpuinfo";
     let cpu = &context.host.cpu;
     let (flag, drops_since) = match () {
         () if cpu.is_amd() => ("svm", KernelVersion::new(6, 8)),
         () if cpu.is_intel() => ("vmx", KernelVersion::new(5, 6)),
-        () => return Judgement::not_applicable("a setting of x86 processors"),
+        () => return Judgement::not_applicable("a setting of x86 processors only"),
     };
     match cpu.has_flag(flag) {
         Reading::Known(false) => {
-            Seen::switch(false, format!("the flag {flag} is missing"), PATH).judge(context, setting)
+            FirmwareValue::switch(false, format!("the flag {flag} is missing"), PATH).judge(context, setting)
         }
         Reading::Known(true) if context.host.kernel.version.known().is_some_and(|v| *v >= drops_since) => {
-            Seen::switch(true, format!("the flag {flag} is present"), PATH).judge(context, setting)
+            FirmwareValue::switch(true, format!("the flag {flag} is present"), PATH).judge(context, setting)
         }
         Reading::Known(true) => Judgement::unknown(format!(
             "kernels before {drops_since} show the flag {flag} even when the firmware disables it"
@@ -233,7 +241,7 @@ pub(super) fn virtualization_flag(context: &Context<'_>, setting: &Setting) -> J
     }
 }
 
-/// The kernel drops the flag when the firmware has not switched encryption on.
+/// The kernel clears the flag unless the firmware has switched encryption on.
 pub(super) fn sme(context: &Context<'_>, setting: &Setting) -> Judgement {
     const PATH: &str = "/proc/cpuinfo";
     if let Some(judgement) = not_amd(context) {
@@ -242,7 +250,7 @@ pub(super) fn sme(context: &Context<'_>, setting: &Setting) -> Judgement {
     match context.host.cpu.has_flag("sme") {
         Reading::Known(is_on) => {
             let by = if is_on { "the flag sme is present" } else { "the flag sme is missing" };
-            Seen::switch(is_on, by, PATH).judge(context, setting)
+            FirmwareValue::switch(is_on, by, PATH).judge(context, setting)
         }
         other => missing(&other, PATH),
     }
@@ -250,9 +258,9 @@ pub(super) fn sme(context: &Context<'_>, setting: &Setting) -> Judgement {
 
 pub(super) fn power_regulator(context: &Context<'_>, _: &Setting) -> Judgement {
     let policies = &context.host.cpu.frequency;
-    let judgement = unseen(context, "look in the BIOS set-up or ask Redfish");
+    let judgement = unseen(context, "check the BIOS setup or use Redfish");
     let Some(policy) = policies.first() else {
-        return Judgement { observed: "the kernel controls no clock".into(), ..judgement };
+        return Judgement { observed: "the kernel does not control the frequency".into(), ..judgement };
     };
     let observed = format!("driver {}, governor {}", policy.driver, policy.governor);
     Judgement { observed, ..judgement }.at("/sys/devices/system/cpu/cpufreq")
@@ -264,12 +272,12 @@ pub(super) fn idle_states(context: &Context<'_>, setting: &Setting) -> Judgement
     let line = context.host.kernel.tokens();
     if line.last("cpuidle.off") == Some("1") || line.last("idle").is_some() {
         return Judgement::unknown(
-            "the command line rules the idle loop, so the firmware's choice does not show",
+            "the command line controls the idle loop, which hides the firmware's setting",
         )
         .at(PATH);
     }
     if cpu.idle_driver.text() == "intel_idle" {
-        return Judgement::unknown("intel_idle brings its own states, whatever the firmware offers").at(PATH);
+        return Judgement::unknown("intel_idle uses its own states, regardless of the firmware").at(PATH);
     }
     if cpu.idle_states.is_empty() && !cpu.idle_driver.is_known() {
         return missing(&cpu.idle_driver, "/sys/devices/system/cpu/cpuidle/current_driver");
@@ -281,7 +289,7 @@ pub(super) fn idle_states(context: &Context<'_>, setting: &Setting) -> Judgement
         () => "C6 State",
     };
     let by = if names.is_empty() { "no idle states".into() } else { format!("states {}", names.join(", ")) };
-    Seen::new(value, by, PATH).judge(context, setting)
+    FirmwareValue::new(value, by, PATH).judge(context, setting)
 }
 
 pub(super) fn boost(context: &Context<'_>, setting: &Setting) -> Judgement {
@@ -289,10 +297,11 @@ pub(super) fn boost(context: &Context<'_>, setting: &Setting) -> Judgement {
     let cpu = &context.host.cpu;
     match (&cpu.boost, cpu.has_flag("cpb")) {
         (Reading::Known(is_on), _) => {
-            Seen::switch(*is_on, "as the kernel has it", PATH).judge(context, setting)
+            FirmwareValue::switch(*is_on, "as set in the kernel", PATH).judge(context, setting)
         }
         (Reading::Absent, Reading::Known(false)) if cpu.is_amd() => {
-            Seen::switch(false, "the flag cpb is missing from /proc/cpuinfo", PATH).judge(context, setting)
+            FirmwareValue::switch(false, "the flag cpb is missing from /proc/cpuinfo", PATH)
+                .judge(context, setting)
         }
         (other, _) => missing(other, PATH),
     }
@@ -301,8 +310,12 @@ pub(super) fn boost(context: &Context<'_>, setting: &Setting) -> Judgement {
 pub(super) fn collaborative_power(context: &Context<'_>, setting: &Setting) -> Judgement {
     let is_pcc = |policy: &lowlat_host::snapshot::CpuFreq| policy.driver.text() == "pcc-cpufreq";
     if context.host.cpu.frequency.iter().any(is_pcc) {
-        return Seen::switch(true, "the frequency driver is pcc-cpufreq", "/sys/devices/system/cpu/cpufreq")
-            .judge(context, setting);
+        return FirmwareValue::switch(
+            true,
+            "the frequency driver is pcc-cpufreq",
+            "/sys/devices/system/cpu/cpufreq",
+        )
+        .judge(context, setting);
     }
     not_visible(context, setting)
 }

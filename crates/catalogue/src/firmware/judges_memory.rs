@@ -1,6 +1,6 @@
 //! What the operating system can see of memory, NUMA and proximity settings.
 
-use super::judges::{Seen, unseen};
+use super::judges::{FirmwareValue, unseen};
 use lowlat_host::{
     Reading, Topology,
     topology::{Cache, Node},
@@ -13,7 +13,7 @@ pub(crate) fn is_epyc_7002(context: &Context<'_>) -> bool {
     cpu.is_amd() && cpu.family == Reading::Known(23) && cpu.model == Reading::Known(49)
 }
 
-/// 2933 MT/s where that runs in step with the fabric, else the highest speed.
+/// 2933 MT/s where that is in step with the fabric, otherwise the highest speed.
 #[allow(clippy::unnecessary_wraps, reason = "the signature of a derived value")]
 pub(super) fn wanted_memory_frequency(context: &Context<'_>) -> Option<String> {
     Some(if is_epyc_7002(context) { "2933 MT/s".into() } else { "Auto".into() })
@@ -29,14 +29,11 @@ pub(super) fn memory_frequency(context: &Context<'_>, setting: &Setting) -> Judg
         modules.iter().filter_map(|m| Some((m.configured_mts?, m.speed_mts.unwrap_or(0)))).collect();
     let (Some(slowest), Some(rated)) = (speeds.iter().map(|s| s.0).min(), speeds.iter().map(|s| s.1).max())
     else {
-        return unseen(
-            context,
-            "the modules do not tell their speed; look in the BIOS set-up or ask Redfish",
-        );
+        return unseen(context, "the modules do not report their speed; check the BIOS setup or use Redfish");
     };
     let observed = format!("modules run at {slowest} MT/s");
     let wants_2933 = setting.want(context.profile).text(context).is_some_and(|text| text.starts_with("2933"));
-    // SMBIOS rounds: 2933 and 2934 name the same speed.
+    // SMBIOS rounds: 2933 and 2934 mean the same speed.
     let is_2933 = (2_932..=2_934).contains(&slowest);
     match (wants_2933, is_2933) {
         (true, true) => Judgement::good(observed).at(PATH),
@@ -50,7 +47,8 @@ pub(super) fn memory_frequency(context: &Context<'_>, setting: &Setting) -> Judg
         (false, _) => Judgement {
             observed,
             ..Judgement::unknown(
-                "below the modules' rating: by this setting, by the processor, or by modules per channel",
+                "below the modules' rating: because of this setting, the processor, or the number of modules \
+                 per channel",
             )
         }
         .at(PATH),
@@ -72,7 +70,7 @@ pub(super) fn numa_domains(context: &Context<'_>, setting: &Setting) -> Judgemen
     let topology = &context.host.topology;
     let (nodes, packages) = (cpu_nodes(topology), topology.packages.len());
     if nodes.is_empty() || packages == 0 {
-        return Judgement::unknown("the nodes or the packages of this host are not known").at(PATH);
+        return Judgement::unknown("the nodes or packages of this host are not known").at(PATH);
     }
     let llcs = topology.llcs();
     if llcs.len() > packages && nodes_are_llcs(&nodes, &llcs) {
@@ -86,13 +84,13 @@ pub(super) fn numa_domains(context: &Context<'_>, setting: &Setting) -> Judgemen
         (_, 0, 4) => "Four memory domains per socket",
         (count, _, _) => {
             return Judgement::unknown(format!(
-                "{count} nodes with CPUs on {packages} packages fit no setting"
+                "{count} nodes with CPUs on {packages} packages match no value of the setting"
             ))
             .at(PATH);
         }
     };
     let by = format!("nodes with CPUs: {}, packages: {packages}", nodes.len());
-    Seen::new(value, by, PATH).judge(context, setting)
+    FirmwareValue::new(value, by, PATH).judge(context, setting)
 }
 
 pub(super) fn llc_as_node(context: &Context<'_>, setting: &Setting) -> Judgement {
@@ -100,7 +98,7 @@ pub(super) fn llc_as_node(context: &Context<'_>, setting: &Setting) -> Judgement
     let topology = &context.host.topology;
     let (nodes, llcs, packages) = (cpu_nodes(topology), topology.llcs(), topology.packages.len());
     if nodes.is_empty() || llcs.is_empty() || packages == 0 {
-        return Judgement::unknown("the nodes or the caches of this host are not known").at(PATH);
+        return Judgement::unknown("the nodes or caches of this host are not known").at(PATH);
     }
     let by = format!("nodes with CPUs: {}, last-level caches: {}", nodes.len(), llcs.len());
     if llcs.len() <= packages {
@@ -110,14 +108,14 @@ pub(super) fn llc_as_node(context: &Context<'_>, setting: &Setting) -> Judgement
         .at(PATH);
     }
     if !nodes_are_llcs(&nodes, &llcs) {
-        return Seen::switch(false, by, PATH).judge(context, setting);
+        return FirmwareValue::switch(false, by, PATH).judge(context, setting);
     }
-    // Two or four nodes a package may as well be memory domains that happen to hold one cache each.
+    // Two or four nodes per package may also be memory domains that happen to contain one cache each.
     if matches!(llcs.len() / packages, 2 | 4) {
         return Judgement::unknown("each node is one last-level cache; memory domains would look the same")
             .at(PATH);
     }
-    Seen::switch(true, by, PATH).judge(context, setting)
+    FirmwareValue::switch(true, by, PATH).judge(context, setting)
 }
 
 pub(super) fn slit(context: &Context<'_>, setting: &Setting) -> Judgement {
@@ -134,24 +132,24 @@ pub(super) fn slit(context: &Context<'_>, setting: &Setting) -> Judgement {
     distances.sort_unstable();
     distances.dedup();
     let words: Vec<String> = distances.iter().map(u32::to_string).collect();
-    // 10 and 20 are what the kernel puts in when the firmware has no table.
+    // The kernel uses 10 and 20 if the firmware has no table.
     if distances.iter().all(|distance| [10, 20].contains(distance)) {
         return Judgement {
             observed: format!("distances {}", words.join(", ")),
             ..Judgement::unknown(
-                "these are the kernel's stand-in values; the firmware's table may say the same",
+                "these are the kernel's default values; the firmware's table may have the same ones",
             )
         }
         .at(PATH);
     }
-    Seen::switch(true, format!("distances {}", words.join(", ")), PATH).judge(context, setting)
+    FirmwareValue::switch(true, format!("distances {}", words.join(", ")), PATH).judge(context, setting)
 }
 
 pub(super) fn io_proximity(context: &Context<'_>, setting: &Setting) -> Judgement {
     const PATH: &str = "/sys/bus/pci/devices/*/numa_node";
     let host = context.host;
     if cpu_nodes(&host.topology).len() < 2 {
-        return Judgement::not_applicable("one NUMA node: every device hangs on it");
+        return Judgement::not_applicable("one NUMA node: every device is attached to it");
     }
     let nics = host.nics.iter().filter(|nic| nic.is_physical).map(|nic| &nic.node);
     let nodes: Vec<i32> = nics
@@ -159,9 +157,13 @@ pub(super) fn io_proximity(context: &Context<'_>, setting: &Setting) -> Judgemen
         .filter_map(|node| node.known().copied())
         .collect();
     if nodes.is_empty() {
-        return Judgement::unknown("no NIC or disk of this host tells its node").at(PATH);
+        return Judgement::unknown("no NIC or disk of this host reports its node").at(PATH);
     }
     let told = nodes.iter().filter(|node| **node >= 0).count();
-    Seen::switch(told > 0, format!("devices that tell their node: {told} of {}", nodes.len()), PATH)
-        .judge(context, setting)
+    FirmwareValue::switch(
+        told > 0,
+        format!("devices that report their node: {told} of {}", nodes.len()),
+        PATH,
+    )
+    .judge(context, setting)
 }

@@ -1,7 +1,8 @@
-//! BIOS and UEFI settings: every row of the guide's set-up tables, judged by what the OS can see of it.
+//! BIOS and UEFI settings: every row of the guide's setup tables, judged by what the OS can see of it.
 //!
-//! Names are HPE's (the guide's server is a ProLiant DL385 Gen10 Plus); other vendors have most of them under other
-//! names. What the OS cannot see is unknown here; an audit over Redfish reads it from the management controller.
+//! Names are HPE's (the guide's server is a ProLiant DL385 Gen10 Plus). Other vendors have most of them under
+//! other names. What the OS cannot see is unknown here. An audit over Redfish reads it from the management
+//! controller.
 
 mod judges;
 mod judges_memory;
@@ -18,24 +19,25 @@ pub(super) use processor::SETTINGS as PROCESSOR;
 
 use lowlat_settings::{Impact, Layer, Setting, Want};
 
-/// The part of the guide that holds the set-up tables.
+/// The part of the guide that contains the setup tables.
 const GUIDE: &str = "guide 57037 section 3.2.2";
 
-/// What the rows share.
+/// Common values of the rows.
 const ROW: Setting = Setting {
     layer: Layer::Firmware,
     needs_reboot: true,
     impact: Impact::Low,
-    effective: "read it back in the BIOS set-up or over Redfish after a full restart; a change stays pending until then.",
+    effective: "read it back in the BIOS setup or over Redfish after a full restart; a change stays pending \
+                until then.",
     judge: judges::not_visible,
     ..Setting::BLANK
 };
 
-/// What the rows share that the guide sets and that do nothing to a running host: the default profile has no opinion.
+/// Rows that the guide sets but that do not affect a running host: the default profile has no preference.
 const INERT: Setting = Setting { trading: Want::Nothing, ..ROW };
 
-/// What the rows share that only AMD's EPYC processors have.
+/// Rows for settings of AMD's EPYC processors only.
 const EPYC: Setting = Setting { judge: judges::not_visible_on_amd, ..ROW };
 
-/// Both of these.
+/// Rows for which both apply.
 const EPYC_INERT: Setting = Setting { trading: Want::Nothing, ..EPYC };

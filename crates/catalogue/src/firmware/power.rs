@@ -7,10 +7,10 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "firmware.power_regulator",
         name: "Power Regulator",
-        reason: "Who chooses the clock. Static High Performance holds the highest state whatever the operating system \
-                 asks; OS Control leaves it to the kernel, where the governor performance does the same for the CPUs \
-                 that need it.",
-        cost: "Static High Performance: every core draws full power all the time, idle ones too.",
+        reason: "Who chooses the clock. Static High Performance holds the highest state regardless of the \
+                 operating system. OS Control leaves it to the kernel, where the performance governor does \
+                 the same for the CPUs that need it.",
+        cost: "Static High Performance: every core draws full power all the time, even when idle.",
         risk: Risk::Power,
         impact: Impact::Medium,
         effective: "the start-up screen shows Power Regulator Mode; the clock of every CPU stays at its highest.",
@@ -23,16 +23,16 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "firmware.minimum_processor_idle_power_core_cstate",
         name: "Minimum Processor Idle Power Core C-State",
-        reason: "The deepest idle state that the firmware offers. Each deeper state takes longer to leave, and the next \
-                 message waits for it.",
-        cost: "More idle power and heat; idle cores no longer leave power for the boost of busy ones.",
+        reason: "The deepest idle state that the firmware offers. Deeper states take longer to leave, and \
+                 the next message waits for it.",
+        cost: "More idle power and heat. Idle cores no longer leave power for the boost of busy ones.",
         risk: Risk::Power,
         impact: Impact::Medium,
         effective: "/sys/devices/system/cpu/cpu*/cpuidle lists no state beyond POLL and C1.",
         trading: Want::OneOf(&["No C-states", "C1 State"]),
         guide: Want::Value("No C-states"),
-        hazard: "The kernel may bring its own idle states (intel_idle) or forbid them per CPU; with sysfs.cpuidle the \
-                 isolated CPUs stay awake and the others may sleep.",
+        hazard: "The kernel may use its own idle states (intel_idle) or disable states per CPU. With \
+                 sysfs.cpuidle the isolated CPUs stay awake and the others may sleep.",
         judge: judges::idle_states,
         sources: &[
             GUIDE,
@@ -44,15 +44,15 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "firmware.data_fabric_cstate_enable",
         name: "Data Fabric C-State Enable",
-        reason: "Lets the fabric between cores, memory and devices sleep when the processor is idle. The first access \
-                 after it waits.",
+        reason: "Lets the fabric between cores, memory and devices sleep when the processor is idle. The \
+                 first access afterwards waits for it.",
         cost: "More idle power.",
         risk: Risk::Power,
         impact: Impact::Medium,
         trading: Want::Value("Disabled"),
         guide: Want::Value("Auto"),
-        hazard: "Auto lets the firmware decide. A host whose cores are all awake never gets there; one whose isolated \
-                 CPUs wait for interrupts can.",
+        hazard: "Auto lets the firmware decide. A host whose cores are all awake never enters this state, \
+                 but one whose isolated CPUs wait for interrupts can.",
         sources: &[GUIDE, "HPE BIOS attribute registry: DataFabricCStateEnable"],
         ..EPYC
     },
@@ -71,16 +71,18 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "firmware.amd_core_performance_boost",
         name: "AMD Core Performance Boost",
-        reason: "Boost runs a core above its base clock while power and temperature allow. The work is done sooner; each \
-                 change of clock and each core that wakes elsewhere moves the time it takes.",
-        cost: "Disabled: gives up the clock above base. Enabled: the clock depends on what other cores do.",
+        reason: "Boost runs a core above its base clock while power and temperature allow. Work finishes \
+                 sooner, but each change of clock, and each core that wakes up elsewhere, changes how long \
+                 it takes.",
+        cost: "Disabled: the core never exceeds its base clock. Enabled: the clock depends on what other \
+               cores do.",
         risk: Risk::Power,
         impact: Impact::Medium,
-        effective: "/sys/devices/system/cpu/cpufreq/boost, or the negated intel_pstate/no_turbo.",
+        effective: "/sys/devices/system/cpu/cpufreq/boost, or the inverse of intel_pstate/no_turbo.",
         trading: Want::Nothing,
         guide: Want::Value("Disabled"),
-        hazard: "The guide itself offers Enabled as an option, with the clock watched under load. Measure both: the \
-                 answer depends on the processor and on how many cores are busy.",
+        hazard: "The guide itself offers Enabled as an option, if the clock is monitored under load. Measure \
+                 both: the answer depends on the processor and on how many cores are busy.",
         judge: judges::boost,
         sources: &[GUIDE, "guide 57037 section 3.1", "kernel Documentation/admin-guide/pm/cpufreq.rst"],
         ..ROW
@@ -90,26 +92,27 @@ pub(crate) const SETTINGS: &[Setting] = &[
         name: "AMD Fmax Boost Limit Control",
         reason: "Manual makes AMD Fmax Boost Limit take effect; Auto leaves the highest boost clock to the processor.",
         guide: Want::Value("Manual"),
-        hazard: "Holds the clock below what the processor can do, and means nothing while boost is disabled.",
+        hazard: "Holds the clock below the processor's maximum. It has no effect while boost is disabled.",
         sources: &[GUIDE],
         ..EPYC_INERT
     },
     Setting {
         id: "firmware.amd_fmax_boost_limit",
         name: "AMD Fmax Boost Limit",
-        reason: "The highest boost clock in MHz. A limit that every busy core can hold makes the clock steady.",
+        reason: "The highest boost clock in MHz. A limit that every busy core can sustain makes the clock \
+                 steady.",
         cost: "The clock above the limit.",
         guide: Want::Value("3700"),
-        hazard: "3700 MHz is the base clock of the EPYC 7F32. On any other processor it is another figure, and copying \
-                 it may slow the host down; it means nothing while boost is disabled.",
+        hazard: "3700 MHz is the base clock of the EPYC 7F32. Other processors have another base clock, so \
+                 copying the value may slow the host down. It has no effect while boost is disabled.",
         sources: &[GUIDE, "guide 57037 section 3.1"],
         ..EPYC_INERT
     },
     Setting {
         id: "firmware.collaborative_power_control",
         name: "Collaborative Power Control",
-        reason: "Lets the operating system ask the firmware for clock changes over the PCC interface (Linux: \
-                 pcc-cpufreq). Each request goes through the firmware and one shared buffer.",
+        reason: "Lets the operating system request clock changes from the firmware over the PCC interface \
+                 (Linux: pcc-cpufreq). Each request goes through the firmware and one shared buffer.",
         trading: Want::Value("Disabled"),
         guide: Want::Value("Disabled"),
         effective: "the frequency driver is not pcc-cpufreq.",
@@ -120,9 +123,9 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "firmware.xgmi_force_link_width",
         name: "XGMI Force Link Width",
-        reason: "Holds the links between two processors at full width. When they narrow to save power, accesses to the \
-                 other processor wait for the change.",
-        cost: "More power in the links, and a little less for boost.",
+        reason: "Holds the links between two processors at full width. If they narrow to save power, \
+                 accesses to the other processor wait for the change.",
+        cost: "More power in the links, and slightly less for boost.",
         risk: Risk::Power,
         trading: Want::Value("x16"),
         guide: Want::Value("x16"),
@@ -133,7 +136,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "firmware.xgmi_max_link_width",
         name: "XGMI Max Link Width",
-        reason: "The widest that the links between two processors may get.",
+        reason: "The maximum width of the links between two processors.",
         trading: Want::Value("x16"),
         guide: Want::Value("x16"),
         judge: judges::between_packages,
@@ -143,24 +146,24 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "firmware.infinity_fabric_performance_state",
         name: "Infinity Fabric Performance State",
-        reason: "Holds the fabric between cores, memory and devices at one clock. P0 is the fastest; HPE names it for \
-                 work that is sensitive to latency.",
-        cost: "More power for the fabric, less for the boost of cores.",
+        reason: "Holds the fabric between cores, memory and devices at one clock. P0 is the fastest. HPE \
+                 recommends it for latency-sensitive work.",
+        cost: "More power for the fabric and less for the boost of cores.",
         risk: Risk::Power,
         impact: Impact::Medium,
         trading: Want::Value("P0"),
         guide: Want::Value("Disable"),
-        hazard: "The screenshot shows \"Disable\", which is none of the values that HPE documents (P0 to P3, Auto). The \
-                 setting takes effect only while Infinity Fabric Power Management is disabled, and the guide leaves \
-                 that enabled: the fabric's clock then follows the load.",
+        hazard: "The screenshot shows \"Disable\", which is not among the values that HPE documents (P0 to \
+                 P3, Auto). The setting takes effect only while Infinity Fabric Power Management is \
+                 disabled. The guide leaves that enabled, so the fabric's clock follows the load.",
         sources: &[GUIDE, "HPE BIOS attribute registry: InfinityFabricPstate"],
         ..EPYC
     },
     Setting {
         id: "firmware.numa_group_size_optimization",
         name: "NUMA Group Size Optimization",
-        reason: "How the firmware describes nodes to operating systems that gather processors in groups. Linux has no \
-                 such groups.",
+        reason: "How the firmware describes nodes to operating systems that use processor groups. Linux has \
+                 no such groups.",
         guide: Want::Value("Clustered"),
         sources: &[GUIDE, "HPE BIOS attribute registry: NumaGroupSizeOpt"],
         ..INERT
@@ -168,15 +171,15 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "firmware.infinity_fabric_power_management",
         name: "Infinity Fabric Power Management",
-        reason: "Lets the fabric between cores, memory and devices change its clock with the load. HPE says that work \
-                 sensitive to latency may need it disabled.",
-        cost: "More power for the fabric, less for the boost of cores.",
+        reason: "Lets the clock of the fabric between cores, memory and devices follow the load. HPE says \
+                 that latency-sensitive work may need it disabled.",
+        cost: "More power for the fabric and less for the boost of cores.",
         risk: Risk::Power,
         impact: Impact::Medium,
         trading: Want::Value("Disabled"),
         guide: Want::Value("Enabled"),
-        hazard: "Enabled lets the fabric slow down when traffic is low, which is when a market is quiet, and makes \
-                 Infinity Fabric Performance State meaningless.",
+        hazard: "Enabled lets the fabric slow down when traffic is low, as in a quiet market. Infinity \
+                 Fabric Performance State then has no effect.",
         sources: &[GUIDE, "HPE BIOS attribute registry: ApplicationPowerBoost"],
         ..EPYC
     },

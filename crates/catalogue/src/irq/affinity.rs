@@ -1,4 +1,4 @@
-//! Where device interrupts go.
+//! Targets of device interrupts.
 
 use lowlat_host::{CpuSet, Profile, Reading, snapshot::Irq};
 use lowlat_settings::{Context, Impact, Judgement, Layer, Setting, Verdict, Want, change, judge};
@@ -11,18 +11,18 @@ pub(crate) const SETTINGS: &[Setting] = &[Setting {
     change: change::irq::off_isolated,
     layer: Layer::Irq,
     name: "/proc/irq/N/smp_affinity_list",
-    reason: "An interrupt that reaches an isolated CPU stops the thread there, and its softirq work follows. Every \
-             device interrupt belongs on a housekeeping CPU. Interrupts that the kernel manages, such as NVMe queues, \
-             can be moved by isolcpus=managed_irq only.",
+    reason: "An interrupt that reaches an isolated CPU stops the thread there, and its softirq work follows. \
+             Every device interrupt belongs on a housekeeping CPU. Only isolcpus=managed_irq can move \
+             interrupts that the kernel manages, such as those of NVMe queues.",
     cost: "The housekeeping CPUs handle all interrupts.",
     impact: Impact::High,
-    effective: "/proc/irq/N/effective_affinity_list names no isolated CPU, and the rows of /proc/interrupts stand still \
-                on isolated CPUs.",
+    effective: "/proc/irq/N/effective_affinity_list names no isolated CPU, and the rows of /proc/interrupts \
+                do not increase on isolated CPUs.",
     trading: Want::Derived(judge::kept_off_isolated),
     guide: Want::Derived(judge::kept_off_isolated),
-    hazard: "The guide's loop hides every error. Managed interrupts refuse with EIO, IO-APIC interrupts move only at \
-             their next firing, later drivers get their old CPUs again, and irqbalance, which the guide does not stop, \
-             moves everything back.",
+    hazard: "The guide's loop hides every error. Writing the affinity of managed interrupts fails with EIO, \
+             and IO-APIC interrupts move only when they next fire. Drivers loaded later use their old CPUs \
+             again. irqbalance, which the guide does not stop, moves everything back.",
     sources: &[
         "guide 57037 section 4.3.3.1.2 step 7",
         "docs/guide-57037.md: hazards of guide 57037 on today's hosts",
@@ -53,12 +53,12 @@ fn affinity(context: &Context<'_>, _: &Setting) -> Judgement {
     }
     match unread {
         Some(reading) => judge::missing(&reading, &format!("{PROC_IRQ}/*/effective_affinity_list")),
-        None if in_use.is_empty() => Judgement::unknown("no interrupt with a handler was seen").at(PROC_IRQ),
-        None => Judgement::good(format!("{known} interrupts keep off isolated CPUs")).at(PROC_IRQ),
+        None if in_use.is_empty() => Judgement::unknown("no interrupt with a handler was found").at(PROC_IRQ),
+        None => Judgement::good(format!("{known} interrupts avoid isolated CPUs")).at(PROC_IRQ),
     }
 }
 
-/// Interrupts with a handler; those of NICs that the role names are placed by the NIC rows.
+/// Interrupts with a handler. Those of NICs that the role names are judged by the NIC rows.
 fn is_judged(context: &Context<'_>, irq: &Irq) -> bool {
     let is_placed = context.profile == Profile::Trading
         && context
@@ -69,7 +69,8 @@ fn is_judged(context: &Context<'_>, irq: &Irq) -> bool {
     !irq.actions.is_empty() && !is_placed
 }
 
-/// A managed queue of isolated CPUs alone: with isolcpus=managed_irq it fires only when such a CPU asked for the work.
+/// A managed queue that serves isolated CPUs only. With isolcpus=managed_irq it fires only when such a CPU
+/// submitted work.
 fn is_harmless(context: &Context<'_>, irq: &Irq) -> bool {
     irq.counts_as_managed()
         && context.host.kernel.tokens().flags("isolcpus").contains(&"managed_irq")
@@ -93,11 +94,12 @@ fn fault(context: &Context<'_>, bad: &[(&Irq, CpuSet)], known: usize) -> Judgeme
     let mut why = Vec::new();
     if managed > 0 {
         why.push(format!(
-            "{managed} are managed by the kernel and refuse to be moved; isolcpus=managed_irq keeps them off"
+            "{managed} are managed by the kernel and cannot be moved; isolcpus=managed_irq keeps them off \
+             isolated CPUs"
         ));
     }
     if is_balanced && managed < bad.len() {
-        why.push("irqbalance runs and places interrupts anew".to_owned());
+        why.push("irqbalance is running and moves interrupts again".to_owned());
     }
     let verdict = if managed == bad.len() && context.profile == Profile::Guide57037 {
         Verdict::Ineffective

@@ -1,4 +1,4 @@
-//! Device interrupts: where they may go, where they go.
+//! Device interrupts: where they may go and where they do go.
 
 pub(super) mod affinity;
 pub(super) mod placement;

@@ -1,4 +1,5 @@
-//! Where interrupts may go beyond their present affinity: the default, irqbalance, managed ones, NIC queues.
+//! Where interrupts may go beyond their current affinity: the default, irqbalance, managed interrupts, NIC
+//! queues.
 
 use crate::{nic::choice::each_nic, nic::choice::nic_irqs};
 use lowlat_host::{CpuSet, Reading, snapshot::Irq};
@@ -19,9 +20,10 @@ pub(crate) const SETTINGS: &[Setting] = &[
         id: "irq.default_affinity",
         change: change::irq::default_affinity,
         name: "default_smp_affinity",
-        reason: "An interrupt that is set up later (a driver reloaded, a device plugged in) starts with this mask. When it \
-                 holds isolated CPUs, the interrupt may land on one.",
-        effective: "irqaffinity= on the command line sets it from the start; new interrupts show it in smp_affinity_list.",
+        reason: "An interrupt that is set up later (a driver reloaded, a device plugged in) starts with this \
+                 mask. If the mask contains isolated CPUs, the interrupt may reach one.",
+        effective: "irqaffinity= on the command line sets it from boot; new interrupts show it in \
+                    smp_affinity_list.",
         trading: Want::Derived(housekeeping),
         guide: Want::Nothing,
         judge: default_affinity,
@@ -32,9 +34,9 @@ pub(crate) const SETTINGS: &[Setting] = &[
         id: "irq.irqbalance_banned",
         change: change::irq::irqbalance_banned,
         name: "IRQBALANCE_BANNED_CPULIST",
-        reason: "irqbalance moves interrupts again and again. CPUs that it is not told to leave out get some, whatever \
-                 was set by hand.",
-        effective: "irqbalance --debug prints the banned CPUs; interrupts stay where they are.",
+        reason: "irqbalance moves interrupts repeatedly. Unless it is configured to exclude them, isolated \
+                 CPUs get some, regardless of any manual affinity.",
+        effective: "irqbalance --debug prints the banned CPUs; interrupts stay in place.",
         trading: Want::State("irqbalance stopped, or every isolated CPU banned"),
         guide: Want::Nothing,
         judge: irqbalance_banned,
@@ -46,12 +48,13 @@ pub(crate) const SETTINGS: &[Setting] = &[
         change: change::irq::managed,
         impact: Impact::Low,
         name: "managed interrupts",
-        reason: "Drivers such as nvme let the kernel spread one interrupt per queue over all CPUs. Writing their affinity \
-                 fails; only isolcpus=managed_irq (Linux 5.6), or fewer queues, keeps them off isolated CPUs.",
+        reason: "Drivers such as nvme let the kernel spread one interrupt per queue over all CPUs. Writing \
+                 their affinity fails. Only isolcpus=managed_irq (Linux 5.6), or fewer queues, keeps them \
+                 off isolated CPUs.",
         cost: "Housekeeping CPUs serve the queues of the isolated ones.",
         needs_reboot: true,
-        effective: "/proc/irq/N/effective_affinity_list of managed interrupts holds no isolated CPU.",
-        trading: Want::State("no managed interrupt goes to an isolated CPU"),
+        effective: "/proc/irq/N/effective_affinity_list of managed interrupts contains no isolated CPU.",
+        trading: Want::State("no managed interrupt reaches an isolated CPU"),
         guide: Want::Nothing,
         judge: managed,
         sources: &[
@@ -64,9 +67,9 @@ pub(crate) const SETTINGS: &[Setting] = &[
         id: "irq.spread_nic_queues",
         change: change::irq::spread_nic_queues,
         name: "NIC queue interrupts",
-        reason: "The interrupt of a queue runs the network stack for its packets. It belongs on a housekeeping CPU of the \
-                 NIC's node, and the queues on different ones where there are several.",
-        cost: "Housekeeping CPUs carry the network stack.",
+        reason: "The interrupt of a queue runs the network stack for its packets. It belongs on a \
+                 housekeeping CPU of the NIC's node. If there are several, spread the queues over them.",
+        cost: "Housekeeping CPUs run the network stack.",
         effective: "/proc/irq/N/effective_affinity_list for each of the NIC's interrupts.",
         trading: Want::State("on housekeeping CPUs of the NIC's node, spread over them"),
         guide: Want::Nothing,
@@ -88,11 +91,11 @@ fn default_affinity(context: &Context<'_>, _: &Setting) -> Judgement {
         Err(judgement) => return judgement,
     };
     match &context.host.interrupts.default_affinity {
-        // The file may keep bits of CPUs that are offline or never existed; only isolated ones do harm.
+        // The file may keep bits of CPUs that are offline or never existed. Only isolated ones do harm.
         Reading::Known(cpus) if cpus.is_disjoint(isolated) => Judgement::good(cpus.to_list()).at(PATH),
         Reading::Known(cpus) => {
             let hit = format!("{:#}", &cpus.intersection(isolated));
-            Judgement::wrong(cpus.to_list(), format!("holds isolated {hit}")).at(PATH)
+            Judgement::wrong(cpus.to_list(), format!("contains isolated {hit}")).at(PATH)
         }
         other => missing(other, PATH),
     }
@@ -127,10 +130,10 @@ fn irqbalance_banned(context: &Context<'_>, _: &Setting) -> Judgement {
     let of_kernel = |cpus: &Reading<CpuSet>| cpus.known().cloned().unwrap_or_default();
     let (banned, how) = match &facts.banned_cpus {
         Reading::Known(cpus) => (cpus.clone(), "banned"),
-        // Without a list irqbalance leaves out what the kernel isolated at boot.
+        // Without a list irqbalance excludes CPUs that the kernel isolated at boot.
         Reading::Absent => (
             of_kernel(&topology.isolated).union(&of_kernel(&topology.nohz_full)),
-            "left out as isolated at boot",
+            "excluded as isolated at boot",
         ),
         other => return missing(other, path),
     };
@@ -154,7 +157,7 @@ fn managed(context: &Context<'_>, _: &Setting) -> Judgement {
     if !irqs.iter().any(|irq| irq.is_managed.is_known()) {
         let denied = irqs.iter().find(|irq| !irq.is_managed.is_absent());
         return denied.map_or_else(
-            || Judgement::unknown("which interrupts are managed shows in debugfs only, and this kernel has no irq directory there").at(PATH),
+            || Judgement::unknown("only debugfs shows which interrupts are managed, and this kernel has no irq directory there").at(PATH),
             |irq| missing(&irq.is_managed, PATH),
         );
     }
@@ -172,8 +175,8 @@ fn managed(context: &Context<'_>, _: &Setting) -> Judgement {
     Judgement { observed, ..judgement }.at(PATH)
 }
 
-/// Whether a managed interrupt goes to an isolated CPU. Only the effective affinity tells; the asked one names every
-/// CPU of its queue.
+/// Whether a managed interrupt goes to an isolated CPU. Only the effective affinity shows this; the requested
+/// one names every CPU of the queue.
 fn lands_on(irq: &Irq, isolated: &CpuSet) -> One {
     match &irq.effective_affinity {
         Reading::Known(cpus) if cpus.is_disjoint(isolated) => One::Good(cpus.to_list()),
@@ -198,12 +201,12 @@ fn spread_nic_queues(context: &Context<'_>, _: &Setting) -> Judgement {
     each_nic(context, |nic| {
         let irqs = nic_irqs(context.host, nic);
         if irqs.is_empty() {
-            return One::Skip("the interface has no interrupts of its own".into());
+            return One::Skip("the interface has no separate interrupts".into());
         }
         let goes: Vec<(String, CpuSet)> =
             irqs.iter().filter_map(|irq| Some((irq.label(), irq.goes_to().into_known()?))).collect();
         if goes.is_empty() {
-            return One::Unknown("where its interrupts go may not be read".into());
+            return One::Unknown("permission denied for the affinity of its interrupts".into());
         }
         let node =
             nic.node.known().and_then(|id| topology.nodes.iter().find(|n| i64::from(n.id) == i64::from(*id)));
@@ -216,7 +219,7 @@ fn spread_nic_queues(context: &Context<'_>, _: &Setting) -> Judgement {
             let remote = named(&goes, |cpus| !cpus.is_subset(local));
             if !remote.is_empty() {
                 let why = format!("on the node of the interface: housekeeping {local:#}");
-                return One::Wrong(format!("off its node: {}", list(&remote)), why);
+                return One::Wrong(format!("not on its node: {}", list(&remote)), why);
             }
         }
         let used = goes.iter().fold(CpuSet::new(), |all, (_, cpus)| all.union(cpus));

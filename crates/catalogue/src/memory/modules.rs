@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 const SMBIOS: &str = "SMBIOS type 17";
 const SPEC: &str = "SMBIOS specification (DMTF DSP0134) type 17";
-/// The kernel takes a share of each node for itself, so equal nodes never show equal sizes.
+/// The kernel reserves a share of each node, so equal nodes never show equal sizes.
 const NODE_DIFFERENCE_PERCENT_MAX: u64 = 10;
 
 const ROW: Setting =
@@ -27,8 +27,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
             )
         },
         name: "Configured Memory Speed",
-        reason: "Memory that runs below its rating answers later and carries less. Causes are a mixed population, two \
-                 modules on a channel, a processor that supports less, or a limit in the BIOS.",
+        reason: "Memory that runs below its rating has higher latency and less bandwidth. Causes are mixed \
+                 modules, two modules on a channel, a processor that supports less, or a limit in the BIOS.",
         effective: "dmidecode -t17: Configured Memory Speed equals Speed.",
         trading: Want::State("every module at its rated speed, or 2933 MT/s on EPYC 7002"),
         guide: Want::State("every module at its rated speed, or 2933 MT/s on EPYC 7002"),
@@ -38,10 +38,10 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "memory.module_uniform",
-        change: |_, _| Proposal::not(WhyLeftOut::Hardware, "memory modules have to be exchanged"),
+        change: |_, _| Proposal::not(WhyLeftOut::Hardware, "memory modules must be replaced"),
         name: "Memory Device",
-        reason: "Modules of different size, rank or speed keep channels from interleaving evenly: part of the memory \
-                 lies behind fewer channels than the rest, and the slowest module sets the speed of all.",
+        reason: "Modules of different size, rank or speed prevent even interleaving over the channels. Part \
+                 of the memory is then behind fewer channels, and the slowest module sets the speed of all.",
         effective: "dmidecode -t17 shows one size, rank and part number.",
         trading: Want::State("modules of one kind"),
         guide: Want::State("modules of one kind"),
@@ -51,10 +51,11 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "memory.population_balance",
-        change: |_, _| Proposal::not(WhyLeftOut::Hardware, "memory modules have to be moved or added"),
+        change: |_, _| Proposal::not(WhyLeftOut::Hardware, "memory modules must be moved or added"),
         name: "memory per NUMA node",
-        reason: "A node with less memory than the others fills up first, and its threads then get remote memory. A node \
-                 with none is remote from the start. The guide asks for even memory over the nodes.",
+        reason: "A node with less memory than the others fills up first, and its threads then get remote \
+                 memory. A node without memory uses remote memory from the start. The guide asks for even \
+                 memory over the nodes.",
         impact: Impact::High,
         effective: "numactl -H: the nodes have the same size.",
         trading: Want::State("the same on every node with CPUs"),
@@ -66,12 +67,13 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "memory.far_node_demotion",
         name: "numa/demotion_enabled",
-        reason: "Nodes without CPUs are far memory, such as CXL expanders: slower than local DRAM. With demotion the \
-                 kernel moves pages that look cold out there, a trading process's rarely used pages among them.",
+        reason: "Nodes without CPUs are far memory, such as CXL expanders, which is slower than local DRAM. \
+                 With demotion the kernel moves cold pages there, including rarely used pages of a trading \
+                 process.",
         cost: "Local memory fills up instead.",
         needs_reboot: false,
         needs: Needs::since(5, 15),
-        effective: "pgdemote_kswapd and pgdemote_direct in /proc/vmstat stand still.",
+        effective: "pgdemote_kswapd and pgdemote_direct in /proc/vmstat do not increase.",
         reads: &["/sys/kernel/mm/numa/demotion_enabled"],
         trading: Want::OneOf(&["false", "0"]),
         guide: Want::Nothing,
@@ -84,7 +86,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
 ];
 
-/// The modules, or the judgement for a host that does not tell of them.
+/// Returns the modules, or the judgement for a host that does not report them.
 fn modules<'a>(context: &Context<'a>) -> Result<&'a [MemoryModule], Judgement> {
     match &context.host.memory.modules {
         Reading::Known(modules) if modules.is_empty() => {
@@ -104,9 +106,9 @@ fn module_speed(context: &Context<'_>, _: &Setting) -> Judgement {
     let told: Vec<(&str, u32, u32)> =
         modules.iter().filter_map(|m| Some((m.locator.as_str(), m.configured_mts?, m.speed_mts?))).collect();
     if told.is_empty() {
-        return Judgement::unknown("the modules do not tell their speed").at(SMBIOS);
+        return Judgement::unknown("the modules do not report their speed").at(SMBIOS);
     }
-    // SMBIOS rounds: 2933 and 2934 name the same speed.
+    // SMBIOS rounds: 2933 and 2934 mean the same speed.
     let is_in_step = |speed: u32| is_epyc_7002(context) && (2_932..=2_934).contains(&speed);
     let slow: Vec<String> = told
         .iter()

@@ -25,15 +25,18 @@ pub(crate) const SETTINGS: &[Setting] = &[
         id: "memory.thp_enabled",
         change: change::memory::thp,
         name: "transparent_hugepage/enabled",
-        reason: "The kernel puts huge pages behind a program's memory by itself. A page fault may then clear 2 MiB at \
-                 once, and khugepaged moves pages of a running program and interrupts its CPUs to flush their TLBs.",
-        cost: "Programs that neither ask for huge pages nor map them get small ones, and miss the TLB more often.",
+        reason: "The kernel backs a program's memory with huge pages automatically. A page fault may then \
+                 clear 2 MiB at once. khugepaged moves pages of a running program and interrupts its CPUs to \
+                 flush their TLBs.",
+        cost: "Programs that neither request huge pages nor map them get small ones and miss the TLB more \
+               often.",
         impact: Impact::Medium,
-        effective: "AnonHugePages in /proc/PID/smaps_rollup; thp_fault_alloc in /proc/vmstat stands still.",
+        effective: "AnonHugePages in /proc/PID/smaps_rollup; thp_fault_alloc in /proc/vmstat does not \
+                    increase.",
         trading: Want::OneOf(&["never", "madvise"]),
         guide: Want::Value("never"),
-        hazard: "never also refuses programs that ask for huge pages with madvise; those that map hugetlb pages are not \
-                 touched.",
+        hazard: "never also applies to programs that request huge pages with madvise. Those that map hugetlb \
+                 pages are not affected.",
         judge: thp_enabled,
         sources: &[THP, "guide 57037 section 4.3.2.1.1: transparent_hugepage=never"],
         ..THP_ROW
@@ -42,11 +45,11 @@ pub(crate) const SETTINGS: &[Setting] = &[
         id: "memory.thp_defrag",
         change: change::memory::thp,
         name: "transparent_hugepage/defrag",
-        reason: "With always, a page fault that finds no free huge page stops the thread until memory is reclaimed and \
-                 compacted.",
+        reason: "With always, a page fault that finds no free huge page blocks the thread until memory is \
+                 reclaimed and compacted.",
         cost: "Fewer huge pages on a host whose memory is fragmented.",
         impact: Impact::Medium,
-        effective: "compact_stall in /proc/vmstat stands still.",
+        effective: "compact_stall in /proc/vmstat does not increase.",
         trading: Want::OneOf(&["never", "defer", "defer+madvise", "madvise"]),
         guide: Want::Nothing,
         judge: thp_defrag,
@@ -56,11 +59,11 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "memory.thp_khugepaged_defrag",
         name: "transparent_hugepage/khugepaged/defrag",
-        reason: "khugepaged compacts memory to collapse small pages of running programs into huge ones. It holds their \
-                 memory map while it does, and flushes TLBs on every CPU that runs them.",
-        cost: "Memory that was faulted in small stays small.",
+        reason: "khugepaged compacts memory to collapse small pages of running programs into huge ones. It \
+                 locks their memory map meanwhile, and flushes TLBs on every CPU that runs them.",
+        cost: "Memory that was faulted in as small pages stays so.",
         impact: Impact::Medium,
-        effective: "thp_collapse_alloc in /proc/vmstat stands still.",
+        effective: "thp_collapse_alloc in /proc/vmstat does not increase.",
         reads: &["/sys/kernel/mm/transparent_hugepage/khugepaged/defrag"],
         trading: Want::Value("0"),
         guide: Want::Nothing,
@@ -72,9 +75,9 @@ pub(crate) const SETTINGS: &[Setting] = &[
         id: "memory.huge_pages",
         change: change::memory::huge_pages,
         name: "nr_hugepages",
-        reason: "A program that maps reserved huge pages never waits for them and needs few TLB entries. The pages are \
-                 best reserved at boot, before memory is fragmented.",
-        cost: "Reserved pages serve nothing else, and swapping cannot free them.",
+        reason: "A program that maps reserved huge pages never waits for them and needs few TLB entries. \
+                 Reserve them at boot, before memory is fragmented.",
+        cost: "Reserved pages cannot be used for anything else or swapped out.",
         risk: Risk::Availability,
         impact: Impact::Low,
         needs_reboot: true,
@@ -82,8 +85,9 @@ pub(crate) const SETTINGS: &[Setting] = &[
         effective: "HugePages_Total in /proc/meminfo; HugePages_Free falls when the program starts.",
         trading: Want::State("some reserved for programs that map them"),
         guide: Want::State("6000 pages of 2 MiB"),
-        hazard: "6000 pages of 2 MiB take 11.7 GiB and are spread over the nodes by the kernel, not by need. Name them \
-                 per node (hugepages=0:N,1:N, Linux 5.16). The guide writes 2MB; the kernel's documents write 2M.",
+        hazard: "6000 pages of 2 MiB take 11.7 GiB, and the kernel spreads them over the nodes without \
+                 regard to need. Set them per node (hugepages=0:N,1:N, Linux 5.16). The guide writes 2MB; \
+                 the kernel's documents write 2M.",
         judge: huge_pages,
         sources: &[HUGETLB, "guide 57037 section 4.3.2.1.1: hugepagesz=2MB hugepages=6000"],
         ..ROW
@@ -93,12 +97,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
         change: |_, _| {
             Proposal::not(
                 WhyLeftOut::YourChoice,
-                "how many pages each node needs is not for lowlat to guess: hugepages=0:N,1:N reserves them per node",
+                "lowlat cannot know how many pages each node needs; hugepages=0:N,1:N reserves them per node",
             )
         },
         name: "node*/hugepages/nr_hugepages",
-        reason: "A thread takes huge pages from its own node. A node that has none sends its threads to remote memory, or \
-                 makes their mapping fail.",
+        reason: "A thread takes huge pages from its own node. If the node has none, its threads get remote \
+                 memory, or their mapping fails.",
         impact: Impact::Medium,
         effective: "numastat -m: HugePages_Total of every node that runs trading threads.",
         trading: Want::State("some on every node with isolated CPUs"),
@@ -111,16 +115,16 @@ pub(crate) const SETTINGS: &[Setting] = &[
         id: "memory.ksm",
         change: change::memory::thp,
         name: "ksm/run",
-        reason: "Kernel samepage merging reads memory in the background and makes equal pages one. A write to a merged \
-                 page faults and copies it.",
-        cost: "Equal pages of virtual machines take their full size.",
+        reason: "Kernel samepage merging scans memory in the background and merges identical pages. A write \
+                 to a merged page faults and copies it.",
+        cost: "Identical pages of virtual machines take their full size.",
         impact: Impact::Medium,
         needs: Needs::ANY.with_config(&["KSM"]),
-        effective: "full_scans in /sys/kernel/mm/ksm stands still.",
+        effective: "full_scans in /sys/kernel/mm/ksm does not increase.",
         trading: Want::OneOf(&["0", "2"]),
         guide: Want::OneOf(&["0", "2"]),
-        hazard: "The guide stops the service ksm, which only starts the merging: pages merged before stay merged until 2 \
-                 is written.",
+        hazard: "The guide stops the ksm service, which only starts the merging. Pages that are already \
+                 merged stay merged until 2 is written.",
         judge: ksm,
         sources: &[
             "kernel Documentation/admin-guide/mm/ksm.rst",
@@ -133,19 +137,20 @@ pub(crate) const SETTINGS: &[Setting] = &[
         change: |_, _| {
             Proposal::not(
                 WhyLeftOut::StateOfTheMoment,
-                "swapoff -a brings the pages back, and takes a while: do it while nothing trades",
+                "swapoff -a brings the pages back, which takes a while: run it while nothing trades",
             )
         },
         name: "/proc/swaps",
-        reason: "A page that was swapped out comes back from a disk, and the thread that touches it waits that long. Lock \
-                 the memory of trading processes (mlockall), and keep the host from swapping at all.",
+        reason: "A page that was swapped out must be read from a disk, and the thread that touches it waits \
+                 that long. Lock the memory of trading processes (mlockall), and disable swap on the host.",
         cost: "Without swap the kernel kills a process when memory runs out.",
         risk: Risk::Availability,
         impact: Impact::High,
-        effective: "pswpin and pswpout in /proc/vmstat stand still.",
+        effective: "pswpin and pswpout in /proc/vmstat do not increase.",
         trading: Want::State("no swap in use"),
         guide: Want::State("no swap in use"),
-        hazard: "The guide sets vm.swappiness=0 and leaves swap on: pages can still be swapped when memory runs short.",
+        hazard: "The guide sets vm.swappiness=0 and leaves swap on. Pages can still be swapped when memory \
+                 runs short.",
         judge: swap_used,
         sources: &[
             "kernel Documentation/admin-guide/sysctl/vm.rst: swappiness",
@@ -159,7 +164,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
 const THP_ENABLED: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 const THP_DEFRAG: &str = "/sys/kernel/mm/transparent_hugepage/defrag";
 
-/// Judges a value that a reader already took out of its file.
+/// Judges a value that a reader has already extracted from its file.
 fn value(context: &Context<'_>, setting: &Setting, reading: &Reading<String>, path: &str) -> Judgement {
     match reading {
         Reading::Known(value) if satisfies(context, &setting.want(context.profile), value) => {
@@ -203,7 +208,7 @@ fn pages_in_words(pages: u64, size_bytes: u64) -> String {
     }
 }
 
-/// Page sizes with the number of pages reserved over all pools.
+/// Page sizes with the number of reserved pages over all pools.
 fn totals(pools: &[HugePages]) -> Vec<(u64, u64)> {
     let mut totals: Vec<(u64, u64)> = Vec::new();
     for pool in pools {
@@ -301,5 +306,5 @@ fn swap_used(context: &Context<'_>, _: &Setting) -> Judgement {
         let size = swaps.iter().fold(0u64, |sum, swap| sum.saturating_add(swap.size_bytes));
         return Judgement::good(format!("{} MiB, none in use", mib(size))).at(PATH);
     }
-    Judgement::wrong(list(&used), "swapoff -a brings the pages back while nothing trades").at(PATH)
+    Judgement::wrong(list(&used), "swapoff -a brings the pages back; run it while nothing trades").at(PATH)
 }

@@ -1,4 +1,4 @@
-//! Which interfaces the rows on NICs judge.
+//! The interfaces that the NIC rows judge.
 
 use lowlat_host::{
     HostSnapshot,
@@ -9,7 +9,7 @@ use lowlat_settings::{
     judge::each::{One, judge_each},
 };
 
-/// Said when a host has no interface to judge.
+/// Text for a host without an interface to judge.
 const NO_NIC: &str = "this host has no physical network interface in use";
 
 /// The interfaces to judge.
@@ -17,7 +17,7 @@ pub(crate) fn judged_nics<'a>(context: &Context<'a>) -> Vec<&'a Nic> {
     context.role.trading_nics(context.host).collect()
 }
 
-/// Judges each interface that counts.
+/// Judges each interface that matters.
 pub(crate) fn each_nic(context: &Context<'_>, judge: impl Fn(&Nic) -> One) -> Judgement {
     judge_each(judged_nics(context).into_iter().map(|nic| (nic.name.clone(), judge(nic))), NO_NIC)
 }

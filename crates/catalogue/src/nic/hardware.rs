@@ -1,4 +1,4 @@
-//! Place, link, PCI Express connection, time stamping and firmware of NICs.
+//! Location, link, PCI Express connection, time stamping and firmware of NICs.
 
 use crate::{nic::choice::each_nic, nic::choice::judged_nics};
 use lowlat_host::{Reading, snapshot::Nic};
@@ -21,12 +21,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
         change: |_, _| {
             Proposal::not(
                 WhyLeftOut::StateOfTheMoment,
-                "look at the cable, the switch and the interface's configuration",
+                "check the cable, the switch and the interface's configuration",
             )
         },
         name: "operstate, speed, duplex",
-        reason: "An interface without a link carries nothing, and one that settled on a low speed takes longer to send \
-                 each packet.",
+        reason: "An interface without a link carries nothing, and one that negotiated a low speed takes \
+                 longer to send each packet.",
         impact: Impact::High,
         effective: "ethtool IF shows Link detected: yes and the speed of the switch port.",
         trading: Want::State("up, with a known speed"),
@@ -37,7 +37,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "nic.numa_node",
         name: "numa_node",
-        reason: "Without the NIC's node nobody can put its interrupts and the threads that use it beside it, and the \
+        reason: "If the NIC's node is unknown, its interrupts and threads cannot be placed near it, and the \
                  driver allocates its rings anywhere.",
         needs_reboot: true,
         effective: "/sys/class/net/IF/device/numa_node is not -1.",
@@ -51,13 +51,13 @@ pub(crate) const SETTINGS: &[Setting] = &[
         change: |_, _| {
             Proposal::not(
                 WhyLeftOut::YourChoice,
-                "which CPUs are isolated is the role's choice: name some of the interface's node there",
+                "the role chooses the isolated CPUs: include some of the interface's node",
             )
         },
         name: "local_cpulist",
-        reason: "A trading thread on another node than the NIC reads each packet, and rings each doorbell, across the \
-                 link between the processors.",
-        cost: "The CPUs near the NIC are the ones that run out first.",
+        reason: "A trading thread on another node than the NIC crosses the link between the processors for \
+                 each packet it reads and each doorbell it rings.",
+        cost: "The CPUs near the NIC are the first to run out.",
         impact: Impact::High,
         effective: "isolated CPUs in /sys/class/net/IF/device/local_cpulist.",
         trading: Want::State("isolated CPUs on the NIC's node"),
@@ -68,8 +68,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "nic.pcie_link_width",
         name: "current_link_width",
-        reason: "A card that came up with fewer lanes than it has moves each packet over a narrower link: a slot wired \
-                 for less, bifurcation, or a bad contact.",
+        reason: "A card that uses fewer lanes than it supports moves each packet over a narrower link. \
+                 Causes are a slot wired for fewer lanes, bifurcation, or a bad contact.",
         needs_reboot: true,
         effective: "lspci -vv: Width in LnkSta equals LnkCap.",
         trading: Want::State("as wide as the card"),
@@ -80,8 +80,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "nic.pcie_link_speed",
         name: "current_link_speed",
-        reason: "A link below the speed of the card takes longer to move each packet: an older slot, a limit in the BIOS, \
-                 or errors that made it fall back.",
+        reason: "A link that runs below the card's speed takes longer to move each packet. Causes are an \
+                 older slot, a limit in the BIOS, or errors that forced a lower speed.",
         needs_reboot: true,
         effective: "lspci -vv: Speed in LnkSta equals LnkCap.",
         trading: Want::State("as fast as the card"),
@@ -94,12 +94,13 @@ pub(crate) const SETTINGS: &[Setting] = &[
         change: |_, _| {
             Proposal::not(
                 WhyLeftOut::ByAnother,
-                "the kernel's policy performance switches it off (sysfs.pcie_aspm.policy), where the firmware lets it",
+                "the kernel's performance policy switches it off (sysfs.pcie_aspm.policy) if the firmware \
+                 allows it",
             )
         },
         name: "link/l0s_aspm, link/l1_aspm",
-        reason: "With Active State Power Management the NIC's link sleeps between packets, and the next one waits until it \
-                 is awake.",
+        reason: "With Active State Power Management the NIC's link sleeps between packets, and the next one \
+                 waits until it is awake.",
         cost: "More idle power in the link.",
         risk: Risk::Power,
         impact: Impact::High,
@@ -112,8 +113,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "nic.hardware_timestamping",
         name: "hardware-receive, hardware-transmit",
-        reason: "Stamps that the NIC makes as a packet passes do not move with the load of the host. They give wire-to-wire \
-                 times, and a hardware clock for PTP.",
+        reason: "The NIC's time stamps do not vary with the load of the host. They give wire-to-wire times \
+                 and a hardware clock for PTP.",
         impact: Impact::Low,
         effective: "ethtool -T IF lists hardware-receive, hardware-transmit and a PTP hardware clock.",
         trading: Want::State("received and sent packets, with a hardware clock"),
@@ -126,13 +127,13 @@ pub(crate) const SETTINGS: &[Setting] = &[
         change: |_, _| {
             Proposal::not(
                 WhyLeftOut::YourChoice,
-                "sfboot changes the card's firmware variant; it concerns every user of the card",
+                "sfboot changes the card's firmware variant, which affects every user of the card",
             )
         },
         name: "firmware-variant",
-        reason: "Solarflare cards carry several firmware variants. ultra-low-latency passes packets with the least delay; \
-                 full-feature serves more of the card's functions.",
-        cost: "The variant leaves functions of full-feature out; read the card's user guide first.",
+        reason: "Solarflare cards have several firmware variants. ultra-low-latency forwards packets with \
+                 the least delay. full-feature supports more of the card's functions.",
+        cost: "The variant lacks functions of full-feature. Read the card's user guide first.",
         needs_reboot: true,
         effective: "ethtool -i IF: firmware-version ends in rx1 tx1.",
         trading: Want::Value("ultra-low-latency"),
@@ -145,13 +146,13 @@ pub(crate) const SETTINGS: &[Setting] = &[
         change: |_, _| {
             Proposal::not(
                 WhyLeftOut::YourChoice,
-                "Onload is installed apart from the kernel; whether programs use it is your choice",
+                "Onload is installed separately from the kernel; whether programs use it is your choice",
             )
         },
         name: "onload",
-        reason: "Onload runs the network stack inside the process, on a Solarflare card: no system call and no interrupt \
-                 on the way of a packet.",
-        cost: "Kernel modules from outside the kernel's tree; sockets are not seen by the kernel's firewall.",
+        reason: "On a Solarflare card, Onload runs the network stack inside the process. Packets then need \
+                 no system call and no interrupt.",
+        cost: "Needs out-of-tree kernel modules, and the kernel's firewall does not see its sockets.",
         risk: Risk::Security,
         effective: "onload_stackdump lists the stacks of the running process.",
         reads: &[ONLOAD_VERSION],
@@ -182,12 +183,12 @@ fn link_up(context: &Context<'_>, _: &Setting) -> Judgement {
     .at("/sys/class/net/*/operstate")
 }
 
-/// Whether the host has more than one node with CPUs, so that a device is near some and far from others.
+/// Whether the host has more than one node with CPUs, so that a device is closer to some CPUs than to others.
 fn has_nodes(context: &Context<'_>) -> bool {
     context.host.topology.nodes.iter().filter(|node| !node.cpus.is_empty()).count() > 1
 }
 
-const ONE_NODE: &str = "one NUMA node: every CPU is as near to the NIC as the next";
+const ONE_NODE: &str = "one NUMA node: every CPU is equally close to the NIC";
 
 fn numa_node(context: &Context<'_>, _: &Setting) -> Judgement {
     if !has_nodes(context) {
@@ -197,7 +198,7 @@ fn numa_node(context: &Context<'_>, _: &Setting) -> Judgement {
         Reading::Known(node) if *node >= 0 => One::Good(format!("node {node}")),
         Reading::Known(_) => One::Wrong(
             "-1".into(),
-            "the firmware does not tell; see firmware.memory_proximity_reporting_for_io".into(),
+            "the firmware does not report it; see firmware.memory_proximity_reporting_for_io".into(),
         ),
         Reading::Absent => One::Skip("the interface has no device on a bus".into()),
         other => untold(other),
@@ -242,7 +243,7 @@ fn each_link(context: &Context<'_>, judge: impl Fn(&lowlat_host::snapshot::PcieL
 
 fn link_width(context: &Context<'_>, _: &Setting) -> Judgement {
     each_link(context, |link| match (&link.width, &link.width_max) {
-        // A virtual function shows a width of 0: the link is its physical function's.
+        // A virtual function has a width of 0: the link belongs to its physical function.
         (Reading::Known(0), _) | (_, Reading::Known(0)) => {
             One::Skip("the link belongs to another function".into())
         }
@@ -281,7 +282,8 @@ fn link_aspm(context: &Context<'_>, _: &Setting) -> Judgement {
         Reading::Known(false) => One::Good("off".into()),
         Reading::Known(true) => One::Wrong("on".into(), String::new()),
         Reading::Absent => One::Unknown(
-            "the kernel shows no ASPM switch: the link has none, the kernel was built without it, or pcie_aspm=off; lspci -vv tells"
+            "the kernel offers no ASPM switch: the link has none, the kernel was built without it, or \
+             pcie_aspm=off is set; check with lspci -vv"
                 .into(),
         ),
         other => untold(other),
@@ -327,7 +329,7 @@ fn solarflare_variant(context: &Context<'_>, _: &Setting) -> Judgement {
                 firmware.clone(),
                 "sfboot --adapter=IF firmware-variant=ultra-low-latency, then restart".into(),
             ),
-            _ => One::Unknown(format!("firmware {firmware} does not tell its variant")),
+            _ => One::Unknown(format!("firmware {firmware} does not name its variant")),
         }
     })
     .at("ethtool -i")

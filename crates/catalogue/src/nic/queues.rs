@@ -23,11 +23,11 @@ pub(crate) const SETTINGS: &[Setting] = &[
         id: "nic.rx_usecs",
         change: change::nic::rx_usecs,
         name: "rx-usecs",
-        reason: "The NIC holds a receive interrupt back this long to gather more packets. A packet that \
-                 comes alone waits in vain.",
+        reason: "The NIC delays a receive interrupt this long to gather more packets. A packet that arrives \
+                 alone waits for nothing.",
         cost: "More interrupts on the housekeeping CPUs under load.",
         impact: Impact::High,
-        effective: "ethtool -c IF; round trips over the kernel's stack fall.",
+        effective: "ethtool -c IF; round trips over the kernel's stack get shorter.",
         trading: Want::Value("0"),
         judge: rx_usecs,
         sources: &[COALESCING, ONLOAD],
@@ -37,8 +37,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
         id: "nic.adaptive_rx",
         change: change::nic::adaptive_rx,
         name: "adaptive-rx",
-        reason: "The driver changes rx-usecs by itself as the load changes, so that the delay of a packet depends on the \
-                 traffic before it, and a value set by hand does not last.",
+        reason: "The driver changes rx-usecs automatically with the load. The delay of a packet then depends \
+                 on the traffic before it, and a manual value does not last.",
         cost: "More interrupts on the housekeeping CPUs under load.",
         effective: "ethtool -c IF shows Adaptive RX: off.",
         trading: Want::Value("off"),
@@ -50,8 +50,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
         id: "nic.queue_count",
         change: change::nic::queue_count,
         name: "channels",
-        reason: "Each receive queue has an interrupt, and each interrupt needs a CPU that may be interrupted. More queues \
-                 than housekeeping CPUs are more interrupts to keep off the isolated ones, and gain nothing.",
+        reason: "Each receive queue has an interrupt, and each interrupt needs a CPU. More queues than \
+                 housekeeping CPUs bring no gain, only more interrupts to keep off the isolated ones.",
         cost: "Fewer CPUs share the kernel's network stack.",
         effective: "ethtool -l IF; one interrupt per queue in /proc/interrupts.",
         trading: Want::Derived(queues_max),
@@ -63,10 +63,10 @@ pub(crate) const SETTINGS: &[Setting] = &[
         id: "nic.rps",
         change: change::nic::rps,
         name: "rps_cpus",
-        reason: "Receive packet steering sends packets to other CPUs by an interrupt between processors, and runs the \
-                 network stack there. Isolated CPUs in the mask get both.",
+        reason: "Receive packet steering sends packets to other CPUs through inter-processor interrupts and \
+                 runs the network stack there. Isolated CPUs in the mask get both.",
         impact: Impact::High,
-        effective: "the NET_RX row of /proc/softirqs stands still on isolated CPUs.",
+        effective: "the NET_RX row of /proc/softirqs does not increase on isolated CPUs.",
         trading: Want::State("no isolated CPU in any mask"),
         judge: rps,
         sources: &[SCALING],
@@ -76,9 +76,9 @@ pub(crate) const SETTINGS: &[Setting] = &[
         id: "nic.xps",
         change: change::nic::xps,
         name: "xps_cpus",
-        reason: "Transmit packet steering says which CPUs send on which queue. An isolated CPU that shares its queue with \
-                 housekeeping CPUs waits for the lock of that queue while they send.",
-        cost: "A queue is kept for the senders.",
+        reason: "Transmit packet steering sets which CPUs send on which queue. An isolated CPU that shares a \
+                 queue with housekeeping CPUs waits for its lock while they send.",
+        cost: "One queue is reserved for the senders.",
         impact: Impact::Low,
         effective: "cat /sys/class/net/IF/queues/tx-*/xps_cpus.",
         trading: Want::State("no queue serves isolated and housekeeping CPUs"),
@@ -90,8 +90,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
         id: "nic.lro",
         change: change::nic::lro,
         name: "rx-lro, rx-gro-hw",
-        reason: "The NIC or its driver merges packets of one flow before the stack sees them: the first waits for the \
-                 next, and their arrival times are lost.",
+        reason: "The NIC or its driver merges packets of one flow before they reach the stack. The first \
+                 packet waits for the next, and their arrival times are lost.",
         cost: "The stack handles more packets under bulk traffic.",
         effective: "ethtool -k IF: large-receive-offload and rx-gro-hw are off.",
         trading: Want::Value("off"),
@@ -106,8 +106,9 @@ pub(crate) const SETTINGS: &[Setting] = &[
         id: "nic.gro_flush_timeout",
         change: change::nic::file_zero,
         name: "gro_flush_timeout",
-        reason: "Holds merged packets back until this many nanoseconds have passed, so that more can join. 0 passes them \
-                 up at the end of each poll. Only sockets that busy-poll by preference (SO_PREFER_BUSY_POLL) need more.",
+        reason: "Holds merged packets back for this many nanoseconds, so that more can join. 0 passes them \
+                 up at the end of each poll. Only sockets that prefer busy polling (SO_PREFER_BUSY_POLL) \
+                 need more.",
         effective: "cat /sys/class/net/IF/gro_flush_timeout.",
         reads: &["/sys/class/net/*/gro_flush_timeout", "/sys/class/net/*/napi_defer_hard_irqs"],
         trading: Want::Value("0"),
@@ -119,8 +120,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
         id: "nic.napi_defer_hard_irqs",
         change: change::nic::file_zero,
         name: "napi_defer_hard_irqs",
-        reason: "After an empty poll the NIC's interrupt stays off and a timer of gro_flush_timeout polls instead. A packet \
-                 that comes meanwhile waits for the timer, unless a socket busy-polls.",
+        reason: "After an empty poll the NIC's interrupt stays off, and a timer of gro_flush_timeout polls \
+                 instead. A packet that arrives in between waits for the timer, unless a socket busy-polls.",
         effective: "cat /sys/class/net/IF/napi_defer_hard_irqs.",
         needs: Needs::since(5, 8),
         reads: &["/sys/class/net/*/gro_flush_timeout", "/sys/class/net/*/napi_defer_hard_irqs"],
@@ -131,7 +132,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
 ];
 
-/// Judges a field of the coalescing settings.
+/// Judges one of the coalescing settings.
 fn coalescing(nic: &Nic, judge: impl Fn(&Coalescing) -> Option<One>) -> One {
     match &nic.coalescing {
         Reading::Known(coalescing) => {
@@ -185,17 +186,17 @@ fn queue_count(context: &Context<'_>, _: &Setting) -> Judgement {
             } else {
                 One::Wrong(
                     format!("{queues} receive queues"),
-                    format!("housekeeping has {}: {:#}", house.len(), house),
+                    format!("there are {} housekeeping CPUs: {:#}", house.len(), house),
                 )
             }
         }
-        Reading::Absent => One::Skip("the driver does not tell its queues".into()),
+        Reading::Absent => One::Skip("the driver does not report its queues".into()),
         other => One::Unknown(other.missing_in_words().unwrap_or_default()),
     })
     .at("ethtool -l")
 }
 
-/// Queues whose mask is a fault, or why the masks are not known.
+/// Queues with a wrong mask, or why the masks are not known.
 fn faulty_masks(queues: &[QueueMask], is_fault: impl Fn(&CpuSet) -> bool) -> Result<Vec<String>, One> {
     if queues.is_empty() {
         return Err(One::Skip("the interface has no queues to steer".into()));
@@ -281,7 +282,7 @@ fn napi_defer_hard_irqs(context: &Context<'_>, _: &Setting) -> Judgement {
         match (defers, nic_file(context, nic, "gro_flush_timeout")) {
             (Reading::Known(0), _) => One::Good("0".into()),
             (Reading::Known(polls), Reading::Known(0)) => {
-                One::Wrong(format!("{polls}"), "without effect while gro_flush_timeout is 0".into())
+                One::Wrong(format!("{polls}"), "no effect while gro_flush_timeout is 0".into())
             }
             (Reading::Known(polls), _) => {
                 One::Wrong(format!("{polls}"), "packets wait for the timer unless a socket busy-polls".into())

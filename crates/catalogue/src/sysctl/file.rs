@@ -1,4 +1,4 @@
-//! The file that holds the sysctls: whether what it asks for comes through.
+//! The sysctl file of the guide: whether its values take effect.
 
 use super::{GUIDE, SYSCTL};
 use lowlat_host::{
@@ -13,14 +13,15 @@ pub(crate) const SETTINGS: &[Setting] = &[Setting {
     id: "sysctl.file.100-lowlatency",
     change: change::sysctl::guide_file,
     name: GUIDE_FILE,
-    reason: "The guide keeps its sysctls in one file and applies it with `sysctl -p` from its script. At boot \
-             sysctl.d is applied in the order of file names, and the last assignment of a key wins.",
+    reason: "The guide keeps its sysctls in one file and applies it with `sysctl -p` from its script. At \
+             boot the files of sysctl.d are applied in order of their names, and the last assignment of a \
+             key wins.",
     impact: Impact::Medium,
-    effective: "Every key of the file has its last assignment there, and exists in /proc/sys.",
+    effective: "For every key the file has the last assignment, and the key exists in /proc/sys.",
     guide: Want::State("present, complete, and overridden by no other file"),
-    hazard: "The guide says that 100- sorts last. Names are compared as text: 100-lowlatency sorts before 50-default \
-             and 99-sysctl, which win. A name such as 99-zz-lowlatency sorts last. Keys that the kernel no longer has \
-             make `sysctl -p` report errors.",
+    hazard: "The guide says that 100- sorts last. Names are compared as text, so 100-lowlatency sorts before \
+             50-default and 99-sysctl, which win. A name such as 99-zz-lowlatency sorts last. Keys that no \
+             longer exist make `sysctl -p` report errors.",
     sources: &[
         GUIDE,
         "guide 57037 section 4.3.3.1.2 step 0",
@@ -35,7 +36,7 @@ fn file(context: &Context<'_>, _: &Setting) -> Judgement {
     let assignments = &context.host.kernel.sysctl_files;
     let own: Vec<&SysctlAssignment> = assignments.iter().filter(|line| line.path == GUIDE_FILE).collect();
     if own.is_empty() {
-        return Judgement::wrong("not there, or it sets nothing", "").at(GUIDE_FILE);
+        return Judgement::wrong("missing or empty", "").at(GUIDE_FILE);
     }
     let overridden: Vec<String> = own
         .iter()
@@ -59,7 +60,7 @@ fn file(context: &Context<'_>, _: &Setting) -> Judgement {
         (true, false) => Judgement::new(
             Verdict::Ineffective,
             format!("{} keys do not exist: {}", gone.len(), judge::some_of(&gone, 6)),
-            "this kernel no longer has them, and nothing is set",
+            "this kernel no longer has them, so nothing is set",
         ),
         (true, true) => Judgement::good(format!("{} keys", own.len())),
     };

@@ -1,4 +1,4 @@
-//! Settings below /proc/sys: the guide's twenty, and those that a modern host needs besides.
+//! Settings below /proc/sys: the guide's twenty, and others that a modern host needs.
 
 pub(super) mod file;
 pub(super) mod net;
@@ -9,12 +9,12 @@ pub(super) mod watchdog;
 
 use lowlat_settings::{Impact, Layer, Needs, Setting, judge};
 
-/// A sysctl by its key, judged by the value in force.
+/// A sysctl, judged by the current value of its key.
 const SYSCTL: Setting = Setting {
     layer: Layer::Sysctl,
     impact: Impact::Low,
     needs: Needs::ANY,
-    effective: "The file below /proc/sys holds the value.",
+    effective: "The file below /proc/sys contains the value.",
     judge: judge::sysctl,
     ..Setting::BLANK
 };

@@ -8,7 +8,7 @@ const NET_DOC: &str = "kernel Documentation/admin-guide/sysctl/net.rst";
 const RP_FILTER: &str = "/proc/sys/net/ipv4/conf/*/rp_filter";
 const RP_FILTER_ALL: &str = "/proc/sys/net/ipv4/conf/all/rp_filter";
 
-/// The value of rp_filter that drops packets which would not be answered by the interface they came in at.
+/// The value of rp_filter that drops a packet if its reply would leave through another interface.
 const STRICT: u32 = 1;
 
 pub(crate) const SETTINGS: &[Setting] = &[
@@ -16,19 +16,19 @@ pub(crate) const SETTINGS: &[Setting] = &[
         id: "sysctl.net.ipv4.conf.all.rp_filter",
         change: change::sysctl::rp_filter,
         name: "net.ipv4.conf.all.rp_filter",
-        reason: "Reverse path filtering looks up the way back for each packet. In strict mode (1) it drops market data \
-                 that comes in at an interface which is not the way back to its sender, as feeds on their own network \
-                 do. Off (0) or loose (2) lets them in.",
-        cost: "Packets with forged sender addresses are not dropped by the host.",
+        reason: "Reverse path filtering looks up the return path for each packet. In strict mode (1) it \
+                 drops market data that arrives on an interface other than the return path to its sender, as \
+                 feeds on separate networks do. Off (0) or loose (2) accepts it.",
+        cost: "The host does not drop packets with forged sender addresses.",
         risk: Risk::Security,
         impact: Impact::Medium,
-        effective: "The kernel takes the larger of conf/all and conf/INTERFACE; IPReversePathFilter in \
-                    /proc/net/netstat stands still.",
+        effective: "The kernel uses the larger of conf/all and conf/INTERFACE; IPReversePathFilter in \
+                    /proc/net/netstat does not increase.",
         reads: &[RP_FILTER, RP_FILTER_ALL],
         trading: Want::State("not strict on interfaces that carry trading traffic"),
         guide: Want::Value("0"),
-        hazard: "Without effect where an interface has 1 or 2 of its own, which is the default of many distributions: \
-                 the larger value counts. It weakens the host's protection in any case.",
+        hazard: "Has no effect where an interface's own value is 1 or 2, the default of many distributions, \
+                 because the larger value counts. It weakens the host's protection in any case.",
         sources: &[GUIDE, "kernel Documentation/networking/ip-sysctl.rst rp_filter"],
         judge: rp_filter,
         ..SYSCTL
@@ -36,14 +36,14 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "sysctl.net.core.busy_read",
         name: "net.core.busy_read",
-        reason: "How long a blocking read of a socket polls the device queue before it sleeps, in microseconds. It \
-                 spares the interrupt and the wake-up on sockets of the kernel's stack; sockets of Onload or another \
-                 bypass do not use it.",
-        cost: "Every reader on the host polls, those on housekeeping CPUs too.",
+        reason: "How long a blocking read of a socket polls the device queue before it sleeps, in \
+                 microseconds. It avoids the interrupt and the wake-up on sockets of the kernel's stack. \
+                 Sockets of Onload or another bypass do not use it.",
+        cost: "Every reader on the host polls, including those on housekeeping CPUs.",
         risk: Risk::Power,
         impact: Impact::Medium,
         needs: Needs::ANY.with_config(&["NET_RX_BUSY_POLL"]),
-        effective: "BusyPollRxPackets in /proc/net/netstat grows while sockets are read.",
+        effective: "BusyPollRxPackets in /proc/net/netstat increases while sockets are read.",
         reads: &["/proc/sys/net/core/busy_read"],
         trading: Want::Value("50"),
         sources: &[NETWORK_LATENCY, NET_DOC],
@@ -53,12 +53,13 @@ pub(crate) const SETTINGS: &[Setting] = &[
         id: "sysctl.net.core.busy_poll",
         name: "net.core.busy_poll",
         reason: "The same for poll, select and epoll: how long they poll device queues before they sleep, in \
-                 microseconds. The kernel's document advises 50 for several sockets, 100 for several hundred.",
-        cost: "Every process that waits in poll or select spins first, those on housekeeping CPUs too.",
+                 microseconds. The kernel's documentation advises 50 for several sockets and 100 for several \
+                 hundred.",
+        cost: "Every process that waits in poll or select spins first, including those on housekeeping CPUs.",
         risk: Risk::Power,
         impact: Impact::Medium,
         needs: Needs::ANY.with_config(&["NET_RX_BUSY_POLL"]),
-        effective: "BusyPollRxPackets in /proc/net/netstat grows while sockets are polled.",
+        effective: "BusyPollRxPackets in /proc/net/netstat increases while sockets are polled.",
         reads: &["/proc/sys/net/core/busy_poll"],
         trading: Want::OneOf(&["50", "100"]),
         sources: &[NETWORK_LATENCY, NET_DOC],
@@ -66,7 +67,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
 ];
 
-/// Judged per interface: what counts is the larger of the value for all and the interface's own.
+/// Judged per interface, because the larger of the global and the interface's value counts.
 fn rp_filter(context: &Context<'_>, setting: &Setting) -> Judgement {
     let parsed = |reading: Reading<String>, path: &str| {
         reading.parse(path, "0, 1 or 2", |text| text.parse::<u32>().ok().filter(|value| *value <= 2))
@@ -117,7 +118,7 @@ fn rp_filter_off(context: &Context<'_>, setting: &Setting, all: u32, own: &[(&st
     if still_on.is_empty() {
         return Judgement::good("0");
     }
-    let because = "the kernel takes the larger of the value for all and the interface's own";
+    let because = "the kernel uses the larger of the global and the interface's value";
     Judgement::new(Verdict::Ineffective, format!("all: 0, but on for {still_on}"), because)
 }
 

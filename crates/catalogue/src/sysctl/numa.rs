@@ -5,12 +5,12 @@ use lowlat_settings::{Impact, Needs, Setting, Want, judge};
 
 const NUMA: Setting = Setting { needs: Needs::ANY.with_config(&["NUMA_BALANCING"]), ..SYSCTL };
 
-/// A pace of the scanner: without meaning while balancing is off.
+/// A rate of the scanner, which has no effect while balancing is off.
 const SCAN: Setting = Setting {
-    reason: "Paces the scanner of automatic NUMA balancing. It means nothing while kernel.numa_balancing is 0, which \
-             is what a quiet host wants.",
-    hazard: "Redundant beside kernel.numa_balancing=0. Since kernel 5.13 the sysctl is gone and `sysctl -p` reports \
-             an error for it.",
+    reason: "Sets the rate of the scanner for automatic NUMA balancing. It has no effect while \
+             kernel.numa_balancing is 0, as it should be on a quiet host.",
+    hazard: "Redundant with kernel.numa_balancing=0. The sysctl was removed in kernel 5.13, and `sysctl -p` \
+             reports an error for it.",
     judge: judge::sysctl,
     sources: &[GUIDE, "TuneD 2.28 plugin_scheduler: where the knobs moved"],
     ..NUMA
@@ -20,12 +20,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "sysctl.kernel.numa_balancing",
         name: "kernel.numa_balancing",
-        reason: "Automatic NUMA balancing unmaps pages of running processes to see who touches them, and moves pages \
-                 and tasks. Each probe is a page fault on the hot path; a pinned process with node-local memory gains \
-                 nothing.",
-        cost: "Processes that are not placed by hand keep remote memory.",
+        reason: "Automatic NUMA balancing unmaps pages of running processes to see which threads access \
+                 them, and moves pages and tasks. Each probe is a page fault on the hot path. A pinned \
+                 process with node-local memory gains nothing.",
+        cost: "Processes that are not placed manually keep remote memory.",
         impact: Impact::High,
-        effective: "numa_hint_faults in /proc/vmstat stands still.",
+        effective: "numa_hint_faults in /proc/vmstat does not increase.",
         reads: &["/proc/sys/kernel/numa_balancing"],
         trading: Want::Value("0"),
         guide: Want::Value("0"),

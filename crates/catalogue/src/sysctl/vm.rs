@@ -4,10 +4,10 @@ use super::{GUIDE, NETWORK_LATENCY, SYSCTL, VM_DOC, number};
 use lowlat_host::snapshot::sysctl_path;
 use lowlat_settings::{Context, Impact, Judgement, Needs, Setting, Verdict, Want, change, judge};
 
-/// The shortest interval at which per-CPU counters may be folded on a quiet host: what TuneD's network-latency sets.
+/// The shortest interval for folding per-CPU counters on a quiet host, as TuneD's network-latency sets it.
 const STAT_INTERVAL_S_MIN: i64 = 10;
 
-/// The most swappiness on a quiet host: what TuneD's latency-performance sets.
+/// The highest swappiness on a quiet host, as TuneD's latency-performance sets it.
 const SWAPPINESS_MAX: i64 = 10;
 
 const LATENCY_PERFORMANCE: &str = "TuneD 2.28 profile latency-performance";
@@ -16,8 +16,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "sysctl.vm.dirty_background_ratio",
         name: "vm.dirty_background_ratio",
-        reason: "From which share of dirty memory on the write-back threads start. Early and often keeps each burst of \
-                 disk work on the housekeeping CPUs short.",
+        reason: "The share of dirty memory at which the write-back threads start. Starting early and often \
+                 keeps each burst of disk work on the housekeeping CPUs short.",
         cost: "More, smaller writes to disk.",
         reads: &["/proc/sys/vm/dirty_background_ratio", "/proc/sys/vm/dirty_background_bytes"],
         trading: Want::Value("3"),
@@ -29,8 +29,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "sysctl.vm.dirty_ratio",
         name: "vm.dirty_ratio",
-        reason: "From which share of dirty memory on a writing process must write back itself. A thread that logs from \
-                 the hot path is stopped there.",
+        reason: "The share of dirty memory at which a writing process must write back its own pages. A \
+                 thread that logs from the hot path is blocked there.",
         cost: "Processes that write much are slowed down earlier.",
         reads: &["/proc/sys/vm/dirty_ratio", "/proc/sys/vm/dirty_bytes"],
         trading: Want::Value("10"),
@@ -43,8 +43,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
         id: "sysctl.vm.stat_interval",
         change: |context, setting| change::sysctl::key_or(context, setting, "10"),
         name: "vm.stat_interval",
-        reason: "How often each CPU folds its memory counters into the global ones: a work item on every CPU that has \
-                 touched memory, isolated ones too on older kernels.",
+        reason: "How often each CPU folds its memory counters into the global ones. This is a work item on \
+                 every CPU that has used memory, on older kernels including isolated ones.",
         cost: "/proc/vmstat and /proc/meminfo lag behind by the interval.",
         impact: Impact::High,
         effective: "No vmstat_update work item on isolated CPUs in the workqueue trace events.",
@@ -59,11 +59,11 @@ pub(crate) const SETTINGS: &[Setting] = &[
         id: "sysctl.vm.swappiness",
         change: |context, setting| change::sysctl::key_or(context, setting, "10"),
         name: "vm.swappiness",
-        reason: "How readily the kernel swaps anonymous memory rather than drop file pages. A page of a trading process \
-                 on disk costs a disk read on the hot path.",
+        reason: "How readily the kernel swaps anonymous memory instead of dropping file pages. A swapped \
+                 page of a trading process costs a disk read on the hot path.",
         cost: "Under memory pressure the kernel drops file caches first, and kills processes sooner.",
         impact: Impact::Medium,
-        effective: "pswpout in /proc/vmstat stands still.",
+        effective: "pswpout in /proc/vmstat does not increase.",
         reads: &["/proc/sys/vm/swappiness"],
         trading: Want::State("at most 10"),
         guide: Want::Value("0"),
@@ -74,11 +74,11 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "sysctl.vm.zone_reclaim_mode",
         name: "vm.zone_reclaim_mode",
-        reason: "With a value other than 0 a thread that allocates on a full NUMA node reclaims pages there before it \
-                 goes to another node: work in the allocating thread.",
+        reason: "With a value other than 0, a thread that allocates on a full NUMA node reclaims pages there \
+                 before it uses another node. The allocating thread does that work.",
         needs: Needs::ANY.with_config(&["NUMA"]),
         impact: Impact::Medium,
-        effective: "zone_reclaim_success and zone_reclaim_failed in /proc/vmstat stand still.",
+        effective: "zone_reclaim_success and zone_reclaim_failed in /proc/vmstat do not increase.",
         reads: &["/proc/sys/vm/zone_reclaim_mode"],
         trading: Want::Value("0"),
         guide: Want::Value("0"),
@@ -88,12 +88,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "sysctl.vm.compaction_proactiveness",
         name: "vm.compaction_proactiveness",
-        reason: "With a value above 0 the kernel compacts memory in the background before anybody asks. Pages of \
-                 running processes are moved; the kernel's own document warns of latency spikes from it.",
+        reason: "With a value above 0 the kernel compacts memory in the background without a request. Pages \
+                 of running processes are moved. The kernel's documentation warns of latency spikes from it.",
         cost: "Huge pages become scarcer over time: reserve them at boot.",
         impact: Impact::Medium,
         needs: Needs::since(5, 9).with_config(&["COMPACTION"]),
-        effective: "The kcompactd threads use no processor time while nothing asks for huge pages.",
+        effective: "The kcompactd threads use no processor time while no program requests huge pages.",
         reads: &["/proc/sys/vm/compaction_proactiveness"],
         trading: Want::Value("0"),
         sources: &[VM_DOC],
@@ -109,7 +109,7 @@ fn swappiness(context: &Context<'_>, setting: &Setting) -> Judgement {
     numbered(context, setting, |value| (0..=SWAPPINESS_MAX).contains(&value))
 }
 
-/// A bound where the profile wants a state, the exact value where it names one.
+/// A limit where the profile wants a state, and the exact value where it names one.
 fn numbered(context: &Context<'_>, setting: &Setting, is_wanted: fn(i64) -> bool) -> Judgement {
     match setting.want(context.profile) {
         Want::State(_) => judge::sysctl_where(context, setting, |text| number(text).is_some_and(is_wanted)),
@@ -117,7 +117,7 @@ fn numbered(context: &Context<'_>, setting: &Setting, is_wanted: fn(i64) -> bool
     }
 }
 
-/// A dirty ratio reads 0 while its twin in bytes rules.
+/// A dirty ratio reads 0 while its counterpart in bytes is set.
 fn dirty(context: &Context<'_>, setting: &Setting, twin: &str) -> Judgement {
     let judgement = judge::sysctl(context, setting);
     let twin_path = sysctl_path(twin);
@@ -126,6 +126,6 @@ fn dirty(context: &Context<'_>, setting: &Setting, twin: &str) -> Judgement {
         return judgement;
     }
     let observed = format!("{}; {twin} is {bytes}", judgement.observed);
-    let because = format!("{twin} is set and rules in its place");
+    let because = format!("{twin} is set and takes precedence");
     Judgement::new(Verdict::Shadowed, observed, because).at(twin_path)
 }

@@ -1,4 +1,4 @@
-//! The kernel's detectors of lockups: where they run and how often.
+//! The kernel's lockup detectors: where they run and how often.
 
 use super::{GUIDE, KERNEL_DOC, NETWORK_LATENCY, SYSCTL};
 use lowlat_host::{CpuSet, Reading};
@@ -8,23 +8,23 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "sysctl.kernel.watchdog",
         name: "kernel.watchdog",
-        reason: "Turns the soft and hard lockup detectors on or off. Where they run is kernel.watchdog_cpumask, and \
-                 nohz_full= keeps them off isolated CPUs, so a quiet host need not give them up.",
-        cost: "A locked-up CPU goes unreported, and the host does not panic or restart on it.",
+        reason: "Turns the soft and hard lockup detectors on or off. kernel.watchdog_cpumask sets where they \
+                 run, and nohz_full= keeps them off isolated CPUs. A quiet host can therefore keep them.",
+        cost: "A locked-up CPU goes unreported, and the host neither panics nor restarts because of it.",
         risk: Risk::Availability,
         needs: Needs::ANY.with_config(&["LOCKUP_DETECTOR"]),
         reads: &["/proc/sys/kernel/watchdog"],
         guide: Want::Value("0"),
-        hazard: "Together with watchdog_cpumask, watchdog_thresh, nmi_watchdog=0 and nosoftlockup this says the same \
-                 thing five times, and switches off the detection of hangs on every CPU.",
+        hazard: "watchdog_cpumask, watchdog_thresh, nmi_watchdog=0 and nosoftlockup have the same purpose. \
+                 Together they switch off the detection of hangs on every CPU.",
         sources: &[GUIDE, KERNEL_DOC],
         ..SYSCTL
     },
     Setting {
         id: "sysctl.kernel.watchdog_cpumask",
         name: "kernel.watchdog_cpumask",
-        reason: "The CPUs on which the lockup detectors arm a timer and run a thread. Isolated CPUs must not be among \
-                 them; the housekeeping CPUs can keep the detectors.",
+        reason: "The CPUs on which the lockup detectors arm a timer and run a thread. Isolated CPUs must not \
+                 be among them. The housekeeping CPUs can keep the detectors.",
         cost: "A lockup of an isolated CPU is not reported.",
         risk: Risk::Availability,
         impact: Impact::High,
@@ -33,7 +33,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         reads: &["/proc/sys/kernel/watchdog_cpumask", "/proc/sys/kernel/watchdog"],
         trading: Want::Derived(judge::housekeeping_list),
         guide: Want::Derived(judge::housekeeping_list),
-        hazard: "Without meaning beside kernel.watchdog=0.",
+        hazard: "Has no effect with kernel.watchdog=0.",
         sources: &[GUIDE, KERNEL_DOC],
         judge: watchdog_cpus,
         ..SYSCTL
@@ -41,23 +41,24 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "sysctl.kernel.watchdog_thresh",
         name: "kernel.watchdog_thresh",
-        reason: "After how many seconds a CPU counts as locked up; the detectors sample five times in twice this span.",
+        reason: "The number of seconds after which a CPU counts as locked up. The detectors sample five \
+                 times in twice this period.",
         needs: Needs::ANY.with_config(&["LOCKUP_DETECTOR"]),
         reads: &["/proc/sys/kernel/watchdog_thresh"],
         guide: Want::Value("10"),
-        hazard: "10 is the kernel's default, and without meaning beside kernel.watchdog=0.",
+        hazard: "10 is the kernel's default, and it has no effect with kernel.watchdog=0.",
         sources: &[GUIDE, KERNEL_DOC],
         ..SYSCTL
     },
     Setting {
         id: "sysctl.kernel.nmi_watchdog",
         name: "kernel.nmi_watchdog",
-        reason: "The hard lockup detector takes a performance counter and raises a non-maskable interrupt from it. \
-                 Switched off, the counter is free for measuring and no such interrupt can come.",
+        reason: "The hard lockup detector uses a performance counter, which raises a non-maskable interrupt. \
+                 When it is off, the counter is free for measurements and no such interrupt occurs.",
         cost: "A CPU that hangs with interrupts off is not reported.",
         risk: Risk::Availability,
         needs: Needs::ANY.with_config(&["HARDLOCKUP_DETECTOR"]),
-        effective: "The NMI row of /proc/interrupts stands still.",
+        effective: "The NMI row of /proc/interrupts does not increase.",
         reads: &["/proc/sys/kernel/nmi_watchdog"],
         trading: Want::Value("0"),
         sources: &[NETWORK_LATENCY, KERNEL_DOC],
@@ -65,7 +66,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
 ];
 
-/// Compared as a set; without meaning while the detectors are off.
+/// Compared as a set; has no effect while the detectors are off.
 fn watchdog_cpus(context: &Context<'_>, setting: &Setting) -> Judgement {
     let path = "/proc/sys/kernel/watchdog_cpumask";
     let reading =
@@ -80,7 +81,7 @@ fn watchdog_cpus(context: &Context<'_>, setting: &Setting) -> Judgement {
         return Judgement::good(cpus.to_list()).at(path);
     }
     if context.host.file("/proc/sys/kernel/watchdog").text() == "0" {
-        let because = "it names isolated CPUs, but kernel.watchdog is 0 and no detector runs";
+        let because = "it names isolated CPUs, but kernel.watchdog is 0 and no detector is running";
         return judge::good_because(cpus.to_list(), because).at(path);
     }
     let reached = cpus.intersection(&context.allocation.isolated);

@@ -1,4 +1,4 @@
-//! What the guide sets below /sys by its script and profile: governor, disk schedulers, CPUs off and on.
+//! Settings below /sys from the guide's script and profile: governor, disk schedulers, CPUs off and on.
 
 use lowlat_host::Reading;
 use lowlat_settings::{Context, Impact, Judgement, Layer, Risk, Setting, Want, change, judge};
@@ -14,16 +14,17 @@ pub(crate) const SETTINGS: &[Setting] = &[
         id: "sysfs.cpufreq.governor",
         change: change::files::governor,
         name: "scaling_governor",
-        reason: "Any governor but performance lowers the frequency of a CPU that was idle, and the thread that wakes up \
-                 there runs slowly until the governor notices.",
+        reason: "Any other governor than performance lowers the frequency of an idle CPU. A thread that \
+                 wakes up there runs slowly until the governor reacts.",
         cost: "More power and heat while the host is idle.",
         risk: Risk::Power,
         impact: Impact::High,
-        effective: "scaling_governor is performance for every CPU, and the frequency measured under load stays.",
+        effective: "scaling_governor is performance for every CPU, and the frequency measured under load \
+                    stays constant.",
         trading: Want::Value("performance"),
         guide: Want::Value("performance"),
-        hazard: "The guide's loop counts CPUs from 0 and knows no offline ones; CPUs that come back online later start \
-                 with the default governor.",
+        hazard: "The guide's loop counts CPUs from 0 and ignores offline ones. CPUs that come back online \
+                 later start with the default governor.",
         sources: &[
             "guide 57037 section 4.3.3.1.2 step 3",
             "TuneD 2.28 profile latency-performance",
@@ -36,14 +37,14 @@ pub(crate) const SETTINGS: &[Setting] = &[
         id: "sysfs.block.scheduler",
         change: change::files::disk_scheduler,
         name: "[disk] elevator",
-        reason: "Solid-state disks need no sorting of requests: none hands them straight to the device and spares work \
-                 on the CPU that submits.",
-        cost: "A disk that turns serves one process at the expense of others.",
+        reason: "Solid-state disks need no sorting of requests. none passes them straight to the device and \
+                 saves work on the CPU that submits.",
+        cost: "A rotating disk serves one process at the expense of others.",
         impact: Impact::Low,
         effective: "/sys/block/DISK/queue/scheduler shows [none].",
-        trading: Want::State("none on disks that do not turn"),
+        trading: Want::State("none on disks that do not rotate"),
         guide: Want::State("none on every disk"),
-        hazard: "TuneD sets it for every disk, turning ones too.",
+        hazard: "TuneD sets it for every disk, including rotating ones.",
         sources: &["guide 57037 section 4.3.2.1.1", "kernel Documentation/block/switching-sched.rst"],
         judge: scheduler,
         ..SYSFS
@@ -51,21 +52,23 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "sysfs.cpu.online_cycle",
         name: "/sys/devices/system/cpu/cpuN/online",
-        reason: "Taking a CPU off and on again drives timers, work and unmanaged interrupts from it. It leaves no trace \
-                 to look at. isolcpus=managed_irq,domain, irqaffinity= and cpuset partitions keep CPUs clean from the \
-                 start.",
-        cost: "Half a minute and more in which CPUs are missing, and processes lose the affinity they asked for.",
+        reason: "Taking a CPU offline and online again drives timers, work and unmanaged interrupts away \
+                 from it. It leaves no visible trace. isolcpus=managed_irq,domain, irqaffinity= and cpuset \
+                 partitions keep CPUs clean from boot.",
+        cost: "CPUs are missing for half a minute or more, and processes lose the affinity that they \
+               requested.",
         risk: Risk::Availability,
         impact: Impact::Low,
-        effective: "No state of the host shows it; `lowlat jitter` before and after does.",
-        guide: Want::State("every CPU but housekeeping taken off and on since boot"),
-        hazard: "The guide's loop assumes two sockets with one housekeeping core each and no SMT. It shrinks cpusets, \
-                 drops affinities, can fail for CPU 0, and the default affinity of interrupts keeps offline CPUs.",
+        effective: "No state of the host shows it; compare `lowlat jitter` before and after.",
+        guide: Want::State("every CPU but housekeeping taken offline and online since boot"),
+        hazard: "The guide's loop assumes two sockets with one housekeeping core each and no SMT. It shrinks \
+                 cpusets, drops affinities, can fail for CPU 0, and leaves offline CPUs in the default \
+                 affinity of interrupts.",
         sources: &[
             "guide 57037 section 4.3.3.1.2 step 4",
             "docs/guide-57037.md: hazards of guide 57037 on today's hosts",
         ],
-        judge: |_, _| Judgement::unknown("an off/on cycle leaves no trace on the host"),
+        judge: |_, _| Judgement::unknown("an offline/online cycle leaves no trace on the host"),
         ..SYSFS
     },
 ];
@@ -102,7 +105,7 @@ fn scheduler(context: &Context<'_>, setting: &Setting) -> Judgement {
         match &disk.scheduler {
             Reading::Known(word) if word == "none" => good += 1,
             Reading::Known(word) => bad.push(format!("{}: {word}", disk.name)),
-            // A device without a request queue of its own has no scheduler.
+            // A device without its own request queue has no scheduler.
             Reading::Absent => {}
             other => unread = unread.or(Some(other)),
         }

@@ -1,4 +1,4 @@
-//! Knobs below /sys: frequency and idle, topology, the platform.
+//! Settings below /sys: frequency and idle, topology, the platform.
 
 pub(super) mod guide;
 pub(super) mod platform;

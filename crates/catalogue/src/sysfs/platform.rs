@@ -1,4 +1,5 @@
-//! Clock source, PCI Express power states, microcode, machine checks, mitigations, and what a hypervisor takes.
+//! Clock source, PCI Express power states, microcode, machine checks, mitigations, and time lost to a
+//! hypervisor.
 
 use lowlat_host::{CpuSet, Profile, Reading};
 use lowlat_settings::{
@@ -17,14 +18,15 @@ pub(crate) const SETTINGS: &[Setting] = &[
         id: "sysfs.clocksource",
         change: change::files::clock_source,
         name: "current_clocksource",
-        reason: "Reading time from the TSC takes one instruction and no system call. Other clock sources leave the \
-                 processor (HPET, ACPI timer) or go through the hypervisor, and every time stamp pays for it.",
+        reason: "Reading time from the TSC takes one instruction and no system call. Other clock sources are \
+                 outside the processor (HPET, ACPI timer) or go through the hypervisor, which slows down \
+                 every time stamp.",
         impact: Impact::High,
         effective: "clock_gettime does not show in strace; /sys/devices/system/clocksource/clocksource0/current_clocksource.",
         trading: Want::Derived(wanted_clocksource),
         guide: Want::Derived(wanted_clocksource),
-        hazard: "The guide adds tsc=reliable, which also switches off the check of the TSC against another clock: a TSC \
-                 that drifts then goes unnoticed.",
+        hazard: "The guide adds tsc=reliable, which also switches off the check of the TSC against another \
+                 clock. A drifting TSC then goes unnoticed.",
         judge: clocksource,
         sources: &[
             "kernel Documentation/timers/timekeeping.rst",
@@ -38,8 +40,9 @@ pub(crate) const SETTINGS: &[Setting] = &[
             Proposal::not(WhyLeftOut::Hardware, "the processor, or the hypervisor, has no such counter")
         },
         name: "constant_tsc, nonstop_tsc",
-        reason: "A TSC that changes its rate with the clock, or stops in idle states, cannot be the time base: the kernel \
-                 turns to a slower clock source, and time stamps of CPUs do not compare.",
+        reason: "A TSC whose rate follows the clock, or that stops in idle states, cannot be the time base. \
+                 The kernel then uses a slower clock source, and time stamps of different CPUs are not \
+                 comparable.",
         impact: Impact::Medium,
         effective: "both flags in /proc/cpuinfo.",
         trading: Want::State("both present"),
@@ -72,12 +75,13 @@ pub(crate) const SETTINGS: &[Setting] = &[
         change: |_, _| {
             Proposal::not(
                 WhyLeftOut::Firmware,
-                "load one revision on every processor: firmware, or the distribution's microcode package",
+                "load one revision on every processor: update the firmware, or the distribution's microcode \
+                 package",
             )
         },
         name: "microcode",
-        reason: "Processors with different microcode differ in timing and in errata. A thread that moves, or a \
-                 measurement taken elsewhere, then means something else.",
+        reason: "Processors with different microcode differ in timing and errata. A thread that moves, or a \
+                 measurement on another CPU, then gives different results.",
         risk: Risk::None,
         impact: Impact::Low,
         needs_reboot: true,
@@ -92,17 +96,17 @@ pub(crate) const SETTINGS: &[Setting] = &[
         id: "sysfs.machinecheck.check_interval",
         change: change::files::check_interval,
         name: "check_interval",
-        reason: "Every so many seconds a timer on each CPU, isolated ones too, polls for corrected hardware errors. 0 \
-                 switches the polling off.",
-        cost: "Errors of units that raise no interrupt go unseen until they can no longer be corrected.",
+        reason: "The interval, in seconds, at which a timer on each CPU polls for corrected hardware errors, \
+                 including isolated CPUs. 0 switches the polling off.",
+        cost: "Errors of units that raise no interrupt go unnoticed until they can no longer be corrected.",
         risk: Risk::Ras,
         impact: Impact::Low,
-        effective: "the MCP row of /proc/interrupts stands still.",
+        effective: "the MCP row of /proc/interrupts does not increase.",
         reads: &["/sys/devices/system/machinecheck/machinecheck0/check_interval"],
-        trading: Want::State("the kernel's interval, or 0 when the role accepts this risk"),
+        trading: Want::State("the kernel's interval, or 0 if the role accepts this risk"),
         guide: Want::State("no polling (mce=ignore_ce)"),
-        hazard: "mce=ignore_ce also drops the corrected errors that the hardware reports by itself: a failing module is \
-                 noticed when it takes the host down.",
+        hazard: "mce=ignore_ce also drops the corrected errors that the hardware reports without polling. A \
+                 failing module is noticed only when it takes the host down.",
         judge: check_interval,
         sources: &[
             "kernel Documentation/ABI/testing/sysfs-mce: check_interval",
@@ -115,13 +119,13 @@ pub(crate) const SETTINGS: &[Setting] = &[
         change: |_, _| {
             Proposal::not(
                 WhyLeftOut::YourChoice,
-                "a decision of security: update kernel and microcode, or accept the risk in the role file",
+                "a security decision: update kernel and microcode, or accept the risk in the role file",
             )
         },
         name: "vulnerabilities",
-        reason: "Mitigations of processor flaws cost time at each entry to the kernel. A trading thread that stays in \
-                 user space seldom pays. Whether to go without them is a decision of security: lowlat shows the state \
-                 and never advises to switch them off.",
+        reason: "Mitigations of processor flaws cost time at each entry to the kernel. A trading thread that \
+                 stays in user space is seldom affected. Whether to disable them is a security decision: \
+                 lowlat shows the state and never advises to switch them off.",
         cost: "Without mitigations one process can read another's memory.",
         risk: Risk::Security,
         impact: Impact::Low,
@@ -138,13 +142,13 @@ pub(crate) const SETTINGS: &[Setting] = &[
         change: |_, _| {
             Proposal::not(
                 WhyLeftOut::Hardware,
-                "take a physical host: what a hypervisor does cannot be tuned from inside",
+                "use a physical host: what a hypervisor does cannot be tuned from inside",
             )
         },
         layer: Layer::Readiness,
         name: "hypervisor",
-        reason: "In a virtual machine the hypervisor takes CPUs away at times that nothing inside can see or prevent, and \
-                 firmware, clocks and caches are what it pretends.",
+        reason: "In a virtual machine the hypervisor takes CPUs away at times that nothing inside can see or \
+                 prevent. Firmware, clocks and caches are only what it emulates.",
         impact: Impact::Medium,
         effective: "systemd-detect-virt prints none.",
         trading: Want::State("a physical host"),
@@ -163,10 +167,10 @@ pub(crate) const SETTINGS: &[Setting] = &[
         },
         layer: Layer::Readiness,
         name: "steal",
-        reason: "Steal is the time in which a CPU of this virtual machine wanted to run and the hypervisor ran something \
-                 else. To a trading thread it is an interruption without a cause inside.",
+        reason: "Steal is the time in which a CPU of this virtual machine wanted to run, but the hypervisor \
+                 ran something else. A trading thread sees an interruption without a visible cause.",
         impact: Impact::High,
-        effective: "the steal column of /proc/stat stands still.",
+        effective: "the steal column of /proc/stat does not increase.",
         trading: Want::State("no time stolen from isolated CPUs"),
         guide: Want::Nothing,
         judge: steal,
@@ -196,9 +200,9 @@ fn clocksource(context: &Context<'_>, _: &Setting) -> Judgement {
     }
     let is_offered = cpu.clocksources_available.known().is_some_and(|all| all.contains(&wanted));
     let because = if is_offered {
-        format!("{wanted} is offered and not chosen; see clocksource= on the command line")
+        format!("{wanted} is available but not selected; see clocksource= on the command line")
     } else {
-        format!("the kernel does not offer {wanted}; look for \"unstable\" in its log")
+        format!("the kernel does not offer {wanted}; search its log for \"unstable\"")
     };
     Judgement::wrong(current.as_str(), because).at(PATH)
 }
@@ -206,7 +210,7 @@ fn clocksource(context: &Context<'_>, _: &Setting) -> Judgement {
 fn tsc_flags(context: &Context<'_>, _: &Setting) -> Judgement {
     const PATH: &str = "/proc/cpuinfo";
     if context.host.kernel.machine.text() == "aarch64" {
-        return Judgement::not_applicable("the TSC belongs to x86 hosts");
+        return Judgement::not_applicable("only x86 hosts have a TSC");
     }
     let flags = match &context.host.cpu.flags {
         Reading::Known(flags) => flags,
@@ -229,7 +233,7 @@ fn aspm_policy(context: &Context<'_>, setting: &Setting) -> Judgement {
     }
     if is_virtual(context) {
         return Judgement::not_applicable(
-            "a virtual machine has no links that sleep; those of devices passed through are the host's",
+            "a virtual machine has no links that sleep; the host controls those of devices passed through",
         );
     }
     lowlat_settings::judge::files(context, setting)
@@ -243,7 +247,7 @@ fn microcode(context: &Context<'_>, _: &Setting) -> Judgement {
         Reading::Known(false) => {
             Judgement::wrong(format!("{} and others", cpu.microcode), "CPUs run different microcode").at(PATH)
         }
-        Reading::Absent => Judgement::not_applicable("this processor tells no microcode revision").at(PATH),
+        Reading::Absent => Judgement::not_applicable("this processor reports no microcode revision").at(PATH),
         other => missing(other, PATH),
     }
 }
@@ -251,7 +255,7 @@ fn microcode(context: &Context<'_>, _: &Setting) -> Judgement {
 fn check_interval(context: &Context<'_>, setting: &Setting) -> Judgement {
     const PATH: &str = "/sys/devices/system/machinecheck/machinecheck0/check_interval";
     let reading = context.host.file(PATH);
-    // The file prints seconds in hexadecimal without a prefix.
+    // The file contains seconds in hexadecimal without a prefix.
     let interval_s =
         reading.clone().parse(PATH, "seconds in hexadecimal", |text| u64::from_str_radix(text, 16).ok());
     let is_ignored = context.host.kernel.tokens().last("mce") == Some("ignore_ce");
@@ -267,10 +271,11 @@ fn check_interval(context: &Context<'_>, setting: &Setting) -> Judgement {
         (true, true) => (Verdict::Good, ""),
         (false, false) => (
             Verdict::Good,
-            "each CPU takes a timer interrupt at this interval; accept the risk in the role file to switch it off",
+            "each CPU takes a timer interrupt at this interval; to switch it off, accept the risk in the \
+             role file",
         ),
         (true, false) => {
-            (Verdict::Wrong, "errors go unseen; when that is intended, accept the risk in the role file")
+            (Verdict::Wrong, "errors go unnoticed; if that is intended, accept the risk in the role file")
         }
         (false, true) => (Verdict::Wrong, "polling still interrupts every CPU"),
     };
@@ -281,12 +286,12 @@ fn vulnerabilities(context: &Context<'_>, setting: &Setting) -> Judgement {
     const PATH: &str = "/sys/devices/system/cpu/vulnerabilities";
     let all = &context.host.cpu.vulnerabilities;
     if all.is_empty() {
-        return Judgement::unknown("the kernel tells nothing of processor flaws").at(PATH);
+        return Judgement::unknown("the kernel reports nothing about processor flaws").at(PATH);
     }
     let known = all.values().filter(|state| state.is_known()).count();
     if known == 0 {
         return all.iter().next().map_or_else(
-            || Judgement::unknown("the kernel tells nothing of processor flaws"),
+            || Judgement::unknown("the kernel reports nothing about processor flaws"),
             |(name, state)| missing(state, &format!("{PATH}/{name}")),
         );
     }
@@ -305,8 +310,8 @@ fn vulnerabilities(context: &Context<'_>, setting: &Setting) -> Judgement {
         of(Flaw::Mitigated).len() + partly.len(),
         of(Flaw::NotAffected).len(),
         open.len(),
-        named("mitigated in part", &partly),
-        named("not known", &unknown)
+        named("partly mitigated", &partly),
+        named("unknown", &unknown)
     );
     if context.role.accepts(setting.id) && !(open.is_empty() && unknown.is_empty()) {
         return Judgement::new(Verdict::Good, observed, "the role file accepts the risk").at(PATH);
@@ -315,28 +320,29 @@ fn vulnerabilities(context: &Context<'_>, setting: &Setting) -> Judgement {
     match (open.is_empty(), unknown.is_empty()) {
         (true, true) => Judgement::good(observed).at(PATH),
         (true, false) => {
-            let because = format!("the kernel cannot tell of {}; {remedy}", list(&unknown));
+            let because = format!("the kernel does not know the state of {}; {remedy}", list(&unknown));
             Judgement::new(Verdict::Unknown, observed, because).at(PATH)
         }
         (false, _) => Judgement::wrong(observed, format!("open: {}; {remedy}", list(&open))).at(PATH),
     }
 }
 
-/// What the kernel says of one flaw.
+/// The kernel's report on one flaw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Flaw {
     NotAffected,
     Mitigated,
-    /// Mitigated, and open for threads of one core or on some way: "SMT vulnerable", "BHI: Vulnerable".
+    /// Mitigated, but still open between threads of a core or through one path: "SMT vulnerable", "BHI:
+    /// Vulnerable".
     PartlyMitigated,
-    /// It depends on the hypervisor, or on microcode that does not tell.
+    /// The state depends on the hypervisor, or on microcode that does not report it.
     Unknown,
     /// Anything else: "Vulnerable", "KVM: Vulnerable", "Processor vulnerable".
     Open,
 }
 
 impl Flaw {
-    /// By the words of arch/x86/kernel/cpu/bugs.c, other architectures' among them.
+    /// Parses the words of arch/x86/kernel/cpu/bugs.c and of other architectures.
     fn of(text: &str) -> Self {
         let is_mitigated = text.starts_with("Mitigation") || text.starts_with("KVM: Mitigation");
         match is_mitigated {
@@ -366,11 +372,12 @@ fn virtual_machine(context: &Context<'_>, _: &Setting) -> Judgement {
     }
 }
 
-/// Whether the host is virtual is not known: x86 has a flag that tells, others only the names in their firmware.
+/// It is not known whether the host is virtual: x86 has a flag for it, other architectures only the names in
+/// their firmware.
 fn virtual_unknown(is_virtual: &Reading<bool>) -> Judgement {
     match is_virtual {
         Reading::Absent => Judgement::unknown(
-            "neither the processor's flags nor the firmware's names tell whether this host is virtual",
+            "neither the processor's flags nor the firmware's names show whether this host is virtual",
         ),
         other => missing(other, "/proc/cpuinfo"),
     }
@@ -385,9 +392,9 @@ fn steal(context: &Context<'_>, _: &Setting) -> Judgement {
         other => return virtual_unknown(other),
     }
     if virtualization.steal_ticks.is_empty() {
-        return Judgement::unknown("/proc/stat tells no steal time").at(PATH);
+        return Judgement::unknown("/proc/stat reports no steal time").at(PATH);
     }
-    // Where no CPU is isolated every CPU counts.
+    // If no CPU is isolated, every CPU counts.
     let counted = isolated(context).map_or_else(|_| context.host.topology.online.clone(), CpuSet::clone);
     let stolen: Vec<String> = virtualization
         .steal_ticks

@@ -1,4 +1,4 @@
-//! Idle states, clocks and frequency drivers of the isolated CPUs.
+//! Idle states, frequencies and frequency drivers of the isolated CPUs.
 
 use lowlat_host::{CpuId, CpuSet, Reading, snapshot::CpuFreq};
 use lowlat_settings::{
@@ -24,15 +24,17 @@ pub(crate) const SETTINGS: &[Setting] = &[
         id: "sysfs.cpuidle.deep_states",
         change: change::files::idle_states,
         name: "cpuidle/state*/disable",
-        reason: "An idle CPU that entered a deep state takes longer to wake, and the message that woke it waits. Isolated \
-                 CPUs may use POLL and C1 only.",
+        reason: "An idle CPU in a deep state takes longer to wake up, and the message that woke it waits. \
+                 Isolated CPUs may use POLL and C1 only.",
         cost: "More power and heat on the isolated CPUs, which leaves less for the boost of others.",
         impact: Impact::High,
-        effective: "the usage counters of the deeper states in cpuidle/state*/usage stand still on the isolated CPUs.",
+        effective: "the usage counters of the deeper states in cpuidle/state*/usage do not increase on the \
+                    isolated CPUs.",
         trading: Want::State("no idle state deeper than C1 enabled on isolated CPUs"),
         guide: Want::State("no idle state deeper than C1 enabled on isolated CPUs"),
-        hazard: "The guide does it three times on the command line (idle=poll, cpuidle.off=1, processor.max_cstate=0) and \
-                 for every CPU; disabling the states per CPU leaves the housekeeping CPUs their sleep.",
+        hazard: "The guide does this three times on the command line (idle=poll, cpuidle.off=1, \
+                 processor.max_cstate=0) and for every CPU. Disabling the states per CPU lets the \
+                 housekeeping CPUs sleep.",
         judge: deep_states,
         sources: &[DOC_CPUIDLE, "guide 57037 section 4.3.2.1.1"],
         ..ROW
@@ -40,11 +42,11 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "sysfs.cpu_dma_latency",
         name: "/dev/cpu_dma_latency",
-        reason: "A process that holds this file open with a small number keeps every CPU out of idle states that take \
-                 longer to leave. Onload, tuned and many trading systems do so.",
-        cost: "It holds for all CPUs, housekeeping too, and ends when the process does.",
+        reason: "A process that holds this file open with a small number keeps every CPU out of idle states \
+                 that take longer to leave. Onload, TuneD and many trading systems do so.",
+        cost: "It applies to all CPUs, including housekeeping, and ends when the process does.",
         impact: Impact::Low,
-        effective: "the process that holds it shows in lsof /dev/cpu_dma_latency.",
+        effective: "lsof /dev/cpu_dma_latency lists the process that holds it.",
         trading: Want::State("held low by a running process, unless the deeper states are disabled"),
         guide: Want::Nothing,
         judge: dma_latency,
@@ -56,17 +58,18 @@ pub(crate) const SETTINGS: &[Setting] = &[
         change: |_, _| {
             Proposal::not(
                 WhyLeftOut::Firmware,
-                "the driver follows from the firmware's set-up: disable Collaborative Power Control there",
+                "the driver follows from the firmware's setup: disable Collaborative Power Control there",
             )
         },
         name: "scaling_driver",
         risk: Risk::None,
-        reason: "The frequency driver carries the governor's wishes to the hardware. Drivers that ask the firmware for \
-                 each change (pcc-cpufreq) go through one shared buffer and do not scale with CPUs.",
+        reason: "The frequency driver passes the governor's requests to the hardware. Drivers that ask the \
+                 firmware for each change (pcc-cpufreq) use one shared buffer and do not scale with the \
+                 number of CPUs.",
         impact: Impact::Low,
         effective: "cpupower frequency-info.",
         reads: &["/sys/devices/system/cpu/amd_pstate/status", "/sys/devices/system/cpu/intel_pstate/status"],
-        trading: Want::State("a driver that reaches the hardware directly, or the firmware in charge"),
+        trading: Want::State("a driver that controls the hardware directly, or the firmware in charge"),
         guide: Want::Nothing,
         judge: frequency_driver,
         sources: &[
@@ -80,8 +83,9 @@ pub(crate) const SETTINGS: &[Setting] = &[
         id: "sysfs.cpufreq.scaling_min",
         change: change::files::scaling_min,
         name: "scaling_min_freq",
-        reason: "The lowest clock that the governor may choose. When it is below the highest, a CPU that was quiet meets \
-                 the next message at a low clock. The governor performance asks for the highest all the time.",
+        reason: "The lowest clock that the governor may choose. If it is below the highest, a CPU that was \
+                 quiet handles the next message at a low clock. The performance governor always requests the \
+                 highest.",
         cost: "More power on the isolated CPUs.",
         impact: Impact::Medium,
         effective: "turbostat or cpupower monitor shows one clock on the isolated CPUs under light and heavy load.",
@@ -97,11 +101,11 @@ pub(crate) const SETTINGS: &[Setting] = &[
         id: "sysfs.cpufreq.energy_performance_preference",
         change: change::files::preference,
         name: "energy_performance_preference",
-        reason: "The hint by which the hardware weighs speed against power when it chooses the clock by itself (Intel HWP, \
-                 AMD CPPC). Anything but performance lets it slow down.",
+        reason: "The hint by which the hardware weighs speed against power when it chooses the clock (Intel \
+                 HWP, AMD CPPC). Anything but performance lets it slow down.",
         cost: "More power on the isolated CPUs.",
         impact: Impact::Medium,
-        effective: "cpupower frequency-info; the hint goes back when a driver changes its mode.",
+        effective: "cpupower frequency-info; the hint is reset when a driver changes its mode.",
         trading: Want::Value("performance"),
         guide: Want::Nothing,
         judge: preference,
@@ -116,13 +120,13 @@ pub(crate) const SETTINGS: &[Setting] = &[
         change: |_, _| {
             Proposal::not(
                 WhyLeftOut::YourChoice,
-                "whether isolated CPUs boost or none does is your choice: write the same value to each policy",
+                "whether the isolated CPUs boost is your choice: write the same value to each policy",
             )
         },
         name: "cpufreq/policy*/boost",
         risk: Risk::None,
-        reason: "When some isolated CPUs may boost and others may not, the same thread runs at another speed after it \
-                 moves, and measurements of one CPU say nothing about the next.",
+        reason: "If some isolated CPUs may boost and others may not, a thread runs at another speed after it \
+                 moves, and measurements of one CPU do not apply to the next.",
         impact: Impact::Low,
         effective: "every cpufreq/policy*/boost of the isolated CPUs reads the same.",
         reads: &["/sys/devices/system/cpu/cpufreq/boost", "/sys/devices/system/cpu/cpufreq/policy*/boost"],
@@ -134,7 +138,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
 ];
 
-/// Whether a state is as shallow as an isolated CPU may use: polling, halting, or ARM's wait for interrupt.
+/// Whether an isolated CPU may use the state: polling, halting, or ARM's wait for interrupt.
 fn is_shallow(name: &str) -> bool {
     matches!(name, "POLL" | "C1" | "C1_ACPI" | "WFI")
 }
@@ -148,7 +152,7 @@ fn deep_on(context: &Context<'_>, isolated: &CpuSet) -> Vec<(String, CpuSet)> {
         .collect()
 }
 
-/// Why the idle loop has no states at all, when that is so.
+/// Why the idle loop has no states at all, if so.
 fn has_no_idle_states(context: &Context<'_>) -> Option<String> {
     let (cpu, line) = (&context.host.cpu, context.host.kernel.tokens());
     if line.last("idle") == Some("poll") {
@@ -187,22 +191,24 @@ fn dma_latency(context: &Context<'_>, _: &Setting) -> Judgement {
         context.host.cpu.idle_states.iter().all(|s| is_shallow(&s.name) || s.cpus_enabled.is_empty());
     if has_no_idle_states(context).is_some() || is_shallow_only {
         return Judgement::not_applicable(
-            "no deeper idle state is enabled, so there is nothing to hold back",
+            "no deeper idle state is enabled, so nothing needs to be prevented",
         );
     }
-    Judgement::unknown("a request lives in the process that made it and shows in no file that lowlat reads")
-        .at("/dev/cpu_dma_latency")
+    Judgement::unknown(
+        "a request belongs to the process that made it and is not visible in any file that lowlat reads",
+    )
+    .at("/dev/cpu_dma_latency")
 }
 
 fn frequency_driver(context: &Context<'_>, _: &Setting) -> Judgement {
     let host = context.host;
     if host.cpu.frequency.is_empty() {
         return if is_virtual(context) {
-            Judgement::not_applicable("a virtual machine has no say in the clock")
+            Judgement::not_applicable("a virtual machine does not control the clock")
         } else {
             Judgement::unknown(
-                "no frequency driver is loaded: the firmware keeps the clock (see firmware.power_regulator), or the \
-                 kernel lacks the driver",
+                "no frequency driver is loaded: the firmware controls the clock (see \
+                 firmware.power_regulator), or the kernel lacks the driver",
             )
             .at(CPUFREQ)
         };
@@ -245,7 +251,7 @@ fn drivers(policies: &[CpuFreq]) -> Vec<(Reading<String>, CpuSet)> {
     drivers
 }
 
-/// Judges the policies that rule isolated CPUs, equal answers gathered.
+/// Judges the policies of isolated CPUs, and groups equal results.
 fn each_policy(context: &Context<'_>, judge: impl Fn(&CpuFreq) -> One, when_none: &str) -> Judgement {
     let isolated = match isolated(context) {
         Ok(isolated) => isolated,
@@ -266,12 +272,12 @@ fn each_policy(context: &Context<'_>, judge: impl Fn(&CpuFreq) -> One, when_none
     judge_each(groups.into_iter().map(|(one, cpus)| (format!("{:#}", &cpus), one)), when_none)
 }
 
-const NO_POLICY: &str = "the kernel controls no clock of the isolated CPUs";
+const NO_POLICY: &str = "the kernel does not control the clock of the isolated CPUs";
 
 fn scaling_min(context: &Context<'_>, _: &Setting) -> Judgement {
     let judge = |policy: &CpuFreq| {
         if policy.governor.text() == "performance" {
-            return One::Good("governor performance".into());
+            return One::Good("performance governor".into());
         }
         match (&policy.scaling_min_khz, &policy.scaling_max_khz) {
             (Reading::Known(min), Reading::Known(max)) if min >= max => {
@@ -291,7 +297,7 @@ fn scaling_min(context: &Context<'_>, _: &Setting) -> Judgement {
 
 fn preference(context: &Context<'_>, _: &Setting) -> Judgement {
     let judge = |policy: &CpuFreq| match &policy.energy_performance_preference {
-        // 0 is the number behind "performance".
+        // The number 0 stands for "performance".
         Reading::Known(hint) if hint == "performance" || hint == "0" => One::Good(hint.clone()),
         Reading::Known(hint) => One::Wrong(hint.clone(), String::new()),
         Reading::Absent => One::Skip("the frequency driver has no such hint".into()),
@@ -319,7 +325,7 @@ fn boost_uniform(context: &Context<'_>, setting: &Setting) -> Judgement {
     let is_isolated = |path: &str| {
         let number =
             path.rsplit("policy").next().and_then(|rest| rest.split('/').next()?.parse::<u32>().ok());
-        // A policy is named after its first CPU; the others of it are looked up.
+        // A policy is named after its first CPU; its other CPUs are looked up.
         let policy = number.and_then(|n| policies.get(&n));
         policy.map_or_else(|| number.is_some_and(|n| isolated.contains(n)), |p| !p.cpus.is_disjoint(isolated))
     };

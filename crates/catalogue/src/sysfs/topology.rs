@@ -23,12 +23,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
         change: |_, _| {
             Proposal::not(
                 WhyLeftOut::YourChoice,
-                "which CPUs are isolated is the role's choice: name whole cores there",
+                "the role chooses the isolated CPUs: name whole cores there",
             )
         },
         name: "topology/thread_siblings_list",
-        reason: "The threads of one core share its execution units and its caches. When one thread is isolated and the \
-                 other keeps house, every interrupt and every service on the second slows the first.",
+        reason: "The threads of a core share its execution units and its caches. If one thread is isolated \
+                 and the other does housekeeping, every interrupt and service on the second slows the first.",
         cost: "Both threads of the core belong to one side, so one of them stays unused.",
         impact: Impact::High,
         effective: "lowlat cpus isolated --why; no core has CPUs on both sides.",
@@ -46,13 +46,13 @@ pub(crate) const SETTINGS: &[Setting] = &[
         change: |_, _| {
             Proposal::not(
                 WhyLeftOut::YourChoice,
-                "which CPUs are isolated is the role's choice: name whole clusters there where their cores can be spared",
+                "the role chooses the isolated CPUs: name whole clusters if you can spare their cores",
             )
         },
         name: "topology/cluster_cpus_list",
-        reason: "The cores of a cluster share an L2 cache or the way out of it. Housekeeping in the same cluster evicts \
-                 the isolated CPUs' lines from the L2.",
-        cost: "The other cores of a housekeeping cluster are lost to trading threads.",
+        reason: "The cores of a cluster share an L2 cache or the path out of it. Housekeeping in the same \
+                 cluster evicts the isolated CPUs' lines from the L2.",
+        cost: "The other cores of a housekeeping cluster are unavailable to trading threads.",
         impact: Impact::Medium,
         effective: "no cluster has housekeeping and isolated CPUs.",
         trading: Want::State("no cluster on both sides"),
@@ -69,15 +69,16 @@ pub(crate) const SETTINGS: &[Setting] = &[
         change: |_, _| {
             Proposal::not(
                 WhyLeftOut::YourChoice,
-                "which CPUs are isolated is the role's choice: name whole caches there where their cores can be spared",
+                "the role chooses the isolated CPUs: name whole caches if you can spare their cores",
             )
         },
         name: "cache/index*/shared_cpu_list",
-        reason: "Services and interrupts on housekeeping CPUs fill the last-level cache that they share with isolated \
-                 ones, and trading threads miss their data.",
-        cost: "The other cores of a housekeeping cache are lost to trading threads, or kept for those that bear it.",
+        reason: "Services and interrupts on housekeeping CPUs fill the last-level cache that they share with \
+                 isolated ones, which evicts the data of trading threads.",
+        cost: "The other cores of a housekeeping cache are unavailable to trading threads, or reserved for \
+               those that tolerate it.",
         impact: Impact::Medium,
-        effective: "`lowlat host show` has no last-level cache with housekeeping and isolated CPUs.",
+        effective: "`lowlat host show` lists no last-level cache with housekeeping and isolated CPUs.",
         trading: Want::State("no last-level cache on both sides where the package has several"),
         guide: Want::Nothing,
         judge: llc_shared,
@@ -92,12 +93,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
         change: |_, _| {
             Proposal::not(
                 WhyLeftOut::YourChoice,
-                "which CPUs are isolated is the role's choice: name performance cores there",
+                "the role chooses the isolated CPUs: name performance cores there",
             )
         },
         name: "cpu_core, cpu_atom",
-        reason: "Hybrid processors have cores of two kinds. Efficiency cores clock lower and share an L2; a trading \
-                 thread on one is slower than the same thread beside it.",
+        reason: "Hybrid processors have two kinds of cores. Efficiency cores have lower clocks and share an \
+                 L2. A trading thread is slower there than on a performance core.",
         impact: Impact::Medium,
         effective: "the isolated CPUs are all in /sys/devices/cpu_core/cpus.",
         trading: Want::State("isolated CPUs are performance cores"),
@@ -118,9 +119,11 @@ pub(crate) const SETTINGS: &[Setting] = &[
             )
         },
         name: "cpuset.cpus.partition",
-        reason: "A CPU takes part in load balancing until isolcpus=domain (at boot) or an isolated cpuset partition (at \
-                 run time) takes it out. Affinity alone does not: new tasks and unbound work still land there.",
-        cost: "Nothing moves a task off an overloaded isolated CPU; every thread must be placed by hand.",
+        reason: "A CPU takes part in load balancing until isolcpus=domain (at boot) or an isolated cpuset \
+                 partition (at run time) excludes it. Affinity alone does not: new tasks and unbound work \
+                 still run there.",
+        cost: "The scheduler moves no task off an overloaded isolated CPU, so every thread must be placed \
+               manually.",
         impact: Impact::Medium,
         effective: "cpuset.cpus.partition reads isolated without \"invalid\", or /sys/devices/system/cpu/isolated lists \
                     the CPUs.",
@@ -140,12 +143,13 @@ pub(crate) const SETTINGS: &[Setting] = &[
         change: |_, _| {
             Proposal::not(
                 WhyLeftOut::YourChoice,
-                "programs on the host may need the old hierarchy: systemd.unified_cgroup_hierarchy=1 switches it off",
+                "programs on the host may need the old hierarchy; systemd.unified_cgroup_hierarchy=1 \
+                 switches it off",
             )
         },
         name: "cgroup2",
-        reason: "Isolated partitions, and services that keep off isolated CPUs through AllowedCPUs=, need the unified \
-                 control group hierarchy.",
+        reason: "Isolated partitions, and services that avoid isolated CPUs through AllowedCPUs=, need the \
+                 unified control group hierarchy.",
         impact: Impact::Low,
         needs_reboot: true,
         needs: Needs::ANY.with_config(&["CGROUPS"]),
@@ -158,7 +162,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
 ];
 
-/// Groups with isolated CPUs on one side and housekeeping ones on the other, in words.
+/// Groups with both isolated and housekeeping CPUs, as text.
 fn split<'a>(context: &Context<'_>, groups: impl Iterator<Item = &'a CpuSet>) -> Vec<String> {
     let (house, isolated) = (&context.allocation.housekeeping, &context.allocation.isolated);
     groups
@@ -186,7 +190,7 @@ fn siblings_split(context: &Context<'_>, _: &Setting) -> Judgement {
     if split.is_empty() {
         return Judgement::good("every core is on one side").at(PATH);
     }
-    Judgement::wrong(list(&split), "give both threads of a core to one side").at(PATH)
+    Judgement::wrong(list(&split), "assign both threads of a core to one side").at(PATH)
 }
 
 fn cluster_shared(context: &Context<'_>, _: &Setting) -> Judgement {
@@ -203,7 +207,8 @@ fn cluster_shared(context: &Context<'_>, _: &Setting) -> Judgement {
     }
     Judgement::wrong(
         list(&split),
-        "keep the whole cluster for housekeeping, or use its other cores for work that bears cache misses",
+        "keep the whole cluster for housekeeping, or use its other cores for work that tolerates cache \
+         misses",
     )
     .at(CLUSTERS)
 }
@@ -238,7 +243,7 @@ fn llc_shared(context: &Context<'_>, _: &Setting) -> Judgement {
     }
     Judgement::wrong(
         list(&split),
-        "keep the whole cache for housekeeping, or use its other cores for work that bears cache misses",
+        "keep the whole cache for housekeeping, or use its other cores for work that tolerates cache misses",
     )
     .at(CACHES)
 }
@@ -253,7 +258,7 @@ fn efficiency_cores(context: &Context<'_>, _: &Setting) -> Judgement {
     if types.len() < 2 {
         return Judgement::not_applicable("all cores are of one kind");
     }
-    // Elsewhere than on Intel the types are capacities: all but the highest are the smaller cores.
+    // On other processors than Intel's the types are capacities: all but the highest are the smaller cores.
     let capacity = |name: &str| name.strip_prefix("capacity ").and_then(|number| number.parse::<u32>().ok());
     let highest = types.iter().filter_map(|t| capacity(&t.name)).max();
     let is_small = |name: &str| name == "atom" || capacity(name).is_some_and(|c| Some(c) < highest);
@@ -275,7 +280,7 @@ fn partition(context: &Context<'_>, _: &Setting) -> Judgement {
     let host = context.host;
     let at_boot = host.topology.isolated.known().cloned().unwrap_or_default();
     let mut covered = at_boot.clone();
-    // The root's own list names the CPUs of all partitions in force, where the kernel has it.
+    // The root's own list names the CPUs of all active partitions, if the kernel has it.
     if let Reading::Known(text) = host.file("/sys/fs/cgroup/cpuset.cpus.isolated") {
         covered = covered.union(&CpuSet::parse_list(text.trim()).unwrap_or_default());
     }
@@ -300,7 +305,7 @@ fn partition(context: &Context<'_>, _: &Setting) -> Judgement {
     match &host.topology.isolated {
         Reading::Known(_) => Judgement::wrong(
             format!("{:#} take part in load balancing", &rest),
-            "neither isolcpus= nor an isolated partition holds them",
+            "neither isolcpus= nor an isolated partition contains them",
         )
         .at(BOOT)
         .at(GROUPS),
@@ -313,7 +318,7 @@ fn cgroup_version(context: &Context<'_>, _: &Setting) -> Judgement {
     match &context.host.services.cgroup_version {
         Reading::Known(2) => Judgement::good("2").at(PATH),
         Reading::Known(0) => {
-            Judgement::wrong("1 and 2 mixed", "the cpuset controller sits in version 1").at(PATH)
+            Judgement::wrong("1 and 2 mixed", "the cpuset controller is in version 1").at(PATH)
         }
         Reading::Known(version) => Judgement::wrong(version.to_string(), "").at(PATH),
         Reading::Absent => Judgement::not_applicable("no control groups are mounted").at(PATH),

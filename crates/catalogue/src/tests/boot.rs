@@ -1,4 +1,4 @@
-//! The command line: tokens, lists, and what the kernel made of them.
+//! The command line: tokens, lists, and their effect in the kernel.
 
 use super::guide_rows::TOKENS;
 use crate::CATALOGUE;
@@ -24,15 +24,15 @@ fn the_guides_own_line_has_no_wrong_row_in_the_guides_profile() {
             finding.because
         );
     }
-    bench.says("boot.processor.max_cstate", Verdict::Ineffective, &["takes 0 as 1"]);
+    bench.says("boot.processor.max_cstate", Verdict::Ineffective, &["treats 0 as 1"]);
     bench.says("boot.intel_pstate", Verdict::NotApplicable, &[]);
     let good = boot.iter().filter(|setting| bench.verdict(setting.id) == Verdict::Good).count();
     assert_eq!(good, 20, "of 22 tokens all but processor.max_cstate and intel_pstate");
 }
 
 #[test]
-fn each_token_of_the_guide_is_missed_when_it_is_gone() {
-    // On an AMD host intel_pstate does not apply, there or gone.
+fn a_missing_token_of_the_guide_is_reported() {
+    // On an AMD host intel_pstate does not apply in either case.
     for token in TOKENS.into_iter().filter(|token| *token != "intel_pstate") {
         let is_it = |word: &&str| word.split('=').next() == Some(token);
         let line: Vec<&str> = GUIDE_LINE.split_whitespace().filter(|word| !is_it(word)).collect();
@@ -43,7 +43,7 @@ fn each_token_of_the_guide_is_missed_when_it_is_gone() {
 }
 
 #[test]
-fn a_line_that_is_not_known_judges_nothing() {
+fn an_unknown_command_line_judges_nothing() {
     for reading in [Reading::Absent, Reading::Denied, Reading::unparsable("/proc/cmdline", "\0", "text")] {
         for profile in Profile::ALL {
             let bench = Bench::of(profile).with(|bench| bench.host.kernel.command_line = reading.clone());
@@ -55,7 +55,7 @@ fn a_line_that_is_not_known_judges_nothing() {
 }
 
 #[test]
-fn spellings_of_one_meaning_are_equal() {
+fn equivalent_spellings_are_equal() {
     let guide = |line: &str| Bench::of(Profile::Guide57037).line(line);
     for line in ["nohz_full=1-7,9-15", "nohz_full=1,2,3,4,5,6,7,9-15", "nohz-full=9-15,1-7"] {
         assert_eq!(guide(line).verdict("boot.nohz_full"), Verdict::Good, "{line}");
@@ -74,7 +74,7 @@ fn spellings_of_one_meaning_are_equal() {
 }
 
 #[test]
-fn a_token_given_twice_conflicts_only_when_the_values_differ() {
+fn a_repeated_token_conflicts_only_if_its_values_differ() {
     let id = "boot.skew_tick";
     Bench::trading().line("skew_tick=1").says(id, Verdict::Good, &[]);
     Bench::trading().line("skew_tick=1 x skew_tick=1").says(id, Verdict::Good, &[]);
@@ -88,7 +88,7 @@ fn a_token_given_twice_conflicts_only_when_the_values_differ() {
 }
 
 #[test]
-fn nohz_full_is_held_against_what_the_kernel_took() {
+fn nohz_full_is_compared_with_the_kernels_set() {
     let id = "boot.nohz_full";
     let bench = |line: &str, taken: &str| {
         let taken = Reading::Known(list(taken));
@@ -102,7 +102,7 @@ fn nohz_full_is_held_against_what_the_kernel_took() {
     );
     bench("nohz_full=1-7,9-15", "1-7").says(id, Verdict::Ineffective, &["9-15"]);
     bench("nohz_full=1-7", "1-7").says(id, Verdict::Wrong, &["it lacks CPUs 9-15"]);
-    bench("nohz_full=0-15", "1-15").says(id, Verdict::Wrong, &["it should not hold CPUs 0,8"]);
+    bench("nohz_full=0-15", "1-15").says(id, Verdict::Wrong, &["it should not include CPUs 0,8"]);
     bench("nohz_full=1-7,9-99", "1-7,9-15").says(id, Verdict::Ineffective, &["cannot read"]);
     bench("nohz_full=x", "").says(id, Verdict::Ineffective, &["ignores the parameter"]);
     bench("quiet", "1-7,9-15").says(id, Verdict::Good, &["not on the command line, but in force"]);
@@ -112,11 +112,11 @@ fn nohz_full_is_held_against_what_the_kernel_took() {
     bench("nohz_full=1-7,9-15", "").config(&["SMP"]).says(id, Verdict::Ineffective, &["CONFIG_NO_HZ_FULL"]);
     bench("quiet", "").config(&["SMP"]).says(id, Verdict::Wrong, &["CONFIG_NO_HZ_FULL"]);
     let alone = bench("quiet", "").with(|bench| bench.allocation.isolated = CpuSet::new());
-    alone.says(id, Verdict::NotApplicable, &["no ground"]);
+    alone.says(id, Verdict::NotApplicable, &["no basis"]);
 }
 
 #[test]
-fn offline_cpus_in_a_list_harm_nobody() {
+fn offline_cpus_in_a_list_are_accepted() {
     let bench = Bench::trading().line("nohz_full=1-7,9-15").with(|bench| {
         bench.host.topology.online = list("0-14");
         bench.allocation.isolated = list("1-7,9-14");
@@ -132,7 +132,7 @@ fn rcu_nocbs_agrees_with_nohz_full_or_conflicts() {
     line("rcu_nocbs=1-7,9-15").says(id, Verdict::Good, &[]);
     line("rcu_nocbs=1-7,9-15 nohz_full=1-7,9-15").says(id, Verdict::Good, &[]);
     line("rcu_nocbs=1-7 nohz_full=1-7,9-15").says(id, Verdict::Conflicting, &["9-15"]);
-    line("nohz_full=1-7,9-15").says(id, Verdict::Good, &["without being asked"]);
+    line("nohz_full=1-7,9-15").says(id, Verdict::Good, &["in any case"]);
     line("nohz_full=1-7").says(id, Verdict::Wrong, &[]);
     line("rcu_nocbs=1-7,9-15").config(&["SMP"]).says(id, Verdict::Ineffective, &["CONFIG_RCU_NOCB_CPU"]);
     line("rcu_nocbs=1-7,9-15").thread("rcuop/1", "0,8", fifo, false).says(id, Verdict::Good, &[]);
@@ -146,7 +146,7 @@ fn rcu_nocbs_agrees_with_nohz_full_or_conflicts() {
 }
 
 #[test]
-fn isolcpus_needs_its_flags_and_a_kernel_that_knows_them() {
+fn isolcpus_needs_its_flags_and_a_recent_kernel() {
     let id = "boot.isolcpus";
     let bench = |line: &str, isolated: &str| {
         let isolated = Reading::Known(list(isolated));
@@ -176,7 +176,7 @@ fn isolcpus_needs_its_flags_and_a_kernel_that_knows_them() {
 }
 
 #[test]
-fn irqaffinity_must_not_meet_isolated_cpus() {
+fn irqaffinity_must_not_include_isolated_cpus() {
     let id = "boot.irqaffinity";
     let line = |text: &str| Bench::trading().line(text);
     line("irqaffinity=0,8").says(id, Verdict::Good, &[]);
@@ -197,7 +197,7 @@ fn irqaffinity_must_not_meet_isolated_cpus() {
 }
 
 #[test]
-fn effects_that_the_kernel_shows_overrule_the_line() {
+fn visible_effects_override_the_command_line() {
     let thp = |line: &str, state: &str| {
         let state = Reading::Known(state.to_owned());
         Bench::trading().line(line).with(|bench| bench.host.memory.thp_enabled = state)
@@ -206,7 +206,7 @@ fn effects_that_the_kernel_shows_overrule_the_line() {
     thp("transparent_hugepage=never", "never").says(id, Verdict::Good, &[]);
     thp("transparent_hugepage=never", "always").says(id, Verdict::Ineffective, &["always"]);
     thp("quiet", "never").says(id, Verdict::Good, &["in force"]);
-    thp("transparent_hugepage=always", "never").says(id, Verdict::Good, &["set otherwise since"]);
+    thp("transparent_hugepage=always", "never").says(id, Verdict::Good, &["it was changed later"]);
     thp("quiet", "madvise").says(id, Verdict::Wrong, &["madvise"]);
 
     let rcu = "boot.rcupdate.rcu_normal_after_boot";
@@ -222,12 +222,12 @@ fn effects_that_the_kernel_shows_overrule_the_line() {
     let ce = "/sys/devices/system/machinecheck/machinecheck0/ignore_ce";
     Bench::guide().knob(ce, "1").says("boot.mce", Verdict::Good, &[]);
     Bench::guide().knob(ce, "0").says("boot.mce", Verdict::Ineffective, &["ignore_ce is 0"]);
-    // To the letter: the state alone is not what the guide asks for.
+    // To the letter: the effect alone does not satisfy the guide.
     Bench::guide().line("quiet").knob(ce, "1").says("boot.mce", Verdict::Wrong, &["not on the command line"]);
 }
 
 #[test]
-fn huge_pages_are_held_against_the_pools() {
+fn huge_pages_are_compared_with_the_pools() {
     let id = "boot.hugepages";
     let pools = |each: u64| {
         Bench::guide().with(|bench| {
@@ -252,7 +252,7 @@ fn huge_pages_are_held_against_the_pools() {
 }
 
 #[test]
-fn idle_parameters_are_judged_by_the_states_that_stay() {
+fn idle_parameters_are_judged_by_the_remaining_states() {
     let id = "boot.processor.max_cstate";
     let bench = |line: &str, driver: &str, enabled: &str| {
         let state = IdleState {
@@ -288,7 +288,7 @@ fn idle_parameters_are_judged_by_the_states_that_stay() {
 }
 
 #[test]
-fn clock_parameters_need_a_counter_that_can_be_trusted() {
+fn clock_parameters_need_a_trusted_counter() {
     let tsc = |line: &str, flags: &[&str], source: &str| {
         let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
         let source = Reading::Known(source.to_owned());
@@ -323,7 +323,7 @@ fn mitigations_are_reported_and_never_judged() {
 }
 
 #[test]
-fn amd_pstate_wants_the_frequency_kept_up() {
+fn amd_pstate_needs_a_high_frequency() {
     let amd = |driver: &str, governor: &str| {
         let governor = Reading::Known(governor.to_owned());
         Bench::trading()
@@ -339,7 +339,7 @@ fn amd_pstate_wants_the_frequency_kept_up() {
 }
 
 #[test]
-fn grubenv_must_hold_the_line() {
+fn the_command_line_must_fit_into_grubenv() {
     let id = "boot.grubenv_limit";
     let grubenv = |used: usize| format!("# GRUB Environment Block\n{}\n{}", "x".repeat(used), "#".repeat(64));
     let bench = |profile, text: &str| Bench::of(profile).knob("/boot/grub2/grubenv", text);

@@ -26,7 +26,7 @@ fn interrupts_on_isolated_cpus_are_named() {
         Verdict::Good,
         &[],
     );
-    // Where debugfs does not tell, a disk's queue counts as managed, as it does for plan and verification.
+    // Without debugfs a disk's queue counts as managed, as in plan and verification.
     let untold = || base().irq(47, "nvme0q3", "5", Reading::Absent).unit("irqbalance.service", "active");
     untold().says(id, Verdict::Wrong, &["isolcpus=managed_irq"]);
     assert!(!untold().judge(id).because.contains("irqbalance"));
@@ -37,7 +37,7 @@ fn interrupts_on_isolated_cpus_are_named() {
         &["irqbalance"],
     );
     let guide = Bench::guide().irq(47, "nvme0q3", "5", yes);
-    guide.says(id, Verdict::Ineffective, &["refuse"]);
+    guide.says(id, Verdict::Ineffective, &["cannot be moved"]);
     Bench::trading().says(id, Verdict::Unknown, &["no interrupt"]);
     let denied = base().with(|bench| {
         for irq in &mut bench.host.interrupts.irqs {
@@ -56,7 +56,7 @@ fn interrupts_on_isolated_cpus_are_named() {
 }
 
 #[test]
-fn movable_kernel_threads_keep_off_isolated_cpus() {
+fn movable_kernel_threads_avoid_isolated_cpus() {
     let rcu = "kthread.rcu";
     let thread = |comm: &str, cpus: &str, is_bound| Bench::trading().thread(comm, cpus, OTHER, is_bound);
     thread("rcu_preempt", "0,8", false).says(rcu, Verdict::Good, &[]);
@@ -94,7 +94,7 @@ fn real_time_kernel_threads_have_the_guides_priority() {
 }
 
 #[test]
-fn workqueues_keep_off_isolated_cpus() {
+fn workqueues_avoid_isolated_cpus() {
     let global = |reading| Bench::trading().with(|bench| bench.host.tasks.workqueue_cpus = reading);
     let id = "kthread.workqueue.global";
     global(Reading::Known(list("0,8"))).says(id, Verdict::Good, &[]);
@@ -115,7 +115,7 @@ fn workqueues_keep_off_isolated_cpus() {
 }
 
 #[test]
-fn governors_disks_and_the_cycle() {
+fn governors_disk_schedulers_and_the_offline_cycle() {
     let id = "sysfs.cpufreq.governor";
     let known = |word: &str| Reading::Known(word.to_owned());
     let policy = |governor| Bench::trading().policy("0-7", "acpi-cpufreq", governor);
@@ -155,7 +155,7 @@ fn governors_disks_and_the_cycle() {
 }
 
 #[test]
-fn readiness_looks_at_load_affinity_and_line() {
+fn readiness_checks_load_affinity_and_command_line() {
     let load = |loads| Bench::trading().with(|bench| bench.host.kernel.load_average = Reading::Known(loads));
     let id = "readiness.load_average";
     load([0.0, 0.0, 0.01]).says(id, Verdict::Good, &["0.00, 0.00, 0.01"]);

@@ -1,4 +1,4 @@
-//! debugfs: values, and why they cannot be seen.
+//! debugfs: values, and why they cannot be read.
 
 use crate::{testing::Bench, testing::junk};
 use lowlat_host::{Profile, Reading};
@@ -11,7 +11,7 @@ fn guide() -> Bench {
 }
 
 #[test]
-fn moved_sysctls_are_judged_in_their_new_home() {
+fn moved_sysctls_are_judged_at_their_new_location() {
     let id = "debugfs.sched.base_slice_ns";
     guide().knob(SLICE, "100000000").says(id, Verdict::Good, &[]);
     guide().knob(SLICE, "3000000").says(id, Verdict::Wrong, &["3000000"]);
@@ -25,7 +25,7 @@ fn moved_sysctls_are_judged_in_their_new_home() {
 }
 
 #[test]
-fn each_kernel_has_one_home_of_the_granularity() {
+fn each_kernel_has_one_location_of_the_granularity() {
     let ids = [
         "sysctl.kernel.sched_min_granularity_ns",
         "debugfs.sched.min_granularity_ns",

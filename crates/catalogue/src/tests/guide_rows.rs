@@ -124,7 +124,7 @@ const REST: [&str; 5] = [
 ];
 
 #[test]
-fn every_row_of_the_guide_has_a_setting_that_the_guide_profile_wants() {
+fn every_row_of_the_guide_has_a_setting_in_the_guide_profile() {
     let ids = SYSCTLS
         .iter()
         .map(|key| format!("sysctl.{key}"))
@@ -141,7 +141,7 @@ fn every_row_of_the_guide_has_a_setting_that_the_guide_profile_wants() {
 }
 
 #[test]
-fn services_that_a_trading_host_needs_are_not_stopped_by_the_trading_profile() {
+fn the_trading_profile_stops_no_service_that_trading_needs() {
     for name in ["chronyd", "systemd-journald", "dbus", "kdump", "mdmonitor", "mcelog", "firewalld"] {
         let row = CATALOGUE.find(&format!("service.{name}")).unwrap();
         assert!(matches!(row.want(Profile::Trading), Want::Nothing), "{name}");

@@ -1,4 +1,4 @@
-//! Each judge against hand-made hosts: as wanted, not as wanted, closed, missing, and nonsense.
+//! Each judge on artificial hosts: as wanted, not as wanted, unreadable, missing, and nonsense.
 
 mod boot;
 mod cpus;
@@ -51,19 +51,19 @@ fn every_setting_is_complete() {
 }
 
 #[test]
-fn hazards_stand_only_where_the_guide_has_an_opinion() {
+fn hazards_exist_only_for_rows_of_the_guide() {
     for setting in CATALOGUE.settings().filter(|setting| !setting.hazard.is_empty()) {
         assert!(!matches!(setting.want(Profile::Guide57037), Want::Nothing), "{}", setting.id);
     }
 }
 
-/// A host of which nothing could be read must give no fault: nothing was seen.
+/// A host of which nothing could be read must have no fault, because nothing was seen.
 #[test]
-fn a_host_that_shows_nothing_has_no_fault_that_needs_seeing() {
+fn an_unreadable_host_has_no_faults() {
     for profile in Profile::ALL {
         let bench = Bench::of(profile).with(|bench| bench.host = lowlat_host::HostSnapshot::default());
         for setting in CATALOGUE.settings() {
-            // Things whose absence is itself the fault: a file of the guide, TuneD, its profile.
+            // Things whose absence is the fault: a file of the guide, TuneD, its profile.
             let may_be_absent =
                 setting.id.starts_with("service.tuned.") || setting.id == "sysctl.file.100-lowlatency";
             let finding = bench.judge(setting.id);
@@ -78,9 +78,9 @@ fn a_host_that_shows_nothing_has_no_fault_that_needs_seeing() {
     }
 }
 
-/// No judge panics, and none calls nonsense good or bad.
+/// No judge panics or calls nonsense good or bad.
 #[test]
-fn nonsense_in_every_file_is_never_good() {
+fn nonsense_in_a_file_is_never_good() {
     for profile in Profile::ALL {
         let mut bench = Bench::of(profile).kernel(6, 12);
         for glob in CATALOGUE.knob_globs() {
@@ -99,7 +99,7 @@ fn nonsense_in_every_file_is_never_good() {
 }
 
 #[test]
-fn closed_files_are_unknown_and_say_so() {
+fn unreadable_files_are_unknown_with_a_reason() {
     for profile in Profile::ALL {
         let mut bench = Bench::of(profile).kernel(6, 5);
         for glob in CATALOGUE.knob_globs() {
@@ -120,7 +120,7 @@ fn closed_files_are_unknown_and_say_so() {
 }
 
 #[test]
-fn unknown_rows_leave_the_score_alone() {
+fn unknown_rows_do_not_change_the_score() {
     let bench = Bench::of(Profile::Trading).with(|bench| bench.host = lowlat_host::HostSnapshot::default());
     let audit = Audit::of(&bench.context());
     assert_eq!(audit.findings.len(), CATALOGUE.settings().count());

@@ -1,4 +1,4 @@
-//! Services: stopped, running, woken by sockets, and those that must run.
+//! Services: stopped, running, started by sockets, and those that must run.
 
 use crate::{testing::Bench, testing::junk};
 use lowlat_host::{Profile, Reading, snapshot::ServiceSource};
@@ -9,7 +9,7 @@ fn guide() -> Bench {
 }
 
 #[test]
-fn a_service_to_stop_gives_each_answer() {
+fn an_unwanted_service_gets_each_verdict() {
     let id = "service.crond";
     guide().unit("crond.service", "inactive").says(id, Verdict::Good, &["stopped"]);
     guide().unit("cron.service", "failed").says(id, Verdict::Good, &[]);
@@ -24,11 +24,11 @@ fn a_service_to_stop_gives_each_answer() {
     guide().says(id, Verdict::Unknown, &["no service manager"]);
     let none = guide().unit("crond.service", "active").with(|b| b.host.services.source = ServiceSource::None);
     none.says(id, Verdict::Unknown, &["no service manager"]);
-    Bench::trading().unit("crond.service", "active").says(id, Verdict::NotApplicable, &["leaves it alone"]);
+    Bench::trading().unit("crond.service", "active").says(id, Verdict::NotApplicable, &["does not set it"]);
 }
 
 #[test]
-fn a_socket_that_listens_makes_stopping_without_effect() {
+fn a_listening_socket_makes_stopping_ineffective() {
     let id = "service.systemd-journald";
     let stopped = || guide().unit("systemd-journald.service", "inactive");
     stopped().unit("systemd-journald.socket", "inactive").says(id, Verdict::Good, &[]);
@@ -45,7 +45,7 @@ fn a_socket_that_listens_makes_stopping_without_effect() {
 }
 
 #[test]
-fn one_clock_discipline_must_run() {
+fn one_clock_service_must_run() {
     let id = "service.clock_discipline";
     let bench = || Bench::trading().unit("sshd.service", "active");
     bench().unit("chronyd.service", "active").says(id, Verdict::Good, &["chronyd.service"]);
@@ -59,8 +59,8 @@ fn one_clock_discipline_must_run() {
         Verdict::Conflicting,
         &["systemd-timesyncd", "stop all but one"],
     );
-    bench().unit("chronyd.service", "inactive").says(id, Verdict::Wrong, &["none runs"]);
-    bench().says(id, Verdict::Wrong, &["none runs"]);
+    bench().unit("chronyd.service", "inactive").says(id, Verdict::Wrong, &["none is running"]);
+    bench().says(id, Verdict::Wrong, &["none is running"]);
     bench().unit_reading("chronyd.service", Reading::Denied, "enabled").says(id, Verdict::Unknown, &[]);
     Bench::trading().says(id, Verdict::Unknown, &["no service manager"]);
 }

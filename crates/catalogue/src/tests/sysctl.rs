@@ -1,4 +1,4 @@
-//! Sysctls: in force, shadowed, written and not in force, gone, and those with judges of their own.
+//! Sysctls: in force, shadowed, written but not in force, removed, and those with separate judges.
 
 use crate::{testing::Bench, testing::junk};
 use lowlat_host::{Profile, Reading};
@@ -8,7 +8,7 @@ const NUMA: &str = "sysctl.kernel.numa_balancing";
 const NUMA_PATH: &str = "/proc/sys/kernel/numa_balancing";
 
 #[test]
-fn a_plain_sysctl_gives_each_answer() {
+fn a_plain_sysctl_gets_each_verdict() {
     use Verdict::{Good, NotApplicable, Unknown, Wrong};
     for (reading, verdict, piece) in [
         (Reading::Known("0".to_owned()), Good, "0"),
@@ -22,7 +22,7 @@ fn a_plain_sysctl_gives_each_answer() {
 }
 
 #[test]
-fn sysctl_files_tell_why_a_value_is_wrong() {
+fn sysctl_files_explain_a_wrong_value() {
     let bench = || Bench::trading().sysctl("kernel.numa_balancing", "1");
     let (early, late) = ("/etc/sysctl.d/100-lowlatency.conf", "/etc/sysctl.d/99-sysctl.conf");
     bench()
@@ -39,7 +39,7 @@ fn sysctl_files_tell_why_a_value_is_wrong() {
 }
 
 #[test]
-fn a_moved_sysctl_says_where_it_went() {
+fn a_moved_sysctl_names_its_new_location() {
     let id = "sysctl.kernel.sched_latency_ns";
     let guide = |major, minor| Bench::of(Profile::Guide57037).kernel(major, minor);
     guide(6, 1).says(id, Verdict::NotApplicable, &["/sys/kernel/debug/sched/latency_ns", "5.13", "6.1"]);
@@ -48,18 +48,18 @@ fn a_moved_sysctl_says_where_it_went() {
 }
 
 #[test]
-fn an_option_that_is_not_built_in_makes_the_row_inapplicable() {
+fn a_missing_kernel_option_makes_the_row_inapplicable() {
     Bench::trading().config(&["SMP"]).says(NUMA, Verdict::NotApplicable, &["CONFIG_NUMA_BALANCING"]);
 }
 
 #[test]
-fn the_watchdog_mask_is_a_set() {
+fn the_watchdog_mask_is_compared_as_a_set() {
     let id = "sysctl.kernel.watchdog_cpumask";
     let mask = |text: &str| Bench::trading().sysctl("kernel.watchdog_cpumask", text);
     mask("0,8").says(id, Verdict::Good, &["0,8"]);
     mask("8").says(id, Verdict::Good, &[]);
     mask("0-15").says(id, Verdict::Wrong, &["1-7,9-15"]);
-    mask("0-15").sysctl("kernel.watchdog", "0").says(id, Verdict::Good, &["no detector runs"]);
+    mask("0-15").sysctl("kernel.watchdog", "0").says(id, Verdict::Good, &["no detector is running"]);
     mask("0-").says(id, Verdict::Unknown, &["0-", "CPU list"]);
     Bench::trading().reading("/proc/sys/kernel/watchdog_cpumask", Reading::Denied).says(
         id,
@@ -73,7 +73,7 @@ fn the_watchdog_mask_is_a_set() {
 }
 
 #[test]
-fn bounds_are_bounds_in_trading_and_values_in_the_guide() {
+fn limits_apply_in_trading_and_exact_values_in_the_guide() {
     let stat = "sysctl.vm.stat_interval";
     for (profile, value, verdict) in [
         (Profile::Trading, "1", Verdict::Wrong),
@@ -93,7 +93,7 @@ fn bounds_are_bounds_in_trading_and_values_in_the_guide() {
 }
 
 #[test]
-fn a_dirty_ratio_is_shadowed_by_its_twin_in_bytes() {
+fn a_dirty_ratio_is_shadowed_by_its_limit_in_bytes() {
     let id = "sysctl.vm.dirty_ratio";
     let ratio = |text: &str| Bench::trading().sysctl("vm.dirty_ratio", text);
     ratio("10").says(id, Verdict::Good, &[]);
@@ -103,7 +103,7 @@ fn a_dirty_ratio_is_shadowed_by_its_twin_in_bytes() {
 }
 
 #[test]
-fn real_time_runtime_says_what_the_value_means() {
+fn real_time_runtime_is_explained() {
     let id = "sysctl.kernel.sched_rt_runtime_us";
     let runtime = |text: &str| Bench::trading().kernel(6, 1).sysctl("kernel.sched_rt_runtime_us", text);
     runtime("950000").says(id, Verdict::Good, &["stopped each second"]);
@@ -116,7 +116,7 @@ fn real_time_runtime_says_what_the_value_means() {
 }
 
 #[test]
-fn timer_migration_turns_with_the_profile() {
+fn timer_migration_depends_on_the_profile() {
     let id = "sysctl.kernel.timer_migration";
     for (profile, value, verdict) in [
         (Profile::Trading, "0", Verdict::Good),
@@ -158,7 +158,7 @@ fn rp_filter_is_the_larger_of_all_and_the_interface() {
 }
 
 #[test]
-fn the_guides_file_is_held_against_the_files_after_it() {
+fn the_guides_file_is_compared_with_later_files() {
     let id = "sysctl.file.100-lowlatency";
     let (own, other) = ("/etc/sysctl.d/100-lowlatency.conf", "/etc/sysctl.d/50-default.conf");
     let guide = || Bench::of(Profile::Guide57037).sysctl_file(own, "vm.swappiness", "0");
@@ -169,5 +169,5 @@ fn the_guides_file_is_held_against_the_files_after_it() {
         .sysctl_file(own, "kernel.sched_latency_ns", "1")
         .reading("/proc/sys/kernel/sched_latency_ns", Reading::Absent)
         .says(id, Verdict::Ineffective, &["kernel.sched_latency_ns"]);
-    Bench::of(Profile::Guide57037).says(id, Verdict::Wrong, &["not there"]);
+    Bench::of(Profile::Guide57037).says(id, Verdict::Wrong, &["missing or empty"]);
 }

@@ -1,4 +1,4 @@
-//! TuneD: profile, rollback, variables, and what reaches the boot loader.
+//! TuneD: profile, rollback, variables, and the boot parameters that reach the boot loader.
 
 use crate::{testing::Bench, testing::GUIDE_LINE, testing::junk};
 use lowlat_host::{Profile, Reading};
@@ -20,7 +20,7 @@ fn known(text: &str) -> Reading<String> {
 }
 
 #[test]
-fn a_profile_for_other_ends_is_wrong() {
+fn a_profile_for_throughput_or_power_saving_is_wrong() {
     let id = "service.tuned.profile";
     for (text, verdict) in [
         ("cpu-partitioning", Verdict::Good),
@@ -40,7 +40,7 @@ fn a_profile_for_other_ends_is_wrong() {
 }
 
 #[test]
-fn rollback_matters_where_there_is_something_to_roll_back() {
+fn rollback_matters_only_if_a_profile_is_applied() {
     let id = "service.tuned.rollback";
     let rollback = |reading| {
         with_profile(Bench::trading(), known("cpu-partitioning"))
@@ -66,12 +66,16 @@ fn the_include_of_the_guides_profile_is_read() {
     );
     conf(path, "[main]\ninclude=balanced").says(id, Verdict::Wrong, &["include=balanced"]);
     conf(path, "[main]").says(id, Verdict::Wrong, &["no include="]);
-    conf("/etc/tuned/other/tuned.conf", "include=cpu-partitioning").says(id, Verdict::Wrong, &["no profile"]);
+    conf("/etc/tuned/other/tuned.conf", "include=cpu-partitioning").says(
+        id,
+        Verdict::Wrong,
+        &["does not exist"],
+    );
     guide().reading(path, Reading::Denied).says(id, Verdict::Unknown, &["root"]);
 }
 
 #[test]
-fn variables_are_compared_as_sets_and_expressions_left_alone() {
+fn variables_are_compared_as_sets_and_expressions_ignored() {
     let id = "service.tuned.isolated_cores";
     let variables = |text: &str| guide().knob(VARIABLES, text);
     variables("# isolated_cores=2\nisolated_cores=1,2,3,4,5,6,7,9-15").says(id, Verdict::Good, &[]);
@@ -90,7 +94,7 @@ fn variables_are_compared_as_sets_and_expressions_left_alone() {
 }
 
 #[test]
-fn what_tuned_asks_for_must_reach_the_kernel() {
+fn parameters_requested_by_tuned_must_reach_the_kernel() {
     let id = "service.tuned.bootloader";
     let asks = |text: &str| Bench::trading().line("quiet nohz_full=1-7,9-15 b=2M").knob(BOOTCMDLINE, text);
     asks("TUNED_BOOT_CMDLINE=\"quiet nohz_full=1,2,3,4,5,6,7,9-15 b=2MB\"").says(
@@ -114,7 +118,7 @@ fn what_tuned_asks_for_must_reach_the_kernel() {
 }
 
 #[test]
-fn a_lost_first_word_is_seen() {
+fn a_lost_first_word_is_reported() {
     let id = "boot.first_token";
     let asks = |text: &str| {
         Bench::of(Profile::Guide57037)

@@ -1,38 +1,38 @@
-//! Judges of kernel command-line parameters: what the line asks for, and what the kernel made of it.
+//! Judges of kernel command-line parameters: what the line requests, and what the kernel made of it.
 
 use super::{good_because, missing, satisfies};
 use crate::{Context, Judgement, Setting, Verdict, Want, compare::same_meaning};
 use lowlat_host::{HostSnapshot, Profile, Reading, cmdline::CommandLine};
 
-/// Whether the running kernel shows what a parameter asks for.
+/// Whether the running kernel shows the effect of a parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InForce {
-    /// It does: what was seen.
+    /// It does. Contains what was seen.
     Yes(String),
-    /// It does not: what was seen instead, and why the parameter is without effect.
+    /// It does not. Contains what was seen instead, and why the parameter has no effect.
     No {
         /// What was seen.
         observed: String,
         /// Why the parameter does not work.
         because: String,
     },
-    /// The kernel does not show it, or the reading gave no value.
+    /// The kernel does not show it, or the reading has no value.
     Unseen,
 }
 
-/// What the command line says of one parameter.
+/// What the command line requests for one parameter.
 enum Asked {
     /// Nothing.
     Missing,
-    /// What is wanted, as it stands there.
+    /// The wanted value, as spelled there.
     Wanted(String),
-    /// Something else, as it stands there.
+    /// Another value, as spelled there.
     Other(String),
-    /// Several values that differ.
+    /// Several different values.
     Contrary(String),
 }
 
-/// The command line, or why it is not known.
+/// Returns the command line, or why it is not known.
 pub fn command_line(host: &HostSnapshot) -> Result<&CommandLine, Judgement> {
     host.kernel.command_line.known().ok_or_else(|| missing(&host.kernel.command_line, "/proc/cmdline"))
 }
@@ -47,8 +47,9 @@ pub fn boot_token(context: &Context<'_>, setting: &Setting) -> Judgement {
     boot_token_in_force(context, setting, InForce::Unseen)
 }
 
-/// The same, held against what the running kernel shows. What counts is the effect: in profile `trading` a wanted
-/// state is good when it was reached another way; in profile `guide-57037` the token itself must stand on the line.
+/// Judges a command-line parameter by its effect in the running kernel. In profile `trading` a wanted state
+/// is good even if it was reached another way. In profile `guide-57037` the parameter itself must be on the
+/// command line.
 pub fn boot_token_in_force(context: &Context<'_>, setting: &Setting, in_force: InForce) -> Judgement {
     let line = match command_line(context.host) {
         Ok(line) => line,
@@ -60,7 +61,8 @@ pub fn boot_token_in_force(context: &Context<'_>, setting: &Setting, in_force: I
         (Asked::Contrary(all), _) => Judgement::new(
             Verdict::Conflicting,
             all,
-            "the parameter stands on the line more than once with different values; for most parameters the last wins",
+            "the parameter occurs more than once on the command line with different values; for most \
+             parameters the last wins",
         ),
         (Asked::Wanted(token), InForce::No { observed, because }) => {
             Judgement::new(Verdict::Ineffective, format!("{token}, but {observed}"), because)
@@ -71,7 +73,7 @@ pub fn boot_token_in_force(context: &Context<'_>, setting: &Setting, in_force: I
             "not on the command line, but in force: set at run time or the kernel's default",
         ),
         (Asked::Other(token), InForce::Yes(seen)) if is_trading => {
-            good_because(seen, format!("the command line says {token}, but it was set otherwise since"))
+            good_because(seen, format!("the command line has {token}, but it was changed later"))
         }
         (Asked::Missing, InForce::No { observed, .. }) => {
             Judgement::wrong(format!("not on the command line; {observed}"), "")
@@ -95,12 +97,12 @@ fn asked(context: &Context<'_>, want: &Want, line: &CommandLine, key: &str) -> A
     }
 }
 
-/// A parameter as it stands on the line.
+/// Spells a parameter as on the command line.
 fn spell(key: &str, value: &str) -> String {
     if value.is_empty() { key.to_owned() } else { format!("{key}={value}") }
 }
 
-/// Whether a file of the running kernel shows `wanted`; `because` says what it means when it shows another value.
+/// Whether a file of the running kernel contains `wanted`. `because` explains another value.
 pub fn shown(context: &Context<'_>, path: &str, wanted: &str, because: &str) -> InForce {
     match context.host.file(path) {
         Reading::Known(value) if same_meaning(&value, wanted) => InForce::Yes(format!("{path} is {value}")),

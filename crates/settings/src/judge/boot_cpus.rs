@@ -1,15 +1,15 @@
-//! Judges of command-line parameters that hold a CPU list: compared as sets, never as text.
+//! Judges of command-line parameters that contain a CPU list: compared as sets, never as text.
 
 use super::{boot_key, command_line, good_because};
 use crate::{Context, Judgement, Setting, Verdict};
 use lowlat_host::{CPU_ID_MAX, CpuSet, ListError, Profile, Reading, cmdline::CommandLine};
 
-/// Judges a parameter that holds a CPU list, with flags before it where the wanted value has some.
+/// Judges a parameter that contains a CPU list, with flags before it if the wanted value has some.
 pub fn boot_cpus(context: &Context<'_>, setting: &Setting) -> Judgement {
     boot_cpus_in_force(context, setting, &Reading::Absent, "")
 }
 
-/// The same, held against the set that the kernel says it took, read at `path`.
+/// Judges such a parameter by the set that the kernel shows at `path`.
 pub fn boot_cpus_in_force(
     context: &Context<'_>,
     setting: &Setting,
@@ -26,7 +26,7 @@ pub fn boot_cpus_in_force(
         setting.want(context.profile).text(context).unwrap_or_default()
     ));
     let Some(Ok(wanted)) = cpus_on_line(context, &wanted_line, key) else {
-        return Judgement::unknown("the wanted value is no CPU list");
+        return Judgement::unknown("the wanted value is not a CPU list");
     };
     let judgement = match cpus_on_line(context, line, key) {
         None => absent(context, &wanted, kernel_set, path),
@@ -45,8 +45,8 @@ pub fn boot_cpus_in_force(
     judgement.at("/proc/cmdline")
 }
 
-/// The CPUs that a parameter of a command line names; none when the parameter is missing. Where the host does not
-/// tell how many CPUs it has, the bound against hostile input stands in.
+/// CPUs named by a parameter of a command line; `None` if the parameter is missing. If the host's number of
+/// CPUs is unknown, the limit against hostile input applies.
 pub fn cpus_on_line(
     context: &Context<'_>,
     line: &CommandLine,
@@ -56,14 +56,14 @@ pub fn cpus_on_line(
         0 => CPU_ID_MAX + 1,
         count => count,
     };
-    // Flags before the list are isolcpus' own; the kernel refuses them elsewhere.
+    // Only isolcpus= takes flags before the list; the kernel rejects them elsewhere.
     match key {
         "isolcpus" => line.cpus(key, cpu_count),
         _ => line.last(key).map(|list| CpuSet::parse_list_within(list, cpu_count)),
     }
 }
 
-/// The flags before the list, of every time that the parameter stands on the line: the kernel adds them up.
+/// The flags before the list, from every occurrence of the parameter: the kernel combines them.
 fn flags_on_line(line: &CommandLine, key: &str) -> Vec<String> {
     let each = line.all(key).map(|value| CommandLine::parse(&format!("{key}={}", value.unwrap_or_default())));
     each.flat_map(|token| token.flags(key).into_iter().map(str::to_owned).collect::<Vec<_>>()).collect()
@@ -77,7 +77,7 @@ fn absent(context: &Context<'_>, wanted: &CpuSet, kernel_set: &Reading<CpuSet>, 
     if context.profile == Profile::Trading && kernel_set.known() == Some(wanted) && !path.is_empty() {
         return good_because(
             format!("{path} is {wanted}"),
-            "not on the command line, but in force by another parameter or at run time",
+            "not on the command line, but in force through another parameter or at run time",
         );
     }
     Judgement::wrong("not on the command line", "")
@@ -99,12 +99,12 @@ fn present(
         cpus_on_line(context, &other, key).is_none_or(|cpus| cpus.as_ref() != Ok(found))
     });
     if is_contrary {
-        let because = format!("{key}= stands on the line {} times with different CPUs", values.len());
+        let because = format!("{key}= occurs {} times on the command line with different CPUs", values.len());
         return Judgement::new(Verdict::Conflicting, values.join(" and "), because);
     }
     let mut faults = Vec::new();
     let (lacking, extra) = (wanted.difference(found), found.difference(wanted));
-    // CPUs that do not run harm nobody.
+    // CPUs that are offline do no harm.
     let extra = if context.host.topology.online.is_empty() {
         extra
     } else {
@@ -114,7 +114,7 @@ fn present(
         faults.push(format!("it lacks {lacking:#}"));
     }
     if !extra.is_empty() {
-        faults.push(format!("it should not hold {extra:#}"));
+        faults.push(format!("it should not include {extra:#}"));
     }
     if !missing_flags.is_empty() {
         faults.push(format!("it lacks {}", missing_flags.join(" and ")));
@@ -125,7 +125,8 @@ fn present(
     match kernel_set {
         Reading::Known(held) if !found.is_subset(held) => {
             let shown = if held.is_empty() { "empty".to_owned() } else { held.to_string() };
-            let because = format!("{path} is {shown}: the kernel did not take {:#}", found.difference(held));
+            let because =
+                format!("{path} is {shown}: the kernel did not accept {:#}", found.difference(held));
             Judgement::new(Verdict::Ineffective, token, because)
         }
         _ => Judgement::good(token),

@@ -1,31 +1,32 @@
-//! Judges of sets of CPUs that must stay off the isolated ones.
+//! Judges of CPU sets that must not include isolated CPUs.
 
 use super::{missing, some_of};
 use crate::{Context, Judgement};
 use lowlat_host::{CpuSet, Reading};
 
-/// How many names a finding spells out.
+/// Maximum number of names that a finding lists.
 const LABELS_SHOWN_MAX: usize = 6;
 
-/// The isolated CPUs as a list; none when there are none.
+/// The isolated CPUs as a list; `None` if there are none.
 pub fn isolated_list(context: &Context<'_>) -> Option<String> {
     let isolated = &context.allocation.isolated;
     (!isolated.is_empty()).then(|| isolated.to_list())
 }
 
-/// The housekeeping CPUs as a list; none on a host that has nothing to isolate.
+/// The housekeeping CPUs as a list; `None` on a host without isolated CPUs.
 pub fn housekeeping_list(context: &Context<'_>) -> Option<String> {
     let allocation = context.allocation;
     (!allocation.isolated.is_empty() && !allocation.housekeeping.is_empty())
         .then(|| allocation.housekeeping.to_list())
 }
 
-/// The wanted state in words: nothing of this kind on the isolated CPUs; none when there are none.
+/// Text of the wanted state "nothing of this kind on the isolated CPUs"; `None` if there are none.
 pub fn kept_off_isolated(context: &Context<'_>) -> Option<String> {
     isolated_list(context).map(|_| format!("none on {:#}", context.allocation.isolated))
 }
 
-/// Judges named CPU sets: each must avoid the isolated CPUs. `what` is a plural noun ("kernel threads").
+/// Judges labelled CPU sets, each of which must avoid the isolated CPUs. `what` is a plural noun ("kernel
+/// threads").
 pub fn off_isolated<'a>(
     context: &Context<'_>,
     what: &str,
@@ -53,7 +54,7 @@ pub fn off_isolated<'a>(
         )
         .at(place),
         (true, Some(reading)) => missing(reading, place),
-        (true, None) if all == 0 => Judgement::unknown(format!("no {what} were seen at {place}")).at(place),
-        (true, None) => Judgement::good(format!("{all} {what} keep off isolated CPUs")).at(place),
+        (true, None) if all == 0 => Judgement::unknown(format!("no {what} found in {place}")).at(place),
+        (true, None) => Judgement::good(format!("{all} {what} avoid isolated CPUs")).at(place),
     }
 }

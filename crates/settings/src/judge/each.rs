@@ -3,24 +3,25 @@
 use crate::{Context, Judgement, Verdict};
 use lowlat_host::CpuSet;
 
-/// Things that a judgement names before it says "and N more".
+/// Number of items that a judgement lists before "and N more".
 const NAMED_MAX: usize = 6;
 
-/// What one of several things says.
+/// The result for one of several items.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum One {
-    /// As wanted; what was seen.
+    /// As wanted. Contains what was seen.
     Good(String),
-    /// Not as wanted; what was seen, and why that is wrong.
+    /// Not as wanted. Contains what was seen, and why that is wrong.
     Wrong(String, String),
-    /// Could not be told, and why.
+    /// Could not be determined, with the reason.
     Unknown(String),
-    /// Means nothing for this one, and why.
+    /// Does not apply to this item, with the reason.
     Skip(String),
 }
 
-/// The judgement over all: wrong when one is wrong; good when none is and at least one is good; unknown when none
-/// could be told; not applicable when it means nothing for any, or there is none (`when_none` says so).
+/// Combines the results. Wrong if one is wrong; otherwise good if at least one is good; otherwise unknown if
+/// one is unknown. Not applicable if it applies to none or there are no items; `when_none` is then the
+/// reason.
 pub fn judge_each(all: impl IntoIterator<Item = (String, One)>, when_none: &str) -> Judgement {
     let (mut good, mut wrong, mut unknown, mut skipped) = (Vec::new(), Vec::new(), Vec::new(), None);
     let mut reasons: Vec<String> = Vec::new();
@@ -42,7 +43,7 @@ pub fn judge_each(all: impl IntoIterator<Item = (String, One)>, when_none: &str)
     }
     if !good.is_empty() {
         let because =
-            if unknown.is_empty() { String::new() } else { format!("not told of all: {}", list(&unknown)) };
+            if unknown.is_empty() { String::new() } else { format!("not known for all: {}", list(&unknown)) };
         return Judgement::new(Verdict::Good, list(&good), because);
     }
     if !unknown.is_empty() {
@@ -51,7 +52,7 @@ pub fn judge_each(all: impl IntoIterator<Item = (String, One)>, when_none: &str)
     Judgement::not_applicable(skipped.unwrap_or_else(|| when_none.to_owned()))
 }
 
-/// The first names, parted by semicolons, and how many more there are.
+/// The first names, separated by semicolons, and the number of further ones.
 pub fn list(names: &[String]) -> String {
     let shown = names.iter().take(NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join("; ");
     match names.len().saturating_sub(NAMED_MAX) {
@@ -60,7 +61,7 @@ pub fn list(names: &[String]) -> String {
     }
 }
 
-/// The CPUs to isolate, or the judgement for a host that has none.
+/// Returns the CPUs to isolate, or the judgement for a host without any.
 pub fn isolated<'a>(context: &Context<'a>) -> Result<&'a CpuSet, Judgement> {
     let isolated = &context.allocation.isolated;
     if isolated.is_empty() {

@@ -1,13 +1,13 @@
-//! Judges of small files: each knob of a setting against the wanted value.
+//! Judges of small files: compares each knob of a setting with the wanted value.
 
 use super::{missing, satisfies};
 use crate::{Context, Judgement, Setting};
 use lowlat_host::Reading;
 
-/// How many places a finding names; a host of a thousand CPUs has as many files.
+/// Maximum number of places that a finding names. A host with a thousand CPUs has as many files.
 const PLACES_SHOWN_MAX: usize = 8;
 
-/// Judges every knob that `reads` matches by the wanted value; names the files that differ.
+/// Compares every knob that `reads` matches with the wanted value, and names the files that differ.
 pub fn files(context: &Context<'_>, setting: &Setting) -> Judgement {
     let want = setting.want(context.profile);
     let (mut good, mut bad, mut unread) = (0, Vec::new(), Vec::new());
@@ -34,7 +34,7 @@ pub fn files(context: &Context<'_>, setting: &Setting) -> Judgement {
         (good, Some((path, reading))) => {
             let why = missing(*reading, path);
             let because =
-                format!("{good} files are as wanted, {} tell nothing: {}", unread.len(), why.because);
+                format!("{good} files are as wanted, {} contain no value: {}", unread.len(), why.because);
             Judgement { because, ..why }
         }
         _ => Judgement::good(want.text(context).unwrap_or_default()).at(place),

@@ -1,4 +1,4 @@
-//! Judges that many settings share.
+//! Judges shared by many settings.
 
 mod boot;
 mod boot_cpus;
@@ -18,11 +18,11 @@ pub use sysctl::{sysctl, sysctl_where};
 use crate::{Context, Judgement, Setting, Verdict, Want, same_meaning};
 use lowlat_host::{HostSnapshot, Reading, kernel_version::KernelVersion};
 
-/// The highest load averages of a host that is ready: the guide wants "0.00,0.00,0.00", and a command that was just
-/// typed shows as a few hundredths.
+/// The highest load averages of a host that is ready. The guide wants "0.00,0.00,0.00", but a command that
+/// was just typed shows as a few hundredths.
 pub const LOAD_READY_MAX: f64 = 0.1;
 
-/// Options that judges look up beyond those that settings need.
+/// Options that judges read, beyond those that settings need.
 pub const CONFIG_OPTIONS: &[&str] =
     &["HZ", "NO_HZ_FULL", "PREEMPT", "PREEMPT_DYNAMIC", "PREEMPT_RT", "RCU_NOCB_CPU", "RT_GROUP_SCHED"];
 
@@ -31,8 +31,8 @@ pub fn is_virtual(context: &Context<'_>) -> bool {
     context.host.virtualization.is_virtual == Reading::Known(true)
 }
 
-/// Why a setting does not apply here, if it does not: the profile has no opinion, the kernel is for another processor,
-/// too old or too new, or was built without an option.
+/// Why a setting does not apply here, if so: the profile has no preference, or the kernel is for another
+/// processor, too old, too new, or built without an option.
 pub fn inapplicable(
     context: &Context<'_>,
     setting: &Setting,
@@ -40,20 +40,20 @@ pub fn inapplicable(
     wanted: Option<&str>,
 ) -> Option<Judgement> {
     if matches!(want, Want::Nothing) {
-        return Some(Judgement::not_applicable(format!("profile {} leaves it alone", context.profile)));
+        return Some(Judgement::not_applicable(format!("profile {} does not set it", context.profile)));
     }
     if wanted.is_none() {
-        return Some(Judgement::not_applicable("this host gives no ground for a value"));
+        return Some(Judgement::not_applicable("this host gives no basis for a value"));
     }
     let kernel = &context.host.kernel;
     if setting.needs.x86 && kernel.is_x86() == Some(false) {
-        let why = format!("x86 hosts have it, and this kernel is for {}", kernel.machine);
+        let why = format!("only x86 hosts have it, and this kernel is for {}", kernel.machine);
         return Some(Judgement::not_applicable(why));
     }
     if let Some(version) = kernel.version.known() {
         if let Some(since) = setting.needs.since.filter(|since| version < since) {
             return Some(Judgement::not_applicable(format!(
-                "kernel {version} is older than {since}, which brought it"
+                "kernel {version} is older than {since}, which introduced it"
             )));
         }
         if let Some(until) = setting.needs.until.filter(|until| version >= until) {
@@ -67,7 +67,7 @@ pub fn inapplicable(
 
 fn gone(version: KernelVersion, until: KernelVersion, moved_to: &str) -> String {
     match moved_to {
-        "" => format!("kernel {until} dropped it; this is {version}"),
+        "" => format!("kernel {until} removed it; this is {version}"),
         place => format!("kernel {until} moved it to {place}; this is {version}"),
     }
 }
@@ -82,27 +82,27 @@ pub fn satisfies(context: &Context<'_>, want: &Want, value: &str) -> bool {
     }
 }
 
-/// The judgement for a reading that has no value.
+/// The judgement for a reading without a value.
 pub fn missing<T>(reading: &Reading<T>, path: &str) -> Judgement {
     let because = match reading {
         Reading::Known(_) | Reading::Absent => format!("{path} does not exist on this host"),
-        Reading::Denied => format!("{path} may not be read; run as root to see it"),
+        Reading::Denied => format!("permission denied for {path}; run as root to read it"),
         Reading::Unparsable(why) => why.to_string(),
     };
     Judgement::unknown(because).at(path)
 }
 
-/// As wanted, with something the user should know.
+/// Creates a judgement "as wanted" with a note for the user.
 pub fn good_because(observed: impl Into<String>, because: impl Into<String>) -> Judgement {
     Judgement::new(Verdict::Good, observed, because)
 }
 
-/// Whether the kernel is at least this version; none when its version is not known.
+/// Whether the kernel is at least this version; `None` if its version is unknown.
 pub fn kernel_at_least(host: &HostSnapshot, version: KernelVersion) -> Option<bool> {
     host.kernel.version.known().map(|v| *v >= version)
 }
 
-/// At most `shown` labels of a list for people, and how many were left out.
+/// At most `shown` labels of a list, and the number of further ones, as text.
 pub fn some_of(labels: &[String], shown: usize) -> String {
     let text = labels.iter().take(shown).cloned().collect::<Vec<_>>().join(", ");
     match labels.len().saturating_sub(shown) {

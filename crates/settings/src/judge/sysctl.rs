@@ -1,16 +1,16 @@
-//! Judges of sysctls: the value in force, and the sysctl.d files that ask for one.
+//! Judges of sysctls: the value in force, and the sysctl.d files that set one.
 
 use super::{missing, satisfies};
 use crate::{Context, Judgement, Setting, Verdict};
 use lowlat_host::{Reading, snapshot::sysctl_path};
 
-/// Judges a sysctl by the value in force, and says when sysctl.d files disagree about it.
+/// Judges a sysctl by the value in force, and reports sysctl.d files that disagree with it.
 pub fn sysctl(context: &Context<'_>, setting: &Setting) -> Judgement {
     let want = setting.want(context.profile);
     sysctl_where(context, setting, |value| satisfies(context, &want, value))
 }
 
-/// The same for a state that no fixed value describes: `is_wanted` tells it from the text.
+/// Judges a sysctl whose wanted state is not one fixed value; `is_wanted` checks the text.
 pub fn sysctl_where(context: &Context<'_>, setting: &Setting, is_wanted: impl Fn(&str) -> bool) -> Judgement {
     let path = sysctl_path(setting.name);
     match context.host.file(&path) {
@@ -21,7 +21,7 @@ pub fn sysctl_where(context: &Context<'_>, setting: &Setting, is_wanted: impl Fn
     }
 }
 
-/// A wrong sysctl: shadowed when some file asks for the wanted value and a later one wins.
+/// Explains a wrong sysctl. It is shadowed if a file sets the wanted value and a later file overrides it.
 fn sysctl_fault(
     context: &Context<'_>,
     setting: &Setting,
@@ -36,7 +36,7 @@ fn sysctl_fault(
             Verdict::Shadowed,
             value,
             format!(
-                "{}:{} asks for it, and {}:{} sorts later and wins",
+                "{}:{} sets it, but {}:{} sorts later and wins",
                 asking.path, asking.line, last.path, last.line
             ),
         ),
@@ -44,7 +44,7 @@ fn sysctl_fault(
             Verdict::Ineffective,
             value,
             format!(
-                "{}:{} asks for it, but the kernel has another value: not applied, or changed since",
+                "{}:{} sets it, but the kernel has another value: not applied, or changed later",
                 asking.path, asking.line
             ),
         ),

@@ -6,7 +6,7 @@ use lowlat_host::{
 };
 
 #[test]
-fn the_guides_risky_values_carry_a_hazard_and_are_not_the_default() {
+fn risky_values_of_the_guide_have_a_hazard_and_are_not_the_default() {
     for id in ["memory_patrol_scrubbing", "amd_iommu", "amd_fmax_boost_limit", "memory_interleaving_mode"] {
         let setting = CATALOGUE.find(&format!("firmware.{id}")).unwrap();
         assert!(!setting.hazard.is_empty(), "{id}");
@@ -194,7 +194,7 @@ fn flags_show_virtualization_encryption_and_x2apic() {
 }
 
 #[test]
-fn iommu_is_wanted_by_one_profile_and_refused_by_the_other() {
+fn the_profiles_disagree_on_the_iommu() {
     check(
         "firmware.amd_iommu",
         &[
@@ -224,7 +224,7 @@ fn iommu_is_wanted_by_one_profile_and_refused_by_the_other() {
 }
 
 #[test]
-fn boot_mode_and_bios_version() {
+fn boot_mode_and_bios_version_are_judged() {
     check(
         "firmware.boot_mode",
         &[
@@ -253,7 +253,7 @@ fn boot_mode_and_bios_version() {
 }
 
 #[test]
-fn hpet_shows_among_the_clock_sources() {
+fn the_hpet_is_found_among_the_clock_sources() {
     check(
         "firmware.hpet_acpi_support",
         &[

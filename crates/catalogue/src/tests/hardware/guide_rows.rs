@@ -74,7 +74,7 @@ const GUIDE_ROWS: &[(&str, &str, &str)] = &[
     ("UEFI Serial Debug Message Level", "Errors Only", "uefi_serial_debug_message_level"),
     ("POST Verbose Boot Progress", "Disabled", "post_verbose_boot_progress"),
     ("Advanced Crash Dump Mode", "Disabled", "advanced_crash_dump_mode"),
-    // Shown on the start-up screen at the end of the section.
+    // Shown on the startup screen at the end of the section.
     ("Advanced Memory Protection Mode", "Advanced ECC Support", "advanced_memory_protection_mode"),
 ];
 

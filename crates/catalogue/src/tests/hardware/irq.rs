@@ -28,7 +28,7 @@ fn irqbalance(f: &mut Fixture, active: &str) {
 }
 
 #[test]
-fn irqbalance_leaves_isolated_cpus_alone() {
+fn irqbalance_must_exclude_isolated_cpus() {
     check(
         "irq.irqbalance_banned",
         &[
@@ -76,7 +76,7 @@ fn managed(f: &mut Fixture, change: impl Fn(&mut Irq)) {
 }
 
 #[test]
-fn managed_interrupts_are_judged_by_where_they_go() {
+fn managed_interrupts_are_judged_by_their_effective_affinity() {
     check(
         "irq.managed",
         &[
@@ -101,7 +101,7 @@ fn queues(f: &mut Fixture, on: &[&str]) {
 }
 
 #[test]
-fn nic_queues_are_near_and_spread() {
+fn nic_queue_interrupts_are_near_and_spread() {
     check(
         "irq.spread_nic_queues",
         &[

@@ -123,7 +123,7 @@ fn module(f: &mut Fixture, change: impl FnOnce(&mut lowlat_host::snapshot::Memor
 }
 
 #[test]
-fn modules_are_alike_and_at_speed() {
+fn memory_modules_are_alike_and_at_full_speed() {
     check(
         "memory.module_speed",
         &[
@@ -162,7 +162,7 @@ fn nodes_hold_the_same_memory() {
 }
 
 #[test]
-fn pages_stay_near_when_there_is_far_memory() {
+fn pages_stay_in_local_memory() {
     const DEMOTION: &str = "/sys/kernel/mm/numa/demotion_enabled";
     fn far(f: &mut Fixture, demotion: Reading<String>) {
         let memory_bytes = known(256 * GIB);

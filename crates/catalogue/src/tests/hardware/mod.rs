@@ -1,4 +1,4 @@
-//! Judges of hardware, power, memory, interrupt and NIC settings on hand-made hosts.
+//! Judges of hardware, power, memory, interrupt and NIC settings on artificial hosts.
 
 mod firmware;
 mod guide_rows;
@@ -21,7 +21,7 @@ use lowlat_settings::{Context, Finding, Verdict, judge_one};
 
 pub(super) const GIB: u64 = 1 << 30;
 
-/// A host with everything that a judge looks at.
+/// A host with everything that a judge reads.
 pub(super) struct Fixture {
     pub host: HostSnapshot,
     pub role: Role,
@@ -74,10 +74,10 @@ impl Fixture {
     }
 }
 
-/// One case: what is changed on the good host, and the verdict that must follow.
+/// One case: a change to the good host, and the expected verdict.
 pub(super) type Case = (&'static str, fn(&mut Fixture), Verdict);
 
-/// Judges a setting on the good host changed by each case.
+/// Judges a setting on the good host with the change of each case.
 pub(super) fn check(id: &str, cases: &[Case]) {
     for (label, change, verdict) in cases {
         let mut fixture = good_host();
@@ -104,7 +104,7 @@ fn group(id: i64, list: &str) -> Group {
     Group { id, cpus: cpus(list) }
 }
 
-/// The guide's own server, 2x EPYC 7F32 with an L3 for each core, tuned as the profile `trading` wants.
+/// The guide's own server, 2x EPYC 7F32 with an L3 for each core, tuned for profile `trading`.
 pub(super) fn good_host() -> Fixture {
     let mut host = HostSnapshot::default();
     topology(&mut host);
@@ -286,7 +286,7 @@ fn ids() -> impl Iterator<Item = &'static lowlat_settings::Setting> {
 }
 
 #[test]
-fn a_host_of_which_nothing_is_known_gets_no_praise_and_no_blame() {
+fn an_unknown_host_has_no_good_rows_and_no_faults() {
     for profile in Profile::ALL {
         let fixture = Fixture {
             host: HostSnapshot::default(),

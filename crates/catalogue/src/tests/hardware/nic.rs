@@ -22,7 +22,7 @@ fn the_role_chooses_the_interfaces() {
 }
 
 #[test]
-fn unused_and_virtual_interfaces_are_left_out() {
+fn unused_and_virtual_interfaces_are_ignored() {
     check(
         "nic.rx_usecs",
         &[
@@ -83,7 +83,7 @@ fn mask(list: &str) -> Vec<QueueMask> {
 }
 
 #[test]
-fn queues_and_steering_keep_to_housekeeping() {
+fn queues_and_steering_use_housekeeping_cpus() {
     check(
         "nic.queue_count",
         &[
@@ -156,7 +156,7 @@ fn merging_and_deferral_are_off() {
     );
     let mut fixture = good_host();
     fixture.file(DEFER, known("10"));
-    assert!(fixture.finding("nic.napi_defer_hard_irqs").because.contains("without effect"));
+    assert!(fixture.finding("nic.napi_defer_hard_irqs").because.contains("no effect"));
 }
 
 #[test]

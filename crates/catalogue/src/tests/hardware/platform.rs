@@ -135,7 +135,7 @@ fn mitigations_are_never_advised_off() {
     flaw(&mut fixture, "mds", known("Mitigation: Clear CPU buffers; SMT vulnerable"));
     let finding = fixture.finding("sysfs.vulnerabilities");
     assert_eq!(finding.verdict, Good);
-    assert!(finding.observed.ends_with("open: 0, mitigated in part: mds"), "{}", finding.observed);
+    assert!(finding.observed.ends_with("open: 0, partly mitigated: mds"), "{}", finding.observed);
     let setting = CATALOGUE.find("sysfs.vulnerabilities").unwrap();
     assert!(setting.reason.contains("never advises to switch them off"));
 }
@@ -149,7 +149,7 @@ fn flaw(f: &mut Fixture, name: &str, state: Reading<String>) {
 }
 
 #[test]
-fn a_hypervisor_and_what_it_takes() {
+fn hypervisors_and_steal_time_are_reported() {
     check(
         "readiness.virtual_machine",
         &[
@@ -180,7 +180,7 @@ fn a_hypervisor_and_what_it_takes() {
 }
 
 #[test]
-fn where_nothing_tells_of_a_hypervisor_no_file_is_called_missing() {
+fn an_unknown_hypervisor_is_not_a_missing_file() {
     let mut fixture = good_host();
     fixture.host.virtualization.is_virtual = Reading::Absent;
     for id in ["readiness.virtual_machine", "readiness.steal"] {

@@ -129,7 +129,7 @@ fn policy_boost(f: &mut Fixture, cpu: u32, value: Reading<String>) {
 }
 
 #[test]
-fn boost_must_be_the_same_on_isolated_cpus() {
+fn boost_must_not_differ_between_isolated_cpus() {
     check(
         "sysfs.cpufreq.boost_uniform",
         &[

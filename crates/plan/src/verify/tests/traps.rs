@@ -125,7 +125,7 @@ fn callbacks_of_rcu_must_have_threads_off_the_isolated_cpus() {
 #[test]
 fn max_cstate_0_is_clamped_to_1() {
     let case = Case::new(Bench::guide()).line(&["processor.max_cstate=0"]);
-    case.says("processor.max_cstate=", Standing::Ineffective, &["takes 0 as 1"]);
+    case.says("processor.max_cstate=", Standing::Ineffective, &["treats 0 as 1"]);
 }
 
 #[test]
