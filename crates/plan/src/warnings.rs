@@ -1,10 +1,11 @@
-//! What the user should know before a plan is applied: the traps that its own values hold.
+//! What a user should know before applying a plan: the traps in its own values. Their texts are in one place.
 
 use lowlat_host::{Reading, cmdline::LINE_BYTES_MAX};
 use lowlat_settings::{
     Context,
     change::{BootToken, Change, Target},
 };
+use std::fmt;
 
 /// The size of GRUB's environment block.
 const GRUBENV_BYTES: usize = 1024;
@@ -18,7 +19,88 @@ const WATCHDOGS: [&str; 5] = [
     "sysctl.kernel.watchdog_thresh",
 ];
 
-pub(super) fn of(context: &Context<'_>, changes: &[Change]) -> Vec<String> {
+/// A warning; [`fmt::Display`] has its text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Warning {
+    /// PCI Express hotplug slots are lost, and with them the names of interfaces.
+    HotplugSlots,
+    /// idle=poll on a host with SMT.
+    PollingSiblings,
+    /// The kernel cuts the command line off.
+    LineTooLong {
+        /// Length of the new line, in bytes.
+        after: usize,
+    },
+    /// GRUB's environment block has no room for the command line.
+    GrubEnvFull {
+        /// The file.
+        path: String,
+        /// What it would have to hold, in bytes.
+        needed: usize,
+    },
+    /// TuneD is installed; boot parameters do not go through it.
+    TunedInstalled,
+    /// Several rows switch off the detection of hangs.
+    Watchdogs {
+        /// Their ids.
+        ids: Vec<&'static str>,
+    },
+    /// Real-time threads may take all of a CPU's time.
+    RealTimeUnlimited,
+    /// It is unknown whether the kernel manages some of the interrupts to be moved.
+    InterruptsMaybeManaged {
+        /// How many.
+        count: usize,
+    },
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::HotplugSlots => f.write_str(
+                "pcie_aspm=off disables PCI Express hotplug slots: network interfaces that are named by slot (ens1) can \
+                 come back with another name (enp65s0) and without their address. Have another way into the host before \
+                 the reboot.",
+            ),
+            Self::PollingSiblings => f.write_str(
+                "idle=poll on a host with SMT: an idle CPU spins and slows the other thread of its core. Disable the \
+                 second threads first, or leave idle=poll out.",
+            ),
+            Self::LineTooLong { after } => write!(
+                f,
+                "The new command line has {after} bytes, and the kernel keeps {LINE_BYTES_MAX}: it cuts off the rest \
+                 silently."
+            ),
+            Self::GrubEnvFull { path, needed } => write!(
+                f,
+                "{path} would need {needed} bytes and has {GRUBENV_BYTES}: set the line in the boot loader's own \
+                 configuration, since a write that does not fit leaves the old line or none."
+            ),
+            Self::TunedInstalled => f.write_str(
+                "TuneD is installed, and its boot loader support has been seen to lose the first word that it adds. The \
+                 new parameters do not go through TuneD. After the reboot, check that /proc/cmdline has each of them.",
+            ),
+            Self::Watchdogs { ids } => write!(
+                f,
+                "{} of these changes all disable hang detection: {}. One is enough, and nohz_full= alone keeps the \
+                 detectors off isolated CPUs.",
+                ids.len(),
+                ids.join(", ")
+            ),
+            Self::RealTimeUnlimited => f.write_str(
+                "kernel.sched_rt_runtime_us=-1: a SCHED_FIFO thread that spins can starve kernel threads of its CPU until \
+                 the host hangs.",
+            ),
+            Self::InterruptsMaybeManaged { count } => write!(
+                f,
+                "It is unknown whether the kernel manages {count} of the interrupts (debugfs shows it to root). The kernel \
+                 refuses to move those that it manages, with EIO; isolcpus=managed_irq keeps them off isolated CPUs."
+            ),
+        }
+    }
+}
+
+pub(super) fn of(context: &Context<'_>, changes: &[Change]) -> Vec<Warning> {
     let mut warnings = Vec::new();
     for change in changes {
         if let Target::CommandLine { tokens } = &change.target {
@@ -32,101 +114,66 @@ pub(super) fn of(context: &Context<'_>, changes: &[Change]) -> Vec<String> {
     warnings
 }
 
-fn of_tokens(context: &Context<'_>, tokens: &[BootToken]) -> Vec<String> {
+fn of_tokens(context: &Context<'_>, tokens: &[BootToken]) -> Vec<Warning> {
     let is = |name: &str, value: &str| {
         tokens.iter().any(|token| token.name == name && token.value.as_deref() == Some(value))
     };
     let mut warnings = Vec::new();
     if is("pcie_aspm", "off") {
-        warnings.push(
-            "pcie_aspm=off takes PCI Express hotplug slots from the kernel: network interfaces that are named by slot \
-             (ens1) can come back under another name (enp65s0) and without their address. Have another way into the \
-             host before the reboot."
-                .to_owned(),
-        );
+        warnings.push(Warning::HotplugSlots);
     }
     if is("idle", "poll") && context.host.topology.has_smt() {
-        warnings.push(
-            "idle=poll on a host with SMT: an idle CPU spins and slows the other thread of its core. Take the second \
-             threads off first, or leave idle=poll out."
-                .to_owned(),
-        );
+        warnings.push(Warning::PollingSiblings);
     }
     warnings
 }
 
-fn of_line(context: &Context<'_>, change: &Change) -> Vec<String> {
+fn of_line(context: &Context<'_>, change: &Change) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let (before, after) = (change.before.text().len(), change.after.len());
     if after > LINE_BYTES_MAX {
-        warnings.push(format!(
-            "The new command line has {after} bytes, and the kernel keeps {LINE_BYTES_MAX}: what is behind is cut off \
-             without a word."
-        ));
+        warnings.push(Warning::LineTooLong { after });
     }
     let grubenvs = GRUBENVS.iter().flat_map(|glob| context.host.files_matching(glob));
     for (path, reading) in grubenvs {
         let Reading::Known(text) = reading else { continue };
         let needed = text.trim_end_matches('#').len().saturating_add(after.saturating_sub(before));
         if needed > GRUBENV_BYTES {
-            warnings.push(format!(
-                "{path} would need {needed} of its {GRUBENV_BYTES} bytes: set the line in the boot loader's own \
-                 configuration, since a write that does not fit leaves the old line or none."
-            ));
+            warnings.push(Warning::GrubEnvFull { path: path.to_owned(), needed });
         }
     }
     if !context.host.services.tuned.profile.is_absent() {
-        warnings.push(
-            "TuneD is installed, and its boot loader support has been seen to lose the first word that it adds. The new \
-             parameters do not go through TuneD; after the reboot look that each stands in /proc/cmdline."
-                .to_owned(),
-        );
+        warnings.push(Warning::TunedInstalled);
     }
     warnings
 }
 
-/// Several rows that say the same. Those that the host has already count too.
-fn watchdogs(context: &Context<'_>, changes: &[Change]) -> Option<String> {
-    let planned: Vec<&str> = WATCHDOGS
+/// Several rows with the same effect. Those that the host has already count too.
+fn watchdogs(context: &Context<'_>, changes: &[Change]) -> Option<Warning> {
+    let ids: Vec<&str> = WATCHDOGS
         .into_iter()
         .filter(|id| changes.iter().any(|change| change.settings.iter().any(|setting| setting == id)))
         .collect();
-    let is_off = planned.iter().any(|id| !id.starts_with("sysctl.kernel.watchdog_"))
+    let is_off = ids.iter().any(|id| !id.starts_with("sysctl.kernel.watchdog_"))
         || context.host.sysctl("kernel.watchdog").text() == "0";
-    (is_off && planned.len() > 1).then(|| {
-        format!(
-            "{} of these changes switch off the detection of hangs, and say the same thing: {}. One is enough, and \
-             nohz_full= alone keeps the detectors off isolated CPUs.",
-            planned.len(),
-            planned.join(", ")
-        )
-    })
+    (is_off && ids.len() > 1).then_some(Warning::Watchdogs { ids })
 }
 
-fn real_time(changes: &[Change]) -> Option<String> {
+fn real_time(changes: &[Change]) -> Option<Warning> {
     let is_unlimited = |change: &Change| {
         matches!(&change.target, Target::Sysctl { key } if key == "kernel.sched_rt_runtime_us")
             && change.after == "-1"
     };
-    changes.iter().any(is_unlimited).then(|| {
-        "kernel.sched_rt_runtime_us=-1: a SCHED_FIFO thread that spins can starve kernel threads of its CPU until the \
-         host hangs."
-            .to_owned()
-    })
+    changes.iter().any(is_unlimited).then_some(Warning::RealTimeUnlimited)
 }
 
 /// Whether the kernel manages an interrupt shows in debugfs only.
-fn unknown_irqs(context: &Context<'_>, changes: &[Change]) -> Option<String> {
+fn unknown_irqs(context: &Context<'_>, changes: &[Change]) -> Option<Warning> {
     let irqs = &context.host.interrupts.irqs;
     let is_unknown = |change: &&Change| {
         matches!(&change.target, Target::IrqAffinity { irq, .. }
             if irqs.iter().any(|found| found.number == *irq && !found.is_managed.is_known()))
     };
     let count = changes.iter().filter(is_unknown).count();
-    (count > 0).then(|| {
-        format!(
-            "Of {count} interrupts it is not known whether the kernel manages them (debugfs tells root). It refuses to \
-             move those that it manages, with EIO; isolcpus=managed_irq keeps them off isolated CPUs."
-        )
-    })
+    (count > 0).then_some(Warning::InterruptsMaybeManaged { count })
 }

@@ -112,9 +112,9 @@ impl<'a> Brief<'a> {
     }
 
     /// What to know before it is used, as far as it is about this format.
-    pub(super) fn warnings(&self, mark: &str, is_told: fn(&str) -> bool) -> String {
-        let told = self.plan.warnings.iter().filter(|warning| is_told(warning));
-        let items: String = told.map(|warning| item(mark, &format!("- {warning}"))).collect();
+    pub(super) fn warnings(&self, mark: &str, is_shown: fn(&str) -> bool) -> String {
+        let shown = self.plan.warnings.iter().filter(|warning| is_shown(warning));
+        let items: String = shown.map(|warning| item(mark, &format!("- {warning}"))).collect();
         if items.is_empty() { items } else { comment(mark, "Know before you use it:") + &items }
     }
 

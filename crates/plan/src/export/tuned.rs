@@ -5,7 +5,7 @@ use super::brief::Brief;
 use super::sysctl::Keys;
 use super::text::{comment, item, one_line, put, shell_word, tuned_word};
 use super::{ExportedFile, Format};
-use crate::planner;
+use crate::{planner, warnings::Warning};
 use lowlat_settings::{
     Setting,
     change::{Target, grammar::numbers},
@@ -305,7 +305,7 @@ fn readme(brief: &Brief<'_>, name: &str) -> String {
     text.push_str(&README.replace("@NAME@", name));
     // The one on TuneD is about parameters that do not go through it.
     for part in [
-        brief.warnings("", |warning| !warning.starts_with("TuneD is installed")),
+        brief.warnings("", |warning| warning != Warning::TunedInstalled.to_string()),
         brief.left_out("", |left| !DONE_HERE.contains(&left.setting.as_str())),
     ] {
         if !part.is_empty() {
