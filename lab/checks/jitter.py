@@ -55,19 +55,23 @@ class Guest:
         return subprocess.run([self.folder / "lowlat", *arguments], cwd=self.out, capture_output=True, text=True)
 
 
+def jitter_of(document):
+    return next(of for of in document["measurements"] if of["kind"] == "jitter")
+
+
 def cpus_of(document):
-    return [cpu["cpu"] for cpu in document["jitter"]["cpus"]]
+    return [cpu["cpu"] for cpu in jitter_of(document)["record"]["cpus"]]
 
 
 def measured(run, document, cpus):
     check(run, f"measured CPUs {cpus}", cpus_of(document) == cpus, cpus_of(document))
-    empty = [cpu["cpu"] for cpu in document["jitter"]["cpus"] if cpu["runtime_ns"] == 0]
+    empty = [cpu["cpu"] for cpu in jitter_of(document)["record"]["cpus"] if cpu["runtime_ns"] == 0]
     check(run, "each of them was sampled", not empty, empty or "")
 
 
 def traced(run, document, kinds_min=2):
     """Causes come from the trace, and each interruption in which the kernel ran has a name that says what ran."""
-    record = document["jitter"]
+    record = jitter_of(document)["record"]
     causes = record["causes"]
     counter = record["counter"]
     wanted_clock = "x86-tsc" if counter == "tsc" else "mono_raw"
@@ -91,7 +95,7 @@ def traced(run, document, kinds_min=2):
     check(run, "the causes' times add up to the time of all interruptions", all(abs(totals[cpu] - spent[cpu]) <= 1000 for cpu in spent), "" if totals == spent else (totals, spent))
     bare = [total["cause"]["name"] for cpu in cpus for total in cpu["totals"] if total["cause"]["kind"] in FUNCTIONS and (total["cause"]["name"].startswith("0x") or not total["cause"]["name"])]
     check(run, "functions have names", not bare, bare or "")
-    shares = document["jitter_study"]["shares"]
+    shares = jitter_of(document)["study"]["shares"]
     check(run, "the shares of the classes add up to one", abs(sum(shares.values()) - 1) < 1e-9, ", ".join(f"{name} {share:.2%}" for name, share in shares.items()))
     kinds = sorted({total["cause"]["kind"] for cpu in cpus for total in cpu["totals"]})
     check(run, "kinds of causes", len(set(kinds) - NOT_KERNEL) >= kinds_min, ", ".join(kinds))
@@ -101,20 +105,20 @@ def traced(run, document, kinds_min=2):
 
 def cause(document, kind, pattern):
     """The studied cause of this kind whose name fits."""
-    causes = document["jitter_study"]["causes"]
+    causes = jitter_of(document)["study"]["causes"]
     return next((one for one in causes if one["cause"]["kind"] == kind and re.fullmatch(pattern, one["cause"]["name"])), None)
 
 
 def has_cause(run, document, kind, pattern, setting):
     one = cause(document, kind, pattern)
     seen = one and f"{one['cause']['name']} {one['count']} times: {one['remedy'] and one['remedy']['setting']}: {one['remedy'] and one['remedy']['action']}"
-    check(run, f"{kind} {pattern} is a cause", one is not None, [(c["cause"]["kind"], c["cause"]["name"]) for c in document["jitter_study"]["causes"]] if one is None else "")
+    check(run, f"{kind} {pattern} is a cause", one is not None, [(c["cause"]["kind"], c["cause"]["name"]) for c in jitter_of(document)["study"]["causes"]] if one is None else "")
     if one is not None:
         check(run, f"its remedy is {setting}", (one["remedy"] or {}).get("setting") == setting, seen)
 
 
 def warns(run, document, pattern):
-    warnings = document["jitter"]["warnings"] + document["warnings"]
+    warnings = jitter_of(document)["record"]["warnings"] + document["warnings"]
     found = [text for text in warnings if re.search(pattern, text)]
     check(run, f"warns of /{pattern}/", bool(found), found[0] if found else warnings)
 
@@ -149,14 +153,14 @@ def four_cpus(guest):
         has_cause("disk", document, "thread", "dd", "boot.isolcpus")
     if document := guest.document("default-threshold"):
         measured("default-threshold", document, [2, 3])
-        check("default-threshold", "causes come from the trace", document["jitter"]["causes"]["source"] == "trace")
+        check("default-threshold", "causes come from the trace", jitter_of(document)["record"]["causes"]["source"] == "trace")
     if document := guest.document("no-causes"):
         measured("no-causes", document, [2, 3])
-        check("no-causes", "nothing was traced", not document["jitter"]["causes"] and not document["jitter_study"]["causes"])
+        check("no-causes", "nothing was traced", not jitter_of(document)["record"]["causes"] and not jitter_of(document)["study"]["causes"])
     if document := guest.document("fifo"):
         measured("fifo", document, [2, 3])
         traced("fifo", document)
-        check("fifo", "samplers ran as SCHED_FIFO 10", document["jitter"]["real_time"] == "SCHED_FIFO 10", document["jitter"]["real_time"])
+        check("fifo", "samplers ran as SCHED_FIFO 10", jitter_of(document)["record"]["real_time"] == "SCHED_FIFO 10", jitter_of(document)["record"]["real_time"])
         # Up to Linux 6.11 the throttle, since then the fair server.
         warns("fifo", document, "sched_rt_runtime_us|fair server")
 
@@ -176,10 +180,10 @@ def four_cpus(guest):
 
     if document := guest.document("other-tracer"):
         warns("other-tracer", document, "Another tracer is at work")
-        check("other-tracer", "causes come from the trace", document["jitter"]["causes"]["source"] == "trace")
+        check("other-tracer", "causes come from the trace", jitter_of(document)["record"]["causes"]["source"] == "trace")
     if document := guest.document("unprivileged"):
         measured("unprivileged", document, [1])
-        causes = document["jitter"]["causes"]
+        causes = jitter_of(document)["record"]["causes"]
         check("unprivileged", "causes come from counters", causes["source"] == "counters", causes["reason"])
         check("unprivileged", "the local timer is counted", any(row["cause"]["name"] == "local timer" for row in causes["cpus"][0]["counters"]))
     if document := guest.document("unmounted"):
@@ -189,10 +193,10 @@ def four_cpus(guest):
 def offline(guest, cpus, gone):
     if document := guest.document("offline"):
         measured("offline", document, cpus)
-        ran = {cpu["cpu"]: cpu["runtime_ns"] for cpu in document["jitter"]["cpus"]}
+        ran = {cpu["cpu"]: cpu["runtime_ns"] for cpu in jitter_of(document)["record"]["cpus"]}
         others = min(ran[cpu] for cpu in cpus if cpu != gone)
         check("offline", f"CPU {gone} was measured until it went, the others to the end", ran[gone] < others * 0.9, {cpu: f"{ns / 1e9:.1f} s" for cpu, ns in ran.items()})
-        moved = [cpu["cpu"] for cpu in document["jitter"]["cpus"] if cpu["has_moved"]]
+        moved = [cpu["cpu"] for cpu in jitter_of(document)["record"]["cpus"] if cpu["has_moved"]]
         check("offline", f"the document says that its thread moved", moved == [gone], moved)
         warns("offline", document, rf"CPU {gone}\b.*offline")
 
@@ -202,8 +206,8 @@ def one_cpu(guest):
         measured("all", document, [0])
         traced("all", document)
         warns("all", document, "its own main thread ran on one of them")
-        check("all", "no groups on one CPU", document["jitter"]["causes"]["groups"] is None)
-        own = [total["cause"]["name"] for total in document["jitter"]["causes"]["cpus"][0]["totals"] if total["cause"].get("is_own")]
+        check("all", "no groups on one CPU", jitter_of(document)["record"]["causes"]["groups"] is None)
+        own = [total["cause"]["name"] for total in jitter_of(document)["record"]["causes"]["cpus"][0]["totals"] if total["cause"].get("is_own")]
         check("all", "lowlat's own threads are called its own", bool(own), own)
     guest.status("text", 0)
     guest.status("fifo", 2, "would leave no CPU")

@@ -8,7 +8,8 @@ IS_QUICK = True
 
 def midway(lab):
     done = lab.expect("jitter --duration 3s --cpus 1,9 --force --json", 0)
-    measured = [cpu["cpu"] for cpu in ((done.json() or {}).get("jitter") or {}).get("cpus", [])]
+    measurements = (done.json() or {}).get("measurements", [])
+    measured = [cpu["cpu"] for of in measurements if of["kind"] == "jitter" for cpu in of["record"]["cpus"]]
     lab.check("jitter measures isolated CPUs of both nodes", measured == [1, 9], measured)
     done = lab.lowlat("assess --duration 3s --cpus 1 --report /lab/report.html --result /lab/result.json")
     lab.check("assess ends with 0 or 1", done.status in (0, 1), f"{done.status}: {done.said[-400:]}")

@@ -1,8 +1,58 @@
-//! Result documents that were written before.
+//! Result documents: of the run under way, and those that were written before.
 
+use crate::host::Host;
 use anyhow::{Context, bail};
-use lowlat_result::ResultDocument;
-use std::path::Path;
+use jiff::Timestamp;
+use lowlat_result::{Measurement, ResultDocument};
+use lowlat_settings::audit::Audit;
+use std::{
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Instant,
+};
+
+/// A run that ends with a document.
+pub struct Run {
+    command: &'static str,
+    clock: Instant,
+    /// What the document gives as the start of the run.
+    pub started_at: Timestamp,
+}
+
+impl Run {
+    /// Begins the run of a subcommand.
+    pub fn begin(command: &'static str) -> Self {
+        Self { command, clock: Instant::now(), started_at: Timestamp::now() }
+    }
+
+    /// The document of the run, which ends now. `stop` is the flag that interrupts it.
+    pub fn document(
+        self,
+        host: Host,
+        audit: Audit,
+        measurements: Vec<Measurement>,
+        stop: &AtomicBool,
+    ) -> ResultDocument {
+        let Host { snapshot, role, allocation, .. } = host;
+        ResultDocument {
+            document: ResultDocument::DOCUMENT.into(),
+            schema_version: ResultDocument::SCHEMA_VERSION,
+            lowlat_version: env!("CARGO_PKG_VERSION").into(),
+            command: self.command.into(),
+            started_at: self.started_at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            elapsed_s: self.clock.elapsed().as_secs_f64(),
+            // Relaxed: set by the signal handler, read once all samplers have been joined.
+            is_interrupted: stop.load(Ordering::Relaxed),
+            role,
+            snapshot,
+            allocation,
+            audit,
+            measurements,
+            readiness: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+}
 
 /// Reads a document and checks that this version understands it.
 pub fn read(path: &Path) -> anyhow::Result<ResultDocument> {
@@ -21,7 +71,10 @@ pub fn read(path: &Path) -> anyhow::Result<ResultDocument> {
             head.lowlat_version
         );
     }
-    serde_json::from_slice(&bytes).with_context(|| format!("{shown} is damaged"))
+    let document: ResultDocument =
+        serde_json::from_slice(&bytes).with_context(|| format!("{shown} is damaged"))?;
+    // An older form has become today's by being read, and is written as that.
+    Ok(ResultDocument { schema_version: ResultDocument::SCHEMA_VERSION, ..document })
 }
 
 #[derive(serde::Deserialize)]

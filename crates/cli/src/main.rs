@@ -5,6 +5,7 @@ mod choose;
 mod commands;
 mod documents;
 mod host;
+mod measurements;
 mod output;
 mod progress;
 mod results;

@@ -41,7 +41,7 @@ fn writes_both_files_and_nothing_else() {
     let document = document(dir.path());
     assert_eq!(document.document, "lowlat-result");
     assert!(!document.is_interrupted);
-    let jitter = document.jitter.expect("a live host is measured");
+    let jitter = &document.jitter().expect("a live host is measured").record;
     assert!(!jitter.cpus.is_empty());
     for cpu in &jitter.cpus {
         assert!(cpu.loop_count > 0 && cpu.runtime_ns >= 1_000_000_000, "{cpu:?}");
@@ -71,7 +71,7 @@ fn ctrl_c_keeps_what_was_measured() {
     );
     assert_eq!(files_in(dir.path()), ["lowlat-report.html", "lowlat-result.json"]);
     let document = document(dir.path());
-    assert!(document.is_interrupted && document.jitter.is_some());
+    assert!(document.is_interrupted && document.jitter().is_some());
 }
 
 #[test]
@@ -89,6 +89,6 @@ fn a_captured_host_is_reported_without_a_measurement() {
         assess(dir.path(), "2s").arg("--root").arg(fixture.canonicalize().unwrap()).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", common::text(&output.stderr));
     let document = document(dir.path());
-    assert!(document.jitter.is_none());
+    assert!(document.measurements.is_empty());
     assert!(document.warnings.iter().any(|w| w.contains("Nothing was measured")), "{:?}", document.warnings);
 }

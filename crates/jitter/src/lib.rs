@@ -6,6 +6,7 @@ mod blame;
 mod cause;
 mod counters;
 pub mod gate;
+mod measurement;
 mod readiness;
 mod record;
 mod remedy;
@@ -23,6 +24,7 @@ pub use counters::{
     CountedTables, Movement, cause_of_irq, cause_of_row, cause_of_softirq, contradictions, steal_ticks,
     timeslices,
 };
+pub use measurement::JitterMeasurement;
 pub use readiness::{
     BUSY_KEPT_MAX, BusyThread, BusyThreads, CpuClock, ProfileFacts, ReadinessFacts, ReadinessPoint,
     ReadinessState, SwapFacts, judge as judge_readiness,

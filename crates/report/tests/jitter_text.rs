@@ -67,7 +67,7 @@ fn documents_without_causes_or_without_jitter_have_a_text() {
     assert!(!text(&common::epyc(), 80, false).contains("Causes"));
     assert_eq!(text(&common::bare(), 80, false), "Jitter was not measured in this run.\n");
     let mut off = common::traced();
-    let record = off.jitter.as_mut().unwrap();
+    let record = &mut off.jitter_mut().unwrap().record;
     record.causes = Some(lowlat_jitter::JitterCauses::default());
     assert!(!text(&common::with_study(off), 80, false).contains("Causes"));
 }
@@ -75,7 +75,7 @@ fn documents_without_causes_or_without_jitter_have_a_text() {
 #[test]
 fn a_run_that_was_cut_short_says_how_long_it_was() {
     let mut document = common::epyc();
-    for cpu in &mut document.jitter.as_mut().unwrap().cpus {
+    for cpu in &mut document.jitter_mut().unwrap().record.cpus {
         cpu.runtime_ns = 20_000_000_000;
     }
     assert!(text(&document, 80, false).contains(" CPUs for 20 s, "), "{}", text(&document, 80, false));
@@ -86,7 +86,7 @@ fn a_run_that_was_cut_short_says_how_long_it_was() {
 #[test]
 fn damaged_histograms_are_told_below_the_table() {
     let mut document = common::epyc();
-    document.jitter.as_mut().unwrap().cpus[3].histogram = "damaged".into();
+    document.jitter_mut().unwrap().record.cpus[3].histogram = "damaged".into();
     let text = text(&document, 80, false);
     assert!(text.contains("CPU 3: "), "{text}");
     assert!(text.lines().any(|line| line.starts_with("    3  chosen") && line.contains("7.67 us")), "{text}");
@@ -179,7 +179,7 @@ fn the_live_view_of_a_run_that_has_just_begun_divides_by_nothing() {
 #[test]
 fn hostile_documents_neither_colour_nor_widen_the_terminal() {
     let mut document = common::hostile();
-    let record = document.jitter.as_mut().unwrap();
+    let record = &mut document.jitter_mut().unwrap().record;
     for cpu in &mut record.causes.as_mut().unwrap().cpus {
         cpu.totals.iter_mut().for_each(|total| (total.count, total.ns_total) = (u64::MAX, u64::MAX));
         cpu.counters.iter_mut().for_each(|counter| counter.count = u64::MAX);
@@ -216,7 +216,7 @@ fn a_run_held_against_itself_shows_no_difference() {
 #[test]
 fn a_gate_names_the_rows_that_broke_it() {
     let document = common::traced();
-    let study = document.jitter_study.as_ref().unwrap();
+    let study = document.jitter().unwrap().study.as_ref().unwrap();
     let outcome = |gate: &str| Gate::parse(gate).unwrap().evaluate(study);
     insta::assert_snapshot!(plain(&gate_text(&outcome("max<20us,p99.9<10us,lost<50%,named>80%"), 80), 80));
     assert_eq!(gate_text(&outcome("max<1s"), 80).lines().count(), 1);

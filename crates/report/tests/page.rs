@@ -56,7 +56,7 @@ fn pages() -> Vec<(&'static str, String)> {
         document
     };
     let mut damaged = common::epyc();
-    for cpu in &mut damaged.jitter.as_mut().unwrap().cpus {
+    for cpu in &mut damaged.jitter_mut().unwrap().record.cpus {
         cpu.histogram = "damaged".into();
     }
     vec![
@@ -195,7 +195,7 @@ fn every_cpu_of_a_large_host_is_in_the_picture_and_the_page_stays_small() {
 #[test]
 fn extreme_figures_and_a_lying_topology_give_a_page() {
     let mut document = common::epyc();
-    let jitter = document.jitter.as_mut().unwrap();
+    let jitter = &mut document.jitter_mut().unwrap().record;
     (jitter.threshold_ns, jitter.duration_ns, jitter.counter_hz) = (u64::MAX, u64::MAX, 0);
     for (at, cpu) in jitter.cpus.iter_mut().enumerate() {
         cpu.cpu = lowlat_host::CPU_ID_MAX;
@@ -250,7 +250,7 @@ fn every_cause_stands_with_its_remedy_and_a_link_to_its_setting() {
     let page = html(&document);
     let causes = between(&page, "<section id=\"causes\"", "<section id=\"findings\"");
     let text = causes.replace("&#39;", "'");
-    for study in &document.jitter_study.as_ref().unwrap().causes {
+    for study in &document.jitter().unwrap().study.as_ref().unwrap().causes {
         assert!(text.contains(&study.cause.label()), "{}", study.cause.label());
         if let Some(remedy) = &study.remedy {
             let action = remedy.action.replace('<', "&lt;").replace('>', "&gt;");
@@ -311,7 +311,7 @@ fn the_page_of_a_thousand_cpus_is_bounded() {
 #[test]
 fn nothing_is_divided_by_zero_when_causes_have_no_time() {
     let mut document = common::traced();
-    let record = document.jitter.as_mut().unwrap();
+    let record = &mut document.jitter_mut().unwrap().record;
     record.cpus.iter_mut().for_each(|cpu| cpu.runtime_ns = 0);
     for cpu in &mut record.causes.as_mut().unwrap().cpus {
         cpu.totals.iter_mut().for_each(|total| total.ns_total = 0);
@@ -326,9 +326,9 @@ fn nothing_is_divided_by_zero_when_causes_have_no_time() {
 #[test]
 fn a_gate_stands_before_what_was_measured() {
     let mut document = common::epyc();
-    let study = lowlat_jitter::study(document.jitter.as_ref().unwrap()).unwrap();
+    let study = lowlat_jitter::study(&document.jitter().unwrap().record).unwrap();
     let gate = lowlat_jitter::gate::Gate::parse("max<1us,count>=0").unwrap();
-    document.gate = Some(gate.evaluate(&study));
+    document.jitter_mut().unwrap().gate = Some(gate.evaluate(&study));
     let page = html(&document);
     let (gate, jitter) = (page.find("id=\"gate\"").unwrap(), page.find("id=\"jitter\"").unwrap());
     assert!(gate < jitter);

@@ -3,9 +3,12 @@
 
 pub mod compare;
 pub mod hlog;
+mod measurement;
+
+pub use measurement::Measurement;
 
 use lowlat_host::{Allocation, HostSnapshot, Role};
-use lowlat_jitter::{JitterRecord, JitterStudy, ReadinessPoint, gate::GateOutcome};
+use lowlat_jitter::{JitterMeasurement, ReadinessPoint};
 use lowlat_settings::audit::Audit;
 use serde::{Deserialize, Serialize};
 
@@ -34,14 +37,9 @@ pub struct ResultDocument {
     pub allocation: Allocation,
     /// The judged settings.
     pub audit: Audit,
-    /// The jitter measurement, when one was made.
-    pub jitter: Option<JitterRecord>,
-    /// The study of it, for programs that read the document; `None` when there is none or the record is damaged.
-    #[serde(default)]
-    pub jitter_study: Option<JitterStudy>,
-    /// Whether the limits that were given held; `None` when none were given.
-    #[serde(default)]
-    pub gate: Option<GateOutcome>,
+    /// What was measured: at most one of each kind, in the order in which they ran.
+    #[serde(flatten, with = "measurement::stored")]
+    pub measurements: Vec<Measurement>,
     /// What was looked at before a measurement; empty when nothing was.
     #[serde(default)]
     pub readiness: Vec<ReadinessPoint>,
@@ -50,8 +48,19 @@ pub struct ResultDocument {
 }
 
 impl ResultDocument {
-    /// The present [`ResultDocument::schema_version`].
-    pub const SCHEMA_VERSION: u32 = 1;
+    /// The present [`ResultDocument::schema_version`]. Version 1 had `jitter`, `jitter_study` and `gate` in place of
+    /// [`ResultDocument::measurements`]; it is read as if it had been written now.
+    pub const SCHEMA_VERSION: u32 = 2;
     /// What [`ResultDocument::document`] holds.
     pub const DOCUMENT: &'static str = "lowlat-result";
+
+    /// The jitter measurement, when one was made.
+    pub fn jitter(&self) -> Option<&JitterMeasurement> {
+        self.measurements.iter().find_map(Measurement::jitter)
+    }
+
+    /// The same, to change it.
+    pub fn jitter_mut(&mut self) -> Option<&mut JitterMeasurement> {
+        self.measurements.iter_mut().find_map(Measurement::jitter_mut)
+    }
 }

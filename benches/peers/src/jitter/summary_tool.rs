@@ -88,7 +88,7 @@ impl SummaryTool {
         let output = tools::run(&self.program, &self.lowlat_arguments(threshold_ns, seconds, "json"), &[0])?;
         let document: ResultDocument =
             serde_json::from_slice(&output.stdout).context("lowlat's document cannot be read")?;
-        let record = document.jitter.context("lowlat measured nothing")?;
+        let record = &document.jitter().context("lowlat measured nothing")?.record;
         let cpu = record.cpus.first().context("lowlat measured no CPU")?;
         anyhow::ensure!(cpu.loop_count > 0 && cpu.runtime_ns > 0, "a run of no length");
         Ok(Run {

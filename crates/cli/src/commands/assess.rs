@@ -3,24 +3,22 @@
 use super::{Subcommand, examples};
 use crate::{
     arguments::{cpus, duration},
-    choose,
+    documents::Run,
     host::{Host, HostArgs},
+    measurements::{self, Wanted},
     output::{self, Exit},
     progress::Progress,
     results::{NumberedFile, OutputFile},
     signals,
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-use jiff::Timestamp;
 use lowlat_host::CpuSet;
-use lowlat_jitter::{JitterRecord, JitterStudy, RemedyContext};
-use lowlat_measure::jitter::{self, JitterError, JitterOptions, Observation};
-use lowlat_result::ResultDocument;
+use lowlat_result::{Measurement, ResultDocument};
 use lowlat_settings::audit::Audit;
 use std::{
     path::{Path, PathBuf},
-    sync::atomic::{AtomicBool, Ordering},
-    time::{Duration, Instant},
+    sync::atomic::AtomicBool,
+    time::Duration,
 };
 
 pub const COMMAND: Subcommand = Subcommand { name: "assess", declare, run };
@@ -68,8 +66,7 @@ fn declare(command: Command) -> Command {
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = Arguments::from_arg_matches(matches)?;
-    let started_at = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-    let clock = Instant::now();
+    let run = Run::begin("assess");
     let files = Files::prepare(&arguments)?;
     let stop = signals::stop_flag()?;
     let progress = Progress::new();
@@ -78,30 +75,9 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let host = arguments.host.read()?;
     progress.say("judging settings");
     let audit = Audit::of(&host.context());
-    let mut warnings = Vec::new();
-    let jitter = measure(&arguments, &host, &stop, &progress, &mut warnings)?;
+    let (measurements, warnings) = measure(&arguments, &host, &stop, &progress)?;
     progress.finish();
-
-    let jitter_study = jitter.as_ref().and_then(|record| study(record, &host, &mut warnings));
-    let document = ResultDocument {
-        document: ResultDocument::DOCUMENT.into(),
-        schema_version: ResultDocument::SCHEMA_VERSION,
-        lowlat_version: env!("CARGO_PKG_VERSION").into(),
-        command: "assess".into(),
-        started_at,
-        elapsed_s: clock.elapsed().as_secs_f64(),
-        // Relaxed: set by the signal handler, read once all samplers have been joined.
-        is_interrupted: stop.load(Ordering::Relaxed),
-        role: host.role,
-        snapshot: host.snapshot,
-        allocation: host.allocation,
-        audit,
-        jitter_study,
-        jitter,
-        gate: None,
-        readiness: Vec::new(),
-        warnings,
-    };
+    let document = ResultDocument { warnings, ..run.document(host, audit, measurements, &stop) };
     // Printed first: on a full disk this is all that remains of the measurement.
     if arguments.json {
         output::print_json(&document)?;
@@ -226,67 +202,31 @@ impl Files {
     }
 }
 
-/// Measures interruptions where that is possible; what keeps it from being possible becomes a warning.
+/// Runs every short measurement where that is possible; otherwise the warning says why not.
 fn measure(
     arguments: &Arguments,
     host: &Host,
     stop: &AtomicBool,
     progress: &Progress,
-    warnings: &mut Vec<String>,
-) -> anyhow::Result<Option<JitterRecord>> {
+) -> anyhow::Result<(Vec<Measurement>, Vec<String>)> {
+    let nothing = |why: String| Ok((Vec::new(), vec![format!("Nothing was measured: {why}.")]));
     if arguments.no_measure {
-        warnings.push("Nothing was measured: --no-measure was given.".into());
-        return Ok(None);
+        return nothing("--no-measure was given".into());
     }
     if !host.root.is_live() {
-        warnings.push(format!("Nothing was measured: {} is not the running host.", host.root.label()));
-        return Ok(None);
+        return nothing(format!("{} is not the running host", host.root.label()));
     }
-    let chosen = choose::all(arguments.cpus.as_ref(), &host.snapshot);
-    warnings.extend(chosen.note);
-    let options = JitterOptions::new(chosen.cpus, arguments.duration);
-    progress.start(arguments.duration);
-    let observation = Observation { causes: !arguments.no_causes, raw: None };
-    let run = jitter::run_observed(&host.root, &options, &observation, stop, &|now| progress.show(now));
-    kept(run, arguments.cpus.is_some(), warnings)
-}
-
-/// What there is of a run. Who names CPUs wants these measured; else what was judged is worth a report without them.
-fn kept(
-    run: Result<JitterRecord, JitterError>,
-    are_named: bool,
-    warnings: &mut Vec<String>,
-) -> anyhow::Result<Option<JitterRecord>> {
-    match run {
-        Ok(record) => Ok(Some(record)),
-        Err(error @ (JitterError::ZeroDuration | JitterError::TooLong { .. })) => Err(error.into()),
-        Err(error) if are_named => Err(error.into()),
-        Err(error) => {
-            warnings.push(format!("Nothing was measured: {error}."));
-            Ok(None)
-        }
+    let wanted = Wanted {
+        host,
+        cpus: arguments.cpus.as_ref(),
+        duration: arguments.duration,
+        causes: !arguments.no_causes,
+        stop,
+        progress,
+    };
+    let (mut measured, mut warnings) = (Vec::new(), Vec::new());
+    for measure in measurements::SHORT {
+        measured.extend(measure(&wanted, &mut warnings)?);
     }
-}
-
-/// The study of the record; that it can't be made becomes a warning.
-fn study(record: &JitterRecord, host: &Host, warnings: &mut Vec<String>) -> Option<JitterStudy> {
-    let context = RemedyContext { host: &host.snapshot, allocation: &host.allocation, role: &host.role };
-    lowlat_jitter::study_with(record, Some(&context)).map_err(|error| warnings.push(error.to_string())).ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_host_that_cannot_be_measured_has_its_report() {
-        let offline =
-            || Err(JitterError::Offline { cpus: CpuSet::of(9), online: CpuSet::parse_list("0-7").unwrap() });
-        let mut warnings = Vec::new();
-        assert!(kept(offline(), true, &mut warnings).is_err());
-        assert!(kept(Err(JitterError::ZeroDuration), false, &mut warnings).is_err());
-        assert_eq!(warnings, [""; 0]);
-        assert_eq!(kept(offline(), false, &mut warnings).unwrap(), None);
-        assert!(warnings[0].starts_with("Nothing was measured: CPU 9: not online"), "{warnings:?}");
-    }
+    Ok((measured, warnings))
 }

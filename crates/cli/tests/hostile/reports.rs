@@ -7,7 +7,7 @@ use crate::{
 use lowlat_host::{CpuId, CpuSet, Reading};
 use lowlat_jitter::{
     Cause, CauseKind, CausePart, CauseSource, Change, CpuCauses, Explained, Interruption, JitterCauses,
-    JitterCpu, JitterRecord, TimelineStep,
+    JitterCpu, JitterMeasurement, JitterRecord, TimelineStep,
 };
 use lowlat_result::ResultDocument;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
@@ -79,7 +79,7 @@ fn jitter_document(folder: &Path) -> PathBuf {
         document.allocation.isolated.insert(cpu);
         document.allocation.housekeeping.remove(cpu);
     }
-    document.jitter = Some(JitterRecord {
+    let record = JitterRecord {
         threshold_ns: 200,
         duration_ns: 1_000_000_000,
         cpus: cpus.map(interrupted).into(),
@@ -89,7 +89,8 @@ fn jitter_document(folder: &Path) -> PathBuf {
             ..JitterCauses::default()
         }),
         ..JitterRecord::default()
-    });
+    };
+    document.measurements = vec![JitterMeasurement::from(record).into()];
     let path = folder.join("jitter.json");
     std::fs::write(&path, serde_json::to_vec(&document).expect("JSON")).expect("a file");
     path
@@ -144,7 +145,7 @@ fn a_cpu_is_called_isolated_only_if_the_kernel_isolates_it() {
     let json =
         lowlat(&["jitter", "--from", &document, "--format", "json", "--report", &page.display().to_string()]);
     let printed: Value = serde_json::from_slice(&json.stdout).expect("a document");
-    let of = |at: usize| printed["jitter_study"]["cpus"][at]["isolation"].clone();
+    let of = |at: usize| printed["measurements"][0]["study"]["cpus"][at]["isolation"].clone();
     assert_eq!([of(0), of(1), of(2)], ["isolated", "nohz_full", "chosen"].map(Value::from));
     let page = std::fs::read_to_string(page).expect("the page");
     for (cpu, words) in [(1, "isolated"), (2, "nohz_full"), (3, "chosen for isolation")] {

@@ -1,11 +1,15 @@
 //! The document of a run: whole, and of one piece.
 
 use crate::{common, runs};
-use lowlat_jitter::{CauseSource, JitterRecord};
+use lowlat_jitter::{CauseSource, JitterMeasurement, JitterRecord};
 use lowlat_result::{ResultDocument, hlog};
 
+fn measurement() -> &'static JitterMeasurement {
+    runs::whole().document.jitter().expect("a measurement")
+}
+
 fn record() -> &'static JitterRecord {
-    runs::whole().document.jitter.as_ref().expect("a measurement")
+    &measurement().record
 }
 
 #[test]
@@ -36,7 +40,7 @@ fn every_cpu_was_sampled_for_the_whole_time() {
 
 #[test]
 fn record_and_study_count_alike() {
-    let (record, study) = (record(), runs::whole().document.jitter_study.as_ref().expect("a study"));
+    let (record, study) = (record(), measurement().study.as_ref().expect("a study"));
     let of_record: Vec<_> = record.cpus.iter().map(|cpu| (cpu.cpu, cpu.interruption_count)).collect();
     let of_study: Vec<_> = study.cpus.iter().map(|cpu| (cpu.cpu, cpu.count)).collect();
     assert_eq!(of_record, of_study);
@@ -82,7 +86,7 @@ fn causes_add_up_to_the_time_of_the_interruptions() {
 
 #[test]
 fn shares_make_a_whole() {
-    let study = runs::whole().document.jitter_study.as_ref().expect("a study");
+    let study = measurement().study.as_ref().expect("a study");
     let Some(shares) = &study.shares else {
         say!("skipped: shares of causes: this run was not traced, or nothing interrupted it");
         return;
@@ -133,9 +137,9 @@ fn the_page_has_its_sections() {
 fn without_causes_nobody_looks() {
     let directory = tempfile::tempdir().unwrap();
     let document = runs::measure(directory.path(), &["--duration", "500ms", "--no-causes"]);
-    let record = document.jitter.expect("a measurement");
-    assert!(record.causes.is_none_or(|causes| causes.source == CauseSource::Off));
-    assert_eq!(document.jitter_study.expect("a study").shares, None);
+    let record = &document.jitter().expect("a measurement").record;
+    assert!(record.causes.as_ref().is_none_or(|causes| causes.source == CauseSource::Off));
+    assert_eq!(document.jitter().unwrap().study.as_ref().expect("a study").shares, None);
     let text = common::text(&runs::run(directory.path(), &["--from", "result.json"], 0).stdout);
     assert!(text.contains("Per CPU") && !text.contains("Of the interruption time"), "{text}");
 }

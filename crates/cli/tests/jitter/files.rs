@@ -24,7 +24,7 @@ fn a_document_shows_again_what_the_run_showed() {
 #[test]
 fn every_interruption_that_is_kept_is_explained() {
     let whole = runs::whole();
-    let record = whole.document.jitter.as_ref().unwrap();
+    let record = &whole.document.jitter().unwrap().record;
     let kept: usize = record.cpus.iter().map(|cpu| cpu.worst.len()).sum();
     if kept == 0 {
         say!("skipped: timelines: nothing interrupted this run");
@@ -93,7 +93,7 @@ fn files_that_are_no_documents_are_refused() {
 fn a_document_without_a_measurement_is_refused() {
     let whole = runs::whole();
     let mut document = whole.document.clone();
-    (document.jitter, document.jitter_study) = (None, None);
+    document.measurements.clear();
     fs::write(whole.path("audit.json"), serde_json::to_vec(&document).unwrap()).unwrap();
     refused(&["--from", "audit.json"], &["holds no jitter measurement", "lowlat jitter or lowlat assess"]);
     refused(&["--compare", "result.json", "audit.json"], &["jitter"]);
@@ -103,7 +103,7 @@ fn a_document_without_a_measurement_is_refused() {
 fn a_record_that_lies_is_refused() {
     let whole = runs::whole();
     let mut document = whole.document.clone();
-    if let Some(cpu) = document.jitter.as_mut().and_then(|record| record.cpus.first_mut()) {
+    if let Some(cpu) = document.jitter_mut().and_then(|jitter| jitter.record.cpus.first_mut()) {
         cpu.interruption_count += 1;
     }
     fs::write(whole.path("lies.json"), serde_json::to_vec(&document).unwrap()).unwrap();

@@ -21,7 +21,7 @@ fn a_broken_gate_names_its_rows() {
     let said = gate("count<0,max<1000s", 1);
     assert!(said.starts_with("Gate count<0,max<1000s broken"), "{said}");
     let rows: Vec<Vec<&str>> = said.lines().skip(2).map(|row| row.split_whitespace().collect()).collect();
-    let record = runs::whole().document.jitter.as_ref().unwrap();
+    let record = &runs::whole().document.jitter().unwrap().record;
     let wanted: Vec<[String; 5]> = record
         .cpus
         .iter()
@@ -59,7 +59,7 @@ fn the_document_keeps_the_gate() {
     let arguments = ["--from", "result.json", "--gate", "count<0", "--json"];
     let printed = runs::run(&whole.directory, &arguments, 1).stdout;
     let document: lowlat_result::ResultDocument = serde_json::from_slice(&printed).unwrap();
-    assert!(document.gate.is_some_and(|gate| !gate.is_held()));
+    assert!(document.jitter().unwrap().gate.as_ref().is_some_and(|gate| !gate.is_held()));
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn a_raw_directory_that_vanishes_costs_the_raw_files_only() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let document = runs::document(&directory.path().join("result.json"));
     assert!(runs::warns(&document, "raw file"), "{}", runs::warnings(&document));
-    assert!(document.jitter.unwrap().cpus.iter().all(|cpu| cpu.runtime_ns >= 3_000_000_000));
+    assert!(document.jitter().unwrap().record.cpus.iter().all(|cpu| cpu.runtime_ns >= 3_000_000_000));
     assert!(text(&output.stdout).contains("raw file"), "{}", text(&output.stdout));
 }
 
@@ -109,7 +109,7 @@ fn a_full_disk_keeps_what_it_could_take() {
     );
     assert!(runs::warns(&document, "end before the run does"), "{}", runs::warnings(&document));
     assert!(runs::warns(&document, "No space left"), "{}", runs::warnings(&document));
-    assert!(document.jitter.unwrap().cpus[0].interruption_count > 4_096, "all are in the document");
+    assert!(document.jitter().unwrap().record.cpus[0].interruption_count > 4_096, "all are in the document");
     let part = fs::metadata(small.join(format!("raw.{cpu}.part"))).expect("what was written is kept");
     assert!(part.len() >= 32 << 10, "{} bytes", part.len());
     drop(disk);
@@ -133,9 +133,9 @@ fn a_sampler_that_is_moved_keeps_what_it_measured_before() {
     let output = run.wait();
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
     let document = runs::document(&directory.path().join("result.json"));
-    assert!(!document.gate.as_ref().unwrap().is_held());
+    assert!(!document.jitter().unwrap().gate.as_ref().unwrap().is_held());
     assert!(runs::warns(&document, &format!("CPU {cpu}")), "{}", runs::warnings(&document));
-    let of = &document.jitter.as_ref().unwrap().cpus[0];
+    let of = &document.jitter().unwrap().record.cpus[0];
     assert!(of.has_moved && of.loop_count > 0 && of.runtime_ns < 3_000_000_000, "{of:?}");
 }
 
@@ -169,7 +169,7 @@ fn a_cpu_that_is_taken_offline_keeps_what_it_measured_before() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let document = runs::document(&directory.path().join("result.json"));
     assert!(runs::warns(&document, &format!("CPU {cpu}")), "{}", runs::warnings(&document));
-    let record = document.jitter.unwrap();
+    let record = &document.jitter().unwrap().record;
     assert!(record.cpus.iter().all(|of| of.has_moved == (of.cpu == cpu) && of.loop_count > 0));
 }
 
@@ -180,6 +180,6 @@ fn real_time_samplers_are_recorded_as_such() {
     let directory = tempfile::tempdir().unwrap();
     let document =
         runs::measure(directory.path(), &["--duration", "500ms", "--cpus", &cpu.to_string(), "--fifo", "10"]);
-    assert_eq!(document.jitter.as_ref().unwrap().real_time.as_deref(), Some("SCHED_FIFO 10"));
+    assert_eq!(document.jitter().unwrap().record.real_time.as_deref(), Some("SCHED_FIFO 10"));
     assert!(runs::warns(&document, "SCHED_FIFO 10"), "{}", runs::warnings(&document));
 }

@@ -14,6 +14,7 @@ mod runs;
 
 mod compare;
 mod document;
+mod earlier;
 mod files;
 mod gate;
 mod help;

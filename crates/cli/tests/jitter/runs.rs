@@ -214,12 +214,12 @@ pub fn spare_cpu(what: &str) -> Option<CpuId> {
 
 /// Whether a warning of the document or its record says this.
 pub fn warns(document: &ResultDocument, part: &str) -> bool {
-    let record = document.jitter.iter().flat_map(|record| &record.warnings);
+    let record = document.jitter().into_iter().flat_map(|jitter| &jitter.record.warnings);
     document.warnings.iter().chain(record).any(|warning| warning.contains(part))
 }
 
 /// All warnings, for the message of a test that misses one.
 pub fn warnings(document: &ResultDocument) -> String {
-    let record = document.jitter.iter().flat_map(|record| &record.warnings);
+    let record = document.jitter().into_iter().flat_map(|jitter| &jitter.record.warnings);
     document.warnings.iter().chain(record).fold(String::new(), |text, warning| text + "\n  " + warning)
 }

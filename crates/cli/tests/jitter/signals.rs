@@ -14,7 +14,7 @@ const LONG: [&str; 7] = ["--duration", "10m", "--force", "--result", "result.jso
 fn is_kept(directory: &Path, output: &Output) {
     assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
     let document = runs::document(&directory.join("result.json"));
-    let record = document.jitter.expect("what was measured until then");
+    let record = &document.jitter().expect("what was measured until then").record;
     assert!(document.is_interrupted && record.duration_ns == 600_000_000_000);
     let highest = record.cpus.iter().map(|cpu| cpu.cpu).max().expect("a CPU");
     for cpu in &record.cpus {

@@ -52,7 +52,7 @@ fn rows_stand_in_sysjitter_s_order_with_the_document_s_figures() {
     let names: Vec<&str> = text.lines().filter_map(|line| line.split_whitespace().next()).collect();
     assert_eq!(names, ROWS);
     let parsed = parse_summary(&text).unwrap();
-    let record = runs::whole().document.jitter.as_ref().unwrap();
+    let record = &runs::whole().document.jitter().unwrap().record;
     let of_text: Vec<_> =
         parsed.cores.iter().map(|core| (core.core, core.interruption_count, core.length_ns_max)).collect();
     let of_record: Vec<_> =
@@ -63,7 +63,7 @@ fn rows_stand_in_sysjitter_s_order_with_the_document_s_figures() {
 #[test]
 fn scripts_of_sysjitter_work() {
     let text = summary();
-    let record = runs::whole().document.jitter.as_ref().unwrap();
+    let record = &runs::whole().document.jitter().unwrap().record;
     if let Some(laid_out) = through(&["column", "-t"], &text) {
         assert_eq!(laid_out.lines().count(), ROWS.len());
         assert_eq!(parse_summary(&laid_out).unwrap(), parse_summary(&text).unwrap());
@@ -92,7 +92,7 @@ fn verbose_adds_sysjitter_s_verbose_rows() {
 #[test]
 fn raw_files_hold_every_interruption() {
     let whole = runs::whole();
-    let record = whole.document.jitter.as_ref().unwrap();
+    let record = &whole.document.jitter().unwrap().record;
     let highest = record.cpus.iter().map(|cpu| cpu.cpu).max().unwrap();
     for cpu in &record.cpus {
         let path = whole.directory.join(raw_file_name("raw", cpu.cpu, highest));

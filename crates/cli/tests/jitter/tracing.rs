@@ -42,7 +42,8 @@ fn without_permission_counters_stand_in_with_a_reason() {
         .unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let document = runs::document(&directory.path().join("result.json"));
-    let causes = document.jitter.expect("a measurement").causes.expect("causes were looked for");
+    let causes =
+        document.jitter().expect("a measurement").record.causes.as_ref().expect("causes were looked for");
     assert_eq!(causes.source, CauseSource::Counters);
     assert!(causes.reason.contains("run as root"), "{}", causes.reason);
     assert!(causes.reason.contains("--no-causes"), "{}", causes.reason);
@@ -79,7 +80,8 @@ fn an_unmounted_tracefs_is_mounted_for_the_run_alone() {
     };
     assert_eq!(output.status.code(), Some(0), "{} {:?}", text(&output.stderr), output.status.signal());
     let document = runs::document(&directory.path().join("result.json"));
-    let causes = document.jitter.expect("a measurement").causes.expect("causes were looked for");
+    let causes =
+        document.jitter().expect("a measurement").record.causes.as_ref().expect("causes were looked for");
     assert_eq!((causes.source, causes.reason.as_str()), (CauseSource::Trace, ""));
 }
 

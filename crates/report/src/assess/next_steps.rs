@@ -1,5 +1,6 @@
 //! The last lines of `assess`: the changes worth most, and what to do next.
 
+use super::measurements;
 use crate::shared::text::{add_field, add_heading, usable};
 use crate::shared::units::{clean, duration};
 use lowlat_result::ResultDocument;
@@ -43,12 +44,10 @@ pub fn next_steps(document: &ResultDocument, page: &str, plan_command: &str, wid
 
 /// Settings at fault: those whose causes took most time of this run, then those with the largest impact.
 fn worth_most(document: &ResultDocument) -> Vec<(&Finding, u64)> {
-    let causes = document.jitter_study.iter().flat_map(|study| &study.causes);
-    let remedies: Vec<(&str, u64)> = causes
-        .filter_map(|cause| cause.remedy.as_ref().map(|remedy| (remedy.setting.as_str(), cause.ns_total)))
-        .collect();
+    let views = measurements::views(document);
+    let savings: Vec<(&str, u64)> = views.iter().flat_map(|view| view.savings()).collect();
     let lost_ns =
-        |id: &str| remedies.iter().filter(|(setting, _)| *setting == id).map(|(_, ns)| ns).sum::<u64>();
+        |id: &str| savings.iter().filter(|(setting, _)| *setting == id).map(|(_, ns)| ns).sum::<u64>();
     let mut changes: Vec<(&Finding, u64)> =
         document.audit.faults().map(|finding| (finding, lost_ns(&finding.id))).collect();
     changes.sort_by_key(|(finding, ns)| (Reverse(*ns), Reverse(finding.weight()), finding.rank()));

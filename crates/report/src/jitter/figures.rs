@@ -4,7 +4,8 @@ use crate::host::cpu_parts::{CpuPart, CpuParts, bounded};
 use hdrhistogram::Histogram;
 use lowlat_host::{Allocation, CpuId, histogram, statistics::RateInterval};
 use lowlat_jitter::{
-    CpuStudy, JitterCpu, JitterRecord, JitterStudy, Percentile, RemedyContext, TotalStudy, study, study_with,
+    CpuStudy, JitterCpu, JitterMeasurement, JitterRecord, JitterStudy, Percentile, RemedyContext, TotalStudy,
+    study, study_with,
 };
 use lowlat_result::ResultDocument;
 use std::borrow::Cow;
@@ -24,8 +25,8 @@ impl<'a> Jitter<'a> {
     /// The document's own study is taken, unless it belongs to another record or lacks what later versions added:
     /// then the record is studied again.
     pub fn of(document: &'a ResultDocument) -> Option<Self> {
-        let record = document.jitter.as_ref()?;
-        let own = document.jitter_study.as_ref().filter(|own| is_study_of(own, record));
+        let JitterMeasurement { record, study, .. } = document.jitter()?;
+        let own = study.as_ref().filter(|own| is_study_of(own, record));
         let fresh = || {
             let (host, allocation, role) = (&document.snapshot, &document.allocation, &document.role);
             let context = RemedyContext { host, allocation, role };

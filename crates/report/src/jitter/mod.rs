@@ -5,3 +5,4 @@ pub mod comparison;
 pub mod figures;
 pub mod html;
 pub mod terminal;
+pub mod view;

@@ -6,3 +6,4 @@ pub mod fields;
 pub mod page;
 pub mod text;
 pub mod units;
+pub mod view;

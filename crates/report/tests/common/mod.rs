@@ -15,7 +15,7 @@ mod study;
 pub use host::{Shape, host};
 
 use lowlat_host::{Allocation, CpuSet, HostSnapshot, Profile, Role};
-use lowlat_jitter::{ReadinessPoint, ReadinessState};
+use lowlat_jitter::{JitterMeasurement, ReadinessPoint, ReadinessState};
 use lowlat_result::{
     ResultDocument,
     compare::{Comparison, compare_documents},
@@ -29,7 +29,7 @@ use lowlat_settings::{
 pub fn epyc() -> ResultDocument {
     let mut document = document(host(&Shape::EPYC_7F32), "0,8");
     document.audit = audit(findings::all());
-    document.jitter = Some(jitter::record(&document.allocation, 16, 60));
+    measured(&mut document, 16, 60);
     document.allocation.steps = [
         "Package 0 has 8 cores; its first core by topology is core 0 (CPU 0): housekeeping.",
         "Package 1 has 8 cores; its first core by topology is core 0 (CPU 8): housekeeping.",
@@ -48,7 +48,7 @@ pub fn traced() -> ResultDocument {
     document.warnings.clear();
     document.readiness = readiness();
     let busy = document.allocation.housekeeping.clone();
-    let record = document.jitter.as_mut().unwrap();
+    let record = &mut document.jitter_mut().unwrap().record;
     record.real_time = Some("SCHED_FIFO 10".into());
     causes::add_to(record, |cpu| busy.contains(cpu));
     with_study(document)
@@ -57,7 +57,7 @@ pub fn traced() -> ResultDocument {
 /// The same run where tracefs is not mounted.
 pub fn counted() -> ResultDocument {
     let mut document = traced();
-    causes::counters_only(document.jitter.as_mut().unwrap());
+    causes::counters_only(&mut document.jitter_mut().unwrap().record);
     with_study(document)
 }
 
@@ -77,7 +77,7 @@ pub fn comparison() -> Comparison {
 /// Two isolated CPUs after tuning: four interruptions in ten minutes.
 pub fn quiet() -> ResultDocument {
     let mut document = traced();
-    let record = document.jitter.as_mut().unwrap();
+    let record = &mut document.jitter_mut().unwrap().record;
     *record = jitter::quiet_record(&[6, 7], 610);
     causes::add_to(record, |_| false);
     record.causes.as_mut().unwrap().groups = None;
@@ -89,17 +89,25 @@ pub fn quiet() -> ResultDocument {
 /// A host with more CPUs than anybody reads one by one, each with causes.
 pub fn vast(cpus: u32) -> ResultDocument {
     let mut document = traced();
-    let record = document.jitter.as_mut().unwrap();
-    *record = jitter::record(&document.allocation, cpus, 5);
+    let fresh = jitter::record(&document.allocation, cpus, 5);
+    let record = &mut document.jitter_mut().unwrap().record;
+    *record = fresh;
     causes::add_to(record, |cpu| cpu % 64 == 0);
     document.allocation.isolated = (0..cpus).filter(|cpu| cpu % 64 != 0).collect();
     document.allocation.housekeeping = (0..cpus).filter(|cpu| cpu % 64 == 0).collect();
     with_study(document)
 }
 
+/// Adds a jitter measurement of that many CPUs.
+fn measured(document: &mut ResultDocument, cpus: u32, seconds: u64) {
+    let record = jitter::record(&document.allocation, cpus, seconds);
+    document.measurements.push(JitterMeasurement::from(record).into());
+}
+
 /// The document with the study that lowlat puts beside the record.
 pub fn with_study(mut document: ResultDocument) -> ResultDocument {
-    document.jitter_study = study::of(&document);
+    let study = study::of(&document);
+    document.jitter_mut().unwrap().study = study;
     document
 }
 
@@ -136,7 +144,7 @@ pub fn wide(shape: &Shape, housekeeping: &str, seconds: u64) -> ResultDocument {
     let mut document = document(host(shape), housekeeping);
     document.audit = audit(findings::all());
     let cpus = u32::try_from(document.snapshot.topology.counts.pus).unwrap();
-    document.jitter = Some(jitter::record(&document.allocation, cpus, seconds));
+    measured(&mut document, cpus, seconds);
     document
 }
 
@@ -176,7 +184,7 @@ pub fn hostile() -> ResultDocument {
         point.observed.push_str(EVIL);
         point.action.push_str(EVIL);
     }
-    let record = document.jitter.as_mut().unwrap();
+    let record = &mut document.jitter_mut().unwrap().record;
     causes::add_to(record, |_| true);
     let causes = record.causes.as_mut().unwrap();
     (causes.reason, causes.trace_clock) = (EVIL.into(), EVIL.into());
@@ -191,7 +199,7 @@ pub fn hostile() -> ResultDocument {
         remedy.setting.push_str(EVIL);
         remedy.action.push_str(EVIL);
     }
-    document.jitter_study = Some(study);
+    document.jitter_mut().unwrap().study = Some(study);
     document.warnings.push(EVIL.to_owned());
     document.allocation.steps.push(EVIL.to_owned());
     EVIL.clone_into(&mut document.started_at);
@@ -219,9 +227,7 @@ fn document(snapshot: HostSnapshot, housekeeping: &str) -> ResultDocument {
         snapshot,
         allocation: Allocation { housekeeping, isolated, ..Allocation::default() },
         audit: Audit::default(),
-        jitter: None,
-        jitter_study: None,
-        gate: None,
+        measurements: Vec::new(),
         readiness: Vec::new(),
         warnings: Vec::new(),
     }

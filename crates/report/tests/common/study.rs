@@ -6,5 +6,5 @@ use lowlat_result::ResultDocument;
 /// What lowlat says of the document's record on the document's host.
 pub fn of(document: &ResultDocument) -> Option<JitterStudy> {
     let (host, allocation, role) = (&document.snapshot, &document.allocation, &document.role);
-    study_with(document.jitter.as_ref()?, Some(&RemedyContext { host, allocation, role })).ok()
+    study_with(&document.jitter()?.record, Some(&RemedyContext { host, allocation, role })).ok()
 }

@@ -62,7 +62,7 @@ fn records<'d>(
     side: SideName,
 ) -> Result<Vec<&'d JitterRecord>, CompareError> {
     let record = |document: &&'d ResultDocument| {
-        document.jitter.as_ref().ok_or_else(|| CompareError::NoMeasurement {
+        document.jitter().map(|jitter| &jitter.record).ok_or_else(|| CompareError::NoMeasurement {
             side,
             started_at: document.started_at.clone(),
             command: document.command.clone(),

@@ -4,7 +4,8 @@ use hdrhistogram::Histogram;
 use lowlat_catalogue::{CATALOGUE, testing::list};
 use lowlat_host::{Allocation, HostSnapshot, Profile, Reading, Role, histogram};
 use lowlat_jitter::{
-    Cause, CauseKind, CauseSource, CauseTotal, CounterDelta, CpuCauses, JitterCauses, JitterCpu, JitterSecond,
+    Cause, CauseKind, CauseSource, CauseTotal, CounterDelta, CpuCauses, JitterCauses, JitterCpu,
+    JitterMeasurement, JitterSecond,
 };
 use lowlat_settings::{Context, audit::Audit};
 
@@ -253,9 +254,7 @@ fn document(host: HostSnapshot, jitter: Option<JitterRecord>, started_at: &str) 
         role,
         snapshot: host,
         allocation,
-        jitter,
-        jitter_study: None,
-        gate: None,
+        measurements: jitter.map(|record| JitterMeasurement::from(record).into()).into_iter().collect(),
         readiness: Vec::new(),
         warnings: Vec::new(),
     }

@@ -3,23 +3,23 @@
 use super::{arguments::Arguments, live::Live, ready};
 use crate::{
     choose::{self, Chosen},
-    host::Host,
+    documents::Run,
     progress::Progress,
     signals,
 };
 use jiff::Timestamp;
 use lowlat_host::CpuSet;
+use lowlat_jitter::JitterMeasurement;
 use lowlat_measure::{
     affinity,
     jitter::{self, JitterError, JitterOptions, Observation, RealTime, RealTimePolicy},
 };
 use lowlat_result::ResultDocument;
 use lowlat_settings::audit::Audit;
-use std::{sync::atomic::Ordering, time::Instant};
 
 /// Reads the host, waits for quiet when asked to, measures.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ResultDocument> {
-    let clock = Instant::now();
+    let mut run = Run::begin(JitterMeasurement::KIND);
     let progress = Progress::new();
     progress.say("reading the host");
     let host = arguments.host.read()?;
@@ -38,29 +38,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ResultDocument> {
     progress.say("calibrating");
     progress.stand_still();
     let live = Live::new(&progress);
-    let started_at = Timestamp::now();
+    run.started_at = Timestamp::now();
     let record = jitter::run_observed(&host.root, &options, &observation, &stop, &|now| live.show(now));
     progress.finish();
-    let Host { snapshot, role, allocation, .. } = host;
-    Ok(ResultDocument {
-        document: ResultDocument::DOCUMENT.into(),
-        schema_version: ResultDocument::SCHEMA_VERSION,
-        lowlat_version: env!("CARGO_PKG_VERSION").into(),
-        command: "jitter".into(),
-        started_at: started_at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-        elapsed_s: clock.elapsed().as_secs_f64(),
-        // Relaxed: set by the signal handler, read once all samplers have been joined.
-        is_interrupted: stop.load(Ordering::Relaxed),
-        role,
-        snapshot,
-        allocation,
-        audit,
-        jitter: Some(record?),
-        jitter_study: None,
-        gate: None,
-        readiness,
-        warnings: chosen.note.into_iter().collect(),
-    })
+    let jitter = JitterMeasurement::from(record?);
+    let document = run.document(host, audit, vec![jitter.into()], &stop);
+    Ok(ResultDocument { readiness, warnings: chosen.note.into_iter().collect(), ..document })
 }
 
 fn options(arguments: &Arguments, chosen: &Chosen) -> JitterOptions {

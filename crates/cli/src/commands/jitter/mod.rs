@@ -12,8 +12,11 @@ use crate::{documents, output::Exit};
 use anyhow::Context;
 use arguments::Arguments;
 use clap::{ArgMatches, FromArgMatches};
-use lowlat_jitter::{self as jitter, RemedyContext};
-use lowlat_result::ResultDocument;
+use lowlat_jitter::{
+    RemedyContext,
+    gate::{Gate, GateOutcome},
+};
+use lowlat_result::{Measurement, ResultDocument};
 use outputs::Outputs;
 
 pub const COMMAND: Subcommand = Subcommand { name: "jitter", declare: arguments::declare, run };
@@ -28,25 +31,31 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         Some(file) => documents::read(file)?,
         None => measure::run(&arguments)?,
     };
-    study(&mut document)?;
-    if let (Some(gate), Some(study)) = (&arguments.gate, &document.jitter_study) {
-        document.gate = Some(gate.evaluate(study));
-    }
+    let gate = judge(&mut document, arguments.gate.as_ref())?;
     outputs.write(&document)?;
-    Ok(match &document.gate {
+    Ok(match gate {
         _ if document.is_interrupted && arguments.from.is_none() => Exit::Interrupted,
-        Some(gate) if arguments.gate.is_some() && !gate.is_held() => Exit::Findings,
+        Some(false) => Exit::Findings,
         _ => Exit::Clean,
     })
 }
 
-/// Studies the record anew, so that an old document is read with what this version knows.
-fn study(document: &mut ResultDocument) -> anyhow::Result<()> {
-    let record = document.jitter.as_ref().context(
-        "the document holds no jitter measurement; take one that lowlat jitter or lowlat assess wrote",
-    )?;
+/// Studies the record again, so that an old document is read with what this version knows, and judges the gate if one
+/// was given. Returns whether it held.
+fn judge(document: &mut ResultDocument, gate: Option<&Gate>) -> anyhow::Result<Option<bool>> {
+    // A part of the document is changed in the light of the others.
+    let mut measurements = std::mem::take(&mut document.measurements);
     let context =
         RemedyContext { host: &document.snapshot, allocation: &document.allocation, role: &document.role };
-    document.jitter_study = Some(jitter::study_with(record, Some(&context))?);
-    Ok(())
+    let jitter = measurements.iter_mut().find_map(Measurement::jitter_mut).context(
+        "the document holds no jitter measurement; take one that lowlat jitter or lowlat assess wrote",
+    )?;
+    let study = jitter.study_again(&context)?;
+    let outcome = gate.map(|gate| gate.evaluate(study));
+    let is_held = outcome.as_ref().map(GateOutcome::is_held);
+    if outcome.is_some() {
+        jitter.gate = outcome;
+    }
+    document.measurements = measurements;
+    Ok(is_held)
 }

@@ -8,7 +8,7 @@ use crate::{
 use anyhow::{Context, ensure};
 use jiff::Timestamp;
 use lowlat_host::statistics::carries_quantile;
-use lowlat_jitter::{JitterRecord, sysjitter};
+use lowlat_jitter::{JitterRecord, gate::GateOutcome, sysjitter};
 use lowlat_report::{JitterTextOptions, explain_text, gate_text, jitter_text};
 use lowlat_result::{ResultDocument, hlog};
 
@@ -43,7 +43,7 @@ impl<'a> Outputs<'a> {
 
     /// Prints, then writes the files: a file that cannot be written any more, after hours perhaps, costs nothing else.
     pub fn write(&self, document: &ResultDocument) -> anyhow::Result<()> {
-        let record = document.jitter.as_ref().context("nothing was measured")?;
+        let record = &document.jitter().context("nothing was measured")?.record;
         let printed = self.print(document, record);
         let mut files = Vec::new();
         files.extend(self.result.iter().map(|file| (file, output::json_line(document))));
@@ -81,7 +81,7 @@ impl<'a> Outputs<'a> {
                 JitterTextOptions { show_all: self.arguments.verbose, width },
             ))?;
         }
-        if let Some(gate) = &document.gate {
+        if let Some(gate) = gate_of(document) {
             output::print(&format!("\n{}", gate_text(gate, width)))?;
         }
         Ok(())
@@ -89,10 +89,14 @@ impl<'a> Outputs<'a> {
 
     /// Whether the limits held, beside a result for programs.
     fn talk_of_gate(document: &ResultDocument) {
-        if let Some(gate) = &document.gate {
+        if let Some(gate) = gate_of(document) {
             output::talk_painted(gate_text(gate, output::width()).trim_end());
         }
     }
+}
+
+fn gate_of(document: &ResultDocument) -> Option<&GateOutcome> {
+    document.jitter()?.gate.as_ref()
 }
 
 /// Scripts want every row that sysjitter prints; people should know which of them say little.

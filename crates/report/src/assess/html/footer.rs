@@ -1,12 +1,12 @@
 //! How to get this page again.
 
-use crate::shared::page::micro;
-use crate::shared::units::{clean, count, duration, span};
+use crate::shared::units::clean;
+use crate::shared::view::View;
 use lowlat_result::ResultDocument;
 use maud::{Markup, html};
 
 /// Commands and parameters.
-pub fn footer(document: &ResultDocument) -> Markup {
+pub fn footer(document: &ResultDocument, views: &[Box<dyn View + '_>]) -> Markup {
     html! {
         footer {
             h2 { "How to reproduce" }
@@ -16,13 +16,7 @@ pub fn footer(document: &ResultDocument) -> Markup {
                 "document of the same run (schema version " (document.schema_version) "). "
                 code { "lowlat audit --explain ID" } " tells the whole story of one setting."
             }
-            @if let Some(jitter) = &document.jitter {
-                p {
-                    "Jitter: " (span(jitter.ran_ns())) ", interruptions of " (micro(&duration(jitter.threshold_ns)))
-                    " or longer, counter " code { (clean(&jitter.counter)) } " at " (count(jitter.counter_hz / 1_000_000))
-                    " MHz (" (clean(&jitter.counter_hz_source)) ")."
-                }
-            }
+            @for view in views { @if let Some(how) = view.parameters() { p { (how) } } }
             p class="small" {
                 "lowlat " (clean(&document.lowlat_version)) ", begun " (clean(&document.started_at)) ", took "
                 (format!("{:.0}", document.elapsed_s)) " s. This page loads nothing from anywhere."

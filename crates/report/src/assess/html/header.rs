@@ -1,27 +1,22 @@
 //! The head of the page: what host, and the verdict.
 
-use crate::assess::summary::longest_sentence;
 use crate::audit::grouping::Tally;
 use crate::audit::verdict_class;
 use crate::host::line::title_and_cpus;
-use crate::jitter::causes::words;
-use crate::jitter::causes::words::interval;
-use crate::jitter::causes::{label, traced};
-use crate::jitter::figures::{Jitter, Longest, Side};
 use crate::shared::page::{facts, micro, tile};
-use crate::shared::units::{clean, duration, percent, plural, rate, span};
+use crate::shared::units::{clean, plural};
+use crate::shared::view::View;
 use lowlat_host::snapshot::OriginKind;
-use lowlat_jitter::CauseSource;
 use lowlat_result::ResultDocument;
 use lowlat_settings::Verdict;
 use maud::{Markup, html};
 
-/// Host, score, one-sentence verdict, tiles.
-pub fn section(document: &ResultDocument, jitter: Option<&Jitter<'_>>) -> Markup {
+/// What host, then what came of it: what `own`, the view of the subcommand that ran, has to say, or score and verdict.
+pub fn section(document: &ResultDocument, views: &[Box<dyn View + '_>], own: Option<&dyn View>) -> Markup {
     let (title, cpus) = title_and_cpus(&document.snapshot);
     let tally = Tally::of(&document.audit);
-    let of_jitter = jitter.filter(|_| crate::shared::document::is_of_jitter(document));
-    let what = if of_jitter.is_some() { "Interruptions of user threads" } else { "Low-latency assessment" };
+    let own = own.map(View::head);
+    let what = own.as_ref().map_or("Low-latency assessment", |own| own.title);
     html! {
         section id="summary" class="hero" aria-labelledby="summary-title" {
             div class="hero-top" {
@@ -31,16 +26,13 @@ pub fn section(document: &ResultDocument, jitter: Option<&Jitter<'_>>) -> Markup
                     p class="sub" { (clean(&cpus.replace(" x ", " × "))) }
                     (host_facts(document))
                 }
-                @if of_jitter.is_none() { (score(document)) }
+                @if own.is_none() { (score(document)) }
             }
-            @match of_jitter {
-                Some(jitter) => {
-                    (jitter_verdict(document, jitter))
-                    (jitter_tiles(document, jitter))
-                }
+            @match own {
+                Some(own) => (own.verdict),
                 None => {
-                    (verdict(document, tally))
-                    (tiles(document, tally))
+                    (verdict(document, tally, views))
+                    (tiles(document, tally, views))
                 }
             }
         }
@@ -92,91 +84,16 @@ fn score(document: &ResultDocument) -> Markup {
     }
 }
 
-fn verdict(document: &ResultDocument, tally: Tally) -> Markup {
-    let longest = document.jitter.as_ref().map(|jitter| micro(&longest_sentence(document, jitter)));
+fn verdict(document: &ResultDocument, tally: Tally, views: &[Box<dyn View + '_>]) -> Markup {
     html! {
         p class="verdict" {
             (tally.sentence(&document.audit))
-            @if let Some(longest) = longest { " " (longest) }
+            @for sentence in views.iter().filter_map(|view| view.sentence()) { " " (micro(&sentence)) }
         }
         @if document.is_interrupted {
             p class="note" { "The run was cut short; the page shows what was measured until then." }
         }
         @if !document.audit.findings.is_empty() { (verdict_bar(document)) }
-    }
-}
-
-/// What the run measured, where the time went, and whether the host was ready for it.
-fn jitter_verdict(document: &ResultDocument, jitter: &Jitter<'_>) -> Markup {
-    let causes = traced(jitter.record.causes.as_ref()).filter(|_| jitter.study.all.count > 0);
-    let open = words::not_ready(&document.readiness);
-    html! {
-        p class="verdict" {
-            (micro(&words::headline(document, jitter.record)))
-            @if !document.audit.findings.is_empty() {
-                " " a href="#findings" { (Tally::of(&document.audit).sentence(&document.audit)) }
-            }
-        }
-        @if document.is_interrupted {
-            p class="note" { "The run was cut short; the page shows what was measured until then." }
-        }
-        @if !open.is_empty() {
-            div class="note" {
-                p { b { (words::readiness_title(&document.readiness)) } }
-                ul class="sentences" { @for sentence in open { li { (clean(&sentence)) } } }
-            }
-        }
-        @if let Some(causes) = causes {
-            div class="verdicts" { (crate::jitter::html::causes::shares_bar(causes)) }
-        }
-    }
-}
-
-/// Five figures of the run.
-fn jitter_tiles(document: &ResultDocument, jitter: &Jitter<'_>) -> Markup {
-    let record = jitter.record;
-    let none_looked = match record.causes.as_ref().map(|causes| causes.source) {
-        Some(CauseSource::Counters) => "counts only: no single interruption is attributed",
-        _ => "causes were not looked for",
-    };
-    let (named, named_note) = match &jitter.study.shares {
-        Some(_) if jitter.study.all.count == 0 => ("–".to_owned(), "there was no interruption".to_owned()),
-        Some(shares) => (
-            micro(&percent(shares.named * 100.0)),
-            format!(
-                "of the interruption time; {} unexplained, {} firmware or hypervisor",
-                percent(shares.unexplained * 100.0),
-                percent(shares.firmware_or_hypervisor * 100.0)
-            ),
-        ),
-        None => ("–".to_owned(), none_looked.to_owned()),
-    };
-    let (most, most_note) = match jitter.study.causes.first() {
-        Some(first) => (
-            micro(&percent(first.share * 100.0)),
-            match &first.remedy {
-                Some(remedy) if !remedy.setting.is_empty() => {
-                    format!("{}; see {}", label(&first.cause), remedy.setting)
-                }
-                _ => label(&first.cause),
-            },
-        ),
-        None => ("–".to_owned(), none_looked.to_owned()),
-    };
-    let measured = format!(
-        "for {}, gaps of {} or longer, counter {}",
-        span(record.ran_ns()),
-        duration(record.threshold_ns),
-        clean(&record.counter)
-    );
-    html! {
-        div class="tiles" {
-            (longest_tile(document))
-            (rate_tile(document))
-            (tile("Named", &named, &named_note))
-            (tile("Largest cause", &most, &clean(&most_note)))
-            (tile("Measured", &plural(record.cpus.len(), "CPU"), &measured))
-        }
     }
 }
 
@@ -210,7 +127,7 @@ fn verdict_bar(document: &ResultDocument) -> Markup {
     }
 }
 
-fn tiles(document: &ResultDocument, tally: Tally) -> Markup {
+fn tiles(document: &ResultDocument, tally: Tally, views: &[Box<dyn View + '_>]) -> Markup {
     let allocation = &document.allocation;
     let in_force = &document.snapshot.topology.isolated;
     let in_force = match in_force.known() {
@@ -222,8 +139,7 @@ fn tiles(document: &ResultDocument, tally: Tally) -> Markup {
         div class="tiles" {
             (faults_tile(tally))
             (tile("Not known", &tally.unknown.to_string(), "settings that could not be judged; they do not count"))
-            (longest_tile(document))
-            (rate_tile(document))
+            @for view in views { (view.tiles()) }
             (tile("Chosen for isolation", &plural(allocation.isolated.len(), "CPU"),
                 &format!("{} for housekeeping; {in_force}", allocation.housekeeping.len())))
         }
@@ -240,38 +156,4 @@ fn faults_tile(tally: Tally) -> Markup {
             tile("To change", &faults.to_string(), &format!("of {of}, {reboots} with a reboot"))
         }
     }
-}
-
-fn longest_tile(document: &ResultDocument) -> Markup {
-    let Some(jitter) = &document.jitter else {
-        return tile("Longest interruption", "–", "jitter was not measured");
-    };
-    let run = span(jitter.ran_ns());
-    match Longest::of(jitter, &document.allocation) {
-        Some(Longest { length_ns: Some(ns), cpu, is_isolated }) => {
-            let place = if is_isolated { "the CPUs chosen for isolation" } else { "all measured CPUs" };
-            tile(
-                "Longest interruption",
-                &micro(&duration(ns)),
-                &format!("on CPU {cpu}, of {place}, in {run}"),
-            )
-        }
-        Some(_) => tile("Longest interruption", "none", &format!("in {run}")),
-        None => tile("Longest interruption", "–", "no CPU was measured"),
-    }
-}
-
-/// Interruptions a second on the CPUs meant for trading, each counted for itself.
-fn rate_tile(document: &ResultDocument) -> Markup {
-    let label = "Interruptions per second";
-    let Some(side) = document.jitter.as_ref().and_then(|jitter| Side::of(jitter, &document.allocation))
-    else {
-        return tile(label, "–", "jitter was not measured");
-    };
-    let cpus = match side.cpu_count {
-        1 => "on one CPU".to_owned(),
-        cpus => format!("on each of {cpus} CPUs"),
-    };
-    let (interval, lost) = (interval(&side), percent(side.lost_percent));
-    tile(label, &rate(side.rate.per_s), &format!("{cpus}{interval}; {lost} of the time"))
 }

@@ -169,7 +169,7 @@ fn system(host: &HostSnapshot) -> Vec<(&'static str, String)> {
 
 fn virtualization(document: &ResultDocument) -> Vec<(&'static str, String)> {
     let virtualization = &document.snapshot.virtualization;
-    let cpus = document.jitter.iter().flat_map(|jitter| &jitter.cpus);
+    let cpus = document.jitter().into_iter().flat_map(|jitter| &jitter.record.cpus);
     let stolen: Vec<u64> = cpus.filter_map(|cpu| cpu.steal_ns.known().copied()).collect();
     let sum = stolen.iter().fold(0u64, |sum, ns| sum.saturating_add(*ns));
     let in_run =

@@ -33,6 +33,18 @@ pub fn headline(document: &ResultDocument, record: &JitterRecord) -> String {
     format!("{run}: {longest}, {} {place}{}.", rate(side.rate.per_s), interval(&side))
 }
 
+/// One sentence on the longest interruption of the run.
+pub fn longest_sentence(document: &ResultDocument, jitter: &JitterRecord) -> String {
+    let Some(longest) = Longest::of(jitter, &document.allocation) else {
+        return "No CPU was measured.".to_owned();
+    };
+    let place = if longest.is_isolated { " on the CPUs chosen for isolation" } else { "" };
+    match longest.length_ns {
+        Some(ns) => format!("Longest interruption{place}: {} on CPU {}.", duration(ns), longest.cpu),
+        None => format!("No interruption of {} or longer{place}.", duration(jitter.threshold_ns)),
+    }
+}
+
 /// What was not ready before the run, or could not be told, one sentence each.
 pub fn not_ready(points: &[ReadinessPoint]) -> Vec<String> {
     let open = points.iter().filter(|point| point.state != ReadinessState::Ready);

@@ -11,7 +11,7 @@ const ROWS_MAX: usize = 200;
 
 /// The outcome of the gate; `None` when none was given.
 pub fn section(document: &ResultDocument) -> Option<Markup> {
-    let outcome = document.gate.as_ref()?;
+    let outcome = document.jitter()?.gate.as_ref()?;
     let failed = outcome.failed().count();
     let lead = html! {
         code { (clean(&outcome.gate)) } ": "

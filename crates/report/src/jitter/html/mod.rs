@@ -4,6 +4,7 @@ pub mod causes;
 pub mod comparison;
 mod distribution;
 mod gate;
+pub mod head;
 mod heat;
 mod per_cpu;
 
@@ -11,7 +12,8 @@ use crate::host::cpu_parts::CpuParts;
 use crate::jitter::causes::traced;
 use crate::jitter::figures::{CpuFigures, Jitter};
 use crate::shared::page::{Section, micro, section as page_section};
-use crate::shared::units::{duration, plural, span};
+use crate::shared::units::{clean, count, duration, plural, span};
+use lowlat_jitter::JitterRecord;
 use lowlat_result::ResultDocument;
 use maud::{Markup, html};
 
@@ -29,6 +31,15 @@ pub fn sections(document: &ResultDocument, jitter: Option<&Jitter<'_>>) -> Vec<S
     sections
 }
 
+/// How the run was measured.
+pub fn parameters(record: &JitterRecord) -> Markup {
+    html! {
+        "Jitter: " (span(record.ran_ns())) ", interruptions of " (micro(&duration(record.threshold_ns)))
+        " or longer, counter " code { (clean(&record.counter)) } " at " (count(record.counter_hz / 1_000_000))
+        " MHz (" (clean(&record.counter_hz_source)) ")."
+    }
+}
+
 /// Everything that was measured, or that nothing was.
 fn section(document: &ResultDocument, jitter: Option<&Jitter<'_>>) -> Markup {
     let Some(jitter) = jitter.filter(|jitter| !jitter.record.cpus.is_empty()) else {
@@ -43,7 +54,7 @@ fn section(document: &ResultDocument, jitter: Option<&Jitter<'_>>) -> Markup {
     let lead = html! {
         "Time taken from a user thread that never sleeps, in gaps of " (threshold) " or longer, on "
         (plural(all.len(), "CPU")) " for " (micro(&span(record.ran_ns()))) "."
-        @if let Some(policy) = &record.real_time { " The samplers ran as " (crate::shared::units::clean(policy)) "." }
+        @if let Some(policy) = &record.real_time { " The samplers ran as " (clean(policy)) "." }
     };
     let body = html! {
         figure class="card" {

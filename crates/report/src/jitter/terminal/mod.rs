@@ -5,6 +5,7 @@ mod compare;
 mod cpus;
 mod lengths;
 mod live;
+pub mod summary;
 mod timeline;
 
 pub use compare::{comparison_text, gate_text};

@@ -13,8 +13,9 @@ pub use shares::bar as shares_bar;
 
 use crate::jitter::causes::{Family, label, words};
 use crate::jitter::figures::Jitter;
+use crate::shared::document::is_own_run;
 use crate::shared::page::{micro, section as page_section};
-use lowlat_jitter::{Cause, CauseSource};
+use lowlat_jitter::{Cause, CauseSource, JitterMeasurement};
 use lowlat_result::ResultDocument;
 use maud::{Markup, html};
 
@@ -33,7 +34,7 @@ pub fn section(document: &ResultDocument, jitter: Option<&Jitter<'_>>) -> Markup
         @match causes.source {
             CauseSource::Trace => {
                 // The page of `lowlat jitter` has the bar in its head.
-                @if !crate::shared::document::is_of_jitter(document) { (shares::card(jitter)) }
+                @if !is_own_run(document, JitterMeasurement::KIND) { (shares::card(jitter)) }
                 (table::card(document, jitter))
                 (stacked::card(document, jitter, causes))
                 (worst::cards(document, jitter))
