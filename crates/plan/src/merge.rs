@@ -6,6 +6,7 @@ use lowlat_host::{
     cmdline::{CommandLine, same_name},
 };
 use lowlat_settings::change::{BootToken, Change, Target};
+use std::mem::discriminant;
 
 impl Plan {
     /// The plan that holds when `above` is applied over this one: of two changes of one thing the upper one counts,
@@ -29,18 +30,12 @@ impl Plan {
 
 /// Whether two changes are of one thing. Numbers of interrupts and threads differ between boots; their names don't.
 fn is_same_thing(a: &Target, b: &Target) -> bool {
-    match (a, b) {
-        (Target::CommandLine { .. }, Target::CommandLine { .. }) => true,
-        (Target::IrqAffinity { irq: i, actions: a }, Target::IrqAffinity { irq: j, actions: b }) => {
-            // Several interrupts can have one name: then the number tells them apart, as well as it can.
-            a == b && (i == j || a.iter().any(|action| action.contains(|c: char| c.is_ascii_digit())))
-        }
-        (Target::KernelThreadAffinity { comm: a, .. }, Target::KernelThreadAffinity { comm: b, .. })
-        | (Target::KernelThreadScheduling { comm: a, .. }, Target::KernelThreadScheduling { comm: b, .. }) => {
-            a == b
-        }
-        _ => a == b,
-    }
+    let is_line = |target: &Target| matches!(target, Target::CommandLine { .. });
+    let are_one = || match (a.kind().lasting(), b.kind().lasting()) {
+        (Some(a), Some(b)) => a.name == b.name && a.is_unique,
+        _ => false,
+    };
+    a == b || is_line(a) && is_line(b) || discriminant(a) == discriminant(b) && are_one()
 }
 
 fn asks_the_same(a: &Change, b: &Change) -> bool {

@@ -9,10 +9,11 @@ use lowlat_host::{
 use lowlat_settings::{
     Catalogue, Context,
     change::{BootToken, Change, Moment, Target, sysctl, tuned},
-    judge::chosen_word,
-    same_meaning,
 };
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, HashMap},
+    mem::{Discriminant, discriminant},
+};
 
 impl Plan {
     /// What this plan asks for and planning here would not, one line each; empty for a plan that lowlat made for this host and
@@ -76,7 +77,7 @@ impl Plan {
             if let Target::CommandLine { tokens } = &change.target {
                 line_as_found(&mut host, tokens);
             } else if let Reading::Known(before) = &change.before {
-                as_found(&mut host, &change.target, before, &change.after);
+                change.target.kind().revert(&mut host, before, &change.after);
             }
         }
         host
@@ -109,80 +110,27 @@ fn line_as_found(host: &mut HostSnapshot, tokens: &[BootToken]) {
     host.kernel.command_line = Reading::Known(CommandLine::parse(&words.join(" ")));
 }
 
-fn as_found(host: &mut HostSnapshot, target: &Target, before: &str, after: &str) {
-    let value = |now: &mut Reading<String>| {
-        if now.known().is_some_and(|now| same_meaning(chosen_word(now), after)) {
-            *now = Reading::Known(before.to_owned());
-        }
-    };
-    let list = |now: &mut Reading<CpuSet>| {
-        if now.known().is_some_and(|now| now.to_list() == after)
-            && let Ok(cpus) = CpuSet::parse_list(before)
-        {
-            *now = Reading::Known(cpus);
-        }
-    };
-    match target {
-        Target::Sysctl { key } => {
-            host.files.get_mut(&lowlat_host::snapshot::sysctl_path(key)).into_iter().for_each(value);
-        }
-        Target::File { path } => host.files.get_mut(path).into_iter().for_each(value),
-        Target::IrqAffinity { irq, actions } => {
-            let irqs = host.interrupts.irqs.iter_mut();
-            irqs.filter(|found| found.number == *irq && found.actions == *actions)
-                .for_each(|found| list(&mut found.affinity));
-        }
-        Target::DefaultIrqAffinity => list(&mut host.interrupts.default_affinity),
-        Target::KernelThreadAffinity { comm, .. } => {
-            let threads = host.tasks.kernel_threads.iter_mut();
-            threads.filter(|found| found.comm == *comm).for_each(|found| list(&mut found.cpus_allowed));
-        }
-        Target::Service { unit } => {
-            if let Some(found) = host.services.units.get_mut(unit)
-                && after.starts_with(found.active.text())
-            {
-                let (active, enablement) = before.split_once(", ").unwrap_or((before, ""));
-                found.active = Reading::Known(active.to_owned());
-                if !enablement.is_empty() {
-                    found.enablement = Reading::Known(enablement.to_owned());
-                }
-            }
-        }
-        _ => {}
-    }
-}
-
 /// What planning gives, in an order to search.
 struct Planned<'a> {
     host: &'a HostSnapshot,
     after: BTreeMap<Target, (String, Moment)>,
     tokens: Vec<BootToken>,
     /// The values of interrupts and kernel threads, by kind and name.
-    named: BTreeMap<(Kind, String), Vec<String>>,
+    named: HashMap<Named, Vec<String>>,
 }
 
-/// Things whose numbers differ between boots.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
-    Irq,
-    Affinity,
-    Scheduling,
-}
+/// Things whose numbers differ between boots, by the variant of their target.
+type Named = (Discriminant<Target>, String);
 
-fn named(target: &Target) -> Option<(Kind, String)> {
-    Some(match target {
-        Target::IrqAffinity { actions, .. } => (Kind::Irq, actions.join(",")),
-        Target::KernelThreadAffinity { comm, .. } => (Kind::Affinity, comm.clone()),
-        Target::KernelThreadScheduling { comm, .. } => (Kind::Scheduling, comm.clone()),
-        _ => return None,
-    })
+fn named(target: &Target) -> Option<Named> {
+    target.kind().lasting().map(|lasting| (discriminant(target), lasting.name))
 }
 
 impl<'a> Planned<'a> {
     fn of(context: &Context<'a>, plan: &Plan) -> Self {
         let again = Plan::of(context, &plan.lowlat_version);
         let mut planned =
-            Self { host: context.host, after: BTreeMap::new(), tokens: Vec::new(), named: BTreeMap::new() };
+            Self { host: context.host, after: BTreeMap::new(), tokens: Vec::new(), named: HashMap::new() };
         for change in again.changes {
             if let Some(name) = named(&change.target) {
                 planned.named.entry(name).or_default().push(change.after);
@@ -222,20 +170,17 @@ impl<'a> Planned<'a> {
         };
         match self.named.get(&name) {
             Some(values) => values.contains(&change.after),
-            None => !self.is_here(&name) && self.is_usual(name.0, &change.after),
+            None => !self.is_here(change) && self.is_usual(name.0, &change.after),
         }
     }
 
-    /// Whether the host has an interrupt or a thread of this name.
-    fn is_here(&self, (kind, name): &(Kind, String)) -> bool {
-        match kind {
-            Kind::Irq => self.host.interrupts.irqs.iter().any(|irq| irq.actions.join(",") == *name),
-            _ => self.host.tasks.kernel_threads.iter().any(|thread| thread.comm == *name),
-        }
+    /// Whether the host has an interrupt or a thread of the change's name.
+    fn is_here(&self, change: &Change) -> bool {
+        change.target.kind().lasting().is_some_and(|lasting| (lasting.is_on)(self.host, &lasting.name))
     }
 
     /// Whether planning gives the value to another one of the kind.
-    fn is_usual(&self, kind: Kind, after: &str) -> bool {
+    fn is_usual(&self, kind: Discriminant<Target>, after: &str) -> bool {
         self.named.iter().any(|((of, _), values)| *of == kind && values.iter().any(|value| value == after))
     }
 }
@@ -256,14 +201,7 @@ fn in_words(asked: &Asked<'_>) -> String {
             format!("boot parameter {}", cut(&boot_line::spell(token).unwrap_or_default()))
         }
         Asked::Change(change) => {
-            let name = match &change.target {
-                Target::OwnedFile { path } | Target::File { path } => path.clone(),
-                Target::FileKey { path, key } => format!("{key} in {path}"),
-                Target::Sysctl { key } => key.clone(),
-                Target::Service { unit } => unit.clone(),
-                other => format!("{other:?}"),
-            };
-            format!("{} = \"{}\"", cut(&name), cut(&change.after))
+            format!("{} = \"{}\"", cut(&change.target.kind().name()), cut(&change.after))
         }
     }
 }

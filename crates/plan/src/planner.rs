@@ -1,7 +1,7 @@
 //! The planner: asks each row at fault how it is changed, and gathers the answers.
 
-use super::{HostMark, LeftOut, Plan, boot_line, warnings};
-use lowlat_host::{Profile, Reading, cmdline::CommandLine};
+use super::{HostMark, LeftOut, Plan, boot_line, stands, warnings};
+use lowlat_host::{Profile, Reading};
 use lowlat_settings::{
     Context, Finding, Layer, Risk, Setting, Verdict,
     change::{BootToken, Change, Moment, Proposal, Step, Target, WhyLeftOut, files, sysctl, tuned},
@@ -169,15 +169,8 @@ fn command_line(context: &Context<'_>, tokens: Vec<BootToken>) -> Change {
 
 /// Drops what is so already: a parameter that stands on the line as wanted, a value that is there.
 fn without_what_is_so(context: &Context<'_>, proposal: &mut Proposal) {
-    let line: CommandLine = context.host.kernel.tokens();
-    proposal.tokens.retain(|token| {
-        let mut standing = line.all(&token.name).map(Option::unwrap_or_default).peekable();
-        match (&token.value, standing.peek().is_some()) {
-            (None, is_there) => is_there,
-            (Some(_), false) => true,
-            (Some(value), true) => !standing.all(|found| same_meaning(found, value)),
-        }
-    });
+    let line = context.host.kernel.tokens();
+    proposal.tokens.retain(|token| !stands(&line, token));
     proposal.steps.retain(|step| step.before.known().is_none_or(|before| *before != step.after));
 }
 

@@ -361,3 +361,26 @@ fn nonsense_gives_a_plan_without_a_panic() {
         assert!(serde_json::to_string(&plan).is_ok());
     }
 }
+
+/// Plans of earlier versions, and the ids that digest their text.
+#[test]
+fn targets_are_written_as_ever() {
+    let written = [
+        r#"{"kind":"nic_channels","nic":"eth0","field":"combined"}"#,
+        r#"{"kind":"nic_coalescing","nic":"eth0","field":"rx-usecs"}"#,
+        r#"{"kind":"nic_feature","nic":"eth0","feature":"rx-lro"}"#,
+        r#"{"kind":"nic_rps","nic":"eth0","queue":"rx-0"}"#,
+        r#"{"kind":"nic_xps","nic":"eth0","queue":"tx-0"}"#,
+        r#"{"kind":"sysctl","key":"vm.swappiness"}"#,
+        r#"{"kind":"default_irq_affinity"}"#,
+        r#"{"kind":"workqueue_cpus","name":null}"#,
+    ];
+    for text in written {
+        let target: Target = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&target).unwrap(), text);
+    }
+    for bad in [r#"{"kind":"nic_later","nic":"eth0","field":"x"}"#, r#"{"kind":"nic_rps","queue":"rx-0"}"#] {
+        let error = serde_json::from_str::<Target>(bad).unwrap_err().to_string();
+        assert!(error.starts_with("found a target of no known kind"), "{error}");
+    }
+}

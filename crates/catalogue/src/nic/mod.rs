@@ -2,4 +2,5 @@
 
 pub(super) mod choice;
 pub(super) mod hardware;
+mod parameter;
 pub(super) mod queues;

@@ -1,12 +1,19 @@
 //! Interrupt moderation, queues, packet steering and offloads of NICs.
 
-use crate::nic::choice::each_nic;
+use super::{
+    choice::{each_nic, judged_nics},
+    parameter,
+};
 use lowlat_host::{
     CpuSet, Reading,
-    snapshot::{Coalescing, Nic, QueueMask},
+    snapshot::{Channels, Nic, QueueMask},
 };
 use lowlat_settings::{
-    Context, Impact, Judgement, Layer, Needs, Setting, Want, change,
+    Context, Impact, Judgement, Layer, Needs, Setting, Want,
+    change::{
+        Proposal, Target,
+        nic::{NicKind, channels, coalescing, feature, rps, xps},
+    },
     judge::each::{One, isolated, list},
 };
 
@@ -21,7 +28,7 @@ const ROW: Setting =
 pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "nic.rx_usecs",
-        change: change::nic::rx_usecs,
+        change: set_coalescing,
         name: "rx-usecs",
         reason: "The NIC delays a receive interrupt this long to gather more packets. A packet that arrives \
                  alone waits for nothing.",
@@ -29,26 +36,26 @@ pub(crate) const SETTINGS: &[Setting] = &[
         impact: Impact::High,
         effective: "ethtool -c IF; round trips over the kernel's stack get shorter.",
         trading: Want::Value("0"),
-        judge: rx_usecs,
+        judge: is_coalescing,
         sources: &[COALESCING, ONLOAD],
         ..ROW
     },
     Setting {
         id: "nic.adaptive_rx",
-        change: change::nic::adaptive_rx,
+        change: set_coalescing,
         name: "adaptive-rx",
         reason: "The driver changes rx-usecs automatically with the load. The delay of a packet then depends \
                  on the traffic before it, and a manual value does not last.",
         cost: "More interrupts on the housekeeping CPUs under load.",
         effective: "ethtool -c IF shows Adaptive RX: off.",
         trading: Want::Value("off"),
-        judge: adaptive_rx,
+        judge: is_coalescing,
         sources: &[COALESCING, ONLOAD],
         ..ROW
     },
     Setting {
         id: "nic.queue_count",
-        change: change::nic::queue_count,
+        change: fewer_queues,
         name: "channels",
         reason: "Each receive queue has an interrupt, and each interrupt needs a CPU. More queues than \
                  housekeeping CPUs bring no gain, only more interrupts to keep off the isolated ones.",
@@ -61,20 +68,20 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "nic.rps",
-        change: change::nic::rps,
+        change: |context, _| RPS.change(context),
         name: "rps_cpus",
         reason: "Receive packet steering sends packets to other CPUs through inter-processor interrupts and \
                  runs the network stack there. Isolated CPUs in the mask get both.",
         impact: Impact::High,
         effective: "the NET_RX row of /proc/softirqs does not increase on isolated CPUs.",
         trading: Want::State("no isolated CPU in any mask"),
-        judge: rps,
+        judge: |context, _| RPS.judge(context),
         sources: &[SCALING],
         ..ROW
     },
     Setting {
         id: "nic.xps",
-        change: change::nic::xps,
+        change: |context, _| XPS.change(context),
         name: "xps_cpus",
         reason: "Transmit packet steering sets which CPUs send on which queue. An isolated CPU that shares a \
                  queue with housekeeping CPUs waits for its lock while they send.",
@@ -82,20 +89,20 @@ pub(crate) const SETTINGS: &[Setting] = &[
         impact: Impact::Low,
         effective: "cat /sys/class/net/IF/queues/tx-*/xps_cpus.",
         trading: Want::State("no queue serves isolated and housekeeping CPUs"),
-        judge: xps,
+        judge: |context, _| XPS.judge(context),
         sources: &[SCALING],
         ..ROW
     },
     Setting {
         id: "nic.lro",
-        change: change::nic::lro,
+        change: |context, setting| parameter::change(context, setting, &feature::KIND),
         name: "rx-lro, rx-gro-hw",
         reason: "The NIC or its driver merges packets of one flow before they reach the stack. The first \
                  packet waits for the next, and their arrival times are lost.",
         cost: "The stack handles more packets under bulk traffic.",
         effective: "ethtool -k IF: large-receive-offload and rx-gro-hw are off.",
         trading: Want::Value("off"),
-        judge: lro,
+        judge: is_feature,
         sources: &[
             "kernel Documentation/networking/segmentation-offloads.rst",
             "kernel Documentation/networking/netdev-features.rst",
@@ -104,7 +111,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "nic.gro_flush_timeout",
-        change: change::nic::file_zero,
+        change: file_zero,
         name: "gro_flush_timeout",
         reason: "Holds merged packets back for this many nanoseconds, so that more can join. 0 passes them \
                  up at the end of each poll. Only sockets that prefer busy polling (SO_PREFER_BUSY_POLL) \
@@ -118,7 +125,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "nic.napi_defer_hard_irqs",
-        change: change::nic::file_zero,
+        change: file_zero,
         name: "napi_defer_hard_irqs",
         reason: "After an empty poll the NIC's interrupt stays off, and a timer of gro_flush_timeout polls \
                  instead. A packet that arrives in between waits for the timer, unless a socket busy-polls.",
@@ -132,37 +139,26 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
 ];
 
-/// Judges one of the coalescing settings.
-fn coalescing(nic: &Nic, judge: impl Fn(&Coalescing) -> Option<One>) -> One {
-    match &nic.coalescing {
-        Reading::Known(coalescing) => {
-            judge(coalescing).unwrap_or_else(|| One::Skip("the driver has no such setting".into()))
+fn is_coalescing(context: &Context<'_>, setting: &Setting) -> Judgement {
+    parameter::judge(context, setting, &coalescing::KIND, |nic| {
+        if nic.coalescing.is_absent() {
+            "the driver does not moderate interrupts"
+        } else {
+            "the driver has no such setting"
         }
-        Reading::Absent => One::Skip("the driver does not moderate interrupts".into()),
-        other => One::Unknown(other.missing_in_words().unwrap_or_default()),
-    }
-}
-
-fn rx_usecs(context: &Context<'_>, _: &Setting) -> Judgement {
-    each_nic(context, |nic| {
-        coalescing(nic, |coalescing| {
-            Some(match coalescing.rx_usecs? {
-                0 => One::Good("0".into()),
-                usecs => One::Wrong(format!("{usecs} us"), String::new()),
-            })
-        })
     })
     .at("ethtool -c")
 }
 
-fn adaptive_rx(context: &Context<'_>, _: &Setting) -> Judgement {
-    each_nic(context, |nic| {
-        coalescing(nic, |coalescing| {
-            let is_on = coalescing.adaptive_rx?;
-            Some(if is_on { One::Wrong("on".into(), String::new()) } else { One::Good("off".into()) })
-        })
+fn set_coalescing(context: &Context<'_>, setting: &Setting) -> Proposal {
+    parameter::change(context, setting, &coalescing::KIND)
+}
+
+fn is_feature(context: &Context<'_>, setting: &Setting) -> Judgement {
+    parameter::judge(context, setting, &feature::KIND, |nic| {
+        if nic.offloads.is_absent() { "the driver has no offloads" } else { "the driver has no such feature" }
     })
-    .at("ethtool -c")
+    .at("ethtool -k")
 }
 
 fn queues_max(context: &Context<'_>) -> Option<String> {
@@ -173,95 +169,140 @@ fn queues_max(context: &Context<'_>) -> Option<String> {
     }
 }
 
+/// Receive queues, and whether they are more than the housekeeping CPUs.
+fn receive_queues(context: &Context<'_>, channels: &Channels) -> (u32, bool) {
+    let queues = channels.rx.saturating_add(channels.combined);
+    let is_more =
+        usize::try_from(queues).map_or(true, |queues| queues > context.allocation.housekeeping.len());
+    (queues, is_more)
+}
+
 fn queue_count(context: &Context<'_>, _: &Setting) -> Judgement {
     if let Err(judgement) = isolated(context) {
         return judgement;
     }
     let house = &context.allocation.housekeeping;
     each_nic(context, |nic| match &nic.channels {
-        Reading::Known(channels) => {
-            let queues = channels.rx.saturating_add(channels.combined);
-            if usize::try_from(queues).is_ok_and(|queues| queues <= house.len()) {
-                One::Good(queues.to_string())
-            } else {
-                One::Wrong(
-                    format!("{queues} receive queues"),
-                    format!("there are {} housekeeping CPUs: {:#}", house.len(), house),
-                )
-            }
-        }
+        Reading::Known(channels) => match receive_queues(context, channels) {
+            (queues, false) => One::Good(queues.to_string()),
+            (queues, true) => One::Wrong(
+                format!("{queues} receive queues"),
+                format!("there are {} housekeeping CPUs: {:#}", house.len(), house),
+            ),
+        },
         Reading::Absent => One::Skip("the driver does not report its queues".into()),
         other => One::Unknown(other.missing_in_words().unwrap_or_default()),
     })
     .at("ethtool -l")
 }
 
-/// Queues with a wrong mask, or why the masks are not known.
-fn faulty_masks(queues: &[QueueMask], is_fault: impl Fn(&CpuSet) -> bool) -> Result<Vec<String>, One> {
-    if queues.is_empty() {
-        return Err(One::Skip("the interface has no queues to steer".into()));
+/// No more receive queues than housekeeping CPUs.
+fn fewer_queues(context: &Context<'_>, _: &Setting) -> Proposal {
+    let house = u32::try_from(context.allocation.housekeeping.len()).unwrap_or(u32::MAX);
+    let mut proposal = Proposal::default();
+    for nic in judged_nics(context) {
+        let Some(now) = nic.channels.known().filter(|now| receive_queues(context, now).1) else { continue };
+        let (name, count, others) =
+            if now.combined > 0 { ("combined", now.combined, now.rx) } else { ("rx", now.rx, 0) };
+        let wanted = house.saturating_sub(others).max(1);
+        let target = channels::KIND.of(&nic.name, name);
+        proposal = proposal.step(target, Reading::Known(count.to_string()), wanted.to_string());
     }
-    let mut faulty = Vec::new();
-    for queue in queues {
-        match &queue.cpus {
-            Reading::Known(cpus) if is_fault(cpus) => faulty.push(format!("{} on {cpus}", queue.queue)),
-            Reading::Known(_) | Reading::Absent => {}
-            other => return Err(One::Unknown(other.missing_in_words().unwrap_or_default())),
+    proposal
+}
+
+/// Packet steering of one direction: its masks, and which of them are wrong.
+struct Steering {
+    kind: &'static NicKind,
+    queues: fn(&Nic) -> &[QueueMask],
+    is_fault: fn(&Context<'_>, &CpuSet) -> bool,
+    seen_at: &'static str,
+}
+
+/// No isolated CPU receives for others.
+const RPS: Steering = Steering {
+    kind: &rps::KIND,
+    queues: |nic| &nic.rps,
+    is_fault: |context, cpus| !cpus.is_disjoint(&context.allocation.isolated),
+    seen_at: "/sys/class/net/*/queues/rx-*/rps_cpus",
+};
+
+/// No queue serves both sides.
+const XPS: Steering = Steering {
+    kind: &xps::KIND,
+    queues: |nic| &nic.xps,
+    is_fault: |context, cpus| {
+        let allocation = &context.allocation;
+        !cpus.is_disjoint(&allocation.isolated) && !cpus.is_disjoint(&allocation.housekeeping)
+    },
+    seen_at: "/sys/class/net/*/queues/tx-*/xps_cpus",
+};
+
+impl Steering {
+    fn judge(&self, context: &Context<'_>) -> Judgement {
+        if let Err(judgement) = isolated(context) {
+            return judgement;
         }
+        each_nic(context, |nic| match self.faulty(context, nic) {
+            Ok(faulty) if faulty.is_empty() => One::Good("none".into()),
+            Ok(faulty) => One::Wrong(list(&faulty), String::new()),
+            Err(one) => one,
+        })
+        .at(self.seen_at)
     }
-    Ok(faulty)
-}
 
-fn steering(
-    context: &Context<'_>,
-    queues: impl Fn(&Nic) -> &[QueueMask],
-    is_fault: impl Fn(&CpuSet) -> bool,
-) -> Judgement {
-    if let Err(judgement) = isolated(context) {
-        return judgement;
-    }
-    each_nic(context, |nic| match faulty_masks(queues(nic), &is_fault) {
-        Ok(faulty) if faulty.is_empty() => One::Good("none".into()),
-        Ok(faulty) => One::Wrong(list(&faulty), String::new()),
-        Err(one) => one,
-    })
-}
-
-fn rps(context: &Context<'_>, _: &Setting) -> Judgement {
-    let isolated = &context.allocation.isolated;
-    steering(context, |nic| &nic.rps, |cpus| !cpus.is_disjoint(isolated))
-        .at("/sys/class/net/*/queues/rx-*/rps_cpus")
-}
-
-fn xps(context: &Context<'_>, _: &Setting) -> Judgement {
-    let (house, isolated) = (&context.allocation.housekeeping, &context.allocation.isolated);
-    steering(context, |nic| &nic.xps, |cpus| !cpus.is_disjoint(isolated) && !cpus.is_disjoint(house))
-        .at("/sys/class/net/*/queues/tx-*/xps_cpus")
-}
-
-fn lro(context: &Context<'_>, _: &Setting) -> Judgement {
-    each_nic(context, |nic| match &nic.offloads {
-        Reading::Known(offloads) => {
-            let on: Vec<String> = ["rx-lro", "rx-gro-hw"]
-                .into_iter()
-                .filter(|name| offloads.get(*name) == Some(&true))
-                .map(str::to_owned)
-                .collect();
-            if on.is_empty() {
-                One::Good("off".into())
-            } else {
-                One::Wrong(format!("{} on", on.join(", ")), String::new())
+    /// Queues with a wrong mask, or why the masks are not known.
+    fn faulty(&self, context: &Context<'_>, nic: &Nic) -> Result<Vec<String>, One> {
+        let queues = (self.queues)(nic);
+        if queues.is_empty() {
+            return Err(One::Skip("the interface has no queues to steer".into()));
+        }
+        let mut faulty = Vec::new();
+        for queue in queues {
+            match &queue.cpus {
+                Reading::Known(cpus) if (self.is_fault)(context, cpus) => {
+                    faulty.push(format!("{} on {cpus}", queue.queue));
+                }
+                Reading::Known(_) | Reading::Absent => {}
+                other => return Err(One::Unknown(other.missing_in_words().unwrap_or_default())),
             }
         }
-        Reading::Absent => One::Skip("the driver has no offloads".into()),
-        other => One::Unknown(other.missing_in_words().unwrap_or_default()),
-    })
-    .at("ethtool -k")
+        Ok(faulty)
+    }
+
+    /// Takes the isolated CPUs out of each faulty mask.
+    fn change(&self, context: &Context<'_>) -> Proposal {
+        let mut proposal = Proposal::default();
+        for nic in judged_nics(context) {
+            for queue in (self.queues)(nic) {
+                let Some(cpus) = queue.cpus.known().filter(|cpus| (self.is_fault)(context, cpus)) else {
+                    continue;
+                };
+                let rest = cpus.difference(&context.allocation.isolated).to_list();
+                let target: Target = self.kind.of(&nic.name, &queue.queue);
+                proposal = proposal.step(target, Reading::Known(cpus.to_list()), rest);
+            }
+        }
+        proposal
+    }
 }
 
 fn nic_file(context: &Context<'_>, nic: &Nic, name: &str) -> Reading<u64> {
     let path = format!("/sys/class/net/{}/{name}", nic.name);
     context.host.file(&path).parse(&path, "a number", |text| text.parse().ok())
+}
+
+/// The file of the interface that is named as the row is becomes 0.
+fn file_zero(context: &Context<'_>, setting: &Setting) -> Proposal {
+    let mut proposal = Proposal::default();
+    for nic in judged_nics(context) {
+        let path = format!("/sys/class/net/{}/{}", nic.name, setting.name);
+        if nic_file(context, nic, setting.name).known().is_some_and(|now| *now != 0) {
+            let before = context.host.file(&path);
+            proposal = proposal.step(Target::File { path }, before, "0");
+        }
+    }
+    proposal
 }
 
 fn gro_flush_timeout(context: &Context<'_>, _: &Setting) -> Judgement {

@@ -1,7 +1,7 @@
 //! A captured host unpacked into a directory, with stand-ins for the programs that scripts call.
 
 use lowlat_host::CpuSet;
-use lowlat_settings::change::Target;
+use lowlat_settings::change::{Target, Wire};
 use std::{
     collections::BTreeMap,
     fs,
@@ -112,8 +112,8 @@ impl Tree {
                 line.expect("the CPUs").trim().to_owned()
             }
             Target::KernelThreadScheduling { pid, .. } => first(&format!("/proc/{pid}/scheduling")),
-            Target::NicCoalescing { nic, field } | Target::NicChannels { nic, field } => {
-                first(&format!("/ethtool/{nic}.{field}"))
+            Target::Nic(target) if matches!(target.kind.ethtool()?.wire, Wire::Fields { .. }) => {
+                first(&format!("/ethtool/{}.{}", target.nic, target.name))
             }
             Target::OwnedFile { path } => self.read(path),
             Target::FileKey { path, key } => {

@@ -3,7 +3,7 @@
 use super::brief::Brief;
 use super::text::{here_document, put, shell_pattern, shell_word};
 use lowlat_host::CpuSet;
-use lowlat_settings::change::{Change, Target};
+use lowlat_settings::change::{Change, Mechanism};
 use std::collections::BTreeMap;
 
 /// Where a call stands in the script. The order is that of applying: queues are changed before their interrupts, some
@@ -101,58 +101,58 @@ impl Calls {
     }
 }
 
-/// One change as a call; none for the command line, which has its own function, and for TuneD's profile, which is left
-/// alone (see [`Brief::of`]).
+/// One change as a call, by the mechanism that applies it. None for the command line, which has a function for itself, and
+/// for TuneD's profile, which is left alone (see [`Brief::of`]).
 fn call(brief: &Brief<'_>, change: &Change) -> Option<(Section, String)> {
     let after = change.after.as_str();
-    Some(match &change.target {
-        Target::CommandLine { .. } | Target::TunedProfile => return None,
-        Target::Sysctl { key } => (Section::Sysctls, value(&lowlat_host::snapshot::sysctl_path(key), after)),
-        Target::File { path } => (Section::Values, value(path, after)),
-        Target::IdleState { name, cpus } => {
+    let kind = change.target.kind();
+    Some(match kind.mechanism() {
+        Mechanism::BootLoader { .. } | Mechanism::TunedProfile => return None,
+        Mechanism::Value { path } => (section(&path), value(&path, after)),
+        Mechanism::Mask { path } => (section(&path), mask(&path, after)),
+        Mechanism::Ethtool { nic, group, name } => {
+            let words = [nic, name, after].map(shell_word).join(" ");
+            (Section::Interfaces, format!("nic {} {words}", group.option))
+        }
+        Mechanism::IdleState { name, cpus } => {
             let is_off = u8::from(after == "disabled");
             (Section::Values, format!("idle_state {} {cpus} {is_off}", shell_word(name)))
         }
-        Target::HugePages { node, size_bytes } => {
-            (Section::HugePages, value(&pool(*node, *size_bytes), after))
+        Mechanism::Interrupt { number, actions } => {
+            (Section::Interrupts, irq_call(brief, number, actions, after))
         }
-        Target::IrqAffinity { irq, actions } => (Section::Interrupts, irq_call(brief, *irq, actions, after)),
-        Target::DefaultIrqAffinity => (Section::Interrupts, mask("/proc/irq/default_smp_affinity", after)),
-        Target::WorkqueueCpus { name: None } => {
-            (Section::Workqueues, mask("/sys/devices/virtual/workqueue/cpumask", after))
-        }
-        Target::WorkqueueCpus { name: Some(name) } => {
-            (Section::Workqueues, mask(&format!("/sys/devices/virtual/workqueue/{name}/cpumask"), after))
-        }
-        Target::KernelThreadAffinity { comm, .. } => {
+        Mechanism::ThreadAffinity { comm, .. } => {
             (Section::Threads, format!("thread {} {}", shell_pattern(comm), shell_word(after)))
         }
-        Target::KernelThreadScheduling { comm, .. } => {
+        Mechanism::ThreadScheduling { comm, .. } => {
             let call = format!("thread_policy {} {}", shell_pattern(comm), shell_word(&policy(after)));
             (Section::Policies, call)
         }
-        Target::NicChannels { nic, field } => (Section::Interfaces, nic_call("-L", nic, field, after)),
-        Target::NicCoalescing { nic, field } => (Section::Interfaces, nic_call("-C", nic, field, after)),
-        Target::NicFeature { nic, feature } => (Section::Interfaces, nic_call("-K", nic, feature, after)),
-        Target::NicRps { nic, queue } => {
-            (Section::Interfaces, mask(&steering(nic, queue, "rps_cpus"), after))
-        }
-        Target::NicXps { nic, queue } => {
-            (Section::Interfaces, mask(&steering(nic, queue, "xps_cpus"), after))
-        }
-        Target::FileKey { path, key } => {
+        Mechanism::FileKey { path, key } => {
             let words = [path, key, after].map(shell_word).join(" ");
             (Section::Files, format!("key_in_file {words}"))
         }
-        Target::OwnedFile { path } => (
+        Mechanism::OwnedFile { path } => (
             Section::Files,
             format!("whole_file {}{} {}", shell_word(path), whom(path), here_document(after)),
         ),
-        Target::Service { unit } => {
+        Mechanism::Unit { name } => {
             let enablement = if after.ends_with(", disabled") { "disabled" } else { "''" };
-            (Section::Services, format!("service {} {enablement}", shell_word(unit)))
+            (Section::Services, format!("service {} {enablement}", shell_word(name)))
         }
     })
+}
+
+/// Files of the kernel by what they are about.
+fn section(path: &str) -> Section {
+    const SECTIONS: [(&str, Section); 5] = [
+        ("/proc/sys/", Section::Sysctls),
+        ("/proc/irq/", Section::Interrupts),
+        ("/sys/devices/virtual/workqueue/", Section::Workqueues),
+        ("/hugepages/hugepages-", Section::HugePages),
+        ("/queues/", Section::Interfaces),
+    ];
+    SECTIONS.iter().find(|(part, _)| path.contains(part)).map_or(Section::Values, |(_, section)| *section)
 }
 
 /// A value of one file.
@@ -164,20 +164,6 @@ pub(super) fn value(path: &str, value: &str) -> String {
 pub(super) fn mask(path: &str, list: &str) -> String {
     let mask = CpuSet::parse_list(list).map_or_else(|_| list.to_owned(), |cpus| cpus.to_mask());
     format!("mask {} {}", shell_word(path), shell_word(&mask))
-}
-
-fn nic_call(option: &str, nic: &str, field: &str, after: &str) -> String {
-    format!("nic {option} {}", [nic, field, after].map(shell_word).join(" "))
-}
-
-fn steering(nic: &str, queue: &str, file: &str) -> String {
-    format!("/sys/class/net/{nic}/queues/{queue}/{file}")
-}
-
-fn pool(node: Option<u32>, size_bytes: u64) -> String {
-    let above =
-        node.map_or("/sys/kernel/mm".to_owned(), |node| format!("/sys/devices/system/node/node{node}"));
-    format!("{above}/hugepages/hugepages-{}kB/nr_hugepages", size_bytes >> 10)
 }
 
 /// The unit that reads a file of its drop-in directory.

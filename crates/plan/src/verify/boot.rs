@@ -3,6 +3,7 @@
 use super::boot_follow;
 use super::judge::{Look, Scene, culprit_of};
 use super::{BootSource, Culprit, CulpritKind, Row, Standing, culprit};
+use crate::stands;
 use lowlat_host::{Reading, cmdline::CommandLine};
 use lowlat_settings::{
     change::{BootToken, Change},
@@ -48,7 +49,7 @@ fn of_token(
         claims: Vec::new(),
     };
     let mut row = match line {
-        Ok(line) if stands_as_planned(line, token) => in_force(scene, token, look),
+        Ok(line) if stands(line, token) => in_force(scene, token, look),
         Ok(line) => not_in_force(scene, tokens, token, line, look),
         Err(_) => look.judge(scene),
     };
@@ -63,14 +64,6 @@ fn of_token(
 fn standing_on(line: &CommandLine, name: &str) -> String {
     let all: Vec<String> = line.all(name).map(|value| spell(name, value.unwrap_or_default())).collect();
     if all.is_empty() { "not on the command line".to_owned() } else { all.join(" ") }
-}
-
-fn stands_as_planned(line: &CommandLine, token: &BootToken) -> bool {
-    let mut values = line.all(&token.name).map(Option::unwrap_or_default).peekable();
-    match &token.value {
-        None => values.peek().is_none(),
-        Some(planned) => values.peek().is_some() && values.all(|value| same_meaning(value, planned)),
-    }
 }
 
 /// It stands there as planned: does the kernel follow?
@@ -100,7 +93,7 @@ fn not_in_force(
     look: Look<'_>,
 ) -> Row {
     let next = scene.evidence.next_boot_line.as_ref().map(|line| CommandLine::parse(line));
-    let comes = next.known().map(|next| stands_as_planned(next, token));
+    let comes = next.known().map(|next| stands(next, token));
     if scene.is_boot_of_apply {
         return match comes {
             Some(false) => look.row(Standing::Lost, NOT_IN_NEXT),
@@ -156,7 +149,7 @@ fn of_other_value(scene: &Scene<'_>, token: &BootToken, other: &str, is_beside: 
     }
     let note = match (is_beside, &by) {
         (true, _) => "it stands there more than once; for most parameters the last counts".to_owned(),
-        (false, None) => culprit::how_to_find(&look.change.target),
+        (false, None) => look.change.target.kind().how_to_find(),
         _ => String::new(),
     };
     let mut row = look.row(Standing::Overridden, note);
@@ -196,7 +189,7 @@ fn place_of(source: &BootSource) -> String {
 /// The first parameter that was added is missing, and one that was added behind it is there.
 fn is_eaten_first(tokens: &[BootToken], token: &BootToken, line: &CommandLine) -> bool {
     let mut added = tokens.iter().filter(|other| other.before.is_none() && other.value.is_some());
-    added.next() == Some(token) && added.any(|other| stands_as_planned(line, other))
+    added.next() == Some(token) && added.any(|other| stands(line, other))
 }
 
 fn why_lost(scene: &Scene<'_>) -> String {

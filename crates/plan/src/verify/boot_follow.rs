@@ -1,8 +1,8 @@
 //! Whether the kernel follows a parameter that stands on its command line.
 
 use super::Culprit;
+use super::culprit;
 use super::judge::{Scene, culprit_of};
-use super::{culprit, files};
 use lowlat_host::{CpuSet, Reading, cmdline::CommandLine};
 use lowlat_settings::{
     Verdict,
@@ -141,7 +141,7 @@ fn by_the_catalogue(scene: &Scene<'_>, token: &BootToken) -> Option<NotFollowed>
     }
     let path = SHOWN_IN.iter().find(|(name, _)| *name == token.name).map(|(_, path)| *path);
     let by = path.and_then(|path| {
-        let shown = files::in_force(scene, path);
+        let shown = scene.file(path);
         culprit_of(&culprit::of_path(scene, path), shown.text())
     });
     Some(NotFollowed { observed: finding.observed, why: finding.because, by })

@@ -128,19 +128,3 @@ pub(super) fn row(scene: &Scene<'_>, at: usize, change: &Change, number: u32, ac
         }
     }
 }
-
-/// Where interrupts go that are set up later.
-pub(super) fn default_row(scene: &Scene<'_>, at: usize, change: &Change) -> Row {
-    let later = scene.evidence.interrupts_later.as_ref();
-    let cpus = &later.unwrap_or(&scene.host.interrupts).default_affinity;
-    let planned = CpuSet::parse_list(&change.after).unwrap_or_default();
-    Look {
-        at,
-        change,
-        what: "new interrupts".to_owned(),
-        observed: cpus.clone().map(|cpus| cpus.to_list()),
-        is_planned: cpus.known().is_some_and(|cpus| scene.same_cpus(cpus, &planned)),
-        claims: culprit::of_default_affinity(scene.evidence),
-    }
-    .judge(scene)
-}

@@ -1,12 +1,11 @@
 //! What all layers share: how a value that was read stands against the planned one.
 
-use super::{Culprit, CulpritKind, Evidence, Input, Row, Standing, culprit};
+use super::{Culprit, CulpritKind, Evidence, Input, Row, Standing};
 use crate::Plan;
 use lowlat_host::{Allocation, CpuSet, HostSnapshot, Reading, Role};
 use lowlat_settings::{
     Catalogue, Context,
     change::{Change, Moment, Target},
-    judge::chosen_word,
     same_meaning,
 };
 
@@ -21,6 +20,8 @@ pub(super) struct Scene<'a> {
     pub(super) is_boot_of_apply: bool,
     /// Whether it is known when the plan was applied.
     is_apply_known: bool,
+    /// The host with what was read after the snapshot.
+    pub(super) latest: HostSnapshot,
     role: Role,
     allocation: Allocation,
 }
@@ -37,6 +38,7 @@ impl<'a> Scene<'a> {
             catalogue: input.catalogue,
             is_boot_of_apply: applied.is_some() && applied == host.kernel.boot_id.known().map(String::as_str),
             is_apply_known: input.applied_boot_id.is_some(),
+            latest: latest(host, evidence),
             role: Role { profile: plan.profile, ..Role::default() },
             allocation: Allocation {
                 housekeeping: plan.housekeeping.clone(),
@@ -66,13 +68,14 @@ impl<'a> Scene<'a> {
         self.plan.changes.iter().any(|change| is_meant(&change.target))
     }
 
-    /// A file as it was read last, by the chosen word where it offers several.
+    /// A file of the kernel as it was read last.
     pub(super) fn file(&self, path: &str) -> Reading<String> {
-        let read = match self.evidence.files.get(path) {
-            Some(reading) => reading.clone(),
-            None => self.host.file(path),
-        };
-        read.map(|text| chosen_word(text.trim()).to_owned())
+        Target::File { path: path.to_owned() }.kind().present(&self.latest)
+    }
+
+    /// Equal lists, as sets of CPUs that run.
+    pub(super) fn same_lists(&self, a: &str, b: &str) -> bool {
+        matches!((CpuSet::parse_list(a), CpuSet::parse_list(b)), (Ok(a), Ok(b)) if self.same_cpus(&a, &b))
     }
 
     /// Equal sets, of CPUs that run: the kernel leaves others out.
@@ -80,6 +83,15 @@ impl<'a> Scene<'a> {
         let online = &self.host.topology.online;
         if online.is_empty() { a == b } else { a.intersection(online) == b.intersection(online) }
     }
+}
+
+fn latest(host: &HostSnapshot, evidence: &Evidence) -> HostSnapshot {
+    let mut latest = host.clone();
+    latest.files.extend(evidence.files.clone());
+    if let Some(later) = &evidence.interrupts_later {
+        latest.interrupts = later.clone();
+    }
+    latest
 }
 
 /// Somebody who gives a thing a value; none where the value is worked out at run time.
@@ -138,7 +150,7 @@ impl Look<'_> {
             let note = why_lost(scene, self.change);
             return self.row(Standing::Lost, note);
         }
-        let note = culprit::how_to_find(&self.change.target);
+        let note = self.change.target.kind().how_to_find();
         let mut row = self.row(Standing::Overridden, note);
         row.by = Some(unknown());
         row

@@ -1,6 +1,6 @@
 //! Kernel threads and workqueues.
 
-use super::judge::{Look, Scene, unreadable};
+use super::judge::{Look, Scene};
 use super::{Row, Standing, culprit};
 use lowlat_host::{CpuSet, Reading, snapshot::KernelThread};
 use lowlat_settings::change::{Change, Target, kthread::scheduling};
@@ -73,34 +73,4 @@ pub(super) fn scheduling_row(scene: &Scene<'_>, at: usize, change: &Change, comm
 fn no_threads(at: usize, change: &Change, what: String) -> Row {
     let look = Look { at, change, what, observed: Reading::Absent, is_planned: false, claims: Vec::new() };
     look.row(Standing::Unreadable, "no kernel thread is to be seen in /proc at all")
-}
-
-pub(super) fn workqueue_row(scene: &Scene<'_>, at: usize, change: &Change, name: Option<&str>) -> Row {
-    let tasks = &scene.host.tasks;
-    let (what, path, cpus) = match name {
-        None => (
-            "all unbound work".to_owned(),
-            "/sys/devices/virtual/workqueue/cpumask".to_owned(),
-            tasks.workqueue_cpus.clone(),
-        ),
-        Some(name) => {
-            let queue = tasks.workqueues.iter().find(|queue| queue.name == name);
-            (
-                format!("workqueue {name}"),
-                format!("/sys/devices/virtual/workqueue/{name}/cpumask"),
-                queue.map_or(Reading::Absent, |queue| queue.cpus.clone()),
-            )
-        }
-    };
-    let planned = CpuSet::parse_list(&change.after).unwrap_or_default();
-    let is_planned = cpus.known().is_some_and(|cpus| scene.same_cpus(cpus, &planned));
-    let claims = culprit::of_workqueue(scene, &path);
-    let look = Look { at, change, what, observed: cpus.map(|cpus| cpus.to_list()), is_planned, claims };
-    match &look.observed {
-        Reading::Known(_) => look.judge(scene),
-        missing => {
-            let note = format!("{path}: {}", unreadable(missing));
-            look.row(Standing::Unreadable, note)
-        }
-    }
 }

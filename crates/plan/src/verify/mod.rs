@@ -19,17 +19,15 @@ mod boot_follow;
 mod culprit;
 mod document;
 mod evidence;
-mod files;
 mod headline;
+mod idle;
 mod irq;
 mod judge;
 mod kthread;
-mod memory;
-mod nic;
 mod owned;
 mod service;
-mod sysctl;
 mod ticks;
+mod value;
 
 #[cfg(test)]
 mod tests;
@@ -44,7 +42,7 @@ use judge::Scene;
 use lowlat_host::HostSnapshot;
 use lowlat_settings::{
     Catalogue,
-    change::{Change, Target},
+    change::{Change, Mechanism},
 };
 
 /// What a verification is made of.
@@ -105,34 +103,24 @@ impl Verification {
     }
 }
 
-/// The rows of one change.
+/// The rows of one change, by the mechanism that applies it.
 fn of_change(scene: &Scene<'_>, at: usize, change: &Change) -> Vec<Row> {
-    match &change.target {
-        Target::CommandLine { tokens } => boot::rows(scene, at, change, tokens),
-        Target::Sysctl { key } => vec![sysctl::row(scene, at, change, key)],
-        Target::File { path } => vec![files::row(scene, at, change, path)],
-        Target::IdleState { name, cpus } => memory::idle_rows(scene, at, change, name, cpus),
-        Target::HugePages { node, size_bytes } => {
-            vec![memory::huge_pages_row(scene, at, change, *node, *size_bytes)]
+    let kind = change.target.kind();
+    match kind.mechanism() {
+        Mechanism::BootLoader { tokens } => boot::rows(scene, at, change, tokens),
+        Mechanism::Value { .. } | Mechanism::Mask { .. } | Mechanism::Ethtool { .. } => {
+            vec![value::row(scene, at, change, kind.as_ref())]
         }
-        Target::IrqAffinity { irq, actions } => vec![irq::row(scene, at, change, *irq, actions)],
-        Target::DefaultIrqAffinity => vec![irq::default_row(scene, at, change)],
-        Target::KernelThreadAffinity { comm, pid } => {
-            vec![kthread::affinity_row(scene, at, change, comm, *pid)]
+        Mechanism::IdleState { name, cpus } => idle::rows(scene, at, change, name, cpus),
+        Mechanism::Interrupt { number, actions } => vec![irq::row(scene, at, change, number, actions)],
+        Mechanism::ThreadAffinity { comm, pid } => vec![kthread::affinity_row(scene, at, change, comm, pid)],
+        Mechanism::ThreadScheduling { comm, pid } => {
+            vec![kthread::scheduling_row(scene, at, change, comm, pid)]
         }
-        Target::KernelThreadScheduling { comm, pid } => {
-            vec![kthread::scheduling_row(scene, at, change, comm, *pid)]
-        }
-        Target::WorkqueueCpus { name } => vec![kthread::workqueue_row(scene, at, change, name.as_deref())],
-        Target::Service { unit } => vec![service::row(scene, at, change, unit)],
-        Target::TunedProfile => vec![service::tuned_row(scene, at, change)],
-        Target::NicChannels { nic, .. }
-        | Target::NicCoalescing { nic, .. }
-        | Target::NicFeature { nic, .. }
-        | Target::NicRps { nic, .. }
-        | Target::NicXps { nic, .. } => vec![nic::row(scene, at, change, nic)],
-        Target::FileKey { path, key } => vec![owned::key_row(scene, at, change, path, key)],
-        Target::OwnedFile { path } => owned::file_rows(scene, at, change, path),
+        Mechanism::Unit { name } => vec![service::row(scene, at, change, name)],
+        Mechanism::TunedProfile => vec![service::tuned_row(scene, at, change)],
+        Mechanism::FileKey { path, key } => vec![owned::key_row(scene, at, change, path, key)],
+        Mechanism::OwnedFile { path } => owned::file_rows(scene, at, change, path),
     }
 }
 

@@ -1,6 +1,5 @@
 //! What came of applying a plan, of taking it back, and what is in force, as text.
 
-use crate::plan::text::target_name;
 use crate::plan::three_way::add_three_way;
 use crate::shared::text::{
     BOLD, DIM, GREEN, RED, YELLOW, add_field, add_heading, add_wrapped, paint, usable, wrap,
@@ -117,8 +116,12 @@ fn add_reasons<'a>(
 ) {
     let mut groups: Vec<(String, String, Vec<String>)> = Vec::new();
     for (change, reason) in lines {
-        let thing = target_name(&change.target);
-        let (setting, thing) = (short_name(change), thing.trim_end_matches(" may run on").to_owned());
+        let setting = short_name(change);
+        let thing = match &change.target {
+            // The setting says it all.
+            Target::CommandLine { .. } | Target::OwnedFile { .. } => String::new(),
+            target => target.kind().name().trim_end_matches(" may run on").to_owned(),
+        };
         match groups.iter_mut().find(|(known, why, _)| *known == setting && *why == reason) {
             Some((.., things)) => things.push(thing),
             None => groups.push((setting, reason, vec![thing])),

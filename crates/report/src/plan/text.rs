@@ -140,13 +140,12 @@ fn add_change(out: &mut String, change: &Change, width: usize) {
         }
         return;
     }
-    let name = target_name(&change.target);
+    let kind = change.target.kind();
     let before = match &change.before {
         Reading::Known(text) => text.clone(),
         other => other.missing_in_words().map_or_else(String::new, |words| format!("({words})")),
     };
-    let is_assignment = matches!(change.target, Target::Sysctl { .. } | Target::FileKey { .. });
-    let label = if is_assignment { format!("{name} = ") } else { format!("{name}: ") };
+    let label = format!("{}{}", kind.name(), kind.separator());
     let or_none = |text: &str| if text.is_empty() { "none".to_owned() } else { text.to_owned() };
     add_lines(out, '-', &label, &or_none(&before), width);
     add_lines(out, '+', &label, &or_none(&change.after), width);
@@ -159,32 +158,6 @@ fn add_lines(out: &mut String, sign: char, label: &str, text: &str, width: usize
     for (at, line) in lines.iter().enumerate() {
         let start = if at == 0 { format!("{sign} ") } else { "    ".to_owned() };
         out.push_str(&format!("{:INDENT$}{}\n", "", paint(style, format!("{start}{line}").trim_end())));
-    }
-}
-
-/// What is changed, for people.
-pub fn target_name(target: &Target) -> String {
-    match target {
-        Target::CommandLine { .. } | Target::OwnedFile { .. } => String::new(),
-        Target::Sysctl { key } => key.clone(),
-        Target::File { path } => path.clone(),
-        Target::IdleState { name, cpus } => format!("{name} on {cpus:#}"),
-        Target::HugePages { node, size_bytes } => {
-            let place = node.map_or_else(|| "host".to_owned(), |node| format!("node {node}"));
-            format!("{place}, pages of {}", crate::shared::units::size(*size_bytes))
-        }
-        Target::IrqAffinity { irq, actions } => format!("IRQ {irq} {}", actions.join("+")),
-        Target::DefaultIrqAffinity => "new interrupts".to_owned(),
-        Target::KernelThreadAffinity { comm, .. } => format!("{comm} may run on"),
-        Target::KernelThreadScheduling { comm, .. } => comm.clone(),
-        Target::WorkqueueCpus { name } => name.clone().unwrap_or_else(|| "all unbound work".to_owned()),
-        Target::Service { unit } => unit.clone(),
-        Target::TunedProfile => "TuneD's profile and mode".to_owned(),
-        Target::NicChannels { nic, field } | Target::NicCoalescing { nic, field } => format!("{nic} {field}"),
-        Target::NicFeature { nic, feature } => format!("{nic} {feature}"),
-        Target::NicRps { nic, queue } => format!("{nic} {queue} rps_cpus"),
-        Target::NicXps { nic, queue } => format!("{nic} {queue} xps_cpus"),
-        Target::FileKey { path, key } => format!("{path} {key}"),
     }
 }
 

@@ -4,7 +4,7 @@
 //! playbooks and profiles that root runs. So each of them must fit its type before it enters a plan. A row whose name
 //! or value does not fit is left out with the reason. Each export still escapes for its own format.
 
-use super::{BootToken, Proposal, Step, Target, WhyLeftOut};
+use super::{Proposal, WhyLeftOut};
 use crate::{Context, Setting};
 use lowlat_host::cmdline::LINE_BYTES_MAX;
 use lowlat_host::{CpuSet, cmdline::split};
@@ -21,7 +21,7 @@ const HANDLER_BYTES_MAX: usize = 128;
 const SHOWN_CHARS: usize = 40;
 
 /// A type of names or values.
-struct Kind {
+pub(crate) struct Grammar {
     /// "the name of a network interface".
     what: &'static str,
     /// What fits, in words.
@@ -29,23 +29,24 @@ struct Kind {
     fits: fn(&str) -> bool,
 }
 
-const INTERFACE: Kind = Kind {
+pub(crate) const INTERFACE: Grammar = Grammar {
     what: "the name of a network interface",
     expected: "at most 15 letters, digits and _.-@+",
     fits: |text| is_name(text, INTERFACE_BYTES_MAX, "_.-@+"),
 };
-const QUEUE: Kind = Kind { what: "the name of a queue", expected: "rx-N or tx-N", fits: is_queue };
-const HANDLER: Kind = Kind {
+pub(crate) const QUEUE: Grammar =
+    Grammar { what: "the name of a queue", expected: "rx-N or tx-N", fits: is_queue };
+pub(crate) const HANDLER: Grammar = Grammar {
     what: "the name of an interrupt handler, kernel thread or idle state",
     expected: "at most 128 letters, digits, spaces and _.,:@+/#=()[]-",
     fits: is_handler,
 };
-const UNIT: Kind = Kind {
+pub(crate) const UNIT: Grammar = Grammar {
     what: "the name of a unit",
     expected: "letters, digits and :_.@- with an ending such as .service",
     fits: |text| is_name(text, NAME_BYTES_MAX, ":_.@-") && text.contains('.'),
 };
-const UNIT_STATE: Kind = Kind {
+pub(crate) const UNIT_STATE: Grammar = Grammar {
     what: "the state of a unit",
     expected: "words such as inactive, disabled",
     fits: |text| {
@@ -53,45 +54,46 @@ const UNIT_STATE: Kind = Kind {
             && text.bytes().all(|b| b.is_ascii_lowercase() || b"-, ".contains(&b))
     },
 };
-const PATH: Kind = Kind {
+pub(crate) const PATH: Grammar = Grammar {
     what: "a path",
     expected: "an absolute path of letters, digits and _.,:@+!- in each component",
     fits: is_path,
 };
-const SYSCTL: Kind = Kind {
+pub(crate) const SYSCTL: Grammar = Grammar {
     what: "the name of a sysctl",
     expected: "letters, digits and _.-@+/ with a dot or slash between components",
     fits: |text| is_name(text, NAME_BYTES_MAX, "_.-@+/") && text.contains(['.', '/']),
 };
-const NUMBERS: Kind = Kind {
+pub(crate) const NUMBERS: Grammar = Grammar {
     what: "the value of a sysctl",
     expected: "integers or a CPU list",
     fits: |text| numbers(text).is_some(),
 };
-const CPU_LIST: Kind = Kind { what: "a CPU list", expected: "a list such as 0-3,8", fits: is_cpu_list };
-const NUMBER: Kind = Kind { what: "a number", expected: "digits", fits: is_unsigned };
-const WORD: Kind = Kind {
+pub(crate) const CPU_LIST: Grammar =
+    Grammar { what: "a CPU list", expected: "a list such as 0-3,8", fits: is_cpu_list };
+pub(crate) const NUMBER: Grammar = Grammar { what: "a number", expected: "digits", fits: is_unsigned };
+pub(crate) const WORD: Grammar = Grammar {
     what: "a value",
     expected: "a number, a CPU list, or a word of letters, digits and _.,:+-",
     fits: |text| is_word(text) || is_integer(text) || is_cpu_list(text),
 };
 /// What stands behind a policy: "SCHED_FIFO 2".
-const POLICY: Kind = Kind {
+pub(crate) const POLICY: Grammar = Grammar {
     what: "a scheduling policy",
     expected: "a policy and its priority, such as SCHED_FIFO 2",
     fits: |text| text.split(' ').all(is_word),
 };
-const TEXT: Kind = Kind {
+pub(crate) const TEXT: Grammar = Grammar {
     what: "a file of lowlat's",
     expected: "printable ASCII",
     fits: |text| text.bytes().all(|b| b == b'\n' || b == b' ' || b.is_ascii_graphic()),
 };
-const BOOT_NAME: Kind = Kind {
+pub(crate) const BOOT_NAME: Grammar = Grammar {
     what: "the name of a boot parameter",
     expected: "letters, digits and _.-",
     fits: |text| is_name(text, NAME_BYTES_MAX, "_.-"),
 };
-const BOOT_VALUE: Kind = Kind {
+pub(crate) const BOOT_VALUE: Grammar = Grammar {
     what: "the value of a boot parameter",
     expected: "letters, digits and _.,:=+/@%~-",
     fits: |text| text.len() <= LINE_BYTES_MAX && text.bytes().all(is_boot_byte),
@@ -102,8 +104,8 @@ impl Setting {
     pub fn proposal(&self, context: &Context<'_>) -> Proposal {
         let mut proposal = (self.change)(context, self);
         let mut reasons = Vec::new();
-        proposal.steps.retain(|step| is_kept(misfit_of_step(step), &mut reasons));
-        proposal.tokens.retain(|token| is_kept(misfit_of_token(token), &mut reasons));
+        proposal.steps.retain(|step| is_kept(step.target.kind().misfit(&step.after), &mut reasons));
+        proposal.tokens.retain(|token| is_kept(token.misfit(), &mut reasons));
         if let Some(first) = reasons.first() {
             let more = match reasons.len() - 1 {
                 0 => String::new(),
@@ -121,48 +123,10 @@ fn is_kept(misfit: Option<String>, reasons: &mut Vec<String>) -> bool {
     fits
 }
 
-fn misfit_of_token(token: &BootToken) -> Option<String> {
-    let value = token.value.as_deref().unwrap_or_default();
-    misfit(&[(&BOOT_NAME, &token.name), (&BOOT_VALUE, value)])
-}
-
-fn misfit_of_step(step: &Step) -> Option<String> {
-    let after = step.after.as_str();
-    match &step.target {
-        Target::CommandLine { tokens } => tokens.iter().find_map(misfit_of_token),
-        Target::Sysctl { key } => misfit(&[(&SYSCTL, key), (&NUMBERS, after)]),
-        Target::File { path } => misfit(&[(&PATH, path), (&WORD, after)]),
-        Target::IdleState { name, .. } => misfit(&[(&HANDLER, name), (&WORD, after)]),
-        Target::HugePages { .. } => misfit(&[(&NUMBER, after)]),
-        Target::IrqAffinity { actions, .. } => {
-            let names = actions.iter().find_map(|name| misfit(&[(&HANDLER, name)]));
-            names.or_else(|| misfit(&[(&CPU_LIST, after)]))
-        }
-        Target::DefaultIrqAffinity | Target::WorkqueueCpus { name: None } => misfit(&[(&CPU_LIST, after)]),
-        Target::KernelThreadAffinity { comm, .. } => misfit(&[(&HANDLER, comm), (&CPU_LIST, after)]),
-        Target::KernelThreadScheduling { comm, .. } => misfit(&[(&HANDLER, comm), (&POLICY, after)]),
-        Target::WorkqueueCpus { name: Some(name) } => {
-            let path = format!("/sys/devices/virtual/workqueue/{name}");
-            misfit(&[(&PATH, &path), (&CPU_LIST, after)])
-        }
-        Target::Service { unit } => misfit(&[(&UNIT, unit), (&UNIT_STATE, after)]),
-        Target::TunedProfile => misfit(&[(&POLICY, after)]),
-        Target::NicChannels { nic, field } => misfit(&[(&INTERFACE, nic), (&WORD, field), (&NUMBER, after)]),
-        Target::NicCoalescing { nic, field: name } | Target::NicFeature { nic, feature: name } => {
-            misfit(&[(&INTERFACE, nic), (&WORD, name), (&WORD, after)])
-        }
-        Target::NicRps { nic, queue } | Target::NicXps { nic, queue } => {
-            misfit(&[(&INTERFACE, nic), (&QUEUE, queue), (&CPU_LIST, after)])
-        }
-        Target::FileKey { path, key } => misfit(&[(&PATH, path), (&WORD, key), (&WORD, after)]),
-        Target::OwnedFile { path } => misfit(&[(&PATH, path), (&TEXT, after)]),
-    }
-}
-
 /// The first of several texts that does not fit, as a reason.
-fn misfit(texts: &[(&Kind, &str)]) -> Option<String> {
+pub(crate) fn misfit(texts: &[(&Grammar, &str)]) -> Option<String> {
     let (kind, found) = texts.iter().find(|(kind, text)| !(kind.fits)(text))?;
-    Some(format!("{} reads \"{}\" on this host, expected {}", kind.what, shown(found), kind.expected))
+    Some(format!("{} reads \"{}\", expected {}", kind.what, shown(found), kind.expected))
 }
 
 /// The beginning of a text that does not fit, without what any format could take for more than text.
@@ -348,7 +312,7 @@ mod tests {
         let reason = misfit(&[(&INTERFACE, "eth0$(id)\n")]).unwrap_or_default();
         assert_eq!(
             reason,
-            "the name of a network interface reads \"eth0??id??\" on this host, expected at most 15 letters, digits and _.-@+"
+            "the name of a network interface reads \"eth0??id??\", expected at most 15 letters, digits and _.-@+"
         );
     }
 }

@@ -1,13 +1,14 @@
-//! How settings are changed: what a row proposes, one file per kind of change.
+//! How settings are changed: what a row proposes, and what lowlat knows of each kind of change (`kinds/`).
 
 pub mod boot;
 mod by_layer;
 pub mod files;
 pub mod grammar;
 pub mod irq;
+mod kind;
+mod kinds;
 pub mod kthread;
 pub mod memory;
-pub mod nic;
 mod proposal;
 pub mod service;
 pub mod sysctl;
@@ -15,5 +16,7 @@ mod target;
 pub mod tuned;
 
 pub use by_layer::by_layer;
+pub use kind::{Ethtool, Field, Kind, Lasting, Mechanism, Missing, Part, Rival, Wire};
+pub use kinds::nic;
 pub use proposal::{Proposal, Step};
 pub use target::{BootToken, Change, Moment, Target, WhyLeftOut};

@@ -1,5 +1,6 @@
 //! What can be changed on a host.
 
+use super::kinds::nic::NicTarget;
 use crate::Risk;
 use lowlat_host::{CpuSet, Reading};
 use serde::{Deserialize, Serialize};
@@ -31,7 +32,11 @@ pub struct Change {
 
 /// What kind of thing is changed, and which one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "kind")]
+#[serde(
+    rename_all = "snake_case",
+    tag = "kind",
+    expecting = "found a target of no known kind, or without its names; was the plan made by a later version of lowlat?"
+)]
 pub enum Target {
     /// The kernel's command line, all parameters at once.
     CommandLine {
@@ -97,41 +102,6 @@ pub enum Target {
     },
     /// The profile that TuneD runs, and how it was chosen: "virtual-guest auto", "lowlat manual".
     TunedProfile,
-    /// Queues of an interface (`ethtool -L`).
-    NicChannels {
-        /// Interface.
-        nic: String,
-        /// "combined" or "rx".
-        field: String,
-    },
-    /// Interrupt coalescing of an interface (`ethtool -C`).
-    NicCoalescing {
-        /// Interface.
-        nic: String,
-        /// "rx-usecs", "adaptive-rx".
-        field: String,
-    },
-    /// A feature of an interface (`ethtool -K`): "on" or "off".
-    NicFeature {
-        /// Interface.
-        nic: String,
-        /// The kernel's name: "rx-lro".
-        feature: String,
-    },
-    /// Receive packet steering of a queue, as a CPU list.
-    NicRps {
-        /// Interface.
-        nic: String,
-        /// "rx-0".
-        queue: String,
-    },
-    /// Transmit packet steering of a queue, as a CPU list.
-    NicXps {
-        /// Interface.
-        nic: String,
-        /// "tx-0".
-        queue: String,
-    },
     /// One `key=value` line of a file that is not lowlat's own and takes no drop-in.
     FileKey {
         /// The file.
@@ -144,6 +114,9 @@ pub enum Target {
         /// The file.
         path: String,
     },
+    /// A parameter of a network interface.
+    #[serde(untagged)]
+    Nic(NicTarget),
 }
 
 impl Target {

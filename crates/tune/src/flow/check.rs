@@ -1,10 +1,17 @@
 //! Whether a plan can be applied here at all, looked at before anything is written.
 
 use super::Site;
-use crate::boot_loader;
+use crate::{
+    boot_loader,
+    targets::{
+        kthread::{Affinity, SchedulingPolicy},
+        service::Services,
+        tuned_profile::TunedProfile,
+    },
+};
 use lowlat_host::HostSnapshot;
 use lowlat_plan::Plan;
-use lowlat_settings::change::{Change, Target};
+use lowlat_settings::change::{Change, Mechanism, Part, Target};
 use rustix::fs::{Access, StatVfsMountFlags, access, statvfs};
 use std::path::Path;
 
@@ -41,12 +48,7 @@ fn container(site: &Site) -> Option<String> {
 }
 
 fn read_only(site: &Site, plan: &Plan) -> Vec<String> {
-    let is_file = |change: &Change| {
-        matches!(
-            change.target,
-            Target::OwnedFile { .. } | Target::FileKey { .. } | Target::CommandLine { .. }
-        )
-    };
+    let is_file = |change: &Change| matches!(change.target.kind().part(), Part::Files | Part::Boot);
     let mut places = vec!["/var/lib"];
     if plan.changes.iter().any(is_file) {
         places.push("/etc");
@@ -103,7 +105,7 @@ pub(super) fn left(
 ) -> Vec<(usize, String)> {
     let lockdown = host.kernel.lockdown.known().filter(|word| *word != "none");
     let reason = |change: &Change| {
-        if let Some(kind) = kind_of(&change.target).filter(|kind| !log_knows(kind)) {
+        if let Some(kind) = undo_kind(&change.target.kind().mechanism()).filter(|kind| !log_knows(kind)) {
             return Some(if site.is_live() {
                 format!("this build cannot change a {kind}")
             } else {
@@ -122,16 +124,20 @@ pub(super) fn left(
     found.filter_map(|(at, change)| Some((at, reason(change)?))).collect()
 }
 
-/// The kind of target in the undo log that a change takes; none for files and values, and what becomes one of them.
-fn kind_of(target: &Target) -> Option<&'static str> {
-    Some(match target {
-        Target::Service { .. } => "service",
-        Target::KernelThreadAffinity { .. } => "kthread-affinity",
-        Target::KernelThreadScheduling { .. } => "kthread-scheduling",
-        Target::NicChannels { .. } => "nic-channels",
-        Target::NicCoalescing { .. } => "nic-coalescing",
-        Target::NicFeature { .. } => "nic-feature",
-        Target::TunedProfile => "tuned-profile",
-        _ => return None,
-    })
+/// The kind of target in the undo log that a mechanism takes; none for files and values, and what becomes one of them.
+fn undo_kind(mechanism: &Mechanism<'_>) -> Option<&'static str> {
+    match mechanism {
+        Mechanism::Unit { .. } => Some(Services::KIND),
+        Mechanism::ThreadAffinity { .. } => Some(Affinity::KIND),
+        Mechanism::ThreadScheduling { .. } => Some(SchedulingPolicy::KIND),
+        Mechanism::Ethtool { group, .. } => Some(group.undo_kind),
+        Mechanism::TunedProfile => Some(TunedProfile::KIND),
+        Mechanism::BootLoader { .. }
+        | Mechanism::Value { .. }
+        | Mechanism::Mask { .. }
+        | Mechanism::IdleState { .. }
+        | Mechanism::Interrupt { .. }
+        | Mechanism::FileKey { .. }
+        | Mechanism::OwnedFile { .. } => None,
+    }
 }

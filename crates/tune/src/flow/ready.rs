@@ -8,7 +8,7 @@ use crate::boot_loader::BootLoader;
 use crate::units::{self, Unit, Watch};
 use lowlat_host::HostSnapshot;
 use lowlat_plan::{HostMark, Plan};
-use lowlat_settings::change::{BootToken, Target};
+use lowlat_settings::change::{BootToken, Part, Target};
 use lowlat_sys::undo::UndoLog;
 use std::time::Duration;
 
@@ -310,15 +310,8 @@ fn still_waits(within: Duration) -> String {
 
 /// Takes off what later boots would be changed by.
 fn run_time_only(mut plan: Plan) -> Plan {
-    plan.changes.retain(|change| {
-        !matches!(
-            change.target,
-            Target::CommandLine { .. }
-                | Target::OwnedFile { .. }
-                | Target::FileKey { .. }
-                | Target::TunedProfile
-        )
-    });
+    plan.changes
+        .retain(|change| !matches!(change.target.kind().part(), Part::Boot | Part::Files | Part::Tuned));
     for change in &mut plan.changes {
         // "inactive, disabled": the second word is for later boots.
         if let (Target::Service { .. }, Some((run, _))) = (&change.target, change.after.split_once(',')) {

@@ -161,11 +161,6 @@ fn gone(host: &HostSnapshot, spec: &TargetSpec) -> String {
     }
 }
 
-/// Whether a name from a plan is one name, and leads nowhere else in a path.
-pub(super) fn is_plain(name: &str) -> bool {
-    !matches!(name, "" | "." | "..") && !name.contains(['/', '\0'])
-}
-
 /// A CPU list of a plan.
 pub(super) fn cpu_list(gathering: &mut Gathering<'_>, change: usize, text: &str) -> Option<CpuSet> {
     let cpus = CpuSet::parse_list(text);

@@ -3,7 +3,7 @@
 use super::{Gathering, gathering::cpu_list, mask};
 use lowlat_host::{Reading, snapshot::Irq};
 use lowlat_plan::Plan;
-use lowlat_settings::change::Target;
+use lowlat_settings::change::{Part, Target};
 use lowlat_sys::undo::{Comparison, State, TargetSpec, UndoError};
 
 /// A change of one interrupt.
@@ -76,7 +76,7 @@ pub(super) fn prepare(
 /// The interface whose number of queues the plan changes, when the handlers are its own: drivers name them after it.
 fn nic_of<'a>(plan: &'a Plan, actions: &[String]) -> Option<&'a str> {
     let mut nics = plan.changes.iter().filter_map(|change| match &change.target {
-        Target::NicChannels { nic, .. } => Some(nic.as_str()),
+        Target::Nic(target) if target.kind.part == Part::Queues => Some(target.nic.as_str()),
         _ => None,
     });
     nics.find(|nic| actions.iter().any(|action| action.split(['-', '.', ':', '@']).any(|part| part == *nic)))
@@ -111,7 +111,7 @@ fn one(gathering: &mut Gathering<'_>, wanted: Wanted<'_>, irq: &Irq) -> Result<(
     let list = TargetSpec::value(format!("{folder}/smp_affinity_list"), Comparison::CpuList);
     match gathering.present(change, &list)? {
         // Kernels and captures without the list form have the mask.
-        Some(State::Absent) => mask::mask(gathering, change, &format!("{folder}/smp_affinity"), after),
+        Some(State::Absent) => mask::prepare(gathering, change, &format!("{folder}/smp_affinity"), after),
         Some(_) => gathering.value(change, list, after),
         None => Ok(()),
     }

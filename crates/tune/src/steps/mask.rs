@@ -3,79 +3,12 @@
 //! A mask is written with as many words as the kernel shows, a comma every 32 bits. Shell arithmetic is wrong here from 64
 //! CPUs on, and tools that write fewer words than there are leave the rest to chance.
 
-use super::{
-    Gathering,
-    gathering::{cpu_list, is_plain},
-};
+use super::{Gathering, gathering::cpu_list};
 use lowlat_host::CpuSet;
 use lowlat_sys::undo::{Comparison, State, TargetSpec, UndoError};
 
-pub(super) fn default_affinity(
-    gathering: &mut Gathering<'_>,
-    change: usize,
-    after: &str,
-) -> Result<(), UndoError> {
-    mask(gathering, change, "/proc/irq/default_smp_affinity", after)
-}
-
-pub(super) fn workqueue(
-    gathering: &mut Gathering<'_>,
-    change: usize,
-    name: Option<&str>,
-    after: &str,
-) -> Result<(), UndoError> {
-    const QUEUES: &str = "/sys/devices/virtual/workqueue";
-    if !are_plain(gathering, change, name.as_slice()) {
-        return Ok(());
-    }
-    let path = name.map_or(format!("{QUEUES}/cpumask"), |name| format!("{QUEUES}/{name}/cpumask"));
-    mask(gathering, change, &path, after)
-}
-
-pub(super) fn rps(
-    gathering: &mut Gathering<'_>,
-    change: usize,
-    nic: &str,
-    queue: &str,
-    after: &str,
-) -> Result<(), UndoError> {
-    steering(gathering, change, (nic, queue, "rps_cpus"), after)
-}
-
-pub(super) fn xps(
-    gathering: &mut Gathering<'_>,
-    change: usize,
-    nic: &str,
-    queue: &str,
-    after: &str,
-) -> Result<(), UndoError> {
-    steering(gathering, change, (nic, queue, "xps_cpus"), after)
-}
-
-fn steering(
-    gathering: &mut Gathering<'_>,
-    change: usize,
-    (nic, queue, file): (&str, &str, &str),
-    after: &str,
-) -> Result<(), UndoError> {
-    if !are_plain(gathering, change, &[nic, queue]) {
-        return Ok(());
-    }
-    mask(gathering, change, &format!("/sys/class/net/{nic}/queues/{queue}/{file}"), after)
-}
-
-/// Whether names from a plan are single names; tells the first that is none.
-fn are_plain(gathering: &mut Gathering<'_>, change: usize, names: &[&str]) -> bool {
-    let odd = names.iter().find(|name| !is_plain(name));
-    if let Some(odd) = odd {
-        gathering
-            .leave(change, format!("{odd:?} is no name of a directory; this plan is wrong, make a new one"));
-    }
-    odd.is_none()
-}
-
 /// The CPUs of the list `after`, as a mask at `path`.
-pub(super) fn mask(
+pub(super) fn prepare(
     gathering: &mut Gathering<'_>,
     change: usize,
     path: &str,

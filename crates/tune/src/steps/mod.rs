@@ -9,14 +9,13 @@
 //! Two changes of one place are merged into one step when both want the same, and refused
 //! ([`UndoError::Twice`]) when they do not. Lines of one file are one step.
 
+mod ethtool;
 mod file_key;
 mod gathering;
-mod huge_pages;
 mod idle;
 mod irq;
 mod kthread;
 mod mask;
-mod nic;
 mod owned_file;
 mod service;
 #[cfg(test)]
@@ -27,28 +26,9 @@ mod value;
 use gathering::Gathering;
 use lowlat_host::HostSnapshot;
 use lowlat_plan::Plan;
-use lowlat_settings::change::{Moment, Target};
+pub use lowlat_settings::change::Part;
+use lowlat_settings::change::{Mechanism, Moment, Target};
 use lowlat_sys::undo::{Step, UndoError, UndoLog};
-
-/// Which changes are prepared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
-    /// The profile that TuneD runs. It comes behind [`Part::Files`], which has the profile's own file, and before
-    /// everything that is read from the kernel: TuneD takes its old profile back before it applies the new one.
-    Tuned,
-    /// Where new interrupts go, then the number of queues of interfaces. It comes before [`Part::RunTime`], and the
-    /// host is read again between: a driver that changes it takes interrupts away and brings others, with other
-    /// numbers.
-    Queues,
-    /// What takes effect at once: values of the kernel, threads, interrupts, interfaces, services. A service's
-    /// enablement goes along with its run state, since both are one thing to the log; [`Part::Files`] has none.
-    ///
-    /// This part is prepared and applied again at each boot, for changes of the moments [`Moment::NowAndAtBoot`] and
-    /// [`Moment::Now`].
-    RunTime,
-    /// Files that keep it for later boots. The boot loader's are not among them, nor services' enablement.
-    Files,
-}
 
 /// One step, for one change or several.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,8 +90,8 @@ pub fn prepare(
             is_in(&planned.target, part, plan) && (part == Part::Files || planned.moment != Moment::AtBoot);
         if is_here {
             one(&mut gathering, plan, change)?;
-        } else if part == Part::RunTime && matches!(planned.target, Target::NicChannels { .. }) {
-            nic::queues_must_be_set(&mut gathering, change, planned);
+        } else if part == Part::RunTime && planned.target.kind().part() == Part::Queues {
+            ethtool::must_be_set(&mut gathering, change, planned);
         }
     }
     Ok(gathering.finish())
@@ -120,49 +100,37 @@ pub fn prepare(
 /// Whether a change is one of the part. Where queues change, the mask for new interrupts is set before them as well as
 /// with the rest, which then finds it as wanted.
 fn is_in(target: &Target, part: Part, plan: &Plan) -> bool {
-    let is_queue = |target: &Target| part_of(target) == Some(Part::Queues);
-    part_of(target) == Some(part)
+    let is_queue = |target: &Target| target.kind().part() == Part::Queues;
+    target.kind().part() == part
         || part == Part::Queues
             && *target == Target::DefaultIrqAffinity
             && plan.changes.iter().any(|change| is_queue(&change.target))
 }
 
-/// Where a change belongs; the command line is the boot loader's.
-fn part_of(target: &Target) -> Option<Part> {
-    match target {
-        Target::CommandLine { .. } => None,
-        Target::TunedProfile => Some(Part::Tuned),
-        Target::NicChannels { .. } => Some(Part::Queues),
-        Target::FileKey { .. } | Target::OwnedFile { .. } => Some(Part::Files),
-        _ => Some(Part::RunTime),
-    }
-}
-
 fn one(gathering: &mut Gathering<'_>, plan: &Plan, change: usize) -> Result<(), UndoError> {
     let Some(planned) = plan.changes.get(change) else { return Ok(()) };
     let after = planned.after.as_str();
-    match &planned.target {
-        Target::CommandLine { .. } => Ok(()),
-        Target::Sysctl { key } => value::sysctl(gathering, change, key, after),
-        Target::File { path } => value::file(gathering, change, path, after),
-        Target::IdleState { name, cpus } => idle::prepare(gathering, change, name, cpus, after),
-        Target::HugePages { node, size_bytes } => {
-            huge_pages::prepare(gathering, change, *node, *size_bytes, after)
+    let kind = planned.target.kind();
+    // A plan may come from anywhere: names and values are checked as when it was made.
+    if let Some(why) = kind.misfit(after) {
+        gathering.leave(change, format!("this plan is wrong, make a new one: {why}"));
+        return Ok(());
+    }
+    match kind.mechanism() {
+        Mechanism::BootLoader { .. } => Ok(()),
+        Mechanism::Value { path } => value::prepare(gathering, change, &path, after),
+        Mechanism::Mask { path } => mask::prepare(gathering, change, &path, after),
+        Mechanism::Ethtool { nic, group, name } => {
+            ethtool::prepare(gathering, change, (nic, group, name), after)
         }
-        Target::IrqAffinity { actions, .. } => irq::prepare(gathering, plan, change, actions),
-        Target::DefaultIrqAffinity => mask::default_affinity(gathering, change, after),
-        Target::KernelThreadAffinity { comm, .. } | Target::KernelThreadScheduling { comm, .. } => {
+        Mechanism::IdleState { name, cpus } => idle::prepare(gathering, change, name, cpus, after),
+        Mechanism::Interrupt { actions, .. } => irq::prepare(gathering, plan, change, actions),
+        Mechanism::ThreadAffinity { comm, .. } | Mechanism::ThreadScheduling { comm, .. } => {
             kthread::prepare(gathering, plan, change, comm)
         }
-        Target::WorkqueueCpus { name } => mask::workqueue(gathering, change, name.as_deref(), after),
-        Target::Service { unit } => service::prepare(gathering, change, unit, after),
-        Target::TunedProfile => tuned::profile(gathering, change, after),
-        Target::NicChannels { nic, field } => nic::channels(gathering, change, nic, field, after),
-        Target::NicCoalescing { nic, field } => nic::coalescing(gathering, change, nic, field, after),
-        Target::NicFeature { nic, feature } => nic::feature(gathering, change, nic, feature, after),
-        Target::NicRps { nic, queue } => mask::rps(gathering, change, nic, queue, after),
-        Target::NicXps { nic, queue } => mask::xps(gathering, change, nic, queue, after),
-        Target::FileKey { path, .. } => file_key::prepare(gathering, plan, change, path),
-        Target::OwnedFile { path } => owned_file::prepare(gathering, change, path, after),
+        Mechanism::Unit { name } => service::prepare(gathering, change, name, after),
+        Mechanism::TunedProfile => tuned::profile(gathering, change, after),
+        Mechanism::FileKey { path, .. } => file_key::prepare(gathering, plan, change, path),
+        Mechanism::OwnedFile { path } => owned_file::prepare(gathering, change, path, after),
     }
 }

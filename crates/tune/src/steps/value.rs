@@ -1,19 +1,10 @@
 //! Sysctls, and files of /sys, /proc and debugfs that take a value.
 
 use super::{Gathering, gathering::cpu_list};
-use lowlat_host::snapshot::{sysctl_path, sysctl_zeroed_with};
+use lowlat_host::snapshot::sysctl_zeroed_with;
 use lowlat_sys::undo::{Comparison, State, TargetSpec, UndoError};
 
-pub(super) fn sysctl(
-    gathering: &mut Gathering<'_>,
-    change: usize,
-    key: &str,
-    after: &str,
-) -> Result<(), UndoError> {
-    file(gathering, change, &sysctl_path(key), after)
-}
-
-pub(super) fn file(
+pub(super) fn prepare(
     gathering: &mut Gathering<'_>,
     change: usize,
     path: &str,

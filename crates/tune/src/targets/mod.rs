@@ -5,12 +5,10 @@
 //! | `service` | `chronyd.service` | `active, enabled` (as a plan has it) | yes, by its enablement |
 //! | `kthread-affinity` | `78 kswapd0`: process id and name | CPU list | no |
 //! | `kthread-scheduling` | `78 kswapd0` | `SCHED_FIFO 2` | no |
-//! | `nic-channels` | `enp1s0 combined` | number | no |
-//! | `nic-coalescing` | `enp1s0 rx-usecs` | number, `on`, `off` | no |
-//! | `nic-feature` | `enp1s0 rx-lro` | `on`, `off` | no |
 //! | `tuned-profile` | `tuned` | profile and mode: `virtual-guest auto` | yes |
 //!
-//! Each has a `spec` that names a target of its kind with the comparison that fits. All are the running host's own, so
+//! Beside these, each group of parameters that `ethtool` sets is a kind ([`nic::Nics`]): `nic-channels`, named
+//! `enp1s0 combined`. All are the running host's own, so
 //! they refuse a [`Writer`] to anything else.
 
 pub mod kthread;
@@ -23,15 +21,14 @@ use std::{fmt, io};
 
 /// Every kind of target beyond files and values, for [`lowlat_sys::undo::UndoLog::with_target`].
 pub fn all() -> Vec<Box<dyn Target>> {
-    vec![
+    let mut all: Vec<Box<dyn Target>> = vec![
         Box::new(service::Services::live()),
         Box::new(kthread::Affinity),
         Box::new(kthread::SchedulingPolicy),
-        Box::new(nic::Nics::CHANNELS),
-        Box::new(nic::Nics::COALESCING),
-        Box::new(nic::Nics::FEATURES),
         Box::new(tuned_profile::TunedProfile::live()),
-    ]
+    ];
+    all.extend(nic::Nics::all().map(|nics| Box::new(nics) as Box<dyn Target>));
+    all
 }
 
 /// The error of something that is no file: what was attempted, on what, and why it did not work.
@@ -59,8 +56,9 @@ fn is_live_or(writer: &Writer, spec: &TargetSpec) -> Result<(), HostError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lowlat_settings::change::{Wire, nic::KINDS};
 
-    /// The table in the documentation of this module, row by row: kind and name.
+    /// The table in the documentation of this module, row by row, and the groups of ethtool: kind and name.
     fn table() -> Vec<(String, String)> {
         let rows = include_str!("mod.rs").lines().filter_map(|line| line.strip_prefix("//! | `"));
         let names = |row: &str| {
@@ -68,7 +66,14 @@ mod tests {
             let name = parts.get(2)?.split(':').next()?;
             Some((parts.first()?.to_string(), name.to_owned()))
         };
-        rows.filter_map(names).collect()
+        let of_ethtool = KINDS.iter().filter_map(|kind| kind.ethtool()).map(|group| {
+            let name = match group.wire {
+                Wire::Fields { fields, .. } => fields[0].name,
+                Wire::Features => "rx-lro",
+            };
+            (group.undo_kind.to_owned(), format!("enp1s0 {name}"))
+        });
+        rows.filter_map(names).chain(of_ethtool).collect()
     }
 
     #[test]

@@ -1,68 +1,39 @@
-//! Network interfaces: queues, interrupt coalescing, features, as `ethtool` changes them. None of it outlives a boot.
+//! Parameters of network interfaces, as `ethtool` changes them. None of them outlives a boot.
 //!
 //! An interface that is not there, and a setting that its driver does not have, are absent.
 
 use super::{failed, is_live_or, refused};
+use lowlat_settings::change::{Ethtool, nic::KINDS};
 use lowlat_sys::{
     ethtool::Setting,
-    undo::{Comparison, HostError, State, Target, TargetSpec, Writer},
+    undo::{HostError, State, Target, TargetSpec, Writer},
 };
 
-/// A kind of setting of interfaces; the name is "enp1s0 combined": interface and setting.
+/// A group of parameters of interfaces; the name is "enp1s0 combined": interface and parameter.
 #[derive(Debug)]
-pub struct Nics {
-    kind: &'static str,
-    /// The setting of a name.
-    setting: fn(&str) -> Option<Setting>,
-    /// Names that are good, for errors.
-    expected: &'static str,
-    comparison: Comparison,
-}
+pub struct Nics(pub &'static Ethtool);
 
 impl Nics {
-    /// Queues (`ethtool -L`): "enp1s0 combined" is a number.
-    pub const CHANNELS: Self = Self {
-        kind: "nic-channels",
-        setting: Setting::channels,
-        expected: "rx, tx, other or combined",
-        comparison: Comparison::Number,
-    };
-    /// Interrupt coalescing (`ethtool -C`): "enp1s0 rx-usecs" is a number, "enp1s0 adaptive-rx" is "on" or "off".
-    pub const COALESCING: Self = Self {
-        kind: "nic-coalescing",
-        setting: Setting::coalescing,
-        expected: "a setting of ethtool -C such as rx-usecs or adaptive-rx",
-        comparison: Comparison::Number,
-    };
-    /// Features (`ethtool -K`): "enp1s0 rx-lro" is "on" or "off".
-    pub const FEATURES: Self = Self {
-        kind: "nic-feature",
-        setting: Setting::feature,
-        expected: "a feature by the kernel's name such as rx-lro",
-        comparison: Comparison::Exact,
-    };
-
-    /// A setting of an interface as a target, compared as its states are to be.
-    pub fn spec(&self, nic: &str, setting: &str) -> TargetSpec {
-        let (kind, name) = (self.kind.to_owned(), format!("{nic} {setting}"));
-        TargetSpec { kind, name, comparison: self.comparison }
+    /// One for each kind of change that `ethtool` makes.
+    pub fn all() -> impl Iterator<Item = Self> {
+        KINDS.iter().filter_map(|kind| kind.ethtool()).map(Self)
     }
 
     /// Interface and setting.
     fn parts<'a>(&self, writer: &Writer, spec: &'a TargetSpec) -> Result<(&'a str, Setting), HostError> {
         is_live_or(writer, spec)?;
         let parts = spec.name.split_once(' ').filter(|(nic, _)| !nic.is_empty());
-        if let Some(parts) = parts.and_then(|(nic, setting)| Some((nic, (self.setting)(setting)?))) {
+        if let Some(parts) = parts.and_then(|(nic, setting)| Some((nic, Setting::of(self.0, setting)?))) {
             return Ok(parts);
         }
-        let why = format!("expected an interface and {}; make a new plan", self.expected);
+        let why = format!("expected an interface and {}; make a new plan", self.0.expected);
         Err(failed("use as a setting of an interface", &spec.name, why))
     }
 }
 
 impl Target for Nics {
     fn kind(&self) -> &'static str {
-        self.kind
+        self.0.undo_kind
     }
 
     fn outlives_boot(&self, _spec: &TargetSpec) -> bool {
@@ -80,7 +51,7 @@ impl Target for Nics {
         let (nic, setting) = self.parts(writer, spec)?;
         let State::Value(text) = to else {
             let (path, wanted) = (spec.name.clone(), to.to_string());
-            return Err(HostError::State { path, kind: self.kind, wanted });
+            return Err(HostError::State { path, kind: self.0.undo_kind, wanted });
         };
         let value = setting.value(text).map_err(|error| failed("set", &spec.name, error))?;
         setting.set(nic, value).map_err(|error| {
@@ -96,7 +67,8 @@ impl Target for Nics {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lowlat_sys::undo::{OnFailure, Step, UndoLog};
+    use lowlat_settings::change::nic::{NicKind, channels, coalescing, feature};
+    use lowlat_sys::undo::{Comparison, OnFailure, Step, UndoLog};
     use std::process::Command;
 
     /// Runs the test in a network namespace of its own, which goes away with the thread, with a pair of virtual
@@ -123,8 +95,12 @@ mod tests {
 
     fn log(dir: &tempfile::TempDir) -> UndoLog {
         let log = UndoLog::open(dir.path(), Writer::live().unwrap()).unwrap();
-        let kinds = [Nics::CHANNELS, Nics::COALESCING, Nics::FEATURES];
-        kinds.into_iter().fold(log, |log, kind| log.with_target(Box::new(kind)))
+        Nics::all().fold(log, |log, kind| log.with_target(Box::new(kind)))
+    }
+
+    fn spec(kind: &NicKind, name: &str) -> TargetSpec {
+        let kind = kind.ethtool().unwrap().undo_kind.to_owned();
+        TargetSpec { kind, name: name.to_owned(), comparison: Comparison::Words }
     }
 
     #[test]
@@ -133,9 +109,9 @@ mod tests {
             let dir = tempfile::tempdir().unwrap();
             let mut log = log(&dir);
             let targets = [
-                (Nics::CHANNELS.spec("lowlat0", "rx"), "1"),
-                (Nics::COALESCING.spec("lowlat2", "rx-frames"), "16"),
-                (Nics::FEATURES.spec("lowlat0", "tx-checksum-ip-generic"), "off"),
+                (spec(&channels::KIND, "lowlat0 rx"), "1"),
+                (spec(&coalescing::KIND, "lowlat2 rx-frames"), "16"),
+                (spec(&feature::KIND, "lowlat0 tx-checksum-ip-generic"), "off"),
             ];
             let steps = targets.clone().map(|(target, new)| {
                 let old = log.present(&target).unwrap();
@@ -167,7 +143,7 @@ mod tests {
         let is_run = in_namespace(|| {
             let dir = tempfile::tempdir().unwrap();
             let mut log = log(&dir);
-            let frames = Nics::COALESCING.spec("lowlat2", "rx-frames");
+            let frames = spec(&coalescing::KIND, "lowlat2 rx-frames");
             let step = |id: &str, target: TargetSpec, old: State, new: &str| Step {
                 id: id.into(),
                 target,
@@ -175,12 +151,12 @@ mod tests {
                 new: State::Value(new.into()),
             };
             let first = step("a", frames.clone(), State::Value("0".into()), "8");
-            let none = step("b", Nics::COALESCING.spec("lowlat0", "rx-usecs"), State::Absent, "0");
+            let none = step("b", spec(&coalescing::KIND, "lowlat0 rx-usecs"), State::Absent, "0");
             let error = log.apply("p", &[first, none], OnFailure::RollBack).unwrap_err().to_string();
             let expected = "lowlat0 rx-usecs: cannot set: Operation not supported";
             assert!(error.contains(expected) && error.contains("leave this step out"), "{error}");
             assert_eq!(log.present(&frames).unwrap(), State::Value("0".into()));
-            assert_eq!(log.present(&Nics::FEATURES.spec("none0", "rx-lro")).unwrap(), State::Absent);
+            assert_eq!(log.present(&spec(&feature::KIND, "none0 rx-lro")).unwrap(), State::Absent);
         });
         if !is_run {
             eprintln!("skipped: may not make a network namespace with interfaces, or there is no ip command");
@@ -191,21 +167,17 @@ mod tests {
     fn bad_names_and_values_are_told() {
         let writer = Writer::live().unwrap();
         for name in ["", "eth0", " rx", "eth0 rx-usecs", "eth0 rx tx"] {
-            let spec = TargetSpec { name: name.into(), ..Nics::CHANNELS.spec("", "") };
-            let error = Nics::CHANNELS.read(&writer, &spec).unwrap_err().to_string();
+            let spec = TargetSpec { name: name.into(), ..spec(&channels::KIND, "") };
+            let error = Nics(channels::KIND.ethtool().unwrap()).read(&writer, &spec).unwrap_err().to_string();
             assert!(error.contains("expected an interface and rx, tx, other or combined"), "{error}");
         }
-        let feature = Nics::FEATURES.spec("none0", "rx-lro");
-        let error =
-            Nics::FEATURES.write(&writer, &feature, &State::Value("0".into())).unwrap_err().to_string();
+        let (features, feature) =
+            (Nics(feature::KIND.ethtool().unwrap()), spec(&feature::KIND, "none0 rx-lro"));
+        let error = features.write(&writer, &feature, &State::Value("0".into())).unwrap_err().to_string();
         assert!(error.contains("found \"0\", expected \"on\" or \"off\""), "{error}");
-        assert!(matches!(
-            Nics::FEATURES.write(&writer, &feature, &State::Absent),
-            Err(HostError::State { .. })
-        ));
+        assert!(matches!(features.write(&writer, &feature, &State::Absent), Err(HostError::State { .. })));
         let dir = tempfile::tempdir().unwrap();
-        let error =
-            Nics::FEATURES.read(&Writer::below(dir.path()).unwrap(), &feature).unwrap_err().to_string();
+        let error = features.read(&Writer::below(dir.path()).unwrap(), &feature).unwrap_err().to_string();
         assert!(error.contains("is of the running host"), "{error}");
     }
 }

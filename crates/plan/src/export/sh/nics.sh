@@ -2,21 +2,18 @@
 # ---- Network interfaces, where ethtool is there ------------------------------------------------------------------------
 
 # Reads a parameter of an interface into $now.
-nic_now() { # -L|-C|-K NIC FIELD
+nic_now() { # -L|-C|-K... NIC FIELD
     now=
-    case $1 in
-    -L) run ethtool -l "$2" || return 1 ;;
-    -C) run ethtool -c "$2" || return 1 ;;
-    -K) run ethtool -k "$2" || return 1 ;;
-    esac
+    # What sets with a capital letter shows with the small one.
+    run ethtool "$(printf %s "$1" | tr '[:upper:]' '[:lower:]')" "$2" || return 1
     # What ethtool prints: maxima first, the present values behind; two names differ from those that it takes.
     nic_field=$3
     if [ "$3" = rx-lro ]; then nic_field=large-receive-offload; fi
-    if [ "$1" = -L ]; then said=${said##*Current hardware settings:}; fi
+    said=${said##*Current hardware settings:}
     while read -r key first rest; do
         case "$nic_field $key $first" in
         "adaptive-rx Adaptive RX:") now=${rest%% *} ;;
-        "combined Combined: $first" | "rx RX: $first" | "$nic_field $nic_field: $first") now=$first ;;
+        "combined Combined: $first" | "rx RX: $first" | "tx TX: $first" | "$nic_field $nic_field: $first") now=$first ;;
         esac
     done << END
 $said
@@ -24,7 +21,7 @@ END
     [ -n "$now" ]
 }
 
-nic() { # -L|-C|-K NIC FIELD VALUE
+nic() { # -L|-C|-K... NIC FIELD VALUE
     number=$((number + 1))
     if ! nic_now "$1" "$2" "$3"; then
         trouble "$2 $3: ethtool does not tell it${said:+ ($said)}"
@@ -37,7 +34,7 @@ nic() { # -L|-C|-K NIC FIELD VALUE
     fi
 }
 
-restore_nic() { # nic-L|nic-C|nic-K "NIC FIELD" OLD NEW
+restore_nic() { # nic-L|nic-C|nic-K... "NIC FIELD" OLD NEW
     nic_now "${1#nic}" "${2%% *}" "${2#* }" || {
         trouble "$2: ethtool does not tell it"
         return 1

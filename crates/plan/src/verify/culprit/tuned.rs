@@ -4,7 +4,6 @@ use super::at_line;
 use crate::verify::judge::Claim;
 use crate::{verify::CulpritKind, verify::Evidence, verify::TunedOption};
 use lowlat_host::{cmdline::CommandLine, snapshot::glob_matches};
-use lowlat_settings::change::Target;
 
 /// Options of plugins that write one kind of file, and the files.
 const PATHS: &[(&str, &str, &str)] = &[
@@ -103,13 +102,7 @@ fn worked_out(claims: Vec<Claim>) -> Vec<Claim> {
 }
 
 /// `coalesce = adaptive-rx off rx-usecs 0`: names and values in turn.
-pub(super) fn nic(evidence: &Evidence, nic: &str, target: &Target) -> Vec<Claim> {
-    let (key, field) = match target {
-        Target::NicChannels { field, .. } => ("channels", field),
-        Target::NicCoalescing { field, .. } => ("coalesce", field),
-        Target::NicFeature { feature, .. } => ("features", feature),
-        _ => return Vec::new(),
-    };
+pub(super) fn net(evidence: &Evidence, nic: &str, key: &str, field: &str) -> Vec<Claim> {
     let is_for_nic = |devices: &str| {
         devices.is_empty()
             || devices
@@ -123,7 +116,7 @@ pub(super) fn nic(evidence: &Evidence, nic: &str, target: &Target) -> Vec<Claim>
     options
         .filter_map(|option| {
             let words: Vec<&str> = option.value.trim().trim_matches('"').split_whitespace().collect();
-            let pair = words.chunks(2).find(|pair| pair.first().copied() == Some(field.as_str()))?;
+            let pair = words.chunks(2).find(|pair| pair.first().copied() == Some(field))?;
             let value = pair.get(1).map(|value| (*value).to_owned())?;
             claims_of(option).into_iter().next().map(|claim| Claim { value: Some(value), ..claim })
         })

@@ -3,6 +3,7 @@
 use super::super::Assignment;
 use super::*;
 use lowlat_host::snapshot::{Channels, Coalescing, HugePages, IdleState, Nic, QueueMask};
+use lowlat_settings::change::nic;
 
 const OWN: &str = "/etc/sysctl.d/99-zz-lowlat.conf";
 
@@ -255,13 +256,13 @@ fn interfaces_answer_for_queues_waits_features_and_masks() {
         ..Nic::default()
     };
     let case = Case::new(Bench::trading().with(|bench| bench.host.nics = vec![nic()]))
-        .change(Target::NicChannels { nic: "eth0".into(), field: "combined".into() }, "32", "2")
-        .change(Target::NicCoalescing { nic: "eth0".into(), field: "rx-usecs".into() }, "50", "0")
-        .change(Target::NicCoalescing { nic: "eth0".into(), field: "adaptive-rx".into() }, "on", "off")
-        .change(Target::NicRps { nic: "eth0".into(), queue: "rx-0".into() }, "0-15", "0,8")
-        .change(Target::NicRps { nic: "eth0".into(), queue: "rx-9".into() }, "0-15", "0,8")
-        .change(Target::NicFeature { nic: "eth0".into(), feature: "rx-lro".into() }, "on", "off")
-        .change(Target::NicFeature { nic: "ens1".into(), feature: "rx-lro".into() }, "on", "off");
+        .change(nic::channels::KIND.of("eth0", "combined"), "32", "2")
+        .change(nic::coalescing::KIND.of("eth0", "rx-usecs"), "50", "0")
+        .change(nic::coalescing::KIND.of("eth0", "adaptive-rx"), "on", "off")
+        .change(nic::rps::KIND.of("eth0", "rx-0"), "0-15", "0,8")
+        .change(nic::rps::KIND.of("eth0", "rx-9"), "0-15", "0,8")
+        .change(nic::feature::KIND.of("eth0", "rx-lro"), "on", "off")
+        .change(nic::feature::KIND.of("ens1", "rx-lro"), "on", "off");
     case.says("eth0 combined queues", Standing::Overridden, &["16", "nmcli"]);
     case.says("eth0 rx-usecs", Standing::Held, &[]);
     case.says("eth0 adaptive-rx", Standing::Lost, &["on"]);

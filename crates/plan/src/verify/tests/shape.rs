@@ -4,7 +4,7 @@ use super::super::{Counts, Outcome};
 use super::*;
 use crate::LeftOut;
 use lowlat_catalogue::testing::junk;
-use lowlat_settings::change::WhyLeftOut;
+use lowlat_settings::change::{WhyLeftOut, nic};
 
 #[test]
 fn counts_and_outcome_follow_from_the_rows() {
@@ -91,7 +91,7 @@ fn nonsense_gives_a_verification_without_a_panic() {
             .change(Target::KernelThreadScheduling { comm: name(), pid: 0 }, text, text)
             .change(Target::WorkqueueCpus { name: Some(name()) }, text, text)
             .change(Target::Service { unit: name() }, text, text)
-            .change(Target::NicXps { nic: name(), queue: name() }, text, text)
+            .change(nic::xps::KIND.of(name(), name()), text, text)
             .change(Target::FileKey { path: name(), key: name() }, text, text)
             .change(Target::OwnedFile { path: name() }, text, text)
             .with(|case| {

@@ -5,6 +5,7 @@ use super::{
     host::{Desk, Host, plan_of},
 };
 use lowlat_host::Profile;
+use lowlat_settings::change::nic;
 use lowlat_sys::undo::OnFailure;
 
 fn apply(host: &Host, plan: &Plan, part: Part) -> Preparation {
@@ -20,7 +21,7 @@ fn queues_come_first_or_are_told() {
     let Some(host) = Host::captured("epyc-7f32-stock") else { return };
     let start = host.tree();
     let plan = Desk::of(host.snapshot(), Profile::Trading).plan();
-    let queues = plan.changes.iter().position(|change| matches!(change.target, Target::NicChannels { .. }));
+    let queues = plan.changes.iter().position(|change| change.target.kind().part() == Part::Queues);
     let queues = queues.expect("the captured card has more queues than housekeeping CPUs");
     let early = apply(&host, &plan, Part::RunTime);
     let [left] = &early.left[..] else { panic!("{:?}", early.left) };
@@ -42,8 +43,8 @@ fn a_unit_or_an_interface_that_is_gone_is_left() {
     let nic = "ens9".to_owned();
     let plan = plan_of(vec![
         (Target::Service { unit: "never.service".to_owned() }, "inactive, disabled"),
-        (Target::NicFeature { nic: nic.clone(), feature: "rx-lro".to_owned() }, "off"),
-        (Target::NicChannels { nic, field: "combined".to_owned() }, "2"),
+        (nic::feature::KIND.of(nic.clone(), "rx-lro"), "off"),
+        (nic::channels::KIND.of(nic, "combined"), "2"),
     ]);
     let preparation = prepare(&plan, &host.snapshot(), &host.log(), Part::RunTime).unwrap();
     let left: Vec<&str> = preparation.left.iter().map(|left| left.reason.as_str()).collect();

@@ -5,7 +5,7 @@ use super::{
     host::{Host, plan_of},
 };
 use lowlat_host::CpuSet;
-use lowlat_settings::change::BootToken;
+use lowlat_settings::change::{BootToken, nic};
 use proptest::prelude::*;
 
 fn word() -> impl Strategy<Value = String> {
@@ -36,10 +36,10 @@ fn target() -> impl Strategy<Value = Target> {
         9 => Target::KernelThreadScheduling { comm: a, pid: number },
         10 => Target::WorkqueueCpus { name: Some(a) },
         11 => Target::WorkqueueCpus { name: None },
-        12 => Target::NicChannels { nic: a, field: b },
-        13 => Target::NicCoalescing { nic: a, field: b },
-        14 => Target::NicRps { nic: a, queue: b },
-        15 => Target::NicXps { nic: a, queue: b },
+        12 => nic::channels::KIND.of(a, b),
+        13 => nic::coalescing::KIND.of(a, b),
+        14 => nic::rps::KIND.of(a, b),
+        15 => nic::xps::KIND.of(a, b),
         16 => Target::FileKey { path: a, key: b },
         _ => Target::OwnedFile { path: a },
     })

@@ -5,6 +5,7 @@ use super::{
     host::{Host, plan_of},
 };
 use lowlat_host::CpuSet;
+use lowlat_settings::change::nic;
 use lowlat_sys::undo::{Comparison, OnFailure, State};
 
 fn run_time(host: &Host, plan: &Plan) -> Preparation {
@@ -81,7 +82,7 @@ fn pages_go_to_their_node_s_pool() {
     assert_eq!(shown(&preparation), [(node.into(), "3000".into()), (all.into(), "4".into())]);
     assert!(preparation.steps.iter().all(|p| p.step.target.comparison == Comparison::Number));
     assert!(preparation.left[0].reason.contains("/node0/hugepages/"), "{:?}", preparation.left);
-    assert!(preparation.left[1].reason.contains("\"many\", expected a number of pages"));
+    assert!(preparation.left[1].reason.contains("a number reads \"many\", expected digits"));
     apply_and_roll_back(host, &plan);
 }
 
@@ -102,8 +103,8 @@ fn masks_of_more_than_64_cpus_have_the_kernel_s_words() {
         (Target::DefaultIrqAffinity, "0,64,127"),
         (Target::WorkqueueCpus { name: None }, "0,64"),
         (Target::WorkqueueCpus { name: Some("writeback".to_owned()) }, "64,71"),
-        (Target::NicRps { nic: nic.clone(), queue: queue("rx-0") }, ""),
-        (Target::NicXps { nic, queue: queue("tx-0") }, "64"),
+        (nic::rps::KIND.of(nic.clone(), queue("rx-0")), ""),
+        (nic::xps::KIND.of(nic, queue("tx-0")), "64"),
     ]);
     let preparation = run_time(&host, &plan);
     let values: Vec<String> = shown(&preparation).into_iter().map(|(_, value)| value).collect();
@@ -132,10 +133,10 @@ fn what_cannot_be_read_is_left_with_path_and_text() {
         (Target::DefaultIrqAffinity, "0"),
         (sysctl("vm.swappiness"), "10"),
         (file("/sys/../etc/shadow"), "1"),
-        (Target::NicRps { nic: "../..".to_owned(), queue: "rx-0".to_owned() }, "0"),
-        (Target::NicRps { nic: "e9".to_owned(), queue: "rx-0".to_owned() }, "0"),
+        (nic::rps::KIND.of("../..", "rx-0"), "0"),
+        (nic::rps::KIND.of("e9", "rx-0"), "0"),
         (Target::WorkqueueCpus { name: None }, "1-"),
-        (Target::NicCoalescing { nic: "e9".to_owned(), field: "rx-usecs".to_owned() }, "0"),
+        (nic::coalescing::KIND.of("e9", "rx-usecs"), "0"),
     ]);
     let preparation = run_time(&host, &plan);
     assert_eq!(preparation.steps, []);
@@ -145,10 +146,10 @@ fn what_cannot_be_read_is_left_with_path_and_text() {
         "or debugfs is not mounted or locked down",
         "found \"no mask\", expected a CPU mask",
         "/proc/sys/vm/swappiness is a directory, expected",
-        "\"/sys/../etc/shadow\" is no path",
-        "\"../..\" is no name",
+        "a path reads \"/sys/../etc/shadow\"",
+        "the name of a network interface reads \"../..\"",
         "interface e9 is no longer there",
-        "the plan wants \"1-\", expected a CPU list",
+        "a CPU list reads \"1-\", expected a list such as 0-3,8",
         "interface e9 is no longer there",
     ];
     assert_eq!(left.len(), wanted.len(), "{left:#?}");

@@ -22,28 +22,34 @@ const FEATURES_MAX: usize = 1_024;
 /// The set of the features' names (ETH_SS_FEATURES).
 const FEATURE_NAMES: u32 = 4;
 
-/// The commands, each with the bytes of the structure that it fills.
-mod command {
-    pub(super) const DRIVER: (u32, usize) = (0x03, 196);
-    pub(super) const COALESCING: (u32, usize) = (0x0E, 23 * 4);
-    pub(super) const RINGS: (u32, usize) = (0x10, 9 * 4);
-    pub(super) const STRINGS: u32 = 0x1B;
-    pub(super) const SET_SIZES: u32 = 0x37;
-    pub(super) const FEATURES: u32 = 0x3A;
-    pub(super) const CHANNELS: (u32, usize) = (0x3C, 9 * 4);
-    pub(super) const SET_FEATURES: u32 = 0x3B;
-    pub(super) const TIMESTAMPING: (u32, usize) = (0x41, 11 * 4);
+/// Numbers of the commands that this crate gives by itself.
+pub(super) mod command {
+    pub(in super::super) const DRIVER: u32 = 0x03;
+    pub(in super::super) const COALESCING: u32 = 0x0E;
+    pub(in super::super) const RINGS: u32 = 0x10;
+    pub(in super::super) const STRINGS: u32 = 0x1B;
+    pub(in super::super) const SET_SIZES: u32 = 0x37;
+    pub(in super::super) const FEATURES: u32 = 0x3A;
+    pub(in super::super) const CHANNELS: u32 = 0x3C;
+    pub(in super::super) const SET_FEATURES: u32 = 0x3B;
+    pub(in super::super) const TIMESTAMPING: u32 = 0x41;
 }
 
-/// A structure that is read and handed back as a whole: its bytes, and the commands that take it.
-#[derive(Debug)]
-pub(super) struct Structure {
-    get: (u32, usize),
-    set: u32,
-}
+/// Every structure of fixed size that may be read: the command that fills it, the one that takes it back (0 if none does),
+/// and its bytes. The kernel writes as many, whatever it is given, so no command outside of this table is run.
+const STRUCTURES: [(u32, u32, usize); 5] = [
+    (command::DRIVER, 0, 196),
+    (command::COALESCING, 0x0F, 23 * 4),
+    (command::RINGS, 0x11, 9 * 4),
+    (command::CHANNELS, 0x3D, 9 * 4),
+    (command::TIMESTAMPING, 0, 11 * 4),
+];
 
-pub(super) const CHANNELS: Structure = Structure { get: command::CHANNELS, set: 0x3D };
-pub(super) const COALESCING: Structure = Structure { get: command::COALESCING, set: 0x0F };
+/// The row of a command that reads.
+fn structure(command: u32) -> Result<(u32, usize), Errno> {
+    let found = STRUCTURES.iter().find(|(get, ..)| *get == command);
+    found.map(|(_, set, bytes)| (*set, *bytes)).ok_or(Errno::OPNOTSUPP)
+}
 
 /// `struct ifreq`: a name and a union that is at least this large; the kernel copies no more than its own size, 40
 /// bytes on 64-bit and 32 bytes on 32-bit machines.
@@ -72,11 +78,12 @@ unsafe fn run(interface: &str, data: &mut [u8]) -> Result<(), Errno> {
 }
 
 /// The structure that a command of fixed size fills.
-fn fixed(interface: &str, (command, size): (u32, usize)) -> Result<Vec<u8>, Errno> {
-    let mut data = vec![0; size];
+fn fixed(interface: &str, command: u32) -> Result<Vec<u8>, Errno> {
+    let (_, bytes) = structure(command)?;
+    let mut data = vec![0; bytes];
     put(&mut data, 0, command);
-    // SAFETY: the callers pass the pairs of `command`, whose sizes are those of the structures in linux/ethtool.h that
-    // the kernel writes; none of these has a part of variable length.
+    // SAFETY: `structure` gives commands of its table only, with the sizes of the structures in linux/ethtool.h that the
+    // kernel writes; none of these has a part of variable length.
     unsafe { run(interface, &mut data) }?;
     Ok(data)
 }
@@ -139,17 +146,22 @@ pub(super) fn timestamping(interface: &str) -> Result<Timestamping, Errno> {
     })
 }
 
-/// One word of a structure.
-pub(super) fn word_of(interface: &str, structure: &Structure, at: usize) -> Result<u32, Errno> {
-    Ok(word(&fixed(interface, structure.get)?, at))
+/// One word of the structure that a command fills.
+pub(super) fn word_of(interface: &str, command: u32, at: usize) -> Result<u32, Errno> {
+    Ok(word(&fixed(interface, command)?, at))
 }
 
-/// Changes one word of a structure.
-pub(super) fn set_word(interface: &str, structure: &Structure, at: usize, to: u32) -> Result<(), Errno> {
-    let mut data = fixed(interface, structure.get)?;
-    put(&mut data, 0, structure.set);
+/// Changes one word of the structure that a command fills.
+pub(super) fn set_word(interface: &str, command: u32, at: usize, to: u32) -> Result<(), Errno> {
+    let (set, _) = structure(command)?;
+    if set == 0 {
+        return Err(Errno::OPNOTSUPP);
+    }
+    let mut data = fixed(interface, command)?;
+    put(&mut data, 0, set);
     put(&mut data, at * 4, to);
-    // SAFETY: the command takes the structure that the getting one fills, and `fixed` has made `data` as long as it is.
+    // SAFETY: the table pairs each command that reads with the one that takes the same structure, and `fixed` has made
+    // `data` as long as that is.
     unsafe { run(interface, &mut data) }
 }
 

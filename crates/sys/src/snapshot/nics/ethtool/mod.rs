@@ -62,7 +62,7 @@ fn plain(interface: &str) -> String {
 
 fn ask(interface: &str) -> Answers {
     let mut netlink = netlink::Connection::open();
-    let mut asked = |request: netlink::Request| -> Reading<Vec<u8>> {
+    let mut asked = |request: u8| -> Reading<Vec<u8>> {
         match &mut netlink {
             Ok(connection) => reading(connection.ask(interface, request)),
             Err(error) => reading(Err(*error)),
@@ -70,19 +70,19 @@ fn ask(interface: &str) -> Answers {
     };
     Answers {
         driver: reading(ioctl::driver(interface)),
-        channels: asked(netlink::Request::Channels)
+        channels: asked(netlink::request::CHANNELS)
             .map(|answer| decode::channels(&answer))
             .or(|| reading(ioctl::channels(interface))),
-        rings: asked(netlink::Request::Rings)
+        rings: asked(netlink::request::RINGS)
             .map(|answer| decode::rings(&answer))
             .or(|| reading(ioctl::rings(interface))),
-        coalescing: asked(netlink::Request::Coalescing)
+        coalescing: asked(netlink::request::COALESCING)
             .map(|answer| decode::coalescing(&answer))
             .or(|| reading(ioctl::coalescing(interface))),
-        offloads: asked(netlink::Request::Features)
+        offloads: asked(netlink::request::FEATURES)
             .map(|answer| decode::features(&answer))
             .or(|| reading(ioctl::features(interface))),
-        timestamping: asked(netlink::Request::Timestamping)
+        timestamping: asked(netlink::request::TIMESTAMPING)
             .map(|answer| decode::timestamping(&answer))
             .or(|| reading(ioctl::timestamping(interface))),
     }

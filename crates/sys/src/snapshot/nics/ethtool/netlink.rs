@@ -33,17 +33,14 @@ const HEADER_FLAGS: u16 = 3;
 /// What was changed need not be told.
 const FLAG_OMIT_REPLY: u32 = 2;
 
-/// The questions and wishes, with the numbers of their commands.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Request {
-    Features = 11,
-    SetFeatures = 12,
-    Rings = 15,
-    Channels = 17,
-    SetChannels = 18,
-    Coalescing = 19,
-    SetCoalescing = 20,
-    Timestamping = 25,
+/// Numbers of the requests that this crate sends by itself (linux/ethtool_netlink.h).
+pub(super) mod request {
+    pub(in super::super) const FEATURES: u8 = 11;
+    pub(in super::super) const SET_FEATURES: u8 = 12;
+    pub(in super::super) const RINGS: u8 = 15;
+    pub(in super::super) const CHANNELS: u8 = 17;
+    pub(in super::super) const COALESCING: u8 = 19;
+    pub(in super::super) const TIMESTAMPING: u8 = 25;
 }
 
 /// Why a change was refused.
@@ -84,18 +81,13 @@ impl Connection {
     }
 
     /// The attributes that answer a question about an interface.
-    pub(super) fn ask(&mut self, interface: &str, request: Request) -> Result<Vec<u8>, Errno> {
+    pub(super) fn ask(&mut self, interface: &str, request: u8) -> Result<Vec<u8>, Errno> {
         let name = message::attribute(HEADER_DEV_NAME, &[interface.as_bytes(), &[0]].concat());
-        self.exchange(request as u8, &message::attribute(HEADER | NESTED, &name))
+        self.exchange(request, &message::attribute(HEADER | NESTED, &name))
     }
 
     /// Has an interface changed, and waits until it is.
-    pub(super) fn set(
-        &mut self,
-        interface: &str,
-        request: Request,
-        attributes: &[u8],
-    ) -> Result<(), Refusal> {
+    pub(super) fn set(&mut self, interface: &str, request: u8, attributes: &[u8]) -> Result<(), Refusal> {
         explain_errors(&self.socket);
         set_socket_timeout(&self.socket, Timeout::Recv, Some(CHANGE_PATIENCE))?;
         let name = message::attribute(HEADER_DEV_NAME, &[interface.as_bytes(), &[0]].concat());
@@ -103,7 +95,7 @@ impl Connection {
         let header = message::attribute(HEADER | NESTED, &[name, flags].concat());
         self.sequence += 1;
         let attributes = [header.as_slice(), attributes].concat();
-        let request = message::acknowledged(self.family, request as u8, self.sequence, &attributes);
+        let request = message::acknowledged(self.family, request, self.sequence, &attributes);
         sendto(&self.socket, &request, SendFlags::empty(), &netlink::SocketAddrNetlink::new(0, 0))?;
         let mut buffer = vec![0; ANSWER_BYTES_MAX];
         for _ in 0..STRAY_PACKETS_MAX {

@@ -1,58 +1,28 @@
-//! Changing an interface: queues, coalescing, features. Netlink goes first, and tells why a driver refuses; the ioctl is
+//! Changing an interface: what `lowlat-settings` knows of its groups of parameters, sent to the kernel. Netlink goes first, and tells why a driver refuses; the ioctl is
 //! for kernels whose netlink does not take the request (channels and features came with 5.7 and 5.8).
 
 use super::{
-    decode, ioctl,
-    message::{NESTED, attribute, u32_at},
-    netlink::{Connection, Refusal, Request},
+    ioctl,
+    message::{Attributes, NESTED, attribute, u32_at},
+    netlink::{Connection, Refusal, request},
 };
+use lowlat_settings::change::{Ethtool, Field, Wire};
 use rustix::io::Errno;
 use std::fmt;
 use thiserror::Error;
 
-/// A number or a switch of an interface.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Field {
-    /// As ethtool calls it.
-    name: &'static str,
-    /// Its attribute of the netlink messages (linux/ethtool_netlink.h).
-    attribute: u16,
-    /// Its place in the ioctl's structure, in 32-bit words (linux/ethtool.h).
-    word: usize,
-    is_switch: bool,
-}
-
-const fn number(name: &'static str, attribute: u16, word: usize) -> Field {
-    Field { name, attribute, word, is_switch: false }
-}
-
-const fn switch(name: &'static str, attribute: u16, word: usize) -> Field {
-    Field { name, attribute, word, is_switch: true }
-}
-
-const CHANNELS: [Field; 4] =
-    [number("rx", 6, 5), number("tx", 7, 6), number("other", 8, 7), number("combined", 9, 8)];
-const COALESCING: [Field; 10] = [
-    number("rx-usecs", 2, 1),
-    number("rx-frames", 3, 2),
-    number("rx-usecs-irq", 4, 3),
-    number("rx-frames-irq", 5, 4),
-    number("tx-usecs", 6, 5),
-    number("tx-frames", 7, 6),
-    number("tx-usecs-irq", 8, 7),
-    number("tx-frames-irq", 9, 8),
-    switch("adaptive-rx", 11, 10),
-    switch("adaptive-tx", 12, 11),
-];
-
 /// One thing of an interface that can be changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Setting(Kind);
+pub struct Setting {
+    group: &'static Ethtool,
+    parameter: Parameter,
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Kind {
-    Channels(Field),
-    Coalescing(Field),
+enum Parameter {
+    /// A place in the group's message and structure.
+    Field { get: u8, set: u8, ioctl: u32, field: Field },
+    /// A feature by the kernel's name.
     Feature(String),
 }
 
@@ -119,28 +89,28 @@ impl EthtoolError {
 }
 
 impl Setting {
-    /// Queues: "rx", "tx", "other", "combined" (`ethtool -L`); none for other names.
-    pub fn channels(name: &str) -> Option<Self> {
-        CHANNELS.iter().find(|field| field.name == name).map(|field| Self(Kind::Channels(*field)))
-    }
-
-    /// Interrupt coalescing: "rx-usecs", "adaptive-rx", ... (`ethtool -C`); none for other names.
-    pub fn coalescing(name: &str) -> Option<Self> {
-        COALESCING.iter().find(|field| field.name == name).map(|field| Self(Kind::Coalescing(*field)))
-    }
-
-    /// A feature by the kernel's name: "rx-lro" (`ethtool -K`); none for what can be no name.
-    pub fn feature(name: &str) -> Option<Self> {
-        // ETH_GSTRING_LEN, with the zero.
-        let is_name = !name.is_empty() && name.len() < 32 && name.chars().all(|c| c.is_ascii_graphic());
-        is_name.then(|| Self(Kind::Feature(name.to_owned())))
+    /// The parameter of this name; none if the group has no such parameter.
+    pub fn of(group: &'static Ethtool, name: &str) -> Option<Self> {
+        let parameter = match &group.wire {
+            Wire::Fields { get, set, ioctl, fields } => {
+                let field = *fields.iter().find(|field| field.name == name)?;
+                Parameter::Field { get: *get, set: *set, ioctl: *ioctl, field }
+            }
+            Wire::Features => {
+                // ETH_GSTRING_LEN, with the zero.
+                let is_name =
+                    !name.is_empty() && name.len() < 32 && name.chars().all(|c| c.is_ascii_graphic());
+                Parameter::Feature(is_name.then(|| name.to_owned())?)
+            }
+        };
+        Some(Self { group, parameter })
     }
 
     /// The value that a text means for this setting.
     pub fn value(&self, text: &str) -> Result<Value, EthtoolError> {
-        let is_switch = match &self.0 {
-            Kind::Channels(field) | Kind::Coalescing(field) => field.is_switch,
-            Kind::Feature(_) => true,
+        let is_switch = match &self.parameter {
+            Parameter::Field { field, .. } => field.is_switch,
+            Parameter::Feature(_) => true,
         };
         let value = match (is_switch, text.trim()) {
             (true, "on") => Some(Value::Switch(true)),
@@ -154,10 +124,9 @@ impl Setting {
 
     /// What an interface has it set to; none when there is no such interface, or its driver does not have it.
     pub fn get(&self, interface: &str) -> Result<Option<Value>, EthtoolError> {
-        let found = match &self.0 {
-            Kind::Channels(field) => field.get(interface, Request::Channels, &ioctl::CHANNELS),
-            Kind::Coalescing(field) => field.get(interface, Request::Coalescing, &ioctl::COALESCING),
-            Kind::Feature(name) => feature(interface, name),
+        let found = match &self.parameter {
+            Parameter::Field { get, ioctl, field, .. } => get_field(interface, *get, *ioctl, *field),
+            Parameter::Feature(name) => feature(interface, name),
         };
         match found {
             Ok(found) => Ok(found),
@@ -168,14 +137,9 @@ impl Setting {
 
     /// Sets it. A change of queues can take the link down for a moment.
     pub fn set(&self, interface: &str, to: Value) -> Result<(), EthtoolError> {
-        let attributes = match &self.0 {
-            Kind::Channels(field) | Kind::Coalescing(field) => field.attribute(to),
-            Kind::Feature(name) => wanted(name, to),
-        };
-        let request = match &self.0 {
-            Kind::Channels(_) => Request::SetChannels,
-            Kind::Coalescing(_) => Request::SetCoalescing,
-            Kind::Feature(_) => Request::SetFeatures,
+        let (request, attributes) = match &self.parameter {
+            Parameter::Field { set, field, .. } => (*set, encode(*field, to)),
+            Parameter::Feature(name) => (request::SET_FEATURES, wanted(name, to)),
         };
         let by_netlink = match Connection::open() {
             Ok(mut connection) => connection.set(interface, request, &attributes),
@@ -189,18 +153,16 @@ impl Setting {
         };
         set.map_err(|refusal| self.error(interface, &refusal))?;
         // A feature that cannot be changed is passed over without an error.
-        match (&self.0, self.get(interface)?) {
-            (Kind::Feature(_), Some(found)) if found != to => Err(EthtoolError::Ineffective { found }),
+        match (&self.parameter, self.get(interface)?) {
+            (Parameter::Feature(_), Some(found)) if found != to => Err(EthtoolError::Ineffective { found }),
             _ => Ok(()),
         }
     }
 
     fn set_by_ioctl(&self, interface: &str, to: Value) -> Result<(), Errno> {
-        let set = |structure, field: &Field| ioctl::set_word(interface, structure, field.word, to.raw());
-        match &self.0 {
-            Kind::Channels(field) => set(&ioctl::CHANNELS, field),
-            Kind::Coalescing(field) => set(&ioctl::COALESCING, field),
-            Kind::Feature(name) => ioctl::set_feature(interface, name, to == Value::Switch(true)),
+        match &self.parameter {
+            Parameter::Field { ioctl, field, .. } => ioctl::set_word(interface, *ioctl, field.word, to.raw()),
+            Parameter::Feature(name) => ioctl::set_feature(interface, name, to == Value::Switch(true)),
         }
     }
 
@@ -209,8 +171,9 @@ impl Setting {
         let errno = refusal.errno;
         let said = if refusal.text.is_empty() { String::new() } else { format!(" ({:?})", refusal.text) };
         let is_adaptive = |own: &str, switch: &str| {
-            let is_own = matches!(&self.0, Kind::Coalescing(field) if field.name.starts_with(own));
-            let switch = Self::coalescing(switch).filter(|_| is_own);
+            let is_own =
+                matches!(&self.parameter, Parameter::Field { field, .. } if field.name.starts_with(own));
+            let switch = Self::of(self.group, switch).filter(|_| is_own);
             switch.and_then(|switch| switch.get(interface).ok()?) == Some(Value::Switch(true))
         };
         let next = match errno {
@@ -245,45 +208,38 @@ impl Value {
     }
 }
 
-impl Field {
-    /// Switches are bytes, numbers are words.
-    fn attribute(self, to: Value) -> Vec<u8> {
-        match to {
-            Value::Number(number) => attribute(self.attribute, &number.to_ne_bytes()),
-            Value::Switch(is_on) => attribute(self.attribute, &[u8::from(is_on)]),
-        }
+/// The attribute of a request. Switches are bytes, numbers are words.
+fn encode(field: Field, to: Value) -> Vec<u8> {
+    match to {
+        Value::Number(number) => attribute(field.attribute, &number.to_ne_bytes()),
+        Value::Switch(is_on) => attribute(field.attribute, &[u8::from(is_on)]),
     }
+}
 
-    fn decode(self, answer: &[u8]) -> Option<Value> {
-        let value = super::message::Attributes(answer).value_of(self.attribute)?;
-        if self.is_switch {
-            value.first().map(|byte| Value::Switch(*byte != 0))
-        } else {
-            u32_at(value, 0).map(Value::Number)
-        }
+fn decode(field: Field, answer: &[u8]) -> Option<Value> {
+    let value = Attributes(answer).value_of(field.attribute)?;
+    if field.is_switch {
+        value.first().map(|byte| Value::Switch(*byte != 0))
+    } else {
+        u32_at(value, 0).map(Value::Number)
     }
+}
 
-    fn get(
-        self,
-        interface: &str,
-        request: Request,
-        structure: &ioctl::Structure,
-    ) -> Result<Option<Value>, Errno> {
-        match Connection::open().and_then(|mut connection| connection.ask(interface, request)) {
-            Ok(answer) => Ok(self.decode(&answer)),
-            Err(errno) if is_without_netlink(errno) => {
-                let word = ioctl::word_of(interface, structure, self.word)?;
-                Ok(Some(if self.is_switch { Value::Switch(word != 0) } else { Value::Number(word) }))
-            }
-            Err(errno) => Err(errno),
+fn get_field(interface: &str, get: u8, ioctl: u32, field: Field) -> Result<Option<Value>, Errno> {
+    match Connection::open().and_then(|mut connection| connection.ask(interface, get)) {
+        Ok(answer) => Ok(decode(field, &answer)),
+        Err(errno) if is_without_netlink(errno) => {
+            let word = ioctl::word_of(interface, ioctl, field.word)?;
+            Ok(Some(if field.is_switch { Value::Switch(word != 0) } else { Value::Number(word) }))
         }
+        Err(errno) => Err(errno),
     }
 }
 
 fn feature(interface: &str, name: &str) -> Result<Option<Value>, Errno> {
     let features =
-        match Connection::open().and_then(|mut connection| connection.ask(interface, Request::Features)) {
-            Ok(answer) => decode::features(&answer),
+        match Connection::open().and_then(|mut connection| connection.ask(interface, request::FEATURES)) {
+            Ok(answer) => super::decode::features(&answer),
             Err(errno) if is_without_netlink(errno) => ioctl::features(interface)?,
             Err(errno) => return Err(errno),
         };

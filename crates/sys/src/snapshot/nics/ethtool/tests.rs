@@ -1,6 +1,11 @@
 use super::{message::attribute, *};
 use crate::testing::TestTree;
+use lowlat_settings::change::nic::{self, NicKind};
 use std::process::Command;
+
+fn setting(kind: &'static NicKind, name: &str) -> Option<Setting> {
+    Setting::of(kind.ethtool()?, name)
+}
 
 fn number(kind: u16, number: u32) -> Vec<u8> {
     attribute(kind, &number.to_ne_bytes())
@@ -146,39 +151,44 @@ fn the_end_of_a_change_carries_the_words_of_the_driver() {
 
 #[test]
 fn values_are_read_by_what_the_setting_takes() {
-    let channels = Setting::channels("combined").unwrap();
+    let channels = setting(&nic::channels::KIND, "combined").unwrap();
     assert_eq!(channels.value("8\n").unwrap(), Value::Number(8));
-    let adaptive = Setting::coalescing("adaptive-rx").unwrap();
+    let adaptive = setting(&nic::coalescing::KIND, "adaptive-rx").unwrap();
     assert_eq!(adaptive.value("on").unwrap().to_string(), "on");
     for (setting, text) in [(&channels, "on"), (&channels, "-1"), (&channels, ""), (&adaptive, "1")] {
         let error = setting.value(text).unwrap_err().to_string();
         assert!(error.starts_with(&format!("found {text:?}, expected ")), "{error}");
     }
-    assert!(Setting::channels("rx-usecs").is_none() && Setting::coalescing("").is_none());
-    assert!(Setting::feature("").is_none() && Setting::feature(&"x".repeat(32)).is_none());
-    assert!(Setting::feature("rx lro").is_none());
+    assert!(
+        setting(&nic::channels::KIND, "rx-usecs").is_none() && setting(&nic::coalescing::KIND, "").is_none()
+    );
+    assert!(
+        setting(&nic::feature::KIND, "").is_none() && setting(&nic::feature::KIND, &"x".repeat(32)).is_none()
+    );
+    assert!(setting(&nic::feature::KIND, "rx lro").is_none());
 }
 
 #[test]
 fn a_virtual_interface_is_changed_over_netlink_and_ioctl() {
     let is_run = in_namespace_with_veth(|| {
         let (on, off) = (Value::Switch(true), Value::Switch(false));
-        let checksum = Setting::feature("tx-checksum-ip-generic").unwrap();
+        let checksum = setting(&nic::feature::KIND, "tx-checksum-ip-generic").unwrap();
         assert_eq!(checksum.get("lowlat0").unwrap(), Some(on));
         checksum.set("lowlat0", off).unwrap();
         assert_eq!(checksum.get("lowlat0").unwrap(), Some(off));
         ioctl::set_feature("lowlat0", "tx-checksum-ip-generic", true).unwrap();
         assert_eq!(checksum.get("lowlat0").unwrap(), Some(on));
         // Segmentation by software needs scattered packets: without them the kernel passes the wish over.
-        Setting::feature("tx-scatter-gather").unwrap().set("lowlat0", off).unwrap();
-        let error = Setting::feature("tx-generic-segmentation").unwrap().set("lowlat0", on).unwrap_err();
+        setting(&nic::feature::KIND, "tx-scatter-gather").unwrap().set("lowlat0", off).unwrap();
+        let error =
+            setting(&nic::feature::KIND, "tx-generic-segmentation").unwrap().set("lowlat0", on).unwrap_err();
         assert!(error.to_string().starts_with("the driver took it and left it off: "), "{error}");
-        let rx = Setting::channels("rx").unwrap();
+        let rx = setting(&nic::channels::KIND, "rx").unwrap();
         match rx.get("lowlat0").unwrap() {
             Some(Value::Number(count @ 2..)) => {
                 rx.set("lowlat0", Value::Number(count - 1)).unwrap();
                 assert_eq!(rx.get("lowlat0").unwrap(), Some(Value::Number(count - 1)));
-                ioctl::set_word("lowlat0", &ioctl::CHANNELS, 5, count).unwrap();
+                ioctl::set_word("lowlat0", ioctl::command::CHANNELS, 5, count).unwrap();
                 assert_eq!(rx.get("lowlat0").unwrap(), Some(Value::Number(count)));
                 let error = rx.set("lowlat0", Value::Number(9_999)).unwrap_err().to_string();
                 assert!(error.contains("requested channel count exceeds maximum"), "{error}");
@@ -189,7 +199,7 @@ fn a_virtual_interface_is_changed_over_netlink_and_ioctl() {
             }
             other => eprintln!("skipped: this kernel's veth cannot change its queues ({other:?})"),
         }
-        let usecs = Setting::coalescing("rx-usecs").unwrap();
+        let usecs = setting(&nic::coalescing::KIND, "rx-usecs").unwrap();
         assert_eq!(usecs.get("lowlat0").unwrap(), None);
         let error = usecs.set("lowlat0", Value::Number(0)).unwrap_err().to_string();
         assert!(error.contains("the driver does not have this setting"), "{error}");
@@ -214,14 +224,16 @@ fn a_tap_interface_has_its_coalescing_changed() {
             eprintln!("skipped: cannot make a tap interface: {}", String::from_utf8_lossy(&made.stderr));
             return;
         }
-        let frames = Setting::coalescing("rx-frames").unwrap();
+        let frames = setting(&nic::coalescing::KIND, "rx-frames").unwrap();
         assert_eq!(frames.get("lowlat2").unwrap(), Some(Value::Number(0)));
         frames.set("lowlat2", Value::Number(8)).unwrap();
         assert_eq!(frames.get("lowlat2").unwrap(), Some(Value::Number(8)));
-        ioctl::set_word("lowlat2", &ioctl::COALESCING, 2, 4).unwrap();
+        ioctl::set_word("lowlat2", ioctl::command::COALESCING, 2, 4).unwrap();
         assert_eq!(frames.get("lowlat2").unwrap(), Some(Value::Number(4)));
-        let error =
-            Setting::coalescing("adaptive-rx").unwrap().set("lowlat2", Value::Switch(true)).unwrap_err();
+        let error = setting(&nic::coalescing::KIND, "adaptive-rx")
+            .unwrap()
+            .set("lowlat2", Value::Switch(true))
+            .unwrap_err();
         assert!(error.to_string().contains("leave this step out"), "{error}");
     });
     if !is_run {

@@ -1,0 +1,40 @@
+//! Idle states, which a reader gathers over CPUs.
+
+use super::judge::{Look, Scene};
+use super::{Row, Standing, culprit};
+use lowlat_host::{CpuSet, Reading};
+use lowlat_settings::change::Change;
+
+/// One row for the CPUs on which the state is off as planned, one for those on which it is not.
+pub(super) fn rows(scene: &Scene<'_>, at: usize, change: &Change, name: &str, cpus: &CpuSet) -> Vec<Row> {
+    let look = |cpus: &CpuSet, observed: &str, is_planned: bool| Look {
+        at,
+        change,
+        what: format!("idle state {name} on {cpus:#}"),
+        observed: Reading::Known(observed.to_owned()),
+        is_planned,
+        claims: culprit::of_idle_states(scene.evidence),
+    };
+    let state = scene.host.cpu.idle_states.iter().find(|state| state.name == name);
+    let Some(state) = state else {
+        let row = look(cpus, "disabled", true);
+        return vec![row.row(Standing::Held, "no CPU has this state now, so none can enter it")];
+    };
+    let wants_off = change.after != "enabled";
+    let enabled = cpus.intersection(&state.cpus_enabled);
+    let (good, bad) = if wants_off {
+        (cpus.difference(&enabled), enabled)
+    } else {
+        let off = cpus.difference(&enabled);
+        (enabled, off)
+    };
+    let words = if wants_off { ("disabled", "enabled") } else { ("enabled", "disabled") };
+    let mut rows = Vec::new();
+    if !good.is_empty() {
+        rows.push(look(&good, words.0, true).judge(scene));
+    }
+    if !bad.is_empty() {
+        rows.push(look(&bad, words.1, false).judge(scene));
+    }
+    rows
+}

@@ -1,0 +1,293 @@
+//! What lowlat must know of a kind of change. Each kind implements [`Kind`] in one file of `kinds/`.
+
+use super::BootToken;
+use crate::same_meaning;
+use lowlat_host::{CpuSet, HostSnapshot, Reading};
+
+/// A kind of change, for one target: its name, its grammar, its value in a snapshot, and the mechanism that applies it.
+///
+/// The planner, drift, verification, exports, reports and the code that applies a plan ask these functions, so that a kind
+/// whose [`Mechanism`] exists needs no code anywhere else.
+pub trait Kind {
+    /// The target, as a plan shows it: "vm.swappiness".
+    fn name(&self) -> String;
+
+    /// The target, as a verification shows it.
+    fn title(&self) -> String {
+        self.name()
+    }
+
+    /// What a plan shows between name and value.
+    fn separator(&self) -> &'static str {
+        ": "
+    }
+
+    /// Why a name or the new value does not fit its type; none when all fit.
+    fn misfit(&self, after: &str) -> Option<String>;
+
+    /// The mechanism that applies the change.
+    fn mechanism(&self) -> Mechanism<'_>;
+
+    /// The part of a plan that the change belongs to.
+    fn part(&self) -> Part {
+        Part::RunTime
+    }
+
+    /// The value in a snapshot, as a plan writes it; absent where the snapshot has none.
+    fn present(&self, _host: &HostSnapshot) -> Reading<String> {
+        Reading::Absent
+    }
+
+    /// Sets the value in a snapshot. Does nothing where the snapshot has no place for it.
+    fn put(&self, _host: &mut HostSnapshot, _value: &str) {}
+
+    /// Whether two values mean the same.
+    fn is_same(&self, a: &str, b: &str) -> bool {
+        same_meaning(a, b)
+    }
+
+    /// Sets a snapshot back to `before` where it shows the planned value.
+    fn revert(&self, host: &mut HostSnapshot, before: &str, after: &str) {
+        if self.present(host).known().is_some_and(|now| self.is_same(now, after)) {
+            self.put(host, before);
+        }
+    }
+
+    /// The name by which the target is found after a reboot, where its number changes with each boot.
+    fn lasting(&self) -> Option<Lasting> {
+        None
+    }
+
+    /// What a missing value means on this host.
+    fn missing(&self, _host: &HostSnapshot) -> Missing {
+        Missing::Unreadable(None)
+    }
+
+    /// Why the kernel does not follow the value that is set, if it does not.
+    fn without_effect(&self, _host: &HostSnapshot, _observed: &str, _after: &str) -> Option<String> {
+        None
+    }
+
+    /// Where other programs would set the same value.
+    fn rivals(&self) -> Vec<Rival> {
+        Vec::new()
+    }
+
+    /// How to find out who set a value, when no known program does.
+    fn how_to_find(&self) -> String {
+        "look at scripts in /etc/rc.local, cron, udev rules and units of /etc/systemd/system".to_owned()
+    }
+}
+
+/// The mechanisms that apply changes. Each has one implementation in `lowlat-tune`, one way of verifying it, and one
+/// command in exported scripts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Mechanism<'a> {
+    /// The boot loader's configuration.
+    BootLoader {
+        /// The parameters.
+        tokens: &'a [BootToken],
+    },
+    /// A file of the kernel that takes a value.
+    Value {
+        /// Its path.
+        path: String,
+    },
+    /// A file of the kernel that takes a CPU mask; plans hold a CPU list.
+    Mask {
+        /// Its path.
+        path: String,
+    },
+    /// A parameter that `ethtool` sets.
+    Ethtool {
+        /// Interface.
+        nic: &'a str,
+        /// The group of parameters.
+        group: &'static Ethtool,
+        /// The parameter.
+        name: &'a str,
+    },
+    /// An idle state of some CPUs.
+    IdleState {
+        /// The driver's name.
+        name: &'a str,
+        /// The CPUs.
+        cpus: &'a CpuSet,
+    },
+    /// The affinity of an interrupt.
+    Interrupt {
+        /// Number when the plan was made.
+        number: u32,
+        /// Names of its handlers.
+        actions: &'a [String],
+    },
+    /// The affinity of a kernel thread.
+    ThreadAffinity {
+        /// Name.
+        comm: &'a str,
+        /// Process id when the plan was made.
+        pid: u32,
+    },
+    /// The policy and priority of a kernel thread.
+    ThreadScheduling {
+        /// Name.
+        comm: &'a str,
+        /// Process id when the plan was made.
+        pid: u32,
+    },
+    /// A unit of systemd.
+    Unit {
+        /// Full name.
+        name: &'a str,
+    },
+    /// The profile that TuneD runs.
+    TunedProfile,
+    /// One `key=value` line of a file.
+    FileKey {
+        /// The file.
+        path: &'a str,
+        /// The key.
+        key: &'a str,
+    },
+    /// A whole file.
+    OwnedFile {
+        /// The file.
+        path: &'a str,
+    },
+}
+
+/// The parts of a plan, which are prepared and applied one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The profile that TuneD runs. It comes after [`Part::Files`], which has the profile's own file, and before everything
+    /// that is read from the kernel: TuneD takes its old profile back before it applies the new one.
+    Tuned,
+    /// Where new interrupts go, then the number of queues of interfaces. It comes before [`Part::RunTime`], and the host is
+    /// read again between: a driver that changes it takes interrupts away and brings others, with other numbers.
+    Queues,
+    /// What takes effect at once: values of the kernel, threads, interrupts, interfaces, services. A service's enablement
+    /// goes along with its run state, since both are one target to the undo log; [`Part::Files`] has none.
+    ///
+    /// This part is prepared and applied again at each boot, for changes of the moments
+    /// [`Moment::NowAndAtBoot`](super::Moment::NowAndAtBoot) and [`Moment::Now`](super::Moment::Now).
+    RunTime,
+    /// Files that keep it for later boots. The boot loader's are not among them, nor services' enablement.
+    Files,
+    /// The boot loader's files.
+    Boot,
+}
+
+/// A name that outlives a boot.
+#[derive(Debug, Clone)]
+pub struct Lasting {
+    /// The name.
+    pub name: String,
+    /// Whether two targets of this name are the same one, whatever their numbers are.
+    pub is_unique: bool,
+    /// Whether the host has something of this name now.
+    pub is_on: fn(&HostSnapshot, &str) -> bool,
+}
+
+/// What a missing value means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Missing {
+    /// It could not be read; with a text where the cause is known.
+    Unreadable(Option<String>),
+    /// The target no longer exists.
+    Gone(&'static str),
+}
+
+/// A place where other programs set values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rival {
+    /// Files of sysctl.d, and TuneD, by the key.
+    Sysctl(String),
+    /// Whatever writes to this file.
+    Path(String),
+    /// TuneD's `[net]` plugin: the option for the interface, which names parameters and values in turn.
+    TunedNet {
+        /// Interface.
+        nic: String,
+        /// "channels".
+        option: &'static str,
+        /// "combined".
+        name: String,
+    },
+    /// What moves interrupts.
+    Interrupts,
+}
+
+/// A group of parameters that `ethtool` reads and sets together.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Ethtool {
+    /// The kind of target in the undo log.
+    pub undo_kind: &'static str,
+    /// The option of ethtool(8) that sets them: "-L". The one that shows them is the same letter in lower case.
+    pub option: &'static str,
+    /// What names are expected, for errors.
+    pub expected: &'static str,
+    /// How the kernel takes them.
+    pub wire: Wire,
+}
+
+/// How the kernel takes a group of parameters.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Wire {
+    /// One netlink message, and one structure of the older ioctl, with a place for each parameter.
+    Fields {
+        /// Number of the request that reads them (linux/ethtool_netlink.h).
+        get: u8,
+        /// Number of the request that sets them.
+        set: u8,
+        /// Number of the ioctl that reads them (linux/ethtool.h).
+        ioctl: u32,
+        /// The parameters.
+        fields: &'static [Field],
+    },
+    /// The bitset of features, by name.
+    Features,
+}
+
+/// The place of one parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Field {
+    /// Name of the parameter, as ethtool(8) takes it.
+    pub name: &'static str,
+    /// Attribute in the netlink messages.
+    pub attribute: u16,
+    /// Place in the ioctl's structure, in 32-bit words.
+    pub word: usize,
+    /// Whether the parameter is "on" or "off".
+    pub is_switch: bool,
+}
+
+impl Field {
+    /// A parameter with a number.
+    pub const fn number(name: &'static str, attribute: u16, word: usize) -> Self {
+        Self { name, attribute, word, is_switch: false }
+    }
+
+    /// A parameter that is on or off.
+    pub const fn switch(name: &'static str, attribute: u16, word: usize) -> Self {
+        Self { name, attribute, word, is_switch: true }
+    }
+}
+
+/// The CPU list of a reading, as plans write it.
+pub(super) fn list(cpus: &Reading<CpuSet>) -> Reading<String> {
+    cpus.as_ref().map(CpuSet::to_list)
+}
+
+/// Sets a reading to a CPU list; leaves it alone if the text is no list.
+pub(super) fn put_list(now: &mut Reading<CpuSet>, text: &str) {
+    if let Ok(cpus) = CpuSet::parse_list(text) {
+        *now = Reading::Known(cpus);
+    }
+}
+
+/// The hint for a file: its writers can be recorded.
+pub(super) fn watch(path: &str) -> String {
+    format!(
+        "to find out who: `auditctl -w {path} -p w -k lowlat`, wait until it happens again, then `ausearch -k lowlat`"
+    )
+}

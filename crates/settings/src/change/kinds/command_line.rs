@@ -1,0 +1,42 @@
+//! The kernel's command line, all parameters at once.
+
+use crate::change::{
+    BootToken, Kind, Mechanism, Part,
+    grammar::{BOOT_NAME, BOOT_VALUE, misfit},
+};
+
+pub(super) struct CommandLine<'a> {
+    pub(super) tokens: &'a [BootToken],
+}
+
+impl Kind for CommandLine<'_> {
+    fn name(&self) -> String {
+        "the command line".to_owned()
+    }
+
+    fn misfit(&self, _after: &str) -> Option<String> {
+        self.tokens.iter().find_map(BootToken::misfit)
+    }
+
+    fn mechanism(&self) -> Mechanism<'_> {
+        Mechanism::BootLoader { tokens: self.tokens }
+    }
+
+    fn part(&self) -> Part {
+        Part::Boot
+    }
+
+    fn how_to_find(&self) -> String {
+        "to find out who: `grep -rs WORD /etc/default/grub* /etc/grub.d /etc/kernel /boot/loader /boot/grub*`, and the \
+         editor of the boot menu"
+            .to_owned()
+    }
+}
+
+impl BootToken {
+    /// Why the name or the value does not fit its type.
+    pub(crate) fn misfit(&self) -> Option<String> {
+        let value = self.value.as_deref().unwrap_or_default();
+        misfit(&[(&BOOT_NAME, &self.name), (&BOOT_VALUE, value)])
+    }
+}

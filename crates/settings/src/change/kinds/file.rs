@@ -1,0 +1,167 @@
+//! A file of /sys, /proc or debugfs that takes a value.
+
+use crate::{
+    change::{
+        Kind, Mechanism, Rival,
+        grammar::{PATH, WORD, misfit},
+        kind::watch,
+    },
+    judge::chosen_word,
+    same_meaning,
+};
+use lowlat_host::{
+    CpuSet, HostSnapshot, Reading,
+    snapshot::{CpuFreq, glob_matches},
+};
+
+pub(super) struct File<'a> {
+    pub(super) path: &'a str,
+}
+
+impl Kind for File<'_> {
+    fn name(&self) -> String {
+        self.path.to_owned()
+    }
+
+    fn misfit(&self, after: &str) -> Option<String> {
+        misfit(&[(&PATH, self.path), (&WORD, after)])
+    }
+
+    fn mechanism(&self) -> Mechanism<'_> {
+        Mechanism::Value { path: self.path.to_owned() }
+    }
+
+    fn present(&self, host: &HostSnapshot) -> Reading<String> {
+        match field(self.path) {
+            Some(field) if host.file(self.path).is_absent() => (field.get)(host, self.path),
+            _ => host.file(self.path).map(|text| chosen_word(text.trim()).to_owned()),
+        }
+    }
+
+    fn put(&self, host: &mut HostSnapshot, value: &str) {
+        match field(self.path) {
+            Some(field) if host.file(self.path).is_absent() => (field.put)(host, self.path, value),
+            _ => {
+                host.files.insert(self.path.to_owned(), Reading::Known(value.to_owned()));
+            }
+        }
+    }
+
+    /// By meaning; a mask is the same as the list of its CPUs.
+    fn is_same(&self, a: &str, b: &str) -> bool {
+        // The file for watchdogs is named a mask and holds a list (kernel/watchdog.c).
+        let is_mask =
+            MASKS.iter().any(|end| self.path.ends_with(end)) && !self.path.ends_with("watchdog_cpumask");
+        let planned = || CpuSet::parse_list(b).or_else(|_| CpuSet::parse_mask(b));
+        same_meaning(a, b)
+            || is_mask && matches!((CpuSet::parse_mask(a), planned()), (Ok(a), Ok(b)) if a == b)
+    }
+
+    fn rivals(&self) -> Vec<Rival> {
+        vec![Rival::Path(self.path.to_owned())]
+    }
+
+    fn how_to_find(&self) -> String {
+        watch(self.path)
+    }
+}
+
+/// Files whose content is a mask, by the end of their path.
+const MASKS: [&str; 4] = ["cpumask", "rps_cpus", "xps_cpus", "smp_affinity"];
+
+/// A file that the snapshot has as a field of its own instead of by its path.
+struct Field {
+    glob: &'static str,
+    get: fn(&HostSnapshot, &str) -> Reading<String>,
+    put: fn(&mut HostSnapshot, &str, &str),
+}
+
+fn field(path: &str) -> Option<&'static Field> {
+    FIELDS.iter().find(|field| glob_matches(field.glob, path))
+}
+
+const FIELDS: &[Field] = &[
+    Field {
+        glob: "/sys/kernel/mm/transparent_hugepage/enabled",
+        get: |host, _| host.memory.thp_enabled.clone(),
+        put: |host, _, value| host.memory.thp_enabled = Reading::Known(value.to_owned()),
+    },
+    Field {
+        glob: "/sys/kernel/mm/transparent_hugepage/defrag",
+        get: |host, _| host.memory.thp_defrag.clone(),
+        put: |host, _, value| host.memory.thp_defrag = Reading::Known(value.to_owned()),
+    },
+    Field {
+        glob: "/sys/kernel/mm/ksm/run",
+        get: |host, _| host.memory.ksm_run.as_ref().map(u32::to_string),
+        put: |host, path, value| host.memory.ksm_run = number(path, value),
+    },
+    Field {
+        glob: "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+        get: |host, _| host.cpu.clocksource.clone(),
+        put: |host, _, value| host.cpu.clocksource = Reading::Known(value.to_owned()),
+    },
+    Field {
+        glob: "/sys/block/*/queue/scheduler",
+        get: |host, path| {
+            let disk = host.disks.iter().find(|disk| disk.name == part(path, 3));
+            disk.map_or(Reading::Absent, |disk| disk.scheduler.clone())
+        },
+        put: |host, path, value| {
+            for disk in host.disks.iter_mut().filter(|disk| disk.name == part(path, 3)) {
+                disk.scheduler = Reading::Known(value.to_owned());
+            }
+        },
+    },
+    Field {
+        glob: "/sys/devices/system/cpu/*/cpufreq/scaling_governor",
+        get: |host, path| policy(host, path).map_or(Reading::Absent, |policy| policy.governor.clone()),
+        put: |host, path, value| {
+            for policy in policies(host, path) {
+                policy.governor = Reading::Known(value.to_owned());
+            }
+        },
+    },
+    Field {
+        glob: "/sys/devices/system/cpu/*/cpufreq/energy_performance_preference",
+        get: |host, path| {
+            policy(host, path).map_or(Reading::Absent, |policy| policy.energy_performance_preference.clone())
+        },
+        put: |host, path, value| {
+            for policy in policies(host, path) {
+                policy.energy_performance_preference = Reading::Known(value.to_owned());
+            }
+        },
+    },
+    Field {
+        glob: "/sys/devices/system/cpu/*/cpufreq/scaling_min_freq",
+        get: |host, path| {
+            let min = policy(host, path).map(|policy| policy.scaling_min_khz.as_ref().map(u64::to_string));
+            min.unwrap_or_default()
+        },
+        put: |host, path, value| {
+            for policy in policies(host, path) {
+                policy.scaling_min_khz = number(path, value);
+            }
+        },
+    },
+];
+
+fn part(path: &str, at: usize) -> &str {
+    path.split('/').nth(at).unwrap_or_default()
+}
+
+fn number<T: std::str::FromStr>(path: &str, value: &str) -> Reading<T> {
+    Reading::Known(value.to_owned()).parse(path, "a number", |text| text.parse().ok())
+}
+
+/// The policy of the CPU in the path.
+fn policy<'a>(host: &'a HostSnapshot, path: &str) -> Option<&'a CpuFreq> {
+    let cpu = part(path, 5).strip_prefix("cpu")?.parse().ok()?;
+    host.cpu.frequency.iter().find(|policy| policy.cpus.contains(cpu))
+}
+
+fn policies<'a>(host: &'a mut HostSnapshot, path: &str) -> impl Iterator<Item = &'a mut CpuFreq> {
+    let cpu = part(path, 5).strip_prefix("cpu").and_then(|number| number.parse().ok());
+    host.cpu.frequency.iter_mut().filter(move |policy| cpu.is_some_and(|cpu| policy.cpus.contains(cpu)))
+}

@@ -1,0 +1,66 @@
+//! Pages reserved in the pool of one node, or of the host.
+
+use crate::change::{
+    Kind, Mechanism, Rival,
+    grammar::{NUMBER, misfit},
+};
+use lowlat_host::{HostSnapshot, Reading};
+
+pub(super) struct HugePages {
+    pub(super) node: Option<u32>,
+    pub(super) size_bytes: u64,
+}
+
+impl HugePages {
+    fn place(&self) -> String {
+        self.node.map_or_else(|| "host".to_owned(), |node| format!("node {node}"))
+    }
+}
+
+impl Kind for HugePages {
+    fn name(&self) -> String {
+        format!("huge pages of {} KiB, {}", self.size_bytes >> 10, self.place())
+    }
+
+    fn misfit(&self, after: &str) -> Option<String> {
+        misfit(&[(&NUMBER, after)])
+    }
+
+    /// The host's pool by size: /proc/sys/vm/nr_hugepages is that of the default size only.
+    fn mechanism(&self) -> Mechanism<'_> {
+        let above = match self.node {
+            Some(node) => format!("/sys/devices/system/node/node{node}"),
+            None => "/sys/kernel/mm".to_owned(),
+        };
+        Mechanism::Value {
+            path: format!("{above}/hugepages/hugepages-{}kB/nr_hugepages", self.size_bytes >> 10),
+        }
+    }
+
+    fn present(&self, host: &HostSnapshot) -> Reading<String> {
+        let mut pools = host.memory.huge_pages.iter();
+        let pool = pools.find(|pool| pool.node == self.node && pool.size_bytes == self.size_bytes);
+        pool.map_or(Reading::Absent, |pool| pool.total.as_ref().map(u64::to_string))
+    }
+
+    fn put(&self, host: &mut HostSnapshot, value: &str) {
+        let pools = host.memory.huge_pages.iter_mut();
+        for pool in pools.filter(|pool| pool.node == self.node && pool.size_bytes == self.size_bytes) {
+            if let Ok(total) = value.trim().parse() {
+                pool.total = Reading::Known(total);
+            }
+        }
+    }
+
+    /// Fewer pages than asked for is what the kernel gives where memory is fragmented.
+    fn without_effect(&self, _host: &HostSnapshot, observed: &str, after: &str) -> Option<String> {
+        let (observed, after): (u64, u64) = (observed.parse().ok()?, after.trim().parse().ok()?);
+        (observed < after).then(|| {
+            "the kernel found no more memory in one piece; reserve them at boot with hugepages=, or right after".to_owned()
+        })
+    }
+
+    fn rivals(&self) -> Vec<Rival> {
+        vec![Rival::Sysctl("vm.nr_hugepages".to_owned())]
+    }
+}

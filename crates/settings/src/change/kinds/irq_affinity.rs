@@ -1,0 +1,54 @@
+//! The CPUs of one interrupt, as a CPU list.
+
+use crate::change::{
+    Kind, Lasting, Mechanism,
+    grammar::{CPU_LIST, HANDLER, misfit},
+    kind::{list, put_list, watch},
+};
+use lowlat_host::{HostSnapshot, Reading};
+
+pub(super) struct IrqAffinity<'a> {
+    pub(super) irq: u32,
+    pub(super) actions: &'a [String],
+}
+
+impl Kind for IrqAffinity<'_> {
+    fn name(&self) -> String {
+        format!("IRQ {} {}", self.irq, self.actions.join("+"))
+    }
+
+    fn misfit(&self, after: &str) -> Option<String> {
+        let names = self.actions.iter().find_map(|name| misfit(&[(&HANDLER, name)]));
+        names.or_else(|| misfit(&[(&CPU_LIST, after)]))
+    }
+
+    fn mechanism(&self) -> Mechanism<'_> {
+        Mechanism::Interrupt { number: self.irq, actions: self.actions }
+    }
+
+    fn present(&self, host: &HostSnapshot) -> Reading<String> {
+        let mut irqs = host.interrupts.irqs.iter();
+        let irq = irqs.find(|irq| irq.number == self.irq && irq.actions == self.actions);
+        irq.map_or(Reading::Absent, |irq| list(&irq.affinity))
+    }
+
+    fn put(&self, host: &mut HostSnapshot, value: &str) {
+        let irqs = host.interrupts.irqs.iter_mut();
+        for irq in irqs.filter(|irq| irq.number == self.irq && irq.actions == self.actions) {
+            put_list(&mut irq.affinity, value);
+        }
+    }
+
+    /// Several interrupts can share a name. Then the number tells them apart, as well as it can.
+    fn lasting(&self) -> Option<Lasting> {
+        Some(Lasting {
+            name: self.actions.join(","),
+            is_unique: self.actions.iter().any(|action| action.contains(|c: char| c.is_ascii_digit())),
+            is_on: |host, name| host.interrupts.irqs.iter().any(|irq| irq.actions.join(",") == name),
+        })
+    }
+
+    fn how_to_find(&self) -> String {
+        watch(&format!("/proc/irq/{}/smp_affinity", self.irq))
+    }
+}

@@ -1,0 +1,48 @@
+//! The kinds of changes, one file each.
+
+mod command_line;
+mod default_irq_affinity;
+mod file;
+mod file_key;
+mod huge_pages;
+mod idle_state;
+mod irq_affinity;
+pub mod nic;
+mod owned_file;
+mod service;
+mod sysctl;
+mod thread_affinity;
+mod thread_scheduling;
+mod tuned_profile;
+mod workqueue;
+
+use super::{Kind, Target};
+
+impl Target {
+    /// What lowlat knows of this kind of change.
+    pub fn kind(&self) -> Box<dyn Kind + '_> {
+        match self {
+            Self::CommandLine { tokens } => Box::new(command_line::CommandLine { tokens }),
+            Self::Sysctl { key } => Box::new(sysctl::Sysctl { key }),
+            Self::File { path } => Box::new(file::File { path }),
+            Self::IdleState { name, cpus } => Box::new(idle_state::IdleState { name, cpus }),
+            Self::HugePages { node, size_bytes } => {
+                Box::new(huge_pages::HugePages { node: *node, size_bytes: *size_bytes })
+            }
+            Self::IrqAffinity { irq, actions } => Box::new(irq_affinity::IrqAffinity { irq: *irq, actions }),
+            Self::DefaultIrqAffinity => Box::new(default_irq_affinity::DefaultIrqAffinity),
+            Self::KernelThreadAffinity { comm, pid } => {
+                Box::new(thread_affinity::ThreadAffinity { comm, pid: *pid })
+            }
+            Self::KernelThreadScheduling { comm, pid } => {
+                Box::new(thread_scheduling::ThreadScheduling { comm, pid: *pid })
+            }
+            Self::WorkqueueCpus { name } => Box::new(workqueue::Workqueue { name: name.as_deref() }),
+            Self::Service { unit } => Box::new(service::Service { unit }),
+            Self::TunedProfile => Box::new(tuned_profile::TunedProfile),
+            Self::FileKey { path, key } => Box::new(file_key::FileKey { path, key }),
+            Self::OwnedFile { path } => Box::new(owned_file::OwnedFile { path }),
+            Self::Nic(target) => Box::new(target),
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Parameters of network interfaces. Each kind is a [`NicKind`]: data, in one file, registered by a line in [`KINDS`].
+//!
+//! A new kind takes its file, its module below, and its line.
+
+pub mod channels;
+pub mod coalescing;
+pub mod feature;
+pub mod rps;
+pub mod xps;
+
+use crate::change::{
+    Kind, Mechanism, Missing, Part, Rival, Target,
+    grammar::{Grammar, INTERFACE, misfit},
+    kind::{Ethtool, list, put_list},
+};
+use lowlat_host::{
+    HostSnapshot, Reading,
+    snapshot::{Nic, QueueMask},
+};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error, ser::SerializeMap};
+use std::{cmp::Ordering, fmt};
+
+/// Every kind of change to an interface.
+pub const KINDS: &[&NicKind] = &[&channels::KIND, &coalescing::KIND, &feature::KIND, &rps::KIND, &xps::KIND];
+
+/// A kind of change to an interface, such as its ring sizes.
+pub struct NicKind {
+    /// The kind's name in plans: "nic_channels".
+    pub tag: &'static str,
+    /// What plans call the name of the parameter: "field", "feature", "queue".
+    pub key: &'static str,
+    /// What follows the parameter's name where people read it: " queues"; empty if the name says all.
+    pub noun: &'static str,
+    /// Types of the parameter's name and value.
+    pub(crate) grammar: [&'static Grammar; 2],
+    /// Reads a parameter; absent if the interface does not have it.
+    pub get: fn(&Nic, &str) -> Reading<String>,
+    /// Sets a parameter in a snapshot.
+    pub put: fn(&mut Nic, &str, &str),
+    /// How it is set.
+    pub by: By,
+    /// When it is set.
+    pub part: Part,
+    /// The option of TuneD's `[net]` plugin that sets it too; empty if there is none.
+    pub tuned: &'static str,
+}
+
+/// The mechanism that sets a parameter.
+#[derive(Debug)]
+pub enum By {
+    /// `ethtool`.
+    Ethtool(Ethtool),
+    /// A file of a queue of the interface, which takes a CPU mask: "rps_cpus". The parameter is the queue.
+    QueueMask(&'static str),
+}
+
+impl NicKind {
+    /// A parameter of an interface as the target of a change.
+    pub fn of(&'static self, nic: impl Into<String>, name: impl Into<String>) -> Target {
+        Target::Nic(NicTarget { kind: self, nic: nic.into(), name: name.into() })
+    }
+
+    /// The group of parameters that `ethtool` sets, if it is one.
+    pub fn ethtool(&self) -> Option<&Ethtool> {
+        match &self.by {
+            By::Ethtool(group) => Some(group),
+            By::QueueMask(_) => None,
+        }
+    }
+}
+
+/// One parameter of an interface.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NicTarget {
+    /// The kind of parameter.
+    pub kind: &'static NicKind,
+    /// Interface.
+    pub nic: String,
+    /// Name of the parameter: "combined", "rx-lro", "rx-0".
+    pub name: String,
+}
+
+impl NicTarget {
+    fn found<'a>(&self, host: &'a HostSnapshot) -> Option<&'a Nic> {
+        host.nics.iter().find(|nic| nic.name == self.nic)
+    }
+}
+
+impl Kind for &NicTarget {
+    fn name(&self) -> String {
+        format!("{} {}{}", self.nic, self.name, self.kind.noun)
+    }
+
+    fn misfit(&self, after: &str) -> Option<String> {
+        let [name, value] = self.kind.grammar;
+        misfit(&[(&INTERFACE, &self.nic), (name, &self.name), (value, after)])
+    }
+
+    fn mechanism(&self) -> Mechanism<'_> {
+        let NicTarget { kind, nic, name } = self;
+        match &kind.by {
+            By::Ethtool(group) => Mechanism::Ethtool { nic, group, name },
+            By::QueueMask(file) => {
+                Mechanism::Mask { path: format!("/sys/class/net/{nic}/queues/{name}/{file}") }
+            }
+        }
+    }
+
+    fn part(&self) -> Part {
+        self.kind.part
+    }
+
+    fn present(&self, host: &HostSnapshot) -> Reading<String> {
+        self.found(host).map_or(Reading::Absent, |nic| (self.kind.get)(nic, &self.name))
+    }
+
+    fn put(&self, host: &mut HostSnapshot, value: &str) {
+        for nic in host.nics.iter_mut().filter(|nic| nic.name == self.nic) {
+            (self.kind.put)(nic, &self.name, value);
+        }
+    }
+
+    fn missing(&self, host: &HostSnapshot) -> Missing {
+        if self.found(host).is_none() {
+            let name = &self.nic;
+            return Missing::Unreadable(Some(format!(
+                "absent: there is no interface {name} now; was it renamed, or its driver not loaded?"
+            )));
+        }
+        match self.kind.by {
+            By::Ethtool(_) => Missing::Unreadable(None),
+            By::QueueMask(_) => Missing::Gone("the interface has no such queue now"),
+        }
+    }
+
+    fn rivals(&self) -> Vec<Rival> {
+        if self.kind.tuned.is_empty() {
+            return Vec::new();
+        }
+        vec![Rival::TunedNet { nic: self.nic.clone(), option: self.kind.tuned, name: self.name.clone() }]
+    }
+
+    fn how_to_find(&self) -> String {
+        format!(
+            "look at NetworkManager's `nmcli -f ethtool connection show`, .link files of /etc/systemd/network, udev rules, \
+             and scripts of the vendor of {}",
+            self.nic
+        )
+    }
+}
+
+/// What a plan calls a switch.
+fn on_off(is_on: bool) -> String {
+    if is_on { "on".to_owned() } else { "off".to_owned() }
+}
+
+fn mask(queues: &[QueueMask], name: &str) -> Reading<String> {
+    let found = queues.iter().find(|mask| mask.queue == name);
+    found.map_or(Reading::Absent, |mask| list(&mask.cpus))
+}
+
+fn put_mask(queues: &mut [QueueMask], name: &str, value: &str) {
+    for mask in queues.iter_mut().filter(|mask| mask.queue == name) {
+        put_list(&mut mask.cpus, value);
+    }
+}
+
+// A kind is what its tag says: its functions have no order and no equality.
+
+impl PartialEq for NicKind {
+    fn eq(&self, other: &Self) -> bool {
+        self.tag == other.tag
+    }
+}
+
+impl Eq for NicKind {}
+
+impl PartialOrd for NicKind {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for NicKind {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.tag.cmp(other.tag)
+    }
+}
+
+impl fmt::Debug for NicKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.tag)
+    }
+}
+
+impl Serialize for NicTarget {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // In this order: a plan's id is the digest of its text.
+        let mut map = serializer.serialize_map(Some(3))?;
+        map.serialize_entry("kind", self.kind.tag)?;
+        map.serialize_entry("nic", &self.nic)?;
+        map.serialize_entry(self.kind.key, &self.name)?;
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for NicTarget {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Written {
+            kind: String,
+            nic: String,
+            #[serde(alias = "feature", alias = "queue")]
+            field: String,
+        }
+        let written = Written::deserialize(deserializer)?;
+        let kind = KINDS.iter().find(|kind| kind.tag == written.kind);
+        let kind =
+            kind.ok_or_else(|| D::Error::custom(format!("unknown kind of change {:?}", written.kind)))?;
+        Ok(Self { kind, nic: written.nic, name: written.field })
+    }
+}

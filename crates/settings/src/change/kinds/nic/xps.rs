@@ -1,0 +1,20 @@
+//! Transmit packet steering of a queue, as a CPU list.
+
+use super::{By, NicKind, mask, put_mask};
+use crate::change::{
+    Part,
+    grammar::{CPU_LIST, QUEUE},
+};
+
+/// By the queue: "tx-0".
+pub static KIND: NicKind = NicKind {
+    tag: "nic_xps",
+    key: "queue",
+    noun: " xps_cpus",
+    grammar: [&QUEUE, &CPU_LIST],
+    get: |nic, queue| mask(&nic.xps, queue),
+    put: |nic, queue, value| put_mask(&mut nic.xps, queue, value),
+    by: By::QueueMask("xps_cpus"),
+    part: Part::RunTime,
+    tuned: "",
+};

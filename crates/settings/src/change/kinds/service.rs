@@ -1,0 +1,57 @@
+//! Whether a unit of systemd runs, and starts at boot: "active, enabled".
+
+use crate::change::{
+    Kind, Mechanism,
+    grammar::{UNIT, UNIT_STATE, misfit},
+};
+use lowlat_host::{HostSnapshot, Reading};
+
+pub(super) struct Service<'a> {
+    pub(super) unit: &'a str,
+}
+
+impl Kind for Service<'_> {
+    fn name(&self) -> String {
+        self.unit.to_owned()
+    }
+
+    fn misfit(&self, after: &str) -> Option<String> {
+        misfit(&[(&UNIT, self.unit), (&UNIT_STATE, after)])
+    }
+
+    fn mechanism(&self) -> Mechanism<'_> {
+        Mechanism::Unit { name: self.unit }
+    }
+
+    fn present(&self, host: &HostSnapshot) -> Reading<String> {
+        let unit = host.services.units.get(self.unit);
+        unit.map_or(Reading::Absent, |unit| {
+            unit.active.clone().map(|active| match unit.enablement.text() {
+                "" => active,
+                enablement => format!("{active}, {enablement}"),
+            })
+        })
+    }
+
+    fn put(&self, host: &mut HostSnapshot, value: &str) {
+        let Some(unit) = host.services.units.get_mut(self.unit) else { return };
+        let (active, enablement) = value.split_once(", ").unwrap_or((value, ""));
+        unit.active = Reading::Known(active.to_owned());
+        if !enablement.is_empty() {
+            unit.enablement = Reading::Known(enablement.to_owned());
+        }
+    }
+
+    /// By the run state: a unit that was stopped may be enabled again.
+    fn revert(&self, host: &mut HostSnapshot, before: &str, after: &str) {
+        let unit = host.services.units.get(self.unit);
+        if unit.is_some_and(|unit| after.starts_with(unit.active.text())) {
+            self.put(host, before);
+        }
+    }
+
+    fn how_to_find(&self) -> String {
+        let unit = self.unit;
+        format!("to find out who: `journalctl -u {unit}` and `systemctl list-dependencies --reverse {unit}`")
+    }
+}

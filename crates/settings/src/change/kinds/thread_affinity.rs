@@ -1,0 +1,68 @@
+//! The CPUs of a kernel thread, as a CPU list.
+
+use crate::change::{
+    Kind, Lasting, Mechanism,
+    grammar::{CPU_LIST, HANDLER, misfit},
+    kind::{list, put_list},
+};
+use lowlat_host::{HostSnapshot, Reading};
+
+pub(super) struct ThreadAffinity<'a> {
+    pub(super) comm: &'a str,
+    pub(super) pid: u32,
+}
+
+impl Kind for ThreadAffinity<'_> {
+    fn name(&self) -> String {
+        format!("{} may run on", self.comm)
+    }
+
+    fn misfit(&self, after: &str) -> Option<String> {
+        misfit(&[(&HANDLER, self.comm), (&CPU_LIST, after)])
+    }
+
+    fn mechanism(&self) -> Mechanism<'_> {
+        Mechanism::ThreadAffinity { comm: self.comm, pid: self.pid }
+    }
+
+    fn present(&self, host: &HostSnapshot) -> Reading<String> {
+        let mut threads = host.tasks.kernel_threads.iter();
+        let thread = threads.find(|thread| thread.pid == self.pid && thread.comm == self.comm);
+        thread.map_or(Reading::Absent, |thread| list(&thread.cpus_allowed))
+    }
+
+    fn put(&self, host: &mut HostSnapshot, value: &str) {
+        let threads = host.tasks.kernel_threads.iter_mut();
+        for thread in threads.filter(|thread| thread.comm == self.comm && thread.pid == self.pid) {
+            put_list(&mut thread.cpus_allowed, value);
+        }
+    }
+
+    /// Every thread of the name, since process ids change with each boot.
+    fn revert(&self, host: &mut HostSnapshot, before: &str, after: &str) {
+        for thread in host.tasks.kernel_threads.iter_mut().filter(|thread| thread.comm == self.comm) {
+            if thread.cpus_allowed.known().is_some_and(|now| now.to_list() == after) {
+                put_list(&mut thread.cpus_allowed, before);
+            }
+        }
+    }
+
+    fn lasting(&self) -> Option<Lasting> {
+        Some(Lasting::thread(self.comm))
+    }
+
+    fn how_to_find(&self) -> String {
+        HOW_TO_FIND.to_owned()
+    }
+}
+
+pub(super) const HOW_TO_FIND: &str = "to find out who: `auditctl -a always,exit -S sched_setaffinity,sched_setscheduler -k lowlat`, then `ausearch -k lowlat`";
+
+impl Lasting {
+    /// The name of a kernel thread.
+    pub(super) fn thread(comm: &str) -> Self {
+        let is_on: fn(&HostSnapshot, &str) -> bool =
+            |host, name| host.tasks.kernel_threads.iter().any(|thread| thread.comm == name);
+        Self { name: comm.to_owned(), is_unique: true, is_on }
+    }
+}
