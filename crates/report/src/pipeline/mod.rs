@@ -6,7 +6,7 @@ pub mod terminal;
 use crate::shared::units::count;
 use lowlat_pipeline::{
     MatrixDocument, MatrixRow, RowFigures,
-    reference::{MeanRange, reference},
+    reference::{MeanRange, ReferenceRow, reference},
 };
 
 /// A row with its figures.
@@ -15,20 +15,22 @@ pub struct MeasuredRow<'a> {
     pub row: &'a MatrixRow,
     /// Figures derived from its runs.
     pub figures: RowFigures,
-    /// Tick to order in the report.
-    pub reference: Option<MeanRange>,
+    /// The row in the report.
+    pub reference: Option<&'static ReferenceRow>,
 }
 
 impl<'a> MeasuredRow<'a> {
     /// All rows of a document.
     pub fn all(document: &'a MatrixDocument) -> Vec<Self> {
-        let measured = |row: &'a MatrixRow| Self {
-            row,
-            figures: RowFigures::of(row),
-            reference: reference(&row.id).map(|found| found.t2o),
-        };
+        let measured =
+            |row: &'a MatrixRow| Self { row, figures: RowFigures::of(row), reference: reference(&row.id) };
         document.rows.iter().map(measured).collect()
     }
+}
+
+/// A range of the report in nanoseconds, as measured ranges are.
+pub fn bounds(range: MeanRange) -> (f64, f64) {
+    (range.low_ns as f64, range.high_ns as f64)
 }
 
 /// Rows by group, in the order of the document's groups.

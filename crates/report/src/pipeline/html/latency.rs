@@ -1,10 +1,9 @@
 //! Latency over the tick rate.
 
-use crate::pipeline::MeasuredRow;
 use crate::pipeline::html::series::{Frame, Look, Point, Series, decades, legend};
+use crate::pipeline::{MeasuredRow, bounds};
 use crate::shared::page::{micro, section as page_section};
 use crate::shared::units::{count, duration};
-use lowlat_pipeline::reference::MeanRange;
 use maud::{Markup, html};
 
 const WIDTH: f64 = 1_080.0;
@@ -134,8 +133,7 @@ fn of_percentiles(group: &Group<'_, '_>) -> Series {
 
 fn of_reference(group: &Group<'_, '_>) -> Series {
     let points = group.iter().filter_map(|row| {
-        let MeanRange { low_ns, high_ns } = row.reference?;
-        let (low, high) = (low_ns as f64, high_ns as f64);
+        let (low, high) = bounds(row.reference?.t2o);
         Some(Point {
             rate: row.row.parameters.rate_per_s,
             low,

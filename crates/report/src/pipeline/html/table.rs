@@ -1,19 +1,25 @@
 //! Tables of all rows, with the report's figures beside them.
 
-use crate::pipeline::MeasuredRow;
 use crate::pipeline::terminal::{range, trimmed};
+use crate::pipeline::{MeasuredRow, bounds};
 use crate::shared::page::{micro, section as page_section};
 use crate::shared::units::{clean, count, duration, rate};
-use lowlat_pipeline::StageRange;
+use lowlat_pipeline::{
+    StageRange,
+    reference::{MeanRange, ReferenceRow},
+};
 use maud::{Markup, html};
 
 const NONE: &str = "–";
 /// Columns of the table, for the row that explains why one did not run.
-const COLUMNS: &str = "13";
+const COLUMNS: &str = "12";
 
 /// One table per group.
 pub fn section(groups: &[Vec<&MeasuredRow<'_>>]) -> Markup {
-    let lead = html! { "Every row. Means: the lowest and the highest of a run. Percentiles: tick to order over all runs." };
+    let lead = html! {
+        "Every row. Means: the lowest and the highest of a run; below, in gray, the same in the Kungfu report, on another machine. "
+        "Percentiles: tick to order over all runs."
+    };
     let body = html! { @for group in groups { (table(group)) } };
     page_section("tables", "Tables", &lead, &body)
 }
@@ -21,7 +27,6 @@ pub fn section(groups: &[Vec<&MeasuredRow<'_>>]) -> Markup {
 fn table(group: &[&MeasuredRow<'_>]) -> Markup {
     let Some(first) = group.first() else { return html! {} };
     let name = format!("{}: {}", first.row.group, clean(&first.row.group_name));
-    let has_reference = group.iter().any(|row| row.reference.is_some());
     html! {
         div class="card flush" {
             div class="table-head" { h3 { span class={ "swatch g-" (first.row.group.to_ascii_lowercase()) } {} " " (name) } }
@@ -30,44 +35,43 @@ fn table(group: &[&MeasuredRow<'_>]) -> Markup {
                     thead { tr {
                         th scope="col" class="left" { "Row" } th scope="col" { "Ticks/s" } th scope="col" { "Ticks" }
                         th scope="col" { "Market data" } th scope="col" { "Order" } th scope="col" { "Tick to order" }
-                        @if has_reference { th scope="col" class="reference" { "In the report" } }
                         th scope="col" { "p50" } th scope="col" { "p99" } th scope="col" { "p99.9" } th scope="col" { "Max" }
                         th scope="col" { "CPUs" } th scope="col" { "Switches" } th scope="col" { "Wakes" } th scope="col" { "Faults" }
                     } }
-                    tbody { @for row in group { (table_row(row, has_reference)) } }
+                    tbody { @for row in group { (table_row(row)) } }
                 }
             }
         }
     }
 }
 
-fn table_row(row: &MeasuredRow<'_>, has_reference: bool) -> Markup {
+fn table_row(row: &MeasuredRow<'_>) -> Markup {
     let figures = &row.figures;
     let ns = |ns: Option<u64>| ns.map_or_else(|| NONE.to_owned(), |ns| micro(&duration(ns)));
     let per = |of: Option<f64>| of.map_or_else(|| NONE.to_owned(), rate);
-    let mean = |of: &StageRange| {
-        of.means_ns.map_or_else(|| NONE.to_owned(), |of| micro(&range(Some(of))).replace('-', "–"))
+    let of_range = |of| micro(&range(Some(of))).replace('-', "–");
+    let report = |of: fn(&ReferenceRow) -> MeanRange| row.reference.map(|row| of_range(bounds(of(row))));
+    let mean = |of: &StageRange, report: Option<String>| {
+        html! {
+            (of.means_ns.map_or_else(|| NONE.to_owned(), of_range))
+            @if let Some(report) = report { span class="in-report" { (report) } }
+        }
     };
-    let reference = row.reference.map_or_else(
-        || NONE.to_owned(),
-        |of| micro(&range(Some((of.low_ns as f64, of.high_ns as f64)))).replace('-', "–"),
-    );
     let pooled = &figures.t2o.pooled;
     html! {
         tr {
             th scope="row" class="left" { (row.row.id) }
             td { (trimmed(row.row.parameters.rate_per_s)) }
             @if figures.runs == 0 {
-                td class="left muted not-run" colspan=(if has_reference { COLUMNS } else { "12" }) {
+                td class="left muted not-run" colspan=(COLUMNS) {
                     "not run: " (micro(&clean(row.row.not_run.as_deref().unwrap_or("the matrix ended before it"))))
-                    @if has_reference { "; in the report " (reference) }
+                    @if let Some(t2o) = report(|row| row.t2o) { "; tick to order in the report " (t2o) }
                 }
             } @else {
                 td { (count(figures.ticks)) }
-                td { (mean(&figures.md)) }
-                td { (mean(&figures.order)) }
-                td class="strong" { (mean(&figures.t2o)) }
-                @if has_reference { td class="reference" { (reference) } }
+                td { (mean(&figures.md, report(|row| row.md))) }
+                td { (mean(&figures.order, report(|row| row.order))) }
+                td class="strong" { (mean(&figures.t2o, report(|row| row.t2o))) }
                 td { (ns(pooled.p50_ns)) }
                 td { (ns(pooled.p99_ns)) }
                 td { (ns(pooled.p99_9_ns)) }

@@ -1,7 +1,7 @@
 //! The matrix as text.
 
 use crate::pipeline::terminal::{add_dim, add_headline, add_not_run, add_warnings, range, trimmed};
-use crate::pipeline::{MeasuredRow, failures_text};
+use crate::pipeline::{MeasuredRow, bounds, failures_text};
 use crate::shared::columns;
 use crate::shared::text::{YELLOW, add_heading, paint, usable};
 use crate::shared::units::{clean, count, duration, rate};
@@ -87,10 +87,12 @@ fn table(rows: &[&MeasuredRow<'_>]) -> Vec<Column> {
         Column::figures("faults", 7, cells(&|row| count(row.figures.faults))),
         Column::figures("market data", 9, cells(&|row| range(row.figures.md.means_ns))),
         Column::figures("order", 9, cells(&|row| range(row.figures.order.means_ns))),
+        Column::figures("report", 1, cells(&|row| range(row.reference.map(|of| bounds(of.t2o))))),
         Column::figures(
-            "report",
-            1,
-            cells(&|row| range(row.reference.map(|of| (of.low_ns as f64, of.high_ns as f64)))),
+            "report: market data",
+            10,
+            cells(&|row| range(row.reference.map(|of| bounds(of.md)))),
         ),
+        Column::figures("report: order", 10, cells(&|row| range(row.reference.map(|of| bounds(of.order))))),
     ]
 }
