@@ -1,15 +1,15 @@
-//! Where and how a task is scheduled, by the kernel's own calls (sched_setaffinity(2), sched_setattr(2)).
+//! Scheduling of a task, through the kernel's own calls (sched_setaffinity(2), sched_setattr(2)).
 
 use lowlat_host::{CpuSet, snapshot::SchedPolicy};
 use std::{fmt, io, str::FromStr};
 
-/// Bits of one word of the kernel's masks.
+/// Bits per word of the kernel's masks.
 const WORD_BITS: u32 = libc::c_ulong::BITS;
-/// Children start with the ordinary policy (SCHED_FLAG_RESET_ON_FORK).
+/// Children start with the default policy (SCHED_FLAG_RESET_ON_FORK).
 const RESET_ON_FORK: u64 = 1;
 
-/// `struct sched_attr` in its first form, which every kernel since 3.14 takes. Utilisation clamps come behind it, and
-/// stay as they are.
+/// `struct sched_attr` in its first version, which every kernel since 3.14 accepts. Utilization clamps follow
+/// it and stay unchanged.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 struct Attributes {
@@ -23,23 +23,23 @@ struct Attributes {
     period_ns: u64,
 }
 
-/// How a task is scheduled. As text "SCHED_FIFO 2", "SCHED_OTHER nice -5", "SCHED_DEADLINE 100000 1000000 1000000"
-/// (runtime, deadline and period in nanoseconds), with "reset-on-fork" behind it where that is set.
+/// Scheduling of a task. As text "SCHED_FIFO 2", "SCHED_OTHER nice -5", "SCHED_DEADLINE 100000 1000000
+/// 1000000" (runtime, deadline and period in nanoseconds), followed by "reset-on-fork" if that is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scheduling {
     /// The policy.
     pub policy: SchedPolicy,
     /// Real-time priority, 1 to 99; 0 for other policies.
     pub priority: u32,
-    /// Nice value of policies that have one. Without, the one that the task has is kept.
+    /// Nice value of policies that have one. `None` keeps the task's current value.
     pub nice: Option<i32>,
     /// Runtime, deadline and period in nanoseconds; 0 for other policies.
     pub deadline_ns: [u64; 3],
-    /// Whether children start with the ordinary policy. A task that has it keeps it.
+    /// Whether children start with the default policy. A task that has this flag keeps it.
     pub is_reset_on_fork: bool,
 }
 
-/// How the task `tid` is scheduled.
+/// Returns the scheduling of task `tid`.
 pub fn scheduling(tid: u32) -> io::Result<Scheduling> {
     let now = attributes(tid)?;
     let policy = SchedPolicy::from_number(now.policy);
@@ -55,10 +55,10 @@ pub fn scheduling(tid: u32) -> io::Result<Scheduling> {
     })
 }
 
-/// Has the task `tid` scheduled so.
+/// Sets the scheduling of task `tid`.
 pub fn set_scheduling(tid: u32, to: &Scheduling) -> io::Result<()> {
     let now = attributes(tid)?;
-    let policy = number_of(to.policy).ok_or_else(|| io::Error::other("the policy is not known"))?;
+    let policy = to.policy.number().ok_or_else(|| io::Error::other("unknown policy"))?;
     let [runtime_ns, deadline_ns, period_ns] = to.deadline_ns;
     let keeps = if to.is_reset_on_fork { RESET_ON_FORK } else { now.flags & RESET_ON_FORK };
     let nice = match to.nice {
@@ -75,7 +75,7 @@ pub fn set_scheduling(tid: u32, to: &Scheduling) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Has the task `tid` run on `cpus` only.
+/// Restricts task `tid` to `cpus`.
 pub fn set_affinity(tid: u32, cpus: &CpuSet) -> io::Result<()> {
     let count = cpus.highest().map_or(1, |highest| (highest / WORD_BITS) as usize + 1);
     let mut words: Vec<libc::c_ulong> = vec![0; count];
@@ -85,8 +85,8 @@ pub fn set_affinity(tid: u32, cpus: &CpuSet) -> io::Result<()> {
         }
     }
     let bytes = size_of_val(words.as_slice());
-    // SAFETY: the mask is alive and as long as the length says; the kernel only reads it. Bits beyond the kernel's own
-    // CPU count are ignored by it.
+    // SAFETY: the mask is alive and as long as the length says; the kernel only reads it. It ignores bits
+    // beyond its own CPU count.
     let result = unsafe { libc::syscall(libc::SYS_sched_setaffinity, task(tid)?, bytes, words.as_ptr()) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
@@ -106,38 +106,22 @@ fn attributes(tid: u32) -> io::Result<Attributes> {
 fn nice(tid: u32) -> io::Result<i32> {
     // SAFETY: the call takes numbers only.
     let raw = unsafe { libc::syscall(libc::SYS_getpriority, libc::PRIO_PROCESS, task(tid)?) };
-    // The kernel's own call gives 40 to 1 for -20 to 19, to keep clear of errors.
+    // The raw system call returns 40 to 1 for -20 to 19, to avoid negative numbers.
     match i32::try_from(raw) {
         Ok(raw @ 1..=40) => Ok(20 - raw),
         _ => Err(io::Error::last_os_error()),
     }
 }
 
-/// The kernel takes 0 for the caller, which is never meant here.
+/// The kernel treats 0 as the caller, which is never meant here.
 fn task(tid: u32) -> io::Result<libc::pid_t> {
     let tid = libc::pid_t::try_from(tid).ok().filter(|tid| *tid > 0);
     tid.ok_or_else(|| io::ErrorKind::InvalidInput.into())
 }
 
-/// The numbers of linux/sched.h, by the kernel's names.
-const POLICIES: [(&str, SchedPolicy, u32); 7] = [
-    ("SCHED_OTHER", SchedPolicy::Other, 0),
-    ("SCHED_FIFO", SchedPolicy::Fifo, 1),
-    ("SCHED_RR", SchedPolicy::Rr, 2),
-    ("SCHED_BATCH", SchedPolicy::Batch, 3),
-    ("SCHED_IDLE", SchedPolicy::Idle, 5),
-    ("SCHED_DEADLINE", SchedPolicy::Deadline, 6),
-    ("SCHED_EXT", SchedPolicy::Ext, 7),
-];
-
-fn number_of(policy: SchedPolicy) -> Option<u32> {
-    POLICIES.iter().find(|(_, known, _)| *known == policy).map(|(.., number)| *number)
-}
-
 impl fmt::Display for Scheduling {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = POLICIES.iter().find(|(_, policy, _)| *policy == self.policy).map(|(name, ..)| *name);
-        f.write_str(name.unwrap_or("unknown"))?;
+        f.write_str(self.policy.name())?;
         if self.priority != 0 {
             write!(f, " {}", self.priority)?;
         }
@@ -152,7 +136,7 @@ impl fmt::Display for Scheduling {
     }
 }
 
-/// A text that is no [`Scheduling`].
+/// A text that is not a [`Scheduling`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("found {0:?}, expected a policy such as \"SCHED_FIFO 2\" or \"SCHED_OTHER nice 0\"")]
 pub struct NoScheduling(String);
@@ -172,7 +156,7 @@ fn parse(text: &str) -> Option<Scheduling> {
     };
     let words: Vec<&str> = text.split_whitespace().take(5).collect();
     let (name, rest) = words.split_first()?;
-    let policy = POLICIES.iter().find(|(known, ..)| known == name)?.1;
+    let policy = SchedPolicy::from_name(name)?;
     let mut found = Scheduling { policy, priority: 0, nice: None, deadline_ns: [0; 3], is_reset_on_fork };
     match (policy, rest) {
         (SchedPolicy::Fifo | SchedPolicy::Rr, [priority]) => {
@@ -197,7 +181,7 @@ mod tests {
     use std::{sync::mpsc, thread};
 
     #[test]
-    fn policies_are_told_as_they_are_read() {
+    fn policies_are_reported_as_they_are_read() {
         let texts = [
             "SCHED_FIFO 2",
             "SCHED_RR 99 reset-on-fork",
@@ -255,7 +239,7 @@ mod tests {
             match set_scheduling(tid, &fifo) {
                 Ok(()) => {
                     assert_eq!(scheduling(tid).unwrap(), fifo);
-                    // The nice value waits behind the real-time policy.
+                    // The nice value is kept during the real-time policy.
                     set_scheduling(tid, &"SCHED_OTHER".parse().unwrap()).unwrap();
                     assert_eq!(scheduling(tid).unwrap().to_string(), "SCHED_OTHER nice 7");
                     set_scheduling(tid, &before).unwrap();
@@ -285,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_and_the_caller_are_not_meant() {
+    fn no_task_and_the_caller_are_rejected() {
         for tid in [0, u32::MAX, 4_194_305] {
             assert!(scheduling(tid).is_err() && set_affinity(tid, &CpuSet::of(0)).is_err(), "{tid}");
         }

@@ -1,16 +1,16 @@
-//! Kernel threads and workqueues: the kernel's own work that can land on an isolated CPU.
+//! Kernel threads and workqueues: the kernel's own work that can run on an isolated CPU.
 
 use crate::{CpuSet, Reading};
 use serde::{Deserialize, Serialize};
 
-/// Kernel threads, workqueues, and where this process may run.
+/// Kernel threads, workqueues, and the CPUs of this process.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TaskFacts {
     /// Kernel threads, by pid.
     pub kernel_threads: Vec<KernelThread>,
     /// Workqueues with attributes in sysfs.
     pub workqueues: Vec<Workqueue>,
-    /// /sys/devices/virtual/workqueue/cpumask: where unbound work may go.
+    /// /sys/devices/virtual/workqueue/cpumask: the CPUs for unbound work.
     pub workqueue_cpus: Reading<CpuSet>,
     /// CPUs that the reading process may use.
     pub allowed_cpus: Reading<CpuSet>,
@@ -19,7 +19,7 @@ pub struct TaskFacts {
 /// One kernel thread.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelThread {
-    /// Process id.
+    /// Process ID.
     pub pid: u32,
     /// Name: "ksoftirqd/3".
     pub comm: String,
@@ -51,23 +51,40 @@ pub enum SchedPolicy {
     Deadline,
     /// SCHED_EXT.
     Ext,
-    /// A number this version does not know.
+    /// A number that this version does not know.
     Unknown,
 }
 
+/// Each policy with its number and name in linux/sched.h.
+const POLICIES: [(SchedPolicy, u32, &str); 7] = [
+    (SchedPolicy::Other, 0, "SCHED_OTHER"),
+    (SchedPolicy::Fifo, 1, "SCHED_FIFO"),
+    (SchedPolicy::Rr, 2, "SCHED_RR"),
+    (SchedPolicy::Batch, 3, "SCHED_BATCH"),
+    (SchedPolicy::Idle, 5, "SCHED_IDLE"),
+    (SchedPolicy::Deadline, 6, "SCHED_DEADLINE"),
+    (SchedPolicy::Ext, 7, "SCHED_EXT"),
+];
+
 impl SchedPolicy {
-    /// The policy of the kernel's number (field 41 of /proc/PID/stat).
+    /// The policy with the kernel's number (field 41 of /proc/PID/stat).
     pub fn from_number(number: u32) -> Self {
-        match number {
-            0 => Self::Other,
-            1 => Self::Fifo,
-            2 => Self::Rr,
-            3 => Self::Batch,
-            5 => Self::Idle,
-            6 => Self::Deadline,
-            7 => Self::Ext,
-            _ => Self::Unknown,
-        }
+        POLICIES.iter().find(|row| row.1 == number).map_or(Self::Unknown, |row| row.0)
+    }
+
+    /// The policy with the kernel's name: "SCHED_FIFO".
+    pub fn from_name(name: &str) -> Option<Self> {
+        POLICIES.iter().find(|row| row.2 == name).map(|row| row.0)
+    }
+
+    /// The kernel's number; `None` for [`SchedPolicy::Unknown`].
+    pub fn number(self) -> Option<u32> {
+        POLICIES.iter().find(|row| row.0 == self).map(|row| row.1)
+    }
+
+    /// The kernel's name: "SCHED_FIFO"; "unknown" for [`SchedPolicy::Unknown`].
+    pub fn name(self) -> &'static str {
+        POLICIES.iter().find(|row| row.0 == self).map_or("unknown", |row| row.2)
     }
 }
 
