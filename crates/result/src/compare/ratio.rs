@@ -1,39 +1,41 @@
 //! The ratio of two rates with an exact conditional interval.
 //!
-//! Given how many events both runs had together, the number in one of them is binomial with a chance that depends on
-//! the ratio of the rates alone. So the limits of Clopper and Pearson (1934) on that chance, turned into odds and
-//! divided by the ratio of the exposures, are exact limits on the ratio of the rates (Przyborowski and Wilenski 1940).
+//! Given the total number of events in both runs, the number in one of them is binomial with a probability
+//! that depends only on the ratio of the rates. So the limits of Clopper and Pearson (1934) for that
+//! probability, converted to odds and divided by the ratio of the exposures, are exact limits for the ratio
+//! of the rates (Przyborowski and Wilenski 1940).
 
-use lowlat_host::statistics::CONFIDENCE;
+use lowlat_host::statistics::{CONFIDENCE, ln_gamma};
 use serde::{Deserialize, Serialize};
 
-/// The tail that each side of a two-sided interval leaves out.
+/// The tail probability on each side of a two-sided interval.
 const TAIL: f64 = (1.0 - CONFIDENCE) / 2.0;
 /// The standard normal quantile of `1 - TAIL`.
 const NORMAL_QUANTILE: f64 = 1.959_963_984_540_054;
-/// When both counts are above this, the logarithm of the ratio is taken as normal; a test holds the two together.
+/// If both counts are above this, the logarithm of the ratio is treated as normal; a test compares the two.
 const EXACT_COUNT_MAX: f64 = 1e6;
-/// A count above this adds nothing to the interval beside one below [`EXACT_COUNT_MAX`], and is scaled down to it.
+/// A count above this adds nothing to the interval beside one below [`EXACT_COUNT_MAX`], and is scaled down
+/// to it.
 const LARGE_COUNT: f64 = 1e9;
 /// Halvings of the bracket around the logarithm of the odds.
 const BISECTIONS: u32 = 70;
-/// Odds beyond this mean nothing; the bound leaves room to scale them by exposures within a double.
+/// Larger odds mean nothing; the limit leaves space to scale them by exposures within a double.
 const LN_ODDS_MAX: f64 = 600.0;
-/// Steps of the continued fraction: it needs about the square root of the larger count.
+/// Maximum number of steps of the continued fraction, which needs about the square root of the larger count.
 const FRACTION_STEPS_MAX: u32 = 1_000_000;
 
-/// What can be said of the ratio of two rates.
+/// The ratio of two rates, with its interval.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct RateRatio {
-    /// Rate after by rate before; `None` when there was no event before, or no time on one side.
+    /// Rate after divided by rate before; `None` without an event before, or without time on one side.
     pub ratio: Option<f64>,
-    /// Lower limit of the two-sided 95 % interval. 0 when there was no event after.
+    /// Lower limit of the two-sided 95 % interval. 0 without an event after.
     pub low: f64,
-    /// Upper limit; `None` when there is none, since there was no event before.
+    /// Upper limit; `None` without an event before.
     pub high: Option<f64>,
-    /// By how much the counts vary from second to second more than independent events would (quasi-Poisson): the
-    /// variance by the mean, at least 1. The interval is that of counts divided by it. `None` when the runs are too
-    /// short to tell; then the interval is that of independent events.
+    /// How much more the counts vary from second to second than independent events (quasi-Poisson): the
+    /// variance divided by the mean, at least 1. The interval is that of counts divided by it. `None` if the
+    /// runs are too short to determine it; then the interval is that of independent events.
     pub dispersion: Option<f64>,
     /// What the interval shows.
     pub verdict: RateVerdict,
@@ -43,17 +45,17 @@ pub struct RateRatio {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RateVerdict {
-    /// The rate fell: the whole interval lies below 1.
+    /// The rate decreased: the whole interval is below 1.
     Fewer,
-    /// The rate rose: the whole interval lies above 1.
+    /// The rate increased: the whole interval is above 1.
     More,
-    /// The interval holds 1. That is no proof that nothing changed.
+    /// The interval contains 1. This does not prove that nothing changed.
     #[default]
     NoDifferenceShown,
 }
 
 impl RateVerdict {
-    /// The words for people.
+    /// Name for people.
     pub fn word(self) -> &'static str {
         match self {
             Self::Fewer => "fewer",
@@ -63,7 +65,7 @@ impl RateVerdict {
     }
 }
 
-/// How often something happened in how much time.
+/// A number of events and their exposure.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Tally {
     pub(super) count: u64,
@@ -91,8 +93,8 @@ impl RateRatio {
     }
 }
 
-/// Exact limits of the odds that an event fell into the second of two runs, from the counts of both. Counts that were
-/// divided by a dispersion need not be whole.
+/// Exact limits of the odds that an event fell into the second of two runs, from the counts of both. Counts
+/// that were divided by a dispersion need not be integers.
 fn odds_interval(first: f64, second: f64) -> (f64, Option<f64>) {
     if first.min(second) > EXACT_COUNT_MAX {
         let half = NORMAL_QUANTILE * (1.0 / first + 1.0 / second).sqrt();
@@ -108,7 +110,7 @@ fn odds_interval(first: f64, second: f64) -> (f64, Option<f64>) {
     (low, high)
 }
 
-/// The odds `x / (1 - x)` at which a beta distribution has this much below `x`.
+/// The odds `x / (1 - x)` at which a beta distribution has this probability below `x`.
 fn beta_odds(a: f64, b: f64, below: f64) -> f64 {
     let (mut low, mut high) = (-LN_ODDS_MAX, LN_ODDS_MAX);
     for _ in 0..BISECTIONS {
@@ -122,10 +124,10 @@ fn beta_odds(a: f64, b: f64, below: f64) -> f64 {
     f64::midpoint(low, high).exp()
 }
 
-/// The regularised incomplete beta function at the `x` whose odds have this logarithm. Taken by odds, both `x` and
-/// `1 - x` keep their digits.
+/// The regularized incomplete beta function at the `x` whose odds have this logarithm. Through the odds, both
+/// `x` and `1 - x` keep their digits.
 fn beta_below(a: f64, b: f64, ln_odds: f64) -> f64 {
-    // The fraction converges fast below the mean and slowly above it; above, the other tail is taken.
+    // The fraction converges fast below the mean and slowly above it; above it the other tail is used.
     let x = 1.0 / (1.0 + (-ln_odds).exp());
     if x > (a + 1.0) / (a + b + 2.0) {
         return 1.0 - beta_tail(b, a, -ln_odds);
@@ -148,8 +150,8 @@ fn ln_1p_exp(x: f64) -> f64 {
     if x > 0.0 { x + (-x).exp().ln_1p() } else { x.exp().ln_1p() }
 }
 
-/// The continued fraction `1 + d1 / (1 + d2 / (1 + …))` of the incomplete beta function (DLMF 8.17.22), by Lentz's
-/// method as Thompson and Barnett changed it.
+/// The continued fraction `1 + d1 / (1 + d2 / (1 + …))` of the incomplete beta function (DLMF 8.17.22), by
+/// Lentz's method as modified by Thompson and Barnett.
 fn beta_fraction(a: f64, b: f64, x: f64) -> f64 {
     let tiny = f64::MIN_POSITIVE / f64::EPSILON;
     let away_from_zero = |value: f64| if value.abs() < tiny { tiny } else { value };
@@ -172,18 +174,6 @@ fn beta_fraction(a: f64, b: f64, x: f64) -> f64 {
     value
 }
 
-/// The natural logarithm of the gamma function for arguments above zero: Stirling's series from 32 on, and the
-/// recurrence below.
-fn ln_gamma(x: f64) -> f64 {
-    let (mut x, mut shift) = (x, 0.0);
-    while x < 32.0 {
-        shift += x.ln();
-        x += 1.0;
-    }
-    let series = 1.0 / (12.0 * x) - 1.0 / (360.0 * x.powi(3)) + 1.0 / (1260.0 * x.powi(5));
-    (x - 0.5) * x.ln() - x + 0.5 * (2.0 * std::f64::consts::PI).ln() + series - shift
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -198,7 +188,7 @@ mod tests {
         RateRatio::of(tally(before), tally(after), None)
     }
 
-    /// The limits of Clopper and Pearson as tables of binomial intervals print them: successes, trials, low, high.
+    /// The limits of Clopper and Pearson from tables of binomial intervals: successes, trials, low, high.
     #[test]
     fn binomial_limits_agree_with_the_tables() {
         let table = [
@@ -264,7 +254,7 @@ mod tests {
         let bursts = RateRatio::of(tally(200), tally(120), Some(20.0));
         assert_eq!((plain.verdict, bursts.verdict), (RateVerdict::Fewer, RateVerdict::NoDifferenceShown));
         assert_eq!(plain.ratio, bursts.ratio);
-        // Twenty times as bursty is a twentieth of the events.
+        // Twenty times the burstiness means a twentieth of the events.
         let few = RateRatio::of(tally(10), tally(6), None);
         assert!(close(bursts.low, few.low, 1e-9) && close(bursts.high.unwrap(), few.high.unwrap(), 1e-9));
     }
@@ -288,7 +278,7 @@ mod tests {
     }
 
     proptest! {
-        /// Swapping the sides turns every figure into its reciprocal and the verdict around.
+        /// Swapping the sides inverts every figure and the verdict.
         #[test]
         fn swapped_sides_are_reciprocal(
             before in 0_u64..5_000, after in 0_u64..5_000,
@@ -311,7 +301,7 @@ mod tests {
             }
         }
 
-        /// The definition itself: at the limits the tails hold 2.5 %, summed plainly.
+        /// The definition itself: at the limits the tails are 2.5 %, summed plainly.
         #[test]
         fn the_tails_hold_what_they_should(before in 1_u32..40, after in 1_u32..40) {
             let (low, high) = odds_interval(f64::from(before), f64::from(after));
