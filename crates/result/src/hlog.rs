@@ -1,15 +1,15 @@
-//! HdrHistogram's interval log, format version 1.3, so that HdrHistogram's own tools read what was measured: one
-//! tagged interval per CPU, lengths in nanoseconds.
+//! HdrHistogram's interval log, format version 1.3, so that HdrHistogram's own tools can read the
+//! measurements: one tagged interval per CPU, lengths in nanoseconds.
 //!
-//! Times are seconds since the epoch with nine digits; readers take any number of them. `Interval_Max` is in
-//! milliseconds, as HdrHistogram's own writer gives nanoseconds.
+//! Times are seconds since the epoch with nine digits; readers accept any number of digits. `Interval_Max` is
+//! in milliseconds, as HdrHistogram's own writer does for nanoseconds.
 
 use hdrhistogram::Histogram;
 use lowlat_host::histogram::{self, HistogramError};
 use lowlat_jitter::{JitterRecord, StudyError, lengths_of};
 use lowlat_pipeline::Stages;
 use std::{
-    fmt::{self, Display, Formatter, Write as _},
+    fmt::{self, Display, Formatter},
     time::Duration,
 };
 
@@ -17,46 +17,40 @@ const VERSION: &str = "[Histogram log format version 1.3]";
 const LEGEND: &str =
     "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"";
 const START_TIME: &str = "[StartTime: ";
-const BASE_TIME: &str = "[BaseTime: ";
 const NS_PER_S: u64 = 1_000_000_000;
-/// What the histogram of a CPU without interruptions can hold: an hour, to three digits.
+/// Range of the histogram of a CPU without interruptions: an hour, with three digits.
 const EMPTY_NS_MAX: u64 = 3_600_000_000_000;
 const EMPTY_DIGITS: u8 = 3;
-/// Characters of a raw line that an error repeats.
-const SHOWN_CHARS_MAX: usize = 120;
 
 /// An interval log.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct HdrLog {
-    /// Lines that begin with `#`, without it and without those that have a meaning of their own.
-    pub comments: Vec<String>,
-    /// When the measurement began, in nanoseconds since the epoch.
-    pub start_time_ns: Option<u64>,
-    /// What the intervals' starts are counted from; `None` for the epoch.
-    pub base_time_ns: Option<u64>,
-    /// The intervals, in the file's order.
+    /// A line that describes the content.
+    pub comment: String,
+    /// Start of the measurement, in nanoseconds since the epoch.
+    pub start_ns: u64,
+    /// The intervals, in file order.
     pub intervals: Vec<HdrInterval>,
 }
 
 /// One interval with its histogram.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct HdrInterval {
-    /// Whose it is: "CPU5". [`HdrLog`]'s text leaves out what a tag can't hold: comma, white space, controls.
-    pub tag: Option<String>,
-    /// When it began, since the epoch or [`HdrLog::base_time_ns`].
-    pub start_ns: u64,
-    /// How long it took.
+    /// Its owner: "CPU5", "t2o".
+    pub tag: String,
+    /// Its length.
     pub length_ns: u64,
-    /// The longest value, divided by what the writer liked to divide by: in lowlat's logs milliseconds.
+    /// The longest value, divided by the writer's unit: in lowlat's logs milliseconds.
     pub max: f64,
-    /// The histogram as [`histogram::encode`] gives it; [`parse`] has checked that it decodes.
+    /// The histogram as encoded by [`histogram::encode`].
     pub histogram: String,
 }
 
-/// The log of a jitter record: one interval per CPU. `start_ns` is when the run began, in nanoseconds since the epoch.
+/// Returns the log of a jitter record: one interval per CPU. `start_ns` is the start of the run, in
+/// nanoseconds since the epoch.
 ///
 /// # Errors
-/// [`StudyError`] when a CPU's histogram does not decode or does not fit its count.
+/// [`StudyError`] if a CPU's histogram cannot be decoded or does not match its count.
 pub fn of_jitter(record: &JitterRecord, start_ns: u64) -> Result<HdrLog, StudyError> {
     let mut intervals = Vec::with_capacity(record.cpus.len());
     for cpu in &record.cpus {
@@ -65,30 +59,30 @@ pub fn of_jitter(record: &JitterRecord, start_ns: u64) -> Result<HdrLog, StudyEr
             None => empty(),
         };
         intervals.push(HdrInterval {
-            tag: Some(format!("CPU{}", cpu.cpu)),
-            start_ns,
+            tag: format!("CPU{}", cpu.cpu),
             length_ns: cpu.runtime_ns,
             max: cpu.interruption_ns_max as f64 / 1e6,
             histogram,
         });
     }
-    let comments = vec![format!(
+    let comment = format!(
         "[lowlat jitter: lengths of interruptions of at least {} ns, in nanoseconds]",
         record.threshold_ns
-    )];
-    Ok(HdrLog { comments, start_time_ns: Some(start_ns), base_time_ns: None, intervals })
+    );
+    Ok(HdrLog { comment, start_ns, intervals })
 }
 
-/// The log of a run of the pipeline: one interval a stage. `start_ns` is when it began, in nanoseconds since the epoch.
+/// Returns the log of a pipeline run: one interval per stage. `start_ns` is its start, in nanoseconds since
+/// the epoch.
 ///
 /// # Errors
-/// [`HistogramError`] when a stage's histogram does not decode.
+/// [`HistogramError`] if a stage's histogram cannot be decoded.
 pub fn of_stages(stages: &Stages, start_ns: u64, measured_s: f64) -> Result<HdrLog, HistogramError> {
     let length_ns = u64::try_from(Duration::try_from_secs_f64(measured_s).unwrap_or_default().as_nanos());
     let Stages { md, order, t2o, t2o_scheduled } = stages;
     let mut intervals = Vec::with_capacity(4);
     for (tag, of) in [("md", md), ("order", order), ("t2o", t2o), ("t2o_scheduled", t2o_scheduled)] {
-        // A stage of which nothing was measured has no text.
+        // A stage without measurements has no text.
         let histogram = if of.histogram.is_empty() {
             empty()
         } else {
@@ -96,15 +90,14 @@ pub fn of_stages(stages: &Stages, start_ns: u64, measured_s: f64) -> Result<HdrL
             of.histogram.clone()
         };
         intervals.push(HdrInterval {
-            tag: Some(tag.to_owned()),
-            start_ns,
+            tag: tag.to_owned(),
             length_ns: length_ns.unwrap_or(u64::MAX),
             max: of.max_ns.unwrap_or(0) as f64 / 1e6,
             histogram,
         });
     }
-    let comments = vec!["[lowlat pipeline: latencies of the stages, in nanoseconds]".to_owned()];
-    Ok(HdrLog { comments, start_time_ns: Some(start_ns), base_time_ns: None, intervals })
+    let comment = "[lowlat pipeline: latencies of the stages, in nanoseconds]".to_owned();
+    Ok(HdrLog { comment, start_ns, intervals })
 }
 
 fn empty() -> String {
@@ -118,25 +111,10 @@ impl Display for HdrLog {
     /// The text of the file.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(f, "#{VERSION}")?;
-        for comment in self.comments.iter().flat_map(|comment| comment.lines()) {
-            writeln!(f, "#{comment}")?;
-        }
-        for (name, time_ns) in [(START_TIME, self.start_time_ns), (BASE_TIME, self.base_time_ns)] {
-            if let Some(time_ns) = time_ns {
-                writeln!(f, "#{name}{} (seconds since epoch)]", Seconds(time_ns))?;
-            }
-        }
-        writeln!(f, "{LEGEND}")?;
-        for interval in &self.intervals {
-            if let Some(tag) = &interval.tag {
-                f.write_str("Tag=")?;
-                for fitting in tag.chars().filter(|c| *c != ',' && !c.is_whitespace() && !c.is_control()) {
-                    f.write_char(fitting)?;
-                }
-                f.write_char(',')?;
-            }
-            let HdrInterval { start_ns, length_ns, max, histogram, .. } = interval;
-            writeln!(f, "{},{},{max:.6},{histogram}", Seconds(*start_ns), Seconds(*length_ns))?;
+        let start = Seconds(self.start_ns);
+        writeln!(f, "#{}\n#{START_TIME}{start} (seconds since epoch)]\n{LEGEND}", self.comment)?;
+        for HdrInterval { tag, length_ns, max, histogram } in &self.intervals {
+            writeln!(f, "Tag={tag},{start},{},{max:.6},{histogram}", Seconds(*length_ns))?;
         }
         Ok(())
     }
@@ -151,103 +129,11 @@ impl Display for Seconds {
     }
 }
 
-/// Why a text is no interval log.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum HdrLogError {
-    /// A line is none of a log.
-    #[error(
-        "line {line}: \"{raw}\" where {expected} was expected; is it an interval log of HdrHistogram, version 1?"
-    )]
-    Line {
-        /// Its number, from 1.
-        line: usize,
-        /// The line, cut when long.
-        raw: String,
-        /// What should stand there.
-        expected: &'static str,
-    },
-    /// The histogram of an interval does not decode.
-    #[error("line {line}: {source}; was the file cut off?")]
-    Histogram {
-        /// The line's number, from 1.
-        line: usize,
-        /// What is wrong.
-        source: HistogramError,
-    },
-}
-
-/// Reads an interval log, ours or another tool's. Each histogram is decoded once to check it.
-///
-/// # Errors
-/// When a line is neither comment, legend nor interval, or a histogram does not decode.
-pub fn parse(text: &str) -> Result<HdrLog, HdrLogError> {
-    let mut log = HdrLog::default();
-    for (index, line) in text.lines().enumerate() {
-        let at = index + 1;
-        let wrong = |expected| {
-            let shown: String = line.chars().take(SHOWN_CHARS_MAX).collect();
-            let cut = if shown.len() < line.len() { "..." } else { "" };
-            HdrLogError::Line { line: at, raw: format!("{shown}{cut}"), expected }
-        };
-        if let Some(comment) = line.strip_prefix('#') {
-            let time =
-                |name| comment.strip_prefix(name).map(|rest| rest.split(' ').next().unwrap_or_default());
-            let read = |text| ns_of(text).ok_or_else(|| wrong("a time in seconds since the epoch"));
-            if let Some(text) = time(START_TIME) {
-                log.start_time_ns = Some(read(text)?);
-            } else if let Some(text) = time(BASE_TIME) {
-                log.base_time_ns = Some(read(text)?);
-            } else if !comment.starts_with("[Histogram log format") {
-                log.comments.push(comment.to_owned());
-            }
-        } else if !line.trim().is_empty() && !line.starts_with("\"StartTimestamp\"") {
-            let interval = interval_of(line)
-                .ok_or_else(|| wrong("\"Tag=TAG,START,LENGTH,MAX,HISTOGRAM\" (the tag may be left out)"))?;
-            histogram::decode(&interval.histogram)
-                .map_err(|source| HdrLogError::Histogram { line: at, source })?;
-            log.intervals.push(interval);
-        }
-    }
-    Ok(log)
-}
-
-fn interval_of(line: &str) -> Option<HdrInterval> {
-    let (tag, rest) = match line.strip_prefix("Tag=") {
-        Some(rest) => rest.split_once(',').map(|(tag, rest)| (Some(tag.to_owned()), rest))?,
-        None => (None, line),
-    };
-    let mut fields = rest.splitn(4, ',');
-    let mut next = || fields.next().map(str::trim);
-    Some(HdrInterval {
-        tag,
-        start_ns: ns_of(next()?)?,
-        length_ns: ns_of(next()?)?,
-        max: next()?.parse().ok().filter(|max: &f64| max.is_finite())?,
-        histogram: next()?.to_owned(),
-    })
-}
-
-/// Nanoseconds of "12.345"; digits beyond the ninth are cut.
-fn ns_of(text: &str) -> Option<u64> {
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    if whole.is_empty() || !is_number(whole) || !is_number(fraction) {
-        return None;
-    }
-    let nine: u64 = format!("{fraction:0<9}").get(..9)?.parse().ok()?;
-    whole.parse::<u64>().ok()?.checked_mul(NS_PER_S)?.checked_add(nine)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hdrhistogram::serialization::V2DeflateSerializer;
-    use hdrhistogram::serialization::interval_log::{
-        IntervalLogIterator, IntervalLogWriterBuilder, LogEntry, Tag,
-    };
+    use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
     use lowlat_jitter::JitterCpu;
-    use proptest::prelude::*;
-    use std::time::{Duration, SystemTime};
 
     const START_NS: u64 = 1_790_000_000_123_456_789;
 
@@ -272,9 +158,9 @@ mod tests {
         JitterRecord { threshold_ns: 100, cpus: vec![busy, quiet], ..JitterRecord::default() }
     }
 
-    /// What HdrHistogram's own reader (its Rust port) makes of our log.
+    /// Reads lowlat's log with HdrHistogram's own reader (its Rust port).
     #[test]
-    fn hdr_histograms_reader_reads_ours() {
+    fn hdr_histograms_own_reader_reads_the_log() {
         let text = of_jitter(&record(), START_NS).unwrap().to_string();
         let start = Duration::from_nanos(START_NS);
         let near = |a: Duration, b: Duration| a.abs_diff(b) < Duration::from_micros(1);
@@ -296,34 +182,9 @@ mod tests {
         assert_eq!(found, wanted.map(|(tag, lengths, max)| (tag.to_owned(), lengths, max.to_owned())));
     }
 
-    /// What we make of a log that its own writer wrote.
     #[test]
-    fn we_read_hdr_histograms_log() {
-        let mut bytes = Vec::new();
-        let mut serializer = V2DeflateSerializer::new();
-        let start = SystemTime::UNIX_EPOCH + Duration::from_millis(1_790_000_000_125);
-        let mut builder = IntervalLogWriterBuilder::new();
-        builder.add_comment("by another tool").with_start_time(start).with_base_time(start);
-        let mut writer = builder.begin_log_with(&mut bytes, &mut serializer).unwrap();
-        let one = Duration::from_millis(1_500);
-        writer.write_histogram(&held(&[250]), one, one, Tag::new("md")).unwrap();
-        writer.write_histogram(&held(&[]), Duration::ZERO, one, None).unwrap();
-        let log = parse(&String::from_utf8(bytes).unwrap()).unwrap();
-        assert_eq!(log.comments, ["by another tool"]);
-        assert_eq!(
-            (log.start_time_ns, log.base_time_ns),
-            (Some(1_790_000_000_125_000_000), log.start_time_ns)
-        );
-        let times: Vec<_> =
-            log.intervals.iter().map(|one| (one.tag.as_deref(), one.start_ns, one.length_ns)).collect();
-        assert_eq!(times, [(Some("md"), 1_500_000_000, 1_500_000_000), (None, 0, 1_500_000_000)]);
-        assert_eq!(histogram::decode(&log.intervals[0].histogram).unwrap(), held(&[250]));
-    }
-
-    #[test]
-    fn the_text_is_that_of_the_format() {
-        let log = of_jitter(&record(), START_NS).unwrap();
-        let text = log.to_string();
+    fn the_text_has_the_format_of_hdr_histogram() {
+        let text = of_jitter(&record(), START_NS).unwrap().to_string();
         let start: Vec<&str> = text.lines().take(4).collect();
         assert_eq!(
             start,
@@ -335,39 +196,12 @@ mod tests {
             ]
         );
         assert!(text.contains("\nTag=CPU5,1790000000.123456789,10.000000123,0.047000,HISTF"), "{text}");
-        assert_eq!(parse(&text).unwrap(), log);
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_line() {
-        let error = |text: &str| parse(text).unwrap_err().to_string();
-        assert!(error("#x\njunk\n").starts_with("line 2: \"junk\" where \"Tag=TAG,START,LENGTH,"));
-        assert!(error("#[StartTime: x (seconds)]\n").contains("line 1: "));
-        assert!(error("1.0,2.0,NaN,HISTF").contains("line 1: "));
-        assert!(error("-1.0,2.0,3,HISTF").contains("line 1: "));
-        assert!(error("99999999999.0,2.0,3,HISTF").contains("line 1: "), "beyond 64 bits");
-        assert!(error("\n\n1.0,2.0,3,HISTFA").starts_with("line 3: histogram is not "));
+    fn a_damaged_histogram_is_an_error() {
         let mut damaged = record();
         damaged.cpus[0].histogram = "x".into();
         assert!(of_jitter(&damaged, 0).is_err());
-    }
-
-    proptest! {
-        #[test]
-        fn no_text_panics(lines in proptest::collection::vec("(Tag=[a-z]{0,3},|#\\[(Start|Base)Time: |)[0-9.,A-Z\"é -]{0,30}", 0..8)) {
-            let _ = parse(&lines.join("\n"));
-        }
-
-        #[test]
-        fn what_is_written_is_read(
-            start_time_ns: Option<u64>, base_time_ns: Option<u64>, comment in "[a-z][a-z ]{0,20}",
-            times in proptest::collection::vec((proptest::option::of("[!-+--~]{0,9}"), any::<u64>(), any::<u64>(), any::<u32>()), 0..4),
-        ) {
-            let intervals = times.into_iter().map(|(tag, start_ns, length_ns, max)| {
-                HdrInterval { tag, start_ns, length_ns, max: f64::from(max), histogram: empty() }
-            }).collect();
-            let log = HdrLog { comments: vec![comment], start_time_ns, base_time_ns, intervals };
-            prop_assert_eq!(parse(&log.to_string()).unwrap(), log);
-        }
     }
 }

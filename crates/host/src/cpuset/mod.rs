@@ -1,6 +1,6 @@
-//! Sets of CPUs of any size, and the spellings of such sets that Linux uses.
+//! Sets of CPUs of any size, and Linux's spellings of such sets.
 //!
-//! Shell arithmetic and `u64` masks go wrong at 64 CPUs; every set here is a growing bit vector.
+//! Shell arithmetic and `u64` masks fail from 64 CPUs on. Every set here is a growing bit vector.
 
 mod list;
 mod mask;
@@ -12,25 +12,26 @@ pub use mask::MaskError;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use std::{cmp::Ordering, fmt, ops::Range};
 
-/// The number of a logical CPU as the kernel counts them: 0, 1, 2, …
+/// Number of a logical CPU in the kernel: 0, 1, 2, …
 pub type CpuId = u32;
 
-/// The highest CPU number that is accepted from text, a bound against hostile input: the kernel's own limit
+/// The highest CPU number accepted from text, as a limit against hostile input. The kernel's own limit
 /// (`NR_CPUS`) is 8,192 on x86 and POWER, and lower elsewhere.
 pub const CPU_ID_MAX: CpuId = 8_191;
 
 /// A set of logical CPUs.
 ///
-/// Serialised as a cpulist (`"0-3,8"`). A set costs what its own span costs, not what the highest CPU number does: hosts
-/// have as many small groups as they have CPUs. The words neither start nor end with a zero, so equal sets compare equal.
+/// Serialized as a CPU list (`"0-3,8"`). A set's memory depends on its own span, not on its highest CPU
+/// number, because hosts have as many small groups as CPUs. The words neither start nor end with a zero, so
+/// equal sets compare equal.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct CpuSet {
-    /// How many words of zeros come before `words`; 0 in an empty set.
+    /// Number of zero words before `words`; 0 in an empty set.
     start: usize,
     words: Vec<u64>,
 }
 
-/// As if all words from CPU 0 on were compared, lowest first.
+/// Compares all words from CPU 0, lowest first.
 impl Ord for CpuSet {
     fn cmp(&self, other: &Self) -> Ordering {
         match (self.is_empty(), other.is_empty()) {
@@ -47,7 +48,7 @@ impl PartialOrd for CpuSet {
 }
 
 impl CpuSet {
-    /// The set without a CPU.
+    /// Creates an empty set.
     pub const fn new() -> Self {
         Self { start: 0, words: Vec::new() }
     }
@@ -57,12 +58,12 @@ impl CpuSet {
         (0..count).collect()
     }
 
-    /// The set of one CPU.
+    /// Creates a set with one CPU.
     pub fn of(cpu: CpuId) -> Self {
         std::iter::once(cpu).collect()
     }
 
-    /// Adds a CPU; true when it was not in the set.
+    /// Adds a CPU; `true` if it was not in the set.
     pub fn insert(&mut self, cpu: CpuId) -> bool {
         let (word, bit) = place(cpu);
         if self.words.is_empty() {
@@ -81,13 +82,13 @@ impl CpuSet {
         is_new
     }
 
-    /// Adds the CPUs from `low` to `high`, a word of the set at a time.
+    /// Adds the CPUs from `low` to `high`, one word of the set at a time.
     pub(super) fn insert_range(&mut self, low: CpuId, high: CpuId) {
         // Makes the set span both ends.
         self.insert(low);
         self.insert(high);
         let ((first, low_bit), (last, high_bit)) = (place(low), place(high));
-        // From the lowest bit on, and up to the highest.
+        // From the lowest bit, and up to the highest.
         let (above, below) = (!(low_bit - 1), high_bit | (high_bit - 1));
         for (at, word) in (first..=last).zip(&mut self.words[first - self.start..]) {
             *word |=
@@ -95,7 +96,7 @@ impl CpuSet {
         }
     }
 
-    /// Removes a CPU; true when it was in the set.
+    /// Removes a CPU; `true` if it was in the set.
     pub fn remove(&mut self, cpu: CpuId) -> bool {
         let (word, bit) = place(cpu);
         let was_in = self.contains(cpu);
@@ -112,7 +113,7 @@ impl CpuSet {
         self.word(word) & bit != 0
     }
 
-    /// How many CPUs are in the set.
+    /// Number of CPUs in the set.
     pub fn len(&self) -> usize {
         self.words.iter().map(|w| w.count_ones() as usize).sum()
     }
@@ -133,7 +134,7 @@ impl CpuSet {
         Some(first_cpu(self.end() - 1) + 63 - last.leading_zeros())
     }
 
-    /// The CPUs in rising order.
+    /// The CPUs in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = CpuId> + '_ {
         (self.start..).zip(&self.words).flat_map(|(index, &word)| {
             let (mut rest, first) = (word, first_cpu(index));
@@ -147,7 +148,7 @@ impl CpuSet {
         })
     }
 
-    /// The maximal runs of neighbouring CPUs as (first, last), in rising order.
+    /// The maximal runs of neighbouring CPUs as (first, last), in ascending order.
     pub fn ranges(&self) -> Vec<(CpuId, CpuId)> {
         let mut ranges: Vec<(CpuId, CpuId)> = Vec::new();
         for cpu in self.iter() {
@@ -194,7 +195,7 @@ impl CpuSet {
         self.common_span(other).all(|at| self.word(at) & other.word(at) == 0)
     }
 
-    /// The word that holds the CPUs from `64 * at` on; 0 outside of the set's span.
+    /// The word with the CPUs from `64 * at`; 0 outside the set's span.
     fn word(&self, at: usize) -> u64 {
         at.checked_sub(self.start).and_then(|at| self.words.get(at)).copied().unwrap_or(0)
     }
@@ -214,7 +215,7 @@ impl CpuSet {
         set
     }
 
-    /// Takes zeros from both ends.
+    /// Removes zero words from both ends.
     fn trim(&mut self) {
         while self.words.last() == Some(&0) {
             self.words.pop();
@@ -252,7 +253,7 @@ impl Extend<CpuId> for CpuSet {
     }
 }
 
-/// `{}` is the cpulist: "1-3". `{:#}` is for sentences: "CPUs 1-3", "CPU 1", "no CPU".
+/// `{}` is the CPU list: "1-3". `{:#}` is for sentences: "CPUs 1-3", "CPU 1", "no CPU".
 impl fmt::Display for CpuSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.len() {
@@ -305,12 +306,10 @@ mod tests {
             assert_eq!(CpuSet::parse_list(&set.to_list()).unwrap(), set);
             assert_eq!(CpuSet::parse_mask(&set.to_mask()).unwrap(), set);
             assert_eq!(CpuSet::parse_mask(&set.to_mask_padded(size)).unwrap(), set);
-            assert_eq!(CpuSet::parse_systemd(&set.to_systemd()).unwrap(), set);
-            assert_eq!(CpuSet::from_systemd_bytes(&set.to_systemd_bytes()), set);
         }
     }
 
-    /// All words from CPU 0 on.
+    /// All words from CPU 0.
     fn words(set: &CpuSet) -> Vec<u64> {
         (0..set.end()).map(|at| set.word(at)).collect()
     }
@@ -336,8 +335,6 @@ mod tests {
             prop_assert_eq!(&CpuSet::parse_list(&set.to_list()).unwrap(), &set);
             prop_assert_eq!(&CpuSet::parse_mask(&set.to_mask()).unwrap(), &set);
             prop_assert_eq!(&CpuSet::parse_mask(&set.to_mask_padded(4_096)).unwrap(), &set);
-            prop_assert_eq!(&CpuSet::parse_systemd(&set.to_systemd()).unwrap(), &set);
-            prop_assert_eq!(&CpuSet::from_systemd_bytes(&set.to_systemd_bytes()), &set);
             let json = serde_json::to_string(&set).unwrap();
             prop_assert_eq!(&serde_json::from_str::<CpuSet>(&json).unwrap(), &set);
         }
@@ -362,7 +359,6 @@ mod tests {
                 let _ = CpuSet::parse_list(t);
                 let _ = CpuSet::parse_list_within(t, 16);
                 let _ = CpuSet::parse_mask(t);
-                let _ = CpuSet::parse_systemd(t);
             }
         }
     }

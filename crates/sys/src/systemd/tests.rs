@@ -10,7 +10,7 @@ use std::{
 };
 use zbus::{connection::Builder, fdo, object_server::SignalEmitter, wire::ObjectPath, wire::OwnedObjectPath};
 
-/// What the fake manager knows, and what it was asked.
+/// State of the fake manager, and the requests it received.
 #[derive(Debug, Default)]
 struct State {
     /// By name: object, ActiveState, enablement.
@@ -35,7 +35,7 @@ impl Manager {
         let job = OwnedObjectPath::try_from("/job/7").unwrap();
         Self::job_removed(emitter, 6, ObjectPath::try_from("/job/6").unwrap(), "other.service", "failed")
             .await?;
-        // The end can be told before the call returns.
+        // The result may be sent before the call returns.
         Self::job_removed(emitter, 7, job.as_ref(), &asked, result).await?;
         Ok(job)
     }
@@ -108,15 +108,6 @@ impl Manager {
         self.job(&emitter, format!("stop {name} {mode}")).await
     }
 
-    async fn try_restart_unit(
-        &self,
-        #[zbus(signal_emitter)] emitter: SignalEmitter<'_>,
-        name: &str,
-        mode: &str,
-    ) -> fdo::Result<OwnedObjectPath> {
-        self.job(&emitter, format!("try-restart {name} {mode}")).await
-    }
-
     #[zbus(signal)]
     async fn job_removed(
         emitter: &SignalEmitter<'_>,
@@ -163,7 +154,7 @@ impl UnitObject {
     }
 }
 
-/// What a service has beyond other units.
+/// Additional properties of a service.
 struct ServiceObject(&'static str);
 
 #[zbus::interface(name = "org.freedesktop.systemd1.Service")]
@@ -174,7 +165,7 @@ impl ServiceObject {
     }
 }
 
-/// Each connection is served on a thread of its own, as long as it lives.
+/// Each connection is served on a separate thread until it closes.
 fn serve(stream: UnixStream, manager: Manager) {
     thread::spawn(move || {
         let unit = |id, load, active, bound_by: &[&str]| UnitObject {
@@ -230,7 +221,7 @@ fn a_unit_is_read_by_any_of_its_names() {
         active: "active".into(),
         sub: "running".into(),
         enablement: Some("enabled".into()),
-        // x.service is named and not there.
+        // x.service is referenced but missing.
         stops_with_it: vec!["extra.service".into()],
     };
     assert_eq!(systemd.unit("chronyd.service").unwrap(), Some(expected));
@@ -245,20 +236,17 @@ fn what_has_a_name_on_the_bus_may_end_with_it() {
 }
 
 #[test]
-fn jobs_are_waited_for_and_other_jobs_ends_passed_over() {
+fn jobs_are_waited_for_and_other_jobs_ends_skipped() {
     let (systemd, state) = fake("done");
     systemd.start("chrony.service").unwrap();
     systemd.stop("chrony.service").unwrap();
     systemd.stop("nfs-client.target").unwrap();
-    systemd.try_restart("chronyd.service").unwrap();
-    systemd.try_restart("none.service").unwrap();
     systemd.enable("chrony.service").unwrap();
     systemd.daemon_reload().unwrap();
     let expected = [
         "start chrony.service replace",
         "stop chrony.service ignore-requirements",
         "stop nfs-client.target replace",
-        "try-restart chrony.service replace",
         "enable [\"chrony.service\"] false false",
         "reload",
     ];
@@ -274,25 +262,25 @@ fn what_fails_says_so() {
     assert_eq!(error, expected);
     let (systemd, _) = fake("refused");
     let error = systemd.start("chrony.service").unwrap_err().to_string();
-    assert!(error.starts_with("systemd does not let this user start chrony.service: "), "{error}");
+    assert!(error.starts_with("systemd denied this user the request to start chrony.service: "), "{error}");
     assert!(error.ends_with("not you; run as root"), "{error}");
-    // The fake has no such method.
+    // The fake does not implement this method.
     let error = systemd.restart("chrony.service").unwrap_err().to_string();
-    assert!(error.starts_with("systemd did not restart chrony.service: "), "{error}");
+    assert!(error.starts_with("systemd refused to restart chrony.service: "), "{error}");
 }
 
 #[test]
-fn no_systemd_is_told_with_every_way_that_was_tried() {
+fn no_systemd_is_reported_with_every_way_that_was_tried() {
     let way =
         |path: &str| (path.to_owned(), Ok(Builder::address(format!("unix:path={path}").as_str()).p2p()));
     let ways = Ways::new(move || vec![way("/nonexistent/one"), way("/nonexistent/two")]);
     let error = Systemd { ways }.daemon_reload().unwrap_err().to_string();
-    assert!(error.starts_with("there is no systemd to ask (/nonexistent/one: "), "{error}");
+    assert!(error.starts_with("cannot reach systemd (/nonexistent/one: "), "{error}");
     assert!(error.contains("; /nonexistent/two: ") && error.contains("containers"), "{error}");
 }
 
 #[test]
-fn a_silent_systemd_is_given_up() {
+fn a_silent_systemd_times_out() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("private");
     let _listener = UnixListener::bind(&path).unwrap();
@@ -309,7 +297,7 @@ fn a_silent_systemd_is_given_up() {
 fn the_bus_is_not_stopped_where_it_is_the_only_way() {
     let (systemd, state) = fake("done");
     let error = systemd.stop("dbus.service").unwrap_err().to_string();
-    assert!(error.starts_with("dbus.service is the bus over which lowlat talks to systemd"), "{error}");
+    assert!(error.starts_with("dbus.service is the bus that lowlat uses to reach systemd"), "{error}");
     assert!(state.lock().unwrap().asked.is_empty());
 }
 

@@ -343,10 +343,10 @@ mod tests {
         let parameters = parameters(&arguments(&["--duration", "2s"]).unwrap()).unwrap();
         let stop = AtomicBool::new(false);
         let document = measure(&parameters, &facts(), false, &mut Fake::default(), &stop).unwrap();
-        let read = hlog::parse(&hlog_of(&document).unwrap().to_string()).unwrap();
-        let tags: Vec<_> = read.intervals.iter().filter_map(|interval| interval.tag.as_deref()).collect();
+        let log = hlog_of(&document).unwrap();
+        let tags: Vec<_> = log.intervals.iter().map(|interval| interval.tag.as_str()).collect();
         assert_eq!(tags, ["md", "order", "t2o", "t2o_scheduled"]);
-        let t2o = lowlat_host::histogram::decode(&read.intervals[2].histogram).unwrap();
+        let t2o = lowlat_host::histogram::decode(&log.intervals[2].histogram).unwrap();
         assert_eq!(t2o.len(), document.record.stages.t2o.count);
     }
 
