@@ -1,14 +1,14 @@
-//! What attribution costs per interruption, events included: an ordinary tick, and a tick on a CPU where threads take
-//! turns so that many causes are told apart.
+//! Cost of attribution per interruption, including events: an ordinary tick, and a tick on a CPU with
+//! changing threads, so that many causes are kept apart.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use lowlat_jitter::{attribution::AttributionPlan, attribution::CpuAttributor};
-use lowlat_trace::{Activity, Step, TraceEvent, Vector};
+use lowlat_trace::{Activity, TraceEvent, TraceStep, Vector};
 use std::{collections::BTreeSet, hint::black_box};
 
 const SAMPLER: i32 = 1_000;
 const ROUND: u64 = 1_000;
-/// From one interruption to the next: 100,000 a second.
+/// Interval between interruptions: 100,000 per second.
 const APART: u64 = 10_000;
 const LENGTH: u64 = 6_000;
 
@@ -30,16 +30,16 @@ fn attributor() -> CpuAttributor {
 fn tick(at: u64, thread: i32) -> [TraceEvent; 10] {
     let timer = Activity::Vector(Vector::LocalTimer);
     let steps = [
-        Step::Enter(timer),
-        Step::Enter(Activity::Hrtimer(0x1000)),
-        Step::Exit(Activity::Hrtimer(0)),
-        Step::Exit(timer),
-        Step::Enter(Activity::Softirq(1)),
-        Step::Exit(Activity::Softirq(1)),
-        Step::Enter(Activity::Softirq(9)),
-        Step::Exit(Activity::Softirq(9)),
-        Step::Switch { from: SAMPLER, to: thread },
-        Step::Switch { from: thread, to: SAMPLER },
+        TraceStep::Enter(timer),
+        TraceStep::Enter(Activity::Hrtimer(0x1000)),
+        TraceStep::Exit(Activity::Hrtimer(0)),
+        TraceStep::Exit(timer),
+        TraceStep::Enter(Activity::Softirq(1)),
+        TraceStep::Exit(Activity::Softirq(1)),
+        TraceStep::Enter(Activity::Softirq(9)),
+        TraceStep::Exit(Activity::Softirq(9)),
+        TraceStep::Switch { from: SAMPLER, to: thread },
+        TraceStep::Switch { from: thread, to: SAMPLER },
     ];
     let mut ticks = at;
     steps.map(|step| {

@@ -1,11 +1,11 @@
-//! What is known of firmware only when a run is over.
+//! Facts about firmware that are known only after a run.
 
 use super::{Cause, CauseKind, CausePart, CauseTotal, CpuCauses, Explained};
 use std::cmp::Reverse;
 
 impl CpuCauses {
-    /// Says firmware or hypervisor of all that no event explains: for a CPU whose count of SMIs moved during the
-    /// run, where that was read only before it and after. Nothing is lost: all sums stay what they were.
+    /// Assigns all unexplained time to firmware or hypervisor, on a CPU whose SMI count increased during the
+    /// run and was read only before and after it. All sums stay the same.
     pub fn blame_firmware(&mut self) {
         blame_totals(&mut self.totals);
         for explained in self.worst.iter_mut().chain(&mut self.first) {
@@ -14,7 +14,7 @@ impl CpuCauses {
     }
 }
 
-/// The cause to blame in the place of this one; `None` when it may stay.
+/// The cause to use instead of this one; `None` if it may stay.
 fn blamed(cause: &Cause) -> Option<Cause> {
     (cause.kind == CauseKind::Unexplained).then(|| Cause::of(CauseKind::FirmwareOrHypervisor))
 }
@@ -40,7 +40,7 @@ fn blame_totals(totals: &mut Vec<CauseTotal>) {
     *totals = merged;
 }
 
-/// Both together. What no event explains in one interruption is of one kind, so no interruption counts twice.
+/// The sum of both. Unexplained time in one interruption is of one kind, so no interruption counts twice.
 fn sum_of(sum: CauseTotal, total: &CauseTotal) -> CauseTotal {
     CauseTotal {
         count: sum.count.saturating_add(total.count),
@@ -105,7 +105,7 @@ mod tests {
             total(Irq, 5, 500, 100),
             total(NotTraced, 2, 200, 100),
         ];
-        // One of each of the two was not the longest part.
+        // One part of each was not the longest.
         let wanted = wanted.map(|total| CauseTotal {
             main_count: if total.count == 7 { 5 } else { total.main_count },
             ..total

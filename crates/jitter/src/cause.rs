@@ -1,4 +1,4 @@
-//! Causes of interruptions, as a record carries them.
+//! Causes of interruptions, as in a record.
 
 use super::{Interruption, attribution::IDLE_NAME};
 use lowlat_host::{CpuId, Reading};
@@ -9,16 +9,16 @@ use serde::{Deserialize, Serialize};
 pub struct Cause {
     /// Its kind.
     pub kind: CauseKind,
-    /// Its name within the kind: "nvme0q3", "local timer", "RCU", "vmstat_update", "kworker/1:2"; empty where the
-    /// kind says it all. A function whose name is not known stands as its address, "0xffffffff81234560".
+    /// Its name within the kind: "nvme0q3", "local timer", "RCU", "vmstat_update", "kworker/1:2"; empty if
+    /// the kind is enough. A function with an unknown name has its address, "0xffffffff81234560".
     pub name: String,
-    /// The interrupt's, the thread's or the signal's number.
+    /// Number of the interrupt, thread or signal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<i64>,
     /// A thread's scheduling: "deadline", "real-time 50", "nice 0".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<String>,
-    /// Whether it is lowlat's own doing: its collector, or the work of reading the trace.
+    /// Whether it is lowlat's own work: its collector, or the reading of the trace.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_own: bool,
 }
@@ -37,28 +37,28 @@ pub enum CauseKind {
     Hrtimer,
     /// Function of a timer.
     Timer,
-    /// Function that another CPU had run here.
+    /// Function that another CPU requested to run here.
     CallFunction,
     /// Softirq.
     Softirq,
     /// Tasklet's function.
     Tasklet,
-    /// Function on a work queue.
+    /// Function on a workqueue.
     Work,
     /// Another thread.
     Thread,
     /// Page fault.
     PageFault,
-    /// Signal that is delivered to the measured thread, its handler included.
+    /// Signal delivered to the measured thread, including its handler.
     Signal,
-    /// The way into the kernel and out of it where nothing is named to which it could belong.
+    /// Entry into the kernel and exit from it, where there is nothing named that it could belong to.
     EntryExit,
-    /// No kernel event explains it, and steal time or the SMI count moved on this CPU meanwhile.
+    /// No kernel event explains it, and steal time or the SMI count increased on this CPU at the same time.
     FirmwareOrHypervisor,
-    /// No kernel event explains it, and no counter of firmware or hypervisor moved or is there to be read.
+    /// No kernel event explains it, and no counter of firmware or hypervisor increased or is available.
     #[default]
     Unexplained,
-    /// Events were lost, or nobody looked: nothing can be said.
+    /// Events were lost, or nothing was traced: the cause is unknown.
     NotTraced,
 }
 
@@ -68,7 +68,7 @@ impl CauseKind {
         !matches!(self, Self::FirmwareOrHypervisor | Self::Unexplained | Self::NotTraced)
     }
 
-    /// The word for people.
+    /// Name for people.
     pub fn word(self) -> &'static str {
         match self {
             Self::Nmi => "NMI",
@@ -92,12 +92,12 @@ impl CauseKind {
 }
 
 impl Cause {
-    /// A cause whose kind says it all.
+    /// A cause with only a kind.
     pub fn of(kind: CauseKind) -> Self {
         Self { kind, ..Self::default() }
     }
 
-    /// Whether it is a kernel function of which no more than an address is known, or not even that.
+    /// Whether it is a kernel function with at most a known address.
     pub fn is_nameless(&self) -> bool {
         let is_function = matches!(
             self.kind,
@@ -111,7 +111,7 @@ impl Cause {
         is_function && (name.is_empty() || name.starts_with("0x") || name == "function not known")
     }
 
-    /// For people: "irq 47 nvme0q3", "thread kworker/1:2 (pid 47, nice 0)", "softirq RCU".
+    /// Label for people: "irq 47 nvme0q3", "thread kworker/1:2 (pid 47, nice 0)", "softirq RCU".
     pub fn label(&self) -> String {
         let word = self.kind.word();
         match (self.kind, self.number) {
@@ -120,7 +120,7 @@ impl Cause {
                 let priority = self.priority.as_deref().map(|text| format!(", {text}")).unwrap_or_default();
                 format!("{word} {} (pid {number}{priority})", self.name)
             }
-            // The idle task is no thread that anybody started.
+            // The idle task is not an ordinary thread.
             (CauseKind::Thread, None) if self.name == IDLE_NAME => self.name.clone(),
             (CauseKind::Vector, _) => self.name.clone(),
             _ => format!("{word} {}", self.name).trim_end().to_owned(),
@@ -128,32 +128,33 @@ impl Cause {
     }
 }
 
-/// What a run found out about causes.
+/// The causes found in a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct JitterCauses {
-    /// Where the causes come from.
+    /// Source of the causes.
     pub source: CauseSource,
-    /// Why not from a better source; empty when it is the best.
+    /// Why no better source was used; empty if it is the best one.
     pub reason: String,
     /// The trace's clock: "x86-tsc", "mono_raw"; empty without a trace.
     pub trace_clock: String,
-    /// One per measured CPU, by rising number.
+    /// One per measured CPU, in order of their numbers.
     pub cpus: Vec<CpuCauses>,
-    /// Interruptions that hit several CPUs at once; `None` when only one CPU was measured or nothing was traced.
+    /// Interruptions that hit several CPUs at once; `None` if only one CPU was measured or nothing was
+    /// traced.
     pub groups: Option<JitterGroups>,
-    /// What tracing itself costs; `None` when nothing was traced.
+    /// Cost of tracing itself; `None` if nothing was traced.
     pub cost: Option<TracingCost>,
 }
 
-/// The rungs of the ladder of sources.
+/// Sources of causes, the best one first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CauseSource {
-    /// Each interruption against the kernel's trace of that CPU.
+    /// Each interruption matched with the kernel's trace of that CPU.
     Trace,
-    /// What the kernel's counters say ran on each CPU during the run; no single interruption is attributed.
+    /// The kernel's counters of what ran on each CPU during the run; single interruptions are not attributed.
     Counters,
-    /// Nobody looked.
+    /// No causes were recorded.
     #[default]
     Off,
 }
@@ -163,71 +164,70 @@ pub enum CauseSource {
 pub struct CpuCauses {
     /// The CPU.
     pub cpu: CpuId,
-    /// Interruptions held against the trace.
+    /// Interruptions matched with the trace.
     pub attributed_count: u64,
-    /// Interruptions that could not be: the ring between sampler and collector was full, or the trace could not be read
-    /// any more.
+    /// Interruptions that could not be matched: the ring between sampler and collector was full, or the trace
+    /// could no longer be read.
     pub ring_lost_count: u64,
-    /// Of those attributed, how many held a kernel event.
+    /// Attributed interruptions that contained a kernel event.
     pub kernel_count: u64,
-    /// Time of those from the kernel's first event to its last, with the way in and out: what happened before and after
-    /// (a hypervisor that holds the CPU before it lets the interrupt in) is not the kernel's.
+    /// Time of those from the kernel's first event to its last, with entry and exit. Time before and after is
+    /// not the kernel's, for example when a hypervisor holds the CPU before it delivers the interrupt.
     #[serde(default)]
     pub kernel_ns_total: u64,
-    /// Part of [`CpuCauses::kernel_ns_total`] that no event names.
+    /// Part of [`CpuCauses::kernel_ns_total`] without a name.
     #[serde(default)]
     pub kernel_unnamed_ns_total: u64,
-    /// Causes, the one that took most first. Their `ns_total` add up to the time of the attributed interruptions.
+    /// Causes, the largest first. Their `ns_total` sum to the time of the attributed interruptions.
     pub totals: Vec<CauseTotal>,
     /// Trace events of this CPU that were read.
     pub event_count: u64,
-    /// Trace events that the kernel threw away because the buffer was full.
+    /// Trace events that the kernel dropped because the buffer was full.
     pub event_lost_count: u64,
-    /// The longest interruptions with what happened in them, longest first.
+    /// The longest interruptions with their events, longest first.
     pub worst: Vec<Explained>,
-    /// The first interruptions likewise, in time order.
+    /// The first interruptions with their events, in time order.
     pub first: Vec<Explained>,
-    /// What the kernel's counters say ran on this CPU during the run.
+    /// The kernel's counters of what ran on this CPU during the run.
     pub counters: Vec<CounterDelta>,
     /// System-management interrupts during the run, from MSR_SMI_COUNT (Intel only).
     pub smi_count: Reading<u64>,
 }
 
-/// What one cause took on one CPU.
+/// Sum of one cause on one CPU.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CauseTotal {
     /// The cause.
     pub cause: Cause,
-    /// Interruptions in which it had a part.
+    /// Interruptions that contained it.
     pub count: u64,
     /// Interruptions in which its part was the longest.
     pub main_count: u64,
-    /// Time it took, what ran inside of it not counted.
+    /// Time it took, without inner activities.
     pub ns_total: u64,
-    /// Of that, the way into the kernel and out of it, and the scheduler on the way: time next to it in which nothing
-    /// is named.
+    /// Part of that for entry into the kernel, exit from it and the scheduler: adjacent time without a name.
     #[serde(default)]
     pub entry_exit_ns: u64,
-    /// The most it took in one interruption.
+    /// Maximum in one interruption.
     pub ns_max: u64,
 }
 
-/// One interruption with what happened in it.
+/// One interruption with its events.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Explained {
-    /// When, and how long.
+    /// Time and length.
     #[serde(flatten)]
     pub interruption: Interruption,
-    /// Its parts, longest first; they add up to its length.
+    /// Its parts, longest first; they sum to its length.
     pub parts: Vec<CausePart>,
-    /// What happened, in time order; the first [`TIMELINE_STEPS_MAX`] steps.
+    /// Its events in time order; the first [`TIMELINE_STEPS_MAX`] steps.
     pub timeline: Vec<TimelineStep>,
-    /// Steps beyond those.
+    /// Number of further steps.
     #[serde(default)]
     pub timeline_cut_count: u64,
 }
 
-/// Steps of a timeline that are kept.
+/// Maximum number of steps kept of a timeline.
 pub const TIMELINE_STEPS_MAX: usize = 64;
 
 /// A part of an interruption.
@@ -235,60 +235,60 @@ pub const TIMELINE_STEPS_MAX: usize = 64;
 pub struct CausePart {
     /// What took it.
     pub cause: Cause,
-    /// How much, its way in and out counted, what ran inside of it not.
+    /// Its time, including entry and exit, without inner activities.
     pub ns: u64,
 }
 
 /// One step of an interruption's timeline.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TimelineStep {
-    /// Since the interruption began; negative when clocks differ by a little.
+    /// Time since the start of the interruption; negative if clocks differ slightly.
     pub offset_ns: i64,
     /// How many activities it runs on top of.
     pub depth: u8,
-    /// What happens.
+    /// The event.
     pub change: Change,
-    /// To which activity.
+    /// Its activity.
     pub cause: Cause,
 }
 
-/// What happens in a step of a timeline.
+/// The event in a step of a timeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// It begins.
+    /// It starts.
     #[default]
     Begins,
     /// It ends.
     Ends,
-    /// It happens; how long it takes is not told.
+    /// It happens, with an unknown length.
     Happens,
-    /// The measured thread has the CPU back.
+    /// The measured thread runs again.
     Returns,
     /// Events are missing here.
     Lost,
 }
 
-/// How far a kernel counter of a CPU moved during the run.
+/// Increase of a kernel counter of a CPU during the run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CounterDelta {
     /// What it counts.
     pub cause: Cause,
-    /// By how much it moved.
+    /// Its increase.
     pub count: u64,
 }
 
-/// Interruptions of several CPUs that began within [`JitterGroups::window_ns`] of each other.
+/// Interruptions of several CPUs that started within [`JitterGroups::window_ns`] of each other.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct JitterGroups {
-    /// How near to each other.
+    /// Maximum distance between their starts.
     pub window_ns: u64,
-    /// How many groups of which size, by rising size.
+    /// Number of groups of each size, in order of size.
     pub sizes: Vec<GroupSize>,
-    /// Pairs of interruptions on two CPUs that would fall so near to each other by chance alone at the rates of this
-    /// run; as many groups as this mean nothing.
+    /// Expected pairs of interruptions on two CPUs this close by chance, at the rates of this run. This many
+    /// groups mean nothing.
     pub chance_pair_count: f64,
-    /// The groups that took most time over all their CPUs, longest first.
+    /// The groups that took the most time over all their CPUs, longest first.
     pub worst: Vec<Group>,
 }
 
@@ -304,7 +304,7 @@ pub struct GroupSize {
 /// One group.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Group {
-    /// Its members, by rising time.
+    /// Its members, in time order.
     pub members: Vec<GroupMember>,
 }
 
@@ -316,14 +316,14 @@ pub struct GroupMember {
     /// Its interruption.
     #[serde(flatten)]
     pub interruption: Interruption,
-    /// Its longest part that says what ran, else its longest.
+    /// Its longest named part, otherwise its longest part.
     pub cause: Cause,
 }
 
-/// What tracing costs.
+/// Cost of tracing.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct TracingCost {
-    /// What one event adds, in nanoseconds: the median over interleaved rounds with tracing on and off.
+    /// Cost of one event in nanoseconds: the median over interleaved rounds with tracing on and off.
     pub event_ns: f64,
     /// The lower and upper quartile of the rounds' differences.
     pub event_ns_quartiles: (f64, f64),

@@ -1,23 +1,23 @@
-//! What the kernel's counters mean as causes, and how far a counter moved between two readings.
+//! Causes for the kernel's counters, and the increase of a counter between two readings.
 
 use super::{Cause, CauseKind, CauseTotal, CounterDelta};
 
 /// Counters of /proc/interrupts and /proc/softirqs are 32 bits wide (`kstat_irqs`, `irq_cpustat_t`).
 const COUNTER_SPAN: u64 = 1 << 32;
 
-/// How far a counter moved.
+/// The increase of a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Movement {
     /// By this much.
     By(u64),
-    /// It began anew meanwhile, and came to this since: it moved by at least that much.
+    /// It was reset in the meantime and has this value since, so it increased by at least that much.
     AtLeast(u64),
 }
 
 impl Movement {
-    /// From one reading to the next. A step back is a wrap of a 32-bit counter when that takes less than half of its
-    /// span; otherwise the counter was made anew, as those of an interrupt are that a driver gives back and takes
-    /// again.
+    /// From one reading to the next. A decrease is a wrap of a 32-bit counter if that means less than half of
+    /// its range. Otherwise the counter was recreated, like those of an interrupt that a driver frees and
+    /// requests again.
     pub fn of_counter(before: u64, after: u64) -> Self {
         if let Some(by) = after.checked_sub(before) {
             return Self::By(by);
@@ -28,7 +28,7 @@ impl Movement {
         }
     }
 
-    /// How much is certain.
+    /// The certain increase.
     pub fn count(self) -> u64 {
         match self {
             Self::By(count) | Self::AtLeast(count) => count,
@@ -36,9 +36,9 @@ impl Movement {
     }
 }
 
-/// Rows of x86 by the name before the colon (arch/x86/kernel/irq.c), as the trace names the same.
+/// Rows of x86 by the name before the colon (arch/x86/kernel/irq.c), with the trace's names for them.
 ///
-/// Some rows are part of another: PMI of NMI, TLB of CAL.
+/// Some rows are included in another: PMI in NMI, TLB in CAL.
 const X86_ROWS: [(&str, CauseKind, &str); 19] = [
     ("NMI", CauseKind::Nmi, ""),
     ("LOC", CauseKind::Vector, "local timer"),
@@ -62,7 +62,7 @@ const X86_ROWS: [(&str, CauseKind, &str); 19] = [
     ("PIW", CauseKind::Vector, "posted interrupt wake-up"),
 ];
 
-/// Rows whose name is a number (IPI0, …) by what stands behind the counts (arch/arm64/kernel/smp.c).
+/// Rows whose name is a number (IPI0, …) by their text after the counts (arch/arm64/kernel/smp.c).
 const DESCRIBED_ROWS: [(&str, &str); 4] = [
     ("Rescheduling interrupts", "reschedule"),
     ("Function call interrupts", "call function"),
@@ -70,8 +70,8 @@ const DESCRIBED_ROWS: [(&str, &str); 4] = [
     ("Timer broadcast interrupts", "timer broadcast"),
 ];
 
-/// The cause that a row of the processor's own interrupts counts; `None` for a row that counts no interruption (RTR:
-/// repeated reads of a register).
+/// The cause that a row of the processor's own interrupts counts; `None` for a row that counts no
+/// interruption (RTR: repeated reads of a register).
 pub fn cause_of_row(name: &str, description: &str) -> Option<Cause> {
     if name == "RTR" {
         return None;
@@ -91,12 +91,12 @@ pub fn cause_of_irq(number: u32, actions: &[String]) -> Cause {
     Cause { number: Some(i64::from(number)), ..named(CauseKind::Irq, &actions.join("+")) }
 }
 
-/// A softirq by the kernel's name of it: "RCU".
+/// A softirq by the kernel's name: "RCU".
 pub fn cause_of_softirq(name: &str) -> Cause {
     named(CauseKind::Softirq, name)
 }
 
-/// Timeslices of /proc/schedstat: how often any thread was given the CPU, the sampler too.
+/// Timeslices of /proc/schedstat: how often any thread got the CPU, including the sampler.
 pub fn timeslices() -> Cause {
     named(CauseKind::Thread, "timeslices of any thread")
 }
@@ -110,15 +110,15 @@ fn named(kind: CauseKind, name: &str) -> Cause {
     Cause { name: name.to_owned(), ..Cause::of(kind) }
 }
 
-/// Where the trace of a CPU tells of more interruptions by a device interrupt, vector, softirq or NMI than the
-/// kernel counted of them: one of the two is wrong then. One sentence each.
+/// Reports where the trace of a CPU has more interruptions by a device interrupt, vector, softirq or NMI than
+/// the kernel counted: one of the two is then wrong. One sentence each.
 ///
-/// The counters must have been read before the trace began and after it ended, and the tables that are named must
-/// have been readable. The kernel may well count more: what is shorter than the threshold or falls beside the run.
+/// The counters must have been read before the trace started and after it ended, and the named tables must
+/// have been readable. The kernel may count more: interruptions below the threshold or outside the run.
 pub fn contradictions(traced: &[CauseTotal], counted: &[CounterDelta], tables: CountedTables) -> Vec<String> {
     let is_same = |one: &Cause, other: &Cause| match one.kind {
         CauseKind::Irq => one.kind == other.kind && one.number == other.number,
-        // All of them are counted in one row; the others named NMI are a part of it.
+        // All of them are counted in one row, which includes the others named NMI.
         CauseKind::Nmi => one.kind == other.kind && other.name.is_empty(),
         CauseKind::Vector => one.kind == other.kind && row_of_vector(&one.name) == other.name,
         _ => one.kind == other.kind && one.name == other.name,
@@ -133,7 +133,8 @@ pub fn contradictions(traced: &[CauseTotal], counted: &[CounterDelta], tables: C
                 .fold(0, |sum, delta| sum.saturating_add(delta.count));
             (total.count > count).then(|| {
                 format!(
-                    "The trace tells of {} interruptions with {}, but the kernel counted {count} in the same time.",
+                    "The trace has {} interruptions with {}, but the kernel counted {count} in the same \
+                     time.",
                     total.count,
                     total.cause.label(),
                 )
@@ -147,7 +148,7 @@ fn row_of_vector(name: &str) -> &str {
     if name.starts_with("call function") { "call function" } else { name }
 }
 
-/// Which tables of counters could be read, before and after.
+/// Which counter tables could be read before and after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CountedTables {
     /// /proc/interrupts.
@@ -157,14 +158,14 @@ pub struct CountedTables {
 }
 
 impl CountedTables {
-    /// Whether one of the tables that were read has a row of this cause.
+    /// Whether a table that was read has a row for this cause.
     fn counts(self, cause: &Cause) -> bool {
         match cause.kind {
-            // aarch64 handles interrupts between CPUs as device interrupts of this name, and counts them in rows of
-            // their own (IPI0, ...; arch/arm64/kernel/smp.c).
+            // aarch64 handles interrupts between CPUs as device interrupts with this name, and counts them in
+            // separate rows (IPI0, ...; arch/arm64/kernel/smp.c).
             CauseKind::Irq => self.interrupts && cause.name != "IPI",
             CauseKind::Nmi => self.interrupts,
-            // Vectors that this version has no row for are not held against any.
+            // Vectors without a known row are not compared.
             CauseKind::Vector => {
                 let row = row_of_vector(&cause.name);
                 self.interrupts && X86_ROWS.iter().any(|(_, kind, name)| *kind == cause.kind && *name == row)
@@ -180,12 +181,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counters_that_wrap_or_begin_anew_are_told_apart() {
+    fn counters_that_wrap_or_start_again_are_distinguished() {
         use Movement::{AtLeast, By};
         assert_eq!(Movement::of_counter(5, 9), By(4));
         assert_eq!(Movement::of_counter(7, 7), By(0));
         assert_eq!(Movement::of_counter((1 << 32) - 10, 15), By(25), "wrapped");
-        assert_eq!(Movement::of_counter(5_000_000, 12), AtLeast(12), "made anew");
+        assert_eq!(Movement::of_counter(5_000_000, 12), AtLeast(12), "recreated");
         assert_eq!(Movement::of_counter(u64::MAX, 3), AtLeast(3), "a wide counter does not wrap");
         assert_eq!(Movement::of_counter(u64::MAX, u64::MAX - 1), AtLeast(u64::MAX - 1));
     }
@@ -213,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn more_in_the_trace_than_the_kernel_counted_is_told() {
+    fn more_in_the_trace_than_the_kernel_counted_is_reported() {
         let counted = [
             CounterDelta { cause: named(CauseKind::Vector, "call function"), count: 5 },
             CounterDelta { cause: cause_of_irq(47, &["nvme0q3".into()]), count: 2 },
@@ -235,7 +236,7 @@ mod tests {
         assert_eq!(told.len(), 3, "{told:?}");
         assert_eq!(
             told[0],
-            "The trace tells of 3 interruptions with irq 47, but the kernel counted 2 in the same time."
+            "The trace has 3 interruptions with irq 47, but the kernel counted 2 in the same time."
         );
         assert!(told[1].contains("2 interruptions with NMI") && told[2].contains("softirq RCU"), "{told:?}");
         assert_eq!(contradictions(&traced, &counted, CountedTables::default()), Vec::<String>::new());

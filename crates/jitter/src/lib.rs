@@ -1,4 +1,4 @@
-//! Jitter: time taken from user threads, per CPU. The raw record of a measurement and the study of it.
+//! Jitter: time taken from user threads, per CPU. The raw record of a measurement, and its study.
 #![forbid(unsafe_code)]
 
 pub mod attribution;

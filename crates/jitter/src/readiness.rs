@@ -1,4 +1,4 @@
-//! Whether a host is quiet enough to be measured, as the guide asks before it starts (guide 57037 section 5.2.1).
+//! Whether a host is quiet enough for a measurement, as the guide checks first (guide 57037 section 5.2.1).
 
 mod facts;
 mod judge;
@@ -9,36 +9,36 @@ pub use judge::judge;
 
 use serde::{Deserialize, Serialize};
 
-/// One thing that was looked at before the measurement.
+/// One point checked before the measurement.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ReadinessPoint {
     /// Stable name: "load", "affinity", "profile", "swap", "governor", "busy_threads".
     pub id: String,
-    /// Whether the host is ready in this.
+    /// Whether the host is ready.
     pub state: ReadinessState,
     /// What was seen, in a few words.
     pub observed: String,
-    /// What to do about it; empty when ready.
+    /// What to do about it; empty if ready.
     pub action: String,
-    /// Whether a measurement of isolated CPUs should not begin before it is so.
+    /// Whether a measurement of isolated CPUs should wait until the host is ready.
     pub is_blocking: bool,
 }
 
-/// Whether the host is ready in one thing.
+/// Whether the host is ready, for one point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReadinessState {
-    /// As it should be.
+    /// Ready.
     Ready,
-    /// Not so.
+    /// Not ready.
     NotReady,
-    /// Could not be told.
+    /// Could not be determined.
     #[default]
     NotKnown,
 }
 
 impl ReadinessPoint {
-    /// Whether a measurement of isolated CPUs should wait for this point. What could not be told holds up nothing.
+    /// Whether a measurement of isolated CPUs should wait for this point. Unknown points never block.
     pub fn blocks(&self) -> bool {
         self.is_blocking && self.state == ReadinessState::NotReady
     }

@@ -1,6 +1,7 @@
-//! The study of a jitter record: rates with intervals, share of time lost, percentiles that the counts carry.
+//! The study of a jitter record: rates with intervals, share of time lost, and percentiles that the counts
+//! support.
 //!
-//! Pure: an old record can be studied again without the machine it came from.
+//! Pure: an old record can be studied again without the machine that it came from.
 
 use super::{
     Cause, JitterCpu, JitterRecord,
@@ -15,138 +16,141 @@ use lowlat_host::{
 };
 use serde::{Deserialize, Serialize};
 
-/// The quantiles that are tried; [`carries_quantile`] says which of them are given.
+/// The quantiles considered; [`carries_quantile`] decides which of them are included.
 pub const QUANTILES: [f64; 7] = [0.5, 0.9, 0.99, 0.999, 0.999_9, 0.999_99, 0.999_999];
 
 /// Why a record cannot be studied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StudyError {
-    /// The histogram of one CPU does not decode.
-    #[error("the jitter record of CPU {cpu} is damaged: {source}; measure again or repair the document")]
+    /// The histogram of one CPU cannot be decoded.
+    #[error(
+        "cannot read the jitter record of CPU {cpu}: {source}\nhint: measure again, or restore the document"
+    )]
     Histogram {
         /// The CPU.
         cpu: CpuId,
-        /// What is wrong.
+        /// The cause.
         source: HistogramError,
     },
-    /// The histogram of one CPU does not hold the number of interruptions that its record names.
+    /// The histogram of one CPU has another number of interruptions than its record.
     #[error(
-        "the jitter record of CPU {cpu} is damaged: it counts {count} interruptions but its histogram holds {held}; \
-         measure again or repair the document"
+        "cannot read the jitter record of CPU {cpu}: it counts {count} interruptions but its histogram \
+         contains {held}\nhint: measure again, or restore the document"
     )]
     CountDiffers {
         /// The CPU.
         cpu: CpuId,
-        /// What the record counts.
+        /// The count in the record.
         count: u64,
-        /// What the histogram holds.
+        /// The count in the histogram.
         held: u64,
     },
 }
 
-/// What a jitter record says.
+/// The results of a jitter record.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct JitterStudy {
     /// A gap of at least this long counted as an interruption.
     pub threshold_ns: u64,
     /// Per CPU, in the record's order.
     pub cpus: Vec<CpuStudy>,
-    /// CPUs that were to be measured and have no record.
+    /// CPUs without a record.
     #[serde(default)]
     pub missing: CpuSet,
     /// Over all CPUs.
     pub all: TotalStudy,
-    /// Causes over all CPUs, the one that took most time first; empty when nothing was traced.
+    /// Causes over all CPUs, the largest first; empty if nothing was traced.
     #[serde(default)]
     pub causes: Vec<CauseStudy>,
-    /// How much of the interruption time is named; `None` when nothing was traced.
+    /// Shares of the interruption time by kind of cause; `None` if nothing was traced.
     #[serde(default)]
     pub shares: Option<CauseShares>,
 }
 
-/// One cause over all CPUs. Threads of one name count as one, whatever their number.
+/// One cause over all CPUs. Threads with the same name count as one, whatever their number.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct CauseStudy {
-    /// The cause; a thread's or interrupt's number only when all are the same.
+    /// The cause; a thread's or interrupt's number only if it is always the same.
     pub cause: Cause,
     /// CPUs on which it interrupted.
     pub cpus: CpuSet,
-    /// Interruptions in which it had a part.
+    /// Interruptions that contained it.
     pub count: u64,
     /// Interruptions in which its part was the longest.
     pub main_count: u64,
     /// Time it took.
     pub ns_total: u64,
-    /// Of that, the way into the kernel and out of it.
+    /// Part of that for entry into the kernel and exit from it.
     #[serde(default)]
     pub entry_exit_ns: u64,
-    /// The most it took in one interruption.
+    /// Maximum in one interruption.
     pub ns_max: u64,
-    /// Its part of the time of all interruptions that were looked at, 0 to 1.
+    /// Its share of the time of all interruptions that were traced, 0 to 1.
     pub share: f64,
-    /// Interruptions with a part of it per core-second of all measured CPUs.
+    /// Interruptions that contained it, per core-second of all measured CPUs.
     pub rate: Option<RateInterval>,
-    /// What would remove it; `None` when nothing known does.
+    /// What would remove it; `None` if no remedy is known.
     pub remedy: Option<Remedy>,
 }
 
 /// What removes a cause.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Remedy {
-    /// Id of the setting in the catalogue: "boot.isolcpus"; empty when no setting of the host removes it and the
-    /// action says which program has to change.
+    /// ID of the setting in the catalogue: "boot.isolcpus"; empty if no setting of the host removes it and
+    /// the action names the program to change.
     pub setting: String,
     /// What to do with it on this host, one sentence: "managed interrupt: isolcpus=managed_irq".
     pub action: String,
 }
 
-/// Parts of the time of all interruptions, each 0 to 1; together 1.
+/// Shares of the time of all interruptions, each 0 to 1, with a sum of 1.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct CauseShares {
-    /// A tracepoint names it.
+    /// Named by a tracepoint.
     pub named: f64,
-    /// The way into the kernel and out of it around what is named; the causes have it in their time.
+    /// Entry into the kernel and exit from it, around named activities; included in the time of the causes.
     pub entry_exit: f64,
-    /// No kernel event, and a counter of firmware or hypervisor moved.
+    /// No kernel event, but a counter of firmware or hypervisor increased.
     pub firmware_or_hypervisor: f64,
-    /// No kernel event, and no such counter moved or is there.
+    /// No kernel event, and no such counter increased or is available.
     pub unexplained: f64,
-    /// Not looked at, or events were lost.
+    /// Not traced, or events were lost.
     pub not_traced: f64,
 }
 
-/// What one CPU's record says.
+/// The results of one CPU's record.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct CpuStudy {
     /// The CPU.
     pub cpu: CpuId,
-    /// How the kernel isolated it, or that it was only chosen; none if neither, or if the host is not known.
+    /// How the kernel isolated it, or that it was only chosen; `None` if neither, or if the host is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Isolation>,
     /// How long it was sampled.
     pub runtime_s: f64,
-    /// How much longer it was to be sampled: its sampler was moved, or the run was cut short. 0 in studies that do not
-    /// tell.
+    /// Missing sampled time: its sampler was moved, or the run was cut short. 0 in studies without this
+    /// value.
     #[serde(default)]
     pub missed_s: f64,
     /// Interruptions at or above the threshold.
     pub count: u64,
-    /// Interruptions per second; `None` when nothing was sampled.
+    /// Interruptions per second; `None` if nothing was sampled.
     pub rate: Option<RateInterval>,
-    /// Share of the sampled time that interruptions took, 0 to 1; `None` when nothing was sampled.
+    /// Share of the sampled time that interruptions took, 0 to 1; `None` if nothing was sampled.
     pub lost_share: Option<f64>,
-    /// The longest interruption; `None` when there was none.
+    /// The longest interruption; `None` if there was none.
     pub length_ns_max: Option<u64>,
-    /// Mean length; `None` when there was none.
+    /// Mean length; `None` if there was none.
     pub length_ns_mean: Option<f64>,
-    /// Percentiles over time: how long a thread that wants the CPU at a random moment waits, which is what is left of
-    /// the interruption it falls into. Those only that the record carries: above 0 when at least 6 interruptions are
-    /// longer, 0 when even the upper 95 % limit of the time lost leaves that share of moments free. The lengths are
-    /// the middles of the histogram's cells (three significant digits).
+    /// Percentiles over time: how long a thread that wants the CPU at a random moment waits, which is the
+    /// remainder of the interruption at that moment. Included only if the record supports them: above 0 if at
+    /// least 6 interruptions are longer, 0 if even the upper 95 % limit of the time lost leaves that share of
+    /// moments free. The lengths are the middles of the histogram's cells (three significant digits).
     #[serde(default)]
     pub time_percentiles: Vec<Percentile>,
-    /// Percentiles of the lengths of the interruptions above the threshold (not of time), those only that the
-    /// count carries ([`carries_quantile`]). Two runs with different thresholds or rates can't be compared by them.
+    /// Percentiles of the lengths of the interruptions above the threshold (not of time), included only if
+    /// the count supports them ([`carries_quantile`]). They are not comparable between runs with different
+    /// thresholds or rates.
     pub percentiles: Vec<Percentile>,
 }
 
@@ -159,11 +163,11 @@ pub struct TotalStudy {
     pub core_seconds: f64,
     /// Interruptions on any CPU.
     pub count: u64,
-    /// Interruptions per core-second; `None` when nothing was sampled.
+    /// Interruptions per core-second; `None` if nothing was sampled.
     pub rate: Option<RateInterval>,
-    /// Share of the core-seconds that interruptions took, 0 to 1; `None` when nothing was sampled.
+    /// Share of the core-seconds that interruptions took, 0 to 1; `None` if nothing was sampled.
     pub lost_share: Option<f64>,
-    /// The longest interruption; `None` when there was none.
+    /// The longest interruption; `None` if there was none.
     pub length_ns_max: Option<u64>,
     /// The CPU that had it.
     pub worst_cpu: Option<CpuId>,
@@ -179,15 +183,15 @@ pub struct TotalStudy {
 pub struct Percentile {
     /// 0.99 for p99.
     pub quantile: f64,
-    /// The length at it: the upper edge of the histogram's cell (three significant digits), never above the longest;
-    /// of a percentile over time, the wait.
+    /// Its length: the upper edge of the histogram's cell (three significant digits), never above the
+    /// longest; for a percentile over time, the wait.
     pub length_ns: u64,
 }
 
 /// Studies a record.
 ///
 /// # Errors
-/// [`StudyError`] when a CPU's histogram does not decode or does not fit its count.
+/// [`StudyError`] if a CPU's histogram cannot be decoded or does not match its count.
 pub fn study(record: &JitterRecord) -> Result<JitterStudy, StudyError> {
     let mut sum: Option<Histogram<u64>> = None;
     let mut cpus = Vec::with_capacity(record.cpus.len());
@@ -208,7 +212,7 @@ pub fn study(record: &JitterRecord) -> Result<JitterStudy, StudyError> {
     })
 }
 
-/// The decoded histogram; `None` when the CPU had no interruption and so need not carry one.
+/// The decoded histogram; `None` if the CPU had no interruption and so has no histogram.
 pub fn lengths_of(cpu: &JitterCpu) -> Result<Option<Histogram<u64>>, StudyError> {
     if cpu.interruption_count == 0 && cpu.histogram.is_empty() {
         return Ok(None);
@@ -225,7 +229,7 @@ pub fn lengths_of(cpu: &JitterCpu) -> Result<Option<Histogram<u64>>, StudyError>
     Ok(Some(lengths))
 }
 
-/// Adds a histogram to the sum. The first gives the sum its bounds; one of other bounds is saturated into them.
+/// Adds a histogram to the sum. The first one sets the sum's range; others are saturated into it.
 fn add(sum: &mut Option<Histogram<u64>>, lengths: Histogram<u64>) {
     match sum {
         None => *sum = Some(lengths),
@@ -272,7 +276,7 @@ fn study_all(record: &JitterRecord, lengths: Option<&Histogram<u64>>) -> TotalSt
         .max_by_key(|cpu| (cpu.interruption_ns_max, std::cmp::Reverse(cpu.cpu)));
     let length_ns_max = worst.map(|cpu| cpu.interruption_ns_max);
     TotalStudy {
-        // A hostile document may name a CPU so high that the set would take half a gigabyte.
+        // A hostile document may name a CPU number so high that the set would take half a gigabyte.
         cpus: record.cpus.iter().map(|cpu| cpu.cpu).filter(|cpu| *cpu <= CPU_ID_MAX).collect(),
         core_seconds: seconds(runtime_ns),
         count,
@@ -306,7 +310,7 @@ fn seconds(ns: u128) -> f64 {
     ns as f64 / 1e9
 }
 
-/// A hostile document may claim more time lost than there was; the share stays one.
+/// A hostile document may claim more lost time than there was; the share stays at most one.
 fn share(part_ns: u128, whole_ns: u128) -> Option<f64> {
     (whole_ns > 0).then(|| (part_ns as f64 / whole_ns as f64).min(1.0))
 }
@@ -382,9 +386,9 @@ mod tests {
         assert_eq!(super::study(&JitterRecord::default()).unwrap().all, TotalStudy::default());
     }
 
-    /// A run of 610 s, of which one CPU has little and then all have a part.
+    /// A run of 610 s, of which first one CPU and then all have only a part.
     #[test]
-    fn what_was_not_sampled_is_told() {
+    fn what_was_not_sampled_is_reported() {
         let moved = record(vec![cpu(1, 610, &[]), cpu(2, 3, &[])]);
         let missed: Vec<f64> = study(&moved).unwrap().cpus.iter().map(|cpu| cpu.missed_s).collect();
         assert_eq!((missed, moved.ran_ns()), (vec![0.0, 607.0], 610 * SECOND));
@@ -400,7 +404,7 @@ mod tests {
         let mut damaged = cpu(7, 1, &[200]);
         damaged.histogram = "junk".into();
         let error = study(&record(vec![damaged])).unwrap_err();
-        assert!(error.to_string().starts_with("the jitter record of CPU 7 is damaged"), "{error}");
+        assert!(error.to_string().starts_with("cannot read the jitter record of CPU 7: "), "{error}");
         let mut lying = cpu(8, 1, &[200]);
         lying.interruption_count = 2;
         assert_eq!(

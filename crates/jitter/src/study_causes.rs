@@ -1,4 +1,4 @@
-//! The study of causes: what took how much over all CPUs, and how much of it is named.
+//! The study of causes: their shares over all CPUs, and how much of the time is named.
 
 use super::{
     Cause, CauseKind, CauseShares, CauseSource, CauseStudy, CauseTotal, CpuCauses, JitterCauses,
@@ -7,13 +7,13 @@ use super::{
 use lowlat_host::{IsolatedCpus, statistics::RateInterval};
 use std::collections::BTreeMap;
 
-/// What all threads of lowlat are called together.
+/// The common name of all threads of lowlat.
 const OWN_THREADS: &str = "lowlat";
 
-/// Studies a record, and says of each cause what would remove it on this host.
+/// Studies a record, and adds the remedy of each cause on this host.
 ///
 /// # Errors
-/// [`StudyError`] when a CPU's histogram does not decode or does not fit its count.
+/// [`StudyError`] if a CPU's histogram cannot be decoded or does not match its count.
 pub fn study_with(
     record: &JitterRecord,
     context: Option<&RemedyContext<'_>>,
@@ -31,9 +31,9 @@ pub fn study_with(
     Ok(study)
 }
 
-/// Every cause over all CPUs, the one that took most time first; empty when nothing was traced.
+/// Every cause over all CPUs, the largest first; empty if nothing was traced.
 ///
-/// The rate counts over the whole sampled time of all measured CPUs: where the ring between sampler and collector lost
+/// The rate uses the whole sampled time of all measured CPUs. If the ring between sampler and collector lost
 /// interruptions ([`CpuCauses::ring_lost_count`]), it is too low.
 pub(super) fn causes_of(record: &JitterRecord) -> Vec<CauseStudy> {
     let Some(causes) = traced(record) else { return Vec::new() };
@@ -54,7 +54,7 @@ pub(super) fn causes_of(record: &JitterRecord) -> Vec<CauseStudy> {
     found
 }
 
-/// How much of the time of all interruptions is named; `None` when nothing was traced or nothing interrupted.
+/// Shares of the time of all interruptions; `None` if nothing was traced or nothing interrupted.
 pub(super) fn shares_of(record: &JitterRecord) -> Option<CauseShares> {
     let causes = traced(record)?;
     let mut ns_by_kind: BTreeMap<CauseKind, u128> = BTreeMap::new();
@@ -84,7 +84,7 @@ pub(super) fn shares_of(record: &JitterRecord) -> Option<CauseShares> {
     })
 }
 
-/// The causes of a record when they come from a trace.
+/// The causes of a record if they come from a trace.
 fn traced(record: &JitterRecord) -> Option<&JitterCauses> {
     record.causes.as_ref().filter(|causes| causes.source == CauseSource::Trace)
 }
@@ -93,7 +93,7 @@ fn attributed_ns(cpu: &CpuCauses) -> u128 {
     cpu.totals.iter().map(|total| u128::from(total.ns_total)).sum()
 }
 
-/// What of a cause's time is the way in and out. It is part of that time, whatever a document says.
+/// Entry and exit time of a cause. It is part of the cause's time, whatever a document says.
 fn entry_exit_of(total: &CauseTotal) -> u64 {
     match total.cause.kind {
         CauseKind::EntryExit => total.ns_total,
@@ -118,14 +118,14 @@ fn merge(entry: Entry<'_>, cpu: &CpuCauses, total: &CauseTotal) {
             Cause { kind, name, is_own, number: total.cause.number, priority: total.cause.priority.clone() };
         CauseStudy { cause, ..CauseStudy::default() }
     });
-    // What differs between CPUs belongs to none of them.
+    // Values that differ between CPUs are removed.
     if merged.cause.number != total.cause.number {
         merged.cause.number = None;
     }
     if merged.cause.priority != total.cause.priority {
         merged.cause.priority = None;
     }
-    // A hostile document must not make the set grow beyond its bound.
+    // A hostile document must not make the set exceed its limit.
     if cpu.cpu <= lowlat_host::CPU_ID_MAX {
         merged.cpus.insert(cpu.cpu);
     }
@@ -265,7 +265,7 @@ mod tests {
                 1_000,
                 vec![with(Irq, "a", 600, 150), with(EntryExit, "", 100, 100), with(Irq, "b", 300, 900)],
             ),
-            // A time that belongs to nothing the kernel did has no way in.
+            // Time without a kernel activity has no entry.
             (2, 1_000, vec![with(Irq, "a", 400, 50), with(Unexplained, "", 600, 600)]),
         ]);
         let study = study(&record).unwrap();

@@ -1,14 +1,14 @@
-//! What tracing itself costs, out of rounds with it on and with it off.
+//! Cost of tracing itself, from rounds with tracing on and off.
 
 use super::TracingCost;
 
-/// Fewer pairs of rounds than this show nothing: of twenty, three quarters fall on one side by chance alone in one
-/// case of fifty.
+/// Fewer pairs of rounds prove nothing: of twenty, three quarters fall on one side by chance in one case of
+/// fifty.
 pub const ROUNDS_MIN: u32 = 20;
 
 impl TracingCost {
-    /// The cost of one event out of pairs of rounds that followed each other: nanoseconds per event with tracing on,
-    /// and with it off. `None` when there is no pair.
+    /// The cost of one event from pairs of consecutive rounds: nanoseconds per event with tracing on, and
+    /// with it off. `None` without any pair.
     pub fn of_rounds(rounds: &[(f64, f64)]) -> Option<Self> {
         let mut differences: Vec<f64> =
             rounds.iter().map(|(on, off)| on - off).filter(|difference| difference.is_finite()).collect();
@@ -20,14 +20,14 @@ impl TracingCost {
         })
     }
 
-    /// Whether the rounds show that tracing costs anything: there are enough of them, and in at least three
-    /// quarters of them it took time. Otherwise say that no difference was shown.
+    /// Whether the rounds show that tracing has a cost: there are enough of them, and at least three quarters
+    /// of them took longer. Otherwise report that no difference was found.
     pub fn is_shown(&self) -> bool {
         self.round_count >= ROUNDS_MIN && self.event_ns_quartiles.0 > 0.0
     }
 }
 
-/// A quarter, two or three of the way through sorted values, with a straight line between neighbours.
+/// A quartile of sorted values, with linear interpolation.
 fn quartile(sorted: &[f64], quarters: usize) -> Option<f64> {
     let place = quarters * sorted.len().checked_sub(1)?;
     let below = sorted.get(place / 4)?;
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_measured_is_no_cost() {
+    fn nothing_measured_is_not_a_cost() {
         assert_eq!(TracingCost::of_rounds(&[]), None);
         assert_eq!(TracingCost::of_rounds(&[(f64::NAN, 1.0), (f64::INFINITY, 1.0)]), None);
     }

@@ -1,18 +1,19 @@
-//! Percentiles over time: how long a thread waits that wants the CPU at a moment chosen at random.
+//! Percentiles over time: how long a thread waits that wants the CPU at a random moment.
 
 use super::{Percentile, QUANTILES};
 use hdrhistogram::Histogram;
 use lowlat_host::statistics::poisson_mean_interval;
 
-/// A wait above zero is given when at least so many interruptions are longer than it: as many as carry a median.
+/// A wait above zero is included only if at least this many interruptions are longer: as many as a median
+/// needs.
 const LONGER_MIN: u64 = 6;
 
-/// What a CPU, or several together, lost.
+/// Time lost on a CPU, or on several together.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Lost<'a> {
-    /// Lengths of the interruptions; `None` when there was none.
+    /// Lengths of the interruptions; `None` if there was none.
     pub lengths: Option<&'a Histogram<u64>>,
-    /// The longest; 0 when there was none.
+    /// The longest; 0 if there was none.
     pub length_ns_max: u64,
     /// A gap of at least this long counted as an interruption.
     pub threshold_ns: u64,
@@ -20,21 +21,21 @@ pub(super) struct Lost<'a> {
     pub runtime_ns: u128,
 }
 
-/// Percentiles over time, those only that the record carries.
+/// Returns the percentiles over time that the record supports.
 ///
-/// A thread that wants the CPU at a moment chosen at random from the sampled time `T` waits for what is left of the
-/// interruption it falls into, and not at all when it falls into none. Of an interruption of length `L` more than `d`
-/// is left during its first `L - d`, so the share of moments with a wait above `d` is the sum of `max(0, L - d)` over
-/// all interruptions, divided by `T`. The wait at quantile `q` is the shortest `d` with a share of at most `1 - q`.
-/// Unlike percentiles of lengths, these can be compared between runs: interruptions below the threshold that one run
-/// counts and the other does not hardly move them.
+/// A thread that wants the CPU at a random moment of the sampled time `T` waits for the remainder of the
+/// interruption at that moment, and not at all if there is none. An interruption of length `L` has more than
+/// `d` left during its first `L - d`. So the share of moments with a wait above `d` is the sum of `max(0, L -
+/// d)` over all interruptions, divided by `T`. The wait at quantile `q` is the shortest `d` with a share of
+/// at most `1 - q`. Unlike percentiles of lengths, these are comparable between runs: they hardly change if
+/// one run counts interruptions below the other's threshold.
 ///
-/// Lengths are the middles of the histogram's cells, so with three digits a wait errs by at most 0.05 % of the mean
-/// length of the interruptions longer than it. A wait above zero is rounded up to a nanosecond.
+/// Lengths are the middles of the histogram's cells, so with three digits a wait has an error of at most 0.05
+/// % of the mean length of the longer interruptions. A wait above zero is rounded up to a nanosecond.
 ///
-/// Given are only
-/// * a wait above zero when at least 6 interruptions are longer than it;
-/// * a wait of zero when even the upper limit of the lost share ([`lost_ns_high`]) is at most `1 - q`.
+/// Only these are included:
+/// * a wait above zero if at least 6 interruptions are longer;
+/// * a wait of zero if even the upper limit of the lost share ([`lost_ns_high`]) is at most `1 - q`.
 pub(super) fn time_percentiles(lost: &Lost<'_>) -> Vec<Percentile> {
     if lost.runtime_ns == 0 {
         return Vec::new();
@@ -84,7 +85,7 @@ struct Wait {
     longer_count: u64,
 }
 
-/// The wait that is exceeded for `allowed_ns` of the sampled time; `None` when it is zero.
+/// The wait that is exceeded for `allowed_ns` of the sampled time; `None` if it is zero.
 fn wait_at(cells: &[Cell], allowed_ns: f64) -> Option<Wait> {
     let (mut count, mut total_ns) = (0_u64, 0.0);
     for (index, cell) in cells.iter().enumerate() {
@@ -104,12 +105,12 @@ fn whole_ns(ns: f64) -> u64 {
     ns.ceil().max(1.0) as u64
 }
 
-/// Upper 95 % limit of the time lost, in nanoseconds, for interruptions that come as a Poisson process.
+/// Upper 95 % limit of the time lost, in nanoseconds, if interruptions form a Poisson process.
 ///
-/// The lesser of two limits. The first holds for few interruptions: the upper limit of their number times the
-/// longest, or times the threshold when none was seen. The second is nearer for many: that of a weighted sum of
-/// Poisson counts (Dobson, Kuulasmaa, Eberle, Scherer, Statistics in Medicine 10, 1991), and on top as many of the
-/// longest as can stay unseen in such a run.
+/// The lower of two limits. The first is for few interruptions: the upper limit of their number times the
+/// longest, or times the threshold if there was none. The second is tighter for many: that of a weighted sum
+/// of Poisson counts (Dobson, Kuulasmaa, Eberle, Scherer, Statistics in Medicine 10, 1991), plus as many of
+/// the longest as can go unseen in such a run.
 fn lost_ns_high(lost: &Lost<'_>, cells: &[Cell]) -> f64 {
     let count: u64 = cells.iter().fold(0, |sum, cell| sum.saturating_add(cell.count));
     let count_high = poisson_mean_interval(count).1;
@@ -150,9 +151,9 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// A tenth of the time lost in pieces of 1 ms: at the p99 moment nine tenths of a piece are still to come.
+    /// A tenth of the time is lost in interruptions of 1 ms: at the p99 moment nine tenths of one remain.
     #[test]
-    fn equal_interruptions_by_hand() {
+    fn equal_interruptions_manually() {
         let found = waits(&[1_000_000; 1_000], 10 * SECOND);
         let wait =
             |quantile: f64| found.iter().find(|one| one.0.to_bits() == quantile.to_bits()).map(|one| one.1);
@@ -177,13 +178,14 @@ mod tests {
 
     #[test]
     fn nothing_seen_is_zero_as_far_as_the_time_shows_it() {
-        // 3.69 unseen ones of 100 ns each may hide in the run.
+        // 3.69 unseen ones of 100 ns each are possible in the run.
         assert_eq!(waits(&[], SECOND).last(), Some(&(0.999_999, 0)));
         assert_eq!(waits(&[], 100_000).last(), Some(&(0.99, 0)), "369 ns of 100 us may be lost");
         assert!(waits(&[], 0).is_empty());
     }
 
-    /// A thousand ticks of 3 us a second and a few long ones: the limit of the sum is far below count times longest.
+    /// A thousand ticks of 3 us per second and a few long ones: the limit of the sum is far below count times
+    /// longest.
     #[test]
     fn the_limit_of_many_short_ones_is_near_their_sum() {
         let mut lengths = vec![3_000; 15_000];
@@ -210,7 +212,7 @@ mod tests {
         assert!((high - 18_390.356).abs() < 0.01, "{high}");
     }
 
-    /// A run laid out in full, one slot a nanosecond: how many of its moments have which wait.
+    /// A run simulated in full, one slot per nanosecond: how many of its moments have which wait.
     fn by_force(gaps_and_lengths: &[(usize, usize)]) -> Vec<usize> {
         let longest = gaps_and_lengths.iter().map(|one| one.1).max().unwrap_or(0);
         let mut moments = vec![0; longest + 1];
@@ -234,7 +236,7 @@ mod tests {
         0
     }
 
-    /// What is found and what the laid-out run says, per quantile.
+    /// The computed result and that of the full simulation, per quantile.
     fn both(run: &[(usize, usize)]) -> Vec<(f64, u64, u64)> {
         let lengths: Vec<u64> = run.iter().map(|one| one.1 as u64).collect();
         let runtime: usize = run.iter().map(|one| one.0 + one.1).sum();
@@ -246,7 +248,7 @@ mod tests {
     }
 
     proptest! {
-        /// Lengths below 2,048 have cells of their own, so that only the rounding is left.
+        /// Lengths below 2,048 have separate cells, so that only rounding remains.
         #[test]
         fn waits_are_those_of_a_run_laid_out_in_full(
             run in proptest::collection::vec((0usize..3_000, 1usize..2_000), 1..60),
@@ -260,7 +262,7 @@ mod tests {
             prop_assert!(found.windows(2).all(|pair| pair[0].1 <= pair[1].1), "{:?}", found);
         }
 
-        /// Cells of up to 16: half a cell off, and the rounding.
+        /// Cells of up to 16: half a cell of error, plus rounding.
         #[test]
         fn long_waits_err_by_less_than_half_a_cell(
             run in proptest::collection::vec((0usize..200, 2_048usize..20_000), 7..12),

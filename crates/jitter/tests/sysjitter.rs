@@ -1,4 +1,5 @@
-//! sysjitter's formats: real output is read and written back byte for byte, and ours reads like it.
+//! sysjitter's formats: real output is read and written back byte for byte, and lowlat's output can be read
+//! in the same way.
 
 use hdrhistogram::Histogram;
 use lowlat_host::histogram;
@@ -91,8 +92,8 @@ fn real_raw_files_are_written_back_byte_for_byte() {
     }
 }
 
-/// The delta of a row, from the time stamps. sysjitter takes it from cycles, which may cut to a microsecond less or
-/// more.
+/// The delta of a row, from the time stamps. sysjitter computes it from cycles, which may round to a
+/// microsecond less or more.
 #[test]
 fn deltas_and_time_stamps_are_of_the_ends() {
     for (name, text) in [RAW[0], RAW[1], RAW[5]] {
@@ -110,7 +111,7 @@ fn deltas_and_time_stamps_are_of_the_ends() {
     }
 }
 
-/// Ours from sysjitter's own interruptions: counts and sums are its own, percentiles within a cell.
+/// Lowlat's summary of sysjitter's own interruptions: counts and sums are equal, percentiles within a cell.
 #[test]
 fn the_same_interruptions_give_the_same_summary() {
     for (summary_text, raw, column) in [(SUMMARIES[0].1, RAW[0].1, 0), (SUMMARIES[0].1, RAW[1].1, 1)] {
@@ -127,7 +128,7 @@ fn the_same_interruptions_give_the_same_summary() {
         ] {
             assert!(ours >= theirs && ours <= theirs + theirs / 1_000 + 1, "{ours} for {theirs}");
         }
-        // Each row's nanoseconds are cut, so their sum and mean lie below those of the cycles.
+        // Each row's nanoseconds are rounded down, so their sum and mean are below those of the cycles.
         assert!(theirs.length_ns_total - ours.length_ns_total <= theirs.interruption_count);
         assert!(theirs.length_ns_mean - ours.length_ns_mean <= 2);
         let exact = |core: SysjitterCore| {
@@ -147,7 +148,7 @@ fn the_same_interruptions_give_the_same_summary() {
     }
 }
 
-/// The sizes that the guide's result shows: 56 bytes without, 386 with one, 537 to 539 with four interruptions.
+/// The sizes in the guide's result: 56 bytes without, 386 with one, 537 to 539 with four interruptions.
 #[test]
 fn files_are_as_long_as_in_the_guide() {
     let head = |count, ticks| RawHead {
@@ -209,7 +210,7 @@ fn ours_has_the_rows_of_the_real_one() {
     ");
 }
 
-/// What `column -t` and the usual awk lines make of ours and of the real one.
+/// The output of `column -t` and the usual awk lines for lowlat's file and the real one.
 #[test]
 fn scripts_read_ours_as_they_read_the_real_one() {
     let ours = summary(&record(vec![cpu(1, &[120, 900, 130, 140]), cpu(2, &[])]), false).unwrap();
@@ -232,7 +233,7 @@ fn scripts_read_ours_as_they_read_the_real_one() {
     assert_eq!(shape(&laid_out), [3; 18], "a name and two values in each row");
 }
 
-/// What a program makes of the text; `None`, with a line, where it is not installed.
+/// A program's output for the text; `None`, with a message, if it is not installed.
 fn pipe(program: &str, arguments: &[&str], text: &str) -> Option<String> {
     let started = Command::new(program).args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let Ok(mut child) = started else {
@@ -259,22 +260,31 @@ fn older_records_have_the_shortest_from_the_histogram() {
 #[test]
 fn what_is_wrong_is_named_with_its_line() {
     let error = |text: &str| parse_summary(text).unwrap_err().to_string();
-    assert!(error("").starts_with("line 1: \"end of file\" where the rows core_i, threshold(ns), "));
-    assert!(error("core_i 0\n").contains("line 1: \"core_i 0\" where \"name: value ...\" was expected"));
-    assert!(error("core_i: 0\nint_m: 1\n").contains("line 2: \"int_m: 1\" where one of the rows core_i, "));
+    assert!(
+        error("").starts_with("line 1: found \"end of file\", expected the rows core_i, threshold(ns), ")
+    );
+    assert!(error("core_i 0\n").contains("line 1: found \"core_i 0\", expected \"name: value ...\""));
+    assert!(
+        error("core_i: 0\nint_m: 1\n")
+            .contains("line 2: found \"int_m: 1\", expected one of the rows core_i, ")
+    );
     assert!(error("int_n: 1\n").contains("the row core_i before all others"));
     assert!(error("core_i: 0\ncore_i: 1\n").contains("the row core_i only once"));
     assert!(error("core_i: 0 1\nint_n: 7\n").contains("2 values, one per core"));
-    assert!(error("core_i: 0\nint_n: -7\n").contains("(\"-7\" is none that the row int_n can hold)"));
-    assert!(error("core_i: 0\nint_total(%): NaN\n").contains("\"NaN\" is none"));
+    assert!(error("core_i: 0\nint_n: -7\n").contains("(\"-7\" is invalid in the row int_n)"));
+    assert!(error("core_i: 0\nint_total(%): NaN\n").contains("\"NaN\" is invalid"));
     let half = SUMMARIES[3].1.lines().take(19).fold(String::new(), |text, line| text + line + "\n");
-    assert!(error(&half).contains("line 20: \"end of file\" where the rows frc_stop"), "{}", error(&half));
+    assert!(
+        error(&half).contains("line 20: found \"end of file\", expected the rows frc_stop"),
+        "{}",
+        error(&half)
+    );
 
     let error = |text: &str| parse_raw(text).unwrap_err().to_string();
-    assert!(error("").contains("line 1: \"end of file\" where \"# cpu_mhz: NUMBER\""));
-    assert!(error("# cpu_mhz: x\n").contains("line 1: \"# cpu_mhz: x\""));
+    assert!(error("").contains("line 1: found \"end of file\", expected \"# cpu_mhz: NUMBER\""));
+    assert!(error("# cpu_mhz: x\n").contains("line 1: found \"# cpu_mhz: x\""));
     let cut = RAW[0].1.trim_end().rsplit_once('\n').unwrap().0;
-    assert!(error(cut).contains("191 rows, as the head says, not 190"), "{}", error(cut));
+    assert!(error(cut).contains("191 rows, as in the header, not 190"), "{}", error(cut));
     let bad = RAW[0].1.replacen("\n     ", "\n   x ", 1);
     assert!(
         error(&bad).contains("line 12: ") && error(&bad).contains("four whole numbers"),
@@ -285,7 +295,7 @@ fn what_is_wrong_is_named_with_its_line() {
     assert!(error(&titles).contains("line 11: "), "{}", error(&titles));
 }
 
-/// Texts that are near to the formats: pieces of real files, shuffled.
+/// Texts similar to the formats: pieces of real files, shuffled.
 fn near(files: &'static [(&'static str, &'static str)]) -> impl Strategy<Value = String> {
     let lines: Vec<&str> = files.iter().flat_map(|(_, text)| text.lines().take(14)).collect();
     let piece = prop_oneof![

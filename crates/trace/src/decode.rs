@@ -1,24 +1,24 @@
-//! From sub-buffers to events in the sampler's ticks.
+//! Decodes sub-buffers to events in the sampler's ticks.
 
 use super::{
-    Activity, Entry, Missed, Page, PageError, PageLayout, Step, TickMap, TraceEvent, TraceFormats,
-    TraceNames, Vector,
+    Activity, Entry, Missed, Page, PageError, PageLayout, TickMap, TraceEvent, TraceFormats, TraceNames,
+    TraceStep, Vector,
     events::{Says, signal},
     formats::{Known, Threads},
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Threads that get a name at most; later ones stay numbers.
+/// Maximum number of named threads; later ones remain numbers.
 pub const THREADS_MAX: usize = 4_096;
-/// Device interrupts that get a name at most.
+/// Maximum number of named device interrupts.
 pub const IRQS_MAX: usize = 4_096;
-/// Addresses of functions that are kept for their names at most.
+/// Maximum number of function addresses kept for their names.
 pub const FUNCTIONS_MAX: usize = 4_096;
-/// A stamp that is earlier than the one before by less than this (a second or two of any counter) is read as the one
-/// before: clocks of that kind are adjusted by little. By more, the counter was set anew.
+/// A stamp earlier than the previous one by less than this (a second or two of any counter) counts as equal
+/// to it, because such clocks are adjusted slightly. A larger step means that the counter was reset.
 const BACK_TICKS_MAX: u64 = 1 << 32;
 
-/// Turns the sub-buffers of any number of CPUs into events.
+/// Decodes the sub-buffers of any number of CPUs to events.
 #[derive(Debug)]
 pub struct Decoder {
     layout: PageLayout,
@@ -31,54 +31,54 @@ pub struct Decoder {
     counts: DecoderCounts,
 }
 
-/// What passed a decoder.
+/// Counters of a decoder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DecoderCounts {
     /// Records that became events.
     pub event_count: u64,
-    /// Records of events that are not known, skipped.
+    /// Skipped records of unknown events.
     pub unknown_count: u64,
-    /// Records of known events that are too short for their fields, skipped.
+    /// Skipped records of known events that are too short for their fields.
     pub short_count: u64,
-    /// Sub-buffers that could not be read to their end; a [`Step::Lost`] stands for the rest of each.
+    /// Sub-buffers that could not be read completely; a [`TraceStep::Lost`] replaces the remainder of each.
     pub damaged_count: u64,
-    /// Stamps that were earlier than the one before on the same CPU.
+    /// Stamps earlier than the previous one on the same CPU.
     pub backward_count: u64,
-    /// Events that the kernel says it overwrote, where it says how many.
+    /// Events that the kernel reports as overwritten, if it reports their number.
     pub lost_count: u64,
-    /// Times that the kernel says it overwrote some.
+    /// Number of times the kernel reports overwritten events.
     pub loss_count: u64,
-    /// Switches between threads that the kernel did not tell, put in where the first event of another thread shows
-    /// them.
+    /// Context switches missing from the kernel's trace, inserted where the first event of another thread
+    /// shows them.
     pub missed_switch_count: u64,
-    /// Times that a thread, interrupt or function stayed unnamed because the tables are full.
+    /// Number of times a thread, interrupt or function stayed unnamed because the tables are full.
     pub unnamed_count: u64,
-    /// The last thing that was wrong with a sub-buffer.
+    /// The last error in a sub-buffer.
     pub last_damage: Option<PageError>,
 }
 
-/// Where the events of one CPU have got to. One per CPU, kept from sub-buffer to sub-buffer.
+/// Progress in the events of one CPU. One per CPU, kept from sub-buffer to sub-buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CpuCursor {
     ticks: u64,
     event_count: u64,
     lost_count: u64,
-    /// The thread on the CPU, once an event has told it.
+    /// The thread on the CPU, once known from an event.
     running: Option<i32>,
 }
 
 impl CpuCursor {
-    /// Events of this CPU so far, [`Step::Lost`] not counted.
+    /// Events of this CPU so far, without [`TraceStep::Lost`].
     pub fn event_count(&self) -> u64 {
         self.event_count
     }
 
-    /// Events of this CPU that the kernel said it overwrote.
+    /// Events of this CPU that the kernel reported as overwritten.
     pub fn lost_count(&self) -> u64 {
         self.lost_count
     }
 
-    /// Moves on to `ticks`, never back; true when they were earlier.
+    /// Advances to `ticks`, never backwards; `true` if they were earlier.
     fn advance(&mut self, ticks: u64) -> bool {
         let is_back = ticks < self.ticks;
         if !is_back || self.ticks - ticks > BACK_TICKS_MAX {
@@ -89,7 +89,7 @@ impl CpuCursor {
 }
 
 impl Decoder {
-    /// For these formats, with stamps turned into ticks by `clock`.
+    /// Creates a decoder for these formats; `clock` converts stamps to ticks.
     pub fn new(formats: &TraceFormats, clock: TickMap) -> Self {
         Self {
             layout: formats.page,
@@ -103,12 +103,12 @@ impl Decoder {
         }
     }
 
-    /// From here on stamps are turned into ticks by another map, when a longer base of readings has made it better.
+    /// Uses another map for later stamps, when more distant readings have made it better.
     pub fn set_clock(&mut self, clock: TickMap) {
         self.clock = clock;
     }
 
-    /// Names seen so far. Functions have none here: [`Decoder::functions`] gives the addresses to look up.
+    /// Names seen so far, without functions: [`Decoder::functions`] returns the addresses to look up.
     pub fn names(&self) -> &TraceNames {
         &self.names
     }
@@ -118,19 +118,20 @@ impl Decoder {
         &self.functions
     }
 
-    /// What passed so far.
+    /// Counters so far.
     pub fn counts(&self) -> &DecoderCounts {
         &self.counts
     }
 
-    /// The most events that a sub-buffer of this many bytes can give: its records, each with a switch put in before
-    /// it, what was lost before all of them and what could not be read.
+    /// Maximum number of events in a sub-buffer of this size: its records, each with an inserted switch
+    /// before it, a loss before all of them, and an unreadable part.
     pub const fn events_max(page_bytes: usize) -> usize {
         2 * Page::entries_max(page_bytes) + 2
     }
 
-    /// Decodes one sub-buffer of the CPU that `cursor` belongs to. Events come in rising time; they are never more
-    /// than [`Decoder::events_max`]. What can't be read of the sub-buffer is counted, with a [`Step::Lost`] in its place.
+    /// Decodes one sub-buffer of the cursor's CPU. Events are in time order, and at most
+    /// [`Decoder::events_max`]. Unreadable parts of the sub-buffer are counted, and replaced by a
+    /// [`TraceStep::Lost`].
     pub fn page(&mut self, cursor: &mut CpuCursor, bytes: &[u8], events: &mut Vec<TraceEvent>) {
         let page = match Page::parse(bytes, &self.layout) {
             Ok(page) => page,
@@ -143,7 +144,7 @@ impl Decoder {
             cursor.lost_count = cursor.lost_count.saturating_add(count);
             self.move_to(cursor, page.stamp);
             cursor.running = None;
-            events.push(TraceEvent { ticks: cursor.ticks, step: Step::Lost(count) });
+            events.push(TraceEvent { ticks: cursor.ticks, step: TraceStep::Lost(count) });
         }
         for entry in page.entries() {
             match entry {
@@ -157,7 +158,7 @@ impl Decoder {
         self.counts.damaged_count += 1;
         self.counts.last_damage = Some(error);
         cursor.running = None;
-        events.push(TraceEvent { ticks: cursor.ticks, step: Step::Lost(0) });
+        events.push(TraceEvent { ticks: cursor.ticks, step: TraceStep::Lost(0) });
     }
 
     fn move_to(&mut self, cursor: &mut CpuCursor, stamp: u64) {
@@ -188,50 +189,50 @@ impl Decoder {
         events.push(TraceEvent { ticks: cursor.ticks, step });
     }
 
-    /// Keeps to the thread that each event names as the one on the CPU: where it is another than the switches so far
-    /// say, there was one that the kernel did not tell.
+    /// Follows the thread that each event names as the one on the CPU. If it differs from the switches so
+    /// far, a switch is missing from the trace.
     fn follow(
         &mut self,
         cursor: &mut CpuCursor,
         running: Option<i32>,
-        step: Step,
+        step: TraceStep,
         events: &mut Vec<TraceEvent>,
     ) {
         if let (Some(last), Some(now)) = (cursor.running, running)
             && last != now
         {
             self.counts.missed_switch_count += 1;
-            events.push(TraceEvent { ticks: cursor.ticks, step: Step::Switch { from: now, to: now } });
+            events.push(TraceEvent { ticks: cursor.ticks, step: TraceStep::Switch { from: now, to: now } });
         }
         cursor.running = match step {
-            Step::Switch { to, .. } => Some(to),
+            TraceStep::Switch { to, .. } => Some(to),
             _ => running.or(cursor.running),
         };
     }
 
-    /// What a record says; `None` when it is too short for its fields.
-    fn step(&mut self, id: u16, record: &[u8]) -> Option<Step> {
+    /// Meaning of a record; `None` if it is too short for its fields.
+    fn step(&mut self, id: u16, record: &[u8]) -> Option<TraceStep> {
         let known = self.known.get(&id)?;
         let number = || known.number(record);
         Some(match known.says {
             Says::Enters(_, activity) => {
                 let activity = activity(number()?);
                 self.note_function(activity);
-                Step::Enter(activity)
+                TraceStep::Enter(activity)
             }
-            Says::Exits(_, activity) => Step::Exit(activity(number()?)),
+            Says::Exits(_, activity) => TraceStep::Exit(activity(number()?)),
             Says::EntersIrq => {
                 let irq = u32::try_from(number()?).ok()?;
                 note_irq(&mut self.names, &mut self.counts, irq, known.text(record));
-                Step::Enter(Activity::Irq(irq))
+                TraceStep::Enter(Activity::Irq(irq))
             }
-            Says::EntersVector(vector) => Step::Enter(Activity::Vector(vector)),
-            Says::ExitsVector(vector) => Step::Exit(Activity::Vector(vector)),
-            Says::EntersIpi => Step::Enter(Activity::Vector(self.ipi(number()?))),
-            Says::ExitsIpi => Step::Exit(Activity::Vector(self.ipi(number()?))),
-            Says::TookNmi => Step::Took(Activity::Nmi, self.clock.ticks_of_ns(non_negative(number()?))),
-            Says::Faults => Step::Point(Activity::PageFault),
-            Says::Delivers => Step::Point(signal(number()?)),
+            Says::EntersVector(vector) => TraceStep::Enter(Activity::Vector(vector)),
+            Says::ExitsVector(vector) => TraceStep::Exit(Activity::Vector(vector)),
+            Says::EntersIpi => TraceStep::Enter(Activity::Vector(self.ipi(number()?))),
+            Says::ExitsIpi => TraceStep::Exit(Activity::Vector(self.ipi(number()?))),
+            Says::TookNmi => TraceStep::Took(Activity::Nmi, self.clock.ticks_of_ns(non_negative(number()?))),
+            Says::Faults => TraceStep::Point(Activity::PageFault),
+            Says::Delivers => TraceStep::Point(signal(number()?)),
             Says::Switches => {
                 let threads = known.threads.as_ref()?;
                 switch(&mut self.names, &mut self.counts, threads, record)?
@@ -263,7 +264,7 @@ impl Decoder {
     }
 }
 
-/// A signed number of nanoseconds; less than none counts as none.
+/// A signed number of nanoseconds; negative ones count as 0.
 fn non_negative(number: u64) -> u64 {
     u64::try_from(number.cast_signed()).unwrap_or(0)
 }
@@ -285,7 +286,7 @@ fn switch(
     counts: &mut DecoderCounts,
     threads: &Threads,
     record: &[u8],
-) -> Option<Step> {
+) -> Option<TraceStep> {
     let mut pids = [0; 2];
     for (thread, pid) in threads.iter().zip(&mut pids) {
         *pid = i32::try_from(thread.pid.number(record)?.cast_signed()).ok()?;
@@ -295,7 +296,7 @@ fn switch(
             counts.unnamed_count += 1;
             continue;
         }
-        // The name as it is now: programs rename their threads, and numbers are used again.
+        // The latest name: programs rename their threads, and numbers are reused.
         let name = names.threads.entry(*pid).or_default();
         name.prio = prio;
         if name.comm.as_bytes() != comm {
@@ -303,10 +304,10 @@ fn switch(
         }
     }
     let [from, to] = pids;
-    Some(Step::Switch { from, to })
+    Some(TraceStep::Switch { from, to })
 }
 
-/// Text of the kernel or of a program that named itself: what is no text or would move a cursor is replaced.
+/// Text from the kernel or from a program that named itself: invalid and control characters are replaced.
 fn printable(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes)
         .chars()

@@ -1,8 +1,8 @@
-//! The tracepoints that are read, and what each says.
+//! The tracepoints that are read, and their meaning.
 
 use super::{Activity, Vector};
 
-/// A tracepoint: where it stands below `events/`, and what its records say.
+/// A tracepoint: its location below `events/`, and the meaning of its records.
 #[derive(Debug, Clone, Copy)]
 pub struct Tracepoint {
     /// "irq", "sched".
@@ -13,7 +13,7 @@ pub struct Tracepoint {
 }
 
 impl Tracepoint {
-    /// "sched/sched_switch", as it stands below `events/`.
+    /// "sched/sched_switch", its path below `events/`.
     pub fn path(&self) -> String {
         format!("{}/{}", self.system, self.name)
     }
@@ -22,17 +22,17 @@ impl Tracepoint {
 /// How a record becomes a step.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Says {
-    /// An activity begins that this field tells.
+    /// An activity starts that this field identifies.
     Enters(&'static str, fn(u64) -> Activity),
-    /// An activity ends that this field tells; 0 where the record has no such field.
+    /// An activity ends that this field identifies; 0 if the record has no such field.
     Exits(&'static str, fn(u64) -> Activity),
-    /// A device interrupt's handler begins: "irq" and "name".
+    /// A device interrupt's handler starts: "irq" and "name".
     EntersIrq,
-    /// An interrupt of the processor begins.
+    /// An interrupt of the processor starts.
     EntersVector(Vector),
     /// It ends.
     ExitsVector(Vector),
-    /// An interrupt from another CPU begins, whose purpose is a string by its address: "reason".
+    /// An interrupt from another CPU starts, whose purpose is a string given by its address: "reason".
     EntersIpi,
     /// It ends.
     ExitsIpi,
@@ -40,7 +40,7 @@ pub(super) enum Says {
     TookNmi,
     /// A page fault.
     Faults,
-    /// A signal is delivered to the thread that runs: "sig".
+    /// A signal is delivered to the running thread: "sig".
     Delivers,
     /// The scheduler switches threads.
     Switches,
@@ -50,7 +50,7 @@ const fn row(system: &'static str, name: &'static str, says: Says) -> Tracepoint
     Tracepoint { system, name, says }
 }
 
-/// Every tracepoint that is read. One that a kernel does not have is left out there.
+/// Every tracepoint that is read. Those that a kernel lacks are left out there.
 pub const TRACEPOINTS: &[Tracepoint] = &[
     row("sched", "sched_switch", Says::Switches),
     row("irq", "irq_handler_entry", Says::EntersIrq),
@@ -109,7 +109,8 @@ pub(super) fn signal(number: u64) -> Activity {
     Activity::Signal(u8::try_from(number).unwrap_or(u8::MAX))
 }
 
-/// Which interrupt from another CPU a reason of aarch64's `ipi_entry` is (kernel: arch/arm64/kernel/smp.c).
+/// The kind of interrupt from another CPU for a reason of aarch64's `ipi_entry` (kernel:
+/// arch/arm64/kernel/smp.c).
 pub(super) fn vector_of_reason(reason: &str) -> Vector {
     match reason {
         "Rescheduling interrupts" => Vector::Reschedule,

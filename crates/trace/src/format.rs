@@ -1,15 +1,16 @@
-//! The formats that the kernel publishes of its trace: `events/<system>/<event>/format`, `events/header_page` and
-//! `events/header_event` (kernel doc: Documentation/trace/events.rst, "Event formats").
+//! The formats that the kernel publishes for its trace: `events/<system>/<event>/format`,
+//! `events/header_page` and `events/header_event` (kernel doc: Documentation/trace/events.rst, "Event
+//! formats").
 
 use lowlat_host::Unparsable;
 use thiserror::Error;
 
-/// Fields of one event that are kept at most; the kernel's largest have a few dozen.
+/// Maximum number of fields kept per event; the kernel's largest have a few dozen.
 const FIELDS_MAX: usize = 256;
-/// No field lies beyond this many bytes: an event fits into a sub-buffer.
+/// Maximum end of a field in bytes: an event fits into a sub-buffer.
 const FIELD_END_MAX: usize = 1 << 20;
 
-/// A format that cannot be used: which one, the line, and what was expected there.
+/// A format that cannot be used: its name, the line, and what was expected there.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("trace format of {0}")]
 pub struct FormatError(pub Unparsable);
@@ -19,7 +20,7 @@ pub struct FormatError(pub Unparsable);
 pub struct EventFormat {
     /// Its name within its system: "sched_switch".
     pub name: String,
-    /// The number in `common_type` of its records. It differs from boot to boot and from kernel to kernel.
+    /// The number in `common_type` of its records, which differs between boots and kernels.
     pub id: u16,
     /// Its fields, the common ones first, in the kernel's order.
     pub fields: Vec<Field>,
@@ -28,37 +29,38 @@ pub struct EventFormat {
 /// One field of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
-    /// The C type without the name, an array's length behind it: `unsigned int`, `char[16]`, `__data_loc char[]`.
+    /// The C type without the name, followed by an array's length: `unsigned int`, `char[16]`, `__data_loc
+    /// char[]`.
     pub c_type: String,
     /// Its name.
     pub name: String,
-    /// Where it begins in the record, in bytes.
+    /// Offset in the record, in bytes.
     pub offset: usize,
     /// Its size in bytes.
     pub size: usize,
-    /// Whether it is a signed number; kernels before 2.6.37 do not tell, which counts as unsigned.
+    /// Whether it is a signed number; kernels before 2.6.37 do not say, which counts as unsigned.
     pub is_signed: bool,
-    /// Where the value stands.
+    /// Location of the value.
     pub place: Place,
 }
 
-/// Where a field's value stands.
+/// Location of a field's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// In the field itself.
     Here,
-    /// Behind the fixed fields: the field holds its offset from the record's start (low 16 bits) and its length
-    /// (high 16 bits).
+    /// After the fixed fields: the field contains its offset from the record's start (low 16 bits) and its
+    /// length (high 16 bits).
     DataLoc,
     /// As [`Place::DataLoc`], but counted from the end of this field.
     RelLoc,
 }
 
 impl EventFormat {
-    /// Reads the text of a `format` file. `event` is what errors call it: "sched/sched_switch".
+    /// Parses the text of a `format` file. Errors name it `event`: "sched/sched_switch".
     ///
     /// # Errors
-    /// [`FormatError`] when the name, the number or a field is not as the kernel writes them.
+    /// [`FormatError`] if the name, the number or a field is not in the kernel's format.
     pub fn parse(event: &str, text: &str) -> Result<Self, FormatError> {
         let error = |raw: &str, expected: &str| FormatError(Unparsable::new(event, raw, expected));
         let (mut name, mut id, mut fields) = (None, None, Vec::new());
@@ -83,14 +85,14 @@ impl EventFormat {
         Ok(Self { name, id, fields })
     }
 
-    /// The field of this name.
+    /// The field with this name.
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
     }
 }
 
 impl Field {
-    /// Reads `field:<type> <name>; offset:<n>; size:<n>; signed:<0 or 1>;`.
+    /// Parses `field:<type> <name>; offset:<n>; size:<n>; signed:<0 or 1>;`.
     fn parse(event: &str, line: &str) -> Result<Self, FormatError> {
         let error = |expected: &str| FormatError(Unparsable::new(event, line, expected));
         let mut parts = line.split(';').map(str::trim);
@@ -121,14 +123,15 @@ impl Field {
         Ok(Self { c_type, name, offset, size, is_signed, place })
     }
 
-    /// The number in this field of a record; `None` when the record ends before it, or when it is no number of 1, 2,
-    /// 4 or 8 bytes. Signed ones are extended to 64 bits.
+    /// The number in this field of a record; `None` if the record ends before it, or if it is not a number of
+    /// 1, 2, 4 or 8 bytes. Signed ones are extended to 64 bits.
     pub fn number(&self, record: &[u8]) -> Option<u64> {
         let bytes = record.get(self.offset..self.offset.checked_add(self.size)?)?;
         native_number(bytes, self.is_signed)
     }
 
-    /// The bytes of this field, a `__data_loc` or `__rel_loc` followed; `None` when they lie outside the record.
+    /// The bytes of this field, following `__data_loc` and `__rel_loc`; `None` if they are outside the
+    /// record.
     pub fn bytes<'a>(&self, record: &'a [u8]) -> Option<&'a [u8]> {
         if self.place == Place::Here {
             return record.get(self.offset..self.offset.checked_add(self.size)?);
@@ -147,7 +150,7 @@ impl Field {
     }
 }
 
-/// A number in the byte order of this machine.
+/// A number in this machine's byte order.
 pub(super) fn native_number(bytes: &[u8], is_signed: bool) -> Option<u64> {
     Some(match (bytes, is_signed) {
         (&[a], false) => u64::from(a),
@@ -180,26 +183,26 @@ fn split_declaration(declaration: &str) -> Option<(String, String)> {
     Some((format!("{}{array}", format!("{c_type}{star}").trim()), name.to_owned()))
 }
 
-/// The layout of a sub-buffer's head, from `events/header_page`.
+/// The layout of a sub-buffer's header, from `events/header_page`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageLayout {
-    /// Where the 8 bytes of the time stamp begin.
+    /// Offset of the 8-byte time stamp.
     pub timestamp_offset: usize,
-    /// Where the number of committed bytes begins.
+    /// Offset of the number of committed bytes.
     pub commit_offset: usize,
     /// Its size: 8 bytes on a 64-bit kernel, 4 on others.
     pub commit_size: usize,
-    /// Where the entries begin.
+    /// Offset of the entries.
     pub data_offset: usize,
-    /// Bytes of entries of a sub-buffer of the top-level trace; an instance may have larger ones.
+    /// Bytes of entries in a sub-buffer of the top-level trace; an instance may have larger ones.
     pub data_size: usize,
 }
 
 impl PageLayout {
-    /// Reads the text of `events/header_page`.
+    /// Parses the text of `events/header_page`.
     ///
     /// # Errors
-    /// [`FormatError`] when a field is missing or has a size that is not known.
+    /// [`FormatError`] if a field is missing or has an unknown size.
     pub fn parse(text: &str) -> Result<Self, FormatError> {
         let file = "events/header_page";
         let mut fields = Vec::new();
@@ -227,13 +230,13 @@ impl PageLayout {
     }
 }
 
-/// Checks that `events/header_event` tells the entries that [`super::Page`] reads: they have been the same since they
-/// were first published, so a kernel that tells others is refused rather than guessed at.
+/// Checks that `events/header_event` describes the entries that [`super::Page`] reads. They have been the
+/// same since their first publication, so a kernel with others is rejected rather than guessed at.
 ///
 /// # Errors
-/// [`FormatError`] with the line that differs, or with the one that is missing.
+/// [`FormatError`] with the line that differs or is missing.
 pub fn check_entry_layout(text: &str) -> Result<(), FormatError> {
-    // Kernels before 4.17 knew no absolute time stamps and don't tell of them.
+    // Kernels before 4.17 have no absolute time stamps and do not list them.
     let known = [
         ("type_len", "5 bits", true),
         ("time_delta", "27 bits", true),

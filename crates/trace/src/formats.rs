@@ -1,4 +1,4 @@
-//! The formats of one host, gathered: what a decoder needs to know.
+//! The formats of one host, combined for a decoder.
 
 use super::{
     EventFormat, Field, FormatError, PageLayout, TRACEPOINTS, Tracepoint, Vector, check_entry_layout,
@@ -7,37 +7,37 @@ use super::{
 use lowlat_host::Unparsable;
 use std::collections::BTreeMap;
 
-/// Strings of `printk_formats` that are kept at most.
+/// Maximum number of strings kept of `printk_formats`.
 const REASONS_MAX: usize = 64;
 
-/// What a host publishes of its trace, reduced to the events that are read.
+/// The trace formats of a host, reduced to the events that are read.
 #[derive(Debug, Clone)]
 pub struct TraceFormats {
-    /// The head of a sub-buffer.
+    /// The header of a sub-buffer.
     pub page: PageLayout,
-    /// The tracepoints that this kernel has and that can be read.
+    /// The readable tracepoints of this kernel.
     pub present: Vec<&'static Tracepoint>,
-    /// Those that it does not have, as "system/name".
+    /// Tracepoints that it lacks, as "system/name".
     pub absent: Vec<String>,
-    /// Those that it has in a form that is not known; they are not read.
+    /// Tracepoints in an unknown format, which are not read.
     pub unusable: Vec<FormatError>,
     pub(super) type_offset: usize,
     pub(super) known: BTreeMap<u16, Known>,
     pub(super) ipi_reasons: BTreeMap<u64, Vector>,
 }
 
-/// How one event's record is read.
+/// How to read one event's record.
 #[derive(Debug, Clone)]
 pub(super) struct Known {
     pub(super) says: Says,
     value: Option<Field>,
     name: Option<Field>,
-    /// The thread that was on the CPU; `None` where the format does not have it.
+    /// The thread that was on the CPU; `None` if the format does not contain it.
     pid: Option<Field>,
     pub(super) threads: Option<Threads>,
 }
 
-/// The fields of the two threads of a `sched_switch`: the one that ran, the one that runs from now on.
+/// The fields of the two threads of a `sched_switch`: the previous and the next one.
 pub(super) type Threads = [ThreadFields; 2];
 
 #[derive(Debug, Clone)]
@@ -48,14 +48,14 @@ pub(super) struct ThreadFields {
 }
 
 impl Known {
-    /// The event's number; 0 where its format has none.
+    /// The event's number; 0 if its format has none.
     pub(super) fn number(&self, record: &[u8]) -> Option<u64> {
         self.value.as_ref().map_or(Some(0), |field| field.number(record))
     }
 
     /// The thread that was on the CPU when the event was written.
     pub(super) fn running(&self, record: &[u8]) -> Option<i32> {
-        // Between the event of a switch and the switch itself an NMI still finds the thread before.
+        // Between the switch event and the switch itself an NMI still sees the previous thread.
         let field = self.pid.as_ref().filter(|_| !matches!(self.says, Says::TookNmi))?;
         i32::try_from(field.number(record)?.cast_signed()).ok()
     }
@@ -66,12 +66,12 @@ impl Known {
 }
 
 impl TraceFormats {
-    /// Reads `events/header_page`, `events/header_event`, and the `format` of each of [`TRACEPOINTS`] that
-    /// `format_of` has; `printk_formats` gives the reasons of aarch64's interrupts between CPUs, and is empty
-    /// elsewhere.
+    /// Parses `events/header_page`, `events/header_event`, and the `format` of each of [`TRACEPOINTS`] that
+    /// `format_of` has. `printk_formats` contains the reasons of aarch64's interrupts between CPUs, and is
+    /// empty elsewhere.
     ///
     /// # Errors
-    /// [`FormatError`] when the sub-buffers can't be read. Events that can't are listed in
+    /// [`FormatError`] if the sub-buffers cannot be read. Unreadable events are listed in
     /// [`TraceFormats::unusable`].
     pub fn parse(
         header_page: &str,
@@ -113,7 +113,7 @@ impl TraceFormats {
             return Err(error("common_type where the other events have it"));
         }
         let known = Known::of(tracepoint.says, &format)
-            .map_err(|field| error(&format!("a field \"{field}\" that can be read")))?;
+            .map_err(|field| error(&format!("a readable field \"{field}\"")))?;
         if self.known.contains_key(&format.id) {
             return Err(error("an ID that no other event has"));
         }
@@ -125,7 +125,7 @@ impl TraceFormats {
 }
 
 impl Known {
-    /// The fields that an event is read by; otherwise the name of the one that is missing.
+    /// The fields needed to read an event, or the name of the missing one.
     fn of(says: Says, format: &EventFormat) -> Result<Self, &'static str> {
         let number = |name: &'static str| {
             format.field(name).filter(|field| matches!(field.size, 1 | 2 | 4 | 8)).cloned().ok_or(name)
@@ -158,8 +158,8 @@ impl Known {
     }
 }
 
-/// Reads lines such as `0xffff800081c3e6a8 : "Rescheduling interrupts"`; only those that name an interrupt between
-/// CPUs that is told apart are kept.
+/// Parses lines such as `0xffff800081c3e6a8 : "Rescheduling interrupts"`; only those that name a
+/// distinguished interrupt between CPUs are kept.
 fn ipi_reasons(printk_formats: &str) -> BTreeMap<u64, Vector> {
     let reason = |line: &str| {
         let (address, text) = line.split_once(" : ")?;

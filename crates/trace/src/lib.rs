@@ -1,5 +1,5 @@
-//! What the kernel's trace says happened on a CPU: the vocabulary between the readers of trace buffers and the
-//! engine that attributes interruptions.
+//! Events on a CPU according to the kernel's trace: the vocabulary between the readers of trace buffers and
+//! the engine that attributes interruptions.
 //!
 //! Events come from the tracepoints of irq, irq_vectors, softirq, nmi, workqueue, csd, timer, exceptions, ipi,
 //! sched_switch and signal_deliver (kernel doc: Documentation/trace/events.rst).
@@ -26,7 +26,8 @@ pub use page::{Entries, Entry, Missed, Page, PageError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Something the kernel does on a CPU. Addresses and numbers stand for names until [`TraceNames`] has them.
+/// Something that the kernel does on a CPU. Addresses and numbers stand for names until [`TraceNames`] has
+/// them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Activity {
@@ -42,17 +43,17 @@ pub enum Activity {
     Hrtimer(u64),
     /// A timer-wheel function, by its address.
     Timer(u64),
-    /// A function another CPU asked this one to run, by its address.
+    /// A function that another CPU requested to run here, by its address.
     CallFunction(u64),
     /// A tasklet's function, by its address.
     Tasklet(u64),
-    /// A function on a work queue, by its address.
+    /// A function on a workqueue, by its address.
     Work(u64),
-    /// Another thread, by its thread id; 0 is the idle task.
+    /// Another thread, by its thread ID; 0 is the idle task.
     Thread(i32),
     /// A page fault of the interrupted thread.
     PageFault,
-    /// A signal that is delivered to the interrupted thread, by its number.
+    /// A signal delivered to the interrupted thread, by its number.
     Signal(u8),
 }
 
@@ -62,13 +63,13 @@ pub enum Activity {
 pub enum Vector {
     /// The local APIC's timer.
     LocalTimer,
-    /// Another CPU asks for a reschedule.
+    /// Another CPU requests a reschedule.
     Reschedule,
-    /// Another CPU asks all of a set to run a function.
+    /// Another CPU requests a set of CPUs to run a function.
     CallFunction,
-    /// Another CPU asks this one to run a function.
+    /// Another CPU requests this one to run a function.
     CallFunctionSingle,
-    /// Work that was put off to an interrupt of its own.
+    /// Work that was deferred to a separate interrupt.
     IrqWork,
     /// The thermal sensor's interrupt.
     Thermal,
@@ -82,46 +83,47 @@ pub enum Vector {
     SpuriousApic,
     /// The platform's own interrupt.
     PlatformIpi,
-    /// An interrupt from another CPU whose purpose is not told apart (aarch64: any of its kinds).
+    /// An interrupt from another CPU with an unknown purpose (aarch64: any kind).
     OtherIpi,
 }
 
 /// One event of a CPU's trace, stamped in ticks of the sampler's counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceEvent {
-    /// When, in ticks of the counter that the samplers read.
+    /// Time in ticks of the samplers' counter.
     pub ticks: u64,
-    /// What.
-    pub step: Step,
+    /// The event itself.
+    pub step: TraceStep,
 }
 
-/// What an event says.
+/// Content of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Step {
-    /// An activity begins, on top of whatever ran.
+pub enum TraceStep {
+    /// An activity starts, on top of whatever ran.
     Enter(Activity),
-    /// The activity ends. An exit event that names less than its entry (a softirq's number is there, a timer's
-    /// function is not) ends the innermost activity of that kind: then the value is 0.
+    /// The activity ends. Some exit events do not name what their entry named: they have a softirq's number
+    /// but not a timer's function. Such an event ends the innermost activity of that kind, and the value is
+    /// 0.
     Exit(Activity),
-    /// An activity that is told only when it is over: it took this many ticks until now (NMI handlers).
+    /// An activity that is reported only when it ends: it took this many ticks until now (NMI handlers).
     Took(Activity, u64),
-    /// An activity of which the kernel tells the beginning only (page faults, signals).
+    /// An activity of which the kernel reports only the start (page faults, signals).
     Point(Activity),
-    /// The scheduler gives the CPU from one thread to another. From a thread to itself: it is found running, and the
-    /// switch to it was not told.
+    /// The scheduler switches from one thread to another. From a thread to itself: it was found running, and
+    /// the switch to it is missing from the trace.
     Switch {
-        /// Thread id that ran.
+        /// ID of the previous thread.
         from: i32,
-        /// Thread id that runs from now on; 0 is the idle task.
+        /// ID of the next thread; 0 is the idle task.
         to: i32,
     },
-    /// The buffer overflowed here: events are missing before this moment. Their number, 0 when not known.
+    /// The buffer overflowed: events are missing before this moment. Their number, or 0 if unknown.
     Lost(u64),
 }
 
-/// Names for the numbers and addresses in [`Activity`], gathered from the events themselves and, once the run is
-/// over, from the kernel's symbol table.
+/// Names for the numbers and addresses in [`Activity`], collected from the events themselves and, after the
+/// run, from the kernel's symbol table.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TraceNames {
     /// Device interrupts: "nvme0q3".
@@ -132,13 +134,13 @@ pub struct TraceNames {
     pub functions: BTreeMap<u64, String>,
 }
 
-/// What a trace tells of a thread.
+/// A thread's name and priority in the trace.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ThreadName {
     /// The kernel's short name: "kworker/1:2".
     pub comm: String,
-    /// Its priority as the scheduler counts: -1 deadline, 0 to 98 real-time (99 less the user's number), 100 to
-    /// 139 ordinary (120 plus nice).
+    /// Its priority on the scheduler's scale: -1 deadline, 0 to 98 real-time (99 minus the user's number),
+    /// 100 to 139 normal (120 plus nice).
     pub prio: i32,
 }
 
@@ -146,8 +148,8 @@ pub struct ThreadName {
 pub const SOFTIRQS: [&str; 10] =
     ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
 
-/// The names of signals by number, from 1 on: those of x86 and arm64 (kernel: include/uapi/asm-generic/signal.h).
-/// Real-time signals, from 32 on, have no names of their own.
+/// The names of signals by number, from 1: those of x86 and arm64 (kernel:
+/// include/uapi/asm-generic/signal.h). Real-time signals, from 32, have no names.
 pub const SIGNALS: [&str; 31] = [
     "SIGHUP",
     "SIGINT",

@@ -1,4 +1,4 @@
-//! One CPU's attribution: events and interruptions in, causes out.
+//! Attribution for one CPU: events and interruptions in, causes out.
 
 use super::{
     kept::{Keeper, Span},
@@ -12,57 +12,58 @@ use super::{
 };
 use crate::{CauseKind, CpuCauses};
 use lowlat_host::{CpuId, TickScale, ticks_between};
-use lowlat_trace::{Step, TraceEvent, TraceNames};
+use lowlat_trace::{TraceEvent, TraceNames, TraceStep};
 use std::collections::BTreeSet;
 
-/// How much of one gap before, between or after activities passes for the kernel's entry, exit or scheduler, and so
-/// belongs to an activity next to it. An entry or an exit
-/// is some hundred instructions and a switch some thousand, a microsecond or so; cold caches, a hypervisor's exits
-/// on the way and the tracepoints themselves multiply that. Ten times as much is allowed, and an SMI takes longer.
+/// How much of a gap before, between or after activities counts as the kernel's entry, exit or scheduler, and
+/// so belongs to an adjacent activity. An entry or exit takes a few hundred instructions and a switch a few
+/// thousand, which is about a microsecond. Cold caches, exits to a hypervisor and the tracepoints themselves
+/// multiply that. The limit is ten times as long; an SMI takes longer.
 pub const ENTRY_EXIT_NS_MAX: u64 = 10_000;
 
-/// Events that may wait in one attributor, where a plan has no reason for another number: 50 ms of a CPU with a
-/// million events a second.
+/// Events that may wait in one attributor, unless a plan needs another number: 50 ms of a CPU with a million
+/// events per second.
 pub const EVENTS_MAX: usize = 50_000;
 
-/// What an attributor is to do.
+/// Parameters of an attributor.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AttributionPlan {
     /// The CPU.
     pub cpu: CpuId,
-    /// Thread id of its sampler.
+    /// Thread ID of its sampler.
     pub sampler_tid: i32,
-    /// Thread ids of lowlat itself.
+    /// Thread IDs of lowlat itself.
     pub own_tids: BTreeSet<i32>,
-    /// Ticks of the counter in a second.
+    /// Frequency of the counter in hertz.
     pub hz: u64,
-    /// What the counter showed when the run began.
+    /// Reading of the counter at the start of the run.
     pub epoch_ticks: u64,
-    /// By how much stamps may lie outside of the interruption that they belong to: how far the trace's clock and the
-    /// sampler's reading may differ, and the time of one recording, in which an interruption can begin unseen.
+    /// How far time stamps may lie outside the interruption that they belong to. It covers the difference
+    /// between the trace's clock and the sampler's readings, and the time of one recording, in which an
+    /// interruption can start unnoticed.
     pub slack_ticks: u64,
-    /// Longest interruptions that are kept.
+    /// Number of longest interruptions kept.
     pub worst_count: usize,
-    /// First interruptions that are kept.
+    /// Number of first interruptions kept.
     pub first_count: usize,
-    /// Events that may wait ([`EVENTS_MAX`]). Should be no fewer than one round of the collector can push.
+    /// Events that may wait ([`EVENTS_MAX`]); at least as many as one round of the collector can push.
     pub events_max: usize,
 }
 
-/// What an interruption was about.
+/// The main cause of an interruption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Main {
     /// Its longest part.
     pub longest: CauseKey,
-    /// The longest of its parts that says what ran; `None` when there is none.
+    /// The longest part with a known name; `None` if there is none.
     pub named: Option<CauseKey>,
-    /// Whether it held an event of the kernel.
+    /// Whether it contained an event of the kernel.
     pub has_event: bool,
 }
 
 impl Main {
-    /// What ran longest as far as anything did, else the longest part: more of an interruption may be unexplained
-    /// than explained.
+    /// The longest named part, otherwise the longest part: more of an interruption may be unexplained than
+    /// explained.
     pub fn key(self) -> CauseKey {
         self.named.unwrap_or(self.longest)
     }
@@ -70,8 +71,9 @@ impl Main {
 
 /// Attributes one CPU's interruptions.
 ///
-/// Per round of the collector: push all events that were read, attribute the interruptions that ended at least
-/// [`AttributionPlan::slack_ticks`] before the last of those was read, then [`CpuAttributor::pass`] the rest.
+/// In each round of the collector, push all events that were read. Then attribute the interruptions that
+/// ended at least [`AttributionPlan::slack_ticks`] before the last of them was read, and call
+/// [`CpuAttributor::pass`] for the remaining ones.
 #[derive(Debug)]
 pub struct CpuAttributor {
     plan: AttributionPlan,
@@ -93,7 +95,8 @@ pub struct CpuAttributor {
 }
 
 impl CpuAttributor {
-    /// An attributor with nearly all its memory allocated; what is kept adds a bounded amount when it first comes.
+    /// Creates an attributor with nearly all its memory allocated; kept interruptions add a bounded amount
+    /// when they first occur.
     pub fn new(plan: AttributionPlan) -> Self {
         let scale = TickScale::new(plan.hz);
         Self {
@@ -116,22 +119,22 @@ impl CpuAttributor {
         }
     }
 
-    /// Takes events in the order of the trace. When more wait than the plan allows, the oldest give way: they count
-    /// as lost, and interruptions about them as not traced.
+    /// Takes events in trace order. If more wait than the plan allows, the oldest are dropped: they count as
+    /// lost, and interruptions at that time as not traced.
     pub fn push_events(&mut self, events: &[TraceEvent]) {
         for event in events {
             match event.step {
-                Step::Lost(count) => self.event_lost_count = self.event_lost_count.saturating_add(count),
+                TraceStep::Lost(count) => self.event_lost_count = self.event_lost_count.saturating_add(count),
                 _ => self.event_count += 1,
             }
             self.queue.push(*event);
         }
     }
 
-    /// Attributes the interruption between two readings of the sampler. All events up to `now` and the slack must
-    /// have been pushed; those up to its end are used up. Interruptions come in time order.
+    /// Attributes the interruption between two readings of the sampler. All events up to `now` plus the slack
+    /// must have been pushed; those up to its end are consumed. Interruptions must be in time order.
     pub fn attribute(&mut self, before: u64, now: u64) -> Main {
-        // A clock that ran backwards took no time; the sampler does not report such a gap.
+        // A clock that ran backwards means no time; the sampler does not report such a gap.
         let length = ticks_between(before, now).unwrap_or(0);
         let at = ticks_between(self.plan.epoch_ticks, before).unwrap_or(0);
         let span = Span { at, length };
@@ -147,7 +150,7 @@ impl CpuAttributor {
         main.1
     }
 
-    /// Counts an interruption in which the kernel ran, and how much of it has no name.
+    /// Counts an interruption in which the kernel ran, and its unnamed time.
     fn note_kernel(&mut self, length: u64) {
         let unnamed = [CauseKind::Unexplained, CauseKind::EntryExit, CauseKind::NotTraced]
             .map(|kind| self.replay.parts.of_kind(kind));
@@ -169,11 +172,11 @@ impl CpuAttributor {
         self.replay_while(before, |replay, offset, step| {
             offset <= end.saturating_add(slack) && replay.is_continued_by(step)
         });
-        let is_lost_ahead = self.queue.front().is_some_and(|event| matches!(event.step, Step::Lost(_)));
+        let is_lost_ahead = self.queue.front().is_some_and(|event| matches!(event.step, TraceStep::Lost(_)));
         self.replay.finish(is_lost_ahead);
     }
 
-    fn replay_while(&mut self, before: u64, belongs: impl Fn(&Replay, i64, Step) -> bool) {
+    fn replay_while(&mut self, before: u64, belongs: impl Fn(&Replay, i64, TraceStep) -> bool) {
         while let Some(event) = self.queue.front() {
             let offset = event.ticks.wrapping_sub(before).cast_signed();
             if !belongs(&self.replay, offset, event.step) {
@@ -200,8 +203,8 @@ impl CpuAttributor {
         (id, main)
     }
 
-    /// Says that no interruption that begins before this moment is still to come, so that events before it (less
-    /// the slack) can go.
+    /// States that no later interruption starts before this moment, so that earlier events (less the slack)
+    /// can be dropped.
     pub fn pass(&mut self, ticks: u64) {
         let keep_from = ticks.wrapping_sub(self.plan.slack_ticks);
         while self.queue.front().is_some_and(|event| event.ticks.wrapping_sub(keep_from).cast_signed() < 0) {
@@ -209,30 +212,30 @@ impl CpuAttributor {
         }
     }
 
-    /// Counts interruptions that never came here, because the ring between sampler and collector was full.
+    /// Counts interruptions that did not arrive because the ring between sampler and collector was full.
     pub fn note_ring_lost(&mut self, count: u64) {
         self.ring_lost_count = self.ring_lost_count.saturating_add(count);
     }
 
-    /// Ends a window of about a second. `moved`: this CPU's steal time or SMI count moved in it. To be called after
-    /// all interruptions of the window were attributed, with counters read after that.
+    /// Closes a window of about a second. `moved`: whether this CPU's steal time or SMI count increased in
+    /// it. Call it after all interruptions of the window were attributed, with counters read after that.
     pub fn close_window(&mut self, moved: bool) {
         self.windows.close(moved);
         self.totals.close_window(self.windows);
         self.keeper.close_window(self.windows);
     }
 
-    /// Events that were pushed so far, and events that were lost on the way or here.
+    /// Number of events pushed so far, and number of events lost before or here.
     pub fn event_counts(&self) -> (u64, u64) {
         (self.event_count, self.event_lost_count.saturating_add(self.queue.lost_count()))
     }
 
-    /// Events that wait for the interruption that they belong to.
+    /// Events that wait for their interruption.
     pub fn waiting_count(&self) -> usize {
         self.queue.len()
     }
 
-    /// Room in everything that is used again and again; it must not change once all places are in use.
+    /// Capacities of all reused memory, which must not change once everything is in use.
     #[cfg(test)]
     pub(super) fn capacities(&self) -> Vec<usize> {
         let mut all = vec![self.queue.capacity()];
@@ -241,7 +244,7 @@ impl CpuAttributor {
         all
     }
 
-    /// The causes, with names. Counters and the SMI count are for the caller to add.
+    /// Returns the causes, with names. The caller adds counters and the SMI count.
     pub fn finish(self, names: &TraceNames) -> CpuCauses {
         let (event_count, event_lost_count) = self.event_counts();
         let record = RecordWriter {

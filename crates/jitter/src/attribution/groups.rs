@@ -5,23 +5,23 @@ use crate::{CauseKind, Group, GroupMember, GroupSize, Interruption, JitterGroups
 use lowlat_host::{CpuId, CpuSet, TickScale, ticks_between};
 use std::{cmp::Reverse, collections::BTreeMap};
 
-/// Groups that are kept: those that took most time over all their CPUs.
+/// Maximum number of kept groups: those that took the most time over all their CPUs.
 pub const GROUPS_WORST_MAX: usize = 32;
 
-/// Interruptions that may wait for those of other CPUs, over all CPUs. When there are more, the older half is judged
-/// without waiting.
+/// Interruptions that may wait for those of other CPUs, over all CPUs. If there are more, the older half is
+/// processed without waiting.
 const WAITING_MAX: usize = 65_536;
 
-/// What a finder is to do.
+/// Parameters of a group finder.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GroupPlan {
     /// The measured CPUs.
     pub cpus: CpuSet,
-    /// Ticks of the counter in a second.
+    /// Frequency of the counter in hertz.
     pub hz: u64,
-    /// What the counter showed when the run began.
+    /// Reading of the counter at the start of the run.
     pub epoch_ticks: u64,
-    /// How near to the first of a group its others begin, in ticks.
+    /// Maximum distance between the start of a group's first interruption and its others, in ticks.
     pub window_ticks: u64,
 }
 
@@ -34,7 +34,7 @@ pub struct Hit {
     pub before: u64,
     /// The sampler's reading after.
     pub now: u64,
-    /// What it was about.
+    /// Its main cause.
     pub key: CauseKey,
 }
 
@@ -48,14 +48,14 @@ struct Member {
     key: CauseKey,
 }
 
-/// What is known of one CPU.
+/// State of one CPU.
 #[derive(Debug, Default)]
 struct CpuState {
     count: u64,
-    /// No interruption that began before this will come.
+    /// No interruption that started before this will arrive.
     complete_until: u64,
     windows: Windows,
-    /// Number of the last group that it is in.
+    /// Number of the last group that contains it.
     group_number: u64,
 }
 
@@ -67,14 +67,14 @@ struct KeptGroup {
 }
 
 impl KeptGroup {
-    /// The one that took more time ranks higher; of equal ones the earlier.
+    /// Groups that took more time rank higher; among equal ones, the earlier.
     fn rank(&self) -> (u64, Reverse<u64>) {
         (self.ticks, Reverse(self.members.first().map_or(0, |member| member.at)))
     }
 }
 
-/// Finds groups. Interruptions come per CPU in time order; those of different CPUs in any order, and a CPU's
-/// watermark says how far it has come.
+/// Finds groups. Interruptions arrive in time order per CPU, but in any order across CPUs; a CPU's watermark
+/// shows its progress.
 #[derive(Debug)]
 pub struct GroupFinder {
     scale: TickScale,
@@ -82,7 +82,7 @@ pub struct GroupFinder {
     window_ticks: u64,
     cpus: BTreeMap<CpuId, CpuState>,
     waiting: Vec<Member>,
-    /// Up to here all was judged.
+    /// Everything up to here has been processed.
     judged_until: u64,
     late_count: u64,
     group: Vec<Member>,
@@ -93,7 +93,7 @@ pub struct GroupFinder {
 }
 
 impl GroupFinder {
-    /// A finder with all its memory for waiting interruptions reserved.
+    /// Creates a finder with all its memory for waiting interruptions reserved.
     pub fn new(plan: &GroupPlan) -> Self {
         let cpus: BTreeMap<CpuId, CpuState> =
             plan.cpus.iter().map(|cpu| (cpu, CpuState::default())).collect();
@@ -116,7 +116,7 @@ impl GroupFinder {
         ticks_between(self.epoch_ticks, ticks).unwrap_or(0)
     }
 
-    /// Takes one interruption. One of a CPU that is not in the plan is not looked at.
+    /// Takes one interruption. Interruptions of CPUs that are not in the plan are ignored.
     pub fn push(&mut self, hit: Hit) {
         let at = self.since_epoch(hit.before);
         let Some(cpu) = self.cpus.get_mut(&hit.cpu) else { return };
@@ -133,7 +133,7 @@ impl GroupFinder {
         }
     }
 
-    /// Says that no interruption of this CPU that began before this moment will come.
+    /// States that no interruption of this CPU that started before this moment will arrive.
     pub fn pass(&mut self, cpu: CpuId, ticks: u64) {
         let at = self.since_epoch(ticks);
         if let Some(cpu) = self.cpus.get_mut(&cpu) {
@@ -141,14 +141,15 @@ impl GroupFinder {
         }
     }
 
-    /// Says that this CPU's sampler has ended: nothing of it will come.
+    /// States that this CPU's sampler has ended, so nothing more of it will arrive.
     pub fn end(&mut self, cpu: CpuId) {
         if let Some(cpu) = self.cpus.get_mut(&cpu) {
             cpu.complete_until = u64::MAX;
         }
     }
 
-    /// Judges all that no interruption can come before any more. To be called once per round of the collector.
+    /// Processes all interruptions that no later arrival can precede. Call it once per round of the
+    /// collector.
     pub fn judge(&mut self) {
         let until = self.cpus.values().map(|cpu| cpu.complete_until).min().unwrap_or(0);
         if until <= self.judged_until {
@@ -164,7 +165,7 @@ impl GroupFinder {
         self.waiting.sort_unstable_by_key(|member| (member.at, member.cpu));
     }
 
-    /// A CPU whose watermark stands still must not stop all others for good.
+    /// A CPU whose watermark does not advance must not block all others permanently.
     fn judge_older_half(&mut self) {
         self.sort_waiting();
         let count = self.waiting.len() / 2;
@@ -181,8 +182,8 @@ impl GroupFinder {
         self.waiting = waiting;
     }
 
-    /// Adds the next interruption in time to the group that is open, or closes that and opens one with it. A CPU
-    /// is in a group once, with the first of its interruptions.
+    /// Adds the next interruption in time order to the open group, or closes that and opens one with it. A
+    /// CPU is in a group only once, with its first interruption.
     fn join(&mut self, member: Member) {
         let is_near =
             self.group.first().is_some_and(|first| member.at.saturating_sub(first.at) <= self.window_ticks);
@@ -205,8 +206,7 @@ impl GroupFinder {
         self.group.clear();
     }
 
-    /// Keeps the open group when it ranks among the worst; its memory and that of the one that gives way change
-    /// places.
+    /// Keeps the open group if it ranks among the worst; it swaps memory with the one it replaces.
     fn keep_group(&mut self) {
         let ticks = self.group.iter().fold(0_u64, |sum, member| sum.saturating_add(member.length));
         for member in &mut self.group {
@@ -224,8 +224,8 @@ impl GroupFinder {
         }
     }
 
-    /// Ends a window of about a second on all CPUs; `moved`: those whose steal time or SMI count moved in it. The
-    /// counterpart of [`super::CpuAttributor::close_window`].
+    /// Closes a window of about a second on all CPUs; `moved`: those whose steal time or SMI count increased
+    /// in it. The counterpart of [`super::CpuAttributor::close_window`].
     pub fn close_window(&mut self, moved: &CpuSet) {
         for (cpu, state) in &mut self.cpus {
             state.windows.close(moved.contains(*cpu));
@@ -235,12 +235,12 @@ impl GroupFinder {
         }
     }
 
-    /// Interruptions that came after their time had been judged: they are in no group.
+    /// Interruptions that arrived after their time had been processed: they are in no group.
     pub fn late_count(&self) -> u64 {
         self.late_count
     }
 
-    /// Judges what still waits, and names all. `run_ticks`: how long the run was.
+    /// Processes the remaining interruptions, and names all causes. `run_ticks`: length of the run.
     pub fn finish(mut self, run_ticks: u64, names: &CauseNames) -> JitterGroups {
         self.sort_waiting();
         self.judge_first(self.waiting.len());
@@ -258,9 +258,9 @@ impl GroupFinder {
         }
     }
 
-    /// Pairs of interruptions on two CPUs that begin within a window of each other when nothing ties them: for each
-    /// pair of CPUs, each of the first's `n` finds one of the second's `m` within the window on either side with
-    /// chance `m · 2w/T`.
+    /// Expected pairs of interruptions on two CPUs that start within a window of each other by chance: for
+    /// each pair of CPUs, each of the first's `n` meets one of the second's `m` within the window on either
+    /// side with probability `m · 2w/T`.
     fn chance_pair_count(&self, run_ticks: u64) -> f64 {
         if run_ticks == 0 {
             return 0.0;
@@ -286,7 +286,7 @@ impl GroupFinder {
         Group { members: kept.members.iter().map(member).collect() }
     }
 
-    /// The cause of a member when no further window will be closed.
+    /// The cause of a member if no further window will be closed.
     fn key_at_end(&self, member: &Member) -> CauseKey {
         let is_touched =
             self.cpus.get(&member.cpu).is_some_and(|cpu| cpu.windows.touched_at_end(member.window));
@@ -297,7 +297,7 @@ impl GroupFinder {
     }
 }
 
-/// Says firmware or hypervisor of an unexplained member as soon as its window is known to be touched.
+/// Assigns an unexplained member to firmware or hypervisor once its window is known to be affected.
 fn class(member: &mut Member, cpus: &BTreeMap<CpuId, CpuState>) {
     if member.key == CauseKey::Kind(CauseKind::Unexplained)
         && cpus.get(&member.cpu).and_then(|cpu| cpu.windows.touched(member.window)) == Some(true)

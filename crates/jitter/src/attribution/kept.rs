@@ -1,4 +1,4 @@
-//! The interruptions of one CPU that are kept with their parts and timelines: the longest and the first.
+//! Interruptions of one CPU that are kept with their parts and timelines: the longest and the first.
 
 use super::{
     keys::{KINDS_COUNT, KeyId, KeyTable},
@@ -9,22 +9,22 @@ use super::{
 use crate::{CauseKind, TIMELINE_STEPS_MAX};
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-/// Parts of a kept interruption that stand alone; shorter ones are added up by kind.
+/// Parts of a kept interruption that are listed separately; shorter ones are summed by kind.
 const PARTS_MAX: usize = 48;
 
-/// When an interruption was and how long, in ticks.
+/// Time and length of an interruption, in ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Span {
-    /// Since the epoch.
+    /// Ticks since the epoch.
     pub(super) at: u64,
     pub(super) length: u64,
 }
 
-/// Length, then how early.
+/// Length, then time in reverse.
 type Rank = (u64, Reverse<u64>);
 
 impl Span {
-    /// The longer is the worse; of equal ones the earlier.
+    /// Longer is worse; among equal ones, the earlier.
     fn rank(self) -> Rank {
         (self.length, Reverse(self.at))
     }
@@ -36,10 +36,10 @@ pub(super) struct Kept {
     pub(super) span: Span,
     pub(super) steps: Vec<RawStep>,
     pub(super) steps_cut_count: u64,
-    /// Longest first, as far as they stand alone.
+    /// Longest first, if listed separately.
     parts: Vec<(KeyId, u64)>,
     window: u64,
-    /// Whether firmware or hypervisor may have caused what is unexplained in it; `None` until known.
+    /// Whether firmware or hypervisor may have caused its unexplained time; `None` until known.
     is_touched: Option<bool>,
 }
 
@@ -55,7 +55,7 @@ impl Kept {
         }
     }
 
-    /// Its parts, with what no event explains in its class.
+    /// Its parts, with unexplained time in its class.
     pub(super) fn classed_parts(&self, windows: Windows) -> impl Iterator<Item = (KeyId, u64)> + '_ {
         let is_touched = self.is_touched.unwrap_or_else(|| windows.touched_at_end(self.window));
         let unexplained = KeyId::of_kind(CauseKind::Unexplained);
@@ -67,11 +67,11 @@ impl Kept {
     }
 }
 
-/// Keeps the longest and the first. A place is made once and then used again.
+/// Keeps the longest and the first interruptions. Slots are allocated once and then reused.
 #[derive(Debug)]
 pub(super) struct Keeper {
     worst: Vec<Kept>,
-    /// Which of the worst is how bad: the least bad on top, so that it is the one to give way.
+    /// Slots of the worst by rank, the least bad on top, so that it is replaced first.
     ranks: BinaryHeap<Reverse<(Rank, usize)>>,
     worst_count: usize,
     first: Vec<Kept>,
@@ -105,7 +105,7 @@ impl Keeper {
             || self.ranks.peek().is_some_and(|Reverse((least, _))| span.rank() > *least)
     }
 
-    /// Keeps what a replay found out about an interruption, if it is wanted.
+    /// Keeps the result of a replay, if the interruption is wanted.
     pub(super) fn keep(&mut self, span: Span, window: u64, replay: &Replay, keys: &KeyTable) {
         let (wants_first, wants_worst) = (self.wants_first(), self.wants_worst(span));
         if !wants_first && !wants_worst {
@@ -128,7 +128,7 @@ impl Keeper {
         }
     }
 
-    /// A new place while there are any, else that of the least bad.
+    /// A new slot while available, otherwise that of the least bad.
     fn worst_place(&mut self) -> usize {
         if self.worst.len() < self.worst_count {
             self.worst.push(Kept::new());
@@ -137,7 +137,7 @@ impl Keeper {
         self.ranks.pop().map_or(usize::MAX, |Reverse((_, place))| place)
     }
 
-    /// After a window was closed: puts what is unexplained into its class where that is known now.
+    /// After a window was closed: assigns unexplained time to its class, if now known.
     pub(super) fn close_window(&mut self, windows: Windows) {
         for kept in self.worst.iter_mut().chain(&mut self.first) {
             kept.is_touched = kept.is_touched.or_else(|| windows.touched(kept.window));

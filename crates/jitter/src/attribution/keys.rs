@@ -1,17 +1,17 @@
-//! Causes as small numbers, so that books by cause need no search per event and stay bounded.
+//! Causes as small numbers, so that sums by cause need no search per event and stay bounded.
 
 use crate::CauseKind;
 use lowlat_trace::Activity;
 use std::collections::BTreeMap;
 
-/// Activities of a CPU that are told apart. Interrupts, softirqs and functions number some dozens on any host; the
-/// bound is for hosts on which thread after thread passes by.
+/// Maximum number of distinct activities of a CPU. Hosts have a few dozen interrupts, softirqs and functions;
+/// the limit is for hosts with ever new threads.
 pub const KEYS_MAX: usize = 512;
 
-/// How many kinds there are.
+/// Number of kinds.
 pub(super) const KINDS_COUNT: usize = 16;
 
-/// Every kind, at the place of its number.
+/// Every kind, at the index of its number.
 const KINDS: [CauseKind; KINDS_COUNT] = [
     CauseKind::Nmi,
     CauseKind::Irq,
@@ -31,13 +31,13 @@ const KINDS: [CauseKind; KINDS_COUNT] = [
     CauseKind::NotTraced,
 ];
 
-/// A cause before it has a name.
+/// A cause without its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CauseKey {
-    /// Something that the trace told.
+    /// An activity in the trace.
     Activity(Activity),
-    /// A kind alone: what is no activity (entry and exit, unexplained), or the activities of a kind that came
-    /// after [`KEYS_MAX`] others.
+    /// A kind alone: one without activities (entry and exit, unexplained), or the activities of a kind beyond
+    /// the first [`KEYS_MAX`].
     Kind(CauseKind),
 }
 
@@ -50,13 +50,13 @@ impl CauseKey {
         }
     }
 
-    /// Whether it says what ran: not entry and exit, and not one of the kinds for what is not known.
+    /// Whether it names what ran, as opposed to entry and exit and the kinds for unknown time.
     pub fn is_named(self) -> bool {
         self.kind().is_kernel() && self.kind() != CauseKind::EntryExit
     }
 }
 
-/// The kind of cause that an activity is.
+/// The kind of cause of an activity.
 pub(super) fn kind_of(activity: Activity) -> CauseKind {
     match activity {
         Activity::Nmi => CauseKind::Nmi,
@@ -74,16 +74,16 @@ pub(super) fn kind_of(activity: Activity) -> CauseKind {
     }
 }
 
-/// A cause's place in the books of one CPU.
+/// Index of a cause in the sums of one CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct KeyId(u16);
 
 impl KeyId {
-    /// How many there can be.
+    /// Number of indexes.
     pub(super) const COUNT: usize = KINDS_COUNT + KEYS_MAX;
 
     pub(super) const fn of_kind(kind: CauseKind) -> Self {
-        // The discriminants of a field-less enum of 16 run from 0 to 15.
+        // The discriminants of a field-less enum of 16 are 0 to 15.
         Self(kind as u16)
     }
 
@@ -92,7 +92,7 @@ impl KeyId {
     }
 }
 
-/// Which causes one CPU has met.
+/// The causes that have occurred on one CPU.
 #[derive(Debug)]
 pub(super) struct KeyTable {
     keys: Vec<CauseKey>,
@@ -106,7 +106,7 @@ impl KeyTable {
         Self { keys, ids: BTreeMap::new() }
     }
 
-    /// The place of an activity; that of its kind when there is no room for another.
+    /// The index of an activity, or of its kind if there is no space for another.
     pub(super) fn id(&mut self, activity: Activity) -> KeyId {
         if let Some(id) = self.ids.get(&activity) {
             return *id;
@@ -121,12 +121,12 @@ impl KeyTable {
         }
     }
 
-    /// The cause at a place.
+    /// The cause at an index.
     pub(super) fn key(&self, id: KeyId) -> CauseKey {
         self.keys.get(id.index()).copied().unwrap_or(CauseKey::Kind(CauseKind::Unexplained))
     }
 
-    /// All causes in the order of their places.
+    /// All causes in order of their indexes.
     pub(super) fn keys(&self) -> &[CauseKey] {
         &self.keys
     }
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_bound_only_the_kind_is_told() {
+    fn beyond_the_bound_only_the_kind_is_reported() {
         let mut table = KeyTable::new();
         for tid in 0..2_000 {
             table.id(Activity::Thread(tid));

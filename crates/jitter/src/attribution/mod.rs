@@ -1,12 +1,12 @@
-//! Attribution: which cause took how much of each interruption of a CPU.
+//! Attribution: the share of each cause in each interruption of a CPU.
 //!
-//! One [`CpuAttributor`] per CPU takes that CPU's trace events and the interruptions that its sampler saw, both in
-//! time order, and holds one against the other. The sampler's own code ran right before an interruption and right
-//! after, so the kernel's nesting starts out empty and every tick between belongs to the innermost activity that
-//! runs. While none does, the kernel is on the way to an activity or back from it, and that time belongs to this
-//! activity. What no event explains is firmware, hypervisor or
-//! unexplained; where events were lost nothing is said. Parts always add up to the interruption, whatever the
-//! events are, and no memory grows with their number.
+//! One [`CpuAttributor`] per CPU takes that CPU's trace events and the interruptions that its sampler saw,
+//! both in time order, and matches them. The sampler's own code ran right before and right after an
+//! interruption, so the kernel's nesting starts out empty, and every tick in between belongs to the innermost
+//! running activity. While there is none, the kernel is entering or leaving an activity, and that time
+//! belongs to this activity. Time without an event is firmware, hypervisor or unexplained; where events were
+//! lost, it is not attributed. Parts always sum to the interruption, whatever the events are, and memory does
+//! not grow with their number.
 //!
 //! [`GroupFinder`] finds interruptions that hit several CPUs at once.
 

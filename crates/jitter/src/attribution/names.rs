@@ -1,27 +1,27 @@
-//! Names for causes, when a run is over and all names are known.
+//! Names of causes, when a run has ended and all names are known.
 
 use super::keys::{CauseKey, kind_of};
 use crate::{Cause, CauseKind};
 use lowlat_trace::{Activity, SIGNALS, SOFTIRQS, TraceNames, Vector};
 use std::collections::BTreeSet;
 
-/// The name of the idle task as a cause. It runs while the measured thread could have, had it been let.
+/// The name of the idle task as a cause. It runs while the measured thread was not allowed to.
 pub const IDLE_NAME: &str = "idle: the thread was stopped or throttled";
 
-/// The name for what lies beyond the bound of causes that are told apart.
+/// The name of causes beyond the maximum number of distinct ones.
 const OTHER_NAME: &str = "other";
 
-/// Turns keys into causes with names.
+/// Converts keys to causes with names.
 #[derive(Debug, Clone, Copy)]
 pub struct CauseNames<'a> {
-    /// What the trace and the symbol table told.
+    /// Names from the trace and the symbol table.
     pub names: &'a TraceNames,
-    /// Thread ids of lowlat itself.
+    /// Thread IDs of lowlat itself.
     pub own_tids: &'a BTreeSet<i32>,
 }
 
 impl CauseNames<'_> {
-    /// The cause behind a key.
+    /// Returns the cause of a key.
     pub fn cause(&self, key: CauseKey) -> Cause {
         match key {
             CauseKey::Activity(Activity::Thread(tid)) => self.thread(tid),
@@ -55,7 +55,7 @@ impl CauseNames<'_> {
         }
     }
 
-    /// An exit event without its entry may not say which function ended.
+    /// An exit event without its entry may not name the function that ended.
     fn function(&self, address: u64) -> String {
         match self.names.functions.get(&address) {
             Some(name) => name.clone(),
@@ -87,7 +87,7 @@ fn signal_name(number: u8) -> String {
     name.map_or_else(|| number.to_string(), |name| (*name).to_owned())
 }
 
-/// The scheduling behind a priority as the scheduler counts (see [`lowlat_trace::ThreadName::prio`]).
+/// The scheduling for a priority on the scheduler's scale (see [`lowlat_trace::ThreadName::prio`]).
 fn priority_text(prio: i32) -> Option<String> {
     match prio {
         ..0 => Some("deadline".into()),

@@ -1,10 +1,10 @@
-//! What the kernel runs on top of what.
+//! Nesting of the kernel's activities.
 
 use lowlat_trace::Activity;
 
-/// Whether an activity can begin while another runs. Softirqs wait until interrupts and softirqs before them are
-/// over; timers and tasklets run in softirqs; work functions in threads, and since Linux 6.9 in softirqs as well.
-/// So when one begins on top of something else, the end of that was missed.
+/// Whether an activity can start while another runs. Softirqs wait until interrupts and earlier softirqs have
+/// ended; timers and tasklets run in softirqs; work functions run in threads, and since Linux 6.9 also in
+/// softirqs. So if one starts on top of something else, the end of that was missed.
 pub(super) fn can_run_on(activity: Activity, below: Activity) -> bool {
     match activity {
         Activity::Softirq(_) => {
@@ -22,23 +22,23 @@ pub(super) fn can_run_on(activity: Activity, below: Activity) -> bool {
     }
 }
 
-/// Whether an activity whose end is not told is over when the thread it belongs to meets the next of such.
+/// Whether an activity without an end event ends when its thread starts the next such activity.
 pub(super) fn gives_way_to(open: Activity, next: Activity) -> bool {
     match open {
         Activity::PageFault => true,
-        // Its handler may fault, and is not over then.
+        // Its handler may fault, which does not end it.
         Activity::Signal(_) => matches!(next, Activity::Signal(_)),
         _ => false,
     }
 }
 
-/// Whether an exit event that names nothing (value 0) ends this activity: it is of the same kind.
+/// Whether an exit event without a name (value 0) ends this activity, because it is of the same kind.
 pub(super) fn ends(exit: Activity, open: Activity) -> bool {
     !has_value(exit) && std::mem::discriminant(&exit) == std::mem::discriminant(&open)
 }
 
-/// Whether it says which of its kind it is. Number 0 of softirqs and interrupts is a number like others, but stands
-/// as well for an exit event without one.
+/// Whether it identifies an activity within its kind. For softirqs and interrupts 0 is a valid number, but
+/// also stands for an exit event without one.
 pub(super) fn has_value(activity: Activity) -> bool {
     match activity {
         Activity::Irq(number) => number != 0,

@@ -1,15 +1,15 @@
-//! The parts of one interruption while it is being taken apart.
+//! The parts of an interruption while it is being analysed.
 
 use super::keys::{CauseKey, KeyId, KeyTable};
 use crate::CauseKind;
 
-/// Ticks by cause, and what of them is the way in and out. Reused from interruption to interruption.
+/// Ticks by cause, and how many of them are entry and exit. Reused for each interruption.
 #[derive(Debug)]
 pub(super) struct Parts {
     ticks: Vec<u64>,
     entry_exit_ticks: Vec<u64>,
     is_there: Vec<bool>,
-    /// Causes in the order in which they first appeared.
+    /// Causes in order of first appearance.
     present: Vec<KeyId>,
 }
 
@@ -36,7 +36,7 @@ impl Parts {
         }
     }
 
-    /// Says that a cause has a part, if only one too short to be measured.
+    /// Records that a cause has a part, even if too short to measure.
     pub(super) fn begin(&mut self, id: KeyId) {
         if !std::mem::replace(&mut self.is_there[id.index()], true) {
             self.present.push(id);
@@ -48,7 +48,7 @@ impl Parts {
         self.ticks[id.index()] += ticks;
     }
 
-    /// Adds time in which nothing is named to the cause that it is the way to or from; nothing when there is none.
+    /// Adds unnamed time to the cause that it is the entry to or exit from, if any.
     pub(super) fn add_entry_exit(&mut self, id: KeyId, ticks: u64) {
         if ticks > 0 {
             self.add(id, ticks);
@@ -56,12 +56,12 @@ impl Parts {
         }
     }
 
-    /// What of a cause's part is its way in and out.
+    /// Entry and exit time within a cause's part.
     pub(super) fn entry_exit(&self, id: KeyId) -> u64 {
         self.entry_exit_ticks[id.index()]
     }
 
-    /// Adds time to a kind; nothing when there is none.
+    /// Adds time to a kind, if any.
     pub(super) fn add_kind(&mut self, kind: CauseKind, ticks: u64) {
         if ticks > 0 {
             self.add(KeyId::of_kind(kind), ticks);
@@ -73,19 +73,19 @@ impl Parts {
         self.ticks[KeyId::of_kind(kind).index()]
     }
 
-    /// Gives time that one cause was thought to have taken to another.
+    /// Moves time from one cause to another.
     pub(super) fn give(&mut self, from: KeyId, to: KeyId, ticks: u64) {
         let given = ticks.min(self.ticks[from.index()]);
         self.ticks[from.index()] -= given;
         self.add(to, given);
     }
 
-    /// The parts in the order in which they first appeared.
+    /// The parts in order of first appearance.
     pub(super) fn iter(&self) -> impl Iterator<Item = (KeyId, u64)> + '_ {
         self.present.iter().map(|id| (*id, self.ticks[id.index()]))
     }
 
-    /// The longest part that passes; of equal ones the first to appear.
+    /// The longest part that `passes`; among equal ones, the first to appear.
     pub(super) fn longest(&self, keys: &KeyTable, passes: fn(CauseKey) -> bool) -> Option<(KeyId, u64)> {
         let mut longest: Option<(KeyId, u64)> = None;
         for (id, ticks) in self.iter() {

@@ -1,15 +1,15 @@
-//! Events that wait for the interruption that they belong to.
+//! Events that wait for their interruption.
 
-use lowlat_trace::{Step, TraceEvent};
+use lowlat_trace::{TraceEvent, TraceStep};
 use std::collections::VecDeque;
 
-/// The fewest events that a queue holds, whatever the plan says.
+/// Minimum capacity of a queue, whatever the plan says.
 const EVENTS_MIN: usize = 16;
 
-/// A bounded queue. When it is full the oldest event gives way, and a [`Step::Lost`] in front of what is left says
-/// that something is missing there.
+/// A bounded queue. If it is full the oldest event is dropped, and a [`TraceStep::Lost`] in front of the remaining
+/// ones marks the loss.
 ///
-/// All its memory is reserved at the start and none is given back during a run: handing memory back to the kernel
+/// All its memory is reserved at the start and none is freed during a run: returning memory to the kernel
 /// interrupts every CPU on which a thread of the process runs.
 #[derive(Debug)]
 pub(super) struct Queue {
@@ -31,19 +31,19 @@ impl Queue {
         self.events.push_back(event);
     }
 
-    /// Makes room: what is now in front becomes the mark of the loss, so that each further loss costs one event.
+    /// Makes space: the first event becomes the mark of the loss, so that each further loss costs one event.
     fn drop_oldest(&mut self) {
-        let missing = |step: Step| match step {
-            Step::Lost(count) => count,
+        let missing = |step: TraceStep| match step {
+            TraceStep::Lost(count) => count,
             _ => 1,
         };
         let Some(oldest) = self.events.pop_front() else { return };
         let Some(mark) = self.events.front_mut() else { return };
         let count = missing(oldest.step).saturating_add(missing(mark.step));
         for dropped in [oldest.step, mark.step] {
-            self.lost_count += u64::from(!matches!(dropped, Step::Lost(_)));
+            self.lost_count += u64::from(!matches!(dropped, TraceStep::Lost(_)));
         }
-        mark.step = Step::Lost(count);
+        mark.step = TraceStep::Lost(count);
     }
 
     pub(super) fn front(&self) -> Option<&TraceEvent> {
@@ -53,18 +53,19 @@ impl Queue {
     pub(super) fn pop(&mut self) -> Option<TraceEvent> {
         let event = self.events.pop_front();
         if self.events.is_empty() {
-            // Begins at the start of its memory again, so that only what is really needed is ever touched.
+            // Starts at the beginning of its memory again, so that only what is really needed is ever
+            // touched.
             self.events.clear();
         }
         event
     }
 
-    /// Events that gave way.
+    /// Number of dropped events.
     pub(super) fn lost_count(&self) -> u64 {
         self.lost_count
     }
 
-    /// Events that wait.
+    /// Number of waiting events.
     pub(super) fn len(&self) -> usize {
         self.events.len()
     }
@@ -85,10 +86,10 @@ mod tests {
         let mut queue = Queue::new(0);
         let capacity = queue.capacity();
         for ticks in 0..100 {
-            queue.push(TraceEvent { ticks, step: Step::Enter(Activity::Nmi) });
+            queue.push(TraceEvent { ticks, step: TraceStep::Enter(Activity::Nmi) });
         }
         assert_eq!((queue.len(), queue.capacity(), queue.lost_count()), (16, capacity, 85));
-        assert_eq!(queue.pop(), Some(TraceEvent { ticks: 84, step: Step::Lost(85) }));
-        assert_eq!(queue.pop(), Some(TraceEvent { ticks: 85, step: Step::Enter(Activity::Nmi) }));
+        assert_eq!(queue.pop(), Some(TraceEvent { ticks: 84, step: TraceStep::Lost(85) }));
+        assert_eq!(queue.pop(), Some(TraceEvent { ticks: 85, step: TraceStep::Enter(Activity::Nmi) }));
     }
 }

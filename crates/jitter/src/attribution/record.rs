@@ -1,4 +1,4 @@
-//! From ticks and keys to what a record carries: nanoseconds that still add up, and names.
+//! Converts ticks and keys to the contents of a record: nanoseconds that still sum up, and names.
 
 use super::{
     kept::Kept,
@@ -13,7 +13,7 @@ use crate::{Cause, CausePart, CauseTotal, Explained, Interruption, TimelineStep}
 use lowlat_host::TickScale;
 use std::cmp::Reverse;
 
-/// Turns ticks and keys into what a record carries.
+/// Converts ticks and keys for a record.
 pub(super) struct RecordWriter<'a> {
     pub(super) scale: TickScale,
     pub(super) keys: &'a KeyTable,

@@ -1,4 +1,4 @@
-//! One interruption taken apart: the kernel's nesting of activities replayed from its events.
+//! Analysis of one interruption: replays the kernel's nesting of activities from its events.
 
 use super::{
     keys::{KeyId, KeyTable},
@@ -7,46 +7,48 @@ use super::{
     timeline::Timeline,
 };
 use crate::{CauseKind, Change};
-use lowlat_trace::{Activity, Step};
+use lowlat_trace::{Activity, TraceStep};
 
-/// Activities inside of each other that are told apart. The kernel nests a thread, a work function, a softirq, a
-/// timer, an interrupt, its timer's function and an NMI: seven; what lies deeper counts for what it runs on.
+/// Maximum nesting depth. The kernel nests a thread, a work function, a softirq, a timer, an interrupt, its
+/// timer's function and an NMI: seven. Deeper activities count for what they run on.
 const DEPTH_MAX: usize = 24;
 
-/// An activity that has begun and not ended.
+/// An activity that has started and not ended.
 #[derive(Debug, Clone, Copy)]
 struct Frame {
     key: KeyId,
     activity: Activity,
     began: i64,
-    /// Its own ticks since it began, or since the last thing that it did was over: they go to an activity inside of
-    /// it whose end is told but whose beginning was not.
+    /// Its own ticks since it started, or since its last inner activity ended. They go to an inner activity
+    /// with an end event but no start event.
     unclaimed: u64,
-    /// When `unclaimed` started to count, and the place of the next step then.
+    /// The time when `unclaimed` started to count, and the next step's index then.
     known_until: i64,
     known_place: usize,
 }
 
-/// Replays events onto one interruption after the other. Every tick of an interruption goes to exactly one cause.
+/// Replays events onto one interruption after another. Every tick of an interruption is assigned to exactly
+/// one cause.
 #[derive(Debug)]
 pub(super) struct Replay {
     sampler_tid: i32,
-    /// How much of one gap the way into an activity or out of one explains.
+    /// Maximum part of a gap that counts as entry to or exit from an activity.
     gap_ticks_max: u64,
     length: u64,
-    /// Ticks of the interruption that have been dealt with, those in `gap` included.
+    /// Ticks of the interruption processed so far, including those in `gap`.
     cursor: u64,
     /// Ticks since the stack was last empty that have no cause yet.
     gap: u64,
     has_event: bool,
     has_lost: bool,
-    /// Whether the gap comes right after a loss, so that anything may have run in it.
+    /// Whether the gap follows a loss, so that anything may have run in it.
     is_after_loss: bool,
-    /// Unexplained ticks before the kernel's first event and after its last: the kernel was not seen to run then.
+    /// Unexplained ticks before the kernel's first event and after its last, when the kernel was not seen to
+    /// run.
     outside: u64,
-    /// What ended last and left the stack empty.
+    /// The activity that ended last and left the stack empty.
     last_base: Option<KeyId>,
-    /// A signal of the sampler whose handling another thread interrupted.
+    /// A signal of the sampler whose handling was interrupted by another thread.
     set_aside: Option<Activity>,
     stack: Vec<Frame>,
     pub(super) parts: Parts,
@@ -73,7 +75,8 @@ impl Replay {
         }
     }
 
-    /// Begins an interruption of this many ticks. The sampler ran in user mode right before, so nothing else runs.
+    /// Starts an interruption of this many ticks. The sampler ran in user mode right before, so nothing else
+    /// is running.
     pub(super) fn begin(&mut self, length: u64, wants_timeline: bool) {
         (self.length, self.cursor, self.gap, self.outside) = (length, 0, 0, 0);
         (self.has_event, self.has_lost, self.is_after_loss) = (false, false, false);
@@ -83,7 +86,7 @@ impl Replay {
         self.timeline.clear(wants_timeline);
     }
 
-    /// Says that the events so far were stamped before the interruption began: only what they left running counts.
+    /// States that the events so far are stamped before the interruption: only what they left running counts.
     pub(super) fn enter(&mut self) {
         let wants_timeline = self.timeline.is_wanted();
         self.timeline.clear(wants_timeline);
@@ -102,16 +105,17 @@ impl Replay {
         [self.stack.capacity(), self.parts.capacity(), self.timeline.capacity()]
     }
 
-    /// Whether the interruption held an event of the kernel.
+    /// Whether the interruption contained an event of the kernel.
     pub(super) fn has_event(&self) -> bool {
         self.has_event
     }
 
-    /// Whether an event stamped after the interruption ends something that still runs, and so belongs to it.
-    pub(super) fn is_continued_by(&self, step: Step) -> bool {
+    /// Whether an event stamped after the interruption ends an activity that still runs, and so belongs to
+    /// it.
+    pub(super) fn is_continued_by(&self, step: TraceStep) -> bool {
         match step {
-            Step::Exit(activity) => self.find(activity).is_some(),
-            Step::Switch { from, to } => {
+            TraceStep::Exit(activity) => self.find(activity).is_some(),
+            TraceStep::Switch { from, to } => {
                 to == self.sampler_tid
                     && self.stack.first().is_some_and(|base| base.activity == Activity::Thread(from))
             }
@@ -119,46 +123,48 @@ impl Replay {
         }
     }
 
-    /// How much of the interruption lies before the kernel's first event or after its last, the way in and out aside.
+    /// How much of the interruption lies before the kernel's first event or after its last, without entry and
+    /// exit.
     pub(super) fn outside(&self) -> u64 {
         if self.has_lost { 0 } else { self.outside }
     }
 
-    /// Replays one event, stamped so many ticks after the interruption began. Stamps outside of it, and stamps
-    /// earlier than the event before, are taken at the nearest moment that is possible.
-    pub(super) fn step(&mut self, offset: i64, step: Step, keys: &mut KeyTable) {
+    /// Replays one event, stamped this many ticks after the start of the interruption. Stamps outside it, and
+    /// stamps before the previous event, are moved to the nearest possible moment.
+    pub(super) fn step(&mut self, offset: i64, step: TraceStep, keys: &mut KeyTable) {
         let at = u64::try_from(offset).unwrap_or(0).clamp(self.cursor, self.length);
-        // The timeline shows a stamp outside of the interruption as it is, and one out of order where it was counted.
+        // The timeline shows a stamp outside the interruption unchanged, and one out of order where it was
+        // counted.
         let is_outside = (offset < 0 && self.cursor == 0) || at == self.length;
         let offset = if is_outside { offset } else { signed(at) };
-        if let Step::Lost(_) = step {
+        if let TraceStep::Lost(_) = step {
             return self.lose(at, offset);
         }
         self.has_event = true;
         match step {
-            Step::Enter(activity) => {
+            TraceStep::Enter(activity) => {
                 self.advance(at);
                 self.enter_activity(activity, offset, keys);
             }
-            Step::Exit(activity) => {
+            TraceStep::Exit(activity) => {
                 self.advance(at);
                 self.exit_activity(activity, offset, keys);
             }
-            Step::Took(activity, ticks) => self.cut_out(activity, ticks, at, offset, keys),
-            Step::Point(activity) => {
+            TraceStep::Took(activity, ticks) => self.cut_out(activity, ticks, at, offset, keys),
+            TraceStep::Point(activity) => {
                 self.advance(at);
                 self.begin_point(activity, offset, keys);
             }
-            Step::Switch { from, to } => {
+            TraceStep::Switch { from, to } => {
                 self.advance(at);
                 self.switch(from, to, offset, keys);
             }
-            Step::Lost(_) => {}
+            TraceStep::Lost(_) => {}
         }
     }
 
-    /// Ends the interruption. `is_lost_ahead`: the next event in the buffer says that events before it are missing,
-    /// so what came after the last one here is not known.
+    /// Ends the interruption. `is_lost_ahead`: the next event in the buffer says that events before it are
+    /// missing, so what followed the last one here is unknown.
     pub(super) fn finish(&mut self, is_lost_ahead: bool) {
         if is_lost_ahead {
             let offset = i64::try_from(self.length).unwrap_or(i64::MAX);
@@ -173,7 +179,7 @@ impl Replay {
         }
     }
 
-    /// Gives the time until `at` to what runs.
+    /// Assigns the time until `at` to what runs.
     fn advance(&mut self, at: u64) {
         let ticks = at - self.cursor;
         self.cursor = at;
@@ -186,8 +192,8 @@ impl Replay {
         }
     }
 
-    /// A gap is over. Up to a bound it was the way to the activity that owns it or back; when there is none, it stands
-    /// for itself.
+    /// Ends a gap. Up to a limit it was the entry to or exit from its owner; without an owner, it counts as
+    /// entry and exit.
     fn close_gap(&mut self, owner: Option<KeyId>) {
         let gap = std::mem::take(&mut self.gap);
         if std::mem::take(&mut self.is_after_loss) {
@@ -208,7 +214,8 @@ impl Replay {
         }
         let key = keys.id(activity);
         if self.stack.is_empty() {
-            // The scheduler ran on account of the thread that it chose; else what ran before is still on its way out.
+            // The scheduler ran for the thread that it chose; otherwise the previous activity is still
+            // exiting.
             let is_chosen = matches!(activity, Activity::Thread(_));
             self.close_gap(self.last_base.filter(|_| !is_chosen).or(Some(key)));
         }
@@ -244,7 +251,8 @@ impl Replay {
         }
     }
 
-    /// Ends what must be over, though its end was not told, because this activity can't run on top of it.
+    /// Ends activities that must have ended, although their end event is missing, because this activity
+    /// cannot run on top of them.
     fn pop_what_cannot_be_below(&mut self, activity: Activity, offset: i64) {
         while self.stack.last().is_some_and(|top| !can_run_on(activity, top.activity)) {
             self.pop(offset);
@@ -256,8 +264,8 @@ impl Replay {
         self.push(activity, offset, keys);
     }
 
-    /// The depth of the activity that an exit event ends: the innermost it names, else the innermost of its kind
-    /// when it names none.
+    /// The depth of the activity that an exit event ends: the innermost with its name, otherwise the
+    /// innermost of its kind if it has no name.
     fn find(&self, activity: Activity) -> Option<usize> {
         let exact = self.stack.iter().rposition(|frame| frame.activity == activity);
         exact.or_else(|| self.stack.iter().rposition(|frame| ends(activity, frame.activity)))
@@ -271,8 +279,8 @@ impl Replay {
         self.claim(activity, offset, keys);
     }
 
-    /// An activity ends whose beginning was not seen: it has run since what it runs on began, or since the
-    /// interruption did.
+    /// Ends an activity whose start was not seen: it has run since the start of what it runs on, or of the
+    /// interruption.
     fn claim(&mut self, activity: Activity, offset: i64, keys: &mut KeyTable) {
         let key = keys.id(activity);
         match self.stack.last_mut() {
@@ -282,7 +290,7 @@ impl Replay {
                 self.parts.add(key, gap);
                 self.timeline.add(signed(self.cursor - gap), 0, Change::Begins, key);
             }
-            // What can't be named leaves the time to what it ran on.
+            // Without a name, the time stays with what it ran on.
             Some(_) if !has_value(activity) => return,
             Some(below) => {
                 let ticks = std::mem::take(&mut below.unclaimed);
@@ -297,8 +305,8 @@ impl Replay {
         }
     }
 
-    /// An activity that tells its length when it is over. Nothing else was traced while it ran, so it can't be
-    /// longer than the time since the event before.
+    /// An activity that reports its length when it ends. Nothing else was traced while it ran, so it cannot
+    /// be longer than the time since the previous event.
     fn cut_out(&mut self, activity: Activity, ticks: u64, at: u64, offset: i64, keys: &mut KeyTable) {
         let taken = ticks.min(at - self.cursor);
         self.advance(at - taken);
@@ -314,10 +322,10 @@ impl Replay {
         self.timeline.add(offset, self.stack.len(), Change::Ends, key);
     }
 
-    /// A page fault of the sampler, or a signal to it. The kernel does not tell when it is over, so it has the time
-    /// that nothing on top of it takes until the next one comes, the interruption ends or, for a fault, the
-    /// scheduler switches. What comes in an interrupt or in another thread is part of what that does, and a fault
-    /// in the handler of a signal is part of that.
+    /// A page fault of the sampler, or a signal to it. The kernel does not report its end, so it gets the
+    /// time that nothing on top of it takes until the next one comes, the interruption ends or, for a fault,
+    /// the scheduler switches. Faults and signals in an interrupt or another thread are part of that, and a
+    /// fault in a signal's handler is part of the signal.
     fn begin_point(&mut self, activity: Activity, offset: i64, keys: &mut KeyTable) {
         if let [base] = self.stack.as_slice()
             && gives_way_to(base.activity, activity)
@@ -331,10 +339,10 @@ impl Replay {
         }
     }
 
-    /// The scheduler switches. It does so in no interrupt, so all that seemed to run is over or set aside; work
-    /// that was set aside is not taken up again when its thread is, and counts as that thread until it ends. Only a
-    /// signal of the sampler goes on when the sampler does: what is left of the way out then is the way to its
-    /// handler, or the handler itself.
+    /// The scheduler switches. It never does so in an interrupt, so everything that seemed to run has ended
+    /// or is set aside. Work that was set aside is not resumed with its thread, and counts as that thread
+    /// until it ends. Only a signal of the sampler continues when the sampler does: the remaining exit time
+    /// is then the entry to its handler, or the handler itself.
     fn switch(&mut self, from: i32, to: i32, offset: i64, keys: &mut KeyTable) {
         if self.stack.is_empty() && from != self.sampler_tid {
             self.claim(Activity::Thread(from), offset, keys);
@@ -353,8 +361,8 @@ impl Replay {
         }
     }
 
-    /// Where another thread is found running than the one that the events so far say, a switch was not told: the time
-    /// since the last thing that is known may be that of either.
+    /// If another thread is running than the events so far say, a switch was missed: the time since the last
+    /// known moment may belong to either.
     fn doubt_unless_by(&mut self, thread: i32, offset: i64) {
         let Some(base) = self.stack.first_mut() else { return };
         let told = if let Activity::Thread(tid) = base.activity { tid } else { self.sampler_tid };
@@ -369,8 +377,8 @@ impl Replay {
         }
     }
 
-    /// Events are missing between the last one and this moment: that time has no cause, and what runs now is not
-    /// known.
+    /// Events are missing between the last one and this moment: that time has no cause, and the current
+    /// activity is unknown.
     fn lose(&mut self, at: u64, offset: i64) {
         self.close_gap(self.last_base);
         self.pop_to(0, signed(self.cursor));

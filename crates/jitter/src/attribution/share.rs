@@ -1,13 +1,13 @@
-//! Ticks to nanoseconds so that parts still add up.
+//! Converts ticks to nanoseconds so that parts still sum up.
 
-/// Shares out `total_ns` in proportion to `parts`: each rounded down, the rest to the largest (the first of equal
-/// ones). The shares add up to `total_ns` unless no part is longer than nothing.
+/// Divides `total_ns` in proportion to `parts`: each is rounded down, and the largest (the first of equal
+/// ones) gets the remainder. The shares sum to `total_ns` unless all parts are 0.
 pub(super) fn share_out(total_ns: u64, parts: &[u64]) -> Vec<u64> {
     let whole: u128 = parts.iter().map(|ticks| u128::from(*ticks)).sum();
     if whole == 0 {
         return vec![0; parts.len()];
     }
-    // A share is at most the total, since a part is at most the whole.
+    // A share is at most the total, because a part is at most the whole.
     let share = |ticks: &u64| {
         let ns = u128::from(total_ns) * u128::from(*ticks) / whole;
         u64::try_from(ns).unwrap_or(u64::MAX)

@@ -1,4 +1,4 @@
-//! What happened in one interruption, in time order, while it is being taken apart.
+//! The events of one interruption in time order, while it is being analysed.
 
 use super::keys::KeyId;
 use crate::{Change, TIMELINE_STEPS_MAX};
@@ -6,14 +6,14 @@ use crate::{Change, TIMELINE_STEPS_MAX};
 /// A step whose cause has no name yet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RawStep {
-    /// Ticks since the interruption began.
+    /// Ticks since the start of the interruption.
     pub(super) offset: i64,
     pub(super) depth: u8,
     pub(super) change: Change,
     pub(super) key: KeyId,
 }
 
-/// The first [`TIMELINE_STEPS_MAX`] steps. Writes only when asked to: few interruptions are kept.
+/// The first [`TIMELINE_STEPS_MAX`] steps. Written only on request: few interruptions are kept.
 #[derive(Debug)]
 pub(super) struct Timeline {
     steps: Vec<RawStep>,
@@ -53,13 +53,13 @@ impl Timeline {
         self.steps.push(RawStep { offset, depth, change, key });
     }
 
-    /// The place of the next step.
+    /// The index of the next step.
     pub(super) fn place(&self) -> usize {
         self.steps.len()
     }
 
-    /// Adds a beginning that is known only now, before the step at `place`. The steps behind it lie inside of it, and
-    /// the last of them gives way if there is no room.
+    /// Inserts a start that only now became known before the step at `place`. Later steps lie inside it, and
+    /// the last one is dropped if there is no space.
     pub(super) fn insert_begin(&mut self, place: usize, offset: i64, depth: usize, key: KeyId) {
         if !self.is_wanted {
             return;

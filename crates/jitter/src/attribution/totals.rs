@@ -7,7 +7,7 @@ use super::{
 };
 use crate::CauseKind;
 
-/// What one cause took.
+/// Sum of one cause.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Sum {
     pub(super) count: u64,
@@ -35,11 +35,11 @@ impl Sum {
     }
 }
 
-/// The sums. Time that no event explains waits until it is known whether a counter of firmware or hypervisor moved.
+/// The sums. Unexplained time waits until it is known whether a counter of firmware or hypervisor increased.
 #[derive(Debug)]
 pub(super) struct Totals {
     sums: Vec<Sum>,
-    /// Unexplained in the window that is open, and in the one before.
+    /// Unexplained time in the open window, and in the one before.
     unexplained: [Sum; 2],
 }
 
@@ -59,7 +59,7 @@ impl Totals {
         }
     }
 
-    /// After a window was closed: the one before it has its class now.
+    /// After a window was closed: the class of the one before is now known.
     pub(super) fn close_window(&mut self, windows: Windows) {
         let [open, before] = self.unexplained;
         let is_touched = windows.open().checked_sub(2).is_some_and(|window| windows.touched_at_end(window));

@@ -1,12 +1,13 @@
-//! Whether a counter of firmware or hypervisor moved about the time of an interruption.
+//! Whether a counter of firmware or hypervisor increased around the time of an interruption.
 
-/// Windows of about a second, numbered from 0, and whether steal time or the SMI count moved in each.
+/// Windows of about a second, numbered from 0, and whether steal time or the SMI count increased in each.
 ///
-/// The kernel books steal time at the next tick and publishes it in units of 10 ms, so what was stolen in one window
-/// may show in the next one. A window therefore counts as touched when the counter moved in it or in the next.
+/// The kernel accounts steal time at the next tick and publishes it in units of 10 ms, so time stolen in one
+/// window may appear in the next. A window therefore counts as affected if the counter increased in it or in
+/// the next.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Windows {
-    /// The window that is open.
+    /// The open window.
     open: u64,
     /// Bit 0 is for the last closed window, bit 1 for the one before, and so on.
     moved: u64,
@@ -27,12 +28,12 @@ impl Windows {
         (1..=64).contains(&back) && (self.moved >> (back - 1)) & 1 == 1
     }
 
-    /// Whether a window is touched; `None` until the one after it is closed. Remembers 64 windows.
+    /// Whether a window is affected; `None` until the one after it is closed. Remembers 64 windows.
     pub(super) fn touched(self, window: u64) -> Option<bool> {
         (self.open >= window.saturating_add(2)).then(|| self.touched_at_end(window))
     }
 
-    /// The same when no further window will be closed.
+    /// The same if no further window will be closed.
     pub(super) fn touched_at_end(self, window: u64) -> bool {
         self.has_moved(window) || self.has_moved(window.saturating_add(1))
     }

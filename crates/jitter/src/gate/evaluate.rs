@@ -1,18 +1,18 @@
-//! Whether a run keeps its gate.
+//! Whether a run meets its gate.
 
 use super::{Gate, GateClause, GateKey};
 use crate::{CauseShares, CpuStudy, JitterStudy, Percentile};
 use lowlat_host::{CpuId, statistics::RateInterval};
 use serde::{Deserialize, Serialize};
 
-/// Whether a run kept its gate.
+/// Result of a gate for a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct GateOutcome {
     /// The gate.
     pub gate: String,
-    /// Broken when a row is broken, else not shown when one is not shown, else held.
+    /// Broken if a row is broken, otherwise not shown if one is not shown, otherwise held.
     pub verdict: Verdict,
-    /// One per clause and CPU, in the order of the clauses.
+    /// One per clause and CPU, in order of the clauses.
     pub rows: Vec<GateRow>,
 }
 
@@ -23,37 +23,37 @@ pub struct GateRow {
     pub cpu: Option<CpuId>,
     /// The key: "max".
     pub key: String,
-    /// The limit as it was written: "<10us".
+    /// The limit as written: "<10us".
     pub limit_text: String,
     /// The limit in [`GateRow::unit`].
     pub limit: f64,
-    /// What was measured, in [`GateRow::unit`]; `None` when there is no such value.
+    /// The measured value in [`GateRow::unit`]; `None` if there is none.
     pub value: Option<f64>,
-    /// The value in the unit that the limit was written in: "12.345us"; "-" when there is none.
+    /// The value in the unit of the limit: "12.345us"; "-" if there is none.
     pub value_text: String,
     /// "ns", "/s", "%", or empty for a plain number.
     pub unit: String,
-    /// Whether it holds.
+    /// Whether the limit is met.
     pub verdict: Verdict,
-    /// What should be known about the verdict; empty when it says all.
+    /// A note on the verdict; empty if none is needed.
     pub note: String,
 }
 
-/// Whether a limit is kept.
+/// Whether a limit is met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// The value keeps it.
+    /// The value meets the limit.
     Held,
-    /// It does not.
+    /// The value does not meet it.
     Broken,
-    /// The run can't tell. It fails as a broken one does.
+    /// The run cannot show it. It fails like a broken limit.
     #[default]
     NotShown,
 }
 
 impl Verdict {
-    /// The word for people.
+    /// Name for people.
     pub fn word(self) -> &'static str {
         match self {
             Self::Held => "held",
@@ -68,7 +68,7 @@ impl Verdict {
 }
 
 impl GateOutcome {
-    /// Whether all rows held; when not, the run fails.
+    /// Whether all rows held; otherwise the run fails.
     pub fn is_held(&self) -> bool {
         self.verdict == Verdict::Held
     }
@@ -89,7 +89,7 @@ impl GateRow {
     }
 }
 
-/// What is judged: a verdict on a value.
+/// A verdict on a value.
 struct Judged {
     value: Option<f64>,
     verdict: Verdict,
@@ -106,13 +106,14 @@ impl Judged {
         Self { value: None, verdict: Verdict::NotShown, note: note.into() }
     }
 
-    /// The same for the whole time that was asked for: what held in a part of it may not hold in all of it.
+    /// Applies the verdict to the whole requested time: a limit held in a part of it may not hold in all of
+    /// it.
     fn for_all_of(self, cpu: &CpuStudy) -> Self {
         if self.verdict != Verdict::Held || cpu.missed_s <= 0.0 {
             return self;
         }
         let note = format!(
-            "held for {} s, and {} s more were to be sampled",
+            "held for {} s, but {} s more were to be sampled",
             short(cpu.runtime_s),
             short(cpu.missed_s)
         );
@@ -125,7 +126,7 @@ impl Judged {
 }
 
 impl Gate {
-    /// Holds a study against the gate.
+    /// Evaluates a study against the gate.
     pub fn evaluate(&self, study: &JitterStudy) -> GateOutcome {
         let mut rows = Vec::new();
         for clause in self.clauses() {
@@ -163,9 +164,9 @@ fn row(clause: &GateClause, cpu: Option<CpuId>, judged: Judged) -> GateRow {
     }
 }
 
-/// Holds one CPU against a clause that is no share of causes.
+/// Evaluates one CPU against a clause that is not a share of causes.
 fn judge(clause: &GateClause, cpu: &CpuStudy, threshold_ns: u64) -> Judged {
-    // Also when it is no number, as a hostile document can have it.
+    // Also if it is not a number, as a hostile document may have it.
     if cpu.runtime_s.is_nan() || cpu.runtime_s <= 0.0 {
         return Judged::not_shown("nothing was sampled");
     }
@@ -174,10 +175,10 @@ fn judge(clause: &GateClause, cpu: &CpuStudy, threshold_ns: u64) -> Judged {
             "no interruption in {} s; limit max, rate or a percentile over time",
             short(cpu.runtime_s)
         ),
-        count => format!("{count} interruptions do not carry it; run longer"),
+        count => format!("too few interruptions ({count}); run longer"),
     };
     let time_not_carried =
-        || format!("{} interruptions in {} s do not carry it; run longer", cpu.count, short(cpu.runtime_s));
+        || format!("too few interruptions ({} in {} s); run longer", cpu.count, short(cpu.runtime_s));
     match clause.key {
         GateKey::Max => judge_max(clause, cpu, threshold_ns),
         GateKey::Mean => Judged::of(clause, cpu.length_ns_mean, not_carried),
@@ -195,11 +196,11 @@ fn judge(clause: &GateClause, cpu: &CpuStudy, threshold_ns: u64) -> Judged {
         | GateKey::EntryExit
         | GateKey::Firmware
         | GateKey::Unexplained
-        | GateKey::NotTraced => Judged::not_shown("known for all CPUs together only"),
+        | GateKey::NotTraced => Judged::not_shown("known only for all CPUs together"),
     }
 }
 
-/// Without an interruption all that is known of the longest gap is that it is below the threshold.
+/// Without an interruption it is only known that the longest gap is below the threshold.
 fn judge_max(clause: &GateClause, cpu: &CpuStudy, threshold_ns: u64) -> Judged {
     if let Some(max) = cpu.length_ns_max {
         return Judged::plain(clause, max as f64);
@@ -213,14 +214,14 @@ fn judge_max(clause: &GateClause, cpu: &CpuStudy, threshold_ns: u64) -> Judged {
     Judged { value: None, verdict, note }
 }
 
-/// The count as it is decides; the note says when the interval reaches over the limit.
+/// The measured rate decides; the note says if its interval crosses the limit.
 fn judge_rate(clause: &GateClause, rate: &RateInterval) -> Judged {
     let mut judged = Judged::plain(clause, rate.per_s);
     let is_held = judged.verdict == Verdict::Held;
     let (far, way) = if is_held == clause.comparison.is_upper() {
         (rate.per_s_high, "reaches")
     } else {
-        (rate.per_s_low, "begins at")
+        (rate.per_s_low, "starts at")
     };
     if clause.comparison.holds(far, clause.limit()) != is_held {
         judged.note = format!(
@@ -232,18 +233,19 @@ fn judge_rate(clause: &GateClause, rate: &RateInterval) -> Judged {
     judged
 }
 
-/// Holds a share of the interruption time against its clause. What was not traced may belong to any share.
+/// Evaluates a share of the interruption time against its clause. Time that was not traced may belong to any
+/// share.
 fn judge_share(clause: &GateClause, study: &JitterStudy) -> Judged {
     if study.cpus.is_empty() || study.all.core_seconds.is_nan() || study.all.core_seconds <= 0.0 {
         return Judged::not_shown("nothing was sampled");
     }
     if study.all.count == 0 {
-        let note = "no interruption: there is no time to share".to_owned();
+        let note = "no interruption, so there is no time to divide".to_owned();
         let verdict = if clause.comparison.is_upper() { Verdict::Held } else { Verdict::NotShown };
         return Judged { value: None, verdict, note };
     }
     let Some(shares) = study.shares else {
-        return Judged::not_shown("no causes were looked for");
+        return Judged::not_shown("no causes were recorded");
     };
     let judged = Judged::plain(clause, share_of(clause.key, &shares) * 100.0);
     let most = share_of(clause.key, &shares) * 100.0 + shares.not_traced * 100.0;
@@ -251,7 +253,7 @@ fn judge_share(clause: &GateClause, study: &JitterStudy) -> Judged {
         && clause.comparison.holds(most, clause.limit()) != (judged.verdict == Verdict::Held);
     if is_turned {
         let note = format!(
-            "{}% of the interruption time was not traced, which could turn it round",
+            "{}% of the interruption time was not traced, which could change the result",
             short(shares.not_traced * 100.0)
         );
         return Judged { verdict: Verdict::NotShown, note, ..judged };
@@ -274,7 +276,7 @@ fn find(percentiles: &[Percentile], quantile: f64) -> Option<f64> {
     found.map(|one| one.length_ns as f64)
 }
 
-/// A number to six significant digits, without zeros at the end: "0.0171527", "12345.7".
+/// A number with six significant digits, without trailing zeros: "0.0171527", "12345.7".
 fn short(number: f64) -> String {
     let decimals = if number == 0.0 { 0.0 } else { (5.0 - number.abs().log10().floor()).clamp(0.0, 12.0) };
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]

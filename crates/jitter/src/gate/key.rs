@@ -1,21 +1,21 @@
-//! What a clause of a gate is made of.
+//! The parts of a gate's clause.
 
 use std::fmt::{self, Display, Formatter};
 
 /// One limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GateClause {
-    /// On what.
+    /// The limited quantity.
     pub key: GateKey,
-    /// On which side of the limit the value must lie.
+    /// The side of the limit on which the value must lie.
     pub comparison: Comparison,
     /// The limit, in its unit.
     pub number: f64,
-    /// The unit as it was written.
+    /// The unit as written.
     pub unit: GateUnit,
 }
 
-/// What a gate can limit.
+/// Quantities that a gate can limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum GateKey {
     /// The longest interruption.
@@ -34,19 +34,19 @@ pub enum GateKey {
     Count,
     /// Share of the sampled time that was lost.
     Lost,
-    /// Share of the interruption time that a tracepoint names.
+    /// Share of the interruption time with a tracepoint's name.
     Named,
-    /// Share of the way into the kernel and out of it.
+    /// Share of entry into the kernel and exit from it.
     EntryExit,
     /// Share of firmware and hypervisor.
     Firmware,
-    /// Share that nothing explains.
+    /// Share of unexplained time.
     Unexplained,
-    /// Share that was not looked at.
+    /// Share of time that was not traced.
     NotTraced,
 }
 
-/// Keys as they are written. A dash stands for an underscore as well.
+/// Keys as written. A dash also stands for an underscore.
 pub(super) const KEYS: [(&str, GateKey); 25] = [
     ("max", GateKey::Max),
     ("mean", GateKey::Mean),
@@ -75,7 +75,7 @@ pub(super) const KEYS: [(&str, GateKey); 25] = [
     ("not_traced", GateKey::NotTraced),
 ];
 
-/// On which side of the limit a value must lie.
+/// The side of the limit on which a value must lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Comparison {
     /// `<`
@@ -108,12 +108,12 @@ pub enum GateUnit {
 }
 
 impl GateKey {
-    /// As it is written.
+    /// Spelling in a gate.
     pub fn name(self) -> &'static str {
         KEYS.iter().find(|(_, key)| *key == self).map_or("", |(name, _)| name)
     }
 
-    /// The units that a limit on it can have.
+    /// The units that its limit can have.
     pub fn units(self) -> &'static [GateUnit] {
         match self {
             Self::Max | Self::Mean | Self::Percentile(_) | Self::TimePercentile(_) => {
@@ -130,14 +130,14 @@ impl GateKey {
         }
     }
 
-    /// Whether it is a share of the interruption time, which is known for all CPUs together only.
+    /// Whether it is a share of the interruption time, which is known only for all CPUs together.
     pub fn is_cause_share(self) -> bool {
         matches!(self, Self::Named | Self::EntryExit | Self::Firmware | Self::Unexplained | Self::NotTraced)
     }
 }
 
 impl Comparison {
-    /// As it is written.
+    /// Spelling in a gate.
     pub fn text(self) -> &'static str {
         match self {
             Self::Below => "<",
@@ -147,7 +147,7 @@ impl Comparison {
         }
     }
 
-    /// Whether a value keeps the limit.
+    /// Whether a value meets the limit.
     pub fn holds(self, value: f64, limit: f64) -> bool {
         match self {
             Self::Below => value < limit,
@@ -164,7 +164,7 @@ impl Comparison {
 }
 
 impl GateUnit {
-    /// As it is written; empty for [`GateUnit::Plain`].
+    /// Spelling in a gate; empty for [`GateUnit::Plain`].
     pub fn text(self) -> &'static str {
         match self {
             Self::Ns => "ns",
@@ -177,7 +177,7 @@ impl GateUnit {
         }
     }
 
-    /// What one of it is of the unit that values are in: nanoseconds, per second, percent, one.
+    /// Factor to the base unit of values: nanoseconds, per second, percent, one.
     pub fn factor(self) -> f64 {
         match self {
             Self::Us => 1e3,
@@ -187,7 +187,7 @@ impl GateUnit {
         }
     }
 
-    /// The unit that values of its kind are in: nanoseconds for all lengths.
+    /// The base unit of its kind: nanoseconds for all lengths.
     #[must_use]
     pub fn base(self) -> Self {
         match self {
@@ -203,7 +203,7 @@ impl GateClause {
         self.number * self.unit.factor()
     }
 
-    /// The limit as it is written: "<10us".
+    /// The limit as written: "<10us".
     pub fn limit_text(&self) -> String {
         format!("{}{}{}", self.comparison.text(), self.number, self.unit.text())
     }

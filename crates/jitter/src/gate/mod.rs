@@ -1,11 +1,11 @@
-//! Gates: limits that a jitter run must keep, such as `max<10us,rate<0.01/s`.
+//! Gates: limits that a jitter run must meet, such as `max<10us,rate<0.01/s`.
 //!
 //! ```text
 //! gate       = clause { "," clause }
 //! clause     = key comparison number unit
 //! comparison = "<" | "<=" | ">" | ">="
 //! ```
-//! White space may stand between all of them.
+//! White space is allowed between all of them.
 //!
 //! | key | what it is | units | where |
 //! |---|---|---|---|
@@ -18,19 +18,19 @@
 //! | `lost` | share of the sampled time that interruptions took | % | each CPU |
 //! | `named` `entry_exit` `firmware` `unexplained` `not_traced` | shares of the time of all interruptions | % | all CPUs together |
 //!
-//! Each clause gives a row per CPU (or one for all), with one of three verdicts:
-//! * **held**: the value keeps the limit.
+//! Each clause results in a row per CPU (or one for all), with one of three verdicts:
+//! * **held**: the value meets the limit.
 //! * **broken**: it does not.
-//! * **not shown**: the run can't tell. A percentile that the count does not carry (p99.9 of 40 interruptions), a mean of
-//!   nothing, a limit on `max` below the threshold, a share of causes when nothing was traced, or one that what was
-//!   not traced could turn round.
+//! * **not shown**: the run cannot show it. Examples are a percentile with too few interruptions (p99.9 of
+//!   40), a mean of nothing, a limit on `max` below the threshold, a share of causes when nothing was traced,
+//!   or one that untraced time could change.
 //!
-//! A gate holds when all its rows held. One that is not shown fails as one that is broken does, with its own word:
-//! a gate that passes because nobody looked is worse than none.
+//! A gate holds if all its rows hold. A limit that is not shown fails like a broken one, under its own name:
+//! a gate that passes for lack of data is worse than none.
 //!
-//! `rate` is judged by the count as it is; when the interval reaches over the limit the row says so. `rate_high` asks
-//! for the proof: it holds only when the run was long enough. A CPU without an interruption holds each limit on `max`
-//! that is not below the threshold, and each upper limit on shares.
+//! `rate` is judged by the measured count; if its interval crosses the limit, the row says so. `rate_high`
+//! requires proof: it holds only if the run was long enough. A CPU without an interruption holds each limit
+//! on `max` that is not below the threshold, and each upper limit on shares.
 
 mod evaluate;
 mod key;
@@ -49,14 +49,14 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// The clauses, in the order they were written; at least one.
+    /// The clauses, in written order; at least one.
     pub fn clauses(&self) -> &[GateClause] {
         &self.clauses
     }
 }
 
 impl Display for Gate {
-    /// As it can be written again.
+    /// Written so that it can be parsed again.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         for (index, clause) in self.clauses.iter().enumerate() {
             let comma = if index == 0 { "" } else { "," };

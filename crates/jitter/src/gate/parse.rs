@@ -6,37 +6,37 @@ use super::{
 };
 use std::ops::Range;
 
-/// Bytes of a gate that are read.
+/// Maximum length of a gate in bytes.
 const TEXT_BYTES_MAX: usize = 4_096;
-/// Characters of what was found that an error repeats.
+/// Maximum number of characters that an error quotes.
 const SHOWN_CHARS_MAX: usize = 60;
-/// The largest number that a limit can be; in seconds, thirty million years.
+/// The largest limit; in seconds, thirty million years.
 const NUMBER_MAX: f64 = 1e15;
 
 const COMPARISONS: [Comparison; 4] =
     [Comparison::AtMost, Comparison::AtLeast, Comparison::Below, Comparison::Above];
 
-/// Why a text is no gate.
+/// Why a text is not a gate.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("gate \"{text}\": {found} at column {} where {expected} was expected", self.column())]
+#[error("cannot parse gate \"{text}\": found {found} at column {}, expected {expected}", self.column())]
 pub struct GateError {
-    /// What the user wrote; cut when too long to be read.
+    /// The user's text, truncated if too long.
     pub text: String,
-    /// What is wrong in it, in bytes.
+    /// Position of the error, in bytes.
     pub span: Range<usize>,
-    /// What stands there.
+    /// What was found.
     pub found: String,
-    /// What should.
+    /// What was expected.
     pub expected: String,
 }
 
 impl GateError {
-    /// Where it begins, in characters from 1.
+    /// Start of the error in characters, counted from 1.
     pub fn column(&self) -> usize {
         self.text.get(..self.span.start).map_or(0, |before| before.chars().count()) + 1
     }
 
-    /// A line for below the text, with `^` under what is wrong.
+    /// A line for display below the text, with `^` under the error.
     pub fn pointer(&self) -> String {
         let width = self.text.get(self.span.clone()).map_or(0, |text| text.chars().count()).max(1);
         format!("{}{}", " ".repeat(self.column() - 1), "^".repeat(width))
@@ -44,10 +44,10 @@ impl GateError {
 }
 
 impl Gate {
-    /// Reads a gate.
+    /// Parses a gate.
     ///
     /// # Errors
-    /// [`GateError`] with the place and what was expected there.
+    /// [`GateError`] with the position and what was expected there.
     pub fn parse(text: &str) -> Result<Self, GateError> {
         if text.len() > TEXT_BYTES_MAX {
             let shown: String = text.chars().take(SHOWN_CHARS_MAX).collect();
@@ -55,7 +55,7 @@ impl Gate {
                 span: 0..shown.len(),
                 text: shown,
                 found: format!("a text of {} bytes", text.len()),
-                expected: format!("one of at most {TEXT_BYTES_MAX}"),
+                expected: format!("at most {TEXT_BYTES_MAX}"),
             });
         }
         let mut reader = Reader { text, at: 0 };
@@ -82,7 +82,7 @@ impl<'a> Reader<'a> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// Skips white space; what is left.
+    /// Skips white space and returns the remaining text.
     fn skip_space(&mut self) -> &'a str {
         let rest = self.rest();
         let trimmed = rest.trim_start();
@@ -90,7 +90,7 @@ impl<'a> Reader<'a> {
         trimmed
     }
 
-    /// Takes this text if it stands here.
+    /// Consumes this text if it comes next.
     fn take(&mut self, wanted: &str) -> bool {
         let is_here = self.skip_space().starts_with(wanted);
         if is_here {
@@ -99,15 +99,15 @@ impl<'a> Reader<'a> {
         is_here
     }
 
-    /// Bytes of what an error should point at here: up to white space, comma or comparison, but at least one
-    /// character.
+    /// Length of the text that an error should mark: up to white space, a comma or a comparison, but at least
+    /// one character.
     fn word_length(&self) -> usize {
         let rest = self.rest();
         let end = rest.find(|c: char| c.is_whitespace() || matches!(c, ',' | '<' | '>' | '='));
         end.unwrap_or(rest.len()).max(rest.chars().next().map_or(0, char::len_utf8))
     }
 
-    /// The error that something else was expected where the next `length` bytes stand.
+    /// Creates the error that something else was expected in place of the next `length` bytes.
     fn wrong(&self, length: usize, expected: impl Into<String>) -> GateError {
         let span = self.at..self.at + length;
         let raw = self.text.get(span.clone()).unwrap_or_default();
@@ -174,7 +174,7 @@ impl<'a> Reader<'a> {
         Ok(*unit)
     }
 
-    /// Bytes up to white space or a comma.
+    /// Length up to white space or a comma, in bytes.
     fn unit_length(&self) -> usize {
         let rest = self.rest();
         rest.find(|c: char| c.is_whitespace() || c == ',').unwrap_or(rest.len())

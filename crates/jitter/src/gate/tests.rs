@@ -42,7 +42,7 @@ fn lines(gate: &str, study: &JitterStudy) -> Vec<String> {
 }
 
 #[test]
-fn each_clause_is_held_against_each_cpu() {
+fn each_clause_is_compared_with_each_cpu() {
     let study = study(vec![quiet(1), busy(5, 10)], None);
     let gate = Gate::parse(" max < 10us, rate<0.1/s ,time-p99.9<=47ns,lost<2%,count>=1,mean<1us").unwrap();
     assert_eq!(gate.to_string(), "max<10us,rate<0.1/s,time_p99.9<=47ns,lost<2%,count>=1,mean<1us");
@@ -74,7 +74,7 @@ fn what_the_count_does_not_carry_is_not_shown_and_fails() {
     }
     assert_eq!(
         lines("p99.9<1ms", &study)[1],
-        "CPU 5: p99.9 -, limit <1ms: not shown (40 interruptions do not carry it; run longer)"
+        "CPU 5: p99.9 -, limit <1ms: not shown (too few interruptions (40); run longer)"
     );
     let nothing = JitterStudy { threshold_ns: 100, ..JitterStudy::default() };
     for key in ["max<1s", "count<1", "named>1%", "not_traced<1%"] {
@@ -106,8 +106,8 @@ fn a_rate_says_when_its_interval_reaches_over_the_limit() {
     let note = |gate: &str| Gate::parse(gate).unwrap().evaluate(&study).rows.remove(0).note;
     // 10 in 610 s are 0.0164/s, 0.0079 to 0.0301.
     assert_eq!(note("rate<0.02/s"), "held, but the interval reaches 0.0301481/s: run longer to show it");
-    assert_eq!(note("rate<0.01/s"), "broken, but the interval begins at 0.00786129/s: run longer to show it");
-    assert_eq!(note("rate>0.01/s"), "held, but the interval begins at 0.00786129/s: run longer to show it");
+    assert_eq!(note("rate<0.01/s"), "broken, but the interval starts at 0.00786129/s: run longer to show it");
+    assert_eq!(note("rate>0.01/s"), "held, but the interval starts at 0.00786129/s: run longer to show it");
     assert_eq!(note("rate>0.02/s"), "broken, but the interval reaches 0.0301481/s: run longer to show it");
     assert_eq!((note("rate<0.05/s"), note("rate<0.001/s")), (String::new(), String::new()));
     let verdict = |gate: &str| Gate::parse(gate).unwrap().evaluate(&study).verdict;
@@ -142,28 +142,30 @@ fn shares_count_what_was_not_traced_against_the_gate() {
 fn errors_say_what_was_read_where_and_what_was_expected() {
     let error = |text: &str| Gate::parse(text).unwrap_err();
     let shown = |text: &str| error(text).to_string();
-    assert!(shown("").starts_with("gate \"\": the end at column 1 where one of the keys max, mean, p50, "));
-    assert!(shown("max<10us,foo<3").contains(": \"foo\" at column 10 where one of the keys "));
+    assert!(shown("").starts_with(
+        "cannot parse gate \"\": found the end at column 1, expected one of the keys max, mean, p50, "
+    ));
+    assert!(shown("max<10us,foo<3").contains(": found \"foo\" at column 10, expected one of the keys "));
     assert_eq!(
         shown("max 10us"),
-        "gate \"max 10us\": \"10us\" at column 5 where <, <=, > or >= was expected"
+        "cannot parse gate \"max 10us\": found \"10us\" at column 5, expected <, <=, > or >="
     );
     assert_eq!(
         shown("max<10"),
-        "gate \"max<10\": the end at column 7 where a unit of max (ns, us, ms, s) was expected"
+        "cannot parse gate \"max<10\": found the end at column 7, expected a unit of max (ns, us, ms, s)"
     );
-    assert!(shown("max<10/s").contains("\"/s\" at column 7 where a unit of max (ns, us, ms, s)"));
-    assert!(shown("rate<10").contains("the end at column 8 where the unit /s (rate has no other)"));
-    assert!(shown("count<10us").contains("\"us\" at column 9 where no unit (count is a plain number)"));
-    assert!(shown("max<us").contains("\"us\" at column 5 where a number such as 10 or 0.01"));
-    assert!(shown("max<1.2.3us").contains("\"1.2.3\" at column 5 where a number"));
-    assert!(shown("max<-1us").contains("\"-1us\" at column 5 where a number"));
+    assert!(shown("max<10/s").contains("\"/s\" at column 7, expected a unit of max (ns, us, ms, s)"));
+    assert!(shown("rate<10").contains("the end at column 8, expected the unit /s (rate has no other)"));
+    assert!(shown("count<10us").contains("\"us\" at column 9, expected no unit (count is a plain number)"));
+    assert!(shown("max<us").contains("\"us\" at column 5, expected a number such as 10 or 0.01"));
+    assert!(shown("max<1.2.3us").contains("\"1.2.3\" at column 5, expected a number"));
+    assert!(shown("max<-1us").contains("\"-1us\" at column 5, expected a number"));
     assert!(shown("max<1us;rate<1/s").contains("\"us;rate<1/s\" at column 6"));
-    assert!(shown("max<1us rate<1/s").contains("\"rate\" at column 9 where a comma or the end"));
-    assert!(shown("max<1us,").contains("the end at column 9 where one of the keys"));
-    assert!(shown("max<1us,,").contains("\",\" at column 9 where one of the keys"));
+    assert!(shown("max<1us rate<1/s").contains("\"rate\" at column 9, expected a comma or the end"));
+    assert!(shown("max<1us,").contains("the end at column 9, expected one of the keys"));
+    assert!(shown("max<1us,,").contains("\",\" at column 9, expected one of the keys"));
     for digits in [16, 400] {
-        assert!(shown(&format!("max<{}us", "9".repeat(digits))).contains("where a number"), "too large");
+        assert!(shown(&format!("max<{}us", "9".repeat(digits))).contains("expected a number"), "too large");
     }
     assert!(shown(&"max<1us,".repeat(1_000)).contains("a text of 8000 bytes at column 1"));
     let error = error("é<1us");
@@ -183,7 +185,7 @@ fn micro_signs_are_read() {
     }
 }
 
-/// What held while it was looked at may not have held afterwards.
+/// A limit held during a part of the time may not have held afterwards.
 #[test]
 fn a_part_of_the_time_shows_nothing_held() {
     let cut = |cpu: CpuStudy| CpuStudy { runtime_s: 0.003, missed_s: 609.997, ..cpu };
@@ -195,12 +197,12 @@ fn a_part_of_the_time_shows_nothing_held() {
         lines("max<10us,count<=20", &study),
         [
             "CPU 1: max -, limit <10us: held (no interruption of 100 ns or longer in 610 s)",
-            "CPU 4: max -, limit <10us: not shown (held for 0.003 s, and 609.997 s more were to be sampled)",
+            "CPU 4: max -, limit <10us: not shown (held for 0.003 s, but 609.997 s more were to be sampled)",
             "CPU 5: max 12.345us, limit <10us: broken",
             "CPU 7: max -, limit <10us: not shown (its sampler died)",
             "CPU 1: count 0, limit <=20: held",
-            "CPU 4: count 0, limit <=20: not shown (held for 0.003 s, and 609.997 s more were to be sampled)",
-            "CPU 5: count 10, limit <=20: not shown (held for 0.003 s, and 609.997 s more were to be sampled)",
+            "CPU 4: count 0, limit <=20: not shown (held for 0.003 s, but 609.997 s more were to be sampled)",
+            "CPU 5: count 10, limit <=20: not shown (held for 0.003 s, but 609.997 s more were to be sampled)",
             "CPU 7: count -, limit <=20: not shown (its sampler died)",
         ]
     );

@@ -1,44 +1,44 @@
-//! What is looked at before a measurement.
+//! Facts read before a measurement.
 
 use lowlat_host::{CpuId, CpuSet, Reading};
 use lowlat_settings::{Layer, Verdict, audit::Audit};
 
-/// Busy threads that are kept by name on each side, those that used most.
+/// Maximum number of busy threads kept on each side, the busiest first.
 pub const BUSY_KEPT_MAX: usize = 64;
 
-/// The host shortly before a measurement, out of one look of a fraction of a second.
+/// The host shortly before a measurement, observed for a fraction of a second.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ReadinessFacts {
-    /// The CPUs that will be measured.
+    /// The CPUs to be measured.
     pub measured: CpuSet,
-    /// CPUs for all else: housekeeping, none of them measured. Empty when every CPU is measured.
+    /// CPUs for everything else: housekeeping, none of them measured. Empty if every CPU is measured.
     pub housekeeping: CpuSet,
     /// CPUs that this process may use.
     pub own_cpus: Reading<CpuSet>,
     /// Load averages over 1, 5 and 15 minutes (/proc/loadavg).
     pub load_average: Reading<[f64; 3]>,
-    /// How the rows of the audit stand that make the profile.
+    /// Results of the audit rows that make up the profile.
     pub profile: ProfileFacts,
-    /// Pages swapped during the look.
+    /// Pages swapped during the observation.
     pub swap: SwapFacts,
-    /// How the measured CPUs are clocked; none when the host has no frequency scaling.
+    /// Clocks of the measured CPUs; empty if the host has no frequency scaling.
     pub clocks: Vec<CpuClock>,
-    /// Threads that used CPU time during the look.
+    /// Threads that used CPU time during the observation.
     pub busy: Reading<BusyThreads>,
-    /// How long the look took.
+    /// Length of the observation.
     pub look_ms: u64,
 }
 
-/// The rows of an audit that make a profile: what the boot loader passed on, and TuneD.
+/// The audit rows that make up a profile: boot parameters and TuneD.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProfileFacts {
     /// The profile.
     pub name: String,
-    /// Rows that are as the profile wants them.
+    /// Number of rows that are as the profile wants.
     pub good_count: usize,
-    /// Ids of the rows at fault, worst first.
+    /// IDs of the rows with a fault, worst first.
     pub faults: Vec<String>,
-    /// Ids of the rows that could not be told.
+    /// IDs of the unknown rows.
     pub unknown: Vec<String>,
 }
 
@@ -63,7 +63,7 @@ impl ProfileFacts {
     }
 }
 
-/// Pages that were swapped during the look (/proc/vmstat).
+/// Pages swapped during the observation (/proc/vmstat).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SwapFacts {
     /// Pages read back (pswpin).
@@ -72,47 +72,47 @@ pub struct SwapFacts {
     pub out_pages: Reading<u64>,
 }
 
-/// How one CPU is clocked (/sys/devices/system/cpu/cpuN/cpufreq).
+/// Clock of one CPU (/sys/devices/system/cpu/cpuN/cpufreq).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CpuClock {
     /// The CPU.
     pub cpu: CpuId,
     /// scaling_governor.
     pub governor: Reading<String>,
-    /// scaling_cur_freq when the look began and when it ended.
+    /// scaling_cur_freq at the start and end of the observation.
     pub khz: [Reading<u64>; 2],
-    /// scaling_min_freq and scaling_max_freq: when they are equal the governor has no choice.
+    /// scaling_min_freq and scaling_max_freq: if they are equal the governor has no choice.
     pub limits_khz: [Reading<u64>; 2],
 }
 
-/// Threads that used CPU time during the look, ours left out.
+/// Threads that used CPU time during the observation, without lowlat's.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BusyThreads {
-    /// On measured CPUs: the [`BUSY_KEPT_MAX`] that used most.
+    /// On measured CPUs: the [`BUSY_KEPT_MAX`] busiest.
     pub measured: Vec<BusyThread>,
-    /// How many on measured CPUs there were.
+    /// Number of threads on measured CPUs.
     pub measured_count: usize,
-    /// On other CPUs: the [`BUSY_KEPT_MAX`] that used most.
+    /// On other CPUs: the [`BUSY_KEPT_MAX`] busiest.
     pub elsewhere: Vec<BusyThread>,
-    /// How many on other CPUs there were.
+    /// Number of threads on other CPUs.
     pub elsewhere_count: usize,
-    /// Why some threads were not looked at; empty when all were.
+    /// Why some threads were not read; empty if all were.
     pub unseen: String,
 }
 
 /// A thread that used CPU time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BusyThread {
-    /// Process id.
+    /// Process ID.
     pub pid: i32,
-    /// Thread id; that of a process with one thread is its pid.
+    /// Thread ID; for a process with one thread its process ID.
     pub tid: i32,
-    /// Its name, control characters made visible.
+    /// Its name, with control characters made visible.
     pub comm: String,
     /// The CPU on which it was seen.
     pub cpu: CpuId,
-    /// CPU time that it used, in steps of the kernel's clock tick (10 ms on nearly all kernels).
+    /// CPU time that it used, in units of the kernel's clock tick (10 ms on nearly all kernels).
     pub used_ms: u64,
-    /// Whether it is one of the kernel's own.
+    /// Whether it is a kernel thread.
     pub is_kernel: bool,
 }

@@ -1,14 +1,14 @@
-//! The judgement of what was looked at.
+//! Judges the observed facts.
 
 use super::{BusyThreads, CpuClock, ReadinessFacts, ReadinessPoint, ReadinessState, texts};
 use lowlat_host::{CpuSet, Reading};
 use lowlat_settings::judge::LOAD_READY_MAX;
 use std::collections::BTreeMap;
 
-/// The governor that holds the highest frequency.
+/// The governor that keeps the highest frequency.
 const PERFORMANCE: &str = "performance";
 
-/// Judges whether the host is ready, one point for each thing that was looked at.
+/// Judges whether the host is ready, one point per kind of fact.
 pub fn judge(facts: &ReadinessFacts) -> Vec<ReadinessPoint> {
     vec![load(facts), affinity(facts), profile(facts), swap(facts), governor(facts), busy_threads(facts)]
 }
@@ -30,12 +30,12 @@ fn not_known(observed: impl Into<String>, action: impl Into<String>) -> Readines
     ReadinessPoint { state: ReadinessState::NotKnown, ..not_ready(observed, action) }
 }
 
-/// For a file that gave no value: "/proc/loadavg: absent".
+/// For a file without a value: "/proc/loadavg: absent".
 fn missing<T>(reading: &Reading<T>, path: &str) -> ReadinessPoint {
     let observed = format!("{path}: {}", reading.missing_in_words().unwrap_or_default());
     let action = match reading {
         Reading::Denied => "Run lowlat as root.",
-        _ => "Look at it by hand.",
+        _ => "Check it manually.",
     };
     not_known(observed, action)
 }
@@ -54,7 +54,7 @@ fn load(facts: &ReadinessFacts) -> ReadinessPoint {
     load_of(facts).blocking("load")
 }
 
-/// The 1-minute average decides: the other two tell of the past and would hold a quiet host up for long.
+/// The 1-minute average decides: the other two lag behind and would delay a quiet host for a long time.
 fn load_of(facts: &ReadinessFacts) -> ReadinessPoint {
     let Reading::Known([one, five, fifteen]) = &facts.load_average else {
         return missing(&facts.load_average, "/proc/loadavg");
@@ -63,7 +63,7 @@ fn load_of(facts: &ReadinessFacts) -> ReadinessPoint {
     let past = if is_calm(five) && is_calm(fifteen) {
         ""
     } else {
-        "; the 5- and 15-minute averages tell of the past and decay slowly, so the 1-minute one decides"
+        "; the 5- and 15-minute averages lag behind, so the 1-minute one decides"
     };
     let observed = format!("{one:.2}, {five:.2} and {fifteen:.2} over 1, 5 and 15 minutes{past}");
     if is_calm(one) {
@@ -73,8 +73,8 @@ fn load_of(facts: &ReadinessFacts) -> ReadinessPoint {
     not_ready(
         observed,
         format!(
-            "Wait until it is at most {LOAD_READY_MAX} (--wait does): the 1-minute average takes some minutes to fall.\
-             {busy} Threads that spin by design and threads that wait for a disk count as load too."
+            "Wait until it is at most {LOAD_READY_MAX} (--wait does this): the 1-minute average takes a few \
+             minutes to fall.{busy} Spinning threads and threads that wait for a disk also count as load."
         ),
     )
 }
@@ -99,7 +99,7 @@ fn affinity_of(facts: &ReadinessFacts) -> ReadinessPoint {
     };
     let reached = own.intersection(&facts.measured);
     if reached.is_empty() {
-        return ready(format!("this process may use {own:#}, none of them measured"));
+        return ready(format!("this process may use {own:#}, and none of them is measured"));
     }
     if facts.housekeeping.is_empty() {
         return not_ready(
@@ -108,10 +108,10 @@ fn affinity_of(facts: &ReadinessFacts) -> ReadinessPoint {
         );
     }
     not_ready(
-        format!("this process may use {own:#}; measured are {reached:#} of them"),
+        format!("this process may use {own:#}, and {reached:#} of them are measured"),
         format!(
-            "Start it from a shell on the housekeeping CPUs: taskset -c {} lowlat jitter. Ordinary processes reach the \
-             measured CPUs as it does.",
+            "Start it from a shell on the housekeeping CPUs: taskset -c {} lowlat jitter. Ordinary processes \
+             can reach the measured CPUs in the same way.",
             facts.housekeeping
         ),
     )
@@ -126,25 +126,25 @@ fn profile_of(facts: &ReadinessFacts) -> ReadinessPoint {
     let (name, good) = (&profile.name, profile.good_count);
     if !profile.faults.is_empty() {
         let observed = format!(
-            "of the boot and TuneD rows of profile {name}, {good} are good and {} at fault: {}",
+            "boot and TuneD rows of profile {name}: {good} good, {} with a fault: {}",
             profile.faults.len(),
             texts::ids(&profile.faults)
         );
         return not_ready(
             observed,
-            "See these rows in lowlat audit. Until then the host is measured as it is.",
+            "See these rows in lowlat audit. Until then the host is measured unchanged.",
         );
     }
     if !profile.unknown.is_empty() || good == 0 {
         let observed = format!(
-            "of the boot and TuneD rows of profile {name}, {good} are good and {} not known: {}",
+            "boot and TuneD rows of profile {name}: {good} good, {} unknown: {}",
             profile.unknown.len(),
             texts::ids(&profile.unknown)
         );
         let observed = observed.trim_end_matches([':', ' ']).to_owned();
-        return not_known(observed, "See these rows in lowlat audit; as root it can tell more.");
+        return not_known(observed, "See these rows in lowlat audit; run it as root to see more.");
     }
-    ready(format!("the {good} boot and TuneD rows of profile {name} that apply are good"))
+    ready(format!("all {good} applicable boot and TuneD rows of profile {name} are good"))
 }
 
 fn swap(facts: &ReadinessFacts) -> ReadinessPoint {
@@ -157,7 +157,7 @@ fn swap_of(facts: &ReadinessFacts) -> ReadinessPoint {
         (Reading::Known(0), Reading::Known(0)) => ready(format!("no page was swapped in {look_ms} ms")),
         (Reading::Known(read), Reading::Known(written)) => not_ready(
             format!("{read} pages swapped in and {written} out in {look_ms} ms"),
-            "Wait until it is over, or find what runs out of memory (vmstat 1, ps -eo pid,rss,comm).",
+            "Wait until swapping ends, or find what uses up the memory (vmstat 1, ps -eo pid,rss,comm).",
         ),
         (Reading::Known(_), missed) | (missed, _) => missing(missed, "/proc/vmstat, pswpin and pswpout"),
     }
@@ -189,13 +189,13 @@ fn governor_of(facts: &ReadinessFacts) -> ReadinessPoint {
         let named: Vec<String> = free.iter().map(|(name, cpus)| format!("{name} on {cpus:#}")).collect();
         return not_ready(
             format!("{}{clocked}", named.join(", ")),
-            "Set the governor \"performance\" (cpupower frequency-set -g performance); see lowlat audit.",
+            "Set the performance governor (cpupower frequency-set -g performance); see lowlat audit.",
         );
     }
     if !unknown.is_empty() {
         return not_known(
-            format!("the governor of {unknown:#} can't be read"),
-            "Look at scaling_governor by hand.",
+            format!("cannot read the governor of {unknown:#}"),
+            "Check scaling_governor manually.",
         );
     }
     match governed.len() {
@@ -249,9 +249,9 @@ fn what_to_do(busy: &BusyThreads, housekeeping: &CpuSet) -> String {
         steps.push(format!("Stop the processes{elsewhere}, or leave their CPUs out with --cpus."));
     }
     if busy.measured.iter().any(|thread| thread.is_kernel) {
-        steps.push("For the kernel's threads see the kthread and irq rows of lowlat audit.".to_owned());
+        steps.push("For kernel threads see the kthread and irq rows of lowlat audit.".to_owned());
     }
-    steps.push("--force measures beside them.".to_owned());
+    steps.push("--force measures anyway.".to_owned());
     steps.join(" ")
 }
 

@@ -1,12 +1,12 @@
-//! Lists of threads, CPUs and rows as people read them.
+//! Lists of threads, CPUs and rows for display.
 
 use super::BusyThread;
 
-/// Names that one text gives.
+/// Maximum number of names in one text.
 const NAMED_MAX: usize = 8;
 
-/// "md (pid 12, CPU 3, 100 %), kernel thread ksoftirqd/3 (pid 30, CPU 3, 4 %) and 5 more". `count` is how many there
-/// are in all.
+/// "md (pid 12, CPU 3, 100 %), kernel thread ksoftirqd/3 (pid 30, CPU 3, 4 %) and 5 more". `count` is the
+/// total number.
 pub(super) fn threads(threads: &[BusyThread], count: usize, look_ms: u64) -> String {
     let words: Vec<String> = threads.iter().take(NAMED_MAX).map(|thread| in_words(thread, look_ms)).collect();
     and_more(&words, count)

@@ -1,17 +1,17 @@
-//! A cause on a host, with the questions that actions ask.
+//! A cause on a host, with helpers for wording its remedy.
 
 use super::{Advice, RemedyContext};
 use crate::{Cause, CauseKind};
 use lowlat_host::{CpuSet, Reading, kernel_version::KernelVersion};
 
-/// The first kernel that knows `isolcpus=managed_irq`; earlier ones refuse the whole parameter.
+/// The first kernel that knows `isolcpus=managed_irq`; earlier ones reject the whole parameter.
 const MANAGED_IRQ_SINCE: KernelVersion = KernelVersion::new(5, 6);
-/// Characters of a name from the host that are shown.
+/// Maximum number of characters shown of a name from the host.
 const NAME_CHARS_MAX: usize = 40;
 
 pub(super) struct Case<'a> {
     pub(super) cause: &'a Cause,
-    /// The CPUs it is to be taken off: those that do not keep house, or all when all do.
+    /// The CPUs to remove it from: all but housekeeping, or all if there are no others.
     pub(super) cpus: CpuSet,
     pub(super) context: &'a RemedyContext<'a>,
     is_on_housekeeping: bool,
@@ -25,14 +25,15 @@ impl<'a> Case<'a> {
         Self { cause, cpus, context, is_on_housekeeping }
     }
 
-    /// Whether it was seen on housekeeping CPUs only.
+    /// Whether it occurred on housekeeping CPUs only.
     pub(super) fn is_on_housekeeping(&self) -> bool {
         self.is_on_housekeeping
     }
 
-    /// Said where a cause is no fault.
+    /// Text for a cause that is not a fault.
     pub(super) fn leave_it_on_housekeeping(&self) -> String {
-        let keep = if self.cpus.len() == 1 { "keeps house and is" } else { "keep house and are" };
+        let keep =
+            if self.cpus.len() == 1 { "is a housekeeping CPU and" } else { "are housekeeping CPUs and" };
         let isolated = &self.context.allocation.isolated;
         if isolated.is_empty() {
             return format!("{} {keep} the place for it: run trading threads elsewhere", self.on());
@@ -50,13 +51,13 @@ impl<'a> Case<'a> {
         if self.cpus.len() == 1 { "is" } else { "are" }
     }
 
-    /// The list for a parameter that holds isolated CPUs; a word to fill in where none were chosen.
+    /// The list for a parameter with isolated CPUs, or a placeholder if none were chosen.
     pub(super) fn isolated_list(&self) -> String {
         let isolated = &self.context.allocation.isolated;
         if isolated.is_empty() { "ISOLATED_CPUS".into() } else { isolated.to_list() }
     }
 
-    /// Housekeeping CPUs as a list for a command, when any are known.
+    /// Housekeeping CPUs as a list for a command, if known.
     pub(super) fn housekeeping_list(&self) -> Option<String> {
         let cpus = &self.context.allocation.housekeeping;
         (!cpus.is_empty()).then(|| cpus.to_list())
@@ -68,12 +69,12 @@ impl<'a> Case<'a> {
         if cpus.is_empty() { "a housekeeping CPU".into() } else { format!("housekeeping {cpus:#}") }
     }
 
-    /// The cause's name without control characters, cut when it is long: it comes from the host.
+    /// The cause's name, which comes from the host: without control characters, and truncated if long.
     pub(super) fn name(&self) -> String {
         clean(&self.cause.name)
     }
 
-    /// The cause's label, likewise.
+    /// The cause's label, cleaned in the same way.
     pub(super) fn label(&self) -> String {
         let name = self.name();
         match (self.cause.kind, self.cause.number) {
@@ -83,7 +84,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// What was armed or queued. Kernel functions that stand as addresses have no name to show.
+    /// What was armed or queued. Kernel functions known only by address have no name to show.
     pub(super) fn function(&self) -> String {
         if self.cause.kind == CauseKind::Softirq {
             "a timer".into()
@@ -94,17 +95,17 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// The CPUs of the case that are not in a set that the kernel shows; `None` when it does not show it.
+    /// The CPUs of the case that are not in a set from the kernel; `None` if the kernel does not expose it.
     pub(super) fn not_in(&self, held: &Reading<CpuSet>) -> Option<CpuSet> {
         held.known().map(|held| self.cpus.difference(held))
     }
 
-    /// A small file's text, when it was read.
+    /// Text of a small file, if it was read.
     pub(super) fn knob(&self, path: &str) -> Option<&str> {
         self.context.host.files.get(path).and_then(Reading::known).map(String::as_str)
     }
 
-    /// A sysctl as a number, when it was read and is one.
+    /// A sysctl as a number, if it was read and is one.
     pub(super) fn sysctl(&self, key: &str) -> Option<i64> {
         self.knob(&lowlat_host::snapshot::sysctl_path(key))?.trim().parse().ok()
     }
@@ -119,7 +120,7 @@ impl<'a> Case<'a> {
         self.context.host.kernel.config_option(option) == Reading::Known(None)
     }
 
-    /// Whether a unit of the service manager runs.
+    /// Whether a unit of the service manager is running.
     pub(super) fn is_active(&self, unit: &str) -> bool {
         self.context.host.services.units.get(unit).is_some_and(|unit| unit.active.text() == "active")
     }
@@ -129,13 +130,14 @@ impl<'a> Case<'a> {
         self.context.host.virtualization.is_virtual == Reading::Known(true)
     }
 
-    /// The token that isolates, as this kernel knows it: "isolcpus=managed_irq,domain,1-7".
+    /// The isolation parameter for this kernel: "isolcpus=managed_irq,domain,1-7".
     pub(super) fn isolcpus(&self) -> String {
         let flags = if self.is_kernel_before(MANAGED_IRQ_SINCE) { "domain" } else { "managed_irq,domain" };
         format!("isolcpus={flags},{}", self.isolated_list())
     }
 
-    /// Whether the scheduler balances none of these CPUs: isolated at boot or by cpuset partitions.
+    /// Whether the scheduler excludes all these CPUs from load balancing: isolated at boot or by cpuset
+    /// partitions.
     pub(super) fn is_isolated(&self) -> bool {
         !self.cpus.is_empty() && self.cpus.is_subset(&self.context.host.cpus_isolated())
     }
@@ -146,7 +148,7 @@ impl<'a> Case<'a> {
             && !self.cpus.is_empty()
     }
 
-    /// Writing a sysctl, or what else there is to know when it has the value already.
+    /// Advice to write a sysctl, or `when_set` if it already has the value.
     pub(super) fn set_sysctl(&self, key: &str, value: i64, when_set: &str) -> Advice {
         if self.sysctl(key) == Some(value) {
             return Advice::Act(format!("{key} is {value} already: {when_set}"));

@@ -3,12 +3,13 @@
 use super::{Advice, case::Case};
 use lowlat_host::Reading;
 
-/// Time that no kernel event explains while steal time or the count of SMIs moved.
+/// Time without a kernel event while steal time or the SMI count increased.
 pub(super) fn firmware_or_hypervisor(case: &Case<'_>) -> Advice {
     if case.is_virtual() {
         return Advice::Elsewhere(
             "readiness.steal",
-            "nothing inside a virtual machine removes it: give it dedicated physical CPUs, or take a physical host".into(),
+            "nothing inside a virtual machine can remove it: use dedicated physical CPUs, or a physical host"
+                .into(),
         );
     }
     let is_physical = case.context.host.virtualization.is_virtual == Reading::Known(false);
@@ -22,19 +23,19 @@ pub(super) fn firmware_or_hypervisor(case: &Case<'_>) -> Advice {
     )
 }
 
-/// Time that nothing explains.
+/// Time without any explanation.
 pub(super) fn unexplained(case: &Case<'_>) -> Advice {
     if case.is_virtual() {
         return Advice::Elsewhere(
             "readiness.virtual_machine",
-            "probably the hypervisor, which nothing inside a virtual machine removes: take a physical host"
+            "probably the hypervisor, which nothing inside a virtual machine can change: use a physical host"
                 .into(),
         );
     }
     power_capping(
         case,
-        "no event and no counter explains it, which leaves firmware (its interrupts are counted on Intel processors \
-         only) and changes of clock",
+        "no event and no counter explains it, which leaves firmware (its interrupts are counted on Intel \
+         processors only) and clock changes",
     )
 }
 
@@ -50,36 +51,38 @@ fn power_capping(case: &Case<'_>, what: &str) -> Advice {
         );
     }
     Advice::Act(format!(
-        "{what}: switch off power capping, then USB emulation and the reporting of corrected errors by the firmware, \
-         one at a time, and measure after each"
+        "{what}: switch off power capping, then USB emulation and the firmware's reporting of corrected \
+         errors, one at a time, and measure after each"
     ))
 }
 
-/// The hypervisor has something to say to its guest.
+/// The hypervisor notifies its guest.
 pub(super) fn hypervisor(_: &Case<'_>) -> Advice {
     Advice::Act(
-        "the hypervisor interrupts its guest, which nothing inside removes: take a physical host".into(),
+        "the hypervisor interrupts its guest, which nothing inside can prevent: use a physical host".into(),
     )
 }
 
 /// The processor ran too hot.
 pub(super) fn thermal(_: &Case<'_>) -> Advice {
     Advice::Act(
-        "a processor reached its limit of temperature: raise the cooling, and look for blocked air".into(),
+        "a processor reached its temperature limit: increase the cooling, and check for blocked airflow"
+            .into(),
     )
 }
 
 /// The hardware corrected errors.
 pub(super) fn corrected_errors(_: &Case<'_>) -> Advice {
     Advice::Act(
-        "the hardware corrected errors: find the memory module or device in the log of rasdaemon and replace it".into(),
+        "the hardware corrected errors: find the memory module or device in rasdaemon's log and replace it"
+            .into(),
     )
 }
 
-/// Interrupts of the processor that a sound host does not see.
+/// Interrupts of the processor that do not occur on a sound host.
 pub(super) fn stray(case: &Case<'_>) -> Advice {
     Advice::Act(format!(
-        "{} is rare on a sound host: look in the kernel log and update the firmware",
+        "{} is rare on a sound host: check the kernel log and update the firmware",
         case.label()
     ))
 }

@@ -6,11 +6,11 @@ use lowlat_host::{
     snapshot::{Irq, component_matches},
 };
 
-/// Names of interrupts whose drivers let the kernel manage the affinity of each queue, as a rule.
+/// Names of interrupts for which drivers usually let the kernel manage the affinity of each queue.
 const OFTEN_MANAGED: &[&str] = &[
     "nvme*q*",
     // Disks: "req.N" (virtio-blk), "request" (virtio-scsi); file systems' "requests.N". The one queue of 9p,
-    // "requests", is an ordinary one.
+    // "requests", is not managed.
     "virtio*-req.*",
     "virtio*-request",
     "virtio*-requests.*",
@@ -21,7 +21,7 @@ const OFTEN_MANAGED: &[&str] = &[
     "qla2xxx*",
     "hpsa*",
 ];
-/// The first queue of an NVMe disk takes commands of administration; its interrupt is an ordinary one.
+/// The first queue of an NVMe disk receives administrative commands; its interrupt is not managed.
 const NEVER_MANAGED: &str = "nvme*q0";
 
 /// One device interrupt.
@@ -41,7 +41,7 @@ pub(super) fn device(case: &Case<'_>) -> Advice {
     }
 }
 
-/// The snapshot's interrupts behind the cause: by number, else by name.
+/// The snapshot's interrupts for the cause: by number, otherwise by name.
 fn irqs_of<'a>(case: &'a Case<'_>) -> Vec<&'a Irq> {
     let is_meant = |irq: &&Irq| match case.cause.number {
         Some(number) => i64::from(irq.number) == number,
@@ -64,11 +64,11 @@ fn managed(case: &Case<'_>, how: &str) -> Advice {
         "irq.managed",
         if has_flag {
             format!(
-                "{how} and isolcpus=managed_irq is in force: it fires on {on} only for requests made there, so make \
-                 none there"
+                "{how} and isolcpus=managed_irq is in force: it fires on {on} only for requests submitted \
+                 there, so submit none there"
             )
         } else {
-            format!("{how} and refuses another affinity: boot with {}", case.isolcpus())
+            format!("{how} and its affinity cannot be changed: boot with {}", case.isolcpus())
         },
     )
 }
@@ -78,8 +78,8 @@ fn moved(case: &Case<'_>, irqs: &[&Irq]) -> String {
     let goes_to = goes_to.reduce(|all, cpus| all.union(&cpus));
     if let Some(goes_to) = goes_to.filter(|cpus| !cpus.is_empty() && cpus.is_disjoint(&case.cpus)) {
         return format!(
-            "{} goes to {goes_to:#} by its affinity and reached {}: find what moves it, such as irqbalance or its \
-             driver",
+            "the affinity of {} is {goes_to:#}, but it reached {}: find what moves it, such as irqbalance or \
+             its driver",
             case.label(),
             case.on()
         );
@@ -126,13 +126,14 @@ pub(super) fn net_rx(case: &Case<'_>) -> Advice {
             case.on()
         )),
         ([first, ..], Some(list)) => Advice::Act(format!(
-            "{} interrupts of NICs reach {}: echo {list} > /proc/irq/{first}/smp_affinity_list, and so for each",
+            "{} interrupts of NICs reach {}: echo {list} > /proc/irq/{first}/smp_affinity_list, and the same \
+             for each",
             reaching.len(),
             case.on()
         )),
         _ => Advice::Act(format!(
-            "move the interrupts of NIC queues to {}: the network stack runs where they fire; packets that a thread \
-             sends to this host itself are received here as well",
+            "move the interrupts of NIC queues to {}: the network stack runs where they fire; packets that a \
+             thread sends to this host are also received here",
             case.housekeeping()
         )),
     }
@@ -147,11 +148,11 @@ fn reaches(irq: &Irq, cpus: &CpuSet) -> bool {
     matches!(irq.goes_to(), Reading::Known(to) if !to.is_disjoint(cpus))
 }
 
-/// The network's transmit softirq, which ends what was sent here.
+/// The network's transmit softirq, which completes packets sent here.
 pub(super) fn net_tx(case: &Case<'_>) -> Advice {
     Advice::Act(format!(
-        "packets that were sent from {} end here: send from other CPUs or through a kernel-bypass stack, and give \
-         isolated CPUs transmit queues of their own (xps_cpus)",
+        "packets sent from {} complete here: send from other CPUs or through a kernel-bypass stack, and give \
+         isolated CPUs separate transmit queues (xps_cpus)",
         case.on()
     ))
 }
@@ -165,7 +166,7 @@ pub(super) fn follows_device(case: &Case<'_>) -> Advice {
     ))
 }
 
-/// The timer that NAPI arms when a NIC's interrupts are put off.
+/// The timer that NAPI arms when a NIC's interrupts are deferred.
 pub(super) fn napi_timer(case: &Case<'_>) -> Advice {
     let armed = case.context.host.nics.iter().find(|nic| {
         case.knob(&format!("/sys/class/net/{}/gro_flush_timeout", nic.name))
@@ -179,7 +180,7 @@ pub(super) fn napi_timer(case: &Case<'_>) -> Advice {
 
 /// A threaded interrupt handler.
 pub(super) fn irq_thread(case: &Case<'_>) -> Advice {
-    // "irq/47-nvme0q3": the kernel keeps the thread where the interrupt goes.
+    // "irq/47-nvme0q3": the kernel keeps the thread on the CPU of the interrupt.
     let number: Option<u32> = case
         .cause
         .name

@@ -1,20 +1,21 @@
-//! What is asked of a CPU by code that ran there: it ends where the scheduler keeps other threads off.
+//! Work requested by code on the same CPU: it ends when the scheduler keeps other threads away.
 
 use super::{Advice, case::Case};
 
-/// Isolation of the CPUs; where it is in force, what else to do.
+/// Advice to isolate the CPUs, or `when_isolated` if they are.
 pub(super) fn isolate(case: &Case<'_>, why: &str, when_isolated: &str) -> Advice {
     if case.is_isolated() {
         return Advice::Act(format!("{why}, although {} {} isolated: {when_isolated}", case.on(), case.is()));
     }
     Advice::Act(format!(
-        "{why}: boot with {}, or hold {} in an isolated cpuset partition, so that no other thread runs there",
+        "{why}: boot with {}, or put {} into an isolated cpuset partition, so that no other thread runs \
+         there",
         case.isolcpus(),
         case.on()
     ))
 }
 
-/// Another CPU woke a thread for this one.
+/// Another CPU woke a thread on this one.
 pub(super) fn reschedule(case: &Case<'_>) -> Advice {
     isolate(
         case,
@@ -28,26 +29,26 @@ pub(super) fn balance(case: &Case<'_>) -> Advice {
     isolate(
         case,
         "the scheduler balances load here",
-        "a cpuset with cpuset.sched_load_balance may still hold them (control groups version 1)",
+        "a cpuset with cpuset.sched_load_balance may still contain them (control groups version 1)",
     )
 }
 
-/// Work of the block layer: the completion runs where the request was made.
+/// Work of the block layer: a request completes on the CPU that submitted it.
 pub(super) fn block(case: &Case<'_>) -> Advice {
     isolate(
         case,
-        "a request to a disk ends here, as a rule one that was made here",
-        "make no disk requests on these CPUs (log and record from threads on housekeeping CPUs)",
+        "a disk request completes here, usually one that was submitted here",
+        "submit no disk requests on these CPUs (log and record from threads on housekeeping CPUs)",
     )
 }
 
-/// A function on a work queue.
+/// A function on a workqueue.
 pub(super) fn work(case: &Case<'_>) -> Advice {
     let why = format!("{} was queued by code that ran here", case.function());
     isolate(case, &why, "a system call or an interrupt on these CPUs queues it; the timeline shows which")
 }
 
-/// A soft high-resolution timer and other timers without a rule of their own.
+/// A soft high-resolution timer, and other timers without a separate rule.
 pub(super) fn other_timer(case: &Case<'_>) -> Advice {
     let why = format!("{} was armed by code that ran here", case.function());
     isolate(case, &why, "a system call or an interrupt on these CPUs arms it; the timeline shows which")

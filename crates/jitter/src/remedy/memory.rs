@@ -6,7 +6,7 @@ use lowlat_host::Reading;
 const THP: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 const KSM: &str = "/sys/kernel/mm/ksm/run";
 
-/// What of the host moves a program's pages, when something does.
+/// What moves a program's pages on this host, if anything.
 pub(super) fn mover(case: &Case<'_>) -> Option<Advice> {
     if case.sysctl("kernel.numa_balancing").is_some_and(|mode| mode != 0) {
         let action = "automatic NUMA balancing is on and unmaps pages of running programs: sysctl -w kernel.numa_balancing=0";
@@ -14,12 +14,13 @@ pub(super) fn mover(case: &Case<'_>) -> Option<Advice> {
     }
     let thp = case.context.host.memory.thp_enabled.text();
     if thp == "always" {
-        let action =
-            format!("the kernel makes huge pages of a program's memory as it runs: echo madvise > {THP}");
+        let action = format!(
+            "the kernel assembles huge pages from a program's memory while it runs: echo madvise > {THP}"
+        );
         return Some(Advice::Elsewhere("memory.thp_enabled", action));
     }
     if case.context.host.memory.ksm_run == Reading::Known(1) {
-        let action = format!("equal pages are merged while programs run: echo 2 > {KSM}");
+        let action = format!("identical pages are merged while programs run: echo 2 > {KSM}");
         return Some(Advice::Elsewhere("memory.ksm", action));
     }
     None
@@ -35,12 +36,12 @@ pub(super) fn page_fault(case: &Case<'_>) -> Advice {
     })
 }
 
-/// A flush of address translations that another CPU asked for.
+/// A TLB flush that another CPU requested.
 pub(super) fn flush(case: &Case<'_>) -> Advice {
     mover(case).unwrap_or_else(|| {
         Advice::Act(
-            "a thread on another CPU changed memory that this program shares with it: let no thread of the program \
-             unmap, protect or free memory while it trades"
+            "a thread on another CPU changed memory that it shares with this program: no thread of the \
+             program may unmap, protect or free memory while it trades"
                 .into(),
         )
     })
@@ -49,41 +50,42 @@ pub(super) fn flush(case: &Case<'_>) -> Advice {
 /// A flush of the kernel's own mappings.
 pub(super) fn kernel_flush(_: &Case<'_>) -> Advice {
     Advice::Act(
-        "another CPU freed memory that the kernel had mapped: load and unload no modules, BPF programs or tracers \
-         while trading"
+        "another CPU freed memory that the kernel had mapped: load and unload no modules, BPF programs or \
+         tracers while trading"
             .into(),
     )
 }
 
-/// Pages collected per CPU are given back on the wish of another CPU.
+/// Pages cached per CPU are returned at the request of another CPU.
 pub(super) fn drain(case: &Case<'_>) -> Advice {
     let thp = case.context.host.memory.thp_enabled.text();
     if thp == "never" {
         return by_program(
-            "a program elsewhere has the kernel drain the page lists of every CPU: look for posix_fadvise(DONTNEED), \
-             compaction and changes of huge page pools",
+            "a program elsewhere makes the kernel drain the page lists of every CPU: check for \
+             posix_fadvise(DONTNEED), compaction and changes of huge page pools",
         );
     }
     Advice::Act(format!(
-        "khugepaged and compaction drain the page lists of every CPU: echo never > {THP} where no program needs it"
+        "khugepaged and compaction drain the page lists of every CPU: echo never > {THP} if no program needs \
+         it"
     ))
 }
 
-/// The thread that makes huge pages.
+/// The thread that assembles huge pages.
 pub(super) fn khugepaged(case: &Case<'_>) -> Advice {
     if case.context.host.memory.thp_enabled.text() == "never" {
-        return Advice::Act(format!("{THP} is never already: khugepaged ends with its present scan"));
+        return Advice::Act(format!("{THP} is never already: khugepaged stops after its current scan"));
     }
-    Advice::Act(format!("echo never > {THP}, or madvise where a program asks for huge pages"))
+    Advice::Act(format!("echo never > {THP}, or madvise if a program requests huge pages"))
 }
 
-/// The thread that merges equal pages.
+/// The thread that merges identical pages.
 pub(super) fn ksmd(case: &Case<'_>) -> Advice {
     match case.context.host.memory.ksm_run {
         Reading::Known(0 | 2) => {
-            Advice::Act(format!("{KSM} is off already: ksmd ends with its present scan"))
+            Advice::Act(format!("{KSM} is off already: ksmd stops after its current scan"))
         }
-        _ => Advice::Act(format!("echo 2 > {KSM}, which also parts what was merged")),
+        _ => Advice::Act(format!("echo 2 > {KSM}, which also separates merged pages")),
     }
 }
 
@@ -96,7 +98,7 @@ pub(super) fn kcompactd(case: &Case<'_>) -> Advice {
     )
 }
 
-/// The pace of the memory statistics.
+/// The rate of the memory statistics.
 pub(super) fn vmstat(case: &Case<'_>) -> Advice {
     const KEY: &str = "vm.stat_interval";
     match case.sysctl(KEY) {

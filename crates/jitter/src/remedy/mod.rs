@@ -1,7 +1,7 @@
 //! Remedies: which setting of the catalogue removes a cause, and what to do with it on this host.
 //!
-//! One line of [`rules::RULES`] is one rule: kind, names, setting, and the function that words the action. The action
-//! knows what is in force on the host, as far as the snapshot tells.
+//! One line of [`rules::RULES`] is one rule: kind, names, setting, and the function that words the action.
+//! The action takes into account what is in force on the host, if the snapshot shows it.
 
 mod calls;
 mod case;
@@ -19,20 +19,20 @@ use super::{Cause, CauseKind, Remedy};
 use case::Case;
 use lowlat_host::{Allocation, CpuSet, HostSnapshot, Role, snapshot::component_matches};
 
-/// What a remedy is worded for: the host, and what is wanted of it.
+/// Context for wording a remedy: the host, and the requirements for it.
 #[derive(Debug, Clone, Copy)]
 pub struct RemedyContext<'a> {
-    /// The facts.
+    /// The facts about the host.
     pub host: &'a HostSnapshot,
     /// The CPUs chosen for housekeeping and isolation.
     pub allocation: &'a Allocation,
-    /// What the user wants of the host.
+    /// The user's requirements for the host.
     pub role: &'a Role,
 }
 
-/// What removes this cause from these CPUs; `None` when lowlat knows nothing that would.
+/// What removes this cause from these CPUs; `None` if lowlat knows no remedy.
 ///
-/// The setting is empty where no setting of the host removes it: then the action says which program has to change.
+/// The setting is empty if no setting of the host removes it. The action then names the program to change.
 pub fn remedy(cause: &Cause, cpus: &CpuSet, context: &RemedyContext<'_>) -> Option<Remedy> {
     let hit = Case::new(cause, cpus, context);
     if cause.is_own {
@@ -55,28 +55,28 @@ pub fn remedy(cause: &Cause, cpus: &CpuSet, context: &RemedyContext<'_>) -> Opti
     Some(Remedy { setting: setting.to_owned(), action })
 }
 
-/// What a rule says of a case.
+/// Result of a rule for a case.
 #[derive(Debug)]
 enum Advice {
     /// What to do with the rule's own setting.
     Act(String),
-    /// That setting is in force or means nothing here; what to do with another one. Empty: no setting does it.
+    /// That setting is in force or does not apply here; advice for another one. Empty: no setting helps.
     Elsewhere(&'static str, String),
 }
 
-/// No setting of the host does it; a program has to change.
+/// No setting of the host helps; a program must change.
 fn by_program(action: impl Into<String>) -> Advice {
     Advice::Elsewhere("", action.into())
 }
 
-/// One rule. The first that fits a cause speaks.
+/// One rule. The first one that matches a cause applies.
 struct Rule {
     kind: CauseKind,
-    /// Names with `*` for any run of characters, compared without regard to case; empty for every name.
+    /// Names with `*` for any run of characters, compared without case; empty for every name.
     names: &'static [&'static str],
-    /// Id of the setting in the catalogue.
+    /// ID of the setting in the catalogue.
     setting: &'static str,
-    /// Whether it is no fault on a CPU that keeps house.
+    /// Whether it is acceptable on a housekeeping CPU.
     belongs_to_housekeeping: bool,
     act: fn(&Case<'_>) -> Advice,
 }

@@ -1,4 +1,4 @@
-//! The table of remedies: one line, one rule; the first that fits a cause speaks.
+//! The table of remedies: one rule per line. The first one that matches a cause applies.
 //!
 //! Names are those of kernels 5.10 to 6.18. Sources: kernel Documentation/timers/no_hz.rst,
 //! Documentation/admin-guide/kernel-per-CPU-kthreads.rst, Documentation/admin-guide/kernel-parameters.txt,
@@ -15,17 +15,17 @@ use crate::{
 
 type Act = fn(&Case<'_>) -> Advice;
 
-/// Something that a housekeeping CPU is there for.
+/// A cause that belongs on housekeeping CPUs.
 const fn placed(kind: CauseKind, names: &'static [&'static str], setting: &'static str, act: Act) -> Rule {
     Rule { kind, names, setting, belongs_to_housekeeping: true, act }
 }
 
-/// Something that helps nobody on any CPU, or that no placement removes.
+/// A cause that is unwanted on any CPU, or that no placement removes.
 const fn anywhere(kind: CauseKind, names: &'static [&'static str], setting: &'static str, act: Act) -> Rule {
     Rule { kind, names, setting, belongs_to_housekeeping: false, act }
 }
 
-/// No setting of the host removes it; a program has to change.
+/// No setting of the host removes it; a program must change.
 const PROGRAM: &str = "";
 
 /// Functions of the tick: before 6.8, in 6.8, since 6.9.
@@ -38,7 +38,7 @@ const DRAINS: &[&str] =
     &["lru_add_drain_per_cpu", "drain_local_pages*", "drain_local_stock", "drain_*pages*"];
 const WRITEBACK: &[&str] = &["wb_workfn", "wb_update_bandwidth_workfn", "inode_switch_wbs_work_fn"];
 const RCU_THREADS: &[&str] = &["rcuo*", "rcu_*", "rcub/*", "srcu*", "rcu*"];
-/// Signals that stop a thread and let it go on.
+/// Signals that stop and resume a thread.
 const STOPS: &[&str] = &["sigstop", "sigtstp", "sigttin", "sigttou", "sigcont"];
 const SELF_BUILT_IPI: &[&str] = &["*call function*", "*ipi*", "*function call*"];
 
@@ -88,7 +88,7 @@ pub(super) const RULES: &[Rule] = &[
     placed(Timer, &["process_timeout"], "boot.isolcpus", ticks::sleeper),
     placed(Timer, &["mix_interrupt_randomness"], "irq.affinity", interrupts::follows_device),
     placed(Timer, &[], "sysctl.kernel.timer_migration", ticks::kernel_timer),
-    // Functions that another CPU had run here.
+    // Functions requested by another CPU.
     anywhere(CallFunction, &["*kernel_range_flush*", "kernel_tlb_flush*"], PROGRAM, memory::kernel_flush),
     anywhere(CallFunction, &["*flush_tlb*", "tlb_remove_table_*"], PROGRAM, memory::flush),
     anywhere(CallFunction, MEMBARRIER, PROGRAM, calls::membarrier),
@@ -119,7 +119,7 @@ pub(super) const RULES: &[Rule] = &[
     placed(Softirq, &["rcu"], "boot.rcu_nocbs", ticks::rcu_callbacks),
     placed(Softirq, &[], "irq.affinity", interrupts::follows_device),
     placed(Tasklet, &[], "irq.affinity", interrupts::follows_device),
-    // Functions on work queues.
+    // Functions on workqueues.
     placed(Work, &["vmstat_*"], "sysctl.vm.stat_interval", memory::vmstat),
     anywhere(Work, DRAINS, "memory.thp_enabled", memory::drain),
     placed(Work, WRITEBACK, "kthread.workqueue.writeback", threads::unbound_worker),

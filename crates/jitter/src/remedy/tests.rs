@@ -1,4 +1,4 @@
-//! Every rule by a case, and what the actions say on different hosts.
+//! A case for every rule, and the actions on different hosts.
 
 use super::{rules::RULES, *};
 use CauseKind::{
@@ -14,7 +14,8 @@ use lowlat_host::{
     snapshot::{CpusetPartition, Nic, QueueMask},
 };
 
-/// Kind, name, and the setting on a host of which only the CPUs are known. Names as kernels 5.10 to 6.18 print them.
+/// Kind, name, and the setting on a host of which only the CPUs are known. Names as printed by kernels 5.10
+/// to 6.18.
 const CASES: &[(CauseKind, &str, &str)] = &[
     (Nmi, "", "sysctl.kernel.nmi_watchdog"),
     (Irq, "arch_timer", "boot.nohz_full"),
@@ -140,7 +141,7 @@ impl Advice for Bench {
         remedy(cause, &list(cpus), &context)
     }
 
-    /// Asserts the setting and that each piece of text stands in the action.
+    /// Asserts the setting, and that the action contains each piece of text.
     #[track_caller]
     fn advises(&self, cause: &Cause, cpus: &str, setting: &str, pieces: &[&str]) {
         let remedy = self.remedy(cause, cpus).unwrap();
@@ -156,7 +157,7 @@ fn unknown() -> Bench {
     Bench::of(Profile::Trading)
 }
 
-/// A host on which everything that removes a cause is in force.
+/// A host on which every remedy is in force.
 fn tuned() -> Bench {
     Bench::trading()
         .line(
@@ -186,7 +187,7 @@ fn tuned() -> Bench {
         })
 }
 
-/// A host as distributions ship it, on which everything stands in the way.
+/// A host as distributions ship it, with everything unfavourable.
 fn stock() -> Bench {
     Bench::trading()
         .sysctl("kernel.nmi_watchdog", "1")
@@ -294,10 +295,11 @@ fn housekeeping_cpus_keep_what_is_theirs() {
         [(Hrtimer, "tick_nohz_handler"), (Irq, "eth0"), (Softirq, "RCU"), (Thread, "kworker/u8:1")]
     {
         let action = stock().remedy(&cause(kind, name), "0,8").unwrap().action;
-        let wanted = "CPUs 0,8 keep house and are the place for it: run trading threads on CPUs 1-7,9-15";
+        let wanted =
+            "CPUs 0,8 are housekeeping CPUs and the place for it: run trading threads on CPUs 1-7,9-15";
         assert_eq!(action, wanted);
     }
-    // Where isolated CPUs are hit as well, the advice is for them.
+    // If isolated CPUs are affected as well, the advice is for them.
     let action = unknown().remedy(&cause(Hrtimer, "tick_nohz_handler"), "0,3").unwrap().action;
     assert!(action.contains("of CPU 3 while"), "{action}");
 }
@@ -312,12 +314,12 @@ fn interrupts_are_moved_unless_the_kernel_manages_them() {
         action,
         "move irq 36 virtio0 to housekeeping CPUs 0,8: echo 0,8 > /proc/irq/36/smp_affinity_list"
     );
-    // The number is found by the name when causes of several CPUs were merged.
+    // The name identifies the number when causes of several CPUs were merged.
     bench.advises(&cause(Irq, "virtio0"), "3", "irq.affinity", &["/proc/irq/36/"]);
     bench.unit("irqbalance.service", "active").advises(&irq, "3", "irq.affinity", &["stop irqbalance"]);
 
     let moved = unknown().irq(36, "virtio0", "0", Reading::Known(false));
-    moved.advises(&irq, "3", "irq.affinity", &["goes to CPU 0", "reached CPU 3"]);
+    moved.advises(&irq, "3", "irq.affinity", &["is CPU 0", "reached CPU 3"]);
 
     let queue = numbered(Irq, "nvme0q3", 47);
     let known = |is_managed| unknown().irq(47, "nvme0q3", "3", is_managed);
@@ -331,7 +333,7 @@ fn interrupts_are_moved_unless_the_kernel_manages_them() {
     known(Reading::Known(false)).advises(&queue, "3", "irq.affinity", &["echo 0,8 > /proc/irq/47/"]);
     known(Reading::Known(true)).kernel(4, 18).advises(&queue, "3", "irq.managed", &["isolcpus=domain,1-7"]);
     let set = known(Reading::Known(true)).line("isolcpus=managed_irq,domain,1-7,9-15");
-    set.advises(&queue, "3", "irq.managed", &["in force", "only for requests made there"]);
+    set.advises(&queue, "3", "irq.managed", &["in force", "only for requests submitted there"]);
 
     let nic = unknown().irq(60, "eth0-rx-0", "3", Reading::Known(false)).with(|bench| {
         let eth0 = Nic { name: "eth0".into(), is_physical: true, irqs: vec![60], ..Nic::default() };
@@ -381,17 +383,17 @@ fn values_in_force_are_said_and_not_advised_again() {
         (Hrtimer, "sched_rt_period_timer", "sysctl.kernel.sched_rt_runtime_us", "-1 already"),
         (Work, "vmstat_update", "sysctl.vm.stat_interval", "3600 s already"),
         (CallFunction, "rcu_exp_handler", "boot.rcupdate.rcu_normal_after_boot", "1 already"),
-        (Vector, "call function", "", "had a function run here"),
+        (Vector, "call function", "", "requested a function to run here"),
         (Timer, "clocksource_watchdog", "boot.tsc", "tsc=reliable is on the command line already"),
         (Timer, "mce_timer_fn", "sysfs.machinecheck.check_interval", "0 already"),
         (Timer, "do_nocb_deferred_wakeup_timer", "", "in force already"),
         (Softirq, "RCU", "boot.rcu_nocbs", "offloaded already"),
         (Softirq, "TIMER", "", "armed by a system call or interrupt"),
-        (Thread, "kworker/u8:1", "kthread.workqueue.global", "keeps off CPU 3 already"),
+        (Thread, "kworker/u8:1", "kthread.workqueue.global", "excludes CPU 3 already"),
         (Thread, "ksmd", "memory.ksm", "off already"),
         (Thread, "khugepaged", "memory.thp_enabled", "never already"),
         (Thread, "kcompactd0", "sysctl.vm.compaction_proactiveness", "0 already"),
-        (Hrtimer, "watchdog_timer_fn", "sysctl.kernel.watchdog_cpumask", "keeps off CPU 3"),
+        (Hrtimer, "watchdog_timer_fn", "sysctl.kernel.watchdog_cpumask", "excludes CPU 3"),
         (Timer, "delayed_work_timer_fn", "boot.nohz_full", "in nohz_full already"),
     ];
     for (kind, name, setting, piece) in cases {
@@ -417,7 +419,7 @@ fn values_in_force_are_said_and_not_advised_again() {
 }
 
 #[test]
-fn firmware_and_hypervisor_are_told_apart() {
+fn firmware_and_hypervisor_are_distinguished() {
     virtual_machine().advises(&cause(FirmwareOrHypervisor, ""), "3", "readiness.steal", &["nothing inside"]);
     virtual_machine().advises(&cause(Unexplained, ""), "3", "readiness.virtual_machine", &["probably"]);
     let pcc = unknown().policy("0-15", "pcc-cpufreq", Reading::Known("performance".into()));

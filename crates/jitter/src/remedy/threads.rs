@@ -2,7 +2,7 @@
 
 use super::{Advice, by_program, case::Case, isolation::isolate};
 
-/// A thread of a process, or a kernel thread without a rule of its own.
+/// A thread of a process, or a kernel thread without a separate rule.
 pub(super) fn any(case: &Case<'_>) -> Advice {
     let pid = case.cause.number;
     let is_bound = case.context.host.tasks.kernel_threads.iter().any(|thread| {
@@ -10,7 +10,7 @@ pub(super) fn any(case: &Case<'_>) -> Advice {
     });
     if is_bound {
         return by_program(format!(
-            "{} is bound to its CPU by the kernel: end what wakes it, which the timeline shows",
+            "{} is bound to its CPU by the kernel: stop what wakes it, which the timeline shows",
             case.label()
         ));
     }
@@ -19,11 +19,11 @@ pub(super) fn any(case: &Case<'_>) -> Advice {
     }
     Advice::Elsewhere(
         "sysfs.cpuset.partition",
-        format!("{} is allowed here by its own affinity: {}", case.label(), taskset(case)),
+        format!("{} may run here because of its own affinity: {}", case.label(), taskset(case)),
     )
 }
 
-/// The command that moves a thread off, as far as its id is known.
+/// The command that moves a thread away, with its ID if known.
 fn taskset(case: &Case<'_>) -> String {
     match (case.housekeeping_list(), case.cause.number) {
         (Some(list), Some(pid)) => format!("taskset -pc {list} {pid}"),
@@ -32,14 +32,14 @@ fn taskset(case: &Case<'_>) -> String {
     }
 }
 
-/// A kernel thread that may be moved and has a setting of its own.
+/// A kernel thread that may be moved and has a separate setting.
 pub(super) fn movable(case: &Case<'_>) -> Advice {
     Advice::Act(format!("move {} to {}: {}", case.label(), case.housekeeping(), taskset(case)))
 }
 
 /// The stopper thread of a CPU.
 pub(super) fn migration(case: &Case<'_>) -> Advice {
-    let what = format!("{} is bound to its CPU and runs what others ask to be done there", case.name());
+    let what = format!("{} is bound to its CPU and runs requests from other CPUs", case.name());
     let watches = case.knob("/proc/sys/kernel/watchdog") != Some("0")
         && case
             .knob("/proc/sys/kernel/watchdog_cpumask")
@@ -49,7 +49,9 @@ pub(super) fn migration(case: &Case<'_>) -> Advice {
         let list = case.housekeeping_list().unwrap_or_else(|| "HOUSEKEEPING_CPUS".into());
         return Advice::Elsewhere(
             "sysctl.kernel.watchdog_cpumask",
-            format!("{what}, the lockup detector's check among it: sysctl -w kernel.watchdog_cpumask={list}"),
+            format!(
+                "{what}, including the lockup detector's check: sysctl -w kernel.watchdog_cpumask={list}"
+            ),
         );
     }
     isolate(
@@ -59,42 +61,42 @@ pub(super) fn migration(case: &Case<'_>) -> Advice {
     )
 }
 
-/// The thread that runs softirqs which were put off.
+/// The thread that runs deferred softirqs.
 pub(super) fn ksoftirqd(case: &Case<'_>) -> Advice {
     Advice::Act(format!(
-        "{} is bound to its CPU and runs softirqs that piled up: move the interrupts that raise the softirqs in this \
-         list to {}",
+        "{} is bound to its CPU and runs softirqs that piled up: move the interrupts that raise the softirqs \
+         in this list to {}",
         case.name(),
         case.housekeeping()
     ))
 }
 
-/// The thread of the schedutil governor, which sets clocks.
+/// The thread of the schedutil governor, which sets frequencies.
 pub(super) fn governor(case: &Case<'_>) -> Advice {
     Advice::Act(format!(
-        "{} changes the clock of these CPUs: write performance to scaling_governor of {}",
+        "{} changes the frequency of these CPUs: write performance to scaling_governor of {}",
         case.label(),
         case.on()
     ))
 }
 
-/// Taking CPUs off and on.
+/// Taking CPUs offline and online.
 pub(super) fn hotplug(case: &Case<'_>) -> Advice {
     Advice::Act(format!(
-        "{} runs while a CPU is taken off or on: do that before trading, not during it",
+        "{} runs while a CPU is taken offline or online: do that before trading, not during it",
         case.name()
     ))
 }
 
 /// Injected idle time.
 pub(super) fn idle_injection(case: &Case<'_>) -> Advice {
-    Advice::Act(format!("{} idles the CPU to cool it: give the host more cooling", case.name()))
+    Advice::Act(format!("{} idles the CPU to cool it: improve the host's cooling", case.name()))
 }
 
 /// A worker bound to a CPU.
 pub(super) fn bound_worker(case: &Case<'_>) -> Advice {
     let why = format!("{} runs work that was queued on its CPU", case.label());
-    isolate(case, &why, "the work functions in this list tell what it was")
+    isolate(case, &why, "the work functions in this list name it")
 }
 
 /// A worker of unbound work.
@@ -105,7 +107,8 @@ pub(super) fn unbound_worker(case: &Case<'_>) -> Advice {
         let own = queues.iter().find(|q| q.cpus.known().is_some_and(|cpus| !cpus.is_disjoint(&case.cpus)));
         let name = own.map_or("*", |queue| queue.name.as_str());
         return Advice::Act(format!(
-            "{path} keeps off {} already: look at the masks of single queues, /sys/bus/workqueue/devices/{name}/cpumask",
+            "{path} excludes {} already: check the masks of single queues, \
+             /sys/bus/workqueue/devices/{name}/cpumask",
             case.on()
         ));
     }
@@ -118,5 +121,5 @@ pub(super) fn unbound_worker(case: &Case<'_>) -> Advice {
 
 /// A guest's processor, or its helpers.
 pub(super) fn virtual_machine(case: &Case<'_>) -> Advice {
-    Advice::Act(format!("{} belongs to a virtual machine on this host: move or end it", case.label()))
+    Advice::Act(format!("{} belongs to a virtual machine on this host: move or stop it", case.label()))
 }

@@ -11,13 +11,14 @@ pub(super) fn tick(case: &Case<'_>) -> Advice {
     let (list, on) = (case.isolated_list(), case.on());
     if case.is_built_without("NO_HZ_FULL") {
         return Advice::Act(format!(
-            "this kernel is built without CONFIG_NO_HZ_FULL and cannot stop the tick: boot one that has it, with \
-             nohz_full={list}"
+            "this kernel is built without CONFIG_NO_HZ_FULL and cannot stop the tick: boot one that has it, \
+             with nohz_full={list}"
         ));
     }
     if case.context.host.kernel.tokens().last("nohz") == Some("off") {
         return Advice::Act(format!(
-            "nohz=off keeps the tick on every CPU: take it off the kernel command line and boot with nohz_full={list}"
+            "nohz=off keeps the tick on every CPU: remove it from the kernel command line and boot with \
+             nohz_full={list}"
         ));
     }
     if !case.is_tickless() {
@@ -39,13 +40,13 @@ pub(super) fn tick(case: &Case<'_>) -> Advice {
         );
     }
     Advice::Act(format!(
-        "{on} {} in nohz_full already: look there for a second runnable thread, a timer on CPU time (RLIMIT_CPU, \
-         ITIMER_PROF) or a perf event, each of which keeps the tick",
+        "{on} {} in nohz_full already: check for a second runnable thread, a timer on CPU time (RLIMIT_CPU, \
+         ITIMER_PROF) or a perf event there, each of which keeps the tick",
         case.is()
     ))
 }
 
-/// The fair server of kernels since 6.12, where it is not known to be off on the CPUs of the case.
+/// The fair server of kernels since 6.12, unless it is known to be off on the CPUs of the case.
 fn fair_server(case: &Case<'_>) -> Option<Advice> {
     let version = case.context.host.kernel.version.known()?;
     let runtime = |cpu| case.knob(&format!("/sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime"));
@@ -75,7 +76,7 @@ pub(super) fn deadline_timer(case: &Case<'_>) -> Advice {
 
 fn fair_server_off(case: &Case<'_>, cpu: CpuId) -> String {
     let rest =
-        if case.cpus.len() > 1 { format!(", and so for each of {}", case.on()) } else { String::new() };
+        if case.cpus.len() > 1 { format!(", and the same for each of {}", case.on()) } else { String::new() };
     format!("echo 0 > /sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime{rest}")
 }
 
@@ -109,13 +110,10 @@ pub(super) fn kernel_timer(case: &Case<'_>) -> Advice {
         return Advice::Elsewhere("boot.isolcpus", advice);
     }
     if !case.is_tickless() {
-        let advice =
-            format!("boot with nohz_full={list}, which sends timers of the kernel to other CPUs than {on}");
+        let advice = format!("boot with nohz_full={list}, which moves kernel timers to other CPUs than {on}");
         return Advice::Elsewhere("boot.nohz_full", advice);
     }
-    by_program(format!(
-        "{function} was armed by a system call or interrupt on {on}: find which, in the timeline"
-    ))
+    by_program(format!("{function} was armed by a system call or interrupt on {on}: find it in the timeline"))
 }
 
 /// Delayed work is queued by its timer.
@@ -128,7 +126,7 @@ pub(super) fn delayed_work(case: &Case<'_>) -> Advice {
         return Advice::Act(advice);
     }
     Advice::Act(format!(
-        "{on} {} in nohz_full already: the work functions that follow tell who asked for it",
+        "{on} {} in nohz_full already: the work functions that follow show what requested it",
         case.is()
     ))
 }
@@ -138,13 +136,14 @@ pub(super) fn throttle(case: &Case<'_>) -> Advice {
     case.set_sysctl(
         "kernel.sched_rt_runtime_us",
         -1,
-        "look for real-time limits of control groups (cpu.rt_runtime_us) and for the fair server",
+        "check for real-time limits of control groups (cpu.rt_runtime_us) and for the fair server",
     )
 }
 
 /// The CPU went idle under a thread that never sleeps.
 pub(super) fn idle(case: &Case<'_>) -> Advice {
-    let stays = "the measured thread was stopped or moved away: look for SIGSTOP, the freezer and cpu.max of its group";
+    let stays = "the measured thread was stopped or moved away: check for SIGSTOP, the freezer and cpu.max \
+                 of its group";
     if case.sysctl("kernel.sched_rt_runtime_us") == Some(-1) {
         return by_program(stays);
     }
@@ -153,13 +152,13 @@ pub(super) fn idle(case: &Case<'_>) -> Advice {
     ))
 }
 
-/// Callbacks of RCU.
+/// RCU callbacks.
 pub(super) fn rcu_callbacks(case: &Case<'_>) -> Advice {
     let (list, on) = (case.isolated_list(), case.on());
     if case.is_built_without("RCU_NOCB_CPU") {
         return Advice::Act(format!(
-            "this kernel is built without CONFIG_RCU_NOCB_CPU and cannot hand RCU callbacks over: boot one that has \
-             it, with rcu_nocbs={list}"
+            "this kernel is built without CONFIG_RCU_NOCB_CPU and cannot offload RCU callbacks: boot one \
+             that has it, with rcu_nocbs={list}"
         ));
     }
     let line = case.context.host.kernel.tokens();
@@ -168,18 +167,18 @@ pub(super) fn rcu_callbacks(case: &Case<'_>) -> Advice {
         |key| line.cpus(key, cpu_count).and_then(Result::ok).is_some_and(|set| case.cpus.is_subset(&set));
     if !case.is_tickless() && !is_offloaded("rcu_nocbs") {
         return Advice::Act(format!(
-            "boot with rcu_nocbs={list}, which hands the RCU callbacks of {on} to threads"
+            "boot with rcu_nocbs={list}, which offloads the RCU callbacks of {on} to threads"
         ));
     }
     patience(case).unwrap_or_else(|| {
         Advice::Act(format!(
-            "the RCU callbacks of {on} are offloaded already: what is left is RCU asking for a quiescent state, after \
+            "the RCU callbacks of {on} are offloaded already: RCU still requests quiescent states after \
              system calls and interrupts there"
         ))
     })
 }
 
-/// How long RCU leaves nohz_full CPUs alone, on kernels that can be told.
+/// How long RCU leaves nohz_full CPUs alone, on kernels with this setting.
 fn patience(case: &Case<'_>) -> Option<Advice> {
     let delay = case.knob("/sys/module/rcutree/parameters/nohz_full_patience_delay")?;
     (delay.trim() == "0").then(|| {
@@ -198,7 +197,7 @@ fn patience(case: &Case<'_>) -> Option<Advice> {
 pub(super) fn rcu_wakeup(case: &Case<'_>) -> Advice {
     if case.context.host.kernel.tokens().has("rcu_nocb_poll") {
         return by_program(
-            "rcu_nocb_poll is in force already: fewer system calls on these CPUs leave fewer callbacks",
+            "rcu_nocb_poll is in force already: fewer system calls on these CPUs queue fewer callbacks",
         );
     }
     Advice::Act("boot with rcu_nocb_poll, so that the threads poll for callbacks and need no wake-up".into())
@@ -208,7 +207,8 @@ pub(super) fn rcu_wakeup(case: &Case<'_>) -> Advice {
 pub(super) fn rcu_expedited(case: &Case<'_>) -> Advice {
     if is_rcu_normal(case) {
         return Advice::Act(
-            "/sys/kernel/rcu_normal is 1 already, so that no expedited grace period should begin: measure again".into(),
+            "/sys/kernel/rcu_normal is 1 already, so no expedited grace period should start: measure again"
+                .into(),
         );
     }
     Advice::Act("boot with rcupdate.rcu_normal_after_boot=1, or echo 1 > /sys/kernel/rcu_normal now".into())
@@ -223,11 +223,11 @@ pub(super) fn is_rcu_normal(case: &Case<'_>) -> bool {
 pub(super) fn clock_watchdog(case: &Case<'_>) -> Advice {
     match case.context.host.kernel.tokens().last("tsc") {
         Some(value @ ("reliable" | "nowatchdog")) => {
-            Advice::Act(format!("tsc={value} is on the command line already: look which other clock source is checked"))
+            Advice::Act(format!("tsc={value} is on the command line already: find out which other clock source is checked"))
         }
         _ => Advice::Act(
-            "boot with tsc=reliable once the TSCs of all sockets are known to agree: it ends the check that visits \
-             every CPU"
+            "boot with tsc=reliable once the TSCs of all sockets are known to agree: it stops the check that \
+             visits every CPU"
                 .into(),
         ),
     }

@@ -1,19 +1,20 @@
-//! Why a text is not what sysjitter writes.
+//! Why a text is not in sysjitter's format.
 
-/// Characters of a raw line that an error repeats.
+/// Maximum number of characters of a raw line in an error.
 const SHOWN_CHARS_MAX: usize = 120;
 
-/// A line that is not what sysjitter writes there.
+/// A line that is not in sysjitter's format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "line {line}: \"{raw}\" where {expected} was expected; is the file whole, and from sysjitter or lowlat?"
+    "line {line}: found \"{raw}\", expected {expected}; check that the file is complete and was written by \
+     sysjitter or lowlat"
 )]
 pub struct SysjitterError {
-    /// Its number, from 1; one beyond the last when the text ends too early.
+    /// Its number, counted from 1; one beyond the last if the text ends too early.
     pub line: usize,
-    /// The line, cut when long; "end of file" when there is none.
+    /// The line, truncated if long; "end of file" if there is none.
     pub raw: String,
-    /// What should stand there.
+    /// What was expected.
     pub expected: String,
 }
 

@@ -1,43 +1,43 @@
-//! The raw file of one core: a head, and one row per interruption.
+//! The raw file of one core: a header, and one row per interruption.
 
 use super::SysjitterError;
 use lowlat_host::CpuId;
 use std::iter::Peekable;
 
-/// What the head of a raw file says.
+/// The header of a raw file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RawHead {
-    /// The counter's frequency. The file holds whole MHz; a file that was read gives back those.
+    /// The counter's frequency. The file contains whole MHz, which reading returns.
     pub counter_hz: u64,
     /// `threshold`.
     pub threshold_ns: u64,
-    /// `n_interruptions`: rows that follow.
+    /// `n_interruptions`: number of rows.
     pub interruption_count: u64,
-    /// `total_interruption`, in ticks of the counter. A file without interruptions does not hold it.
+    /// `total_interruption`, in ticks of the counter. Missing in a file without interruptions.
     pub interruption_ticks: u64,
-    /// `total_runtime`, likewise.
+    /// `total_runtime`, in ticks of the counter.
     pub runtime_ticks: u64,
-    /// How the rows are ordered.
+    /// Order of the rows.
     pub order: RawOrder,
 }
 
-/// How the rows of a raw file are ordered.
+/// Order of the rows of a raw file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RawOrder {
     /// By time.
     #[default]
     Time,
-    /// By length, shortest first (`--sort`); the rows lack the time since the one before.
+    /// By length, shortest first (`--sort`); the rows lack the time since the previous one.
     Length,
 }
 
 /// One interruption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RawRow {
-    /// When it ended, since the start of the run: sysjitter's time stamps are taken behind the gap.
+    /// Its end, since the start of the run: sysjitter takes time stamps after the gap.
     pub end_ns: u64,
-    /// Time since the end of the one before, in whole microseconds; 0 in the first row. `None` in a file that is
-    /// ordered by length.
+    /// Time since the end of the previous one, in whole microseconds; 0 in the first row. `None` in a file in
+    /// order of length.
     pub delta_us: Option<u64>,
     /// Its length, in ticks of the counter.
     pub ticks: u64,
@@ -46,7 +46,7 @@ pub struct RawRow {
 }
 
 impl RawRow {
-    /// A row of a file that is ordered by time; `previous_end_ns` is the [`RawRow::end_ns`] of the row before.
+    /// A row of a file in time order; `previous_end_ns` is the [`RawRow::end_ns`] of the previous row.
     pub fn timed(end_ns: u64, previous_end_ns: Option<u64>, ticks: u64, length_ns: u64) -> Self {
         let delta_us = previous_end_ns.map_or(0, |previous| end_ns.saturating_sub(previous) / 1_000);
         Self { end_ns, delta_us: Some(delta_us), ticks, length_ns }
@@ -62,7 +62,7 @@ pub struct RawFile {
     pub rows: Vec<RawRow>,
 }
 
-/// Name of the raw file of a CPU: `PREFIX.05` when the highest measured CPU has two digits.
+/// Name of the raw file of a CPU: `PREFIX.05` if the highest measured CPU has two digits.
 pub fn raw_file_name(prefix: &str, cpu: CpuId, cpu_max: CpuId) -> String {
     let width = cpu_max.to_string().len();
     format!("{prefix}.{cpu:0width$}")
@@ -73,7 +73,8 @@ pub(super) fn mhz_of(counter_hz: u64) -> u64 {
     counter_hz.saturating_add(500_000) / 1_000_000
 }
 
-/// The head of a raw file with its line ends. It holds the totals, so it can only be written behind the run.
+/// The header of a raw file with its line ends. It contains the totals, so it can be written only after the
+/// run.
 pub fn raw_header(head: &RawHead) -> String {
     let RawHead { interruption_count: count, interruption_ticks, runtime_ticks, .. } = *head;
     let start = format!(
@@ -123,7 +124,7 @@ pub fn raw_row(row: &RawRow) -> String {
 /// Reads a raw file that sysjitter or lowlat wrote.
 ///
 /// # Errors
-/// When a line is not what should stand there, or the rows are not as many as the head says.
+/// If a line is not as expected, or the number of rows differs from the header.
 pub fn parse_raw(text: &str) -> Result<RawFile, SysjitterError> {
     let mut lines = Lines { lines: text.lines().enumerate().peekable(), at: 0 };
     let mhz: u64 = lines.number("# cpu_mhz: ", "")?;
@@ -145,15 +146,15 @@ pub fn parse_raw(text: &str) -> Result<RawFile, SysjitterError> {
     Ok(RawFile { head, rows })
 }
 
-/// The lines of a raw file, one after the other.
+/// The lines of a raw file.
 struct Lines<'a> {
     lines: Peekable<std::iter::Enumerate<std::str::Lines<'a>>>,
-    /// Lines taken.
+    /// Lines consumed.
     at: usize,
 }
 
 impl<'a> Lines<'a> {
-    /// The next line with its number, or the error that something was expected there.
+    /// The next line with its number, or an error with what was expected.
     fn next(&mut self, expected: &str) -> Result<(usize, &'a str), SysjitterError> {
         let Some((index, line)) = self.lines.next() else {
             return Err(SysjitterError::at_end(self.at + 1, expected));
@@ -170,10 +171,10 @@ impl<'a> Lines<'a> {
         number.and_then(|text| text.parse().ok()).ok_or_else(|| SysjitterError::at(at, line, expected))
     }
 
-    /// The titles of the columns, which tell the order.
+    /// The titles of the columns, which show the order.
     fn titles(&mut self) -> Result<RawOrder, SysjitterError> {
         let mut words = Vec::new();
-        for expected in ["a line of \"#\" alone", "the titles of the columns", "the units of the columns"] {
+        for expected in ["a line with only \"#\"", "the titles of the columns", "the units of the columns"] {
             let (at, line) = self.next(expected)?;
             if !line.starts_with('#') {
                 return Err(SysjitterError::at(at, line, expected));
@@ -209,7 +210,7 @@ impl<'a> Lines<'a> {
             rows.push(row);
         }
         if rows.len() as u64 != head.interruption_count {
-            let expected = format!("{} rows, as the head says, not {}", head.interruption_count, rows.len());
+            let expected = format!("{} rows, as in the header, not {}", head.interruption_count, rows.len());
             return Err(SysjitterError::at_end(self.at + 1, expected));
         }
         Ok(rows)

@@ -11,11 +11,11 @@ use std::fmt::{self, Display, Formatter, Write as _};
 pub struct SysjitterSummary {
     /// One per measured core, in the order they were asked for.
     pub cores: Vec<SysjitterCore>,
-    /// Whether the rows of `--verbose` are there.
+    /// Whether it has the rows of `--verbose`.
     pub is_verbose: bool,
 }
 
-/// One column of the summary. Lengths are 0 when there was no interruption.
+/// One column of the summary. Lengths are 0 if there was no interruption.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct SysjitterCore {
     /// `core_i`.
@@ -34,11 +34,11 @@ pub struct SysjitterCore {
     pub interruptions_per_s: f64,
     /// `int_min(ns)`.
     pub length_ns_min: u64,
-    /// `int_median(ns)`: of n lengths in rising order that at n / 2, counted from 0.
+    /// `int_median(ns)`: the sorted length at index n / 2.
     pub length_ns_median: u64,
     /// `int_mean(ns)`.
     pub length_ns_mean: u64,
-    /// `int_90(ns)`: that at n * 0.9, cut to a whole number; the others likewise.
+    /// `int_90(ns)`: the sorted length at index n * 0.9, rounded down; the others accordingly.
     pub length_ns_p90: u64,
     /// `int_99(ns)`.
     pub length_ns_p99: u64,
@@ -54,7 +54,7 @@ pub struct SysjitterCore {
     pub length_ns_total: u64,
     /// `int_total(%)`, to three digits: the share of the runtime.
     pub total_percent: f64,
-    /// `frc_start`: the counter's first reading; 0 when not told.
+    /// `frc_start`: the counter's first reading; 0 if unknown.
     pub start_ticks: u64,
     /// `frc_stop`: its last.
     pub stop_ticks: u64,
@@ -67,7 +67,7 @@ struct Row {
     read: fn(&mut SysjitterCore, &str) -> bool,
 }
 
-/// Puts a value that was read into its place; `false` when it could not be.
+/// Stores a value that was read; `false` if it could not be parsed.
 fn put<T>(place: &mut T, value: Option<T>) -> bool {
     let Some(value) = value else { return false };
     *place = value;
@@ -127,14 +127,14 @@ const ROWS: [Row; 20] = [
     row!("frc_stop", stop_ticks, hex),
 ];
 
-/// Columns that are read; more than a CPU list can name.
+/// Maximum number of columns; more than a CPU list can name.
 const CORES_MAX: usize = CPU_ID_MAX as usize + 1;
 
 /// Rows that only `--verbose` adds.
 const VERBOSE_ROWS: usize = 2;
 
 impl Display for SysjitterSummary {
-    /// The text as sysjitter prints it.
+    /// Writes the text as sysjitter prints it.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let hidden = if self.is_verbose { 0 } else { VERBOSE_ROWS };
         for row in ROWS.iter().take(ROWS.len() - hidden) {
@@ -148,10 +148,11 @@ impl Display for SysjitterSummary {
     }
 }
 
-/// The summary of a record as sysjitter prints it; `is_verbose` adds the counter's first and last reading.
+/// Returns the summary of a record as sysjitter prints it; `is_verbose` adds the counter's first and last
+/// reading.
 ///
 /// # Errors
-/// [`StudyError`] when a CPU's histogram does not decode or does not fit its count.
+/// [`StudyError`] if a CPU's histogram cannot be decoded or does not match its count.
 pub fn summary(record: &JitterRecord, is_verbose: bool) -> Result<String, StudyError> {
     let cores = record.cpus.iter().map(|cpu| core_of(record, cpu)).collect::<Result<_, _>>()?;
     Ok(SysjitterSummary { cores, is_verbose }.to_string())
@@ -186,7 +187,7 @@ fn core_of(record: &JitterRecord, cpu: &JitterCpu) -> Result<SysjitterCore, Stud
 fn put_lengths(core: &mut SysjitterCore, cpu: &JitterCpu, lengths: &Histogram<u64>) {
     let max = cpu.interruption_ns_max;
     core.length_ns_max = max;
-    // Records of lowlat before it kept the shortest have it in the histogram only.
+    // Old records of lowlat have the shortest length only in the histogram.
     let min = if cpu.interruption_ns_min > 0 { cpu.interruption_ns_min } else { lengths.min_nz() };
     core.length_ns_min = min.min(max);
     let at = |part: u64, of: u64| {
@@ -201,7 +202,7 @@ fn put_lengths(core: &mut SysjitterCore, cpu: &JitterCpu, lengths: &Histogram<u6
     core.length_ns_p99_999 = at(99_999, 100_000);
 }
 
-/// Upper edge of the cell that holds the length at this rank of the rising order, counted from 0.
+/// Upper edge of the cell with the length at this index of the sorted lengths.
 fn length_at(lengths: &Histogram<u64>, rank: u128) -> u64 {
     let mut below = 0;
     for cell in lengths.iter_recorded() {
@@ -213,10 +214,10 @@ fn length_at(lengths: &Histogram<u64>, rank: u128) -> u64 {
     lengths.max()
 }
 
-/// Reads a summary, as sysjitter or lowlat printed it or as `column -t` laid it out.
+/// Parses a summary as printed by sysjitter or lowlat or laid out by `column -t`.
 ///
 /// # Errors
-/// When a line is no row of the summary, a row comes twice or is missing, or a value can't be read.
+/// If a line is not a row of the summary, a row is repeated or missing, or a value cannot be parsed.
 pub fn parse_summary(text: &str) -> Result<SysjitterSummary, SysjitterError> {
     let mut cores: Vec<SysjitterCore> = Vec::new();
     let mut seen = [false; ROWS.len()];
@@ -251,17 +252,14 @@ pub fn parse_summary(text: &str) -> Result<SysjitterSummary, SysjitterError> {
         }
         for (core, value) in cores.iter_mut().zip(values) {
             if !(row.read)(core, value) {
-                return Err(wrong(format!(
-                    "numbers (\"{value}\" is none that the row {} can hold)",
-                    row.name
-                )));
+                return Err(wrong(format!("numbers (\"{value}\" is invalid in the row {})", row.name)));
             }
         }
     }
     finish(cores, &seen, line_count + 1)
 }
 
-/// Checks that all rows came.
+/// Checks that all rows were present.
 fn finish(
     cores: Vec<SysjitterCore>,
     seen: &[bool; ROWS.len()],

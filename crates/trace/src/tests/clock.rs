@@ -33,7 +33,7 @@ fn two_pairs_give_offset_and_ratio() {
     assert_eq!((map.ticks(1_000), map.ticks(2_001_000), map.ticks(1_001_000)), (10, 62_510, 31_260));
     assert_eq!(map.ticks_of_ns(1_000), 31);
     assert_eq!(TickMap::through(pair(1_000, 10), pair(1_000, 20)), None, "no time between");
-    assert_eq!(TickMap::through(pair(1_000, 10), pair(2_000, 10)), None, "the counter stands still");
+    assert_eq!(TickMap::through(pair(1_000, 10), pair(2_000, 10)), None, "the counter does not advance");
     assert_eq!(TickMap::through(pair(2_000, 10), pair(1_000, 20)), None, "the clock went back");
 }
 

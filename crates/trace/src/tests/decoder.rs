@@ -1,7 +1,7 @@
 use super::{PAGE_BYTES, entry, head, page, page_with, recorded_files};
 use crate::{
-    Activity, ClockPair, CpuCursor, Decoder, FUNCTIONS_MAX, Step, THREADS_MAX, TickMap, TraceEvent,
-    TraceFormats, Vector,
+    Activity, ClockPair, CpuCursor, Decoder, FUNCTIONS_MAX, THREADS_MAX, TickMap, TraceEvent, TraceFormats,
+    TraceStep, Vector,
 };
 use std::fmt::Write as _;
 
@@ -25,7 +25,7 @@ fn formats(events: &[(&str, String)], printk_formats: &str) -> TraceFormats {
     .unwrap()
 }
 
-/// An entry whose record holds an id and these bytes from offset 8 on.
+/// An entry whose record has an ID and these bytes from offset 8.
 fn record(delta: u32, id: u16, bytes: &[u8]) -> Vec<u8> {
     let mut record = vec![0; 8];
     record[..2].copy_from_slice(&id.to_ne_bytes());
@@ -37,7 +37,7 @@ fn record(delta: u32, id: u16, bytes: &[u8]) -> Vec<u8> {
     entry
 }
 
-fn decode(decoder: &mut Decoder, cursor: &mut CpuCursor, page: &[u8]) -> Vec<(u64, Step)> {
+fn decode(decoder: &mut Decoder, cursor: &mut CpuCursor, page: &[u8]) -> Vec<(u64, TraceStep)> {
     let mut events: Vec<TraceEvent> = Vec::new();
     decoder.page(cursor, page, &mut events);
     events.into_iter().map(|event| (event.ticks, event.step)).collect()
@@ -51,7 +51,10 @@ fn times_of_an_nmi_become_ticks() {
         Decoder::new(&formats(&[("nmi/nmi_handler", nmi)], ""), TickMap::identity(3_000_000_000));
     let nmi = |ns: i64| record(1, 3, &[[0; 8], ns.to_ne_bytes(), [0; 8]].concat());
     let events = decode(&mut decoder, &mut CpuCursor::default(), &page(100, &[nmi(1_500), nmi(-1)]));
-    assert_eq!(events, [(101, Step::Took(Activity::Nmi, 4_500)), (102, Step::Took(Activity::Nmi, 0))]);
+    assert_eq!(
+        events,
+        [(101, TraceStep::Took(Activity::Nmi, 4_500)), (102, TraceStep::Took(Activity::Nmi, 0))]
+    );
 }
 
 #[test]
@@ -68,7 +71,7 @@ fn signals_are_delivered() {
     let deliver = |sig: i32| record(1, 3, &[&sig.to_ne_bytes()[..], &[0; 28]].concat());
     let entries = [deliver(14), deliver(64), deliver(-1), record(1, 3, &[])];
     let events = decode(&mut decoder, &mut CpuCursor::default(), &page(0, &entries));
-    let point = |number| Step::Point(Activity::Signal(number));
+    let point = |number| TraceStep::Point(Activity::Signal(number));
     assert_eq!(events, [(1, point(14)), (2, point(64)), (3, point(u8::MAX))]);
     assert_eq!(decoder.counts().short_count, 1);
 }
@@ -94,10 +97,10 @@ fn interrupts_between_cpus_of_aarch64_have_their_reason() {
     assert_eq!(
         events,
         [
-            (11, Step::Enter(Activity::Vector(Vector::Reschedule))),
-            (12, Step::Exit(Activity::Vector(Vector::Reschedule))),
-            (13, Step::Enter(Activity::Vector(Vector::IrqWork))),
-            (14, Step::Enter(Activity::Vector(Vector::OtherIpi))),
+            (11, TraceStep::Enter(Activity::Vector(Vector::Reschedule))),
+            (12, TraceStep::Exit(Activity::Vector(Vector::Reschedule))),
+            (13, TraceStep::Enter(Activity::Vector(Vector::IrqWork))),
+            (14, TraceStep::Enter(Activity::Vector(Vector::OtherIpi))),
         ]
     );
 }
@@ -117,7 +120,7 @@ fn device_interrupts_have_names() {
     ];
     let events = decode(&mut decoder, &mut CpuCursor::default(), &page(0, &entries));
     assert_eq!(events.len(), 3, "one that has no number is none: {events:?}");
-    assert_eq!(events[0], (1, Step::Enter(Activity::Irq(47))));
+    assert_eq!(events[0], (1, TraceStep::Enter(Activity::Irq(47))));
     let names = &decoder.names().irqs;
     assert_eq!(names.get(&47).map(String::as_str), Some("nvme0q3"));
     assert_eq!(
@@ -135,7 +138,7 @@ fn ends_without_a_number_name_none() {
     let formats = formats(
         &[
             ("timer/hrtimer_expire_exit", files["timer/hrtimer_expire_exit"].clone()),
-            // As kernels before 5.5 had it.
+            // As in kernels before 5.5.
             ("workqueue/workqueue_execute_end", format(9, &[("void * work", 8, 8, 0)])),
         ],
         "",
@@ -144,7 +147,7 @@ fn ends_without_a_number_name_none() {
     let mut decoder = Decoder::new(&formats, TickMap::identity(1));
     let entries = [record(1, id, &7_u64.to_ne_bytes()), record(1, 9, &7_u64.to_ne_bytes())];
     let events = decode(&mut decoder, &mut CpuCursor::default(), &page(0, &entries));
-    assert_eq!(events, [(1, Step::Exit(Activity::Hrtimer(0))), (2, Step::Exit(Activity::Work(0)))]);
+    assert_eq!(events, [(1, TraceStep::Exit(Activity::Hrtimer(0))), (2, TraceStep::Exit(Activity::Work(0)))]);
 }
 
 #[test]
@@ -154,7 +157,7 @@ fn records_that_are_unknown_or_short_are_counted_and_skipped() {
     let entries =
         [record(1, 99, &[]), record(1, 3, &[]), entry(1, 1, &[3]), record(1, 3, &300_u32.to_ne_bytes())];
     let events = decode(&mut decoder, &mut CpuCursor::default(), &page(0, &entries));
-    assert_eq!(events, [(4, Step::Enter(Activity::Softirq(u8::MAX)))]);
+    assert_eq!(events, [(4, TraceStep::Enter(Activity::Softirq(u8::MAX)))]);
     assert_eq!((decoder.counts().unknown_count, decoder.counts().short_count), (1, 2));
 }
 
@@ -165,11 +168,11 @@ fn losses_and_damage_stand_where_they_are() {
         Decoder::new(&formats(&[("exceptions/page_fault_user", fault)], ""), TickMap::identity(1));
     let mut cursor = CpuCursor::default();
     let lost = page_with(500, 1 << 31 | 1 << 30, &[record(7, 3, &[])], &12_u64.to_ne_bytes());
-    let fault = Step::Point(Activity::PageFault);
-    assert_eq!(decode(&mut decoder, &mut cursor, &lost), [(500, Step::Lost(12)), (507, fault)]);
+    let fault = TraceStep::Point(Activity::PageFault);
+    assert_eq!(decode(&mut decoder, &mut cursor, &lost), [(500, TraceStep::Lost(12)), (507, fault)]);
     let damaged = page(600, &[record(1, 3, &[]), entry(5, 0, &[])]);
-    assert_eq!(decode(&mut decoder, &mut cursor, &damaged), [(601, fault), (601, Step::Lost(0))]);
-    assert_eq!(decode(&mut decoder, &mut cursor, &[]), [(601, Step::Lost(0))]);
+    assert_eq!(decode(&mut decoder, &mut cursor, &damaged), [(601, fault), (601, TraceStep::Lost(0))]);
+    assert_eq!(decode(&mut decoder, &mut cursor, &[]), [(601, TraceStep::Lost(0))]);
     let counts = decoder.counts();
     assert_eq!((counts.lost_count, counts.loss_count, counts.damaged_count), (12, 1, 2));
     assert!(counts.last_damage.is_some());
@@ -177,7 +180,7 @@ fn losses_and_damage_stand_where_they_are() {
 }
 
 #[test]
-fn time_goes_on_from_page_to_page() {
+fn time_continues_from_page_to_page() {
     let formats = formats(&[("exceptions/page_fault_user", format(3, &[]))], "");
     let mut decoder = Decoder::new(&formats, TickMap::identity(1));
     let (mut cursor, mut other) = (CpuCursor::default(), CpuCursor::default());
@@ -187,7 +190,7 @@ fn time_goes_on_from_page_to_page() {
     assert_eq!(at(&mut cursor, 10_000_000_000), 10_000_000_000);
     assert_eq!(at(&mut cursor, 9_999_999_000), 10_000_000_000, "a little back is now");
     assert_eq!(at(&mut other, 5), 5, "CPUs have nothing to do with each other");
-    assert_eq!(at(&mut cursor, 1_000), 1_000, "a counter that was set anew");
+    assert_eq!(at(&mut cursor, 1_000), 1_000, "a counter that was reset");
     assert_eq!(decoder.counts().backward_count, 2);
 }
 
@@ -225,21 +228,24 @@ fn threads_have_the_name_and_the_priority_that_they_have_now() {
         switch(("new-name-16-char", 7, 49), ("swapper/1", 0, 120)),
     ];
     let events = decode(&mut decoder, &mut CpuCursor::default(), &page(0, &entries));
-    assert_eq!(events, [(1, Step::Switch { from: 0, to: 7 }), (2, Step::Switch { from: 7, to: 0 })]);
+    assert_eq!(
+        events,
+        [(1, TraceStep::Switch { from: 0, to: 7 }), (2, TraceStep::Switch { from: 7, to: 0 })]
+    );
     let thread = &decoder.names().threads[&7];
     assert_eq!((thread.comm.as_str(), thread.prio), ("new-name-16-char", 49));
 }
 
-/// An entry of a format that has the thread on the CPU.
+/// An entry in a format that contains the thread on the CPU.
 fn record_of(thread: i32, id: u16, bytes: &[u8]) -> Vec<u8> {
     let mut entry = record(1, id, bytes);
-    // Behind the entry's head and length, the id, flags and preemption count.
+    // After the entry's header and length, the ID, flags and preemption count.
     entry[12..16].copy_from_slice(&thread.to_ne_bytes());
     entry
 }
 
 #[test]
-fn switches_that_are_not_told_show_in_the_next_event() {
+fn switches_that_are_not_reported_show_in_the_next_event() {
     let with_pid = |id, fields: &[_]| format(id, &[&[("int common_pid", 4, 4, 1)], fields].concat());
     let pid = "\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n";
     let formats = formats(
@@ -258,8 +264,8 @@ fn switches_that_are_not_told_show_in_the_next_event() {
     };
     let signal = |thread| record_of(thread, 4, &10_i32.to_ne_bytes());
     let nmi = |thread| record_of(thread, 5, &0_i64.to_ne_bytes());
-    let (point, took) = (Step::Point(Activity::Signal(10)), Step::Took(Activity::Nmi, 0));
-    let told = |from, to| Step::Switch { from, to };
+    let (point, took) = (TraceStep::Point(Activity::Signal(10)), TraceStep::Took(Activity::Nmi, 0));
+    let told = |from, to| TraceStep::Switch { from, to };
 
     let mut cursor = CpuCursor::default();
     let first = page(0, &[signal(7), switch_from(7, 70), nmi(7), signal(7), switch_from(9, 7), signal(7)]);
@@ -281,7 +287,7 @@ fn switches_that_are_not_told_show_in_the_next_event() {
 
     // Where events are missing anyway, the switch may be one of them.
     let after_loss = page_with(100, 1 << 31, &[signal(8)], &[]);
-    assert_eq!(decode(&mut decoder, &mut cursor, &after_loss), [(100, Step::Lost(0)), (101, point)]);
+    assert_eq!(decode(&mut decoder, &mut cursor, &after_loss), [(100, TraceStep::Lost(0)), (101, point)]);
     assert_eq!(decode(&mut decoder, &mut CpuCursor::default(), &page(200, &[signal(3)])), [(201, point)]);
 }
 

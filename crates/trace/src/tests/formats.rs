@@ -25,12 +25,12 @@ fn a_format_tells_its_fields() {
     assert_eq!(shape("name"), ("__data_loc char[]", 8, 4, false, Place::DataLoc));
     assert_eq!(shape("rel"), ("__rel_loc char[]", 12, 4, false, Place::RelLoc));
     assert_eq!(shape("reason"), ("const char *", 16, 8, false, Place::Here));
-    assert_eq!(shape("comm"), ("char[16]", 24, 16, false, Place::Here), "old kernels do not tell the sign");
+    assert_eq!(shape("comm"), ("char[16]", 24, 16, false, Place::Here), "old kernels do not have the sign");
     assert_eq!(shape("args"), ("unsigned long[6]", 40, 48, false, Place::Here));
     assert_eq!(format.field("nothing"), None);
 }
 
-/// What a `__data_loc` holds.
+/// Content of a `__data_loc`.
 fn location(length: u32, offset: u32) -> u32 {
     (length << 16) + offset
 }
@@ -92,7 +92,7 @@ fn the_heads_of_this_kernel_are_known() {
     let files = recorded_files();
     assert_eq!(PageLayout::parse(&files["header_page"]), Ok(LAYOUT));
     assert_eq!(check_entry_layout(&files["header_event"]), Ok(()));
-    // A kernel of 32 bits, and one before 4.17.
+    // A 32-bit kernel, and one before 4.17.
     let narrow = files["header_page"].replacen("offset:8;\tsize:8;", "offset:8;\tsize:4;", 1);
     assert_eq!(PageLayout::parse(&narrow).map(|layout| layout.commit_size), Ok(4));
     assert_eq!(check_entry_layout(&files["header_event"].replace("time_stamp : type == 31\n", "")), Ok(()));
@@ -149,7 +149,7 @@ fn absent_and_unusable_events_are_left_out_and_listed() {
 fn each_tracepoint_is_listed_once() {
     let paths: BTreeSet<String> = TRACEPOINTS.iter().map(crate::Tracepoint::path).collect();
     assert_eq!(paths.len(), TRACEPOINTS.len());
-    // Whatever is entered is left.
+    // Everything entered is left again.
     for path in &paths {
         for (enter, exit) in [("_entry", "_exit"), ("_start", "_end")] {
             if let Some(stem) = path.strip_suffix(enter) {

@@ -25,7 +25,7 @@ proptest! {
         check_page(&mut decoder, &mut CpuCursor::default(), &page(stamp, &[data]));
     }
 
-    /// Real pages with a few bytes changed: most of their entries still lead into the decoder.
+    /// Real pages with a few changed bytes: most of their entries still reach the decoder.
     #[test]
     fn changed_pages_are_answered(changes in vec((0..6 * PAGE_BYTES, any::<u8>()), 1..50)) {
         let mut bytes = super::fixture("busy-cpu.bin.gz");
@@ -44,7 +44,7 @@ proptest! {
         let _ = check_entry_layout(&text);
     }
 
-    /// Fields wherever a hostile format says they are.
+    /// Fields at any offset of a hostile format.
     #[test]
     fn any_offsets_are_answered(offset in any::<usize>(), size in 0_usize..20, bytes in vec(any::<u8>(), 0..64)) {
         let files = recorded_files();

@@ -1,8 +1,8 @@
-//! The formats of Debian's kernels, as lab/jitter takes them from its guests: what is read of each.
+//! The formats of Debian's kernels, as recorded by lab/jitter in its guests: what is read of each.
 
 use super::{LAYOUT, PAGE_BYTES, files_in, fixture, formats_from, page};
 use crate::{
-    Activity, CpuCursor, Decoder, EventFormat, PageLayout, Step, TickMap, TraceEvent, check_entry_layout,
+    Activity, CpuCursor, Decoder, EventFormat, PageLayout, TickMap, TraceEvent, TraceStep, check_entry_layout,
 };
 
 /// Debian 12's own kernel, and the one of its backports.
@@ -41,13 +41,13 @@ fn record(format: &EventFormat, thread: i32, fields: &[(&str, &[u8])], tail: &[u
     bytes
 }
 
-/// An entry of a sub-buffer, one tick after the one before.
+/// An entry of a sub-buffer, one tick after the previous one.
 fn entry(record: &[u8]) -> Vec<u8> {
     let words: Vec<u32> = record.chunks(4).map(|word| u32::from_ne_bytes(word.try_into().unwrap())).collect();
     super::entry(u32::try_from(words.len()).unwrap(), 1, &words)
 }
 
-/// Linux 6.1 calls texts signed, 6.12 does not; both mean the same.
+/// Linux 6.1 marks texts as signed, 6.12 does not; both mean the same.
 #[test]
 fn a_disk_interrupt_and_a_switch_of_threads_have_their_names() {
     for kernel in KERNELS {
@@ -88,13 +88,13 @@ fn a_disk_interrupt_and_a_switch_of_threads_have_their_names() {
         let mut decoder = Decoder::new(&formats_from(&files), TickMap::identity(2_000_000_000));
         let (mut cursor, mut events) = (CpuCursor::default(), Vec::new());
         decoder.page(&mut cursor, &page(100, &entries), &mut events);
-        let steps: Vec<Step> = events.iter().map(|event: &TraceEvent| event.step).collect();
+        let steps: Vec<TraceStep> = events.iter().map(|event: &TraceEvent| event.step).collect();
         let expected = [
-            Step::Enter(Activity::Irq(26)),
-            Step::Exit(Activity::Irq(26)),
-            Step::Switch { from: 711, to: 47 },
-            Step::Enter(Activity::Work(0xffff_ffff_8112_3450)),
-            Step::Took(Activity::Nmi, 3_000),
+            TraceStep::Enter(Activity::Irq(26)),
+            TraceStep::Exit(Activity::Irq(26)),
+            TraceStep::Switch { from: 711, to: 47 },
+            TraceStep::Enter(Activity::Work(0xffff_ffff_8112_3450)),
+            TraceStep::Took(Activity::Nmi, 3_000),
         ];
         assert_eq!(steps, expected, "{kernel}");
         let names = decoder.names();
@@ -116,9 +116,9 @@ fn a_recorded_cpu_of_linux_6_1_is_read_whole() {
     assert_eq!((counts.backward_count, counts.loss_count, counts.unnamed_count), (0, 0, 0));
     assert!(counts.event_count > 50 && events.is_sorted_by_key(|event| event.ticks), "{counts:?}");
     assert!(decoder.names().threads.values().any(|thread| thread.comm == "busy"), "{:?}", decoder.names());
-    let count = |step: fn(&Step) -> bool| events.iter().filter(|event| step(&event.step)).count();
-    let entered = count(|step| matches!(step, Step::Enter(Activity::Vector(_) | Activity::Hrtimer(_))));
-    let left = count(|step| matches!(step, Step::Exit(Activity::Vector(_) | Activity::Hrtimer(_))));
+    let count = |step: fn(&TraceStep) -> bool| events.iter().filter(|event| step(&event.step)).count();
+    let entered = count(|step| matches!(step, TraceStep::Enter(Activity::Vector(_) | Activity::Hrtimer(_))));
+    let left = count(|step| matches!(step, TraceStep::Exit(Activity::Vector(_) | Activity::Hrtimer(_))));
     assert!(entered > 10 && entered.abs_diff(left) <= 2, "{entered} {left}");
-    assert!(count(|step| matches!(step, Step::Switch { .. })) > 10);
+    assert!(count(|step| matches!(step, TraceStep::Switch { .. })) > 10);
 }

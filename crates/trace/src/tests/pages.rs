@@ -22,7 +22,7 @@ fn short_records_carry_their_length_in_the_head() {
 
 #[test]
 fn long_records_carry_it_in_the_first_word() {
-    // 4 bytes of length, then 120; and one whose length is no multiple of 4.
+    // 4 bytes of length, then 120; and one whose length is not a multiple of 4.
     let mut long = vec![124];
     long.extend([3; 30]);
     let bytes = page(10, &[entry(0, 5, &long), entry(0, 5, &[4 + 6, 1, 2]), entry(1, 5, &[9])]);
@@ -36,7 +36,7 @@ fn padding_ends_a_page_and_discarded_entries_are_stepped_over() {
     let bytes =
         page(0, &[entry(1, 1, &[7]), discarded, entry(1, 2, &[8]), entry(29, 0, &[]), entry(1, 1, &[9])]);
     assert_eq!(read(&bytes), [Ok((1, words(&[7]))), Ok((43, words(&[8])))]);
-    // A discarded entry without a delta of its own says 1.
+    // A discarded entry without a delta has the value 1.
     assert_eq!(read(&page(0, &[entry(29, 1, &[4]), entry(1, 2, &[8])])), [Ok((2, words(&[8])))]);
 }
 
@@ -69,14 +69,14 @@ fn absolute_times_keep_the_upper_bits() {
     let before_wrap = (1_u64 << 59) - 10;
     assert_eq!(at(high + before_wrap, high + (1 << 59) + 20), [high + (1 << 59) + 24]);
     assert_eq!(at(before_wrap, (1 << 59) + 20), [(1 << 59) + 24]);
-    // A little earlier is no wrap.
+    // Slightly earlier is not a wrap.
     assert_eq!(at(high + 5_000, high + 4_000), [high + 4_004]);
-    // And the topmost bits wrap with them.
+    // The topmost bits wrap with them.
     assert_eq!(at(u64::MAX - 9, 20), [24]);
 }
 
 #[test]
-fn what_was_lost_before_is_told() {
+fn what_was_lost_before_is_reported() {
     let missed = |flags: u64, behind: &[u8]| {
         let bytes = page_with(50, flags, &[entry(1, 0, &[7])], behind);
         let page = Page::parse(&bytes, &LAYOUT).unwrap();
@@ -86,7 +86,7 @@ fn what_was_lost_before_is_told() {
     let count = 1_234_u64.to_ne_bytes();
     assert_eq!(missed(0, &count), Missed::Nothing);
     assert_eq!(missed(1 << 31 | 1 << 30, &count), Missed::Count(1_234));
-    assert_eq!(missed(1 << 31, &count), Missed::Some, "what stands there is no count");
+    assert_eq!(missed(1 << 31, &count), Missed::Some, "the value there is not a count");
     assert_eq!(missed(1 << 31 | 1 << 30, &[]), Missed::Some, "a count of zero is none");
     let negative = u64::MAX << 31;
     assert_eq!(missed(negative, &[]), Missed::Some, "as kernels of 64 bits have it");
@@ -104,7 +104,7 @@ fn a_full_page_has_no_room_for_the_count() {
 }
 
 #[test]
-fn damage_is_told_once_and_ends_the_page() {
+fn damage_is_reported_once_and_ends_the_page() {
     for (damaged, found) in [
         (entry(5, 0, &[1, 2]), 20),
         (entry(0, 0, &[3]), 3),

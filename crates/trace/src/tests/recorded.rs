@@ -1,5 +1,5 @@
 use super::{PAGE_BYTES, fixture, recorded_formats};
-use crate::{Activity, CpuCursor, Decoder, Step, TickMap, TraceEvent, Vector};
+use crate::{Activity, CpuCursor, Decoder, TickMap, TraceEvent, TraceStep, Vector};
 use std::collections::BTreeMap;
 
 fn decode(name: &str) -> (Decoder, CpuCursor, Vec<TraceEvent>) {
@@ -10,19 +10,19 @@ fn decode(name: &str) -> (Decoder, CpuCursor, Vec<TraceEvent>) {
 }
 
 /// The kind of an event, without its numbers.
-fn kind(step: &Step) -> String {
+fn kind(step: &TraceStep) -> String {
     let activity = |activity: &Activity| match activity {
         Activity::Vector(vector) => format!("{vector:?}"),
         Activity::Softirq(number) => format!("softirq {number}"),
         other => format!("{other:?}").split('(').next().unwrap_or_default().to_owned(),
     };
     match step {
-        Step::Enter(entered) => format!("enter {}", activity(entered)),
-        Step::Exit(left) => format!("exit {}", activity(left)),
-        Step::Took(over, _) => format!("took {}", activity(over)),
-        Step::Point(point) => format!("point {}", activity(point)),
-        Step::Switch { .. } => "switch".into(),
-        Step::Lost(_) => "lost".into(),
+        TraceStep::Enter(entered) => format!("enter {}", activity(entered)),
+        TraceStep::Exit(left) => format!("exit {}", activity(left)),
+        TraceStep::Took(over, _) => format!("took {}", activity(over)),
+        TraceStep::Point(point) => format!("point {}", activity(point)),
+        TraceStep::Switch { .. } => "switch".into(),
+        TraceStep::Lost(_) => "lost".into(),
     }
 }
 
@@ -72,7 +72,7 @@ fn a_recorded_cpu_is_read_whole() {
 "#);
 }
 
-/// What is entered is left again, innermost first, on a CPU whose trace has no holes.
+/// Everything entered is left again, innermost first, on a CPU whose trace has no gaps.
 #[test]
 fn interrupts_of_a_recorded_cpu_nest() {
     let (_, _, events) = decode("busy-cpu.bin.gz");
@@ -80,14 +80,14 @@ fn interrupts_of_a_recorded_cpu_nest() {
     let mut closed_count = 0;
     for event in &events {
         match event.step {
-            Step::Enter(activity) => open.push(activity),
-            Step::Exit(left) => match open.pop() {
+            TraceStep::Enter(activity) => open.push(activity),
+            TraceStep::Exit(left) => match open.pop() {
                 Some(entered) => {
                     let is_same = std::mem::discriminant(&entered) == std::mem::discriminant(&left);
                     assert!(is_same, "{entered:?} {left:?}");
                     closed_count += 1;
                 }
-                // It was entered before recording began.
+                // It was entered before recording started.
                 None => assert_eq!(closed_count, 0),
             },
             _ => {}
@@ -97,13 +97,13 @@ fn interrupts_of_a_recorded_cpu_nest() {
     assert!(open.len() <= 4, "{open:?}");
 }
 
-/// Each thread that the scheduler takes the CPU from is the one that it gave it to before.
+/// Each thread that the scheduler switches away from is the one that it switched to before.
 #[test]
 fn switches_of_a_recorded_cpu_follow_each_other() {
     let (decoder, _, events) = decode("busy-cpu.bin.gz");
     let mut present = None;
     for event in &events {
-        if let Step::Switch { from, to } = event.step {
+        if let TraceStep::Switch { from, to } = event.step {
             assert!(present.is_none_or(|present| present == from), "{present:?} {from}");
             assert!(decoder.names().threads.contains_key(&from));
             present = Some(to);
@@ -117,7 +117,7 @@ fn a_buffer_that_overflowed_says_so() {
     let (decoder, cursor, events) = decode("overflow.bin.gz");
     let lost: Vec<u64> = events
         .iter()
-        .filter_map(|event| if let Step::Lost(count) = event.step { Some(count) } else { None })
+        .filter_map(|event| if let TraceStep::Lost(count) = event.step { Some(count) } else { None })
         .collect();
     let total: u64 = lost.iter().sum();
     assert!(!lost.is_empty() && total > 0, "{lost:?}");
@@ -133,9 +133,9 @@ fn timer_interrupts_hold_their_timers() {
     let mut inside_count = 0;
     for event in &events {
         match event.step {
-            Step::Enter(Activity::Vector(Vector::LocalTimer)) => is_in_timer = true,
-            Step::Exit(Activity::Vector(Vector::LocalTimer)) => is_in_timer = false,
-            Step::Enter(Activity::Hrtimer(address)) => {
+            TraceStep::Enter(Activity::Vector(Vector::LocalTimer)) => is_in_timer = true,
+            TraceStep::Exit(Activity::Vector(Vector::LocalTimer)) => is_in_timer = false,
+            TraceStep::Enter(Activity::Hrtimer(address)) => {
                 assert!(decoder.functions().contains(&address));
                 inside_count += u32::from(is_in_timer);
             }

@@ -2,12 +2,12 @@
 
 use crate::{Change, CpuCauses, Explained};
 use crate::{attribution::AttributionPlan, attribution::CpuAttributor, attribution::Main};
-use lowlat_trace::{Activity, Step, ThreadName, TraceEvent, TraceNames};
+use lowlat_trace::{Activity, ThreadName, TraceEvent, TraceNames, TraceStep};
 use std::{collections::BTreeSet, fmt::Write};
 
-/// Thread id of the sampler.
+/// Thread ID of the sampler.
 pub(super) const SAMPLER: i32 = 1_000;
-/// Thread id of lowlat's collector.
+/// Thread ID of lowlat's collector.
 pub(super) const COLLECTOR: i32 = 1_001;
 pub(super) const KWORKER: i32 = 41;
 pub(super) const KSOFTIRQD: i32 = 17;
@@ -23,7 +23,7 @@ pub(super) const NET_RX: Activity = Activity::Softirq(3);
 
 /// Slack between stamps and readings.
 pub(super) const SLACK: u64 = 200;
-/// When the run begins.
+/// Start of the run.
 pub(super) const EPOCH: u64 = 5_000_000;
 
 /// One tick is one nanosecond.
@@ -81,7 +81,7 @@ impl Bench {
     }
 
     /// Events at moments since the epoch.
-    pub(super) fn events(&mut self, steps: &[(i64, Step)]) -> &mut Self {
+    pub(super) fn events(&mut self, steps: &[(i64, TraceStep)]) -> &mut Self {
         for (at, step) in steps {
             let event = TraceEvent { ticks: self.epoch.wrapping_add_signed(*at), step: *step };
             self.attributor.push_events(&[event]);
@@ -100,7 +100,7 @@ impl Bench {
 }
 
 /// The first interruptions of a stream as text.
-pub(super) fn explain(steps: &[(i64, Step)], interruptions: &[(u64, u64)]) -> String {
+pub(super) fn explain(steps: &[(i64, TraceStep)], interruptions: &[(u64, u64)]) -> String {
     let mut bench = Bench::new();
     bench.events(steps);
     for (before, now) in interruptions {
@@ -141,14 +141,14 @@ pub(super) fn text(explained: &Explained) -> String {
     text
 }
 
-pub(super) fn enter(activity: Activity) -> Step {
-    Step::Enter(activity)
+pub(super) fn enter(activity: Activity) -> TraceStep {
+    TraceStep::Enter(activity)
 }
 
-pub(super) fn exit(activity: Activity) -> Step {
-    Step::Exit(activity)
+pub(super) fn exit(activity: Activity) -> TraceStep {
+    TraceStep::Exit(activity)
 }
 
-pub(super) fn switch(from: i32, to: i32) -> Step {
-    Step::Switch { from, to }
+pub(super) fn switch(from: i32, to: i32) -> TraceStep {
+    TraceStep::Switch { from, to }
 }

@@ -2,7 +2,7 @@
 
 use super::bench::*;
 use insta::assert_snapshot;
-use lowlat_trace::{Activity, Step, Vector};
+use lowlat_trace::{Activity, TraceStep, Vector};
 
 const TIMER: Activity = Activity::Vector(Vector::LocalTimer);
 const CALL: Activity = Activity::Vector(Vector::CallFunctionSingle);
@@ -72,7 +72,7 @@ fn another_cpu_has_a_function_run() {
 
 #[test]
 fn an_nmi_takes_its_time_out_of_the_interrupt() {
-    let steps = [(500, enter(NVME)), (1_500, Step::Took(Activity::Nmi, 700)), (2_000, exit(NVME))];
+    let steps = [(500, enter(NVME)), (1_500, TraceStep::Took(Activity::Nmi, 700)), (2_000, exit(NVME))];
     assert_snapshot!(explain(&steps, &[(200, 2_300)]), @r"
     2100 ns at 200
       1400 irq 47 nvme0q3
@@ -86,7 +86,7 @@ fn an_nmi_takes_its_time_out_of_the_interrupt() {
 
 #[test]
 fn an_nmi_of_the_sampler() {
-    let steps = [(1_500, Step::Took(Activity::Nmi, 700)), (1_700, Step::Took(Activity::Nmi, 100))];
+    let steps = [(1_500, TraceStep::Took(Activity::Nmi, 700)), (1_700, TraceStep::Took(Activity::Nmi, 100))];
     assert_snapshot!(explain(&steps, &[(200, 2_300)]), @r"
     2100 ns at 200
       2100 NMI
@@ -114,10 +114,10 @@ fn an_interrupt_inside_a_softirq() {
 #[test]
 fn a_page_fault_lasts_to_the_end_or_the_next() {
     let steps = [
-        (300, Step::Point(Activity::PageFault)),
+        (300, TraceStep::Point(Activity::PageFault)),
         (900, enter(TIMER)),
         (1_200, exit(TIMER)),
-        (1_500, Step::Point(Activity::PageFault)),
+        (1_500, TraceStep::Point(Activity::PageFault)),
     ];
     assert_snapshot!(explain(&steps, &[(200, 2_000)]), @r"
     1800 ns at 200
@@ -176,7 +176,7 @@ fn an_entry_without_exit_counts_to_the_end() {
       1100 irq 47 nvme0q3
         +300 irq 47 nvme0q3 begins
     ");
-    // A softirq never runs on top of an interrupt: that must be over.
+    // A softirq never runs on top of an interrupt, so that must have ended.
     let steps = [(500, enter(NVME)), (900, enter(SCHED)), (1_100, exit(SCHED))];
     assert_snapshot!(explain(&steps, &[(200, 1_300)]), @r"
     1100 ns at 200
@@ -224,7 +224,7 @@ fn clocks_may_differ_by_the_slack() {
         -50 irq 47 nvme0q3 begins
         +950 irq 47 nvme0q3 ends
     ");
-    // Late by 150: the exit comes after it, and the next begins clean.
+    // Late by 150: the exit comes after it, and the next one starts clean.
     let steps = [(450, enter(NVME)), (1_450, exit(NVME)), (1_600, enter(TIMER)), (1_800, exit(TIMER))];
     assert_snapshot!(explain(&steps, &[(300, 1_300), (1_420, 1_900)]), @r"
     1000 ns at 300
@@ -260,7 +260,7 @@ fn lost_events_leave_a_hole() {
     let steps = [
         (500, enter(NVME)),
         (900, exit(NVME)),
-        (3_000, Step::Lost(12)),
+        (3_000, TraceStep::Lost(12)),
         (3_200, exit(NET_RX)),
         (3_300, enter(SCHED)),
         (3_400, exit(SCHED)),
@@ -286,7 +286,7 @@ fn interruptions_within_a_loss_are_not_traced() {
     let steps = [
         (500, enter(NVME)),
         (900, exit(NVME)),
-        (30_000, Step::Lost(0)),
+        (30_000, TraceStep::Lost(0)),
         (30_000, enter(TIMER)),
         (30_500, exit(TIMER)),
         (40_500, enter(TIMER)),

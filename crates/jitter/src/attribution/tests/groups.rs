@@ -63,7 +63,7 @@ fn a_broadcast_is_one_group() {
 }
 
 #[test]
-fn one_cpu_alone_is_no_group_and_is_in_a_group_once() {
+fn one_cpu_alone_is_not_a_group_and_is_in_a_group_once() {
     let mut finder = finder("1-2");
     for at in [1_000, 1_400, 1_800] {
         finder.push(hit(1, at, 100, CALL));
@@ -87,7 +87,7 @@ fn nothing_is_judged_before_all_cpus_have_come_that_far() {
     assert!(finder.waiting.is_empty());
     finder.push(hit(2, 8_000, 100, CALL));
     assert_eq!(finder.late_count(), 1);
-    // A CPU whose sampler has ended holds nothing up.
+    // A CPU whose sampler has ended blocks nothing.
     finder.end(2);
     finder.push(hit(1, 20_000, 100, CALL));
     finder.pass(1, EPOCH.wrapping_add(30_000));

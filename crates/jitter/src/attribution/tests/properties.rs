@@ -1,9 +1,9 @@
-//! What holds whatever the events are.
+//! Properties that hold for any events.
 
 use super::bench::*;
 use crate::{Cause, CauseKind, Change, CpuCauses, Explained, Interruption, TIMELINE_STEPS_MAX};
 use crate::{attribution::AttributionPlan, attribution::CauseKey, attribution::KEYS_MAX};
-use lowlat_trace::{Activity, Step, TraceEvent, Vector};
+use lowlat_trace::{Activity, TraceEvent, TraceStep, Vector};
 use proptest::{collection::vec, prelude::*};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -30,20 +30,20 @@ fn thread() -> impl Strategy<Value = i32> {
     prop_oneof![Just(SAMPLER), Just(0), 1_i32..6, any::<i32>()]
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = TraceStep> {
     prop_oneof![
-        4 => activity().prop_map(Step::Enter),
-        4 => activity().prop_map(Step::Exit),
-        1 => (activity(), 0_u64..5_000).prop_map(|(activity, ticks)| Step::Took(activity, ticks)),
-        1 => (activity(), any::<u64>()).prop_map(|(activity, ticks)| Step::Took(activity, ticks)),
-        1 => activity().prop_map(Step::Point),
-        3 => (thread(), thread()).prop_map(|(from, to)| Step::Switch { from, to }),
-        1 => any::<u64>().prop_map(Step::Lost),
+        4 => activity().prop_map(TraceStep::Enter),
+        4 => activity().prop_map(TraceStep::Exit),
+        1 => (activity(), 0_u64..5_000).prop_map(|(activity, ticks)| TraceStep::Took(activity, ticks)),
+        1 => (activity(), any::<u64>()).prop_map(|(activity, ticks)| TraceStep::Took(activity, ticks)),
+        1 => activity().prop_map(TraceStep::Point),
+        3 => (thread(), thread()).prop_map(|(from, to)| TraceStep::Switch { from, to }),
+        1 => any::<u64>().prop_map(TraceStep::Lost),
     ]
 }
 
 /// Stamps mostly near each other and in order, sometimes anywhere.
-fn events() -> impl Strategy<Value = Vec<(i64, Step)>> {
+fn events() -> impl Strategy<Value = Vec<(i64, TraceStep)>> {
     let stamp = prop_oneof![40 => -50_i64..2_000, 1 => any::<i64>()];
     vec((stamp, step()), 0..300).prop_map(|steps| {
         let mut at = 0_i64;
@@ -62,7 +62,7 @@ fn interruptions() -> impl Strategy<Value = Vec<(u64, u64)>> {
     vec((0_u64..3_000, prop_oneof![20 => 0_u64..6_000, 1 => 0_u64..1 << 40]), 1..60)
 }
 
-fn run(plan: AttributionPlan, steps: &[(i64, Step)], spans: &[(u64, u64)]) -> CpuCauses {
+fn run(plan: AttributionPlan, steps: &[(i64, TraceStep)], spans: &[(u64, u64)]) -> CpuCauses {
     let mut bench = Bench::with(plan);
     bench.events(steps);
     let mut now = 0;
@@ -76,8 +76,8 @@ fn run(plan: AttributionPlan, steps: &[(i64, Step)], spans: &[(u64, u64)]) -> Cp
     bench.finish()
 }
 
-/// The time within the interruption that a timeline gives to each kind, what ran inside of a step not counted. A tick
-/// is a nanosecond here.
+/// The time within the interruption that a timeline assigns to each kind, without inner activities. A tick is
+/// a nanosecond here.
 fn claimed_by_steps(explained: &Explained) -> BTreeMap<CauseKind, u64> {
     let length = i64::try_from(explained.interruption.length_ns).unwrap();
     let mut claimed = BTreeMap::new();
@@ -189,7 +189,7 @@ proptest! {
     }
 }
 
-/// As many threads and functions as never were, for as long as it takes: nothing grows.
+/// A long run with ever new threads and functions: memory does not grow.
 #[test]
 fn memory_is_bounded() {
     let mut bench = Bench::new();
@@ -212,7 +212,7 @@ fn memory_is_bounded() {
     assert!(other.count > 3_000, "{other:?}");
 }
 
-/// A hundred threads one after the other, none of which ran before, some with a function of their own.
+/// A hundred new threads one after the other, some with a new function.
 fn many_causes(bench: &mut Bench, round: u64) {
     let at = round * 200_000;
     for n in 0..300 {
@@ -227,9 +227,9 @@ fn many_causes(bench: &mut Bench, round: u64) {
     bench.interruption(at, at + 160_000 + round % 777);
 }
 
-/// Nobody asks about interruptions: events give way and the next interruption says so.
+/// Without requests for interruptions, events are dropped and the next interruption says so.
 #[test]
-fn events_that_nobody_asks_for_give_way() {
+fn events_that_without_a_request_give_way() {
     let mut bench = Bench::new();
     for at in 0..10_000 {
         bench.events(&[(at, enter(NVME))]);
@@ -240,7 +240,7 @@ fn events_that_nobody_asks_for_give_way() {
     assert_eq!(causes.event_count, 10_000);
     assert_eq!(causes.event_lost_count, 10_000 - 1_024 + 1);
 
-    // Told in time that nothing will come, it lets go of them and loses none.
+    // If it is informed in time that nothing will come, it drops them and loses none.
     let mut bench = Bench::new();
     for at in 0..10_000_u32 {
         bench.events(&[(i64::from(at), enter(NVME))]);

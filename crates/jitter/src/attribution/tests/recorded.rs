@@ -1,4 +1,4 @@
-//! A run that was recorded on a kernel: its trace and its interruptions, attributed anew.
+//! A run recorded on a kernel: its trace and its interruptions, attributed again.
 
 use crate::{CpuCauses, attribution::AttributionPlan, attribution::CpuAttributor};
 use lowlat_host::ticks_between;
@@ -6,7 +6,7 @@ use lowlat_trace::{TraceEvent, TraceNames};
 use serde::Deserialize;
 use std::{fmt::Write as _, io::Read, path::Path};
 
-/// Made by the example `record_run` of lowlat-measure.
+/// Created by the example `record_run` of lowlat-measure.
 #[derive(Deserialize)]
 struct Run {
     hz: u64,
@@ -25,7 +25,7 @@ fn run() -> Run {
     serde_json::from_str(&text).unwrap()
 }
 
-/// Attributes the run, with so many of its interruptions at a time.
+/// Attributes the run, with this many interruptions at a time.
 fn attribute(run: &Run, at_once: usize) -> CpuCauses {
     let mut attributor = CpuAttributor::new(AttributionPlan {
         cpu: 1,
@@ -76,7 +76,7 @@ fn a_recorded_run_has_the_causes_that_it_had() {
     insta::assert_snapshot!(text);
 }
 
-/// Of the time of interruptions in which the kernel ran, nearly all has a name.
+/// Nearly all time of interruptions in which the kernel ran has a name.
 #[test]
 fn what_the_kernel_did_is_named() {
     let causes = attribute(&run(), 16);

@@ -1,12 +1,12 @@
-//! Signals to the sampler, and to whom the way in and out belongs.
+//! Signals to the sampler, and the assignment of entry and exit time.
 
 use super::bench::*;
 use crate::CauseKind;
 use insta::assert_snapshot;
-use lowlat_trace::{Activity, Step, Vector};
+use lowlat_trace::{Activity, TraceStep, Vector};
 
 const TIMER: Activity = Activity::Vector(Vector::LocalTimer);
-const ALARM: Step = Step::Point(Activity::Signal(14));
+const ALARM: TraceStep = TraceStep::Point(Activity::Signal(14));
 
 #[test]
 fn a_handler_has_all_the_time_that_it_runs() {
@@ -17,7 +17,7 @@ fn a_handler_has_all_the_time_that_it_runs() {
         (1_000, exit(TIMER)),
         (1_400, ALARM),
         // The handler touches new memory and is interrupted.
-        (2_000, Step::Point(Activity::PageFault)),
+        (2_000, TraceStep::Point(Activity::PageFault)),
         (30_000, enter(NVME)),
         (31_000, exit(NVME)),
         (31_000, enter(SCHED)),
@@ -46,13 +46,13 @@ fn a_handler_has_all_the_time_that_it_runs() {
 #[test]
 fn a_stopped_thread_leaves_its_time_to_others() {
     let steps = [
-        (500, Step::Point(Activity::Signal(19))),
+        (500, TraceStep::Point(Activity::Signal(19))),
         (1_500, switch(SAMPLER, 0)),
         (90_000, enter(TIMER)),
         (91_000, exit(TIMER)),
         (100_000, switch(0, KWORKER)),
         (102_000, switch(KWORKER, SAMPLER)),
-        (102_300, Step::Point(Activity::Signal(18))),
+        (102_300, TraceStep::Point(Activity::Signal(18))),
     ];
     assert_snapshot!(explain(&steps, &[(200, 103_000)]), @r"
     102800 ns at 200
@@ -77,12 +77,12 @@ fn a_stopped_thread_leaves_its_time_to_others() {
 }
 
 #[test]
-fn a_handler_goes_on_after_another_thread() {
+fn a_handler_continues_after_another_thread() {
     let steps = [
         (500, ALARM),
         (20_000, switch(SAMPLER, KWORKER)),
         // Not the sampler's.
-        (21_000, Step::Point(Activity::Signal(10))),
+        (21_000, TraceStep::Point(Activity::Signal(10))),
         (25_000, switch(KWORKER, SAMPLER)),
         (70_000, switch(SAMPLER, FIFO)),
         (71_000, switch(FIFO, SAMPLER)),
@@ -114,7 +114,7 @@ fn after_a_loss_no_handler_is_known_to_run() {
     let steps = [
         (500, ALARM),
         (20_000, switch(SAMPLER, KWORKER)),
-        (21_000, Step::Lost(1)),
+        (21_000, TraceStep::Lost(1)),
         (22_000, switch(KWORKER, SAMPLER)),
     ];
     assert_snapshot!(explain(&steps, &[(200, 24_000)]), @r"
@@ -133,8 +133,8 @@ fn after_a_loss_no_handler_is_known_to_run() {
     ");
 }
 
-/// Label, whole time and the way in and out in it, for each cause of a stream.
-fn ways(steps: &[(i64, Step)], interruptions: &[(u64, u64)]) -> Vec<(String, u64, u64)> {
+/// Label, total time, and entry and exit time for each cause of a stream.
+fn ways(steps: &[(i64, TraceStep)], interruptions: &[(u64, u64)]) -> Vec<(String, u64, u64)> {
     let mut bench = Bench::new();
     bench.events(steps);
     for (before, now) in interruptions {
@@ -151,18 +151,18 @@ fn way(label: &str, ns_total: u64, entry_exit_ns: u64) -> (String, u64, u64) {
 #[test]
 fn a_gap_belongs_to_what_is_next_to_it() {
     let steps = [
-        // 300 to it, 500 from it.
+        // 300 of entry, 500 of exit.
         (500, enter(TIMER)),
         (1_000, exit(TIMER)),
         (1_500, enter(NVME)),
         (2_500, exit(NVME)),
-        // 700 to the thread that the scheduler chose, 100 from it.
+        // 700 of entry to the thread that the scheduler chose, 100 of exit.
         (3_200, switch(SAMPLER, KWORKER)),
         (5_200, switch(KWORKER, SAMPLER)),
         (5_300, enter(TIMER)),
         (5_400, exit(TIMER)),
-        // 40 from it to the end; in another interruption 30 around an NMI.
-        (6_020, Step::Took(Activity::Nmi, 10)),
+        // 40 of exit at the end; in another interruption 30 around an NMI.
+        (6_020, TraceStep::Took(Activity::Nmi, 10)),
     ];
     let wanted = [
         way("thread kworker/3:1 (pid 41, nice 0)", 2_800, 800),

@@ -2,7 +2,7 @@
 
 use super::bench::*;
 use insta::assert_snapshot;
-use lowlat_trace::{Activity, Step, Vector};
+use lowlat_trace::{Activity, TraceStep, Vector};
 
 const RESCHEDULE: Activity = Activity::Vector(Vector::Reschedule);
 const TIMER: Activity = Activity::Vector(Vector::LocalTimer);
@@ -72,19 +72,19 @@ fn a_function_that_began_in_an_earlier_interruption() {
 }
 
 #[test]
-fn a_switch_that_was_not_told_leaves_a_doubt() {
+fn a_switch_that_was_not_reported_leaves_a_doubt() {
     let steps = [
         (1_000, switch(SAMPLER, 17)),
         (1_300, enter(SCHED)),
         (1_800, exit(SCHED)),
-        // Thread 17 gave the CPU away at some time in between.
+        // Thread 17 released the CPU at some time in between.
         (5_000, switch(KWORKER, KWORKER)),
         (5_100, enter(VMSTAT)),
         (7_000, exit(VMSTAT)),
         (7_200, switch(KWORKER, 17)),
-        // To the sampler, whose signal comes.
+        // To the sampler, which receives its signal.
         (8_200, switch(SAMPLER, SAMPLER)),
-        (8_300, Step::Point(Activity::Signal(10))),
+        (8_300, TraceStep::Point(Activity::Signal(10))),
     ];
     assert_snapshot!(explain(&steps, &[(500, 20_000)]), @r"
     19500 ns at 500
@@ -141,8 +141,8 @@ fn a_real_time_thread_that_stays_for_milliseconds() {
         let at = 100_000 + tick * 100_000;
         steps.extend([(at, enter(TIMER)), (at + 900, exit(TIMER))]);
     }
-    // Its own page faults are its own doing.
-    steps.push((4_200_000, Step::Point(Activity::PageFault)));
+    // Its page faults belong to it.
+    steps.push((4_200_000, TraceStep::Point(Activity::PageFault)));
     steps.push((5_001_900, switch(FIFO, SAMPLER)));
     let mut bench = Bench::new();
     bench.events(&steps);
@@ -190,7 +190,7 @@ fn a_stopped_sampler_leaves_the_cpu_idle() {
 }
 
 #[test]
-fn lowlats_own_threads_are_told() {
+fn lowlats_own_threads_are_reported() {
     let steps = [(1_000, switch(SAMPLER, COLLECTOR)), (3_000, switch(COLLECTOR, SAMPLER))];
     let mut bench = Bench::new();
     bench.events(&steps);
@@ -210,7 +210,7 @@ fn one_thread_after_the_other() {
     let steps = [
         (1_000, switch(SAMPLER, KWORKER)),
         (1_100, enter(VMSTAT)),
-        // Preempted in the middle of its work, which it then ends.
+        // Preempted in the middle of its work, which it then finishes.
         (2_000, switch(KWORKER, FIFO)),
         (2_500, switch(FIFO, KWORKER)),
         (2_700, exit(VMSTAT)),
@@ -259,8 +259,12 @@ fn a_switch_back_whose_switch_away_was_not_seen() {
 
 #[test]
 fn after_a_loss_the_scheduler_says_who_ran() {
-    let steps =
-        [(1_000, Step::Lost(3)), (1_400, enter(TIMER)), (1_600, exit(TIMER)), (2_000, switch(FIFO, SAMPLER))];
+    let steps = [
+        (1_000, TraceStep::Lost(3)),
+        (1_400, enter(TIMER)),
+        (1_600, exit(TIMER)),
+        (2_000, switch(FIFO, SAMPLER)),
+    ];
     assert_snapshot!(explain(&steps, &[(500, 2_300)]), @r"
     1800 ns at 500
       900 not traced

@@ -1,4 +1,4 @@
-//! What no event explains, by what the counters of firmware and hypervisor did.
+//! Unexplained time, classified by the counters of firmware and hypervisor.
 
 use super::bench::*;
 use crate::{CauseKind, CpuCauses};
@@ -11,7 +11,7 @@ fn ns_of(causes: &CpuCauses, kind: CauseKind) -> (u64, u64, u64) {
 #[test]
 fn unexplained_time_has_the_class_of_its_window() {
     let mut bench = Bench::new();
-    // The counter moves in the third window only: the second and the third are touched.
+    // The counter increases in the third window only: the second and the third are affected.
     for (window, moved) in [false, false, true, false, false].into_iter().enumerate() {
         let at = window as u64 * 1_000_000;
         bench.interruption(at, at + 1_000 + window as u64);
@@ -51,11 +51,11 @@ fn what_is_named_is_never_the_firmwares() {
     bench.attributor.close_window(true);
     let causes = bench.finish();
     assert_eq!(ns_of(&causes, CauseKind::FirmwareOrHypervisor), (0, 0, 0));
-    // With its way in and out.
+    // Including entry and exit.
     assert_eq!(ns_of(&causes, CauseKind::Irq), (1, 800, 800));
 }
 
-/// Only what lies between the kernel's events can be the kernel's and yet have no name.
+/// Only time between the kernel's events can be unnamed time of the kernel.
 #[test]
 fn what_the_kernel_left_unnamed_is_counted_apart() {
     let mut bench = Bench::new();
@@ -63,7 +63,7 @@ fn what_the_kernel_left_unnamed_is_counted_apart() {
     bench.interruption(0, 100_000);
     bench.interruption(200_000, 300_000);
     let causes = bench.finish();
-    // Of 30 us before, 29 us between and 39 us after the way in or out explains 10 us each.
+    // Of 30 us before, 29 us between and 39 us after, entry and exit explain 10 us each.
     assert_eq!(causes.kernel_count, 1);
     assert_eq!(causes.kernel_ns_total, 100_000 - 20_000 - 29_000);
     assert_eq!(causes.kernel_unnamed_ns_total, 19_000);

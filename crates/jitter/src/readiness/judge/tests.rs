@@ -8,7 +8,7 @@ fn cpus(list: &str) -> CpuSet {
     CpuSet::parse_list(list).unwrap()
 }
 
-/// The guide's host as the guide wants it.
+/// The guide's host in the state that the guide wants.
 fn quiet() -> ReadinessFacts {
     let clock = |cpu| CpuClock {
         cpu,
@@ -71,7 +71,7 @@ fn the_load_of_the_last_minute_decides() {
     facts.load_average = Reading::Known([0.03, 0.61, 1.10]);
     let load = point(&facts, "load");
     assert_eq!(load.state, ReadinessState::Ready);
-    assert!(load.observed.contains("tell of the past"), "{load:?}");
+    assert!(load.observed.contains("lag behind"), "{load:?}");
     facts.load_average = Reading::Known([f64::NAN, 0.0, 0.0]);
     assert_eq!(point(&facts, "load").state, ReadinessState::NotReady, "what is no number is not calm");
 }
@@ -81,7 +81,7 @@ fn own_cpus_must_not_be_measured_ones() {
     let mut facts = ReadinessFacts { own_cpus: Reading::Known(cpus("0-15")), ..quiet() };
     let affinity = point(&facts, "affinity");
     assert_eq!((affinity.state, affinity.is_blocking), (ReadinessState::NotReady, false));
-    assert_eq!(affinity.observed, "this process may use CPUs 0-15; measured are CPUs 1-7,9-15 of them");
+    assert_eq!(affinity.observed, "this process may use CPUs 0-15, and CPUs 1-7,9-15 of them are measured");
     assert!(affinity.action.contains("taskset -c 0,8 lowlat jitter"), "{affinity:?}");
     facts.housekeeping = CpuSet::new();
     assert_eq!(point(&facts, "affinity").action, "Leave a CPU out with --cpus.");
@@ -93,15 +93,15 @@ fn rows_at_fault_and_rows_unknown_are_named() {
     facts.profile.unknown = vec!["service.tuned".into()];
     let profile = point(&facts, "profile");
     assert_eq!(profile.state, ReadinessState::NotKnown);
-    assert!(profile.observed.ends_with("12 are good and 1 not known: service.tuned"), "{profile:?}");
+    assert!(profile.observed.ends_with("12 good, 1 unknown: service.tuned"), "{profile:?}");
     facts.profile.faults = (0..10).map(|n| format!("boot.row{n}")).collect();
     let profile = point(&facts, "profile");
     assert_eq!(profile.state, ReadinessState::NotReady);
-    assert!(profile.observed.ends_with("10 at fault: boot.row0, boot.row1, boot.row2, boot.row3, boot.row4, boot.row5, boot.row6, boot.row7 and 2 more"), "{profile:?}");
+    assert!(profile.observed.ends_with("10 with a fault: boot.row0, boot.row1, boot.row2, boot.row3, boot.row4, boot.row5, boot.row6, boot.row7 and 2 more"), "{profile:?}");
     facts.profile = ProfileFacts { name: "trading".into(), ..ProfileFacts::default() };
     let profile = point(&facts, "profile");
     assert_eq!(profile.state, ReadinessState::NotKnown, "no row is no proof");
-    assert!(profile.observed.ends_with("0 are good and 0 not known"), "{profile:?}");
+    assert!(profile.observed.ends_with("0 good, 0 unknown"), "{profile:?}");
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn busy_threads_are_named_with_cpu_and_share() {
 }
 
 #[test]
-fn threads_that_were_not_seen_are_no_proof_of_quiet() {
+fn threads_that_were_not_seen_are_not_proof_of_quiet() {
     let mut facts = quiet();
     let unseen = "processes of other users are hidden".to_owned();
     facts.busy = Reading::Known(BusyThreads { unseen, ..BusyThreads::default() });

@@ -1,11 +1,11 @@
-//! On the running host, where this user may trace: each test says so on stderr when not.
+//! Tests on the running host, if this user may trace: otherwise each test says on stderr that it is skipped.
 
 use crate::tracefs::{
     BUFFER_KB_MIN, CpuPipe, TraceError, TraceOptions, Tracefs, Tracing, function_names, remove_leftovers,
     remove_own,
 };
 use lowlat_host::CpuSet;
-use lowlat_trace::{Activity, ClockPair, Step, TickMap, TraceClock, TraceEvent};
+use lowlat_trace::{Activity, ClockPair, TickMap, TraceClock, TraceEvent, TraceStep};
 use rustix::thread::{CpuSet as Affinity, sched_getaffinity, sched_setaffinity};
 use std::{
     io::{BufRead, BufReader},
@@ -15,9 +15,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Set in the environment of a child that is to make an instance.
+/// Set in the environment of a child that must create an instance.
 const CHILD: &str = "LOWLAT_TEST_MAKES_INSTANCE";
-/// A watchdog, no expectation: what is waited for is there after milliseconds.
+/// A watchdog, not an expectation: what is awaited happens within milliseconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn tracefs() -> Option<Arc<Tracefs>> {
@@ -40,7 +40,7 @@ fn options(cpu: u32, clock: TraceClock) -> TraceOptions {
     TraceOptions { cpus: CpuSet::of(cpu), buffer_kb_per_cpu: 512, memory_kb_max: 1 << 20, clock }
 }
 
-/// A trace, its pipe and the clock of its stamps; none where the kernel lacks the clock.
+/// A trace, its pipe and the clock of its time stamps; `None` if the kernel lacks the clock.
 fn start(tracefs: &Arc<Tracefs>, cpu: u32) -> Option<(Tracing, CpuPipe)> {
     let clock = if cfg!(target_arch = "x86_64") { TraceClock::X86Tsc } else { TraceClock::MonoRaw };
     match Tracing::start(tracefs, &options(cpu, clock)) {
@@ -78,8 +78,8 @@ fn pair() -> ClockPair {
     ClockPair::best((0..100).filter_map(|_| ClockPair::between(now(), raw_ns(), now()))).unwrap()
 }
 
-/// Sleeps on the CPU from a thread of its own: timers expire there, and it is switched to and from. Its thread id, and
-/// the clock before and after.
+/// Sleeps on the CPU in a separate thread, so that timers expire there and the thread is switched in and out.
+/// Returns its thread ID, and the clock before and after.
 fn sleep_on(cpu: u32, name: &str) -> (i32, u64, u64) {
     let body = move || {
         let mut affinity = Affinity::new();
@@ -111,10 +111,14 @@ fn own_switches_and_timers_are_seen_between_two_readings_of_the_counter() {
     assert_eq!((counts.unknown_count, counts.short_count, counts.damaged_count), (0, 0, 0));
     let inside: Vec<&TraceEvent> =
         events.iter().filter(|event| (before..=after).contains(&event.ticks)).collect();
-    let count = |is: fn(&Step, i32) -> bool| inside.iter().filter(|event| is(&event.step, thread)).count();
+    let count =
+        |is: fn(&TraceStep, i32) -> bool| inside.iter().filter(|event| is(&event.step, thread)).count();
     // Only switches away from it: some kernels do not record the switch from the idle task.
-    assert!(count(|step, own| matches!(step, Step::Switch { from, .. } if *from == own)) >= 5, "{inside:?}");
-    assert!(count(|step, _| matches!(step, Step::Enter(Activity::Hrtimer(_)))) >= 5, "{inside:?}");
+    assert!(
+        count(|step, own| matches!(step, TraceStep::Switch { from, .. } if *from == own)) >= 5,
+        "{inside:?}"
+    );
+    assert!(count(|step, _| matches!(step, TraceStep::Enter(Activity::Hrtimer(_)))) >= 5, "{inside:?}");
     assert_eq!(
         decoder.names().threads.get(&thread).map(|thread| thread.comm.as_str()),
         Some("trace-sleeper")
@@ -134,7 +138,7 @@ fn own_switches_and_timers_are_seen_between_two_readings_of_the_counter() {
     assert!(pipe.drain(&mut decoder, &mut Vec::with_capacity(10_000)).is_err(), "its instance is gone");
 }
 
-/// As on aarch64: the trace counts nanoseconds, the sampler reads a counter of another rate.
+/// As on aarch64: the trace counts nanoseconds, and the sampler reads a counter with another rate.
 #[test]
 fn stamps_in_nanoseconds_are_laid_beside_the_counter() {
     let Some(tracefs) = tracefs() else { return };
@@ -152,7 +156,8 @@ fn stamps_in_nanoseconds_are_laid_beside_the_counter() {
     let mut events = Vec::with_capacity(1 << 16);
     pipe.drain(&mut decoder, &mut events).unwrap();
     let inside = events.iter().filter(|event| (before..=after).contains(&event.ticks));
-    let from = inside.filter(|event| matches!(event.step, Step::Switch { from, .. } if from == own)).count();
+    let from =
+        inside.filter(|event| matches!(event.step, TraceStep::Switch { from, .. } if from == own)).count();
     assert!(from >= 5, "{from} {first:?} {before} {after}");
 }
 
@@ -206,16 +211,20 @@ fn overwritten_events_are_counted_as_the_kernel_counts_them() {
     let mut decoder = tracing.decoder(TickMap::identity(1));
     let mut events = Vec::with_capacity(1 << 16);
     pipe.drain(&mut decoder, &mut events).unwrap();
-    assert!(matches!(events.first().map(|event| event.step), Some(Step::Lost(_))), "{:?}", events.first());
+    assert!(
+        matches!(events.first().map(|event| event.step), Some(TraceStep::Lost(_))),
+        "{:?}",
+        events.first()
+    );
     let stats = tracing.stats(cpu).unwrap();
     assert!(stats.lost_count() >= 1_000, "{stats:?}");
-    // The kernel has room for the number on most pages, not on each.
+    // The kernel has space for the number on most pages, but not on all.
     assert!(decoder.counts().lost_count == stats.overrun_count || decoder.counts().lost_count == 0);
     assert_eq!(decoder.counts().loss_count, 1);
 }
 
 #[test]
-fn a_mount_of_its_own_does_as_well() {
+fn a_mount_that_is_separate_does_as_well() {
     let Some(found) = tracefs() else { return };
     let own = match Tracefs::detached() {
         Ok(own) => Arc::new(own),
@@ -237,17 +246,17 @@ fn a_mount_of_its_own_does_as_well() {
     pipe.drain(&mut decoder, &mut events).unwrap();
     assert!(!events.is_empty());
     drop(tracing);
-    assert!(!found.list("instances").contains(&name), "dropping it removes it, whoever holds its pipes");
+    assert!(!found.list("instances").contains(&name), "dropping it removes it, even if its pipes are held");
 }
 
-/// Runs one test of this file in a process of its own, which finds [`CHILD`] set.
+/// Runs one test of this file in a separate process with [`CHILD`] set.
 fn child(test: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "--nocapture", &format!("tracefs::tests::live::{test}")]).env(CHILD, "1");
     command
 }
 
-/// Not a test of its own: the child of the next one, which is killed while it traces.
+/// Not a test: the child of the next one, which is killed while it traces.
 #[test]
 fn child_that_leaves_an_instance() {
     if std::env::var_os(CHILD).is_none() {
@@ -276,7 +285,7 @@ fn what_a_killed_run_left_behind_is_removed() {
     child.kill().unwrap();
     child.wait().unwrap();
     let begun = Instant::now();
-    // The kernel lets go of a dead process's files a moment later.
+    // The kernel releases a dead process's files a moment later.
     let mut removed = Vec::new();
     while tracefs.list("instances").contains(&name) && begun.elapsed() < PATIENCE {
         removed = remove_leftovers(&tracefs);
@@ -287,9 +296,9 @@ fn what_a_killed_run_left_behind_is_removed() {
     assert!(!tracefs.list("instances").contains(&name));
 }
 
-/// Not a test of its own: the child of the next one. `remove_own` would take the other tests' instances too.
+/// Not a test: the child of the next one. `remove_own` would also remove the other tests' instances.
 #[test]
-fn child_that_is_told_to_stop() {
+fn child_that_is_asked_to_stop() {
     if std::env::var_os(CHILD).is_none() {
         return;
     }
@@ -299,7 +308,7 @@ fn child_that_is_told_to_stop() {
     tracing.set_on(true).unwrap();
     let mut pipe = tracing.pipes().unwrap().pop().unwrap();
     let mut decoder = tracing.decoder(TickMap::identity(1));
-    // Another thread reads without pause, as a collector does.
+    // Another thread reads continuously, as a collector does.
     let reader = thread::spawn(move || {
         let mut events = Vec::with_capacity(1 << 16);
         while pipe.drain(&mut decoder, &mut events).is_ok() {
@@ -317,17 +326,17 @@ fn child_that_is_told_to_stop() {
 }
 
 #[test]
-fn a_process_told_to_stop_removes_its_instances_whoever_reads_them() {
+fn a_process_asked_to_stop_removes_its_instances_whoever_reads_them() {
     if tracefs().is_none() {
         return;
     }
-    let output = child("child_that_is_told_to_stop").output().unwrap();
+    let output = child("child_that_is_asked_to_stop").output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && text.contains("removed lowlat-"), "{output:?}");
 }
 
 #[test]
-fn what_cannot_be_had_is_told_and_nothing_is_left() {
+fn what_cannot_be_had_is_reported_and_nothing_is_left() {
     let Some(tracefs) = tracefs() else { return };
     let own = || {
         let mine = format!("lowlat-{}-", std::process::id());
@@ -340,7 +349,8 @@ fn what_cannot_be_had_is_told_and_nothing_is_left() {
     let absent = TraceOptions { cpus: CpuSet::of(60_000), ..usual };
     let error = Tracing::start(&tracefs, &absent).unwrap_err();
     assert!(matches!(error, TraceError::NoCpu { cpu: 60_000, .. }), "{error}");
-    // Other tests of this process may have made or removed theirs meanwhile, so only what can't go is looked at.
+    // Other tests of this process may have created or removed instances in the meantime, so only what cannot
+    // be removed is checked.
     let begun = Instant::now();
     while own() > before && begun.elapsed() < PATIENCE {
         thread::sleep(Duration::from_millis(10));
