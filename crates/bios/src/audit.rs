@@ -1,4 +1,4 @@
-//! Every row judged: in force, waiting for a restart, held by another setting, or not there.
+//! Judges every row: in force, pending a restart, controlled by another setting, or missing.
 
 use super::{
     facts::{Attributes, BiosFacts, Server},
@@ -13,27 +13,27 @@ use lowlat_settings::{Impact, Setting};
 use serde::Serialize;
 use serde_json::Value;
 
-/// What is said of one setting of the BIOS.
+/// Verdict on one BIOS setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BiosVerdict {
     /// Not as wanted, and not after the next restart either.
     Differs,
-    /// Not as wanted, and held by another attribute: a change of it alone is refused or lost.
+    /// Not as wanted, and controlled by another attribute: changing it alone is rejected or lost.
     Overridden,
     /// As wanted now, but not after the next restart.
     Lost,
-    /// Not as wanted now; it will be after the next restart.
+    /// Not as wanted now, but after the next restart.
     Pending,
-    /// No attribute of this server carries it.
+    /// This server has no attribute for it.
     UnknownHere,
-    /// This firmware has no value that means what is wanted.
+    /// This firmware has no value with the wanted meaning.
     NotOffered,
-    /// What is wanted depends on a fact that was not among the files.
+    /// The wanted value depends on a fact that is missing in the files.
     NotJudged,
     /// As wanted, now and after the next restart.
     Good,
-    /// The profile has no opinion.
+    /// The profile has no preference.
     NoOpinion,
 }
 
@@ -51,7 +51,7 @@ impl BiosVerdict {
         Self::NoOpinion,
     ];
 
-    /// The word for tables.
+    /// Name in tables.
     pub fn word(self) -> &'static str {
         match self {
             Self::Differs => "differs",
@@ -62,11 +62,11 @@ impl BiosVerdict {
             Self::NotOffered => "not offered",
             Self::NotJudged => "not judged",
             Self::Good => "as wanted",
-            Self::NoOpinion => "no opinion",
+            Self::NoOpinion => "no preference",
         }
     }
 
-    /// Whether the server is not as wanted, now or after the next restart.
+    /// Whether the server is not as wanted, either now or after the next restart.
     pub fn is_difference(self) -> bool {
         matches!(self, Self::Differs | Self::Overridden | Self::Lost | Self::Pending)
     }
@@ -75,42 +75,42 @@ impl BiosVerdict {
 /// One setting of the BIOS, judged.
 #[derive(Debug, Clone, Serialize)]
 pub struct BiosFinding {
-    /// Id of the catalogue.
+    /// ID in the catalogue.
     pub id: String,
     /// The name in HPE's menus.
     pub name: String,
-    /// The attribute that carries it on this server.
+    /// The attribute for it on this server.
     pub attribute: Option<String>,
-    /// The names that were looked for; empty when one was found.
+    /// The names that were searched for; empty if one was found.
     pub looked_for: Vec<String>,
-    /// The value in force.
+    /// The current value.
     pub active: Option<Value>,
-    /// The value after the next restart, where it is another.
+    /// The value after the next restart, if different.
     pub pending: Option<Value>,
-    /// What is wanted, in the catalogue's words; any of them will do.
+    /// The wanted values in the catalogue's words; any of them is accepted.
     pub wanted: Vec<String>,
     /// The verdict.
     pub verdict: BiosVerdict,
-    /// What led to it, in words; empty when the values tell.
+    /// Reason for the verdict; empty if the values make it clear.
     pub because: String,
-    /// What class of harm the wanted value brings: "security" or "RAS"; none when it brings none.
+    /// Class of harm that the wanted value can do: "security" or "RAS"; `None` if none.
     pub risk: Option<String>,
-    /// What the setting costs, from the catalogue.
+    /// Cost of the wanted value, from the catalogue.
     pub cost: String,
-    /// What is wrong with the guide's advice; in profile `guide-57037` only.
+    /// Problem with the guide's advice; only in profile `guide-57037`.
     pub hazard: String,
-    /// How much it matters.
+    /// Impact of a wrong value.
     pub impact: Impact,
 }
 
-/// How many rows have which verdict.
+/// Number of rows by verdict.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct BiosCounts {
-    /// Rows that the profile has an opinion on and an attribute carries.
+    /// Rows with a preference of the profile and an attribute.
     pub judged: usize,
     /// Of these, those not as wanted now or after the next restart.
     pub differences: usize,
-    /// Rows that no attribute carries.
+    /// Rows without an attribute.
     pub unknown: usize,
 }
 
@@ -119,30 +119,30 @@ pub struct BiosCounts {
 pub struct BiosAudit {
     /// Always [`DOCUMENT`](Self::DOCUMENT).
     pub document: &'static str,
-    /// Version of this document's shape.
+    /// Version of this document's format.
     pub schema_version: u32,
     /// The profile.
     pub profile: Profile,
     /// The server.
     pub server: Server,
-    /// Whose firmware it is.
+    /// The vendor of the firmware.
     pub vendor: Option<Vendor>,
     /// The registry that the Bios resource names.
     pub registry: Option<String>,
-    /// How many rows have which verdict.
+    /// Number of rows by verdict.
     pub counts: BiosCounts,
     /// One per row, in the order of the guide's menus.
     pub findings: Vec<BiosFinding>,
-    /// In which order to change what differs; empty when the order does not matter.
+    /// The order in which to change the differences; empty if it does not matter.
     pub order: Vec<String>,
     /// What the reader should know.
     pub warnings: Vec<String>,
 }
 
 impl BiosAudit {
-    /// What the document calls itself.
+    /// Value of `document`.
     pub const DOCUMENT: &'static str = "lowlat bios audit";
-    /// Version of the shape: fields are only added.
+    /// Version of the format: fields are only added.
     pub const SCHEMA_VERSION: u32 = 1;
 
     /// Judges every row.
@@ -174,7 +174,7 @@ impl BiosAudit {
     }
 }
 
-/// What every row is judged in.
+/// Context in which every row is judged.
 struct Scene<'a> {
     facts: &'a BiosFacts,
     profile: Profile,
@@ -217,8 +217,8 @@ impl Scene<'_> {
     fn not_found(&self, row: &Row) -> String {
         let names: Vec<&str> = judge::names(self.facts, row).iter().map(|name| name.attribute).collect();
         match (names.as_slice(), self.facts.vendor) {
-            ([], Some(vendor)) => format!("no attribute of {} is known to carry it", vendor.word()),
-            (names, _) => format!("looked for {}", names.join(", ")),
+            ([], Some(vendor)) => format!("no attribute of {} is known for it", vendor.word()),
+            (names, _) => format!("none of these attributes exists: {}", names.join(", ")),
         }
     }
 
@@ -241,25 +241,25 @@ impl Scene<'_> {
         let is_forced_good = forced.is_some();
         let holder = self.holder(carrier);
         let refused = self.facts.refused.get(carrier.attribute);
-        let refusal = refused.map(|id| format!("the last change of it was refused: {id}"));
+        let refusal = refused.map(|id| format!("its last change was rejected: {id}"));
         match (is_good, will_be || is_forced_good) {
             (true, true) => (BiosVerdict::Good, String::new()),
             (true, false) => (BiosVerdict::Lost, String::new()),
             (false, true) => match holder {
                 Some(holder) if !is_forced_good => (
                     BiosVerdict::Overridden,
-                    format!("the change that waits is dropped: {} holds it", by(&holder)),
+                    format!("the pending change will be dropped: {} controls it", by(&holder)),
                 ),
                 _ => (BiosVerdict::Pending, refusal.unwrap_or_default()),
             },
             (false, false) => match holder {
-                Some(holder) => (BiosVerdict::Overridden, format!("{} holds it", by(&holder))),
+                Some(holder) => (BiosVerdict::Overridden, format!("{} controls it", by(&holder))),
                 None => (BiosVerdict::Differs, refusal.unwrap_or_default()),
             },
         }
     }
 
-    /// The attribute that keeps this one from being changed.
+    /// The attribute that prevents this one from being changed.
     fn holder(&self, carrier: &Carrier<'_>) -> Option<String> {
         if let Some(holder) = self.effects.locked.get(carrier.attribute) {
             return Some(holder.clone());
@@ -272,7 +272,7 @@ impl Scene<'_> {
     }
 }
 
-/// The value of the workload profile that unlocks what depends on it.
+/// The value of the workload profile that unlocks the settings that depend on it.
 pub(super) const CUSTOM: &str = "Custom";
 const NO_PROCESSOR: &str =
     "depends on the processor; add the ComputerSystem resource (/redfish/v1/Systems/ID) with --file";

@@ -1,4 +1,4 @@
-//! The next request to a server: what it changes, what waits already, and how many more there are.
+//! The next request to a server: its changes, the changes already pending, and the number of later requests.
 
 use super::{
     BYTES_MAX, BiosError, BiosExport, BiosFacts, Request,
@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Most requests of a saved export.
+/// Maximum number of requests in a saved export.
 const STEPS_MAX: usize = 16;
 
 /// One attribute that a request changes.
@@ -19,37 +19,37 @@ const STEPS_MAX: usize = 16;
 pub struct AttributeChange {
     /// Its name.
     pub attribute: String,
-    /// Its value after the next restart as things stand; none when the server does not have it.
+    /// Its value after the next restart without the request; `None` if the server does not have it.
     pub before: Option<Value>,
-    /// What is sent.
+    /// The value to send.
     pub after: Value,
 }
 
-/// A setting that waits for the restart already: somebody's change.
+/// A setting that is already pending, from an earlier change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Waiting {
     /// Its name.
     pub attribute: String,
-    /// What is in force.
+    /// Current value.
     pub active: Value,
-    /// What will be.
+    /// Pending value.
     pub pending: Value,
 }
 
-/// What is sent next. Each request needs a restart before the one after it, so there is only one at a time.
+/// The next request. Each request needs a restart before the following one, so there is only one at a time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BiosChange {
     /// The server.
     pub server: Server,
-    /// The request; none when everything is as wanted.
+    /// The request; `None` if everything is as wanted.
     pub request: Option<Request>,
-    /// What it changes. Attributes that it repeats are not among them.
+    /// Its changes, without attributes that it only repeats.
     pub changes: Vec<AttributeChange>,
-    /// Requests after this one, as far as is known now.
+    /// Later requests, as far as known now.
     pub later_requests: usize,
-    /// What waits already, and takes force with this change.
+    /// Settings that are already pending and take effect with this change.
     pub waiting: Vec<Waiting>,
-    /// What is not as wanted and is not sent.
+    /// Settings that are not as wanted but not sent.
     pub left_out: Vec<LeftOut>,
     /// What the reader should know.
     pub warnings: Vec<String>,
@@ -65,8 +65,8 @@ impl BiosChange {
         }
     }
 
-    /// The next request on the way back that a saved export (`file`) holds. Requests whose settings stand already,
-    /// or are held by others now, are passed over.
+    /// The next request to restore a saved export (`file`). Requests whose settings are already in place, or
+    /// now controlled by others, are skipped.
     pub fn restoring(facts: &BiosFacts, file: &str, bytes: &[u8]) -> Result<Self, BiosError> {
         let steps = saved_restore(facts, file, bytes)?;
         let now = facts.after_restart();
@@ -101,13 +101,13 @@ impl BiosChange {
     }
 }
 
-/// A setting of the way back that another one holds.
+/// A setting to restore that another one controls.
 fn held(facts: &BiosFacts, change: AttributeChange, locked: &BTreeMap<String, String>) -> LeftOut {
     let before = change.before.as_ref().map_or_else(|| "nothing".into(), shown);
     let holder = locked.get(&change.attribute).map_or("another setting", String::as_str);
     LeftOut {
         id: id_of(facts, &change.attribute).unwrap_or_default().into(),
-        why: format!("it was {}, is {before}, and {holder} holds it", shown(&change.after)),
+        why: format!("it was {}, is {before}, and {holder} controls it", shown(&change.after)),
         attribute: change.attribute,
     }
 }
@@ -137,7 +137,7 @@ fn waiting(facts: &BiosFacts) -> Vec<Waiting> {
     facts.pending.iter().flatten().filter_map(pair).collect()
 }
 
-/// The requests of the way back in a saved export; they go where this server takes changes.
+/// The restore requests of a saved export; they are sent to this server's address for changes.
 fn saved_restore(facts: &BiosFacts, file: &str, bytes: &[u8]) -> Result<Vec<Request>, BiosError> {
     if bytes.len() > BYTES_MAX {
         return Err(BiosError::TooLarge { file: file.into() });
@@ -149,10 +149,10 @@ fn saved_restore(facts: &BiosFacts, file: &str, bytes: &[u8]) -> Result<Vec<Requ
     if document.value != BiosExport::DOCUMENT {
         return Err(document.wrong("the text \"lowlat bios export\""));
     }
-    let version = place.required("schema_version", "a version that this lowlat reads")?;
+    let version = place.required("schema_version", "a version that this lowlat supports")?;
     if version.value != BiosExport::SCHEMA_VERSION {
         return Err(
-            version.wrong(&format!("version {}, which this lowlat reads", BiosExport::SCHEMA_VERSION))
+            version.wrong(&format!("version {}, which this lowlat supports", BiosExport::SCHEMA_VERSION))
         );
     }
     is_of_this_server(facts, &place)?;
@@ -180,7 +180,8 @@ fn saved_restore(facts: &BiosFacts, file: &str, bytes: &[u8]) -> Result<Vec<Requ
     steps.iter().enumerate().map(read).collect()
 }
 
-/// The serial number is a BIOS setting on many servers: a way back that names another one is another server's.
+/// The serial number is a BIOS setting on many servers, so a restore file with another one belongs to another
+/// server.
 fn is_of_this_server(facts: &BiosFacts, place: &Place<'_>) -> Result<(), BiosError> {
     let snapshot = place.required("snapshot", "an object of attributes")?;
     snapshot.object("an object of attributes")?;

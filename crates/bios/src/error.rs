@@ -1,61 +1,64 @@
-//! What can be wrong with saved Redfish JSON.
+//! Errors in saved Redfish JSON.
 
 use super::reader::{ATTRIBUTES_MAX, BYTES_MAX, RESOURCES_MAX};
 
-/// Why saved JSON cannot be audited. Every text says what to do next.
+/// Why saved JSON cannot be audited. Every message says what to do next.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BiosError {
-    /// More bytes than are read.
+    /// The file exceeds the size limit.
     #[error(
-        "{file} holds more than {BYTES_MAX} bytes; a Bios resource or registry is smaller: name the right file"
+        "{file} has more than {BYTES_MAX} bytes; a Bios resource or registry is smaller: name the right file"
     )]
     TooLarge {
         /// The file.
         file: String,
     },
     /// Not JSON.
-    #[error("{file} is not JSON: {cause}; save the answer of GET /redfish/v1/Systems/ID/Bios as it comes")]
+    #[error("{file} is not JSON: {cause}; save the unmodified response of GET /redfish/v1/Systems/ID/Bios")]
     NotJson {
         /// The file.
         file: String,
-        /// What the parser says, with line and column.
+        /// The parser's error, with line and column.
         cause: String,
     },
-    /// JSON of another shape.
-    #[error("{file}: at {path} there is {found}, expected {expected}")]
+    /// JSON in another format.
+    #[error("{file}: found {found} at {path}, expected {expected}")]
     Shape {
         /// The file.
         file: String,
-        /// Where, as a JSON path.
+        /// Location, as a JSON path.
         path: String,
-        /// What stands there.
+        /// What was found.
         found: String,
-        /// What should.
+        /// What was expected.
         expected: String,
     },
-    /// The service's own error answer was saved.
+    /// The file contains an error response of the service.
     #[error(
-        "{file} holds an error of the service and no resource: {message}; fetch it again with valid credentials"
+        "{file} contains an error of the service instead of a resource: {message}; fetch it again with valid \
+         credentials"
     )]
     Service {
         /// The file.
         file: String,
-        /// What the service said.
+        /// The service's message.
         message: String,
     },
     /// More resources, attributes or dependencies than any server has.
-    #[error("{file}: at {path} there are more than {max} {what}; no server has so many: name the right file")]
+    #[error(
+        "{file}: at {path} there are more than {max} {what}, more than any server has; name the right file"
+    )]
     TooMany {
         /// The file.
         file: String,
-        /// Where.
+        /// Location, as a JSON path.
         path: String,
-        /// What there is too much of.
+        /// What exceeds the limit.
         what: &'static str,
-        /// The most that are read.
+        /// The limit.
         max: usize,
     },
-    /// No active settings among the files.
+    /// The files contain no active settings.
     #[error(
         "no active Bios resource in {files}; save GET /redfish/v1/Systems/ID/Bios (HPE: /redfish/v1/systems/1/bios/) and name it with --file"
     )]
@@ -63,24 +66,22 @@ pub enum BiosError {
         /// The files.
         files: String,
     },
-    /// A restore for another server, or for another BIOS of it.
-    #[error(
-        "{file} is the way back of another server or BIOS: {why}; name the file that was written for this one"
-    )]
+    /// A restore file for another server, or for another BIOS of it.
+    #[error("{file} restores another server or BIOS: {why}; name the file that was written for this one")]
     OtherServer {
         /// The file.
         file: String,
-        /// How it shows.
+        /// How they differ.
         why: String,
     },
-    /// Two resources of a kind: two servers.
-    #[error("{first} and {second} both hold {what}; audit one server at a time")]
+    /// Two resources of the same kind, from two servers.
+    #[error("{first} and {second} both contain {what}; audit one server at a time")]
     Twice {
         /// The first place.
         first: String,
         /// The second place.
         second: String,
-        /// What both hold.
+        /// What both contain.
         what: &'static str,
     },
 }

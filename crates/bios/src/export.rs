@@ -1,4 +1,4 @@
-//! What to send to the service, in which order, and what restores the present state.
+//! The requests to send to the service, in order, and the requests that restore the current state.
 
 use super::{
     audit::{CUSTOM, profile_attribute},
@@ -13,68 +13,71 @@ use lowlat_settings::{Risk, Setting};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// HPE's profile that turns power saving off; the guide starts from it.
+/// HPE's profile without power saving; the guide starts from it.
 const LOW_LATENCY: &str = "LowLatency";
-pub(super) const RESTART: &str = "Restart the server and wait for it; the BIOS takes the change during the start. Then save the resources \
-                       again and audit them: a service may take a request and drop it.";
-const IF_APPLIED: &str = "Only after all steps were taken: before that the service refuses it, and it is not needed. Restart the \
-                          server, since the next request locks these settings again.";
-const EXPORT_ANEW: &str = "Restart the server and wait for it. The profile rewrites settings that depend on it, so save the \
-                           resources again and export anew; the next request is what is known before.";
+pub(super) const RESTART: &str = "Restart the server and wait for it; the BIOS applies the change during the \
+                                  start. Then save the resources again and audit them, because a service may \
+                                  accept a request and drop it.";
+const IF_APPLIED: &str = "Only after all steps were applied: before that the service rejects it, and it is \
+                          not needed. Restart the server, because the next request locks these settings \
+                          again.";
+const EXPORT_ANEW: &str = "Restart the server and wait for it. The profile rewrites settings that depend on \
+                           it, so save the resources again and repeat the export. The next request is based \
+                           on what is known before.";
 
 /// One request to the service.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Request {
     /// Always PATCH.
     pub method: &'static str,
-    /// Where to, on the service; none when the files do not tell.
+    /// Address on the service; `None` if the files do not contain it.
     pub uri: Option<String>,
     /// The body.
     pub body: Value,
-    /// What to do before the next one.
+    /// What to do before the next request.
     pub then: &'static str,
 }
 
-/// A row that is not as wanted and still not part of the requests.
+/// A row that is not as wanted but not part of the requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
-    /// Id of the catalogue.
+    /// ID in the catalogue.
     pub id: String,
     /// The attribute.
     pub attribute: String,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
-/// Changes to a server's BIOS settings, and the way back.
+/// Changes to a server's BIOS settings, and how to restore them.
 #[derive(Debug, Clone, Serialize)]
 pub struct BiosExport {
     /// Always [`DOCUMENT`](Self::DOCUMENT).
     pub document: &'static str,
-    /// Version of this document's shape.
+    /// Version of this document's format.
     pub schema_version: u32,
     /// The profile.
     pub profile: Profile,
-    /// Requests in their order; empty when everything is as wanted.
+    /// Requests in order; empty if everything is as wanted.
     pub steps: Vec<Request>,
-    /// Rows that are not as wanted and not in the steps.
+    /// Rows that are not as wanted but not in the steps.
     pub left_out: Vec<LeftOut>,
-    /// Requests that bring back the settings in force when the files were saved.
+    /// Requests that restore the settings from the time when the files were saved.
     pub restore: Vec<Request>,
-    /// Every attribute in force when the files were saved, those that nobody can write among them.
+    /// Every attribute from the time when the files were saved, including read-only ones.
     pub snapshot: Attributes,
     /// What the reader should know.
     pub warnings: Vec<String>,
 }
 
 impl BiosExport {
-    /// What the document calls itself.
+    /// Value of `document`.
     pub const DOCUMENT: &'static str = "lowlat bios export";
-    /// Version of the shape: fields are only added.
+    /// Version of the format: fields are only added.
     pub const SCHEMA_VERSION: u32 = 1;
 
-    /// The requests that make the server as the profile wants it; rows that weaken security or the handling of memory
-    /// errors only when their id is among the accepted.
+    /// Creates the requests that make the server match the profile. Rows that weaken security or the handling
+    /// of memory errors are included only if their ID is among the accepted risks.
     pub fn of(facts: &BiosFacts, profile: Profile, accepted_risks: &[String]) -> Self {
         let mut settings = facts.after_restart();
         let mut steps = Vec::new();
@@ -90,7 +93,7 @@ impl BiosExport {
         let unlocked = unlock(facts, &settings);
         change.extend(unlocked.clone());
         let mut left_out = Vec::new();
-        // Locks are asked for in the state in which the body is judged: with the profile already Custom.
+        // Locks are evaluated in the state in which the body is judged: with the profile already Custom.
         let mut custom = settings.clone();
         custom.extend(unlocked);
         for row in rows() {
@@ -131,7 +134,8 @@ impl BiosExport {
     }
 }
 
-/// What one row adds: nothing when it is as wanted, the attribute with its value, or why not.
+/// The contribution of one row: nothing if it is as wanted, the attribute with its value, or a reason against
+/// it.
 fn proposal(
     facts: &BiosFacts,
     row: &super::table::Row,
@@ -146,23 +150,23 @@ fn proposal(
         Some(Err(LeftOut { id: setting.id.into(), attribute: carrier.attribute.to_owned(), why }))
     };
     let Some(wanted) = judge::wanted_values(setting, profile, facts.server.processor.as_deref()) else {
-        return left_out("the processor is not known; add the ComputerSystem resource with --file".into());
+        return left_out("the processor is unknown; add the ComputerSystem resource with --file".into());
     };
     let now = custom.get(&attribute).unwrap_or(carrier.active);
-    // The step that unlocks may itself be the row: it is then in the body already.
+    // The step that unlocks may itself be the row, which is then already in the body.
     if wanted.is_empty() || carrier.meets(now, &wanted) {
         return None;
     }
     if judge::is_weakening(row, &wanted) && !accepted_risks.iter().any(|id| id == setting.id) {
         let harm =
             if setting.risk == Risk::Security { "security" } else { "protection against errors (RAS)" };
-        return left_out(format!("it costs {harm}; --accept-risk {} to have it", setting.id));
+        return left_out(format!("it costs {harm}; use --accept-risk {} to include it", setting.id));
     }
     if carrier.entry.is_some_and(|entry| entry.is_read_only) {
-        return left_out("the registry says that it is read only".into());
+        return left_out("read-only according to the registry".into());
     }
     if facts.registry.is_some() && carrier.entry.is_none() {
-        return left_out("the registry does not know this attribute".into());
+        return left_out("not in the registry".into());
     }
     match carrier.to_write(&wanted) {
         Ok(value) if Some(&value) == settings.get(&attribute) => None,
@@ -171,7 +175,7 @@ fn proposal(
     }
 }
 
-/// What the first profile would weaken without anybody's consent, with the values that stand now.
+/// Protections that the first profile would weaken without consent, with their current values.
 fn protections(
     facts: &BiosFacts,
     settings: &Attributes,
@@ -199,7 +203,8 @@ fn protections(
                 id: row.id.into(),
                 attribute: carrier.attribute.into(),
                 why: format!(
-                    "the profile of the first step sets it to {}; the second brings {} back, as its risk is not accepted",
+                    "the profile of the first step sets it to {}; the second restores {}, because its risk \
+                     is not accepted",
                     shown(new),
                     shown(old)
                 ),
@@ -209,7 +214,7 @@ fn protections(
     kept
 }
 
-/// Takes out what other attributes still hold once the rest of the body is in force.
+/// Removes what other attributes still control after the other changes of the body.
 fn release(facts: &BiosFacts, settings: &Attributes, change: &mut Attributes, left_out: &mut Vec<LeftOut>) {
     let mut then = settings.clone();
     then.extend(change.clone());
@@ -222,7 +227,7 @@ fn release(facts: &BiosFacts, settings: &Attributes, change: &mut Attributes, le
         left_out.push(LeftOut {
             id: id_of(facts, attribute).unwrap_or_default().into(),
             attribute: attribute.clone(),
-            why: format!("{holder} = {value} holds it"),
+            why: format!("{holder} = {value} controls it"),
         });
     }
 }
@@ -234,7 +239,8 @@ pub(super) fn id_of(facts: &BiosFacts, attribute: &str) -> Option<&'static str> 
     rows().find(|row| CATALOGUE.find(row.id).is_some_and(|setting| carries(setting, row))).map(|row| row.id)
 }
 
-/// The profile to choose before the one that unlocks: HPE's Low Latency, when neither it nor Custom is chosen.
+/// The profile to choose before the one that unlocks: HPE's Low Latency, unless it or Custom is already
+/// chosen.
 fn first_profile<'a>(facts: &'a BiosFacts, settings: &Attributes) -> Option<(&'a str, &'static str)> {
     let attribute = profile_attribute(facts).filter(|_| facts.vendor == Some(Vendor::Hpe))?;
     let value = shown(settings.get(attribute)?);
@@ -243,7 +249,7 @@ fn first_profile<'a>(facts: &'a BiosFacts, settings: &Attributes) -> Option<(&'a
     (is_offered && value != LOW_LATENCY && value != CUSTOM).then_some((attribute, LOW_LATENCY))
 }
 
-/// The change that unlocks the settings of a profile; empty when they are unlocked.
+/// The change that unlocks the settings of a profile; empty if they are unlocked.
 fn unlock(facts: &BiosFacts, settings: &Attributes) -> Attributes {
     let Some(attribute) = profile_attribute(facts) else { return Attributes::new() };
     match settings.get(attribute) {
@@ -254,26 +260,27 @@ fn unlock(facts: &BiosFacts, settings: &Attributes) -> Attributes {
     }
 }
 
-/// In which order people change what differs, in words.
+/// The order in which to change the differences manually, as text.
 pub(super) fn order(facts: &BiosFacts, settings: &Attributes) -> Vec<String> {
     let Some(attribute) = profile_attribute(facts) else { return Vec::new() };
     let mut order = Vec::new();
     if first_profile(facts, settings).is_some() {
         order.push(format!(
-            "Set {attribute} to {LOW_LATENCY} and restart: it sets a group of settings at once. (The set-up menus need \
-             no restart here; over Redfish a value that is overwritten while it waits is never applied.)"
+            "Set {attribute} to {LOW_LATENCY} and restart: it sets a group of settings at once. (The setup \
+             menus need no restart here. Over Redfish a pending value that is overwritten is never applied.)"
         ));
     }
     if !unlock(facts, settings).is_empty() {
         order.push(format!(
-            "Set {attribute} to {CUSTOM}: it keeps the values that stand and unlocks each of them. Change the others with it."
+            "Set {attribute} to {CUSTOM}: it keeps the current values and unlocks each of them. Change the \
+             others together with it."
         ));
     }
     order
 }
 
-/// The body in the layout of the service: HPE and the standard both take `Attributes`; the wish to apply at the next
-/// reset goes along only where the service says that it takes one.
+/// The body in the service's format: HPE and the standard both use `Attributes`. The apply time "at the next
+/// reset" is included only if the service supports it.
 fn request(facts: &BiosFacts, attributes: &Attributes) -> Request {
     let mut body = json!({ "Attributes": attributes });
     if let (true, Some(members)) = (facts.takes_apply_time, body.as_object_mut()) {
@@ -282,8 +289,9 @@ fn request(facts: &BiosFacts, attributes: &Attributes) -> Request {
     Request { method: "PATCH", uri: facts.settings_uri.clone(), body, then: RESTART }
 }
 
-/// The way back. First what the steps changed and the old settings hold, while nothing holds it; then the old profile,
-/// which sets what it holds; the rest after a restart, without what is held, which a service refuses.
+/// The restore requests. First the settings that the steps changed and the old settings lock, while they are
+/// unlocked. Then the old profile, which sets what it controls. Then, after a restart, the remaining settings
+/// without the locked ones, which a service rejects.
 fn restore(facts: &BiosFacts, steps_there: &[Request]) -> Vec<Request> {
     let effects = facts.effects(&facts.active);
     let profile = profile_attribute(facts);
@@ -325,7 +333,7 @@ fn restore(facts: &BiosFacts, steps_there: &[Request]) -> Vec<Request> {
     steps
 }
 
-/// Attributes whose values are passwords, their hashes and the like: they belong in no file.
+/// Attributes whose values are passwords, their hashes and the like: they must not be in any file.
 pub(super) fn is_secret(attribute: &str) -> bool {
     let attribute = attribute.to_ascii_lowercase();
     ["password", "secret", "passphrase"].iter().any(|word| attribute.contains(word))

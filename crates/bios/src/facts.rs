@@ -1,4 +1,4 @@
-//! What a service told of one server's BIOS settings.
+//! A service's facts about one server's BIOS settings.
 
 use super::{
     registry::{Effects, Registry},
@@ -11,10 +11,10 @@ use std::collections::BTreeMap;
 /// Attributes by name; values are scalars.
 pub type Attributes = BTreeMap<String, Value>;
 
-/// The server as its ComputerSystem resource names it; all empty when that was not among the files.
+/// The server according to its ComputerSystem resource; all empty if that was not among the files.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Server {
-    /// Maker.
+    /// Vendor.
     pub manufacturer: Option<String>,
     /// Model.
     pub model: Option<String>,
@@ -29,23 +29,24 @@ pub struct Server {
 pub struct BiosFacts {
     /// The server.
     pub server: Server,
-    /// Whose firmware it is; none when nothing tells.
+    /// The vendor of the firmware; `None` if unknown.
     pub vendor: Option<Vendor>,
-    /// Where active settings are read.
+    /// Address of the active settings.
     pub uri: Option<String>,
-    /// Where changes are sent; none when the resource does not tell.
+    /// Address for changes; `None` if the resource does not contain it.
     pub settings_uri: Option<String>,
-    /// Whether the service takes the wish to apply changes at the next reset.
+    /// Whether the service supports applying changes at the next reset.
     pub takes_apply_time: bool,
-    /// Settings in force.
+    /// Current settings.
     pub active: Attributes,
-    /// Settings after the next restart, as far as the settings resource holds them; none when it was not read.
+    /// Settings after the next restart, as far as the settings resource contains them; `None` if it was not
+    /// read.
     pub pending: Option<Attributes>,
     /// The registry that the Bios resource names.
     pub registry_name: Option<String>,
-    /// The registry, when read.
+    /// The registry, if read.
     pub registry: Option<Registry>,
-    /// Attributes that the service refused when changes were last applied, with its message id.
+    /// Attributes that the service rejected when changes were last applied, with its message ID.
     pub refused: BTreeMap<String, String>,
     /// What the reader should know.
     pub warnings: Vec<String>,
@@ -62,7 +63,7 @@ impl BiosFacts {
         after
     }
 
-    /// What the registry's dependencies make of these settings; nothing without a registry.
+    /// The effects of the registry's dependencies on these settings; none without a registry.
     pub fn effects(&self, settings: &Attributes) -> Effects {
         self.registry.as_ref().map(|registry| registry.effects(settings)).unwrap_or_default()
     }

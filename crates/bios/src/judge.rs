@@ -1,4 +1,4 @@
-//! One row: where its attribute is, what it means, and whether that is wanted.
+//! One row: its attribute, the meaning of the value, and whether that is wanted.
 
 use super::{
     facts::{Attributes, BiosFacts},
@@ -10,7 +10,8 @@ use lowlat_host::Profile;
 use lowlat_settings::{Setting, Want};
 use serde_json::Value;
 
-/// The attribute of a name, as this service spells it. Supermicro ends names in `_` and four hexadecimal digits.
+/// The attribute with this name, as the service spells it. Supermicro ends names in `_` and four hexadecimal
+/// digits.
 pub(super) fn find<'a>(attributes: &'a Attributes, name: &Name) -> Option<(&'a str, &'a Value)> {
     if let Some((attribute, value)) = attributes.get_key_value(name.attribute) {
         return Some((attribute, value));
@@ -25,22 +26,22 @@ pub(super) fn find<'a>(attributes: &'a Attributes, name: &Name) -> Option<(&'a s
     Some((found.0.as_str(), found.1))
 }
 
-/// The attribute that carries a row on this server.
+/// The attribute of a row on this server.
 pub(super) struct Carrier<'a> {
     pub attribute: &'a str,
     pub active: &'a Value,
-    /// The name in the table; none when only the registry's menu name led there.
+    /// The name in the table; `None` if it was found only through the registry's menu name.
     pub name: Option<&'static Name>,
     pub entry: Option<&'a RegistryEntry>,
 }
 
-/// The names that are looked for on this server.
+/// The names to search for on this server.
 pub(super) fn names(facts: &BiosFacts, row: &Row) -> Vec<&'static Name> {
     let is_of = |name: &&Name| facts.vendor.is_none_or(|vendor| vendor == name.vendor);
     row.names.iter().filter(is_of).collect()
 }
 
-/// Finds the attribute: by the vendor's names, else by the name that the registry's menus show.
+/// Finds the attribute: by the vendor's names, otherwise by the name in the registry's menus.
 pub(super) fn carrier<'a>(facts: &'a BiosFacts, row: &Row, setting: &Setting) -> Option<Carrier<'a>> {
     let entry_of =
         |attribute: &str| facts.registry.as_ref().and_then(|registry| registry.entries.get(attribute));
@@ -59,8 +60,8 @@ pub(super) fn carrier<'a>(facts: &'a BiosFacts, row: &Row, setting: &Setting) ->
 }
 
 impl Carrier<'_> {
-    /// The meanings of a value: the catalogue's word for it where the table has one, for a vendor's "Enabled" can mean
-    /// off; else its letters and its name in menus.
+    /// The meanings of a value: the catalogue's word for it if the table has one, because a vendor's
+    /// "Enabled" can mean off; otherwise its own text and its name in menus.
     fn meanings(&self, value: &Value) -> Vec<String> {
         let raw = shown(value);
         let spelled = self.name.into_iter().flat_map(|name| name.spellings);
@@ -76,13 +77,13 @@ impl Carrier<'_> {
         meanings
     }
 
-    /// Whether a value means one of those wanted.
+    /// Whether a value means one of the wanted ones.
     pub fn meets(&self, value: &Value, wanted: &[String]) -> bool {
         let meanings = self.meanings(value);
         wanted.iter().any(|wanted| meanings.iter().any(|meaning| same_value(meaning, wanted)))
     }
 
-    /// The values that this firmware offers, when that is known and none of them is wanted.
+    /// The values that this firmware offers, if known and none of them is wanted.
     pub fn offers_others(&self, wanted: &[String]) -> Option<Vec<String>> {
         let listed = self.entry.into_iter().flat_map(|entry| &entry.values).map(|(name, _)| name.clone());
         let spellings = self.name.map(|name| name.spellings).unwrap_or_default();
@@ -97,7 +98,7 @@ impl Carrier<'_> {
             .then_some(offered)
     }
 
-    /// The value to write for one that is wanted; why there is none.
+    /// The value to write for a wanted one, or why there is none.
     pub fn to_write(&self, wanted: &[String]) -> Result<Value, String> {
         let listed = self.entry.map(|entry| entry.values.as_slice()).unwrap_or_default();
         for wanted in wanted {
@@ -115,14 +116,14 @@ impl Carrier<'_> {
         }
         let wanted = wanted.join(" or ");
         Err(if listed.is_empty() {
-            format!("how this firmware spells \"{wanted}\" is not known; name its registry with --registry")
+            format!("this firmware's spelling of \"{wanted}\" is unknown; name its registry with --registry")
         } else {
             let names: Vec<&str> = listed.iter().map(|(name, _)| name.as_str()).take(12).collect();
-            format!("\"{wanted}\" is none of the values that the registry lists: {}", names.join(", "))
+            format!("\"{wanted}\" is not among the registry's values: {}", names.join(", "))
         })
     }
 
-    /// The spelling without a list of values: of the kind that stands there.
+    /// The spelling without a list of values: of the same kind as the current value.
     fn unlisted(&self, wanted: &str) -> Option<Value> {
         match self.active {
             Value::Bool(_) => return switch(wanted).map(Value::Bool),
@@ -133,7 +134,8 @@ impl Carrier<'_> {
         }
         let spellings = self.name.map(|name| name.spellings).unwrap_or_default();
         let spelled = spellings.iter().find(|(_, word)| same_value(word, wanted));
-        // Other words go as they are when they can be values and the table does not say that its list is whole.
+        // Other words are used unchanged if they can be values and the table does not mark its list as
+        // complete.
         let is_whole = spellings.iter().any(|(spelling, word)| spelling == word);
         let is_plain =
             !is_whole && !wanted.contains(' ') && spellings.iter().all(|(spelling, _)| *spelling != wanted);
@@ -145,14 +147,14 @@ impl Carrier<'_> {
         let too_low = entry.lower_bound.filter(|bound| figure < *bound);
         let too_high = entry.upper_bound.filter(|bound| figure > *bound);
         match (entry.is_integer, too_low.or(too_high)) {
-            (true, Some(bound)) => Err(format!("{figure} is outside the registry's bound {bound}")),
+            (true, Some(bound)) => Err(format!("{figure} is outside the registry's limit {bound}")),
             _ => Ok(value),
         }
     }
 }
 
-/// The values that a profile wants; empty when it has no opinion, none when that depends on a processor that is not
-/// known.
+/// The values that a profile wants; empty if it has no preference, `None` if that depends on an unknown
+/// processor.
 pub(super) fn wanted_values(
     setting: &Setting,
     profile: Profile,
@@ -162,19 +164,19 @@ pub(super) fn wanted_values(
         Want::Nothing | Want::State(_) => Some(Vec::new()),
         Want::Value(value) => Some(vec![value.to_owned()]),
         Want::OneOf(values) => Some(values.iter().map(|value| (*value).to_owned()).collect()),
-        // The only value of the BIOS that is derived: memory in step with the fabric of EPYC 7002.
+        // The only derived BIOS value: memory in step with the fabric of EPYC 7002.
         Want::Derived(_) => processor
             .map(|model| vec![if is_epyc_7002(model) { "2933 MT/s".to_owned() } else { "Auto".to_owned() }]),
     }
 }
 
-/// "AMD EPYC 7F32 8-Core Processor": a number of four that begins with 7 and ends with 2.
+/// "AMD EPYC 7F32 8-Core Processor": four characters that start with 7 and end with 2.
 fn is_epyc_7002(model: &str) -> bool {
     let is_number = |word: &str| word.len() == 4 && word.starts_with('7') && word.ends_with('2');
     model.contains("EPYC") && model.split_whitespace().any(is_number)
 }
 
-/// Whether a wanted value brings the harm that the catalogue names.
+/// Whether a wanted value does the harm that the catalogue names.
 pub(super) fn is_weakening(row: &Row, wanted: &[String]) -> bool {
     wanted.iter().any(|wanted| row.weakens.iter().any(|weak| same_value(weak, wanted)))
 }

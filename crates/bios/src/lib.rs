@@ -1,9 +1,10 @@
-//! BIOS settings as a Redfish service tells them, held against the catalogue's firmware rows.
+//! BIOS settings from a Redfish service, compared with the catalogue's firmware rows.
 //!
-//! [`BiosReader`] takes saved JSON: a `Bios` resource, its settings (pending) resource, the attribute registry, alone
-//! or bundled. [`BiosAudit`] compares meanings, not strings; [`BiosExport`] writes what a service would take, and what
-//! restores the present state. Shapes are those of the DMTF's Redfish specification (DSP0266) and schemas (`Bios`,
-//! `Settings`, `AttributeRegistry`), which HPE's iLO 5 and 6 follow.
+//! [`BiosReader`] takes saved JSON: a `Bios` resource, its settings (pending) resource, and the attribute
+//! registry, separately or bundled. [`BiosAudit`] compares meanings, not strings. [`BiosExport`] writes the
+//! requests for a service, and those that restore the current state. Formats are those of the DMTF's Redfish
+//! specification (DSP0266) and schemas (`Bios`, `Settings`, `AttributeRegistry`), which HPE's iLO 5 and 6
+//! follow.
 #![forbid(unsafe_code)]
 
 mod audit;
@@ -31,8 +32,8 @@ pub use reader::{BYTES_MAX, BiosReader};
 pub use registry::{Dependency, Effects, Registry, RegistryEntry};
 pub use table::Vendor;
 
-/// Whether this setting can be exported only when its risk is accepted: true when the profile wants a value that
-/// weakens security or the handling of memory errors. None when no setting of the BIOS has this id.
+/// Whether this setting is exported only if its risk is accepted, because the profile wants a value that
+/// weakens security or the handling of memory errors. `None` if no BIOS setting has this ID.
 pub fn needs_accepted_risk(id: &str, profile: lowlat_host::Profile) -> Option<bool> {
     let row = table::rows().find(|row| row.id == id)?;
     let setting = lowlat_catalogue::CATALOGUE.find(id)?;

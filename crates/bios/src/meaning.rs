@@ -5,7 +5,7 @@ use serde_json::Value;
 const ON: [&str; 5] = ["enabled", "enable", "on", "true", "yes"];
 const OFF: [&str; 5] = ["disabled", "disable", "off", "false", "no"];
 
-/// A value as people read it; null is "nothing".
+/// A value for display; null is "nothing".
 pub fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -14,8 +14,8 @@ pub fn shown(value: &Value) -> String {
     }
 }
 
-/// Whether two texts mean the same: equal numbers (`16` = `0x10`), two words for on or two for off (`Disabled` =
-/// `Off` = `false`), else equal letters and digits (`NoCStates` = `No C-states`).
+/// Whether two texts mean the same: equal numbers (`16` = `0x10`), two words for on or for off (`Disabled` =
+/// `Off` = `false`), otherwise equal letters and digits (`NoCStates` = `No C-states`).
 pub fn same_value(a: &str, b: &str) -> bool {
     let (a, b) = (a.trim(), b.trim());
     if let (Some(a), Some(b)) = (number(a), number(b)) {
@@ -29,7 +29,7 @@ pub fn same_value(a: &str, b: &str) -> bool {
     folded_a == folded_b || both(&ON) || both(&OFF)
 }
 
-/// Whether the text is a word for on or off; which.
+/// Parses a word for on or off.
 pub(super) fn switch(text: &str) -> Option<bool> {
     let text = folded(text);
     if ON.contains(&text.as_str()) { Some(true) } else { OFF.contains(&text.as_str()).then_some(false) }

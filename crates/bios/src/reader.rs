@@ -1,4 +1,4 @@
-//! From saved JSON to facts.
+//! Converts saved JSON to facts.
 
 use super::{
     BiosError,
@@ -10,16 +10,16 @@ use super::{
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// Most bytes of one file. The largest registries known have about 5 MB.
+/// Maximum size of a file in bytes. The largest known registries have about 5 MB.
 pub const BYTES_MAX: usize = 32 << 20;
-/// Most attributes of a resource or registry, and most dependencies.
+/// Maximum number of attributes of a resource or registry, and of dependencies.
 pub(super) const ATTRIBUTES_MAX: usize = 50_000;
-/// Most resources of all files together.
+/// Maximum number of resources in all files together.
 pub(super) const RESOURCES_MAX: usize = 256;
-/// How deep lists and objects that bundle resources may nest.
+/// Maximum nesting of lists and objects that bundle resources.
 const NESTING_MAX: usize = 4;
 
-/// Reads files one after the other; [`finish`](Self::finish) makes facts of them.
+/// Reads files one after another; [`finish`](Self::finish) converts them to facts.
 #[derive(Debug, Default)]
 pub struct BiosReader {
     files: Vec<String>,
@@ -30,7 +30,7 @@ pub struct BiosReader {
 struct Resource {
     file: String,
     path: String,
-    /// Where the service has it.
+    /// Its address on the service.
     uri: Option<String>,
     kind: Kind,
     body: Value,
@@ -54,7 +54,7 @@ impl Resource {
 }
 
 impl BiosReader {
-    /// Takes the content of one file; `file` is how errors name it.
+    /// Adds the content of one file; errors name it `file`.
     pub fn add(&mut self, file: &str, bytes: &[u8]) -> Result<(), BiosError> {
         if bytes.len() > BYTES_MAX {
             return Err(BiosError::TooLarge { file: file.into() });
@@ -74,7 +74,8 @@ impl BiosReader {
         Ok(())
     }
 
-    /// Finds the resources in a document; containers are lists, and objects that are no resource themselves.
+    /// Finds the resources in a document; containers are lists, and objects that are not resources
+    /// themselves.
     fn collect(&mut self, place: &Place<'_>, uri: Option<&str>, depth: usize) -> Result<(), BiosError> {
         match place.value {
             Value::Array(items) if depth < NESTING_MAX => {
@@ -111,7 +112,7 @@ impl BiosReader {
         Ok(())
     }
 
-    /// Makes facts of what was read.
+    /// Converts everything that was read to facts.
     pub fn finish(self) -> Result<BiosFacts, BiosError> {
         let mut settings_uri = None;
         for resource in self.resources.iter().filter(|resource| resource.kind == Kind::Settings) {
@@ -141,7 +142,7 @@ impl BiosReader {
     }
 }
 
-/// What an object is; none when it is no resource that matters here.
+/// Kind of an object; `None` if it is not a relevant resource.
 fn kind(place: &Place<'_>, members: &Map<String, Value>) -> Result<Option<Kind>, BiosError> {
     let odata_type = place.text_member("@odata.type")?;
     let is_of = |name: &str| odata_type.is_none_or(|kind| kind.starts_with(name));
@@ -162,7 +163,7 @@ fn kind(place: &Place<'_>, members: &Map<String, Value>) -> Result<Option<Kind>,
     })
 }
 
-/// `@Redfish.Settings.SettingsObject`: where changes are sent.
+/// `@Redfish.Settings.SettingsObject`: the address for changes.
 fn settings_object(resource: &Resource) -> Result<Option<String>, BiosError> {
     let Some(settings) = resource.place().member("@Redfish.Settings") else { return Ok(None) };
     settings.object("an object with SettingsObject")?;
@@ -171,8 +172,8 @@ fn settings_object(resource: &Resource) -> Result<Option<String>, BiosError> {
     Ok(Some(uri.text("the address of the settings resource")?.to_owned()))
 }
 
-/// Whether the resource holds settings that wait for a restart: another names it as its settings object, or it calls
-/// itself so, as iLO does.
+/// Whether the resource contains settings pending a restart: another one names it as its settings object, or
+/// it says so itself, as on iLO.
 fn is_pending(resource: &Resource, settings_uri: Option<&str>) -> Result<bool, BiosError> {
     let place = resource.place();
     let trimmed = |uri: &str| uri.trim_end_matches('/').to_ascii_lowercase();
@@ -209,7 +210,7 @@ fn facts(
         refused: refused(&place)?,
         warnings: Vec::new(),
     };
-    // A message about the last change stands on either resource.
+    // A message about the last change may be on either resource.
     if let Some(resource) = pending {
         facts.refused.extend(refused(&resource.place())?);
     }
@@ -231,7 +232,7 @@ fn attributes(resource: &Resource) -> Result<Attributes, BiosError> {
     members.iter().map(read).collect()
 }
 
-/// `@Redfish.Settings.SupportedApplyTimes` has OnReset.
+/// Whether `@Redfish.Settings.SupportedApplyTimes` contains OnReset.
 fn takes_apply_time(place: &Place<'_>) -> Result<bool, BiosError> {
     let settings = place.member("@Redfish.Settings");
     let Some(times) = settings.and_then(|settings| settings.member("SupportedApplyTimes")) else {
@@ -245,8 +246,8 @@ fn takes_apply_time(place: &Place<'_>) -> Result<bool, BiosError> {
     Ok(takes)
 }
 
-/// Attributes that the last change named in its messages, other than those that report success or a restart to come.
-/// iLO spells the member `MessageID`.
+/// Attributes that the last change named in its messages, except in those that report success or a required
+/// restart. iLO spells the member `MessageID`.
 fn refused(place: &Place<'_>) -> Result<BTreeMap<String, String>, BiosError> {
     let settings = place.member("@Redfish.Settings");
     let Some(messages) = settings.and_then(|settings| settings.member("Messages")) else {
@@ -283,7 +284,7 @@ fn server(resource: &Resource) -> Result<Server, BiosError> {
     })
 }
 
-/// Whose firmware it is: by what the resources say, else by the names that are there.
+/// The vendor of the firmware: according to the resources, otherwise from the existing names.
 fn vendor(place: &Place<'_>, server: &Server, attributes: &Attributes) -> Option<Vendor> {
     let oem = place.member("Oem");
     let maker = server.manufacturer.as_deref().unwrap_or_default();
@@ -318,17 +319,19 @@ fn warnings(facts: &BiosFacts) -> Vec<String> {
         ids.filter(|(read, named)| !read.starts_with(named) && !named.starts_with(read))
     {
         warnings.push(format!(
-            "The registry read is {read}, the Bios resource names {named}: values and dependencies may be those of another BIOS."
+            "The registry read is {read}, but the Bios resource names {named}: values and dependencies may \
+             be those of another BIOS."
         ));
     }
     if facts.registry.is_none() {
         warnings.push(
-            "No attribute registry was read: accepted values are not checked, and dependencies only where the vendor documents them."
+            "No attribute registry was read: accepted values are not checked, and dependencies only if the \
+             vendor documents them."
                 .into(),
         );
     }
     if facts.pending.is_none() {
-        warnings.push("No settings resource was read: changes that wait for a restart are not known.".into());
+        warnings.push("No settings resource was read: pending changes are unknown.".into());
     }
     let strange =
         facts.pending.iter().flatten().filter(|(name, _)| !facts.active.contains_key(*name)).count();

@@ -1,4 +1,4 @@
-//! The attribute registry: which values an attribute takes, and how attributes depend on each other.
+//! The attribute registry: the values that an attribute accepts, and dependencies between attributes.
 //!
 //! Redfish schema `AttributeRegistry`: `RegistryEntries.Attributes` and `RegistryEntries.Dependencies`.
 
@@ -12,22 +12,22 @@ use super::{
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What the registry says of one attribute.
+/// The registry's entry for one attribute.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RegistryEntry {
     /// The name in menus.
     pub display_name: Option<String>,
     /// Whether it can never be changed.
     pub is_read_only: bool,
-    /// Values with their names in menus; empty when it is no enumeration.
+    /// Values with their names in menus; empty if it is not an enumeration.
     pub values: Vec<(String, String)>,
-    /// Whether its values are whole numbers.
+    /// Whether its values are integers.
     pub is_integer: bool,
-    /// Least value of a number.
+    /// Minimum of a number.
     pub lower_bound: Option<i128>,
-    /// Greatest value of a number.
+    /// Maximum of a number.
     pub upper_bound: Option<i128>,
-    /// Value of the factory.
+    /// Factory default.
     pub default_value: Option<String>,
 }
 
@@ -37,7 +37,7 @@ struct Term {
     attribute: String,
     condition: Condition,
     value: Value,
-    /// Whether it is joined to the terms before it by "or"; "and" otherwise.
+    /// Whether it is joined to the previous terms by "or" instead of "and".
     is_alternative: bool,
 }
 
@@ -51,7 +51,7 @@ enum Condition {
     LessOrEqual,
 }
 
-/// One dependency: when its terms hold, a property of another attribute has a value.
+/// One dependency: if its terms hold, a property of another attribute has a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dependency {
     terms: Vec<Term>,
@@ -63,25 +63,25 @@ pub struct Dependency {
 /// A registry of one family of BIOS versions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Registry {
-    /// Its id.
+    /// Its ID.
     pub id: Option<String>,
-    /// What it says of each attribute.
+    /// The entry of each attribute.
     pub entries: BTreeMap<String, RegistryEntry>,
-    /// Dependencies in the order in which they are to be evaluated.
+    /// Dependencies in the order of evaluation.
     pub dependencies: Vec<Dependency>,
 }
 
-/// What dependencies make of a set of settings.
+/// The effects of dependencies on a set of settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Effects {
-    /// Attributes that cannot be changed, each with the attribute that holds it.
+    /// Attributes that cannot be changed, each with the attribute that locks it.
     pub locked: BTreeMap<String, String>,
     /// Attributes whose value follows another attribute: the value, and that attribute.
     pub forced: BTreeMap<String, (Value, String)>,
 }
 
 impl Registry {
-    /// What the dependencies make of these settings, evaluated in order: a later one overrides.
+    /// The effects of the dependencies on these settings, evaluated in order: later ones take precedence.
     pub fn effects(&self, settings: &Attributes) -> Effects {
         let mut effects = Effects::default();
         for dependency in self.dependencies.iter().filter(|dependency| dependency.holds(settings)) {
@@ -105,7 +105,7 @@ impl Registry {
 }
 
 impl Dependency {
-    /// Terms are joined from left to right, as the schema has it.
+    /// Terms are combined from left to right, as in the schema.
     fn holds(&self, settings: &Attributes) -> bool {
         let mut terms = self.terms.iter();
         let Some(first) = terms.next() else { return false };
@@ -180,7 +180,8 @@ fn entry(place: &Place<'_>) -> Result<RegistryEntry, BiosError> {
     })
 }
 
-/// A dependency of type "Map"; other types, and comparisons of anything but current values, say nothing here.
+/// Parses a dependency of type "Map". Other types, and comparisons of anything but current values, are
+/// ignored.
 fn dependency(place: &Place<'_>) -> Result<Option<Dependency>, BiosError> {
     place.object("a dependency")?;
     if place.text_member("Type")?.is_some_and(|kind| kind != "Map") {
@@ -236,7 +237,7 @@ fn boolean(place: &Place<'_>) -> Result<bool, BiosError> {
     place.value.as_bool().ok_or_else(|| place.wrong("true or false"))
 }
 
-/// A bound; services write 2^64-1 and fractions there too, and a fraction bounds nothing here.
+/// A limit. Some services write 2^64-1 and fractions; a fraction limits nothing here.
 fn whole(place: &Place<'_>) -> Result<Option<i128>, BiosError> {
     match place.value {
         Value::Number(_) => Ok(number(&shown(place.value))),

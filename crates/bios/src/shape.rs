@@ -1,13 +1,13 @@
-//! A place in a JSON document, and what must stand there.
+//! A place in a JSON document, and checks of its content.
 
 use super::BiosError;
 use crate::meaning::shown;
 use serde_json::{Map, Value};
 
-/// Characters of a hostile text that an error repeats.
+/// Maximum number of characters of hostile text in an error.
 const REPEATED_CHARS_MAX: usize = 60;
 
-/// A value with the file and the JSON path where it stands, so that every complaint can name them.
+/// A value with its file and JSON path, so that every error can name them.
 #[derive(Debug, Clone)]
 pub(super) struct Place<'a> {
     pub file: &'a str,
@@ -47,13 +47,13 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// A member of an object; none when absent or null.
+    /// A member of an object; `None` if absent or null.
     pub fn member(&self, name: &str) -> Option<Place<'a>> {
         let value = self.value.get(name).filter(|value| !value.is_null())?;
         Some(Place { file: self.file, path: format!("{}{}", self.path, key(name)), value })
     }
 
-    /// A member that must be there.
+    /// A required member.
     pub fn required(&self, name: &str, expected: &str) -> Result<Place<'a>, BiosError> {
         self.member(name).ok_or_else(|| BiosError::Shape {
             file: self.file.into(),
@@ -71,13 +71,13 @@ impl<'a> Place<'a> {
         Place { file: self.file, path: format!("{}{}", self.path, key(name)), value }
     }
 
-    /// A text member; none when absent.
+    /// A text member; `None` if absent.
     pub fn text_member(&self, name: &str) -> Result<Option<&'a str>, BiosError> {
         self.member(name).map(|place| place.text("a text")).transpose()
     }
 }
 
-/// A step of a JSON path: `.Name`, or `["@odata.id"]` where the name is no word.
+/// A step of a JSON path: `.Name`, or `["@odata.id"]` if the name is not a word.
 fn key(name: &str) -> String {
     let is_word = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     if is_word { format!(".{name}") } else { format!("[{:?}]", cut(name)) }

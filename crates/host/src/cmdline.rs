@@ -1,19 +1,19 @@
-//! The kernel's command line: tokens as the kernel parts them.
+//! The kernel's command line: tokens as the kernel splits them.
 
 use crate::{CpuSet, ListError};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Bytes of a command line at most: COMMAND_LINE_SIZE of x86 and arm64 is 2,048 with the zero byte at its end. The
-/// kernel cuts off what is longer without a word.
+/// Maximum length of a command line in bytes: COMMAND_LINE_SIZE of x86 and arm64 is 2,048, including the zero
+/// byte. The kernel silently truncates longer ones.
 pub const LINE_BYTES_MAX: usize = 2047;
 
-/// Words that may stand before a CPU list: those of `isolcpus=` (kernel-parameters.txt).
+/// Words that may precede a CPU list: those of `isolcpus=` (kernel-parameters.txt).
 const LIST_FLAGS: &[&str] = &["managed_irq", "domain", "nohz"];
 
 /// A kernel command line.
 ///
-/// Tokens are parted by white space outside double quotes; behind a lone `--` they belong to init.
-/// Dashes and underscores in names are the same, as the kernel compares them (`parameq`).
+/// Tokens are separated by white space outside double quotes. After a lone `--` they belong to init. Dashes
+/// and underscores in names are the same, as in the kernel (`parameq`).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CommandLine {
     raw: String,
@@ -21,7 +21,7 @@ pub struct CommandLine {
 }
 
 impl CommandLine {
-    /// Parts the text of /proc/cmdline. Every text is a command line; there is no error.
+    /// Parses the text of /proc/cmdline. Every text is a valid command line.
     pub fn parse(raw: &str) -> Self {
         let raw = raw.trim_matches(|c: char| c.is_ascii_whitespace() || c == '\0').to_owned();
         let mut tokens = Vec::new();
@@ -38,7 +38,7 @@ impl CommandLine {
         Self { raw, tokens }
     }
 
-    /// The text as the kernel printed it, trimmed.
+    /// The kernel's text, trimmed.
     pub fn raw(&self) -> &str {
         &self.raw
     }
@@ -53,22 +53,22 @@ impl CommandLine {
         self.tokens.iter().filter(move |(n, _)| same_name(n, name)).map(|(_, value)| value.as_deref())
     }
 
-    /// The last value of `name`, which wins for most parameters: none when the token is missing,
-    /// `Some("")` when it is bare.
+    /// The last value of `name`, which wins for most parameters: `None` if the token is missing, `Some("")`
+    /// if it is bare.
     pub fn last(&self, name: &str) -> Option<&str> {
         let found = self.tokens.iter().rev().find(|(n, _)| same_name(n, name));
         found.map(|(_, value)| value.as_deref()).map(Option::unwrap_or_default)
     }
 
-    /// Whether the token stands on the line, bare or with a value.
+    /// Whether the token is on the command line, bare or with a value.
     pub fn has(&self, name: &str) -> bool {
         self.all(name).next().is_some()
     }
 
-    /// The CPUs of a parameter whose value is a cpulist, behind leading flags such as `managed_irq,domain,`.
+    /// The CPUs of a parameter whose value is a CPU list, after leading flags such as `managed_irq,domain,`.
     ///
     /// # Errors
-    /// The error of the list that stands there.
+    /// The error of an invalid list.
     pub fn cpus(&self, name: &str, cpu_count: u32) -> Option<Result<CpuSet, ListError>> {
         let value = self.last(name)?;
         let is_flag = |part: &&str| LIST_FLAGS.contains(part);
@@ -76,20 +76,20 @@ impl CommandLine {
         Some(CpuSet::parse_list_within(&list, cpu_count))
     }
 
-    /// The flags before the list: `["managed_irq", "domain"]` of `isolcpus=managed_irq,domain,1-7`.
+    /// The flags before the list: `["managed_irq", "domain"]` for `isolcpus=managed_irq,domain,1-7`.
     pub fn flags(&self, name: &str) -> Vec<&str> {
         let is_flag = |part: &&str| LIST_FLAGS.contains(part);
         self.last(name).unwrap_or_default().split(',').take_while(is_flag).collect()
     }
 }
 
-/// Whether two names are one to the kernel: dashes and underscores are the same.
+/// Whether the kernel treats two names as equal: dashes and underscores are the same.
 pub fn same_name(a: &str, b: &str) -> bool {
     let plain = |c: u8| if c == b'-' { b'_' } else { c };
     a.len() == b.len() && a.bytes().zip(b.bytes()).all(|(a, b)| plain(a) == plain(b))
 }
 
-/// The words of a command line as the kernel parts them: white space within double quotes does not part.
+/// Splits a command line as the kernel does: white space inside double quotes does not separate words.
 pub fn split(raw: &str) -> Vec<&str> {
     let mut tokens = Vec::new();
     let (mut start, mut in_quotes) = (0, false);

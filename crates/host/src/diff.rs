@@ -1,35 +1,35 @@
-//! What differs between two snapshots.
+//! Differences between two snapshots.
 //!
-//! The snapshots are compared as JSON values, so a new field needs no new code here. Lists are matched by the name,
-//! number or CPUs of their items where these are unique, else by place.
+//! The snapshots are compared as JSON values, so new fields need no code here. Items of lists are matched by
+//! their name, number or CPUs if these are unique, otherwise by position.
 
 use crate::HostSnapshot;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// One fact that is not the same on two hosts, or on one host at two times.
+/// A fact that differs between two hosts, or between two times on one host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
     /// Where: `kernel.release`, `nics[eth0].mtu_bytes`.
     pub path: String,
-    /// What the first has; none when it has no such thing.
+    /// Value in the first snapshot; `None` if missing.
     pub a: Option<String>,
-    /// What the second has; none when it has no such thing.
+    /// Value in the second snapshot; `None` if missing.
     pub b: Option<String>,
 }
 
 /// Which facts are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DiffScope {
-    /// Facts that stay put: no counts, load, uptime, process ids, free memory, per-moment kernel workers.
+    /// Stable facts: no counts, load, uptime, process IDs, free memory or temporary kernel workers.
     #[default]
     Lasting,
     /// Everything.
     All,
 }
 
-/// Fields that move from one second to the next, by name.
+/// Names of fields that change from second to second.
 const MOVING_FIELDS: &[&str] = &[
     "count_by_cpu",
     "load_average",
@@ -43,15 +43,15 @@ const MOVING_FIELDS: &[&str] = &[
     "allowed_cpus",
     "label",
 ];
-/// Kept files whose text moves.
+/// Kept files whose text changes from second to second.
 const MOVING_FILES: &[&str] =
     &["/proc/loadavg", "/proc/uptime", "/proc/stat", "/proc/vmstat", "/proc/meminfo", "/proc/schedstat"];
-/// What can name an item of a list, in order of preference.
+/// Fields that can identify an item of a list, in order of preference.
 const KEYS: &[&str] = &["name", "number", "locator", "group", "comm", "queue", "path", "cpus", "id"];
-/// Characters of a value that are kept.
+/// Maximum number of characters kept of a value.
 const VALUE_CHARS_MAX: usize = 2_000;
 
-/// Every fact in which `b` is not as `a`, by path.
+/// Every difference between `a` and `b`, by path.
 pub fn diff(a: &HostSnapshot, b: &HostSnapshot, scope: DiffScope) -> Vec<Difference> {
     let value_of = |host: &HostSnapshot| serde_json::to_value(host).unwrap_or(Value::Null);
     let mut walk = Walk { scope, found: Vec::new() };
@@ -114,7 +114,7 @@ impl Walk {
         self.scope == DiffScope::Lasting && (MOVING_FIELDS.contains(&name) || MOVING_FILES.contains(&name))
     }
 
-    /// The items without the kernel's workers, which come and go.
+    /// The items without the kernel's workers, which it starts and ends at any time.
     fn lasting<'v>(&self, items: &'v [Value]) -> Vec<&'v Value> {
         let is_worker = |item: &Value| {
             item.get("comm").and_then(Value::as_str).is_some_and(|comm| comm.starts_with("kworker/"))
@@ -131,7 +131,7 @@ fn known(value: &Value) -> &Value {
     }
 }
 
-/// The items by their value of `key`, when each has one and no two have the same.
+/// The items by their value of `key`, if all have one and they are unique.
 fn keyed<'v>(items: &[&'v Value], key: &str) -> Option<BTreeMap<String, &'v Value>> {
     let mut by_name = BTreeMap::new();
     for item in items {
@@ -153,7 +153,7 @@ fn join(path: &str, name: &str) -> String {
     }
 }
 
-/// A value for people: text without quotes, everything else as JSON, cut when it is long.
+/// A value for display: text without quotes, everything else as JSON, truncated if long.
 fn text(value: &Value) -> String {
     let text = match value {
         Value::String(text) => text.clone(),

@@ -1,9 +1,9 @@
-//! Short digests that tell hosts and plans apart.
+//! Short digests that identify hosts and plans.
 
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 
-/// The first 16 digits of the SHA-256 of a text: tells hosts and plans apart.
+/// The first 16 digits of the SHA-256 of a text, to identify hosts and plans.
 pub fn digest(text: &str) -> String {
     let hash = Sha256::digest(text.as_bytes());
     hash.iter().take(8).fold(String::with_capacity(16), |mut digits, byte| {

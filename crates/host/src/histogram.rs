@@ -1,4 +1,4 @@
-//! Histograms as text: HdrHistogram V2, deflated, base64, as the log files of every HdrHistogram port carry them.
+//! Histograms as text: HdrHistogram V2, deflated, base64, as in the log files of every HdrHistogram port.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use flate2::read::ZlibDecoder;
@@ -6,13 +6,13 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 use std::io::Read;
 
-/// Characters of text that are decoded; a histogram of six million cells stays far below.
+/// Maximum number of characters decoded; a histogram with six million cells is far smaller.
 pub const TEXT_CHARS_MAX: usize = 16 << 20;
-/// Bytes that the deflated part may grow to. One cell takes at most nine.
+/// Maximum size of the inflated part in bytes. A cell takes at most nine.
 const INFLATED_BYTES_MAX: u64 = 64 << 20;
 /// Length of the V2 header: cookie, payload length, offset, digits, lowest, highest, ratio.
 const HEADER_BYTES: usize = 40;
-/// Highest value a histogram may track; above it the bucket arithmetic of readers can overflow.
+/// Highest value that a histogram may track; above it the bucket arithmetic of readers can overflow.
 const HIGHEST_MAX: u64 = 1 << 60;
 /// Highest lowest-discernible value, for the same reason.
 const LOWEST_MAX: u64 = 1 << 30;
@@ -21,31 +21,31 @@ const LOWEST_MAX: u64 = 1 << 30;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HistogramError {
     /// Longer than [`TEXT_CHARS_MAX`].
-    #[error("histogram of {0} characters; at most {TEXT_CHARS_MAX} are read")]
+    #[error("histogram of {0} characters; at most {TEXT_CHARS_MAX} are supported")]
     TooLong(usize),
     /// Not base64.
     #[error("histogram is not base64: {0}")]
     NotBase64(String),
-    /// Not a deflated V2 histogram, or one whose header or payload cannot be right.
+    /// Not a deflated V2 histogram, or one with an impossible header or payload.
     #[error("histogram is not HdrHistogram V2 deflated: {0}")]
     NotV2(String),
 }
 
-/// The histogram as text.
+/// Encodes a histogram as text.
 pub fn encode(histogram: &Histogram<u64>) -> String {
     let mut bytes = Vec::new();
     let written = V2DeflateSerializer::new().serialize(histogram, &mut bytes);
-    // A count above i64::MAX is the one thing the format cannot carry, and no run counts that far.
+    // Only a count above i64::MAX cannot be encoded, and no run counts that far.
     if written.is_err() {
         bytes.clear();
     }
     STANDARD.encode(bytes)
 }
 
-/// The histogram that a text holds. Hostile text costs bounded memory and never panics.
+/// Decodes a histogram from text. Hostile text costs bounded memory and never panics.
 ///
 /// # Errors
-/// When the text is too long, not base64, or not a deflated V2 histogram.
+/// If the text is too long, not base64, or not a deflated V2 histogram.
 pub fn decode(text: &str) -> Result<Histogram<u64>, HistogramError> {
     if text.len() > TEXT_CHARS_MAX {
         return Err(HistogramError::TooLong(text.len()));
@@ -62,7 +62,7 @@ fn not_v2(why: &str) -> HistogramError {
     HistogramError::NotV2(why.to_owned())
 }
 
-/// The plain V2 bytes behind the deflated form's own eight-byte header.
+/// The plain V2 bytes after the deflated form's own eight-byte header.
 fn inflate(bytes: &[u8]) -> Result<Vec<u8>, HistogramError> {
     let deflated = bytes.get(8..).ok_or_else(|| not_v2("shorter than its header"))?;
     let mut inflated = Vec::new();
@@ -73,20 +73,20 @@ fn inflate(bytes: &[u8]) -> Result<Vec<u8>, HistogramError> {
     Ok(inflated)
 }
 
-/// Refuses what the deserializer would trust: a payload length beyond the bytes, a range at the edge of u64,
-/// a run of zeros whose length has no negation.
+/// Rejects what the deserializer would trust: a payload length beyond the bytes, a range at the edge of u64,
+/// and a run of zeros whose length cannot be negated.
 fn check(inflated: &[u8]) -> Result<(), HistogramError> {
     let word = |at: usize| inflated.get(at..at + 4).and_then(|b| b.try_into().ok()).map(u32::from_be_bytes);
     let long = |at: usize| inflated.get(at..at + 8).and_then(|b| b.try_into().ok()).map(u64::from_be_bytes);
     let payload = inflated.get(HEADER_BYTES..).ok_or_else(|| not_v2("shorter than its header"))?;
     let length = word(4).and_then(|length| usize::try_from(length).ok());
     if length != Some(payload.len()) {
-        return Err(not_v2("the payload is not as long as the header says"));
+        return Err(not_v2("the length of the payload differs from the header"));
     }
     if long(16).is_none_or(|low| low > LOWEST_MAX) || long(24).is_none_or(|high| high > HIGHEST_MAX) {
         return Err(not_v2("its range is too wide"));
     }
-    // The nine-byte form of u64::MAX stands for the zigzag of i64::MIN.
+    // The nine-byte form of u64::MAX is the zigzag encoding of i64::MIN.
     if payload.windows(9).any(|bytes| bytes.iter().all(|byte| *byte == 0xff)) {
         return Err(not_v2("a count is out of range"));
     }

@@ -1,4 +1,4 @@
-//! How quiet the kernel keeps a CPU, apart from what was only chosen for it.
+//! How quiet the kernel keeps a CPU, as opposed to what was only chosen for it.
 
 use crate::{CpuId, CpuSet, HostSnapshot};
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ pub enum Isolation {
 }
 
 impl Isolation {
-    /// The word for tables.
+    /// Name in tables.
     pub fn word(self) -> &'static str {
         match self {
             Self::Isolated => "isolated",
@@ -35,13 +35,13 @@ pub struct IsolatedCpus {
 }
 
 impl IsolatedCpus {
-    /// What the host's kernel shows, and the CPUs chosen for isolation.
+    /// Collects what the host's kernel shows, and the CPUs chosen for isolation.
     pub fn of(host: &HostSnapshot, chosen: &CpuSet) -> Self {
         let nohz_full = host.topology.nohz_full.known().cloned().unwrap_or_default();
         Self { isolated: host.cpus_isolated(), nohz_full, chosen: chosen.clone() }
     }
 
-    /// The CPUs of each isolation; no CPU is in two of them.
+    /// The CPUs of each kind of isolation; no CPU is in two of them.
     pub fn each(&self) -> [(Isolation, CpuSet); 3] {
         let ticks = self.nohz_full.difference(&self.isolated);
         let chosen = self.chosen.difference(&self.isolated.union(&self.nohz_full));
@@ -52,7 +52,7 @@ impl IsolatedCpus {
         ]
     }
 
-    /// The isolation of a CPU; none if it has none and was not chosen.
+    /// The isolation of a CPU; `None` if it has none and was not chosen.
     pub fn get(&self, cpu: CpuId) -> Option<Isolation> {
         if self.isolated.contains(cpu) {
             Some(Isolation::Isolated)
@@ -65,7 +65,7 @@ impl IsolatedCpus {
 }
 
 impl HostSnapshot {
-    /// CPUs that the kernel keeps ordinary threads from: by isolcpus= or by an isolated cpuset partition.
+    /// CPUs without ordinary threads, through isolcpus= or an isolated cpuset partition.
     pub fn cpus_isolated(&self) -> CpuSet {
         let mut isolated = self.topology.isolated.known().cloned().unwrap_or_default();
         let partitions = self.services.cpuset_partitions.iter().filter(|partition| partition.is_isolated());

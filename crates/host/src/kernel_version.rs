@@ -1,4 +1,4 @@
-//! Kernel versions, for settings that exist only from or until one.
+//! Kernel versions, for settings that exist only from or up to a version.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -20,7 +20,7 @@ impl KernelVersion {
         Self { major, minor, patch: 0 }
     }
 
-    /// Reads the leading `major.minor[.patch]` of a release; none when there is not even `major.minor`.
+    /// Parses the leading `major.minor[.patch]` of a release; `None` without at least `major.minor`.
     pub fn parse(release: &str) -> Option<Self> {
         let numbers = release.split(|c: char| !c.is_ascii_digit() && c != '.').next()?;
         let mut parts = numbers.split('.').filter(|part| !part.is_empty()).map(|part| part.parse().ok());

@@ -1,5 +1,5 @@
-//! What a host is: its CPUs and topology, the facts read from it, the role that the user gives it, and the CPUs chosen
-//! for that role. With it come what every measurement needs: statistics, histograms, counter ticks.
+//! The facts about a host: its CPUs and topology, the facts read from it, the user's role for it, and the
+//! CPUs chosen for that role. Also what every measurement needs: statistics, histograms, counter ticks.
 //!
 //! Pure: no I/O, no clock.
 #![forbid(unsafe_code)]

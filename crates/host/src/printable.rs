@@ -1,12 +1,12 @@
-//! Text from elsewhere, made safe to show.
+//! Text from outside, made safe for display.
 //!
-//! Terminals obey control characters: colours, titles, even answers that look typed. Direction marks reorder what is
-//! read, and invisible characters hide what is there. Names, file contents, arguments and answers of servers may hold
-//! all of these, so they are shown as escapes: `\u{1b}`.
+//! Terminals obey control characters: colours, titles, even responses that look typed. Direction marks
+//! reorder text, and invisible characters hide it. Names, file contents, arguments and responses of servers
+//! may contain all of these, so they are shown as escapes: `\u{1b}`.
 
 use std::{borrow::Cow, fmt::Write};
 
-/// Whether a character acts on a terminal or a reader instead of being seen.
+/// Whether a character affects a terminal or a reader instead of being visible.
 pub fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -18,7 +18,7 @@ pub fn is_unsafe(c: char) -> bool {
             | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// The text on one line: line ends and tabs become spaces.
+/// The text on one line: newlines and tabs become spaces.
 pub fn line(text: &str) -> Cow<'_, str> {
     replaced(text, is_unsafe, |c, out| match c {
         '\n' | '\t' => out.push(' '),
@@ -26,12 +26,12 @@ pub fn line(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// The text with its line ends and tabs.
+/// The text with its newlines and tabs.
 pub fn lines(text: &str) -> Cow<'_, str> {
     replaced(text, |c| is_unsafe(c) && !matches!(c, '\n' | '\t'), |c, out| out.extend(c.escape_unicode()))
 }
 
-/// JSON with the same meaning: such characters become JSON's own escapes.
+/// JSON with the same meaning, in which such characters become JSON escapes.
 pub fn json(text: &str) -> Cow<'_, str> {
     replaced(
         text,

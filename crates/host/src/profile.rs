@@ -6,11 +6,11 @@ use std::fmt;
 /// A named set of wanted values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum Profile {
-    /// What works on today's kernels.
+    /// Settings that work on current kernels.
     #[default]
     #[serde(rename = "trading")]
     Trading,
-    /// The AMD/HPE guide 57037 to the letter, its hazards flagged.
+    /// The AMD/HPE guide 57037 to the letter, with its hazards flagged.
     #[serde(rename = "guide-57037")]
     Guide57037,
 }
@@ -19,7 +19,7 @@ impl Profile {
     /// Every profile.
     pub const ALL: [Self; 2] = [Self::Trading, Self::Guide57037];
 
-    /// The name users type.
+    /// The name that users type.
     pub fn name(self) -> &'static str {
         match self {
             Self::Trading => "trading",
@@ -40,7 +40,7 @@ impl std::str::FromStr for Profile {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Self::ALL.into_iter().find(|profile| profile.name() == text).ok_or_else(|| {
             let names: Vec<&str> = Self::ALL.into_iter().map(Self::name).collect();
-            format!("no profile \"{text}\"; there are {}", names.join(", "))
+            format!("unknown profile \"{text}\"; available: {}", names.join(", "))
         })
     }
 }

@@ -1,38 +1,38 @@
-//! One fact of a host, with the four answers a host can give: known, absent, denied, unparsable.
+//! One fact about a host, with the four possible results: known, absent, denied, unparsable.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// One fact read off a host.
+/// One fact read from a host.
 ///
-/// Zero is a value (`Known(0)`), never a stand-in for the other three answers.
+/// Zero is a value (`Known(0)`), never a placeholder for the other three results.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reading<T> {
-    /// The host gave a value and it was understood.
+    /// The host returned a value, and it was understood.
     Known(T),
-    /// The host has no such thing: the file, attribute or bus does not exist.
+    /// The host does not have it: the file, attribute or bus does not exist.
     #[default]
     Absent,
     /// The host has it, but this user may not read it.
     Denied,
-    /// The host gave something that is not what was expected.
+    /// The host returned something unexpected.
     Unparsable(Box<Unparsable>),
 }
 
-/// What was found where something else was expected.
+/// Unexpected content and its location.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unparsable {
-    /// Where it was read: a path below the root, or the name of an interface.
+    /// Its source: a path below the root, or the name of an interface.
     pub path: String,
-    /// The raw text, cut to [`Unparsable::RAW_CHARS_MAX`] characters, control characters escaped.
+    /// The raw text, truncated to [`Unparsable::RAW_CHARS_MAX`] characters, with control characters escaped.
     pub raw: String,
     /// What was expected there, as a noun phrase ("a CPU list such as 0-3,8").
     pub expected: String,
 }
 
 impl Unparsable {
-    /// Characters of raw text that are kept; a hostile file must not fill the report.
+    /// Maximum number of characters kept of raw text, so that a hostile file cannot fill the report.
     pub const RAW_CHARS_MAX: usize = 160;
 
     /// Keeps the start of `raw`, with control characters made visible.
@@ -56,12 +56,12 @@ impl fmt::Display for Unparsable {
 }
 
 impl<T> Reading<T> {
-    /// An unparsable reading of `raw` found at `path`.
+    /// Creates an unparsable reading of `raw` found at `path`.
     pub fn unparsable(path: impl Into<String>, raw: &str, expected: impl Into<String>) -> Self {
         Self::Unparsable(Box::new(Unparsable::new(path, raw, expected)))
     }
 
-    /// The value, when it is known.
+    /// The value, if known.
     pub fn known(&self) -> Option<&T> {
         match self {
             Self::Known(value) => Some(value),
@@ -69,7 +69,7 @@ impl<T> Reading<T> {
         }
     }
 
-    /// The value, when it is known, taking the reading.
+    /// The value, if known, consuming the reading.
     pub fn into_known(self) -> Option<T> {
         match self {
             Self::Known(value) => Some(value),
@@ -82,12 +82,12 @@ impl<T> Reading<T> {
         matches!(self, Self::Known(_))
     }
 
-    /// Whether the host has no such thing.
+    /// Whether the host does not have it.
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::Absent)
     }
 
-    /// The same answer with its value changed.
+    /// Converts the value, if known.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Reading<U> {
         match self {
             Self::Known(value) => Reading::Known(f(value)),
@@ -97,7 +97,7 @@ impl<T> Reading<T> {
         }
     }
 
-    /// The same answer with its value turned into another reading.
+    /// Converts the value, if known, to another reading.
     pub fn and_then<U>(self, f: impl FnOnce(T) -> Reading<U>) -> Reading<U> {
         match self {
             Self::Known(value) => f(value),
@@ -117,8 +117,8 @@ impl<T> Reading<T> {
         }
     }
 
-    /// This reading when it is known, else the other. When neither is known, the first that is not absent: a denied
-    /// file must not look absent because its substitute is not there.
+    /// This reading if known, otherwise the other. If neither is known, the first that is not absent: a
+    /// denied file must not look absent because its substitute is missing.
     #[must_use]
     pub fn or(self, other: impl FnOnce() -> Self) -> Self {
         if self.is_known() {
@@ -128,12 +128,12 @@ impl<T> Reading<T> {
         if other.is_known() || self.is_absent() { other } else { self }
     }
 
-    /// `Known` when there is a value, `Absent` when not.
+    /// `Known` if there is a value, otherwise `Absent`.
     pub fn from_option(value: Option<T>) -> Self {
         value.map_or(Self::Absent, Self::Known)
     }
 
-    /// The answer in words when there is no value: "absent", "denied", or what was found instead.
+    /// The result as text if there is no value: "absent", "denied", or what was found instead.
     pub fn missing_in_words(&self) -> Option<String> {
         match self {
             Self::Known(_) => None,
@@ -145,7 +145,7 @@ impl<T> Reading<T> {
 }
 
 impl Reading<String> {
-    /// Parses the text; what does not parse becomes unparsable with the raw text kept.
+    /// Parses the text; invalid text becomes unparsable and keeps the raw text.
     pub fn parse<T>(self, path: &str, expected: &str, parse: impl FnOnce(&str) -> Option<T>) -> Reading<T> {
         self.and_then(|raw| match parse(raw.trim()) {
             Some(value) => Reading::Known(value),
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_substitute_that_is_not_there_hides_nothing() {
+    fn a_substitute_that_is_missing_hides_nothing() {
         use Reading::{Absent, Denied, Known};
         assert_eq!(Denied.or(|| Reading::<u32>::Absent), Denied);
         assert_eq!(Absent.or(|| Reading::<u32>::Denied), Denied);

@@ -1,7 +1,7 @@
-//! The nearest spelling of what a user typed.
+//! The closest match for what a user typed.
 
-/// Returns the id that is spelled most like `id`, if one is near. An id without its layer is as near as a whole one:
-/// "nohz_full" is "boot.nohz_full".
+/// Returns the ID whose spelling is closest to `id`, if one is close. An ID without its layer counts as
+/// complete: "nohz_full" is "boot.nohz_full".
 pub fn nearest<'a>(id: &str, ids: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let distance = |known: &str| {
         let without_layer = known.split_once('.').map_or(known, |(_, rest)| rest);
@@ -12,7 +12,7 @@ pub fn nearest<'a>(id: &str, ids: impl IntoIterator<Item = &'a str>) -> Option<&
     (distance(near) <= id.len() / 3).then_some(near)
 }
 
-/// Insertions, deletions and replacements that turn one text into the other (Levenshtein).
+/// Number of insertions, deletions and replacements between two texts (Levenshtein).
 fn edit_distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -1,9 +1,9 @@
-//! Ticks of a counter: to nanoseconds and back, and how many lie between two readings.
+//! Ticks of a counter: converted to nanoseconds and back, and counted between two readings.
 
-/// Turns ticks into nanoseconds with one multiplication, so that recording needs no division.
+/// Converts ticks to nanoseconds with one multiplication, so that recording needs no division.
 ///
-/// The factor is kept with 48 bits behind the point: a day at any frequency of a counter errs by less than 1 ns
-/// per 10^5 s of it.
+/// The factor has 48 fractional bits: over a day, at any frequency of a counter, the error is below 1 ns per
+/// 10^5 s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TickScale {
     hz: u64,
@@ -17,39 +17,39 @@ impl TickScale {
     /// A counter whose ticks are nanoseconds.
     pub const NANOSECONDS: Self = Self { hz: 1_000_000_000, ns_per_tick_shifted: 1 << SHIFT };
 
-    /// For a counter of this many ticks a second; a frequency of zero is taken as one.
+    /// Creates the scale of a counter with this frequency; zero counts as one.
     pub fn new(hz: u64) -> Self {
         let hz = hz.max(1);
         let half = u128::from(hz) / 2;
         Self { hz, ns_per_tick_shifted: ((NS_PER_S << SHIFT) + half) / u128::from(hz) }
     }
 
-    /// Ticks in a second.
+    /// Frequency in hertz.
     pub fn hz(&self) -> u64 {
         self.hz
     }
 
-    /// A number of ticks in nanoseconds, rounded to the nearest.
+    /// Converts ticks to nanoseconds, rounded to the nearest.
     #[inline]
     pub fn ns(&self, ticks: u64) -> u64 {
-        // At most 64 bits times 78 bits: the shift leaves room for every real pair, and saturation for the rest.
+        // At most 64 bits times 78 bits: the shift leaves space for every real pair; others saturate.
         let product = u128::from(ticks).saturating_mul(self.ns_per_tick_shifted);
         u64::try_from((product.saturating_add(1 << (SHIFT - 1))) >> SHIFT).unwrap_or(u64::MAX)
     }
 
-    /// A number of ticks in nanoseconds, with its fraction.
+    /// Converts ticks to nanoseconds, with a fraction.
     pub fn ns_fraction(&self, ticks: f64) -> f64 {
         ticks * 1e9 / self.hz as f64
     }
 
-    /// A span in nanoseconds as ticks, rounded up: a gap of that many ticks is never shorter than the span.
+    /// Converts nanoseconds to ticks, rounded up: a gap of that many ticks is never shorter than the span.
     pub fn ticks(&self, ns: u64) -> u64 {
         let ticks = (u128::from(ns) * u128::from(self.hz)).div_ceil(NS_PER_S);
         u64::try_from(ticks).unwrap_or(u64::MAX)
     }
 }
 
-/// Ticks from one reading to a later one, over a wrap too; `None` when the later one is lower.
+/// Ticks from one reading to a later one, including a wrap; `None` if the later one is lower.
 #[inline]
 pub fn ticks_between(before: u64, now: u64) -> Option<u64> {
     let ticks = now.wrapping_sub(before);

@@ -12,24 +12,24 @@ use lowlat_jitter::{JitterMeasurement, ReadinessPoint};
 use lowlat_settings::audit::Audit;
 use serde::{Deserialize, Serialize};
 
-/// One run of lowlat, whole: what was asked, what the host was, what was found and measured.
+/// One complete run of lowlat: the request, the host, and the findings and measurements.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ResultDocument {
     /// Always "lowlat-result".
     pub document: String,
-    /// Version of this shape. Fields are only ever added; a change of meaning raises it.
+    /// Version of this format. Fields are only ever added; a change of meaning increases it.
     pub schema_version: u32,
     /// The lowlat that wrote it.
     pub lowlat_version: String,
     /// The command: "assess", "jitter".
     pub command: String,
-    /// When the run began, RFC 3339, UTC.
+    /// Start of the run, RFC 3339, UTC.
     pub started_at: String,
-    /// How long it took.
+    /// Its length.
     pub elapsed_s: f64,
-    /// Whether it was cut short by the user.
+    /// Whether the user stopped it early.
     pub is_interrupted: bool,
-    /// What the user wants of the host.
+    /// The user's requirements for the host.
     pub role: Role,
     /// The host before the measurement.
     pub snapshot: HostSnapshot,
@@ -37,10 +37,10 @@ pub struct ResultDocument {
     pub allocation: Allocation,
     /// The judged settings.
     pub audit: Audit,
-    /// What was measured: at most one of each kind, in the order in which they ran.
+    /// The measurements: at most one of each kind, in the order in which they ran.
     #[serde(flatten, with = "measurement::stored")]
     pub measurements: Vec<Measurement>,
-    /// What was looked at before a measurement; empty when nothing was.
+    /// Checks before a measurement; empty if none were made.
     #[serde(default)]
     pub readiness: Vec<ReadinessPoint>,
     /// What makes the document doubtful or incomplete. One sentence each.
@@ -48,18 +48,18 @@ pub struct ResultDocument {
 }
 
 impl ResultDocument {
-    /// The present [`ResultDocument::schema_version`]. Version 1 had `jitter`, `jitter_study` and `gate` in place of
-    /// [`ResultDocument::measurements`]; it is read as if it had been written now.
+    /// The current [`ResultDocument::schema_version`]. Version 1 had `jitter`, `jitter_study` and `gate` in place of
+    /// [`ResultDocument::measurements`]; such documents are converted when read.
     pub const SCHEMA_VERSION: u32 = 2;
-    /// What [`ResultDocument::document`] holds.
+    /// Content of [`ResultDocument::document`].
     pub const DOCUMENT: &'static str = "lowlat-result";
 
-    /// The jitter measurement, when one was made.
+    /// The jitter measurement, if any.
     pub fn jitter(&self) -> Option<&JitterMeasurement> {
         self.measurements.iter().find_map(Measurement::jitter)
     }
 
-    /// The same, to change it.
+    /// The jitter measurement, mutable.
     pub fn jitter_mut(&mut self) -> Option<&mut JitterMeasurement> {
         self.measurements.iter_mut().find_map(Measurement::jitter_mut)
     }

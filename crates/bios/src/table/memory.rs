@@ -2,7 +2,7 @@
 
 use super::{Row, dell, hpe, lenovo, risky, row, supermicro};
 
-/// How AMD's reference set-up and its users spell the number of memory domains.
+/// Spellings of the number of memory domains in AMD's reference setup and its derivatives.
 const NPS: &[(&str, &str)] = &[
     ("NPS1", "One memory domain per socket"),
     ("NPS2", "Two memory domains per socket"),

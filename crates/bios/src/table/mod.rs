@@ -1,13 +1,14 @@
-//! Which attribute of which vendor carries which setting of the catalogue.
+//! The vendors' attributes for the settings of the catalogue.
 //!
-//! The wanted values stay in the catalogue: a row here says where to look, and how a vendor spells what the catalogue
-//! calls by HPE's display names. Where the names and spellings were found:
+//! The wanted values stay in the catalogue. A row here names the attributes, and a vendor's spellings for the
+//! values that the catalogue names as HPE displays them. Sources of names and spellings:
 //! * HPE: the Bios resource definitions of iLO 5 and iLO 6 (servermanagementportal.ext.hpe.com) for Gen10 Plus and
 //!   Gen11, and published listings of a ProLiant DL385 Gen10 (ROM A41) and a DL325 Gen10 Plus (weka/tools, defaults-db.yml);
 //! * Dell (PowerEdge R6615), Lenovo (ThinkSystem SR635 V3) and Supermicro (AS-1115CS-TNR): weka/tools, defaults-db.yml;
 //!   Dell's `DlwmForcedWidth` and `FixedSocPstate` from published host guides for PowerEdge with EPYC.
 //!
-//! A registry of the server itself goes before the spellings here: names differ between ROM families.
+//! A registry of the server itself takes precedence over the spellings here: names differ between ROM
+//! families.
 
 mod memory;
 mod platform;
@@ -16,7 +17,7 @@ mod processor;
 
 use serde::Serialize;
 
-/// Who made the firmware.
+/// Vendor of the firmware.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Vendor {
@@ -31,10 +32,10 @@ pub enum Vendor {
 }
 
 impl Vendor {
-    /// Every vendor, in the order in which their names are tried on a service that does not say whose it is.
+    /// Every vendor, in the order in which their names are tried on a service with an unknown vendor.
     pub const ALL: [Self; 4] = [Self::Hpe, Self::Dell, Self::Lenovo, Self::Supermicro];
 
-    /// The name for people.
+    /// Name for people.
     pub fn word(self) -> &'static str {
         match self {
             Self::Hpe => "HPE",
@@ -49,23 +50,23 @@ impl Vendor {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Name {
     pub vendor: Vendor,
-    /// As the Bios resource spells it; Supermicro's without the four hexadecimal digits at the end, which differ from
-    /// board to board.
+    /// Its spelling in the Bios resource; Supermicro's without the four hexadecimal digits at the end, which
+    /// differ between boards.
     pub attribute: &'static str,
-    /// Values whose meaning their letters do not tell, each with the catalogue's word for it. One that stands for
-    /// itself says that the list is whole: the attribute takes no other value.
+    /// Values with a meaning that their text does not show, each with the catalogue's word for it. A value
+    /// that stands for itself marks the list as complete: the attribute accepts no other value.
     pub spellings: &'static [(&'static str, &'static str)],
-    /// Whether the vendor documents that it can be changed only while the workload profile is Custom.
+    /// Whether, according to the vendor, it can be changed only while the workload profile is Custom.
     pub needs_custom: bool,
 }
 
 /// One setting of the catalogue.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row {
-    /// Id of the catalogue.
+    /// ID in the catalogue.
     pub id: &'static str,
     pub names: &'static [Name],
-    /// Wanted values that bring the harm which the catalogue names as the risk of the setting.
+    /// Wanted values that do the harm which the catalogue names as the risk of the setting.
     pub weakens: &'static [&'static str],
 }
 
@@ -104,7 +105,7 @@ pub(super) fn rows() -> impl Iterator<Item = &'static Row> {
     [platform::ROWS, processor::ROWS, memory::ROWS, power::ROWS].into_iter().flatten()
 }
 
-/// The id of the setting that unlocks others.
+/// The ID of the setting that unlocks others.
 pub(super) const WORKLOAD_PROFILE: &str = "firmware.workload_profile";
 
 #[cfg(test)]
@@ -114,7 +115,7 @@ mod tests {
     use lowlat_host::Profile;
     use lowlat_settings::{Layer, Risk, Want};
 
-    /// Known from the service's ComputerSystem resource, not from an attribute.
+    /// Read from the service's ComputerSystem resource, not from an attribute.
     const NO_ATTRIBUTE: &str = "firmware.bios_version";
 
     #[test]

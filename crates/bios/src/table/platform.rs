@@ -1,4 +1,4 @@
-//! Workload profile, start-up, platform and thermal menus.
+//! Workload profile, startup, platform and thermal menus.
 
 use super::{Row, dell, hpe, lenovo, risky, row, supermicro};
 

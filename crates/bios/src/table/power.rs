@@ -4,7 +4,7 @@ use super::{Name, Row, dell, hpe, lenovo, row, supermicro};
 
 /// Off means that no idle state beyond halting is offered, on all of them.
 const C_STATES: &[(&str, &str)] = &[("Disabled", "No C-states"), ("Enabled", "C6 State")];
-/// "APB disable": on holds the fabric at one state, so its power management is off.
+/// "APB disable": on keeps the fabric in one state, so its power management is off.
 const APB_DISABLE: &[(&str, &str)] =
     &[("Enabled", "Disabled"), ("Disabled", "Enabled"), ("1", "Disabled"), ("0", "Enabled")];
 

@@ -1,4 +1,4 @@
-//! Processor, virtualisation, prefetcher and I/O menus.
+//! Processor, virtualization, prefetcher and I/O menus.
 
 use super::{Row, dell, hpe, lenovo, risky, row, supermicro};
 

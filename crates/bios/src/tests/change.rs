@@ -1,11 +1,11 @@
-//! One request at a time: forth, and back again.
+//! One request at a time: changes, and restoring them.
 
 use super::*;
 use serde_json::json;
 
 const PLAIN: [&str; 2] = ["hpe-ilo5-bios.json", "hpe-ilo5-registry.json"];
 
-/// The restart with one request sent, by a service that follows its registry.
+/// Simulates the restart after one request, for a service that follows its registry.
 fn restart(facts: &mut BiosFacts, change: &BiosChange) {
     apply(facts, std::slice::from_ref(change.request.as_ref().unwrap()));
     facts.pending = Some(facts.active.clone());
@@ -50,7 +50,7 @@ fn applied_and_restored_one_request_per_restart() {
 }
 
 #[test]
-fn what_waits_already_is_told() {
+fn what_waits_already_is_reported() {
     let mut facts = facts(&STOCK);
     let change = BiosChange::of(&facts, &BiosExport::of(&facts, Profile::Guide57037, &[]));
     let names: Vec<&str> = change.waiting.iter().map(|waiting| waiting.attribute.as_str()).collect();
@@ -59,7 +59,7 @@ fn what_waits_already_is_told() {
         (&change.waiting[3].active, &change.waiting[3].pending),
         (&"Enabled".into(), &"Disabled".into())
     );
-    // A new password that waits is told, and not shown.
+    // A pending new password is reported but not shown.
     facts.active.insert("SysPassword".into(), Value::Null);
     facts.pending.as_mut().unwrap().insert("SysPassword".into(), "hunter2".into());
     let change = BiosChange::of(&facts, &BiosExport::of(&facts, Profile::Guide57037, &[]));

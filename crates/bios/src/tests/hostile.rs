@@ -1,4 +1,4 @@
-//! Every shape that is no resource is an error that names file, place and what was expected; never a panic.
+//! Every input that is not a resource is an error that names file, place and expectation, and never a panic.
 
 use super::{super::*, fixture};
 use proptest::prelude::*;
@@ -20,7 +20,7 @@ fn errors_name_file_place_and_what_was_expected() {
     for (documents, parts) in [
         (vec!["nonsense"], &["file0.json", "not JSON", "line 1 column"][..]),
         (vec![""], &["file0.json", "not JSON"]),
-        (vec!["7"], &["file0.json", "at $ there is 7", "\"Attributes\""]),
+        (vec!["7"], &["file0.json", "found 7 at $", "\"Attributes\""]),
         (vec!["{}"], &["file0.json", "an object of 0 members", "\"RegistryEntries\""]),
         (
             vec![r#"{"Attributes": []}"#],
@@ -34,11 +34,11 @@ fn errors_name_file_place_and_what_was_expected() {
         ),
         (
             vec![r#"{"Attributes": {"A": 1}, "@Redfish.Settings": {"SettingsObject": {"@odata.id": 5}}}"#],
-            &["$[\"@Redfish.Settings\"].SettingsObject[\"@odata.id\"]", "there is 5"],
+            &["$[\"@Redfish.Settings\"].SettingsObject[\"@odata.id\"]", "found 5"],
         ),
         (
             vec![r#"{"Attributes": {"A": 1}, "@Redfish.Settings": {"Messages": [7]}}"#],
-            &["Messages[0]", "there is 7", "MessageId"],
+            &["Messages[0]", "found 7", "MessageId"],
         ),
         (
             vec![r#"{"error": {"code": "x", "message": "no session"}}"#],
@@ -87,7 +87,7 @@ fn sizes_are_bounded() {
     );
 }
 
-/// Everything that can be done with what was read.
+/// Uses everything that was read.
 fn use_all(documents: &[Vec<u8>]) {
     let mut reader = BiosReader::default();
     for document in documents {

@@ -1,4 +1,4 @@
-//! Saved resources of an HPE iLO 5 and of a standard service, whole, cut and hostile.
+//! Saved resources of an HPE iLO 5 and of a standard service: complete, truncated and hostile.
 
 mod change;
 mod hostile;
@@ -47,7 +47,7 @@ fn a_stock_server_differs_and_says_how() {
     is("firmware.power_regulator", BiosVerdict::Overridden, "WorkloadProfile = GeneralPowerEfficientCompute");
     is("firmware.amd_fmax_boost_limit", BiosVerdict::Overridden, "ProcAMDBoostControl = AmdFmaxBoostAuto");
     is("firmware.infinity_fabric_performance_state", BiosVerdict::NotOffered, "P0, P1, P2, P3, Auto");
-    // A change that waits and that the profile will drop.
+    // A pending change that the profile will drop.
     is("firmware.minimum_processor_idle_power_core_cstate", BiosVerdict::Overridden, "makes it C6");
     assert_eq!(audit.order.len(), 2);
     assert!(audit.order[0].contains("LowLatency") && audit.order[1].contains("Custom"));
@@ -68,7 +68,7 @@ fn a_server_as_the_guide_has_it_is_as_wanted() {
     assert_eq!(audit.order, Vec::<String>::new());
     let export = BiosExport::of(&facts(&names), Profile::Guide57037, &[]);
     assert_eq!(export.steps, []);
-    // The default profile wants memory in step with the fabric of this processor.
+    // The default profile wants memory in step with this processor's fabric.
     let trading = BiosAudit::of(&facts(&names), Profile::Trading);
     assert_eq!(verdict(&trading, "firmware.maximum_memory_bus_frequency").0, BiosVerdict::Differs);
     assert_eq!(verdict(&trading, "firmware.amd_core_performance_boost").0, BiosVerdict::NoOpinion);
@@ -80,7 +80,7 @@ fn without_a_registry_what_hpe_documents_is_still_held_by_the_profile() {
     assert_eq!(verdict(&audit, "firmware.power_regulator").0, BiosVerdict::Overridden);
     let (verdict, because) = verdict(&audit, "firmware.minimum_processor_idle_power_core_cstate");
     assert_eq!(verdict, BiosVerdict::Overridden);
-    assert!(because.contains("the change that waits is dropped"), "{because}");
+    assert!(because.contains("the pending change will be dropped"), "{because}");
     assert!(audit.warnings.iter().any(|warning| warning.contains("registry")));
 }
 
@@ -108,9 +108,9 @@ fn the_profile_changes_first_and_takes_no_protection_away() {
     assert_eq!(body(&export.steps[0]), &serde_json::json!({"WorkloadProfile": "LowLatency"}));
     let second = body(&export.steps[1]);
     assert_eq!(second["WorkloadProfile"], "Custom");
-    // Low Latency switches patrol scrubbing off; nobody accepted that.
+    // Low Latency switches patrol scrubbing off, which was not accepted.
     assert_eq!(second["MemPatrolScrubbing"], "Enabled");
-    // Low Latency sets these as wanted, so nothing is left to change.
+    // Low Latency sets these as wanted, so there is nothing left to change.
     assert!(second.get("PowerRegulator").is_none() && second.get("MinProcIdlePower").is_none());
     assert!(second.get("ProcAmdIoVt").is_none());
     assert_eq!(second["ProcAmdFmax"], 3700);
@@ -144,8 +144,8 @@ fn from_low_latency_one_step_is_enough() {
     assert_eq!(body(&export.steps[0])["WorkloadProfile"], "Custom");
 }
 
-/// A service that takes requests as the registry says: what follows a profile changes with it. What waited before is
-/// taken with the first.
+/// A service that applies requests as the registry says: settings that follow a profile change with it.
+/// Pending changes are applied with the first request.
 fn apply(facts: &mut BiosFacts, requests: &[Request]) {
     facts.active = facts.after_restart();
     facts.pending = None;
@@ -220,10 +220,7 @@ fn other_vendors_names_and_spellings_are_known() {
     }
     assert_eq!(verdict(&audit, "firmware.performance_determinism").0, BiosVerdict::Differs);
     let (is, because) = verdict(&audit, "firmware.thermal_configuration");
-    assert_eq!(
-        (is, because.as_str()),
-        (BiosVerdict::UnknownHere, "no attribute of Dell is known to carry it")
-    );
+    assert_eq!((is, because.as_str()), (BiosVerdict::UnknownHere, "no attribute of Dell is known for it"));
     let export = BiosExport::of(&dell, Profile::Trading, &[]);
     assert_eq!(body(&export.steps[0])["DeterminismSlider"], "PerfDeterminism");
     assert!(!export.snapshot.contains_key("SysPassword"), "no password in a file");

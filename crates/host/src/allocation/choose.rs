@@ -1,10 +1,10 @@
-//! The rules of [`Allocation::choose`], each a step that says what it did.
+//! The rules of [`Allocation::choose`]; each is a step that explains itself.
 
 use super::Allocation;
 use crate::{CpuId, CpuSet, HostSnapshot, Role, Topology, topology::Group, topology::Node};
 use std::collections::BTreeMap;
 
-/// Housekeeping may grow to a shared cache when it then holds at most one in this many cores of its node.
+/// Housekeeping may grow to a shared cache if it then has at most one in this many cores of its node.
 const GROW_TO_ONE_CORE_IN: usize = 4;
 
 pub(super) fn choose(host: &HostSnapshot, role: &Role) -> Allocation {
@@ -24,7 +24,7 @@ pub(super) fn choose(host: &HostSnapshot, role: &Role) -> Allocation {
     chooser.allocation
 }
 
-/// NUMA nodes of the trading NICs; empty when no NIC tells its node.
+/// NUMA nodes of the trading NICs; empty if no NIC reports its node.
 fn trading_nodes(host: &HostSnapshot, role: &Role) -> Vec<u32> {
     let mut nodes: Vec<u32> =
         role.trading_nics(host).filter_map(|nic| u32::try_from(*nic.node.known()?).ok()).collect();
@@ -35,9 +35,9 @@ fn trading_nodes(host: &HostSnapshot, role: &Role) -> Vec<u32> {
 
 struct Chooser<'a> {
     topology: &'a Topology,
-    /// The place of each CPU's core in the topology.
+    /// Index of each CPU's core in the topology.
     core_of: BTreeMap<CpuId, usize>,
-    /// The lowest CPU of each core, by which cores are counted.
+    /// The lowest CPU of each core, for counting cores.
     first_threads: CpuSet,
     allocation: Allocation,
 }
@@ -54,7 +54,7 @@ impl Chooser<'_> {
     fn leave_out_offline(&mut self) {
         let topology = self.topology;
         let online = &topology.online;
-        self.step(format!("Online: {online:#}, {} in all.", online.len()));
+        self.step(format!("Online: {online:#}, {} in total.", online.len()));
         if !topology.offline.is_empty() {
             self.step(format!("Offline, so left out: {:#}.", topology.offline));
         }
@@ -89,8 +89,8 @@ impl Chooser<'_> {
             self.allocation.housekeeping = online.clone();
             self.step("One CPU is left for everything: nothing can be isolated.".into());
             self.warn(
-                "This host has one CPU. The kernel, services and interrupts need it, so no CPU can be quiet; use a host \
-                 with at least two cores."
+                "This host has one CPU. The kernel, services and interrupts need it, so no CPU can be quiet. \
+                 Use a host with at least two cores."
                     .into(),
             );
             return;
@@ -108,8 +108,8 @@ impl Chooser<'_> {
         self.step(format!("Housekeeping is {housekeeping}; all others are isolated: {isolated:#}."));
         if self.topology.cores.len() == 2 {
             self.warn(
-                "This host has two cores: one must carry every interrupt, service and kernel thread, so a single quiet \
-                 core is all it can give."
+                "This host has two cores. One must handle every interrupt, service and kernel thread, so \
+                 only one core can be quiet."
                     .into(),
             );
         }
@@ -123,8 +123,8 @@ impl Chooser<'_> {
         let isolated = online.difference(&first);
         self.step(format!("All CPUs are threads of one core: housekeeping gets {first:#}, the others are isolated: {isolated:#}."));
         self.warn(
-            "All CPUs of this host share one core, so work on the housekeeping thread slows the isolated one. No setting \
-             removes that; use a host with at least two cores."
+            "All CPUs of this host share one core, so work on the housekeeping thread slows the isolated \
+             one. No setting can prevent that. Use a host with at least two cores."
                 .into(),
         );
         self.allocation.housekeeping = first;
@@ -137,15 +137,18 @@ impl Chooser<'_> {
         let mut housekeeping = CpuSet::new();
         for package in &topology.packages {
             let core = self.first_core(&package.cpus);
-            self.step(format!("Package {}: the first core, {core:#}, keeps house.", package.id));
+            self.step(format!(
+                "Package {}: the first core, {core:#}, is reserved for housekeeping.",
+                package.id
+            ));
             housekeeping.extend(core.iter());
         }
         for node in topology.nodes.iter().filter(|node| has_cpus_and_memory(node)) {
             if housekeeping.is_disjoint(&node.cpus) {
                 let core = self.first_core(&node.cpus);
                 self.step(format!(
-                    "NUMA node {} has memory of its own: its first core, {core:#}, keeps house, so that the kernel's \
-                     work on that memory stays on the node.",
+                    "NUMA node {} has local memory: its first core, {core:#}, is reserved for housekeeping, \
+                     so that the kernel's work on that memory stays on the node.",
                     node.id
                 ));
                 housekeeping = housekeeping.union(&core);
@@ -153,19 +156,22 @@ impl Chooser<'_> {
         }
         if housekeeping.is_empty() {
             housekeeping = self.first_core(&topology.online);
-            self.step(format!("The host tells no packages: the first core, {housekeeping:#}, keeps house."));
+            self.step(format!(
+                "The host reports no packages: the first core, {housekeeping:#}, is reserved \
+                               for housekeeping."
+            ));
         }
         housekeeping
     }
 
-    /// The core that holds the lowest CPU of a group.
+    /// The core with the lowest CPU of a group.
     fn first_core(&self, group: &CpuSet) -> CpuSet {
         let Some(lowest) = group.lowest() else { return CpuSet::new() };
         let core = self.core_of.get(&lowest).and_then(|at| self.topology.cores.get(*at));
         core.map_or_else(|| CpuSet::of(lowest), |core| core.cpus.clone()).intersection(&self.topology.online)
     }
 
-    /// Rule 5: one core only, away from the trading NICs where there is a choice.
+    /// Rule 5: one core only, away from the trading NICs if there is a choice.
     fn one_core(&mut self, nic_nodes: &[u32]) -> CpuSet {
         let topology = self.topology;
         let is_near = |core: &Group| {
@@ -174,17 +180,15 @@ impl Chooser<'_> {
         let far = topology.cores.iter().find(|core| !is_near(core));
         let core = far.or(topology.cores.first()).map(|core| core.cpus.clone()).unwrap_or_default();
         self.step(format!(
-            "One core for each package and node would leave nothing to isolate: only {core:#} keeps house{}.",
+            "One core for each package and node would leave nothing to isolate: only {core:#} is reserved \
+             for housekeeping{}.",
             if far.is_some() && !nic_nodes.is_empty() { ", away from the trading NICs" } else { "" }
         ));
-        self.warn(
-            "Packages or nodes without a housekeeping core of their own do their kernel work remotely."
-                .into(),
-        );
+        self.warn("Packages or nodes without a housekeeping core do their kernel work remotely.".into());
         core
     }
 
-    /// Rule 4: whole clusters and last-level caches on one side where that is cheap.
+    /// Rule 4: whole clusters and last-level caches on one side if that is cheap.
     fn grow(&mut self, mut housekeeping: CpuSet) -> CpuSet {
         let topology = self.topology;
         let llcs: Vec<CpuSet> = topology.llcs().into_iter().map(|llc| llc.cpus.clone()).collect();
@@ -195,8 +199,8 @@ impl Chooser<'_> {
                 let is_cut = !group.is_disjoint(&housekeeping) && !group.is_subset(&housekeeping);
                 if is_cut && self.is_cheap(&housekeeping.union(&group), &group) {
                     self.step(format!(
-                        "{group:#} share a {what} with housekeeping; it grows to all of them, so that no isolated CPU \
-                         loses cache lines to it."
+                        "{group:#} share a {what} with housekeeping, which grows to all of them, so that no \
+                         isolated CPU loses cache lines to it."
                     ));
                     housekeeping.extend(group.iter());
                 }
@@ -205,7 +209,7 @@ impl Chooser<'_> {
         housekeeping
     }
 
-    /// Whether `grown` holds at most a quarter of the cores of the node (or host) that `group` is part of.
+    /// Whether `grown` has at most a quarter of the cores in the node (or host) of `group`.
     fn is_cheap(&self, grown: &CpuSet, group: &CpuSet) -> bool {
         let topology = self.topology;
         let node = topology
@@ -226,7 +230,8 @@ impl Chooser<'_> {
             .collect();
         if self.topology.nodes.len() > 1 && !near.is_empty() {
             self.step(format!(
-                "NUMA nodes of the trading NICs: {}. Use isolated {near:#} first for threads that touch the network.",
+                "NUMA nodes of the trading NICs: {}. Use isolated {near:#} first for threads that use the \
+                 network.",
                 nic_nodes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
             ));
         }
@@ -261,6 +266,6 @@ impl Chooser<'_> {
 }
 
 fn has_cpus_and_memory(node: &Node) -> bool {
-    // A node whose memory is not known is taken to have some: that errs on the side of the kernel's needs.
+    // A node with unknown memory is assumed to have some, in favour of the kernel's needs.
     !node.cpus.is_empty() && node.memory_bytes.known() != Some(&0)
 }

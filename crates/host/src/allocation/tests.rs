@@ -1,4 +1,4 @@
-//! The rules on made-up hosts; real ones are golden files of the readers.
+//! The rules on artificial hosts; the readers' golden files cover real ones.
 
 use super::*;
 use crate::{
@@ -10,7 +10,8 @@ fn cpus(list: &str) -> CpuSet {
     CpuSet::parse_list(list).unwrap()
 }
 
-/// A regular host: packages x nodes x cores x threads with threads numbered behind all cores, as on x86.
+/// A regular host: packages x nodes x cores x threads. Second threads are numbered after all cores, as on
+/// x86.
 struct Shape {
     packages: u32,
     nodes_per_package: u32,
@@ -141,7 +142,7 @@ fn a_role_is_taken_at_its_word() {
 }
 
 #[test]
-fn a_host_of_a_thousand_cpus_is_no_special_case() {
+fn a_host_of_a_thousand_cpus_is_not_a_special_case() {
     let shape = Shape { packages: 8, cores_per_node: 64, threads: 2, cores_per_llc: 8, ..PLAIN };
     let (housekeeping, isolated) = shape.sides();
     assert!(housekeeping.starts_with("0-7,64-71,"), "{housekeeping}");

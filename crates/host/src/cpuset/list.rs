@@ -3,12 +3,12 @@
 use super::{CPU_ID_MAX, CpuId, CpuSet};
 use thiserror::Error;
 
-/// Longest list that is read, in bytes. Every second of 8,192 CPUs takes about 20,000.
+/// Maximum length of a list in bytes. Every second of 8,192 CPUs takes about 20,000.
 const LIST_BYTES_MAX: usize = 64 << 10;
-/// Strided ranges of one list that are read. The kernel never prints any; people write one or two.
+/// Maximum number of strided ranges in a list. The kernel never prints any; people write one or two.
 const STRIDES_MAX: usize = 8;
 
-/// Why a text is no cpulist.
+/// Why a text is not a CPU list.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ListError {
     /// A part is not a number, a range, or a range with a stride.
@@ -29,7 +29,7 @@ pub enum ListError {
         /// The whole text.
         list: String,
     },
-    /// The stride takes none of its group, or more than it has.
+    /// The stride uses none of its group, or more than it has.
     #[error("stride \"{part}\" in CPU list \"{list}\" must be used/group with 1 <= used <= group")]
     Stride {
         /// The part between two commas.
@@ -37,30 +37,29 @@ pub enum ListError {
         /// The whole text.
         list: String,
     },
-    /// A CPU number above the bound.
+    /// A CPU number above the limit.
     #[error("CPU {cpu} in CPU list \"{list}\" is above the highest accepted number {max}")]
     TooLarge {
-        /// The number, cut to what fits.
+        /// The number, saturated.
         cpu: u64,
         /// The whole text.
         list: String,
-        /// The bound.
+        /// The limit.
         max: CpuId,
     },
     /// The list is too long for any host.
     #[error(
-        "the CPU list has {bytes} bytes and {strides} strided ranges, at most {LIST_BYTES_MAX} and {STRIDES_MAX} are read"
+        "the CPU list has {bytes} bytes and {strides} strided ranges, at most {LIST_BYTES_MAX} and \
+         {STRIDES_MAX} are supported"
     )]
     TooLong {
-        /// Its length.
+        /// Length of the list.
         bytes: usize,
-        /// Its strided ranges.
+        /// Number of strided ranges.
         strides: usize,
     },
-    /// `N` or `all` where the number of CPUs is not known.
-    #[error(
-        "\"{part}\" in CPU list \"{list}\" needs the number of CPUs of the host, which is not known here"
-    )]
+    /// `N` or `all`, but the number of CPUs is unknown.
+    #[error("\"{part}\" in CPU list \"{list}\" needs the number of CPUs of the host, which is unknown here")]
     NeedsHost {
         /// The part between two commas.
         part: String,
@@ -70,14 +69,14 @@ pub enum ListError {
 }
 
 impl CpuSet {
-    /// Parses a cpulist as the kernel reads it: parts parted by commas or white space; each a number,
-    /// `low-high`, or `low-high:used/group` (of each `group` neighbours the first `used`).
+    /// Parses a CPU list as the kernel does: parts separated by commas or white space; each part is a number,
+    /// `low-high`, or `low-high:used/group` (the first `used` of each `group` of neighbours).
     ///
     /// The empty text is the empty set. `N` and `all` need [`CpuSet::parse_list_within`].
     /// Source: kernel `Documentation/admin-guide/kernel-parameters.rst`, "cpu lists".
     ///
     /// # Errors
-    /// [`ListError`] names the part that is wrong.
+    /// [`ListError`] names the invalid part.
     pub fn parse_list(text: &str) -> Result<Self, ListError> {
         Parser { list: text, cpu_count: None }.parse()
     }
@@ -86,12 +85,12 @@ impl CpuSet {
     /// and a CPU outside the host is an error.
     ///
     /// # Errors
-    /// [`ListError`] names the part that is wrong.
+    /// [`ListError`] names the invalid part.
     pub fn parse_list_within(text: &str, cpu_count: u32) -> Result<Self, ListError> {
         Parser { list: text, cpu_count: Some(cpu_count) }.parse()
     }
 
-    /// The kernel's spelling: rising, ranges joined, no spaces: `0-3,8`.
+    /// The kernel's spelling: ascending, ranges joined, no spaces: `0-3,8`.
     pub fn to_list(&self) -> String {
         self.join_ranges(",")
     }
@@ -110,7 +109,7 @@ struct Parser<'a> {
 
 impl Parser<'_> {
     fn parse(&self) -> Result<CpuSet, ListError> {
-        // A list may come from any file: each of its parts can name every CPU.
+        // A list may come from any file, and each of its parts can name every CPU.
         let (bytes, strides) = (self.list.len(), self.list.bytes().filter(|byte| *byte == b':').count());
         if bytes > LIST_BYTES_MAX || strides > STRIDES_MAX {
             return Err(ListError::TooLong { bytes, strides });
@@ -130,7 +129,7 @@ impl Parser<'_> {
         };
         let (low, high) = self.range(range, part)?;
         let (used, group) = stride.map_or(Ok((1, 1)), |stride| self.stride(stride, part))?;
-        // As the kernel does: a stride on a single number is refused.
+        // As in the kernel: a stride on a single number is rejected.
         if stride.is_some() && !range.contains('-') && range != "all" {
             return Err(self.syntax(part));
         }
@@ -188,7 +187,7 @@ impl Parser<'_> {
 
     #[allow(clippy::unused_self, reason = "reads as a rule of this grammar beside the others")]
     fn number(&self, text: &str) -> Option<u64> {
-        // `parse` alone would take "+1".
+        // `parse` alone would accept "+1".
         text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok())?
     }
 

@@ -1,12 +1,12 @@
-//! Hexadecimal CPU masks as `/proc` and `/sys` print them: groups of 32 bits parted by commas.
+//! Hexadecimal CPU masks as in `/proc` and `/sys`: groups of 32 bits separated by commas.
 
 use super::{CPU_ID_MAX, CpuSet};
 use thiserror::Error;
 
-/// Why a text is no CPU mask.
+/// Why a text is not a CPU mask.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum MaskError {
-    /// A group holds something else than hexadecimal digits, or none.
+    /// A group is empty or contains other characters than hexadecimal digits.
     #[error("\"{group}\" in CPU mask \"{mask}\" is not a group of hexadecimal digits")]
     Syntax {
         /// The text between two commas.
@@ -14,9 +14,10 @@ pub enum MaskError {
         /// The whole text.
         mask: String,
     },
-    /// A group behind a comma has more than 8 digits, so its place is not known.
+    /// A group after a comma has more than 8 digits, so its position is unknown.
     #[error(
-        "\"{group}\" in CPU mask \"{mask}\" has more than 8 digits; the kernel parts masks by a comma every 32 bits"
+        "\"{group}\" in CPU mask \"{mask}\" has more than 8 digits; the kernel separates groups by a comma \
+         every 32 bits"
     )]
     GroupTooLong {
         /// The text between two commas.
@@ -27,17 +28,17 @@ pub enum MaskError {
     /// More bits than any host has CPUs.
     #[error("CPU mask of {digits} digits is longer than any host's")]
     TooLong {
-        /// The digits seen.
+        /// The number of digits.
         digits: usize,
     },
 }
 
 impl CpuSet {
-    /// Parses a mask: `fefe`, `0x101`, `ffffffff,00000000`. A single group of any length is accepted
-    /// (tools write such masks, though the kernel refuses them beyond 32 bits).
+    /// Parses a mask: `fefe`, `0x101`, `ffffffff,00000000`. A single group of any length is accepted (tools
+    /// write such masks, although the kernel rejects them beyond 32 bits).
     ///
     /// # Errors
-    /// [`MaskError`] names the group that is wrong.
+    /// [`MaskError`] names the invalid group.
     pub fn parse_mask(text: &str) -> Result<Self, MaskError> {
         let mask = text.trim_matches(|c: char| c.is_ascii_whitespace() || c == '\0');
         let digits_only = mask.strip_prefix("0x").or_else(|| mask.strip_prefix("0X")).unwrap_or(mask);
@@ -65,15 +66,16 @@ impl CpuSet {
         Ok(set)
     }
 
-    /// The shortest mask that the kernel accepts: no leading zeros, a comma every 32 bits: `1,00000000`.
+    /// The shortest mask that the kernel accepts, without leading zeros and with a comma every 32 bits:
+    /// `1,00000000`.
     pub fn to_mask(&self) -> String {
         let padded = self.to_mask_padded(self.highest().map_or(1, |max| max + 1));
         let short = padded.trim_start_matches(['0', ',']);
         if short.is_empty() { "0".into() } else { short.into() }
     }
 
-    /// The mask as the kernel prints it on a host of `cpu_count` CPUs (its `nr_cpu_ids`): the first group as
-    /// wide as the CPUs need, the others 8 digits.
+    /// The mask as the kernel prints it on a host with `cpu_count` CPUs (its `nr_cpu_ids`): the first group
+    /// as wide as the CPUs need, the others with 8 digits.
     pub fn to_mask_padded(&self, cpu_count: u32) -> String {
         let bits = cpu_count.max(self.highest().map_or(1, |max| max + 1)).max(1);
         let groups = bits.div_ceil(32);
@@ -114,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_mask() {
+    fn refuses_what_is_not_a_mask() {
         for bad in ["", ",", "1,", "g", "1,123456789", "-1"] {
             assert!(CpuSet::parse_mask(bad).is_err(), "{bad}");
         }

@@ -1,4 +1,4 @@
-//! Role files: TOML, checked against the host and the catalogue, with errors that point at the place.
+//! Role files: TOML, checked against the host and the catalogue, with errors that point to the location.
 //!
 //! ```toml
 //! profile = "trading"
@@ -15,7 +15,7 @@ use serde::Deserialize;
 use std::{fmt, ops::Range};
 use toml::Spanned;
 
-/// A role file that is well formed but not yet held against a host.
+/// A well-formed role file that has not yet been checked against a host.
 #[derive(Debug)]
 pub struct RoleFile {
     path: String,
@@ -35,7 +35,7 @@ struct Fields {
     accept_risk: Vec<Spanned<String>>,
 }
 
-/// What is wrong with a role file, and where.
+/// An error in a role file, with its location.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoleError {
     path: String,
@@ -65,7 +65,7 @@ impl RoleFile {
     /// Parses a role file; `path` is for messages.
     ///
     /// # Errors
-    /// [`RoleError`] when it is no TOML, has an unknown key, or a value of the wrong type.
+    /// [`RoleError`] if it is not TOML, or has an unknown key or a value of the wrong type.
     pub fn parse(path: &str, text: &str) -> Result<Self, RoleError> {
         match toml::from_str(text) {
             Ok(fields) => Ok(Self { path: path.into(), text: text.into(), fields }),
@@ -76,11 +76,11 @@ impl RoleFile {
         }
     }
 
-    /// Checks the file against a host and the ids of all settings.
+    /// Checks the file against a host and the IDs of all settings.
     ///
     /// # Errors
-    /// [`RoleError`] for a CPU list that does not parse or names CPUs that the host does not have, CPUs in both sets,
-    /// an interface that does not exist, an unknown profile or an unknown id of a setting.
+    /// [`RoleError`] for an invalid CPU list, CPUs that the host does not have, CPUs in both sets, an
+    /// interface that does not exist, an unknown profile, or an unknown setting ID.
     pub fn resolve(&self, host: &HostSnapshot, setting_ids: &[&str]) -> Result<Role, RoleError> {
         let role = Role {
             profile: self.profile()?,
@@ -121,12 +121,12 @@ impl RoleFile {
             ));
         }
         if set.is_empty() {
-            let help = "leave the key out to let lowlat choose".into();
+            let help = "omit the key to let lowlat choose".into();
             return Err(self.error(list, "an empty CPU list".into(), help));
         }
         let offline = set.intersection(&topology.offline);
         if !offline.is_empty() {
-            let help = "bring it online, or leave it out of the role".into();
+            let help = "bring it online, or remove it from the role".into();
             return Err(self.error(list, format!("CPU {offline} is offline"), help));
         }
         Ok(Some(set))
@@ -140,8 +140,8 @@ impl RoleFile {
         match &self.fields.isolated {
             Some(list) if !both.is_empty() => Err(self.error(
                 list,
-                format!("CPU {both} is in housekeeping and isolated"),
-                "a CPU belongs to one side".into(),
+                format!("CPU {both} is in both housekeeping and isolated"),
+                "a CPU belongs to one side only".into(),
             )),
             _ => Ok(()),
         }
@@ -261,11 +261,11 @@ mod tests {
     #[test]
     fn every_mistake_is_named() {
         for (text, part) in [
-            ("housekeeping = \"0-3\"\nisolated = \"3-5\"", "CPU 3 is in housekeeping and isolated"),
+            ("housekeeping = \"0-3\"\nisolated = \"3-5\"", "CPU 3 is in both housekeeping and isolated"),
             ("isolated = \"15\"", "CPU 15 is offline"),
             ("isolated = \"\"", "an empty CPU list"),
             ("nics = [\"eth9\"]", "no interface \"eth9\""),
-            ("profile = \"fast\"", "no profile \"fast\"; there are trading, guide-57037"),
+            ("profile = \"fast\"", "unknown profile \"fast\"; available: trading, guide-57037"),
             ("housekeepings = \"0\"", "unknown field"),
             ("housekeeping = 0", "invalid type"),
             ("housekeeping = \"0", "role.toml:1:"),

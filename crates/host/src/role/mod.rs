@@ -1,4 +1,4 @@
-//! The role: what the user wants of the host.
+//! The role: the user's requirements for the host.
 
 mod file;
 
@@ -7,23 +7,24 @@ pub use file::{RoleError, RoleFile};
 use crate::{CpuSet, HostSnapshot, Profile, snapshot::Nic};
 use serde::{Deserialize, Serialize};
 
-/// What the user wants of the host. Everything is optional; the default leaves every choice to lowlat.
+/// The user's requirements for the host. Everything is optional; by default lowlat makes every choice.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Role {
     /// The profile to judge by.
     pub profile: Profile,
-    /// CPUs for housekeeping; chosen by the allocation when none are named.
+    /// CPUs for housekeeping; chosen by the allocation if `None`.
     pub housekeeping: Option<CpuSet>,
-    /// CPUs to isolate; all others when none are named.
+    /// CPUs to isolate; all others if `None`.
     pub isolated: Option<CpuSet>,
-    /// Interfaces that carry trading traffic; every physical one when none are named.
+    /// Interfaces that carry trading traffic; every physical one if empty.
     pub nics: Vec<String>,
-    /// Ids of settings whose risk the user accepts.
+    /// IDs of settings whose risk the user accepts.
     pub accepted_risks: Vec<String>,
 }
 
 impl Role {
-    /// The interfaces that carry trading traffic: those that the role names, else every physical one that is not down.
+    /// The interfaces that carry trading traffic: those in the role, otherwise every physical one that is not
+    /// down.
     pub fn trading_nics<'a>(&self, host: &'a HostSnapshot) -> impl Iterator<Item = &'a Nic> + use<'a, '_> {
         let is_in_use = |nic: &Nic| nic.is_physical && nic.operstate.text() != "down";
         host.nics.iter().filter(move |nic| {

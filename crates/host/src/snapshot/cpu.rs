@@ -4,7 +4,7 @@ use crate::{CpuSet, Reading};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the processors are and how they are clocked.
+/// Models and clocks of the processors.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct CpuFacts {
     /// `vendor_id` of /proc/cpuinfo, or the implementer on aarch64: "AuthenticAMD".
@@ -27,11 +27,12 @@ pub struct CpuFacts {
     pub vulnerabilities: BTreeMap<String, Reading<String>>,
     /// The clock source in use: "tsc".
     pub clocksource: Reading<String>,
-    /// The clock sources that could be used.
+    /// The available clock sources.
     pub clocksources_available: Reading<Vec<String>>,
     /// Frequency scaling, one entry per policy.
     pub frequency: Vec<CpuFreq>,
-    /// Whether the processor may clock above its base frequency (cpufreq/boost, or the negated intel_pstate/no_turbo).
+    /// Whether the processor may exceed its base frequency (cpufreq/boost, or the inverse of
+    /// intel_pstate/no_turbo).
     pub boost: Reading<bool>,
     /// /sys/devices/system/cpu/smt/control: "on", "off", "forceoff", "notsupported", "notimplemented".
     pub smt_control: Reading<String>,
@@ -44,7 +45,7 @@ pub struct CpuFacts {
 }
 
 impl CpuFacts {
-    /// Whether the first CPU has this flag; `Absent` when the flags are not known.
+    /// Whether the first CPU has this flag; `Absent` if the flags are unknown.
     pub fn has_flag(&self, flag: &str) -> Reading<bool> {
         self.flags.as_ref().map(|flags| flags.contains(flag))
     }
@@ -63,17 +64,17 @@ impl CpuFacts {
 /// One cpufreq policy.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CpuFreq {
-    /// The CPUs that the policy rules.
+    /// The CPUs that the policy controls.
     pub cpus: CpuSet,
     /// "acpi-cpufreq", "amd-pstate-epp", "intel_pstate", …
     pub driver: Reading<String>,
     /// "performance", "powersave", "schedutil", …
     pub governor: Reading<String>,
-    /// Energy/performance preference where the driver has one.
+    /// Energy/performance preference, if the driver has one.
     pub energy_performance_preference: Reading<String>,
-    /// Lower bound in force.
+    /// Current lower limit.
     pub scaling_min_khz: Reading<u64>,
-    /// Upper bound in force.
+    /// Current upper limit.
     pub scaling_max_khz: Reading<u64>,
     /// Lowest frequency of the hardware.
     pub cpuinfo_min_khz: Reading<u64>,
@@ -81,12 +82,12 @@ pub struct CpuFreq {
     pub cpuinfo_max_khz: Reading<u64>,
 }
 
-/// One idle state, by name, over the CPUs that have it.
+/// One idle state, by name, with the CPUs that have it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct IdleState {
     /// "POLL", "C1", "C2", …
     pub name: String,
-    /// Time to wake from it, as the driver claims.
+    /// Time to leave it, according to the driver.
     pub exit_latency_us: Reading<u64>,
     /// CPUs that have the state.
     pub cpus: CpuSet,

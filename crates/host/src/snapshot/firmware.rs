@@ -3,7 +3,7 @@
 use crate::Reading;
 use serde::{Deserialize, Serialize};
 
-/// What the firmware says of itself and of the machine.
+/// The firmware's description of itself and of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct FirmwareFacts {
     /// BIOS vendor (type 0): "HPE".
@@ -24,6 +24,6 @@ pub struct FirmwareFacts {
     pub is_uefi: Reading<bool>,
     /// Whether UEFI Secure Boot is on.
     pub secure_boot: Reading<bool>,
-    /// Number of IOMMUs that the kernel uses (/sys/class/iommu); `Known(0)` when the class is empty.
+    /// Number of IOMMUs that the kernel uses (/sys/class/iommu); `Known(0)` if the class is empty.
     pub iommu_count: Reading<u32>,
 }

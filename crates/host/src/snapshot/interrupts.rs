@@ -4,12 +4,12 @@ use crate::{CpuId, CpuSet, Reading};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// All that is known of interrupts.
+/// Facts about interrupts.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct InterruptFacts {
-    /// Numbered interrupts, rising.
+    /// Numbered interrupts, in ascending order.
     pub irqs: Vec<Irq>,
-    /// /proc/irq/default_smp_affinity: where new interrupts go.
+    /// /proc/irq/default_smp_affinity: the CPUs for new interrupts.
     pub default_affinity: Reading<CpuSet>,
     /// Architecture interrupts of /proc/interrupts: "LOC", "RES", "CAL", "NMI", …
     pub vectors: Vec<Counter>,
@@ -22,24 +22,25 @@ pub struct InterruptFacts {
 pub struct Irq {
     /// The number in /proc/irq.
     pub number: u32,
-    /// Chip, hardware number and trigger as /proc/interrupts prints them: "PCI-MSI-0000:01:00.0 1-edge".
+    /// Chip, hardware number and trigger as in /proc/interrupts: "PCI-MSI-0000:01:00.0 1-edge".
     pub chip: String,
-    /// Handlers' names: "nvme0q3"; empty when nothing is registered.
+    /// Handlers' names: "nvme0q3"; empty if there are none.
     pub actions: Vec<String>,
-    /// Where it may go (smp_affinity_list).
+    /// CPUs that it may use (smp_affinity_list).
     pub affinity: Reading<CpuSet>,
-    /// Where it goes (effective_affinity_list).
+    /// CPUs that it uses (effective_affinity_list).
     pub effective_affinity: Reading<CpuSet>,
-    /// Whether the kernel manages the affinity (users cannot move it); known from debugfs irq/irqs only.
+    /// Whether the kernel manages the affinity, so that users cannot change it; known only from debugfs
+    /// irq/irqs.
     pub is_managed: Reading<bool>,
-    /// NUMA node of the device, -1 when it has none.
+    /// NUMA node of the device, -1 if it has none.
     pub node: Reading<i32>,
     /// Interrupts since boot by CPU; CPUs with none are left out.
     pub count_by_cpu: BTreeMap<CpuId, u64>,
 }
 
 impl Irq {
-    /// Number and name for people: "47 nvme0q3".
+    /// Number and name for display: "47 nvme0q3".
     pub fn label(&self) -> String {
         if self.actions.is_empty() {
             self.number.to_string()
@@ -48,14 +49,14 @@ impl Irq {
         }
     }
 
-    /// Where it really goes: the effective affinity, else the asked one.
+    /// The CPUs that it actually uses: the effective affinity, otherwise the requested one.
     pub fn goes_to(&self) -> Reading<CpuSet> {
         self.effective_affinity.clone().or(|| self.affinity.clone())
     }
 
-    /// Whether the kernel manages it. Where debugfs does not tell, the queues of two kinds of disks count as managed,
-    /// since their drivers ask for that: of NVMe all but the queue of the administration, number 0 (Linux 4.8), and of
-    /// virtio-blk those with an interrupt each (Linux 4.11).
+    /// Whether the kernel manages it. Without debugfs, the queues of two kinds of disks count as managed,
+    /// because their drivers request that: for NVMe all but the admin queue, number 0 (Linux 4.8), and for
+    /// virtio-blk those with separate interrupts (Linux 4.11).
     pub fn counts_as_managed(&self) -> bool {
         let by_name = || self.actions.iter().any(|action| is_disk_queue(action));
         self.is_managed.known().copied().unwrap_or_else(by_name)
@@ -91,7 +92,7 @@ mod tests {
         for name in ["nvme0q1", "nvme12q64", "virtio1-req.0", "virtio10-req.15"] {
             assert!(is_disk_queue(name), "{name}");
         }
-        // The queue of administration, 9p's one queue, a queue of requests that shares its interrupt, a NIC's.
+        // The admin queue, 9p's one queue, a request queue with a shared interrupt, a NIC's.
         for name in
             ["nvme0q0", "nvmeq1", "virtio2-requests", "virtio1-virtqueues", "virtio0-input.0", "virtio-req.1"]
         {

@@ -4,7 +4,7 @@ use crate::{Reading, cmdline::CommandLine, kernel_version::KernelVersion};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the kernel is and how it was started.
+/// Identity of the kernel, and how it was started.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct KernelFacts {
     /// /proc/sys/kernel/osrelease: "6.1.0-25-amd64".
@@ -17,12 +17,12 @@ pub struct KernelFacts {
     pub machine: Reading<String>,
     /// /proc/cmdline.
     pub command_line: Reading<CommandLine>,
-    /// The configuration options that settings ask for, without `CONFIG_`: "NO_HZ_FULL" to "y"; an option that
+    /// The configuration options that settings need, without `CONFIG_`: "NO_HZ_FULL" to "y". An option that
     /// is not set is missing from a known map. From /proc/config.gz or /boot/config-RELEASE.
     pub config: Reading<BTreeMap<String, String>>,
     /// /proc/sys/kernel/tainted: 0 is untainted.
     pub tainted: Reading<u64>,
-    /// The lockdown mode in force: "none", "integrity", "confidentiality".
+    /// The current lockdown mode: "none", "integrity", "confidentiality".
     pub lockdown: Reading<String>,
     /// Whether it is a PREEMPT_RT kernel (/sys/kernel/realtime).
     pub is_realtime: Reading<bool>,
@@ -35,23 +35,23 @@ pub struct KernelFacts {
     /// The id of this boot (/proc/sys/kernel/random/boot_id).
     #[serde(default)]
     pub boot_id: Reading<String>,
-    /// [`crate::digest`] of /etc/machine-id: tells hosts apart and does not give the id away.
+    /// [`crate::digest`] of /etc/machine-id: identifies the host without revealing the ID.
     #[serde(default)]
     pub machine_id_digest: Reading<String>,
-    /// Names of the modules that are loaded (/proc/modules); what is built into the kernel is not among them.
+    /// Names of the loaded modules (/proc/modules), without those built into the kernel.
     #[serde(default)]
     pub modules: Reading<BTreeSet<String>>,
-    /// Every assignment found in sysctl.d, in the order in which systemd-sysctl applies them (the last one wins).
+    /// Every assignment in sysctl.d, in the order in which systemd-sysctl applies them (the last one wins).
     pub sysctl_files: Vec<SysctlAssignment>,
 }
 
 impl KernelFacts {
-    /// The value of a configuration option; `Known(None)` when the option is not set.
+    /// The value of a configuration option; `Known(None)` if the option is not set.
     pub fn config_option(&self, option: &str) -> Reading<Option<String>> {
         self.config.as_ref().map(|config| config.get(option).cloned())
     }
 
-    /// Whether the kernel is for x86; none where its machine is not known.
+    /// Whether the kernel is for x86; `None` if its machine is unknown.
     pub fn is_x86(&self) -> Option<bool> {
         let machine = self.machine.known()?;
         Some(matches!(machine.as_str(), "x86_64" | "i686" | "i586" | "i486" | "i386"))
@@ -68,7 +68,7 @@ impl KernelFacts {
 pub struct SysctlAssignment {
     /// The file, below the root.
     pub path: String,
-    /// Line number from 1.
+    /// Line number, counted from 1.
     pub line: u32,
     /// The key with dots, as sysctl(8) prints it.
     pub key: String,

@@ -3,14 +3,14 @@
 use crate::Reading;
 use serde::{Deserialize, Serialize};
 
-/// What the host's memory is and how it is used. Memory per NUMA node is part of the topology.
+/// Memory of the host and its use. Memory per NUMA node is part of the topology.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct MemoryFacts {
     /// MemTotal.
     pub total_bytes: Reading<u64>,
     /// MemAvailable.
     pub available_bytes: Reading<u64>,
-    /// Pools of huge pages: per node where nodes are readable, else of the whole host.
+    /// Pools of huge pages: per node if nodes are readable, otherwise for the whole host.
     pub huge_pages: Vec<HugePages>,
     /// Default huge page size.
     pub huge_page_default_bytes: Reading<u64>,
@@ -20,18 +20,18 @@ pub struct MemoryFacts {
     pub thp_defrag: Reading<String>,
     /// Kernel samepage merging: /sys/kernel/mm/ksm/run (0 stopped, 1 running, 2 unmerging).
     pub ksm_run: Reading<u32>,
-    /// Swap areas in use; `Known` and empty when there is none.
+    /// Swap areas in use; `Known` and empty if there are none.
     pub swaps: Reading<Vec<Swap>>,
-    /// Memory modules (SMBIOS type 17), empty slots left out.
+    /// Memory modules (SMBIOS type 17), without empty slots.
     pub modules: Reading<Vec<MemoryModule>>,
-    /// Slots for modules, empty ones counted.
+    /// Slots for modules, including empty ones.
     pub module_slots: Reading<u32>,
 }
 
 /// One pool of huge pages.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct HugePages {
-    /// NUMA node, or none for the whole host.
+    /// NUMA node; `None` for the whole host.
     pub node: Option<u32>,
     /// Page size.
     pub size_bytes: u64,
@@ -63,9 +63,9 @@ pub struct MemoryModule {
     pub size_bytes: u64,
     /// "DDR4".
     pub kind: String,
-    /// What the module can do, in megatransfers a second.
+    /// Rated speed of the module in megatransfers per second.
     pub speed_mts: Option<u32>,
-    /// What it runs at.
+    /// Actual speed in megatransfers per second.
     pub configured_mts: Option<u32>,
     /// "Samsung".
     pub manufacturer: String,

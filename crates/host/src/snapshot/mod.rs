@@ -1,7 +1,7 @@
-//! What was read off a host: facts only, each a [`Reading`], no judgement.
+//! The facts read from a host, each a [`Reading`], without judgement.
 //!
-//! Two kinds of facts live here. *Structured* facts (topology, interrupts, NICs, …) have readers of their own.
-//! *Knobs* are single small files that settings of the catalogue name in `reads`; they are kept by path in
+//! There are two kinds of facts. *Structured* facts (topology, interrupts, NICs, …) have their own readers.
+//! *Knobs* are single small files that settings of the catalogue name in `reads`. They are kept by path in
 //! [`HostSnapshot::files`], so that a new setting needs no new reader.
 
 mod cpu;
@@ -26,12 +26,12 @@ use crate::{Reading, topology::Topology};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Everything that was read off one host at one time.
+/// Everything read from one host at one time.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct HostSnapshot {
-    /// Version of this document's shape; grows when a field changes its meaning.
+    /// Version of this document's format; increases when a field changes its meaning.
     pub schema_version: u32,
-    /// Where the facts come from.
+    /// Origin of the facts.
     pub origin: Origin,
     /// Packages, nodes, caches, clusters, cores.
     pub topology: Topology,
@@ -53,18 +53,18 @@ pub struct HostSnapshot {
     pub nics: Vec<Nic>,
     /// Block devices.
     pub disks: Vec<Disk>,
-    /// Whether this is a virtual machine, and what the hypervisor took.
+    /// Whether this is a virtual machine, and how much time the hypervisor took.
     pub virtualization: Virtualization,
-    /// Small files that settings name, by path below the root, with trailing white space cut.
-    /// A file that is not there is kept as `Absent`; a glob that matched nothing leaves no entry.
+    /// Small files that settings name, by path below the root, without trailing white space. A missing file
+    /// is kept as `Absent`; a glob without matches leaves no entry.
     pub files: BTreeMap<String, Reading<String>>,
 }
 
 impl HostSnapshot {
-    /// The present [`HostSnapshot::schema_version`].
+    /// The current [`HostSnapshot::schema_version`].
     pub const SCHEMA_VERSION: u32 = 1;
 
-    /// The knob at `path`; `Absent` when nothing was read there.
+    /// The knob at `path`; `Absent` if nothing was read there.
     pub fn file(&self, path: &str) -> Reading<String> {
         self.files.get(path).cloned().unwrap_or_default()
     }
@@ -88,13 +88,14 @@ impl HostSnapshot {
     }
 }
 
-/// The file behind a sysctl key: dots part the components, as sysctl(8) reads them.
+/// The file of a sysctl key: dots separate the components, as in sysctl(8).
 pub fn sysctl_path(key: &str) -> String {
     format!("/proc/sys/{}", key.replace('.', "/"))
 }
 
-/// The sysctl that the kernel sets to 0 when the one at `path` is changed, both by their files: a limit of dirty memory is
-/// a share or a number of bytes, and the one that was written last rules (Documentation/admin-guide/sysctl/vm.rst).
+/// The sysctl that the kernel sets to 0 when the one at `path` is changed, both given by their files. A limit
+/// of dirty memory is either a share or a number of bytes, and the last one written applies
+/// (Documentation/admin-guide/sysctl/vm.rst).
 pub fn sysctl_zeroed_with(path: &str) -> Option<&'static str> {
     match path {
         "/proc/sys/vm/dirty_ratio" => Some("/proc/sys/vm/dirty_bytes"),
@@ -103,7 +104,7 @@ pub fn sysctl_zeroed_with(path: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether `path` matches `glob`, where `*` stands for any run of characters within one component.
+/// Whether `path` matches `glob`, where `*` matches any run of characters within one component.
 pub fn glob_matches(glob: &str, path: &str) -> bool {
     let (mut wanted, mut found) = (glob.split('/'), path.split('/'));
     loop {
@@ -130,14 +131,14 @@ pub fn component_matches(pattern: &str, name: &str) -> bool {
     tail.len() >= last.len() && tail.ends_with(last)
 }
 
-/// Where a snapshot was read.
+/// Origin of a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Origin {
     /// Live host, directory or capture file.
     pub kind: OriginKind,
     /// What the user named: `/`, a directory, a capture file.
     pub label: String,
-    /// Whether hostnames, MACs, serials and UUIDs were taken out when it was captured.
+    /// Whether hostnames, MACs, serials and UUIDs were removed when it was captured.
     pub is_redacted: bool,
     /// Whether it was read as root; without it some facts are denied.
     pub is_privileged: bool,
@@ -150,21 +151,22 @@ pub enum OriginKind {
     /// The running host.
     #[default]
     Live,
-    /// A directory holding a tree such as `proc/` and `sys/`.
+    /// A directory with a tree such as `proc/` and `sys/`.
     Directory,
     /// A capture file or another archive of such a tree.
     Capture,
 }
 
-/// Whether the host is virtual, and what that costs.
+/// Whether the host is virtual, and its cost.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Virtualization {
-    /// The host is a virtual machine: by the `hypervisor` CPU flag on x86; elsewhere by a device tree's hypervisor node, by
-    /// the platform `linux,dummy-virt`, or by the maker's name in SMBIOS.
+    /// Whether the host is a virtual machine: from the `hypervisor` CPU flag on x86; elsewhere from a device
+    /// tree's hypervisor node, the platform `linux,dummy-virt`, or the vendor's name in SMBIOS.
     pub is_virtual: Reading<bool>,
-    /// The hypervisor's name where one tells: "KVM", "VMware", "Xen", "Microsoft", "QEMU (TCG)".
+    /// The hypervisor's name, if known: "KVM", "VMware", "Xen", "Microsoft", "QEMU (TCG)".
     pub hypervisor: Reading<String>,
-    /// Time the hypervisor ran something else, since boot, per CPU in clock ticks (`/proc/stat`, "steal").
+    /// Time in which the hypervisor ran something else, since boot, per CPU in clock ticks (`/proc/stat`,
+    /// "steal").
     pub steal_ticks: BTreeMap<u32, u64>,
 }
 

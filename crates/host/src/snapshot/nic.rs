@@ -1,4 +1,4 @@
-//! Network interfaces and disks: what hangs on which node, queue and interrupt.
+//! Network interfaces and disks, with their nodes, queues and interrupts.
 
 use crate::{CpuSet, Reading};
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 pub struct Nic {
     /// "eth0".
     pub name: String,
-    /// Whether a device stands behind it (not lo, veth, bridge).
+    /// Whether it belongs to a device (unlike lo, veth, bridge).
     pub is_physical: bool,
     /// "up", "down", "unknown".
     pub operstate: Reading<String>,
@@ -19,7 +19,7 @@ pub struct Nic {
     pub mtu_bytes: Reading<u32>,
     /// Hardware address, or its first three bytes when redacted.
     pub mac: Reading<String>,
-    /// Who owns the address range: "Solarflare".
+    /// Owner of the address range: "Solarflare".
     pub oui_vendor: Reading<String>,
     /// "sfc", "mlx5_core", "virtio_net".
     pub driver: Reading<String>,
@@ -31,7 +31,7 @@ pub struct Nic {
     pub bus: Reading<String>,
     /// PCI vendor and device: "1924:0a03".
     pub pci_id: Reading<String>,
-    /// NUMA node, -1 when the host does not tell.
+    /// NUMA node, -1 if the host does not report it.
     pub node: Reading<i32>,
     /// PCI Express link.
     pub link: Reading<PcieLink>,
@@ -45,7 +45,7 @@ pub struct Nic {
     pub offloads: Reading<BTreeMap<String, bool>>,
     /// Time stamping.
     pub timestamping: Reading<Timestamping>,
-    /// Interrupts of the device (msi_irqs), rising.
+    /// Interrupts of the device (msi_irqs), in ascending order.
     pub irqs: Vec<u32>,
     /// Receive packet steering, a mask per receive queue.
     pub rps: Vec<QueueMask>,
@@ -67,30 +67,31 @@ pub struct QueueMask {
 pub struct PcieLink {
     /// Lanes in use.
     pub width: Reading<u32>,
-    /// Lanes the device has.
+    /// Lanes of the device.
     pub width_max: Reading<u32>,
     /// "8.0 GT/s PCIe".
     pub speed: Reading<String>,
-    /// What the device can do.
+    /// Maximum speed of the device.
     pub speed_max: Reading<String>,
-    /// Whether power states of the link (L0s, L1) may be entered, any of link/l0s_aspm and link/l1_aspm.
+    /// Whether power states of the link (L0s, L1) may be entered, according to link/l0s_aspm and
+    /// link/l1_aspm.
     pub aspm: Reading<bool>,
 }
 
 /// Queues of an interface (`ethtool -l`).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Channels {
-    /// Receive only, now.
+    /// Current receive queues.
     pub rx: u32,
-    /// Transmit only, now.
+    /// Current transmit queues.
     pub tx: u32,
-    /// Both, now.
+    /// Current combined queues.
     pub combined: u32,
-    /// Receive only, at most.
+    /// Maximum receive queues.
     pub rx_max: u32,
-    /// Transmit only, at most.
+    /// Maximum transmit queues.
     pub tx_max: u32,
-    /// Both, at most.
+    /// Maximum combined queues.
     pub combined_max: u32,
 }
 
@@ -101,13 +102,13 @@ pub struct Rings {
     pub rx: u32,
     /// Transmit descriptors.
     pub tx: u32,
-    /// Receive descriptors at most.
+    /// Maximum receive descriptors.
     pub rx_max: u32,
-    /// Transmit descriptors at most.
+    /// Maximum transmit descriptors.
     pub tx_max: u32,
 }
 
-/// Interrupt coalescing (`ethtool -c`); a field the driver does not have is none.
+/// Interrupt coalescing (`ethtool -c`); a field that the driver lacks is `None`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Coalescing {
     /// Wait before a receive interrupt.
@@ -118,9 +119,9 @@ pub struct Coalescing {
     pub tx_usecs: Option<u32>,
     /// Packets before a transmit interrupt.
     pub tx_frames: Option<u32>,
-    /// The driver changes rx_usecs by itself.
+    /// Whether the driver changes rx_usecs automatically.
     pub adaptive_rx: Option<bool>,
-    /// The driver changes tx_usecs by itself.
+    /// Whether the driver changes tx_usecs automatically.
     pub adaptive_tx: Option<bool>,
 }
 
@@ -140,16 +141,16 @@ pub struct Timestamping {
 pub struct Disk {
     /// "nvme0n1".
     pub name: String,
-    /// Model as the device says.
+    /// Model, as reported by the device.
     pub model: Reading<String>,
     /// Size.
     pub size_bytes: Reading<u64>,
-    /// Whether it turns.
+    /// Whether it rotates.
     pub is_rotational: Reading<bool>,
     /// The chosen I/O scheduler: "none".
     pub scheduler: Reading<String>,
     /// PCI address of its controller.
     pub bus: Reading<String>,
-    /// NUMA node, -1 when the host does not tell.
+    /// NUMA node, -1 if the host does not report it.
     pub node: Reading<i32>,
 }

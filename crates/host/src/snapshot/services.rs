@@ -1,4 +1,4 @@
-//! Services, tuned, irqbalance and control groups.
+//! Services, TuneD, irqbalance and control groups.
 
 use crate::{CpuSet, Reading};
 use serde::{Deserialize, Serialize};
@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 /// What runs beside the trading processes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ServiceFacts {
-    /// How the states were learned.
+    /// Source of the states.
     pub source: ServiceSource,
     /// Units by full name: "chronyd.service".
     pub units: BTreeMap<String, Service>,
-    /// tuned.
+    /// TuneD.
     pub tuned: TunedFacts,
     /// irqbalance.
     pub irqbalance: IrqbalanceFacts,
@@ -21,13 +21,14 @@ pub struct ServiceFacts {
     pub cpuset_partitions: Vec<CpusetPartition>,
 }
 
-/// How service states were learned.
+/// Source of service states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ServiceSource {
-    /// From systemd over D-Bus: states are those of this moment.
+    /// From systemd over D-Bus: current states.
     SystemdBus,
-    /// From unit files and control groups: enablement and presence, the run state only where a group shows it.
+    /// From unit files and control groups: enablement and presence, and the run state only if a group shows
+    /// it.
     UnitFiles,
     /// No service manager was found.
     #[default]
@@ -45,21 +46,22 @@ pub struct Service {
     pub enablement: Reading<String>,
 }
 
-/// tuned's state.
+/// TuneD's state.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TunedFacts {
-    /// /etc/tuned/active_profile; `Absent` without tuned, `Known("")` without a profile.
+    /// /etc/tuned/active_profile; `Absent` without TuneD, `Known("")` without a profile.
     pub profile: Reading<String>,
     /// /etc/tuned/profile_mode: "manual", "auto".
     pub mode: Reading<String>,
-    /// `rollback` of tuned-main.conf: what happens when it stops ("auto" undoes everything, "not_on_exit" keeps it).
+    /// `rollback` of tuned-main.conf: what happens when it stops ("auto" reverts everything, "not_on_exit"
+    /// keeps it).
     pub rollback: Reading<String>,
 }
 
 /// irqbalance's configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct IrqbalanceFacts {
-    /// The file that rules it: /etc/default/irqbalance or /etc/sysconfig/irqbalance.
+    /// Its configuration file: /etc/default/irqbalance or /etc/sysconfig/irqbalance.
     pub config_path: Reading<String>,
     /// CPUs it must not use (IRQBALANCE_BANNED_CPULIST or …_CPUS).
     pub banned_cpus: Reading<CpuSet>,
@@ -82,7 +84,7 @@ pub struct CpusetPartition {
 }
 
 impl CpusetPartition {
-    /// Whether the scheduler balances none of its CPUs.
+    /// Whether the scheduler excludes all its CPUs from load balancing.
     pub fn is_isolated(&self) -> bool {
         self.state == "isolated"
     }

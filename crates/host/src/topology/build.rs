@@ -1,21 +1,20 @@
-//! Derives the topology from the raw facts. Pure, and total: whatever the files said, there is an answer.
+//! Derives the topology from the raw facts. Pure and total: there is a result for any file contents.
 
 use super::{Counts, RawTopology, Topology, levels, nodes, online};
 use crate::{CpuSet, Reading, Unparsable};
 
-/// Files that could not be understood and are told one by one; a broken tree must not fill the report.
+/// Maximum number of unparsable files that are listed; a broken tree must not fill the report.
 const UNPARSABLE_TOLD_MAX: usize = 8;
 
 impl Topology {
-    /// Derives groups, caches and nodes. Where files contradict each other, the groups keep what
-    /// [`Topology`] promises and [`Topology::oddities`] says what was not followed.
+    /// Derives groups, caches and nodes. If files contradict each other, the groups keep the guarantees of
+    /// [`Topology`], and [`Topology::oddities`] says what was ignored.
     pub fn build(raw: &RawTopology) -> Self {
         let mut oddities = raw.notes.clone();
         oddities.extend(unparsable(raw));
         let online = online::online(raw, &mut oddities);
         if online.is_empty() {
-            oddities
-                .push("No CPU is described: neither /sys/devices/system/cpu nor /proc tells of one.".into());
+            oddities.push("No CPU is described, neither in /sys/devices/system/cpu nor in /proc.".into());
         }
         let (packages, dies, cores) = levels::hierarchy(raw, &online, &mut oddities);
         let mut topology = Self {
@@ -54,7 +53,7 @@ impl Topology {
     }
 }
 
-/// Online CPUs that the kernel's own lists say cannot be.
+/// Online CPUs that cannot exist according to the kernel's own lists.
 fn impossible(topology: &Topology) -> Option<String> {
     let possible: &CpuSet = topology.possible.known()?;
     let impossible = topology.online.difference(possible);
@@ -62,7 +61,7 @@ fn impossible(topology: &Topology) -> Option<String> {
         .then(|| format!("{impossible:#}: online, but not among the possible {possible:#}."))
 }
 
-/// The files that were not understood, the first ones in full.
+/// Unparsable files, the first ones in full.
 fn unparsable(raw: &RawTopology) -> Vec<String> {
     let mut why: Vec<&Unparsable> = Vec::new();
     for set in [&raw.possible, &raw.present, &raw.online, &raw.isolated, &raw.nohz_full] {
@@ -85,7 +84,7 @@ fn unparsable(raw: &RawTopology) -> Vec<String> {
     why.extend(raw.memory_tiers.values().chain(raw.core_types.values()).filter_map(why_not));
     let mut told: Vec<String> = why.iter().take(UNPARSABLE_TOLD_MAX).map(|why| format!("{why}.")).collect();
     if let Some(more) = why.len().checked_sub(UNPARSABLE_TOLD_MAX + 1) {
-        told.push(format!("{} more files of the topology were not understood.", more + 1));
+        told.push(format!("{} more files of the topology are unparsable.", more + 1));
     }
     told
 }

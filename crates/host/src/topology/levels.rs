@@ -1,4 +1,4 @@
-//! Packages, dies, clusters, cores and caches from the claims of the CPUs.
+//! Packages, dies, clusters, cores and caches from the CPUs' claims.
 
 use super::{
     Cache, CacheKind, CoreType, Group, RawCache, RawCpu, RawTopology,
@@ -7,12 +7,12 @@ use super::{
 use crate::{CpuId, CpuSet, Reading};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One topology level: where its numbers and masks stand, and what parts CPUs whose masks are missing.
+/// One topology level: the location of its numbers and masks, and how CPUs without masks are separated.
 struct Level {
     kind: &'static str,
     id: fn(&RawCpu) -> Option<i64>,
     cpus: fn(&RawCpu) -> Option<&CpuSet>,
-    /// CPUs of equal keys are taken as one group where no mask tells.
+    /// CPUs with equal keys count as one group if there is no mask.
     key: fn(&RawCpu) -> Option<Vec<i64>>,
 }
 
@@ -20,7 +20,7 @@ const PACKAGES: Level = Level {
     kind: "packages",
     id: |cpu| cpu.package_id.known().copied(),
     cpus: |cpu| cpu.package_cpus.known(),
-    // Without a number the CPUs cannot be told apart, and most hosts without one have one package.
+    // Without a number the CPUs cannot be distinguished, and most hosts without one have one package.
     key: |cpu| Some(vec![number(&cpu.package_id)]),
 };
 
@@ -67,7 +67,7 @@ impl Level {
     }
 }
 
-/// Packages, dies and cores, each kind within the former.
+/// Packages, dies and cores, each kind within the previous one.
 pub(super) fn hierarchy(
     raw: &RawTopology,
     online: &CpuSet,
@@ -76,7 +76,7 @@ pub(super) fn hierarchy(
     let undescribed: CpuSet = online.iter().filter(|cpu| !raw.cpus.contains_key(cpu)).collect();
     if !undescribed.is_empty() {
         oddities.push(format!(
-            "{undescribed:#}: online, but not described by the kernel; each is taken as a core of its own."
+            "{undescribed:#}: online, but not described by the kernel; each counts as a separate core."
         ));
     }
     let packages = PACKAGES.claims(raw, online).partition(None, oddities);
@@ -87,8 +87,8 @@ pub(super) fn hierarchy(
     (packages, dies, cores)
 }
 
-/// The kernel calls the two cores of an AMD compute unit (family 0x15) thread siblings, but gives them core numbers
-/// of their own: CPUs with different core numbers are different cores.
+/// The kernel calls the two cores of an AMD compute unit (family 0x15) thread siblings, but gives them
+/// different core numbers. CPUs with different core numbers are different cores.
 fn part_by_core_id(raw: &RawTopology, claims: &mut Claims<'_>) {
     let core_id = |cpu: CpuId| raw.cpus.get(&cpu).and_then(|facts| facts.core_id.known());
     for (cpu, claim) in &mut claims.by_cpu {
@@ -100,7 +100,7 @@ fn part_by_core_id(raw: &RawTopology, claims: &mut Claims<'_>) {
     }
 }
 
-/// Clusters: what the kernel names so where that is wider than a core, else the second-level caches that are.
+/// Clusters: those of the kernel if wider than a core, otherwise the second-level caches that are.
 pub(super) fn clusters(
     raw: &RawTopology,
     online: &CpuSet,
@@ -151,7 +151,7 @@ pub(super) fn caches(raw: &RawTopology, online: &CpuSet, oddities: &mut Vec<Stri
         let name = format!("{} caches of level {level}", kind.name());
         let groups = Claims { kind: &name, online, by_cpu }.partition(None, oddities);
         all.extend(groups.into_iter().filter_map(|group| {
-            // A CPU without such a cache stands alone in its group, unless others name it.
+            // A CPU without such a cache forms its own group, unless others name it.
             let first = group.cpus.iter().find_map(|cpu| seen.get(&cpu))?;
             Some(Cache {
                 level,
@@ -175,7 +175,7 @@ impl CacheKind {
     }
 }
 
-/// The types of a hybrid part: those the kernel names, else the capacities where they differ.
+/// The CPU types of a hybrid processor: those of the kernel, otherwise the capacities if they differ.
 pub(super) fn core_types(raw: &RawTopology, online: &CpuSet, oddities: &mut Vec<String>) -> Vec<CoreType> {
     let mut left = online.clone();
     let mut types = Vec::new();

@@ -1,7 +1,7 @@
-//! The shape of a host: packages, dies, nodes, caches, clusters, cores.
+//! The topology of a host: packages, dies, nodes, caches, clusters, cores.
 //!
-//! Groups are sets of logical CPUs as the kernel reports them, never computed from CPU numbers: numbering is
-//! interleaved on many hosts, has holes where CPUs are offline, and means nothing on hybrid parts.
+//! Groups are sets of logical CPUs as the kernel reports them, never computed from CPU numbers. Numbering is
+//! interleaved on many hosts, has gaps where CPUs are offline, and means nothing on hybrid processors.
 
 mod build;
 mod levels;
@@ -15,19 +15,19 @@ pub use raw::{RawCache, RawCpu, RawNode, RawTopology};
 use crate::{CpuId, CpuSet, Reading};
 use serde::{Deserialize, Serialize};
 
-/// The shape of a host, as [`Topology::build`] derives it from what the kernel tells.
+/// The topology of a host, as [`Topology::build`] derives it from the kernel's files.
 ///
-/// Groups hold online CPUs only, are sorted by their lowest CPU, and those of one kind share no CPU. Packages, dies
-/// and cores cover every online CPU, and each lies within one of the kind before it.
+/// Groups contain only online CPUs and are sorted by their lowest CPU. Those of one kind share no CPU.
+/// Packages, dies and cores cover every online CPU, and each lies within one of the previous kind.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Topology {
-    /// Sums over the online CPUs, to be held against other tools.
+    /// Sums over the online CPUs, for comparison with other tools.
     pub counts: Counts,
     /// CPUs that could ever exist (/sys/devices/system/cpu/possible).
     pub possible: Reading<CpuSet>,
     /// CPUs that are plugged in.
     pub present: Reading<CpuSet>,
-    /// CPUs that run; never empty on a readable host.
+    /// CPUs that are running; never empty on a readable host.
     pub online: CpuSet,
     /// CPUs that are present but switched off.
     pub offline: CpuSet,
@@ -37,21 +37,22 @@ pub struct Topology {
     pub nohz_full: Reading<CpuSet>,
     /// Packages (sockets).
     pub packages: Vec<Group>,
-    /// Dies; as many as packages where a package has one.
+    /// Dies; as many as packages if each package has one.
     pub dies: Vec<Group>,
     /// Clusters: CPUs of several cores that share an L2 or an interconnect below the package
-    /// (`cluster_cpus_list`, else the L2). Only those wider than a core and narrower than their package; empty
-    /// when the host has none. A cluster may be as wide as its LLC.
+    /// (`cluster_cpus_list`, otherwise the L2). Only those wider than a core and narrower than their package;
+    /// empty if the host has none. A cluster may be as wide as its LLC.
     pub clusters: Vec<Group>,
-    /// Cores; with SMT a core holds several CPUs.
+    /// Cores; with SMT a core has several CPUs.
     pub cores: Vec<Group>,
     /// Caches of every level, each instance once.
     pub caches: Vec<Cache>,
-    /// NUMA nodes, memory-only ones too.
+    /// NUMA nodes, including memory-only ones.
     pub nodes: Vec<Node>,
-    /// CPU types of a hybrid part ("core" and "atom" on Intel, capacities elsewhere); empty when all are alike.
+    /// CPU types of a hybrid processor ("core" and "atom" on Intel, capacities elsewhere); empty if all are
+    /// alike.
     pub core_types: Vec<CoreType>,
-    /// What was odd in the host's description: contradictions, missing files. One sentence each.
+    /// Oddities in the host's description: contradictions, missing files. One sentence each.
     pub oddities: Vec<String>,
 }
 
@@ -60,9 +61,9 @@ pub struct Topology {
 pub struct Counts {
     /// Packages.
     pub packages: usize,
-    /// NUMA nodes, with those that have only memory.
+    /// NUMA nodes, including memory-only ones.
     pub numa_nodes: usize,
-    /// Last-level caches ([`Topology::llcs`]): the L3s, and the L2s of CPUs that have no L3.
+    /// Last-level caches ([`Topology::llcs`]): the L3s, and the L2s of CPUs without an L3.
     pub llcs: usize,
     /// Groups that share a second-level data or unified cache.
     pub l2_groups: usize,
@@ -75,8 +76,8 @@ pub struct Counts {
 /// A group of CPUs with the kernel's number for it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Group {
-    /// The kernel's id (physical_package_id, die_id, cluster_id, core_id). Not unique for cores and dies of
-    /// different packages, -1 where the host has none.
+    /// The kernel's ID (physical_package_id, die_id, cluster_id, core_id). Not unique for cores and dies of
+    /// different packages; -1 if the host has none.
     pub id: i64,
     /// Its CPUs.
     pub cpus: CpuSet,
@@ -103,7 +104,7 @@ impl Cache {
     }
 }
 
-/// What a cache holds.
+/// Content of a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CacheKind {
@@ -125,13 +126,13 @@ pub struct Node {
     pub cpus: CpuSet,
     /// MemTotal of its meminfo.
     pub memory_bytes: Reading<u64>,
-    /// Distances to the nodes in the order of [`Topology::nodes`], 10 is local.
+    /// Distances to the nodes in the order of [`Topology::nodes`]; 10 is local.
     pub distances: Reading<Vec<u32>>,
-    /// The memory tier the kernel put it in (/sys/devices/virtual/memory_tiering): lower is faster.
+    /// The kernel's memory tier (/sys/devices/virtual/memory_tiering): lower is faster.
     pub memory_tier: Reading<u32>,
 }
 
-/// CPUs of one type on a hybrid part.
+/// CPUs of one type on a hybrid processor.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CoreType {
     /// "core" (performance), "atom" (efficiency), or "capacity 1024".
@@ -141,12 +142,12 @@ pub struct CoreType {
 }
 
 impl Topology {
-    /// The group of `groups` that holds the CPU.
+    /// The group in `groups` that contains the CPU.
     pub fn group_of(groups: &[Group], cpu: CpuId) -> Option<&Group> {
         groups.iter().find(|group| group.cpus.contains(cpu))
     }
 
-    /// The CPUs that run on the same core, the CPU itself with them.
+    /// The CPUs on the same core, including the CPU itself.
     pub fn siblings(&self, cpu: CpuId) -> CpuSet {
         Self::group_of(&self.cores, cpu).map_or_else(|| CpuSet::of(cpu), |core| core.cpus.clone())
     }
@@ -161,10 +162,11 @@ impl Topology {
         self.nodes.iter().find(|node| node.cpus.contains(cpu))
     }
 
-    /// The last-level cache of a CPU: the highest level that holds data, from the second level up. None for a CPU
-    /// whose L1 is all that the kernel tells of.
+    /// The last-level cache of a CPU: the highest level with data, from the second level up. `None` for a CPU
+    /// with only a known L1.
     ///
-    /// Levels above the third (memory-side caches) are left out: they belong to the memory, not to a group of cores.
+    /// Levels above the third (memory-side caches) are excluded: they belong to the memory, not to a group of
+    /// cores.
     pub fn llc_of(&self, cpu: CpuId) -> Option<&Cache> {
         self.caches
             .iter()
@@ -189,7 +191,7 @@ impl Topology {
         llcs
     }
 
-    /// The second-level caches that hold data.
+    /// The second-level caches that contain data.
     pub fn l2s(&self) -> impl Iterator<Item = &Cache> {
         self.caches.iter().filter(|cache| cache.level == 2 && cache.kind != CacheKind::Instruction)
     }
@@ -200,7 +202,7 @@ impl Topology {
         self.possible.known().map_or(0, highest).max(highest(&self.online)).max(highest(&self.offline))
     }
 
-    /// Whether cores run several threads.
+    /// Whether cores have several threads.
     pub fn has_smt(&self) -> bool {
         self.cores.iter().any(|core| core.cpus.len() > 1)
     }

@@ -3,7 +3,7 @@
 use super::{Node, RawTopology};
 use crate::{CpuSet, Reading};
 
-/// The nodes by number. A kernel without NUMA has none: its CPUs and memory are one node.
+/// The nodes by number. A kernel without NUMA has none: its CPUs and memory form one node.
 pub(super) fn nodes(raw: &RawTopology, online: &CpuSet, oddities: &mut Vec<String>) -> Vec<Node> {
     if raw.nodes.is_empty() {
         return one_node(raw, online, oddities);
@@ -24,10 +24,10 @@ pub(super) fn nodes(raw: &RawTopology, online: &CpuSet, oddities: &mut Vec<Strin
         left = left.difference(&named);
     }
     if !claimed_twice.is_empty() {
-        oddities.push(format!("{claimed_twice:#}: named by several NUMA nodes; the lowest node is taken."));
+        oddities.push(format!("{claimed_twice:#}: listed by several NUMA nodes; the lowest node is used."));
     }
     if !left.is_empty() {
-        oddities.push(format!("{left:#} belong to no NUMA node that the kernel shows."));
+        oddities.push(format!("{left:#} belong to no NUMA node in the kernel's list."));
     }
     nodes
 }
@@ -36,13 +36,14 @@ fn one_node(raw: &RawTopology, online: &CpuSet, oddities: &mut Vec<String>) -> V
     if online.is_empty() {
         return Vec::new();
     }
-    oddities.push("The kernel shows no NUMA nodes; all CPUs and all memory are taken as node 0.".into());
+    oddities.push("The kernel exposes no NUMA nodes; all CPUs and all memory count as node 0.".into());
     let (memory_bytes, memory_tier) = (raw.memory_bytes.clone(), memory_tier(raw, 0));
     vec![Node { id: 0, cpus: online.clone(), memory_bytes, distances: Reading::Known(vec![10]), memory_tier }]
 }
 
-/// The kernel prints one distance per online node, in their order. Trees exist that lack the folder of a node; where
-/// the row is longer, the distances are taken by node number if that puts the local distance, 10, in its place.
+/// The kernel prints one distance per online node, in their order. Some trees lack the directory of a node.
+/// If the row is longer, the distances are indexed by node number, provided that this puts the local
+/// distance, 10, in its place.
 fn distances(raw: &RawTopology, id: u32, row: &Reading<Vec<u32>>) -> Reading<Vec<u32>> {
     row.as_ref().and_then(|row| {
         if row.len() == raw.nodes.len() {

@@ -1,17 +1,18 @@
-//! Which CPUs run.
+//! The online CPUs.
 
 use super::RawTopology;
 use crate::CpuSet;
 
-/// The CPUs that run: the kernel's own list, or, without one, those that are described and not switched off. Lists with
-/// CPUs beyond [`crate::CPU_ID_MAX`] do not parse.
+/// The online CPUs: the kernel's own list, otherwise those that are described and not switched off. Lists
+/// with CPUs beyond [`crate::CPU_ID_MAX`] are unparsable.
 pub(super) fn online(raw: &RawTopology, oddities: &mut Vec<String>) -> CpuSet {
     match raw.online.known() {
         Some(listed) if !listed.is_empty() => {
             let switched_off = switched_off(raw).intersection(listed);
             if !switched_off.is_empty() {
                 oddities.push(format!(
-                    "{switched_off:#}: in the kernel's list of online CPUs, but switched off by its own file; the list is taken."
+                    "{switched_off:#}: in the kernel's list of online CPUs, but switched off in its own \
+                     file; the list is used."
                 ));
             }
             listed.clone()
@@ -20,12 +21,12 @@ pub(super) fn online(raw: &RawTopology, oddities: &mut Vec<String>) -> CpuSet {
             if let Some(why) = raw.online.missing_in_words() {
                 if !raw.cpus.is_empty() {
                     oddities.push(format!(
-                        "The kernel's list of online CPUs is {why}; the CPUs that it describes are taken."
+                        "The kernel's list of online CPUs is {why}; the CPUs that it describes are used."
                     ));
                 }
             } else {
                 oddities.push(
-                    "The kernel's list of online CPUs is empty; the CPUs that it describes are taken.".into(),
+                    "The kernel's list of online CPUs is empty; the CPUs that it describes are used.".into(),
                 );
             }
             described(raw)
@@ -37,8 +38,8 @@ fn switched_off(raw: &RawTopology) -> CpuSet {
     raw.cpus.iter().filter(|(_, cpu)| cpu.is_online.known() == Some(&false)).map(|(id, _)| *id).collect()
 }
 
-/// The kernel takes the topology folder away from a CPU that goes offline. Kernels that describe no CPU's place
-/// have none at all, so that the lack of one tells only beside others.
+/// The kernel removes the topology directory of a CPU that goes offline. Kernels that describe no locations
+/// have none at all, so a missing one is meaningful only beside others.
 fn described(raw: &RawTopology) -> CpuSet {
     let with_topology: CpuSet =
         raw.cpus.iter().filter(|(_, cpu)| cpu.has_topology).map(|(id, _)| *id).collect();
@@ -47,7 +48,7 @@ fn described(raw: &RawTopology) -> CpuSet {
     known.difference(&switched_off(raw))
 }
 
-/// The CPUs that are plugged in but do not run.
+/// The CPUs that are plugged in but not running.
 pub(super) fn offline(raw: &RawTopology, online: &CpuSet) -> CpuSet {
     let described = raw.cpus.keys().copied().collect();
     raw.present.known().unwrap_or(&described).difference(online)

@@ -1,17 +1,18 @@
-//! Grouping of CPUs by what each CPU says of its neighbours.
+//! Groups CPUs by what each CPU claims about its neighbours.
 
 use super::Group;
 use crate::{CpuId, CpuSet};
 use std::collections::BTreeMap;
 
-/// What one CPU says of its group.
+/// A CPU's claim about its group.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Claim {
-    /// The kernel's number of the group, -1 where it has none.
+    /// The kernel's number of the group, -1 if it has none.
     pub(super) id: i64,
-    /// The CPUs that it shares the group with. None: nothing is said.
+    /// The CPUs in the same group. `None` if the CPU makes no claim.
     pub(super) cpus: Option<CpuSet>,
-    /// Whether the kernel named the CPUs; else they were put together by their numbers, and are no word to hold it to.
+    /// Whether the kernel named the CPUs. Otherwise they were grouped by their numbers, which is not a claim
+    /// of the kernel.
     pub(super) is_stated: bool,
 }
 
@@ -19,13 +20,13 @@ pub(super) struct Claim {
 pub(super) struct Claims<'a> {
     /// The kind, as a plural for the oddities: "packages".
     pub(super) kind: &'a str,
-    /// The CPUs to be grouped.
+    /// The CPUs to group.
     pub(super) online: &'a CpuSet,
     /// By CPU.
     pub(super) by_cpu: BTreeMap<CpuId, Claim>,
 }
 
-/// CPUs whose claims were not followed, by what was wrong with them.
+/// CPUs whose claims were ignored, by the reason.
 #[derive(Debug, Default)]
 struct Lies {
     leaves_itself_out: CpuSet,
@@ -34,9 +35,9 @@ struct Lies {
 }
 
 impl Claims<'_> {
-    /// Groups that share no CPU, each within one of `bounds`, by lowest CPU. Two CPUs come into one group when
-    /// neither denies it; what contradicts that is put into `oddities`. A CPU that says nothing of its group is
-    /// taken in by those that name it, else it stands alone.
+    /// Disjoint groups, each within one of `bounds`, by lowest CPU. Two CPUs are in one group if neither
+    /// denies it; contradictions are added to `oddities`. A CPU without a claim joins the CPUs that name it,
+    /// otherwise it is alone.
     pub(super) fn partition(&self, bounds: Option<&[Group]>, oddities: &mut Vec<String>) -> Vec<Group> {
         let bound_of: BTreeMap<CpuId, &CpuSet> = bounds
             .unwrap_or_default()
@@ -104,12 +105,12 @@ impl Claims<'_> {
     fn report(&self, lies: Lies, oddities: &mut Vec<String>) {
         let kind = self.kind;
         for (cpus, what) in [
-            (lies.leaves_itself_out, "itself missing among the CPUs"),
-            (lies.names_offline, "offline CPUs named among those"),
-            (lies.disagrees, "at odds with other CPUs about the CPUs"),
+            (lies.leaves_itself_out, "the CPU itself is missing"),
+            (lies.names_offline, "offline CPUs are listed"),
+            (lies.disagrees, "other CPUs disagree"),
         ] {
             if !cpus.is_empty() {
-                oddities.push(format!("{cpus:#}: {what} of the {kind}."));
+                oddities.push(format!("{cpus:#}: {what} in the masks of the {kind}."));
             }
         }
     }

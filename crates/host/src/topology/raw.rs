@@ -1,11 +1,11 @@
-//! What the kernel tells of a host's shape, file by file, before anything is derived from it.
+//! The kernel's description of a host's topology, file by file, before anything is derived from it.
 
 use super::CacheKind;
 use crate::{CpuId, CpuSet, Reading};
 use std::collections::BTreeMap;
 
-/// The raw facts of a host's shape. Nothing here is checked: files may be missing, contradict each other or name
-/// CPUs that do not run.
+/// The raw facts of a host's topology. Nothing here is checked: files may be missing, contradict each other,
+/// or name CPUs that are not running.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RawTopology {
     /// /sys/devices/system/cpu/possible.
@@ -18,26 +18,27 @@ pub struct RawTopology {
     pub isolated: Reading<CpuSet>,
     /// /sys/devices/system/cpu/nohz_full.
     pub nohz_full: Reading<CpuSet>,
-    /// What the kernel tells of each CPU: those with a folder in sysfs, or, without a sysfs, those of /proc.
+    /// The kernel's description of each CPU: those with a directory in sysfs or, without sysfs, those in
+    /// /proc.
     pub cpus: BTreeMap<CpuId, RawCpu>,
-    /// The nodes with a folder below /sys/devices/system/node.
+    /// The nodes with a directory below /sys/devices/system/node.
     pub nodes: BTreeMap<u32, RawNode>,
     /// Memory tiers: tier number to its nodes (/sys/devices/virtual/memory_tiering/memory_tierN/nodelist).
     pub memory_tiers: BTreeMap<u32, Reading<CpuSet>>,
-    /// CPU types of a hybrid part by name (/sys/devices/cpu_core/cpus is "core").
+    /// CPU types of a hybrid processor by name (/sys/devices/cpu_core/cpus is "core").
     pub core_types: BTreeMap<String, Reading<CpuSet>>,
     /// MemTotal of the whole host, for a kernel without NUMA nodes.
     pub memory_bytes: Reading<u64>,
-    /// What the reader found odd, one sentence each.
+    /// Oddities found by the reader, one sentence each.
     pub notes: Vec<String>,
 }
 
 /// The raw facts of one CPU.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RawCpu {
-    /// cpuN/online: false when switched off. Absent where the CPU cannot be switched.
+    /// cpuN/online: `false` if switched off. Absent if the CPU cannot be switched.
     pub is_online: Reading<bool>,
-    /// Whether the kernel describes its place (a folder cpuN/topology, which offline CPUs lack).
+    /// Whether the kernel describes its location (a directory cpuN/topology, which offline CPUs lack).
     pub has_topology: bool,
     /// topology/physical_package_id.
     pub package_id: Reading<i64>,
@@ -61,7 +62,7 @@ pub struct RawCpu {
     pub caches: Vec<RawCache>,
 }
 
-/// One cache as one CPU describes it.
+/// One cache, as described by one CPU.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RawCache {
     /// 1, 2, 3, 4.

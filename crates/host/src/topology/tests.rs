@@ -36,7 +36,7 @@ fn sets(groups: &[Group]) -> Vec<String> {
 
 #[test]
 fn a_cluster_is_wider_than_a_core_and_narrower_than_a_package() {
-    // The kernel names the core itself as the cluster: the shared L2 tells more.
+    // The kernel names the core itself as the cluster; the shared L2 is more informative.
     let topology = Topology::build(&raw(vec![
         cpu("0", "0", "0-1", "0-3"),
         cpu("1", "1", "0-1", "0-3"),
@@ -44,7 +44,7 @@ fn a_cluster_is_wider_than_a_core_and_narrower_than_a_package() {
         cpu("3", "3", "3", "0-3"),
     ]));
     assert_eq!(sets(&topology.clusters), ["0-1"]);
-    // SMT siblings that share an L2 are a core, and a cluster as wide as the package tells nothing new.
+    // SMT siblings that share an L2 are a core, and a cluster as wide as the package adds nothing.
     let smt = Topology::build(&raw(vec![cpu("0-1", "0-1", "0-1", ""), cpu("0-1", "0-1", "0-1", "")]));
     assert!(smt.clusters.is_empty() && smt.has_smt());
     let wide = Topology::build(&raw(vec![cpu("0", "0-1", "", ""), cpu("1", "0-1", "", "")]));
@@ -68,7 +68,7 @@ fn last_level_caches_are_l3s_and_l2s_where_a_cpu_has_no_l3() {
 }
 
 #[test]
-fn thread_siblings_with_core_numbers_of_their_own_are_cores() {
+fn thread_siblings_with_core_numbers_that_are_separate_are_cores() {
     let module = |core_id| RawCpu { core_id: Reading::Known(core_id), ..cpu("0-1", "", "0-1", "0-3") };
     let topology =
         Topology::build(&raw(vec![module(0), module(1), cpu("2", "", "", "0-3"), cpu("3", "", "", "0-3")]));
@@ -78,13 +78,18 @@ fn thread_siblings_with_core_numbers_of_their_own_are_cores() {
 }
 
 #[test]
-fn offline_cpus_are_left_out_of_groups_and_told_when_named() {
+fn offline_cpus_are_left_out_of_groups_and_reported_when_named() {
     let mut host = raw(vec![cpu("0-1", "", "", ""), cpu("0-1", "", "", ""), cpu("2", "", "", "")]);
     host.cpus.get_mut(&1).unwrap().is_online = Reading::Known(false);
     let topology = Topology::build(&host);
     assert_eq!((topology.online.to_string(), topology.offline.to_string()), ("0,2".into(), "1".into()));
     assert_eq!(sets(&topology.cores), ["0", "2"]);
-    assert!(topology.oddities.iter().any(|it| it.starts_with("CPU 0: offline CPUs named among those")));
+    assert!(
+        topology
+            .oddities
+            .iter()
+            .any(|it| it.starts_with("CPU 0: offline CPUs are listed in the masks of the cores"))
+    );
 }
 
 #[test]
@@ -119,7 +124,7 @@ fn nodes_keep_their_numbers_and_share_no_cpu() {
     let nodes: Vec<String> =
         topology.nodes.iter().map(|node| format!("{}: {}", node.id, node.cpus)).collect();
     assert_eq!(nodes, ["1: 0-1", "3: ", "7: "]);
-    assert!(topology.oddities.iter().any(|it| it.contains("CPU 1: named by several NUMA nodes")));
+    assert!(topology.oddities.iter().any(|it| it.contains("CPU 1: listed by several NUMA nodes")));
     assert!(matches!(&topology.nodes[1].distances, Reading::Unparsable(why) if why.raw == "40 30"));
 }
 
@@ -203,7 +208,7 @@ fn any_raw() -> impl Strategy<Value = RawTopology> {
     })
 }
 
-/// Sorted by lowest CPU, not empty, online, and no CPU in two.
+/// Sorted by lowest CPU, not empty, online, and without a CPU in two groups.
 fn assert_groups<'a>(online: &CpuSet, groups: impl Iterator<Item = &'a CpuSet>) -> CpuSet {
     let mut seen = CpuSet::new();
     let mut lowest = None;
@@ -260,7 +265,7 @@ proptest! {
     }
 }
 
-/// A topology in a few lines, for golden tests.
+/// A short text of a topology, for golden tests.
 fn in_words(topology: &Topology) -> String {
     let groups = |groups: &[Group]| {
         groups.iter().map(|g| format!("{}:{}", g.id, g.cpus)).collect::<Vec<_>>().join(" ")

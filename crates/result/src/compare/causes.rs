@@ -1,4 +1,4 @@
-//! Causes before and after: which vanished, which appeared.
+//! Causes before and after: which ones disappeared and which ones appeared.
 
 use super::ratio::{RateRatio, RateVerdict, Tally};
 use super::side::Side;
@@ -7,26 +7,27 @@ use lowlat_jitter::{Cause, CauseKind, CauseSource, JitterRecord};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What functions are called together whose names were not known: their addresses change with every boot.
+/// Common name of functions with unknown names: their addresses change with every boot.
 const NAMELESS: &str = "(not named)";
 
 /// One cause before and after.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct CauseComparison {
-    /// The cause, without number and priority: these differ between runs. The workers of one queue are one cause
-    /// ("kworker/3", "kworker/u16"), and so are functions whose names were not known.
+    /// The cause, without number and priority, which differ between runs. The workers of one queue are one
+    /// cause ("kworker/3", "kworker/u16"), and so are functions with unknown names.
     pub cause: Cause,
     /// Before.
     pub before: CauseFigures,
     /// After.
     pub after: CauseFigures,
-    /// The rate after by the rate before, with the dispersion of all interruptions: no series is kept by cause.
+    /// The rate after relative to the rate before, with the dispersion of all interruptions: there is no
+    /// series per cause.
     pub rate: RateRatio,
-    /// What it shows.
+    /// What the comparison shows.
     pub verdict: CauseVerdict,
-    /// Why it shows less than it seems to; empty when it does not.
+    /// Why it shows less than it seems to; empty if it does not.
     pub caveat: String,
-    /// Ids of changed settings that remove this cause; empty when bare records are compared.
+    /// IDs of changed settings that remove this cause; empty if bare records are compared.
     #[serde(default)]
     pub changed_settings: Vec<String>,
 }
@@ -34,33 +35,33 @@ pub struct CauseComparison {
 /// A cause on one side.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct CauseFigures {
-    /// Interruptions in which it had a part; movements of the kernel's counter where causes come from counters.
+    /// Interruptions that contained it, or increases of the kernel's counter if causes come from counters.
     pub count: u64,
-    /// Time it took; 0 where causes come from counters, which do not tell.
+    /// Time it took; 0 if causes come from counters, which have no times.
     pub ns_total: u64,
-    /// Events per core-second, with the interval of independent events; `None` when nothing was sampled.
+    /// Events per core-second, with the interval of independent events; `None` if nothing was sampled.
     pub rate: Option<RateInterval>,
 }
 
-/// What became of a cause.
+/// Outcome for a cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CauseVerdict {
-    /// It was seen before and not after, and more often before than chance allows.
+    /// It occurred before and not after, and more often before than chance allows.
     Vanished,
-    /// It was seen after and not before, and more often after than chance allows.
+    /// It occurred after and not before, and more often after than chance allows.
     Appeared,
     /// Less often.
     Fewer,
     /// More often.
     More,
-    /// The interval holds 1.
+    /// The interval contains 1.
     #[default]
     NoDifferenceShown,
 }
 
 impl CauseVerdict {
-    /// The words for people.
+    /// Name for people.
     pub fn word(self) -> &'static str {
         match self {
             Self::Vanished => "vanished",
@@ -72,14 +73,14 @@ impl CauseVerdict {
     }
 }
 
-/// Where all runs of a side have their causes from; `None` when they differ or have none.
+/// The common source of causes in all runs of a side; `None` if they differ or have none.
 pub(super) fn source_of(side: &Side) -> Option<CauseSource> {
     let mut sources = side.runs.iter().map(|run| run.causes.as_ref().map(|causes| causes.source));
     let first = sources.next()??;
     (first != CauseSource::Off && sources.all(|source| source == Some(first))).then_some(first)
 }
 
-/// Every cause of either side, when both have them from the same source.
+/// Compares every cause of either side, if both have the same source.
 pub(super) fn compare(a: &Side, b: &Side, dispersion: Option<f64>) -> Vec<CauseComparison> {
     let (Some(source), Some(other)) = (source_of(a), source_of(b)) else { return Vec::new() };
     if source != other {
@@ -124,12 +125,12 @@ fn tallies(run: &JitterRecord, source: CauseSource) -> Vec<(&Cause, u64, u64)> {
     }
 }
 
-/// The cause under the name that it has in every run.
+/// The cause under a name that is the same in every run.
 fn same_in_every_run(cause: &Cause) -> Cause {
     let name = match cause.name.as_str() {
         _ if cause.is_own && cause.kind == CauseKind::Thread => "lowlat",
         _ if cause.is_nameless() => NAMELESS,
-        // Workers come and go: "kworker/3:1H" is the first of several that do the same.
+        // Workers start and end: "kworker/3:1H" is one of several with the same work.
         name if name.starts_with("kworker/") => name.split(':').next().unwrap_or(name),
         name => name,
     };
@@ -159,13 +160,13 @@ fn one(
     let caveat = match (verdict, before.0, after.0) {
         (CauseVerdict::NoDifferenceShown, seen, 0) if seen > 0 => {
             format!(
-                "seen {} before and never after, which chance alone can do at this rate: measure longer",
+                "seen {} before and never after, which can happen by chance at this rate: measure longer",
                 times(seen)
             )
         }
         (CauseVerdict::NoDifferenceShown, 0, seen) if seen > 0 => {
             format!(
-                "seen {} after and never before, which chance alone can do at this rate: measure longer",
+                "seen {} after and never before, which can happen by chance at this rate: measure longer",
                 times(seen)
             )
         }

@@ -1,21 +1,21 @@
-//! How much counts per second vary beyond what independent events would: bursts.
+//! How much counts per second vary beyond independent events: bursts.
 
 use lowlat_jitter::{JitterCpu, JitterRecord};
 
-/// Seconds beyond the first that a series must have before it tells of bursts.
+/// Seconds beyond the first that a series needs before it can show bursts.
 const FREEDOM_MIN: f64 = 10.0;
 
-/// The dispersion of the interruptions of one CPU, over runs that may follow each other; `None` when too short.
+/// The dispersion of the interruptions of one CPU, over consecutive runs; `None` if too short.
 pub(super) fn of_cpu<'r>(runs: impl Iterator<Item = &'r JitterCpu>) -> Option<f64> {
     of_series(runs.map(counts))
 }
 
-/// The dispersion over all CPUs of each run together: a broadcast that hits every CPU at once is one burst.
+/// The dispersion over all CPUs of each run together: a broadcast to every CPU at once is one burst.
 pub(super) fn of_all(runs: &[JitterRecord]) -> Option<f64> {
     of_series(runs.iter().map(|run| {
         let mut series: Vec<Vec<u64>> = run.cpus.iter().map(counts).collect();
         let longest = series.iter().map(Vec::len).max().unwrap_or(0);
-        // A CPU whose sampler ended early does not cut all the others short.
+        // A CPU whose sampler ended early does not shorten the others.
         series.retain(|counts| counts.len() + 1 >= longest);
         let length = series.iter().map(Vec::len).min().unwrap_or(0);
         let sum_at = |at: usize| series.iter().filter_map(|counts| counts.get(at)).sum();
@@ -23,7 +23,7 @@ pub(super) fn of_all(runs: &[JitterRecord]) -> Option<f64> {
     }))
 }
 
-/// The greater of two dispersions: with nothing after, only the run before tells how bursty its events were.
+/// The greater of two dispersions: without events after, only the run before shows how bursty they were.
 pub(super) fn greater(a: Option<f64>, b: Option<f64>) -> Option<f64> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.max(b)),
@@ -31,14 +31,15 @@ pub(super) fn greater(a: Option<f64>, b: Option<f64>) -> Option<f64> {
     }
 }
 
-/// Counts per second without the last, which is not a whole one.
+/// Counts per second without the last second, which is incomplete.
 fn counts(cpu: &JitterCpu) -> Vec<u64> {
     let whole = cpu.seconds.len().saturating_sub(1);
     // Sums over all CPUs of a hostile document must not overflow.
     cpu.seconds.iter().take(whole).map(|second| second.count.min(u64::from(u32::MAX))).collect()
 }
 
-/// Pearson's estimate: the squared distances from the mean, by the mean and the degrees of freedom; at least 1.
+/// Pearson's estimate: the squared distances from the mean, divided by the mean and the degrees of freedom;
+/// at least 1.
 fn of_series(series: impl Iterator<Item = Vec<u64>>) -> Option<f64> {
     let (mut distances, mut freedom) = (0.0, 0.0);
     for counts in series {
@@ -60,7 +61,7 @@ mod tests {
 
     fn cpu(counts: &[u64]) -> JitterCpu {
         let seconds = counts.iter().map(|count| JitterSecond { count: *count, ..JitterSecond::default() });
-        // The last second is cut.
+        // The last second is incomplete.
         JitterCpu { seconds: seconds.chain([JitterSecond::default()]).collect(), ..JitterCpu::default() }
     }
 
@@ -81,7 +82,7 @@ mod tests {
         assert_eq!(of_all(&[]), None);
     }
 
-    /// Each CPU alone looks like independent events; together they come at once.
+    /// Each CPU alone resembles independent events, but together they occur at once.
     #[test]
     fn broadcasts_show_over_all_cpus() {
         let counts: Vec<u64> = (0..100).map(|at| u64::from(at % 10 == 0)).collect();

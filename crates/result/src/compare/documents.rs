@@ -1,4 +1,4 @@
-//! Whole documents compared: the records, and what changed on the host between them.
+//! Comparison of whole documents: the records, and what changed on the host between them.
 
 use super::{CompareError, Comparison, DIFFERENCES_MAX, SideName, compare_runs, doubts};
 use crate::ResultDocument;
@@ -11,10 +11,10 @@ use lowlat_settings::{Finding, Layer, Verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Differences of a snapshot that the findings tell better.
+/// Differences of a snapshot that the findings describe better.
 const TOLD_BY_FINDINGS: &[&str] = &["files", "readiness", "schema_version", "origin"];
 
-/// A setting that was judged or read differently in the last document before and the last after.
+/// A setting with a different verdict or value in the last document before and the last after.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettingChange {
     /// Id of the setting.
@@ -25,16 +25,16 @@ pub struct SettingChange {
     pub verdict_before: Verdict,
     /// The verdict after.
     pub verdict_after: Verdict,
-    /// What the host had before.
+    /// Observed state before.
     pub observed_before: String,
-    /// What it has after.
+    /// Observed state after.
     pub observed_after: String,
 }
 
-/// Compares documents of two sides, those of each side pooled, in the order in which they were measured.
+/// Compares documents of two sides. Those of each side are pooled, in the order in which they were measured.
 ///
 /// # Errors
-/// [`CompareError`] when a side has no document, one holds no measurement, or a record is damaged.
+/// [`CompareError`] if a side has no document, a document has no measurement, or a record is damaged.
 pub fn compare_documents(
     before: &[&ResultDocument],
     after: &[&ResultDocument],
@@ -88,7 +88,7 @@ fn setting_changes(before: &ResultDocument, after: &ResultDocument) -> Vec<Setti
     after.audit.findings.iter().filter_map(change).collect()
 }
 
-/// Rows on the state of the moment (load, steal) move between any two runs.
+/// Rows about the current state (load, steal) change between any two runs.
 fn is_of_the_moment(layer: Layer) -> bool {
     layer == Layer::Readiness
 }
@@ -134,7 +134,7 @@ fn doubts_of(before: &[&ResultDocument], after: &[&ResultDocument]) -> Vec<Strin
     let cut = documents().filter(|document| document.is_interrupted).count();
     if cut > 0 {
         found.push(format!(
-            "{cut} of the runs {} cut short by the user",
+            "{cut} of the runs {} stopped early by the user",
             if cut == 1 { "was" } else { "were" }
         ));
     }
@@ -145,7 +145,9 @@ fn doubts_of(before: &[&ResultDocument], after: &[&ResultDocument]) -> Vec<Strin
         && last.started_at < first.started_at
     {
         found.push(
-            "the document given as after was measured before the other: are they in the right order?".into(),
+            "the first document after the change was measured before the last one from before it: check \
+             their order"
+                .into(),
         );
     }
     found

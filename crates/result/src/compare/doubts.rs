@@ -1,25 +1,25 @@
-//! What makes a comparison doubtful.
+//! Reasons for doubt about a comparison.
 
 use super::{Comparison, RunSummary, causes::source_of, side::Side};
 use lowlat_host::CpuSet;
 use lowlat_jitter::{CauseSource, JitterRecord};
 
-/// A dispersion from which bursts are spoken of.
+/// Dispersion above which bursts are reported.
 const BURSTS_MIN: f64 = 1.5;
-/// Comparisons from which those that chance makes are spoken of.
+/// Number of comparisons above which chance results are mentioned.
 const MANY: usize = 10;
-/// Lengths of runs whose ratio is beyond this differ.
+/// Ratio of lengths above which runs count as different.
 const DURATION_RATIO_MAX: f64 = 1.1;
 
-/// The doubts that the records themselves raise, the weightiest first.
+/// The doubts that the records themselves raise, the most important first.
 pub(super) fn of(comparison: &Comparison, a: &Side, b: &Side) -> Vec<String> {
     let runs = || comparison.before.iter().chain(&comparison.after);
     let mut doubts = Vec::new();
     cpus(comparison, &mut doubts);
     if runs().any(|run| run.threshold_ns != comparison.threshold_ns) {
         doubts.push(format!(
-            "thresholds differ: interruptions of at least {} ns are counted, from the histograms (three significant \
-             digits); time lost and causes are not compared",
+            "thresholds differ: only interruptions of at least {} ns are counted, from the histograms (three \
+             significant digits); time lost and causes are not compared",
             comparison.threshold_ns
         ));
     }
@@ -39,8 +39,8 @@ pub(super) fn of(comparison: &Comparison, a: &Side, b: &Side) -> Vec<String> {
     }
     if comparison.before.len().min(comparison.after.len()) < 2 {
         doubts.push(
-            "two runs at different times: what else changed on the machine between them counts as well; run before, \
-             after, before, after to be sure"
+            "the runs were at different times, so other changes on the machine in between also count; run \
+             before, after, before, after to be sure"
                 .into(),
         );
     }
@@ -51,7 +51,8 @@ fn cpus(comparison: &Comparison, doubts: &mut Vec<String>) {
     let runs = || comparison.before.iter().chain(&comparison.after);
     if comparison.cpus.is_empty() {
         doubts.push(
-            "no CPU was measured in every run: all CPUs of one side stand against all of the other, per core-second"
+            "no CPU was measured in every run: all CPUs of one side are compared with all of the other, per \
+             core-second"
                 .into(),
         );
         return;
@@ -73,7 +74,7 @@ fn priority(run: &RunSummary) -> String {
     run.real_time.clone().unwrap_or_else(|| "ordinary threads".into())
 }
 
-/// Says how the runs differ, when they do.
+/// Reports how the runs differ, if they do.
 pub(super) fn differ(values: impl Iterator<Item = String>, what: &str, doubts: &mut Vec<String>) {
     let mut values: Vec<String> = values.filter(|value| !value.is_empty()).collect();
     values.sort_unstable();
@@ -90,8 +91,8 @@ fn durations<'r>(runs: impl Iterator<Item = &'r RunSummary>, doubts: &mut Vec<St
         && longest as f64 > shortest as f64 * DURATION_RATIO_MAX
     {
         doubts.push(format!(
-            "the runs last {} s to {} s: the longer one sees rarer and so longer interruptions, and the longest of \
-             each do not compare",
+            "the runs last {} s to {} s: the longer one sees rarer and so longer interruptions, so the \
+             longest of each are not comparable",
             shortest / 1_000_000_000,
             longest / 1_000_000_000
         ));
@@ -102,7 +103,7 @@ fn sources(a: &Side, b: &Side, doubts: &mut Vec<String>) {
     let word = |source: Option<CauseSource>| match source {
         Some(CauseSource::Trace) => "from the kernel's trace",
         Some(CauseSource::Counters) => "from the kernel's counters",
-        Some(CauseSource::Off) | None => "not known",
+        Some(CauseSource::Off) | None => "unknown",
     };
     let (before, after) = (source_of(a), source_of(b));
     if before != after {
@@ -113,12 +114,12 @@ fn sources(a: &Side, b: &Side, doubts: &mut Vec<String>) {
         ));
     } else if before == Some(CauseSource::Counters) {
         doubts.push(
-            "causes are movements of the kernel's counters, of which not each interrupted a sampler".into(),
+            "causes are increases of the kernel's counters, not all of which interrupted a sampler".into(),
         );
     }
 }
 
-/// Interruptions that were not held against the trace.
+/// Interruptions that were not matched with the trace.
 fn lost(a: &Side, b: &Side, doubts: &mut Vec<String>) {
     let count = |runs: &[JitterRecord]| -> u128 {
         let cpus = runs.iter().filter_map(|run| run.causes.as_ref()).flat_map(|causes| &causes.cpus);
@@ -127,7 +128,8 @@ fn lost(a: &Side, b: &Side, doubts: &mut Vec<String>) {
     let (before, after) = (count(&a.runs), count(&b.runs));
     if before + after > 0 {
         doubts.push(format!(
-            "{before} interruptions and trace events before and {after} after were lost: the rates of causes are too low"
+            "{before} interruptions and trace events before and {after} after were lost, so the rates of \
+             causes are too low"
         ));
     }
 }
@@ -136,22 +138,20 @@ fn warned(a: &Side, b: &Side, doubts: &mut Vec<String>) {
     let count = |side: &Side| side.runs.iter().map(|run| run.warnings.len()).sum::<usize>();
     let (before, after) = (count(a), count(b));
     if before + after > 0 {
-        doubts.push(format!(
-            "the documents carry warnings of their own, {before} before and {after} after: read them"
-        ));
+        doubts.push(format!("the documents contain warnings, {before} before and {after} after: read them"));
     }
 }
 
 fn bursts(comparison: &Comparison, doubts: &mut Vec<String>) {
     match comparison.all.rate.dispersion {
         Some(dispersion) if dispersion >= BURSTS_MIN => doubts.push(format!(
-            "interruptions come in bursts: their number varies {dispersion:.1} times as much from second to second as \
-             that of independent events, and the intervals are widened for it"
+            "interruptions come in bursts: their number varies {dispersion:.1} times as much from second to \
+             second as that of independent events, so the intervals are wider"
         )),
         Some(_) => {}
         None => doubts.push(
-            "the runs are too short or too quiet to tell whether interruptions come in bursts: the intervals are \
-             those of independent events"
+            "the runs are too short or too quiet to show whether interruptions come in bursts: the intervals \
+             are those of independent events"
                 .into(),
         ),
     }

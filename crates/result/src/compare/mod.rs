@@ -1,7 +1,7 @@
-//! Two measurements held against each other: did a change help, and which causes went?
+//! Comparison of two measurements: did a change help, and which causes disappeared?
 //!
-//! Pure: records are compared without the machines they came from. Every verdict rests on an interval; where none can
-//! be shown it says so.
+//! Pure: records are compared without the machines that they came from. Every verdict is based on an
+//! interval; if nothing can be shown, it says so.
 
 mod causes;
 mod dispersion;
@@ -27,25 +27,25 @@ pub enum CompareError {
     /// A side has no document.
     #[error("no measurement {0} the change was given; give at least one document for each side")]
     NoRun(SideName),
-    /// A document holds no jitter measurement.
+    /// A document without a jitter measurement.
     #[error(
-        "a document from {side} the change ({started_at}, `lowlat {command}`) holds no jitter measurement; take one \
-         that `lowlat jitter` or `lowlat assess` wrote"
+        "a document from {side} the change ({started_at}, `lowlat {command}`) contains no jitter \
+         measurement; use one written by `lowlat jitter` or `lowlat assess`"
     )]
     NoMeasurement {
-        /// Of which side.
+        /// The side.
         side: SideName,
-        /// When the run began.
+        /// Start of the run.
         started_at: String,
-        /// What was run.
+        /// The command.
         command: String,
     },
     /// A record is damaged.
     #[error("{side} the change: {source}")]
     Study {
-        /// Of which side.
+        /// The side.
         side: SideName,
-        /// What is wrong.
+        /// The cause.
         source: StudyError,
     },
 }
@@ -68,53 +68,53 @@ impl std::fmt::Display for SideName {
     }
 }
 
-/// What a comparison shows.
+/// Result of a comparison.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Comparison {
     /// The runs before.
     pub before: Vec<RunSummary>,
     /// The runs after.
     pub after: Vec<RunSummary>,
-    /// The CPUs that were measured in every run: only these are compared. Empty when there are none, and then all
-    /// CPUs of one side are compared with all of the other.
+    /// The CPUs measured in every run: only these are compared. Empty if there are none; then all CPUs of one
+    /// side are compared with all of the other.
     pub cpus: CpuSet,
     /// Interruptions of at least this length are compared: the highest threshold of any run.
     pub threshold_ns: u64,
     /// Over all compared CPUs.
     pub all: Compared,
-    /// Each CPU that was measured on both sides, by rising number.
+    /// Each CPU that was measured on both sides, in order of their numbers.
     pub by_cpu: Vec<CpuComparison>,
-    /// Percentiles over time that both sides carry; empty when a side has several runs.
+    /// Percentiles over time that both sides support; empty if a side has several runs.
     pub time_percentiles: Vec<PercentilePair>,
-    /// Percentiles over interruptions that both sides carry; empty when thresholds differ or a side has several runs.
-    /// They tell of the lengths only: with fewer interruptions they may well be longer.
+    /// Percentiles over interruptions that both sides support; empty if thresholds differ or a side has
+    /// several runs. They describe only the lengths: with fewer interruptions they may well be longer.
     pub percentiles: Vec<PercentilePair>,
-    /// Causes, those that took most time per core-second on either side first; empty when the sides do not both
-    /// tell them from the same source.
+    /// Causes, those with the most time per core-second on either side first; empty unless both sides have
+    /// them from the same source.
     pub causes: Vec<CauseComparison>,
-    /// Settings that were judged or read differently; empty when bare records are compared.
+    /// Settings with a different verdict or value; empty if bare records are compared.
     pub setting_changes: Vec<SettingChange>,
-    /// Other facts of the host that changed, the first [`DIFFERENCES_MAX`] of them.
+    /// Other facts of the host that changed, at most [`DIFFERENCES_MAX`].
     pub differences: Vec<Difference>,
-    /// Facts beyond those.
+    /// Number of further facts.
     pub differences_cut_count: u64,
-    /// What the comparison does not tell, or tells less surely than it looks. One sentence each.
+    /// What the comparison does not show, or shows less surely than it seems to. One sentence each.
     pub doubts: Vec<String>,
 }
 
-/// Facts of the host that are kept in [`Comparison::differences`].
+/// Maximum number of facts in [`Comparison::differences`].
 pub const DIFFERENCES_MAX: usize = 50;
 
 /// One run of a side.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct RunSummary {
-    /// When it began, RFC 3339, UTC; empty when a bare record is compared.
+    /// Start, RFC 3339, UTC; empty if a bare record is compared.
     pub started_at: String,
-    /// The kernel's release; empty when not known.
+    /// The kernel's release; empty if unknown.
     pub kernel: String,
     /// The CPUs that were measured.
     pub cpus: CpuSet,
-    /// How long it ran ([`JitterRecord::ran_ns`]).
+    /// Its length ([`JitterRecord::ran_ns`]).
     pub duration_ns: u64,
     /// Its own threshold.
     pub threshold_ns: u64,
@@ -131,7 +131,7 @@ pub struct Compared {
     pub before: Figures,
     /// After.
     pub after: Figures,
-    /// The rate after by the rate before.
+    /// The rate after relative to the rate before.
     pub rate: RateRatio,
 }
 
@@ -142,11 +142,11 @@ pub struct Figures {
     pub count: u64,
     /// Sampled time over the CPUs.
     pub core_seconds: f64,
-    /// Interruptions per core-second, with the interval of independent events; `None` when nothing was sampled.
+    /// Interruptions per core-second, with the interval of independent events; `None` if nothing was sampled.
     pub rate: Option<RateInterval>,
-    /// Share of the sampled time that they took, 0 to 1; `None` when nothing was sampled or thresholds differ.
+    /// Share of the sampled time that they took, 0 to 1; `None` if nothing was sampled or thresholds differ.
     pub lost_share: Option<f64>,
-    /// The longest; `None` when there was none.
+    /// The longest; `None` if there was none.
     pub length_ns_max: Option<u64>,
 }
 
@@ -174,15 +174,15 @@ pub struct PercentilePair {
 /// Compares two records.
 ///
 /// # Errors
-/// [`CompareError::Study`] when a record is damaged.
+/// [`CompareError::Study`] if a record is damaged.
 pub fn compare(before: &JitterRecord, after: &JitterRecord) -> Result<Comparison, CompareError> {
     compare_runs(&[before], &[after])
 }
 
-/// Compares runs of two sides, those of each side pooled: for A B A B that is (A, A) and (B, B).
+/// Compares runs of two sides, pooled per side: for A B A B that is (A, A) and (B, B).
 ///
 /// # Errors
-/// [`CompareError::NoRun`] when a side has none, [`CompareError::Study`] when a record is damaged.
+/// [`CompareError::NoRun`] if a side has none, [`CompareError::Study`] if a record is damaged.
 pub fn compare_runs(before: &[&JitterRecord], after: &[&JitterRecord]) -> Result<Comparison, CompareError> {
     for (runs, side) in [(before, SideName::Before), (after, SideName::After)] {
         if runs.is_empty() {
@@ -240,7 +240,7 @@ fn summary(run: &JitterRecord) -> RunSummary {
     }
 }
 
-/// The percentiles that both sides carry.
+/// The percentiles that both sides support.
 fn pairs(a: &Side, b: &Side, of: fn(&JitterStudy) -> &Vec<Percentile>) -> Vec<PercentilePair> {
     let ([a], [b]) = (a.studies.as_slice(), b.studies.as_slice()) else { return Vec::new() };
     let pair = |before: &Percentile| {

@@ -1,4 +1,4 @@
-//! One side of a comparison: its runs, cut to the CPUs that are compared, and what they add up to.
+//! One side of a comparison: its runs, reduced to the compared CPUs, and their sums.
 
 use super::{Figures, dispersion};
 use lowlat_host::{CPU_ID_MAX, CpuId, CpuSet, histogram, statistics::RateInterval};
@@ -14,7 +14,7 @@ pub(super) struct Side {
 }
 
 impl Side {
-    /// The runs cut to `cpus`; all of their CPUs when that is empty.
+    /// The runs reduced to `cpus`; all of their CPUs if that is empty.
     pub(super) fn of(runs: &[&JitterRecord], cpus: &CpuSet, threshold_ns: u64) -> Result<Self, StudyError> {
         let runs: Vec<JitterRecord> = runs.iter().map(|run| cut(run, cpus)).collect();
         let studies = runs.iter().map(study).collect::<Result<Vec<_>, _>>()?;
@@ -33,7 +33,7 @@ impl Side {
         all.filter(move |found| cpu.is_none_or(|wanted| found.cpu == wanted))
     }
 
-    /// What one CPU adds up to, or all.
+    /// Figures of one CPU, or of all.
     pub(super) fn figures(&self, cpu: Option<CpuId>) -> Figures {
         let sum =
             |field: fn(&JitterCpu) -> u64| -> u128 { self.of_cpu(cpu).map(|c| u128::from(field(c))).sum() };
@@ -55,7 +55,7 @@ impl Side {
         }
     }
 
-    /// How bursty one CPU's interruptions are, or those of all together.
+    /// Dispersion of one CPU's interruptions, or of all together.
     pub(super) fn dispersion(&self, cpu: Option<CpuId>) -> Option<f64> {
         match cpu {
             None => dispersion::of_all(&self.runs),
@@ -69,7 +69,7 @@ impl Side {
     }
 }
 
-/// The CPUs of a record; numbers beyond the bound of a set are left out.
+/// The CPUs of a record; numbers beyond the limit of a set are left out.
 pub(super) fn cpus_of(run: &JitterRecord) -> CpuSet {
     run.cpus.iter().map(|cpu| cpu.cpu).filter(|cpu| *cpu <= CPU_ID_MAX).collect()
 }
@@ -79,7 +79,7 @@ pub(super) fn common_cpus<'r>(runs: impl Iterator<Item = &'r JitterRecord>) -> C
     runs.map(cpus_of).reduce(|common, cpus| common.intersection(&cpus)).unwrap_or_default()
 }
 
-/// The record with the CPUs that are compared; a CPU that stands in it twice counts once.
+/// The record with the compared CPUs; a CPU that occurs in it twice counts once.
 fn cut(run: &JitterRecord, cpus: &CpuSet) -> JitterRecord {
     let mut seen = CpuSet::new();
     let mut is_kept =
@@ -92,8 +92,8 @@ fn cut(run: &JitterRecord, cpus: &CpuSet) -> JitterRecord {
     cut
 }
 
-/// How many interruptions of each CPU were at least this long. A threshold above the record's own is looked up in
-/// the histogram, whose cells hold three significant digits.
+/// Interruptions of each CPU that were at least this long. A threshold above the record's own is looked up in
+/// the histogram, whose cells have three significant digits.
 fn counts_of(run: &JitterRecord, threshold_ns: u64) -> Result<BTreeMap<CpuId, u64>, StudyError> {
     let count_of = |cpu: &JitterCpu| {
         if run.threshold_ns == threshold_ns || cpu.interruption_count == 0 {

@@ -4,7 +4,7 @@ use lowlat_jitter::JitterMeasurement;
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned, de::Error};
 use serde_json::{Map, Value};
 
-/// One measurement of a run: what was recorded, and what follows from it.
+/// One measurement of a run: its record and results.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Measurement {
@@ -16,7 +16,7 @@ pub enum Measurement {
 }
 
 impl Measurement {
-    /// What was measured: "jitter".
+    /// Kind of the measurement: "jitter".
     pub fn kind(&self) -> &str {
         match self {
             Self::Jitter(_) => JitterMeasurement::KIND,
@@ -40,7 +40,7 @@ impl Measurement {
         if let Self::Jitter(jitter) = self { Some(jitter) } else { None }
     }
 
-    /// The same, to study it again or to judge it.
+    /// The jitter measurement, mutable, to study it again or to judge it.
     pub fn jitter_mut(&mut self) -> Option<&mut JitterMeasurement> {
         if let Self::Jitter(jitter) = self { Some(jitter) } else { None }
     }
@@ -71,7 +71,7 @@ fn known<T: DeserializeOwned, E: Error>(fields: Map<String, Value>) -> Result<T,
     serde_json::from_value(Value::Object(fields)).map_err(E::custom)
 }
 
-/// The field `measurements`, and the fields that held the one measurement of documents of version 1.
+/// The field `measurements`, and the fields of the one measurement in documents of version 1.
 pub(crate) mod stored {
     use super::{JitterMeasurement, Measurement};
     use lowlat_jitter::{JitterRecord, JitterStudy, gate::GateOutcome};
