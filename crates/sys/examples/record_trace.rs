@@ -1,7 +1,7 @@
-//! Records the trace fixtures: real sub-buffers of one CPU under a workload of our own, and the formats they are read
-//! by. Run as root: `cargo run -p lowlat-sys --example record_trace -- DIRECTORY [CPU]`.
+//! Records the trace fixtures: real sub-buffers of one CPU under an artificial workload, and the formats
+//! needed to read them. Run as root: `cargo run -p lowlat-sys --example record_trace -- DIRECTORY [CPU]`.
 //!
-//! Names of threads other than the kernel's own and the workload's are replaced before anything is written.
+//! Names of threads other than the kernel's and the workload's are replaced before anything is written.
 
 use flate2::{Compression, write::GzEncoder};
 use lowlat_host::CpuSet;
@@ -22,7 +22,7 @@ use std::{
     time::Duration,
 };
 
-/// Sub-buffers that are kept of each recording.
+/// Sub-buffers kept from each recording.
 const PAGES_MAX: usize = 6;
 /// Threads whose names are kept.
 const NEUTRAL: [&str; 10] = [
@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let stop = Arc::new(AtomicBool::new(false));
     let workload = workload(cpu, &stop);
-    // The second is read only when the buffer has overflowed, again and again.
+    // The second is read only after the buffer has overflowed, repeatedly.
     for (name, is_overflowing) in [("busy-cpu", false), ("overflow", true)] {
         let options = TraceOptions {
             cpus: CpuSet::of(cpu),
@@ -83,12 +83,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The formats as one text, with a line "== name" before each; and those that the recording itself needs.
+/// Returns the formats as one text, with a line "== name" before each, and those that the recording itself
+/// needs.
 fn formats() -> Result<(String, EventFormat, PageLayout), Box<dyn Error>> {
     let base = Path::new("/sys/kernel/tracing/events");
     let mut text = String::new();
     let mut add = |name: &str, file: &Path| -> io::Result<String> {
-        // The headers answer one read only.
+        // The headers answer only one read.
         let mut bytes = vec![0; 64 << 10];
         let count = File::open(file)?.read(&mut bytes)?;
         bytes.truncate(count);
@@ -110,7 +111,7 @@ fn formats() -> Result<(String, EventFormat, PageLayout), Box<dyn Error>> {
     Ok((text, switch.ok_or("no sched_switch")?, layout))
 }
 
-/// Threads that give the CPU something to trace until told to stop.
+/// Starts threads that give the CPU something to trace until `stop` is set.
 fn workload(cpu: u32, stop: &Arc<AtomicBool>) -> Vec<thread::JoinHandle<()>> {
     let start = |name: &str, cpu: Option<u32>, turn: fn()| {
         let stop = Arc::clone(stop);
@@ -122,7 +123,7 @@ fn workload(cpu: u32, stop: &Arc<AtomicBool>) -> Vec<thread::JoinHandle<()>> {
                     eprintln!("cannot pin to CPU {cpu}: {error}");
                 }
             }
-            // Relaxed: nothing else is told by it.
+            // Relaxed: nothing else depends on it.
             while !stop.load(Ordering::Relaxed) {
                 turn();
             }
@@ -136,7 +137,7 @@ fn workload(cpu: u32, stop: &Arc<AtomicBool>) -> Vec<thread::JoinHandle<()>> {
             // Fresh pages: a fault for each.
             drop(black_box(vec![1_u8; 1 << 18]));
         }),
-        // Giving memory back makes the other CPUs of the process flush what they remember of it.
+        // Freeing memory makes the other CPUs of the process flush their TLBs.
         start("flusher", None, || {
             drop(black_box(vec![1_u8; 1 << 20]));
             thread::sleep(Duration::from_millis(2));
@@ -144,7 +145,7 @@ fn workload(cpu: u32, stop: &Arc<AtomicBool>) -> Vec<thread::JoinHandle<()>> {
     ]
 }
 
-/// Reads sub-buffers until there are `count`.
+/// Reads sub-buffers until `count` have been read.
 fn read(
     pipe: &mut CpuPipe,
     layout: &PageLayout,
@@ -169,7 +170,7 @@ fn read(
     Ok(())
 }
 
-/// Replaces the names of threads that are not neutral.
+/// Replaces the names of all other threads.
 fn make_neutral(bytes: &mut [u8], layout: &PageLayout, switch: &EventFormat) {
     let comms: Vec<&Field> =
         ["prev_comm", "next_comm"].iter().filter_map(|name| switch.field(name)).collect();

@@ -1,39 +1,40 @@
-//! The tables of /proc/interrupts and /proc/softirqs: a header naming the CPUs, then a count per CPU and row.
+//! The tables of /proc/interrupts and /proc/softirqs: a header that names the CPUs, then a count per CPU and
+//! row.
 
 use crate::{Root, root::FILE_BYTES_MAX};
 use lowlat_host::{CPU_ID_MAX, CpuId, CpuSet, Reading};
 use std::collections::BTreeMap;
 
-/// Rows of /proc/interrupts that are totals of the whole host, not counts per CPU, so that they belong to no CPU.
+/// Rows of /proc/interrupts that are totals of the whole host rather than counts per CPU.
 pub const TOTALS: [&str; 3] = ["ERR", "Err", "MIS"];
 
 /// A table of counts per CPU.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Table {
-    /// The CPUs that have a column and were asked for. /proc/interrupts has one for each online CPU only,
-    /// /proc/softirqs for each possible one.
+    /// The requested CPUs that have a column. /proc/interrupts has one for each online CPU, /proc/softirqs
+    /// for each possible one.
     pub cpus: CpuSet,
-    /// The rows behind the header.
+    /// The rows after the header.
     pub rows: Vec<Row>,
 }
 
 /// One row: `name: count count … text`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Row {
-    /// What stands before the colon.
+    /// Text before the colon.
     pub name: String,
-    /// Counts that are not zero.
+    /// Counts other than zero.
     pub count_by_cpu: BTreeMap<CpuId, u64>,
-    /// What follows the counts, trimmed.
+    /// Text after the counts, trimmed.
     pub text: String,
 }
 
 impl Table {
-    /// Reads a table; with `only`, the columns of these CPUs.
+    /// Reads a table; with `only`, just the columns of these CPUs.
     ///
-    /// A table longer than the bound of one read loses the rows behind it, and the row that was cut.
+    /// A table longer than the limit of one read loses the remaining rows and the incomplete one.
     pub fn read(root: &Root, path: &str, only: Option<&CpuSet>) -> Reading<Self> {
-        // Handlers name themselves, so that a driver's odd bytes must not cost the whole table.
+        // Drivers choose handler names, so a driver's odd bytes must not invalidate the whole table.
         root.read_bytes(path).and_then(|bytes| {
             let bytes_max = usize::try_from(FILE_BYTES_MAX).unwrap_or(usize::MAX);
             let text = String::from_utf8_lossy(whole_lines(&bytes, bytes_max));
@@ -44,7 +45,7 @@ impl Table {
         })
     }
 
-    /// `None` without a header naming CPUs: nothing says whose a count is then.
+    /// `None` without a header that names CPUs, since counts cannot be assigned then.
     pub fn parse(text: &str, only: Option<&CpuSet>) -> Option<Self> {
         let mut lines = text.lines();
         let header = lines.next().unwrap_or_default();
@@ -59,7 +60,7 @@ impl Table {
     }
 }
 
-/// What was read, without its last line when the bound of one read may have cut it.
+/// The bytes read, without the last line if the limit of one read may have truncated it.
 fn whole_lines(bytes: &[u8], bytes_max: usize) -> &[u8] {
     let is_cut = bytes.len() >= bytes_max;
     let end = bytes.iter().rposition(|byte| is_cut && *byte == b'\n').unwrap_or(bytes.len());
@@ -83,7 +84,7 @@ fn row(line: &str, columns: &[Option<CpuId>]) -> Option<Row> {
     Some(Row { name: name.trim().to_owned(), count_by_cpu, text: rest.trim().to_owned() })
 }
 
-/// The number at the start and what follows it; none when the first word is no number.
+/// The number at the start and the remaining text; `None` if the first word is not a number.
 fn leading_count(text: &str) -> Option<(u64, &str)> {
     let text = text.trim_start();
     let end = text.find(char::is_whitespace).unwrap_or(text.len());
@@ -91,12 +92,12 @@ fn leading_count(text: &str) -> Option<(u64, &str)> {
     Some((word.parse().ok()?, behind))
 }
 
-/// Parts what follows the counts into the chip (its name, hardware number and trigger, single spaces) and the names
-/// of the handlers.
+/// Splits the text after the counts into the chip (its name, hardware number and trigger, separated by single
+/// spaces) and the names of the handlers.
 ///
-/// The kernel prints `chip hwirq-trigger  action, action` on x86 and `chip hwirq Level|Edge  action` elsewhere
-/// (kernel/irq/proc.c); a chip's name may hold spaces ("Hyper-V PCIe MSI"). Where no hardware number stands, the
-/// actions begin behind the first wide gap.
+/// The kernel prints `chip hwirq-trigger  action, action` on x86 and `chip hwirq Level|Edge  action`
+/// elsewhere (kernel/irq/proc.c). A chip's name may contain spaces ("Hyper-V PCIe MSI"). Without a hardware
+/// number, the actions start after the first wide gap.
 pub fn chip_and_actions(text: &str) -> (String, Vec<String>) {
     let words: Vec<&str> = text.split_whitespace().collect();
     let is_trigger = |word: &&str| matches!(*word, "Level" | "Edge") || word.starts_with('-');
@@ -117,7 +118,7 @@ pub fn chip_and_actions(text: &str) -> (String, Vec<String>) {
     (chip, actions.map(str::to_owned).collect())
 }
 
-/// `524288-edge`, `27`: digits, alone or before a dash.
+/// `524288-edge`, `27`: digits, either alone or before a dash.
 fn starts_hardware_number(word: &str) -> bool {
     let number = word.split_once('-').map_or(word, |(number, _)| number);
     !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn chips_and_actions_are_parted_as_kernels_print_them() {
+    fn chips_and_actions_are_separated_as_kernels_print_them() {
         let cases = [
             (
                 "PCI-MSIX-0000:00:01.0   0-edge      virtio0-config",

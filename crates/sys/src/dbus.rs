@@ -1,22 +1,22 @@
-//! Talking over D-Bus within a time.
+//! D-Bus calls with a time limit.
 
 use std::{io, sync::mpsc, thread, time::Duration};
 use thiserror::Error;
 use zbus::fdo::Error as Fdo;
 
-/// Why nothing was heard.
+/// Why there is no answer.
 #[derive(Debug, Error)]
 pub(crate) enum Unheard {
-    /// No thread for the conversation could be started.
+    /// The thread for the call could not be started.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
-    /// The time was over.
+    /// The time limit was exceeded.
     #[error("no answer within {} s", .0.as_secs())]
     Silent(Duration),
 }
 
-/// Runs a conversation on a thread of its own, so that a bus which accepts and then says nothing cannot hold the
-/// caller. Such a thread is left behind, waiting on its socket, until the process ends.
+/// Runs a call on a separate thread, so that a bus that accepts the connection but never answers cannot block
+/// the caller. Such a thread stays behind, waiting on its socket, until the process ends.
 pub(crate) fn within<T: Send + 'static>(
     patience: Duration,
     name: &str,
@@ -24,19 +24,19 @@ pub(crate) fn within<T: Send + 'static>(
 ) -> Result<T, Unheard> {
     let (sender, receiver) = mpsc::channel();
     let talk = move || {
-        // Nobody listens any more when the time is over.
+        // After the time limit there is no receiver.
         let _ = sender.send(conversation());
     };
     thread::Builder::new().name(name.to_owned()).spawn(talk).map_err(Unheard::Thread)?;
     receiver.recv_timeout(patience).map_err(|_| Unheard::Silent(patience))
 }
 
-/// What kind of failure an error of the bus is.
+/// Kind of failure of an error from the bus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Nobody is there to answer.
+    /// The service is not running.
     Absent,
-    /// This user may not ask.
+    /// This user has no permission.
     Denied,
     /// Anything else.
     Other,

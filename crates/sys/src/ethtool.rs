@@ -1,3 +1,3 @@
-//! Changing network interfaces as `ethtool` does.
+//! Changes network interfaces as `ethtool` does.
 
 pub use crate::snapshot::ethtool::{EthtoolError, Setting, Value};

@@ -1,4 +1,4 @@
-//! Model-specific registers of x86 processors, through /dev/cpu/N/msr (module msr; root only).
+//! Model-specific registers of x86 processors, read from /dev/cpu/N/msr (module msr; root only).
 
 use crate::Root;
 use lowlat_host::{CpuId, Reading};
@@ -11,10 +11,10 @@ use std::{
 /// System-management interrupts since reset in bits 31:0 (Intel SDM volume 4, MSR_SMI_COUNT; Nehalem and later).
 pub const SMI_COUNT: u32 = 0x34;
 
-/// What a register of a CPU holds.
+/// Value of a CPU's register.
 ///
-/// The kernel has the CPU itself read it, by an interrupt (arch/x86/kernel/msr.c, `rdmsr_safe_on_cpu`): never ask for
-/// a register of a CPU whose quiet is being measured. Absent where the module or the register is not there.
+/// The CPU itself reads it, in an interrupt (arch/x86/kernel/msr.c, `rdmsr_safe_on_cpu`), so never read a
+/// register of a CPU under measurement. Absent if the module or the register does not exist.
 pub fn read(root: &Root, cpu: CpuId, register: u32) -> Reading<u64> {
     let name = format!("msr/{cpu}/{register:#x}");
     root.interface(&name, || read_live(cpu, register)).and_then(|bytes| {
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_that_is_not_there_has_no_register() {
+    fn a_cpu_that_is_missing_has_no_register() {
         assert!(!read(&Root::live(), 65_000, SMI_COUNT).is_known());
     }
 }

@@ -1,12 +1,12 @@
-//! How many files this process may have open at once.
+//! How many files this process may have open at the same time.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Files that are open besides those that a caller counts: traces, counters, sockets.
+/// Files open besides those that a caller counts: traces, counters, sockets.
 const OTHERS: u64 = 256;
 
-/// Lets the process open so many files besides its others, as far as its hard limit allows: a host of 1,024 CPUs needs
-/// more than most are given at first. A limit that cannot be raised shows when a file is opened, and is told then.
+/// Allows the process to open this many files besides its others, up to its hard limit. A host with 1,024
+/// CPUs needs more than the usual default. A limit that cannot be raised is reported when a file is opened.
 pub fn allow(count: u64) {
     let limit = getrlimit(Resource::Nofile);
     let wanted = count.saturating_add(OTHERS);

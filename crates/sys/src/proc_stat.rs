@@ -1,23 +1,23 @@
-//! /proc/stat: what the kernel counts of each CPU's time.
+//! /proc/stat: the kernel's CPU time counters.
 
 use lowlat_host::{CPU_ID_MAX, CpuId};
 
-/// Where `steal` stands after the CPU's name (Documentation/filesystems/proc.rst, since Linux 2.6.11).
+/// Position of `steal` after the CPU's name (Documentation/filesystems/proc.rst, since Linux 2.6.11).
 const STEAL_FIELD: usize = 7;
 
-/// The CPU of a line "cpuN …" and the time that the hypervisor took from it since boot, in clock ticks. None for the
-/// line of all CPUs together and for every line that is not such a one.
+/// The CPU of a "cpuN …" line and the time that the hypervisor took from it since boot, in clock ticks.
+/// `None` for the line of all CPUs together and for all other lines.
 pub fn steal_of_line(line: &str) -> Option<(CpuId, u64)> {
     let mut words = line.split_ascii_whitespace();
     let cpu = words.next()?.strip_prefix("cpu")?.parse().ok().filter(|cpu| *cpu <= CPU_ID_MAX)?;
     Some((cpu, words.nth(STEAL_FIELD)?.parse().ok()?))
 }
 
-/// Where `idle` and `iowait` stand after the CPU's name.
+/// Position of `idle` and `iowait` after the CPU's name.
 const IDLE_FIELD: usize = 3;
 
-/// The CPU of a line "cpuN …" and the time since boot in which it ran nothing of this host, in clock ticks: idle,
-/// waiting for a disk, or taken by the hypervisor. None for every other line.
+/// The CPU of a "cpuN …" line and the time since boot in which it ran nothing of this host, in clock ticks:
+/// idle, waiting for a disk, or taken by the hypervisor. `None` for all other lines.
 pub fn not_running_of_line(line: &str) -> Option<(CpuId, u64)> {
     let (cpu, steal) = steal_of_line(line)?;
     let mut fields = line.split_ascii_whitespace().skip(1 + IDLE_FIELD);

@@ -1,9 +1,9 @@
-//! /proc/PID/stat and /proc/PID/task/TID/stat: what the kernel tells of a task in one line (proc(5)).
+//! /proc/PID/stat and /proc/PID/task/TID/stat: the kernel's facts about a task in one line (proc(5)).
 
 use crate::Root;
 use lowlat_host::{CPU_ID_MAX, CpuId, Reading, snapshot::SchedPolicy};
 
-/// The task is a kernel thread (include/linux/sched.h; part of the layout of the file, field 9).
+/// The task is a kernel thread (include/linux/sched.h; part of the file's format, field 9).
 pub(crate) const PF_KTHREAD: u64 = 0x0020_0000;
 
 /// Fields by their number in proc(5), counted from 1.
@@ -17,33 +17,34 @@ const CPU: usize = 39;
 const RT_PRIORITY: usize = 40;
 const POLICY: usize = 41;
 
-/// The fields that tell a task, its scheduling and its use of CPUs.
+/// Fields that describe a task, its scheduling and its use of CPUs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskStat {
-    /// Its name, 15 bytes at most; any characters its owner chose.
+    /// Its name, at most 15 bytes; its owner may choose any characters.
     pub comm: String,
-    /// Its state by the kernel's letter: 'R' running, 'S' sleeping, 'Z' dead and not yet waited for, …
+    /// The kernel's letter for its state: 'R' running, 'S' sleeping, 'Z' dead and not yet waited for, …
     pub state: char,
     /// Its PF_ flags.
     pub flags: u64,
-    /// Scheduling policy; unknown when the line is cut before it.
+    /// Scheduling policy; unknown if the line is truncated before it.
     pub policy: SchedPolicy,
     /// Real-time priority, 1 to 99, or 0.
     pub rt_priority: u32,
-    /// CPU time and where it was used; `None` when the line is cut.
+    /// CPU time and where it was used; `None` if the line is truncated.
     pub usage: Option<TaskUsage>,
 }
 
-/// How much CPU time a task used, and where.
+/// CPU time used by a task, and where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TaskUsage {
-    /// CPU time since its start in clock ticks, user and system together. In /proc/PID/stat that of all threads.
+    /// CPU time since its start in clock ticks, user and system together. In /proc/PID/stat the sum over all
+    /// threads.
     pub cpu_ticks: u64,
     /// Threads of the process.
     pub thread_count: u64,
-    /// When it started, in clock ticks since boot; tells two tasks of one number apart.
+    /// Start time in clock ticks since boot; distinguishes two tasks with the same number.
     pub start_ticks: u64,
-    /// The CPU that it runs on, or last ran on.
+    /// The CPU on which it is running or last ran.
     pub cpu: CpuId,
 }
 
@@ -51,7 +52,7 @@ impl TaskStat {
     /// Reads a stat file. A task that ended is absent.
     pub fn read(root: &Root, path: &str) -> Reading<Self> {
         root.read_bytes(path).and_then(|bytes| {
-            // A name is any bytes its owner chose, so the file need not be UTF-8.
+            // Its owner may choose any bytes as its name, so the file need not be UTF-8.
             let line = String::from_utf8_lossy(&bytes);
             Self::parse(&line).map_or_else(
                 || Reading::unparsable(path, &line, "a line such as \"1 (init) S 0 1 …\""),
@@ -60,11 +61,11 @@ impl TaskStat {
         })
     }
 
-    /// Reads `pid (comm) state …`. The name may hold spaces and parentheses, so it ends at the last `)`.
+    /// Parses `pid (comm) state …`. The name may contain spaces and parentheses, so it ends at the last `)`.
     pub fn parse(line: &str) -> Option<Self> {
         let (before, after) = line.rsplit_once(')')?;
         let (_, comm) = before.split_once('(')?;
-        // The first word behind the name is field 3.
+        // The first word after the name is field 3.
         let fields: Vec<&str> = after.split_whitespace().take(POLICY).collect();
         let field = |number: usize| fields.get(number.checked_sub(3)?).copied();
         let count = |number: usize| field(number)?.parse::<u64>().ok();
@@ -87,12 +88,12 @@ impl TaskStat {
         })
     }
 
-    /// Whether the task is dead, though its parent has not yet waited for it.
+    /// Whether the task is dead but its parent has not yet waited for it.
     pub fn is_dead(&self) -> bool {
         matches!(self.state, 'Z' | 'X')
     }
 
-    /// Whether the task is one of the kernel's own.
+    /// Whether the task is a kernel thread.
     pub fn is_kernel_thread(&self) -> bool {
         self.flags & PF_KTHREAD != 0
     }

@@ -8,7 +8,7 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// A host's tree in a temporary directory, gone when dropped.
+/// A host's tree in a temporary directory, removed on drop.
 pub(crate) struct TestTree {
     dir: TempDir,
 }
@@ -20,12 +20,12 @@ impl TestTree {
         tree.dir("/proc").dir("/sys")
     }
 
-    /// A tree of these files.
+    /// A tree with these files.
     pub(crate) fn of(files: &[(&str, &str)]) -> Self {
         files.iter().fold(Self::new(), |tree, (path, text)| tree.file(path, text))
     }
 
-    /// Where `path` of the host stands; the directories above it are made.
+    /// Path of the host's `path`; the directories above it are created.
     pub(crate) fn place(&self, path: &str) -> PathBuf {
         let place = self.dir.path().join(path.trim_start_matches('/'));
         fs::create_dir_all(place.parent().unwrap()).unwrap();

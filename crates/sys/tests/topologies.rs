@@ -1,8 +1,8 @@
-//! Trees of real hosts, held against hwloc's `lstopo-no-graphics` on the same tree.
+//! Trees of real hosts, compared with hwloc's `lstopo-no-graphics` on the same tree.
 //!
-//! The archives stand beside the checkout (../shared/topologies) or where `LOWLAT_TOPOLOGIES` says. `lstopo` is asked
-//! with `--disallowed`: it then counts the online CPUs, as lowlat does, and not only those that the control group of
-//! the process that made the archive allowed.
+//! The archives are beside the checkout (../shared/topologies) or where `LOWLAT_TOPOLOGIES` says. `lstopo`
+//! runs with `--disallowed`: it then counts the online CPUs, as lowlat does, and not only those that the
+//! control group of the process that made the archive allowed.
 
 use lowlat_catalogue::CATALOGUE;
 use lowlat_host::{CpuSet, Topology, topology::Counts};
@@ -20,12 +20,13 @@ use std::{
 
 const LSTOPO: &str = "lstopo-no-graphics";
 
-/// Says what is not tested. Written past the test harness, which keeps what `eprintln` says from passing tests.
+/// Reports what is not tested. Written past the test harness, which hides what `eprintln` prints from passing
+/// tests.
 fn skip(what: &str) {
     writeln!(io::stderr(), "skipped: {what}").expect("a standard error");
 }
 
-/// Where an archive is read from: in place, or unpacked.
+/// Location of an archive: in place, or unpacked.
 fn archives() -> Option<Vec<PathBuf>> {
     let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/topologies");
     let folder = std::env::var_os("LOWLAT_TOPOLOGIES").map_or_else(|| PathBuf::from(beside), PathBuf::from);
@@ -42,7 +43,7 @@ fn archives() -> Option<Vec<PathBuf>> {
     Some(paths)
 }
 
-/// Unpacks an archive; gives the one folder in it that is the host's root.
+/// Unpacks an archive and returns the one directory in it that is the host's root.
 fn unpack(archive: &Path, into: &Path) -> PathBuf {
     let file = File::open(archive).expect("the archive opens");
     tar::Archive::new(bzip2::read::MultiBzDecoder::new(file)).unpack(into).expect("the archive unpacks");
@@ -54,7 +55,7 @@ fn read(path: &Path) -> Topology {
     snapshot::read(&Root::open(path).expect("a host root"), CATALOGUE).topology
 }
 
-/// The counts of lstopo, or nothing when it is not installed.
+/// The counts of lstopo, or `None` if it is not installed.
 fn lstopo(host: &Path) -> Option<Counts> {
     let output = Command::new(LSTOPO)
         .args(["--if", "fsroot", "--disallowed", "--of", "xml", "--input"])
@@ -159,7 +160,7 @@ fn captures_of_the_archives_give_the_same_snapshots() {
     }
 }
 
-/// What the type promises of every topology.
+/// What the type promises for every topology.
 fn assert_promises(topology: &Topology) {
     for groups in [&topology.packages, &topology.dies, &topology.cores] {
         let mut seen = CpuSet::new();

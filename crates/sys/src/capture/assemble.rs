@@ -1,4 +1,4 @@
-//! Turns a recording into the tree of a capture.
+//! Converts a recording into the tree of a capture.
 
 use crate::root::{DENIED_LIST, FAILED_LIST, NAMES_LIST, Outcome, Recording, VALUELESS_LIST};
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,14 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A kernel thread's flag in the ninth field of /proc/PID/stat (include/linux/sched.h).
 const PF_KTHREAD: u64 = 0x0020_0000;
 
-/// The tree that is written.
+/// The tree to write.
 #[derive(Debug, Default)]
 pub(super) struct CaptureTree {
     /// Files by path.
     pub(super) files: BTreeMap<String, Vec<u8>>,
     /// Links by path.
     pub(super) links: BTreeMap<String, String>,
-    /// Directories that were listed; those above files come with the files.
+    /// Listed directories. Directories above files come with the files.
     pub(super) folders: BTreeSet<String>,
     /// The lists of paths without content: file of the list to its lines.
     pub(super) notes: BTreeMap<&'static str, BTreeSet<String>>,
@@ -65,7 +65,7 @@ pub(super) fn assemble(mut recording: Recording) -> CaptureTree {
     for (path, outcome) in reads {
         match outcome {
             Outcome::Value(bytes) => tree.insert_file(&path, bytes),
-            // Reading a directory fails; that it was listed tells enough.
+            // Reading a directory fails; the listing is enough.
             _ if tree.folders.contains(&path) => {}
             failure => tree.note_failure(&path, &failure),
         }
@@ -78,7 +78,7 @@ pub(super) fn assemble(mut recording: Recording) -> CaptureTree {
     tree
 }
 
-/// A name needs no line of its own when the tree holds something at or below it.
+/// A name needs no separate line if the tree has something at or below it.
 fn keep_names_without_content(tree: &mut CaptureTree) {
     let Some(mut names) = tree.notes.remove(NAMES_LIST) else { return };
     let told_elsewhere: BTreeSet<&str> = [DENIED_LIST, VALUELESS_LIST, FAILED_LIST]
@@ -106,7 +106,7 @@ fn keep_names_without_content(tree: &mut CaptureTree) {
     tree.notes.insert(NAMES_LIST, names);
 }
 
-/// Takes out every process that is not known to be a kernel thread, and its number from the list of /proc.
+/// Removes every process that is not known to be a kernel thread, and its number from the list of /proc.
 fn drop_user_processes(recording: &mut Recording) {
     let kernel_threads: BTreeSet<String> = recording
         .reads
@@ -128,13 +128,14 @@ fn drop_user_processes(recording: &mut Recording) {
     }
 }
 
-/// The process number in "/proc/123" and what is below it.
+/// The process number in "/proc/123" and in paths below it.
 fn process_of(path: &str) -> Option<&str> {
     let name = path.strip_prefix("/proc/")?.split('/').next()?;
     (!name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit())).then_some(name)
 }
 
-/// The name of a process stands in parentheses and may hold some itself: the fields begin behind the last.
+/// The name of a process is in parentheses and may contain some itself, so the fields start after the last
+/// one.
 fn is_kernel_thread(stat: &[u8]) -> bool {
     let text = String::from_utf8_lossy(stat);
     let flags = text

@@ -1,8 +1,8 @@
-//! What is captured beyond what today's readers ask for, so that later ones find it.
+//! Files captured beyond those that current readers use, so that later readers find them.
 
 use crate::Root;
 
-/// Directories whose files are read, down to a depth below them.
+/// Directories whose files are read, with the depth below them.
 const TREES: &[(&str, u32)] = &[
     ("/sys/devices/system/cpu", 4),
     ("/sys/devices/system/node", 3),
@@ -36,11 +36,11 @@ const FILES: &[&str] = &[
     "/proc/vmstat",
 ];
 
-/// Never opened: another answer each time, or costly to read, or of no use below another host's name.
+/// Never opened: different on each read, expensive to read, or useless on another host.
 const LEFT_OUT: &[&str] =
     &["/proc/sys/kernel/random", "/proc/sys/kernel/ns_last_pid", "/sys/devices/system/cpu/power"];
 
-/// Entries that are visited at most.
+/// Maximum number of entries visited.
 const VISITS_MAX: u32 = 400_000;
 
 pub(super) fn read(root: &Root) {
@@ -53,7 +53,7 @@ pub(super) fn read(root: &Root) {
     }
 }
 
-/// Reads the files of a directory and of those below it. Links are kept as links and not followed.
+/// Reads the files of a directory tree. Links are kept as links and not followed.
 fn walk(root: &Root, folder: &str, depth: u32, visits_left: &mut u32) {
     let names = root.list(folder).into_known().unwrap_or_default();
     for name in names {
@@ -72,7 +72,7 @@ fn walk(root: &Root, folder: &str, depth: u32, visits_left: &mut u32) {
     }
 }
 
-/// The memory blocks of a node are thousands, and what a device does about its power is no setting of ours.
+/// A node has thousands of memory blocks, and the power management of devices is not a setting of ours.
 fn is_left_out(path: &str, name: &str) -> bool {
     let is_memory_block = name
         .strip_prefix("memory")

@@ -1,7 +1,8 @@
-//! Captures: a host's tree in one file, which [`Root::open`] reads back with the same answers.
+//! Captures: a host's tree in one file, which [`Root::open`] reads back with the same results.
 //!
-//! A capture is a gzip-compressed tar. It holds what the readers of this version read, and some of what later ones
-//! may want; `/.lowlat/manifest.json` says what made it, and the lists beside it name what could not be read.
+//! A capture is a gzip-compressed tar. It contains what the readers of this version read, and some of what
+//! later ones may need. `/.lowlat/manifest.json` describes how it was made, and the lists beside it name what
+//! could not be read.
 
 mod assemble;
 mod extra;
@@ -20,11 +21,11 @@ use lowlat_settings::Catalogue;
 use redact::Redactor;
 use std::path::{Path, PathBuf};
 
-/// What is captured, and how.
+/// Options of a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CaptureOptions {
-    /// Whether hostnames, hardware addresses, serial numbers, UUIDs and the like are overwritten. On unless the user
-    /// asks otherwise.
+    /// Whether hostnames, hardware addresses, serial numbers, UUIDs and similar data are overwritten. On by
+    /// default.
     pub is_redacted: bool,
 }
 
@@ -34,28 +35,28 @@ impl Default for CaptureOptions {
     }
 }
 
-/// What a capture holds.
+/// Contents of a capture.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct CaptureSummary {
-    /// Where it was written.
+    /// Path of the capture.
     pub path: PathBuf,
-    /// Files with their content.
+    /// Number of files with content.
     pub files: usize,
-    /// Bytes of these files.
+    /// Size of these files in bytes.
     pub content_bytes: u64,
-    /// Paths that this user may not read. For root these are the few that can only be written.
+    /// Paths that this user may not read. For root these are the few write-only ones.
     pub denied: usize,
     /// Files in which something was overwritten.
     pub redacted_files: usize,
-    /// What the user should know before passing the file on.
+    /// What the user should know before sharing the file.
     pub warnings: Vec<String>,
 }
 
-/// Reads the host as a snapshot does, and writes what was seen to `out`, replacing it in one step when all is
-/// written. Of user processes nothing is kept. The file may be read by its owner only.
+/// Reads the host as a snapshot does, and writes what was read to `out`, which is replaced atomically when
+/// complete. No data of user processes is kept. Only the owner may read the file.
 ///
 /// # Errors
-/// [`OutputError`] when the file cannot be written; then nothing is left behind.
+/// [`OutputError`] if the file cannot be written. No file is left behind then.
 pub fn capture(
     root: &Root,
     catalogue: Catalogue,

@@ -104,7 +104,7 @@ fn a_redacted_capture_says_so_and_names_nobody() {
     for secret in ["trader7", "SECRET1", "12:34:56", "4c4c4544", "strategy"] {
         assert!(!everything.windows(secret.len()).any(|window| window == secret.as_bytes()), "{secret}");
     }
-    // A capture of a redacted capture stays redacted, whatever is asked for.
+    // A capture of a redacted capture stays redacted, whatever the options say.
     let again = folder.path().join("again.tar.gz");
     capture(&captured, CATALOGUE, &again, &plain()).unwrap();
     assert!(snapshot::read(&Root::open(&again).unwrap(), CATALOGUE).origin.is_redacted);
@@ -133,9 +133,12 @@ fn the_four_answers_are_replayed() {
     assert_eq!(captured.list("/sys/devices/system/cpu/cpu0"), listed);
     assert_eq!(captured.read("/sys/kernel/debug/sched"), Reading::Denied);
     assert!(captured.read("/sys/class/net/eth1/speed").is_absent());
-    // Listed, but never read: neither absent nor empty.
+    // Listed but never read: neither absent nor empty.
     let unread = captured.read("/sys/devices/system/cpu/cpu0/cpu_capacity");
-    assert!(matches!(&unread, Reading::Unparsable(why) if why.raw.contains("not kept")), "{unread:?}");
+    assert!(
+        matches!(&unread, Reading::Unparsable(why) if why.raw.contains("not part of this capture")),
+        "{unread:?}"
+    );
 }
 
 #[test]
@@ -147,7 +150,7 @@ fn a_path_that_cannot_be_written_is_named() {
     assert!(error.to_string().contains("no file name"), "{error}");
 }
 
-/// Without what moves between two readings of a running host.
+/// Removes what changes between two readings of a running host.
 fn at_rest(mut host: HostSnapshot) -> HostSnapshot {
     host.memory.available_bytes = Reading::Absent;
     host.memory.swaps = Reading::Absent;
@@ -161,7 +164,7 @@ fn at_rest(mut host: HostSnapshot) -> HostSnapshot {
             counter.count_by_cpu.clear();
         }
     }
-    // Workers of the kernel come and go.
+    // The kernel starts and ends workers at any time.
     host.tasks.kernel_threads.clear();
     host
 }

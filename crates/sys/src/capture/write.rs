@@ -1,4 +1,4 @@
-//! Writes a capture as a whole or not at all.
+//! Writes a capture completely or not at all.
 
 use super::assemble::CaptureTree;
 use crate::output::{Access, OutputCause, OutputError, OutputFile};
@@ -24,7 +24,7 @@ fn write_gzip(tree: &CaptureTree, file: File) -> io::Result<()> {
     Ok(())
 }
 
-/// The same tree gives the same bytes: sorted, and without times, owners or modes of the host.
+/// The same tree results in the same bytes: sorted, and without the host's times, owners or modes.
 fn write_tar(tree: &CaptureTree, gzip: GzEncoder<BufWriter<File>>) -> io::Result<GzEncoder<BufWriter<File>>> {
     let mut tar = tar::Builder::new(gzip);
     for (list, lines) in &tree.notes {

@@ -1,5 +1,5 @@
-//! The files that boot entries are made from. Those that name a parameter's origin come last, since generated entries
-//! hold every parameter, whoever asked for it.
+//! The files that boot entries are generated from. Those that name a parameter's origin come last, because
+//! generated entries contain every parameter, whatever its origin.
 
 use super::{lines, text};
 use crate::Root;
@@ -14,11 +14,11 @@ const ENTRIES: [&str; 4] = [
 ];
 /// GRUB's environment blocks.
 const GRUBENVS: [&str; 2] = ["/boot/grub2/grubenv", "/boot/grub/grubenv"];
-/// The line of the host as a whole file (kernel-install(8)).
+/// The host's command line as a whole file (kernel-install(8)).
 const WHOLE: [&str; 2] = ["/usr/lib/kernel/cmdline", "/etc/kernel/cmdline"];
-/// What TuneD asks for.
+/// Parameters that TuneD requests.
 const TUNED: &str = "/etc/tuned/bootcmdline";
-/// Files that are read at most, and bytes of a line.
+/// Maximum number of files, and of bytes in a line.
 const FILES_MAX: usize = 256;
 const LINE_BYTES_MAX: usize = 16 << 10;
 
@@ -65,7 +65,7 @@ fn assignments(
     }
 }
 
-/// Without the quotes around the whole value; those within belong to parameters.
+/// Removes the quotes around the whole value; those inside it belong to parameters.
 fn unquoted(value: &str) -> &str {
     for quote in ['"', '\''] {
         if let Some(inner) = value.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote)) {

@@ -1,5 +1,5 @@
-//! What the environment of a unit's programs is set by: drop-ins in the order in which systemd reads them, then the
-//! environment files, which win (systemd.exec(5)).
+//! Sources of the environment of a unit's programs: drop-ins in the order in which systemd reads them, then
+//! the environment files, which take precedence (systemd.exec(5)).
 
 use super::{lines, text};
 use crate::Root;
@@ -7,7 +7,7 @@ use lowlat_host::Reading;
 use lowlat_plan::verify::{Assignment, RunningVariable};
 use std::collections::BTreeMap;
 
-/// Highest precedence first: a name there replaces the same name below.
+/// Highest precedence first: a name in one hides the same name in later ones.
 const DIRECTORIES: [&str; 5] = [
     "/etc/systemd/system",
     "/run/systemd/system",
@@ -17,14 +17,14 @@ const DIRECTORIES: [&str; 5] = [
 ];
 const DROP_INS_MAX: usize = 256;
 
-/// The unit that a drop-in belongs to: "irqbalance.service" of "/etc/systemd/system/irqbalance.service.d/60-x.conf".
+/// The unit of a drop-in: "irqbalance.service" for "/etc/systemd/system/irqbalance.service.d/60-x.conf".
 pub(super) fn unit_of(path: &str) -> Option<String> {
     let (directory, _) = path.rsplit_once('/')?;
     let unit = directory.rsplit('/').next()?.strip_suffix(".d")?;
     (directory.contains("/systemd/system/") && unit.contains('.')).then(|| unit.to_owned())
 }
 
-/// Every assignment of a unit's environment, the last one wins.
+/// Every assignment of a unit's environment; the last one wins.
 pub(super) fn read(root: &Root, unit: &str) -> Vec<Assignment> {
     let mut drop_ins: BTreeMap<String, String> = BTreeMap::new();
     for directory in DIRECTORIES {
@@ -41,7 +41,7 @@ pub(super) fn read(root: &Root, unit: &str) -> Vec<Assignment> {
         let Some(text) = text(root, &path) else { continue };
         for (line, text) in lines(&text) {
             match text.split_once('=') {
-                // An empty assignment forgets those before.
+                // An empty assignment clears the earlier ones.
                 Some(("Environment", "")) => assignments.clear(),
                 Some(("EnvironmentFile", "")) => files.clear(),
                 Some(("Environment", value)) => assignments.extend(words(value).filter_map(|word| {
@@ -65,8 +65,8 @@ pub(super) fn read(root: &Root, unit: &str) -> Vec<Assignment> {
     assignments
 }
 
-/// The variables that `drop_in` sets, as a running process of the unit has them; nothing when none runs. Others are not
-/// looked at: environments hold secrets.
+/// The variables that `drop_in` sets, as a running process of the unit has them; empty if none is running.
+/// Other variables are not read, because environments contain secrets.
 pub(super) fn running(root: &Root, unit: &str, drop_in: &str) -> Vec<RunningVariable> {
     let groups = ["/sys/fs/cgroup/system.slice", "/sys/fs/cgroup/systemd/system.slice"];
     let pid = groups.iter().find_map(|group| {
@@ -90,7 +90,7 @@ pub(super) fn running(root: &Root, unit: &str, drop_in: &str) -> Vec<RunningVari
     .collect()
 }
 
-/// Words of an `Environment=` line: white space parts them, quotes hold one together.
+/// Words of an `Environment=` line, separated by white space; quotes keep words together.
 fn words(text: &str) -> impl Iterator<Item = String> + '_ {
     let mut quote = None;
     let parts = text.split(move |c: char| match quote {

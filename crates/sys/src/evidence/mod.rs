@@ -1,5 +1,5 @@
-//! What a verification looks at beside the snapshot: how planned files stand, and the files by which others set values.
-//! Facts only: who wins is decided elsewhere.
+//! What a verification reads beyond the snapshot: the state of planned files, and the files through which
+//! other tools set values. Facts only: precedence is decided elsewhere.
 
 mod boot_sources;
 mod environment;
@@ -18,10 +18,11 @@ use lowlat_plan::{
 use lowlat_settings::change::Target;
 use std::collections::BTreeMap;
 
-/// Where planned files may be. A plan that names others is not followed there: its values are shown.
+/// Directories that planned files may be in. Plans with other paths are ignored there, because their values
+/// would be shown.
 const PLACES: [&str; 6] = ["/etc/", "/run/", "/usr/", "/sys/", "/proc/sys/", "/proc/irq/"];
 
-/// Reads what is needed to hold `plan` against the host.
+/// Reads what is needed to compare `plan` with the host.
 pub fn read(root: &Root, plan: &Plan) -> Evidence {
     let mut evidence = Evidence {
         tuned: tuned::options(root),
@@ -62,7 +63,7 @@ pub fn read(root: &Root, plan: &Plan) -> Evidence {
     evidence
 }
 
-/// Interrupts as they are now: a second look, some time after the snapshot.
+/// Reads the interrupts again, some time after the snapshot.
 pub fn interrupts(root: &Root) -> InterruptFacts {
     snapshot::interrupts_now(root)
 }
@@ -77,18 +78,18 @@ fn file(root: &Root, files: &mut BTreeMap<String, Reading<String>>, path: &str) 
     }
 }
 
-/// Lines that are neither empty nor comments, with their number from 1.
+/// Lines that are neither empty nor comments, with their number, counted from 1.
 fn lines(text: &str) -> impl Iterator<Item = (u32, &str)> {
     let numbered = (1u32..).zip(text.lines().map(str::trim));
     numbered.filter(|(_, line)| !line.is_empty() && !line.starts_with(['#', ';']))
 }
 
-/// Whether systemd takes a name for that of a file of settings.
+/// Whether systemd treats a file with this name as settings.
 fn is_config(name: &str) -> bool {
     name.strip_suffix(".conf").is_some_and(|stem| !stem.is_empty() && !stem.starts_with('.'))
 }
 
-/// The text of a file with lossy letters; none when it cannot be read.
+/// The text of a file, with invalid UTF-8 replaced; `None` if it cannot be read.
 fn text(root: &Root, path: &str) -> Option<String> {
     root.read_bytes(path).into_known().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }

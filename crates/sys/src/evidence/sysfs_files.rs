@@ -1,15 +1,16 @@
-//! Files that write values of /sys and /proc at boot: lines `w` of tmpfiles.d(5), and sysfs.conf of sysfsutils.
+//! Files that write values below /sys and /proc at boot: `w` lines of tmpfiles.d(5), and sysfs.conf of
+//! sysfsutils.
 
 use super::{lines, text};
 use crate::Root;
 use lowlat_plan::verify::Assignment;
 use std::collections::BTreeMap;
 
-/// Highest precedence first: a name there replaces the same name below.
+/// Highest precedence first: a name in one hides the same name in later ones.
 const TMPFILES: [&str; 4] =
     ["/etc/tmpfiles.d", "/run/tmpfiles.d", "/usr/local/lib/tmpfiles.d", "/usr/lib/tmpfiles.d"];
 const FILES_MAX: usize = 1_000;
-/// Type, path, mode, user, group and age stand before the value.
+/// Type, path, mode, user, group and age precede the value.
 const FIELDS_BEFORE_VALUE: usize = 6;
 
 pub(super) fn read(root: &Root) -> Vec<Assignment> {

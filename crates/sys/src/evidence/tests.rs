@@ -68,7 +68,7 @@ fn a_child_s_option_takes_the_place_of_its_parents() {
 }
 
 #[test]
-fn a_profile_of_etc_goes_before_the_shipped_one_and_loops_end() {
+fn a_profile_of_etc_precedes_the_shipped_one_and_loops_end() {
     let tree = TestTree::new()
         .file("/etc/tuned/active_profile", "a b\n")
         .file("/usr/lib/tuned/a/tuned.conf", "[sysctl]\nx=shipped\n")
@@ -116,7 +116,7 @@ fn boot_parameters_are_found_with_file_line_and_variable() {
 }
 
 #[test]
-fn environment_files_come_behind_drop_ins_of_every_directory() {
+fn environment_files_follow_drop_ins_of_every_directory() {
     let own = "/etc/systemd/system/irqbalance.service.d/60-lowlat.conf";
     let tree = TestTree::new()
         .file(

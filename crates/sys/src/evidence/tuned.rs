@@ -1,19 +1,19 @@
-//! The active profile of TuneD with its parents, as tuned.conf(5) tells: parents first, an option of a child takes the
-//! place of the same option of the same section.
+//! The active profile of TuneD with its parents, as tuned.conf(5) specifies: parents first; an option of a
+//! child replaces the same option of the same section.
 
 use super::{lines, text};
 use crate::Root;
 use lowlat_plan::verify::TunedOption;
 use std::collections::BTreeMap;
 
-/// Where profiles are, highest precedence first. TuneD 2.23 moved them a directory down.
+/// Directories of profiles, highest precedence first. TuneD 2.23 moved them one level down.
 const DIRECTORIES: [&str; 4] =
     ["/etc/tuned/profiles", "/etc/tuned", "/usr/lib/tuned/profiles", "/usr/lib/tuned"];
-/// Profiles of one chain; more is a loop, or hostile.
+/// Maximum number of profiles in a chain. More indicate a loop or hostile input.
 const PROFILES_MAX: usize = 32;
-/// Options of all profiles together.
+/// Maximum number of options in all profiles.
 const OPTIONS_MAX: usize = 10_000;
-/// Rounds in which variables are put into values, and how long those may become.
+/// Maximum number of rounds of variable expansion, and the longest expanded value.
 const ROUNDS_MAX: usize = 8;
 const VALUE_BYTES_MAX: usize = 64 << 10;
 
@@ -23,7 +23,7 @@ struct Section {
     options: Vec<(String, Placed)>,
 }
 
-/// Where an option stands, and its value.
+/// Location and value of an option.
 #[derive(Debug, Clone)]
 struct Placed {
     path: String,
@@ -31,7 +31,7 @@ struct Placed {
     value: String,
 }
 
-/// Sections in the order in which they first came.
+/// Sections in order of first appearance.
 #[derive(Debug, Default)]
 struct Merged {
     sections: Vec<(String, Section)>,
@@ -40,7 +40,7 @@ struct Merged {
     options: usize,
 }
 
-/// Every option that is in force by the active profile.
+/// Every option that the active profile sets.
 pub(super) fn options(root: &Root) -> Vec<TunedOption> {
     let active = root.read("/etc/tuned/active_profile");
     let mut merged = Merged::default();
@@ -115,14 +115,14 @@ impl Merged {
         });
         let Some((_, merged)) = self.sections.get_mut(at) else { return };
         if key == "replace" && is_true(&option.value) {
-            // The child's section takes the place of its parents': what came from other files goes.
+            // The child's section replaces its parents': options from other files are removed.
             merged.options.retain(|(_, other)| other.path == option.path);
         }
         merged.options.retain(|(other, _)| *other != key);
         merged.options.push((key, option));
     }
 
-    /// Variables put in; what is not known, and TuneD's functions, stay as written.
+    /// Expands variables; unknown ones and TuneD's functions stay as written.
     fn expand(&self, value: &str) -> String {
         let mut value = value.to_owned();
         for _ in 0..ROUNDS_MAX {

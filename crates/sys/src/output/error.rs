@@ -5,46 +5,46 @@ use std::{fmt, io, path::PathBuf};
 /// Why a file was not written.
 #[derive(Debug)]
 pub struct OutputError {
-    /// The file or directory, as it was given.
+    /// The file or directory, as the user gave it.
     pub path: PathBuf,
-    /// What happened.
+    /// The cause.
     pub cause: OutputCause,
 }
 
-/// What kept a file from being written.
+/// Cause of a failed write.
 #[derive(Debug)]
 pub enum OutputCause {
-    /// The system's answer.
+    /// The system's error.
     Io(io::Error),
-    /// The name is taken, and nothing is to be replaced.
+    /// The name is taken, and replacing is not allowed.
     Taken,
     /// The path ends in no name.
     NoName,
     /// The name is a link.
     Link {
-        /// Where it leads.
+        /// Target of the link.
         to: String,
     },
-    /// A directory on the way is a link of another user, and leads to a directory that is not this user's.
+    /// A directory in the path is a link of another user that leads to a directory of a third user.
     ForeignLink {
-        /// The link's name.
+        /// Name of the link.
         name: String,
-        /// Where it leads.
+        /// Target of the link.
         to: String,
-        /// Its owner.
+        /// Owner of the link.
         owner: u32,
     },
-    /// The name is neither a file nor a pipe nor a character device.
+    /// The name is not a file, a pipe or a character device.
     NotAFile,
 }
 
 impl OutputError {
-    /// Whether the name was not free.
+    /// Whether the name was taken.
     pub fn is_taken(&self) -> bool {
         matches!(self.cause, OutputCause::Taken)
     }
 
-    /// The system's answer, if that was the cause.
+    /// The system's error, if that was the cause.
     pub fn into_io(self) -> io::Error {
         match self.cause {
             OutputCause::Io(error) => error,
@@ -52,13 +52,13 @@ impl OutputError {
         }
     }
 
-    /// What the user can do, where the cause itself shows it.
+    /// What the user can do, if the cause itself shows it.
     pub fn hint(&self) -> Option<String> {
         match &self.cause {
-            OutputCause::Link { to } => Some(format!("name {to} itself, or remove the link")),
-            OutputCause::ForeignLink { .. } => Some("name the directory without the link".into()),
+            OutputCause::Link { to } => Some(format!("use {to} itself, or remove the link")),
+            OutputCause::ForeignLink { .. } => Some("use a path without the link".into()),
             OutputCause::NoName => Some("name a file, not a directory".into()),
-            OutputCause::Taken => Some("name another file, or remove this one".into()),
+            OutputCause::Taken => Some("choose another file name, or remove this file".into()),
             OutputCause::Io(_) | OutputCause::NotAFile => None,
         }
     }
@@ -80,10 +80,11 @@ impl fmt::Display for OutputCause {
             Self::ForeignLink { name, to, owner } => {
                 write!(
                     f,
-                    "\"{name}\" on the way is a link of user {owner} to {to}, where another user owns the files"
+                    "\"{name}\" in the path is a link of user {owner} to {to}, where another user owns the \
+                     files"
                 )
             }
-            Self::NotAFile => f.write_str("it is neither a file nor a pipe nor a character device"),
+            Self::NotAFile => f.write_str("it is not a file, a pipe or a character device"),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Files that lowlat writes for its user: reports, documents, plans, captures, exports.
 //!
-//! Every such file is created here. Its directory is opened first and held, so that a path that changes afterwards
-//! leads nowhere else. The file is written under a random name that no other process can predict, then renamed. A link
-//! in the last place is never followed, and [`walk`] says which links before it are.
+//! Every such file is created here. Its directory is opened first and held open, so that a later change of
+//! the path has no effect. The file is written under a random name that no other process can predict, then
+//! renamed. A link as the last component is never followed; [`walk`] defines which links before it are.
 
 mod error;
 #[cfg(test)]
@@ -28,11 +28,11 @@ use std::{
 /// Who may read a file, and whether it is a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// The owner alone: the file holds orders, or what a host should not show.
+    /// Owner only: the file contains orders, or private data of a host.
     Private,
-    /// What the umask leaves of 0644: others may read, and never write.
+    /// 0644 minus the umask: others may read but never write.
     Shared,
-    /// What the umask leaves of 0755.
+    /// 0755 minus the umask.
     Program,
 }
 
@@ -46,7 +46,7 @@ impl Access {
     }
 }
 
-/// A directory that is held open.
+/// A directory held open.
 #[derive(Debug, Clone)]
 pub struct OutputDirectory {
     dir: Arc<OwnedFd>,
@@ -57,14 +57,14 @@ impl OutputDirectory {
     /// Opens an existing directory. An empty path is the working directory.
     ///
     /// # Errors
-    /// [`OutputError`] when it cannot be opened, or a link on the way is not trusted.
+    /// [`OutputError`] if it cannot be opened, or the path contains an untrusted link.
     pub fn open(path: &Path) -> Result<Self, OutputError> {
         walk::directory(path, false)
             .map(|dir| Self { dir: Arc::new(dir), path: path.to_owned() })
             .map_err(|cause| OutputError { path: path.to_owned(), cause })
     }
 
-    /// Opens a directory and creates it first if it is missing, with those above it.
+    /// Opens a directory, and first creates it and its parents if they are missing.
     ///
     /// # Errors
     /// As [`OutputDirectory::open`].
@@ -74,14 +74,14 @@ impl OutputDirectory {
             .map_err(|cause| OutputError { path: path.to_owned(), cause })
     }
 
-    /// A file in this directory. Nothing is created or checked yet.
+    /// Names a file in this directory. Nothing is created or checked yet.
     pub fn file(&self, name: &OsStr, access: Access) -> OutputFile {
         let path = self.path.join(name);
         OutputFile { place: Place::Entry { dir: Arc::clone(&self.dir), name: name.to_owned() }, path, access }
     }
 }
 
-/// A file to be written.
+/// An output file.
 #[derive(Debug)]
 pub struct OutputFile {
     place: Place,
@@ -93,30 +93,30 @@ pub struct OutputFile {
 enum Place {
     /// A name in a directory.
     Entry { dir: Arc<OwnedFd>, name: OsString },
-    /// A descriptor of this process: /dev/stdout and its like.
+    /// A descriptor of this process, such as /dev/stdout.
     Descriptor(PathBuf),
 }
 
-/// What has the file's name.
+/// What currently has the file's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Found {
     Nothing,
     File,
-    /// A named pipe or a character device, which is written into.
+    /// A named pipe or a character device, which is written to directly.
     Stream,
 }
 
 impl OutputFile {
-    /// Finds the directory of `path`. Creates nothing.
+    /// Opens the directory of `path`. Creates nothing.
     ///
     /// # Errors
-    /// [`OutputError`] when there is no such directory, or a link on the way to it is not trusted.
+    /// [`OutputError`] if the directory does not exist, or the path contains an untrusted link.
     pub fn new(path: &Path, access: Access) -> Result<Self, OutputError> {
         if is_descriptor(path) {
             return Ok(Self { place: Place::Descriptor(path.to_owned()), path: path.to_owned(), access });
         }
         let failed = |cause| OutputError { path: path.to_owned(), cause };
-        // `file_name` looks past a slash at the end.
+        // `file_name` ignores a trailing slash.
         let is_directory = path.as_os_str().as_encoded_bytes().ends_with(b"/");
         let Some(name) = path.file_name().filter(|_| !is_directory) else {
             return Err(failed(OutputCause::NoName));
@@ -127,12 +127,12 @@ impl OutputFile {
         Ok(Self { place, path: path.to_owned(), access })
     }
 
-    /// The path, as it was given.
+    /// The path, as the user gave it.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether something has this name already.
+    /// Whether the name is taken.
     pub fn exists(&self) -> bool {
         match &self.place {
             Place::Entry { dir, name } => {
@@ -142,27 +142,28 @@ impl OutputFile {
         }
     }
 
-    /// Whether a regular file has this name, which writing replaces.
+    /// Whether the name is taken by a regular file, which writing would replace.
     pub fn replaces(&self) -> bool {
         matches!(self.found(), Ok(Found::File))
     }
 
-    /// Checks that the file can be written, and leaves nothing behind. For use before a long run.
+    /// Checks that the file can be written, and leaves nothing behind. Meant for use before a long run.
     ///
     /// # Errors
-    /// [`OutputError`] when it cannot.
+    /// [`OutputError`] if it cannot.
     pub fn check(&self) -> Result<(), OutputError> {
-        // A named pipe is not opened: its reader would take the closing for the end.
+        // A named pipe is not opened: its reader would see end of file when it is closed.
         if matches!(self.place, Place::Entry { .. }) && self.found()? != Found::Stream {
             drop(self.create()?);
         }
         Ok(())
     }
 
-    /// Starts to write. The name leads to the new file once [`Unfinished::finish`] is called.
+    /// Starts writing. The name refers to the new file after [`Unfinished::finish`].
     ///
     /// # Errors
-    /// [`OutputError`] when no file can be created, or something other than a file, pipe or device has the name.
+    /// [`OutputError`] if no file can be created, or the name is taken by something other than a file, pipe
+    /// or device.
     pub fn create(&self) -> Result<Unfinished<'_>, OutputError> {
         let found = self.found()?;
         match &self.place {
@@ -184,17 +185,17 @@ impl OutputFile {
     /// Writes the whole file.
     ///
     /// # Errors
-    /// [`OutputError`] when that fails; then the name leads to what it led to before.
+    /// [`OutputError`] if that fails. The name then refers to the same file as before.
     pub fn write(&self, bytes: &[u8]) -> Result<(), OutputError> {
         let mut unfinished = self.create()?;
         unfinished.file.write_all(bytes).map_err(|error| self.failed(error))?;
         unfinished.finish()
     }
 
-    /// Writes the whole file under a name that is free.
+    /// Writes the whole file under an unused name.
     ///
     /// # Errors
-    /// As [`OutputFile::write`]; [`OutputError::is_taken`] when the name is not free.
+    /// As [`OutputFile::write`]; [`OutputError::is_taken`] if the name is taken.
     pub fn write_new(&self, bytes: &[u8]) -> Result<(), OutputError> {
         if self.exists() {
             return Err(self.because(OutputCause::Taken));
@@ -204,11 +205,11 @@ impl OutputFile {
         unfinished.finish_new()
     }
 
-    /// Creates the file under its own name, to be written and read again during a long run. A file of this name is
-    /// removed first.
+    /// Creates the file under its final name, to be written and read during a long run. An existing file of
+    /// this name is removed first.
     ///
     /// # Errors
-    /// [`OutputError`] when it cannot be created, or something other than a file has the name.
+    /// [`OutputError`] if it cannot be created, or the name is taken by something other than a file.
     pub fn create_in_place(&self) -> Result<File, OutputError> {
         let Place::Entry { dir, name } = &self.place else { return Err(self.because(OutputCause::NotAFile)) };
         match self.found()? {
@@ -222,7 +223,7 @@ impl OutputFile {
     /// Removes the file.
     ///
     /// # Errors
-    /// [`OutputError`] when that fails.
+    /// [`OutputError`] if that fails.
     pub fn remove(&self) -> Result<(), OutputError> {
         let Place::Entry { dir, name } = &self.place else { return Ok(()) };
         fs::unlinkat(dir, name.as_os_str(), AtFlags::empty()).map_err(|error| self.failed(error.into()))
@@ -256,36 +257,36 @@ impl OutputFile {
     }
 }
 
-/// A file that is being written. Dropped before it is finished, it leaves nothing behind.
+/// A file being written. If dropped before it is finished, it leaves nothing behind.
 #[derive(Debug)]
 pub struct Unfinished<'a> {
     output: &'a OutputFile,
     file: File,
-    /// Its name until it is finished; none for a pipe or a device.
+    /// Its name until it is finished; `None` for a pipe or a device.
     temporary: Option<OsString>,
 }
 
 impl Unfinished<'_> {
-    /// The file, for a writer that owns what it writes to.
+    /// The file, for a writer that owns its output.
     ///
     /// # Errors
-    /// [`OutputError`] when the descriptor cannot be duplicated.
+    /// [`OutputError`] if the descriptor cannot be duplicated.
     pub fn writer(&self) -> Result<File, OutputError> {
         self.file.try_clone().map_err(|error| self.output.failed(error))
     }
 
-    /// Makes the file durable and gives it its name, in place of the file that had it.
+    /// Makes the file durable and renames it, replacing any existing file.
     ///
     /// # Errors
-    /// [`OutputError`] when that fails; then the name leads to what it led to before.
+    /// [`OutputError`] if that fails. The name then refers to the same file as before.
     pub fn finish(self) -> Result<(), OutputError> {
         self.settle(|dir, from, to| fs::renameat(dir, from, dir, to))
     }
 
-    /// Makes the file durable and gives it its name, unless something has the name.
+    /// Makes the file durable and renames it, unless the name is taken.
     ///
     /// # Errors
-    /// As [`Unfinished::finish`]; [`OutputError::is_taken`] when something has the name.
+    /// As [`Unfinished::finish`]; [`OutputError::is_taken`] if the name is taken.
     pub fn finish_new(self) -> Result<(), OutputError> {
         self.settle(rename_new)
     }
@@ -297,7 +298,8 @@ impl Unfinished<'_> {
         let Place::Entry { dir, name } = &self.output.place else { return Ok(()) };
         let Some(temporary) = self.temporary.clone() else { return Ok(()) };
         self.file.sync_all().map_err(|error| self.output.failed(error))?;
-        // A name that became a link, a pipe or a directory meanwhile is replaced or refused by rename, never followed.
+        // If the name became a link, a pipe or a directory in the meantime, rename replaces it or fails, and
+        // never follows it.
         rename(dir, &temporary, name).map_err(|error| match error {
             Errno::EXIST => self.output.because(OutputCause::Taken),
             error => self.output.failed(error.into()),
@@ -320,17 +322,16 @@ impl Write for Unfinished<'_> {
 impl Drop for Unfinished<'_> {
     fn drop(&mut self) {
         if let (Some(name), Place::Entry { dir, .. }) = (&self.temporary, &self.output.place) {
-            // A leftover that cannot be removed harms nothing.
+            // A leftover that cannot be removed does no harm.
             let _ = fs::unlinkat(dir, name.as_os_str(), AtFlags::empty());
         }
     }
 }
 
-/// Makes writing beyond the process's limit on file sizes an error. By default the kernel ends the process, and the
-/// results that are still to be printed with it.
+/// Makes a write beyond the process's file size limit an error. By default the kernel kills the process, and
+/// the results not yet printed are lost.
 pub fn report_size_limit() {
-    // SAFETY: SIG_IGN installs no handler, so nothing runs in a signal's context, and SIGXFSZ is a signal that may be
-    // ignored.
+    // SAFETY: SIG_IGN installs no handler, so nothing runs in a signal's context, and SIGXFSZ may be ignored.
     unsafe {
         libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
     }
@@ -346,7 +347,8 @@ fn is_descriptor(path: &Path) -> bool {
     }
 }
 
-/// Stdout and stderr are duplicated, so that what else is printed there follows. Other descriptors are opened again.
+/// Stdout and stderr are duplicated, so that other output follows in order. Other descriptors are opened
+/// again.
 fn descriptor(path: &Path) -> io::Result<File> {
     match path.to_str() {
         Some("/dev/stdout" | "/dev/fd/1" | "/proc/self/fd/1") => Ok(rustix::io::dup(io::stdout())?.into()),
@@ -355,7 +357,7 @@ fn descriptor(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Opens a pipe or a device, and checks that it is one: the name may lead elsewhere by now.
+/// Opens a pipe or a device, and checks that it still is one.
 fn open_stream(dir: &OwnedFd, name: &OsStr) -> Result<File, OutputCause> {
     let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = fs::openat(dir, name, flags, Mode::empty()).map_err(|e| OutputCause::Io(e.into()))?;
@@ -371,7 +373,7 @@ fn create_exclusive(dir: &OwnedFd, name: &OsStr, access: Access) -> Result<File,
     fs::openat(dir, name, flags, access.mode()).map(File::from)
 }
 
-/// A new file with a random name.
+/// Creates a file with a random name.
 fn temporary(dir: &OwnedFd, access: Access) -> io::Result<(File, OsString)> {
     loop {
         let mut random = [0; 8];
@@ -385,7 +387,8 @@ fn temporary(dir: &OwnedFd, access: Access) -> io::Result<(File, OsString)> {
     }
 }
 
-/// Renames unless the new name is taken. File systems without such a rename get a second name instead.
+/// Renames unless the new name is taken. On file systems without such a rename, a second name is created
+/// instead.
 fn rename_new(dir: &OwnedFd, from: &OsStr, to: &OsStr) -> Result<(), Errno> {
     match fs::renameat_with(dir, from, dir, to, RenameFlags::NOREPLACE) {
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
@@ -396,7 +399,7 @@ fn rename_new(dir: &OwnedFd, from: &OsStr, to: &OsStr) -> Result<(), Errno> {
     }
 }
 
-/// Makes a directory's names durable, where this user may open it and the file system can.
+/// Makes a directory's entries durable, if this user may open it and the file system supports it.
 fn sync_directory(dir: &OwnedFd) -> Result<(), Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     match fs::openat(dir, ".", flags, Mode::empty()).and_then(|opened| fs::fsync(&opened)) {

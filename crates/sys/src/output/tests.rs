@@ -1,4 +1,4 @@
-//! Files through links, into pipes, over files, and in directories that change.
+//! Files through links, into pipes, over existing files, and in changing directories.
 
 use super::*;
 use std::{
@@ -22,7 +22,7 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
-/// Whether this test can act for another user; says aloud if not.
+/// Whether this test can act for another user; otherwise prints that it is skipped.
 fn is_root(test: &str) -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
@@ -144,7 +144,7 @@ fn descriptors_of_this_process_are_known_by_their_paths() {
 }
 
 #[test]
-fn what_is_no_file_is_refused_with_its_name() {
+fn what_is_not_a_file_is_refused_with_its_name() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     std_fs::write(path("file"), "").unwrap();
@@ -155,7 +155,7 @@ fn what_is_no_file_is_refused_with_its_name() {
         (path("file/page"), "Not a directory"),
         (path("page/"), "no file name"),
         (path(".."), "no file name"),
-        (path("socket"), "neither a file nor a pipe"),
+        (path("socket"), "not a file, a pipe"),
     ] {
         let error = written(&given).unwrap_err().to_string();
         assert!(error.starts_with(&format!("cannot write {}: ", given.display())), "{error}");
@@ -221,7 +221,7 @@ fn a_directory_that_is_swapped_leads_nowhere_else() {
     let ends = AtomicBool::new(false);
     let count = thread::scope(|scope| {
         scope.spawn(|| {
-            // Relaxed: a lone flag.
+            // Relaxed: an independent flag.
             while !ends.load(Ordering::Relaxed) {
                 fs::renameat_with(fs::CWD, at("theirs"), fs::CWD, at("link"), RenameFlags::EXCHANGE).unwrap();
             }

@@ -1,7 +1,8 @@
-//! From a path to a directory that is held open.
+//! From a path to a directory held open.
 //!
-//! Links on the way are followed when root or this user owns them. A link of another user may only lead to a directory
-//! of that same user: who runs lowlat as root in another user's folder lends that user nothing.
+//! Links in the path are followed if root or this user owns them. A link of another user may only lead to a
+//! directory of that same user. So root running lowlat in another user's directory does not lend that user
+//! its privileges.
 
 use super::OutputCause;
 use rustix::{
@@ -18,17 +19,18 @@ use std::{
     path::{Component, Path},
 };
 
-/// Links that are followed; the kernel's own limit.
+/// Maximum number of links followed; the kernel's own limit.
 const LINKS_MAX: usize = 40;
 
-/// A link of a user that is not trusted.
+/// A link of an untrusted user.
 struct Foreign {
     name: OsString,
     to: OsString,
     owner: u32,
 }
 
-/// Opens a directory, an empty path being the working directory; creates what is missing if asked to.
+/// Opens a directory; an empty path is the working directory. Creates missing directories if `creates` is
+/// set.
 pub(super) fn directory(path: &Path, creates: bool) -> Result<OwnedFd, OutputCause> {
     let io = |error: Errno| OutputCause::Io(error.into());
     let mut here = open(None, OsStr::new(if path.is_absolute() { "/" } else { "." })).map_err(io)?;
@@ -37,7 +39,8 @@ pub(super) fn directory(path: &Path, creates: bool) -> Result<OwnedFd, OutputCau
     while let Some(name) = pending.pop() {
         let found = match open(Some(&here), &name) {
             Err(Errno::NOENT) if creates => {
-                // Before anything is created, not only at the end. What is created below belongs to this user.
+                // Checked before anything is created, not only at the end. Directories created below belong
+                // to this user.
                 check(&here, &mut foreign)?;
                 match fs::mkdirat(&here, name.as_os_str(), Mode::from_raw_mode(0o777)) {
                     Ok(()) | Err(Errno::EXIST) => open(Some(&here), &name),
@@ -72,7 +75,7 @@ pub(super) fn directory(path: &Path, creates: bool) -> Result<OwnedFd, OutputCau
     Ok(here)
 }
 
-/// Refuses links of users that do not own the directory they led to. Forgets the links that are in order.
+/// Rejects links of users who do not own the directory that they led to. Forgets the valid links.
 fn check(here: &OwnedFd, foreign: &mut Vec<Foreign>) -> Result<(), OutputCause> {
     let owner = fs::fstat(here).map_err(|error| OutputCause::Io(error.into()))?.st_uid;
     match foreign.drain(..).find(|link| link.owner != owner) {

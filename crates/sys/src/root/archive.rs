@@ -1,4 +1,4 @@
-//! Capture files: a tar of a host's tree, plain or compressed with gzip or bzip2.
+//! Capture files: a tar of a host's tree, either plain or compressed with gzip or bzip2.
 
 use super::{
     FILE_BYTES_MAX,
@@ -12,28 +12,32 @@ use std::{
 use tar::EntryType;
 use thiserror::Error;
 
-/// Where lowlat's captures list what could not be read: one path a line.
+/// List of the paths in a capture that could not be read, one per line.
 pub(crate) const DENIED_LIST: &str = "/.lowlat/denied";
-/// Where captures list what has no value though it is there (an attribute of a link that is down): one path a line.
+/// List of the existing paths in a capture that have no value (an attribute of a link that is down), one per
+/// line.
 pub(crate) const VALUELESS_LIST: &str = "/.lowlat/valueless";
-/// Where captures list what failed otherwise: path, tabulator, the system's words.
+/// List of the paths in a capture that failed otherwise: path, tab, error text.
 pub(crate) const FAILED_LIST: &str = "/.lowlat/failed";
-/// Where captures list what was there, but whose content was not kept: one path a line.
+/// List of the existing paths in a capture whose content was not kept, one per line.
 pub(crate) const NAMES_LIST: &str = "/.lowlat/names";
 
-/// Why a file is no capture.
+/// Why a file is not a valid capture.
 #[derive(Debug, Error)]
 pub enum ArchiveError {
     /// The file cannot be read, or ends too early.
-    #[error("{0}; the file is cut short or damaged, capture the host again")]
+    #[error("{0}\nhint: the file is truncated or damaged; capture the host again")]
     Damaged(io::Error),
     /// Neither a tar nor a compressed tar.
-    #[error("it begins with bytes {0:02x?}, expected a tar archive, plain or compressed with gzip or bzip2")]
+    #[error(
+        "it starts with bytes {0:02x?}, expected a tar archive, either plain or compressed with gzip or \
+             bzip2"
+    )]
     NotAnArchive(Vec<u8>),
-    /// An entry that captures never have.
+    /// An entry that captures never contain.
     #[error("it contains {0}\nhint: capture the host again with `lowlat host capture`")]
     Unsupported(&'static str),
-    /// More than a host's tree can hold.
+    /// Larger than any host's tree.
     #[error("{0}\nhint: capture the host again with `lowlat host capture`")]
     TooLarge(#[from] Limit),
 }
@@ -48,7 +52,7 @@ impl From<io::Error> for ArchiveError {
     }
 }
 
-/// Fails behind the bytes that a capture may unpack to.
+/// Fails after the maximum unpacked size of a capture.
 struct Bounded<R> {
     inner: R,
     bytes_left: u64,
@@ -65,8 +69,8 @@ impl<R: Read> Read for Bounded<R> {
     }
 }
 
-/// Loads a capture into memory. Archives whose entries share one top folder (as captures of other tools do) are
-/// taken from below it.
+/// Loads a capture into memory. If all entries share one top directory, as in captures of other tools, its
+/// content is used.
 pub(super) fn load(mut archive: impl Read) -> Result<Tree, ArchiveError> {
     let mut magic = Vec::new();
     (&mut archive).take(262).read_to_end(&mut magic)?;
@@ -81,7 +85,7 @@ pub(super) fn load(mut archive: impl Read) -> Result<Tree, ArchiveError> {
     Ok(plant(entries)?)
 }
 
-/// Long names that stand before the entry that they belong to.
+/// Long names that precede their entry.
 #[derive(Debug, Default)]
 struct LongNames {
     path: Option<Vec<u8>>,
@@ -94,7 +98,7 @@ fn unpack(reader: impl Read) -> Result<Vec<(String, Node)>, ArchiveError> {
     let (mut content_bytes, mut names_bytes) = (0_u64, 0_usize);
     let mut names = LongNames::default();
     let mut archive = tar::Archive::new(reader);
-    // Raw, since the crate would read extended headers of any size.
+    // Raw, because the crate would read extended headers of any size.
     for entry in archive.entries()?.raw(true) {
         let mut entry = entry?;
         let kind = entry.header().entry_type();
@@ -138,7 +142,7 @@ fn unpack(reader: impl Read) -> Result<Vec<(String, Node)>, ArchiveError> {
 }
 
 impl LongNames {
-    /// Keeps what an extended header says of the next entry; false when the entry is no such header.
+    /// Stores what an extended header says about the next entry; `false` if the entry is not such a header.
     fn take_header(
         &mut self,
         kind: EntryType,
@@ -194,7 +198,7 @@ fn text(what: &'static str, bytes: &[u8]) -> Result<String, Limit> {
     Ok(text.into_owned())
 }
 
-/// The path as the host names it; what climbs above the root is cut off.
+/// The path as the host names it; components that climb above the root are removed.
 fn cleaned(path: &str) -> String {
     let mut clean = String::new();
     for component in Path::new(path).components() {
@@ -206,7 +210,7 @@ fn cleaned(path: &str) -> String {
     clean
 }
 
-/// A tree of files alone. Files beyond the limits of a capture are left out.
+/// A tree of files only. Files beyond the limits of a capture are left out.
 pub(super) fn plant_files(files: impl IntoIterator<Item = (String, Vec<u8>)>) -> Tree {
     let within = files.into_iter().filter(|(path, _)| check_path("path", path).is_ok());
     plant(within.map(|(path, bytes)| (cleaned(&path), Node::File(bytes))).collect()).unwrap_or_default()
@@ -237,7 +241,7 @@ fn plant(entries: Vec<(String, Node)>) -> Result<Tree, Limit> {
     Ok(tree)
 }
 
-/// What the lines of a list say of their paths, given the words behind the path.
+/// How to read the lines of a list, given the text after the path.
 fn list_kind(path: &str) -> Option<fn(&str) -> Node> {
     match path {
         DENIED_LIST => Some(|_| Node::Denied),
@@ -248,7 +252,7 @@ fn list_kind(path: &str) -> Option<fn(&str) -> Node> {
     }
 }
 
-/// The one folder above `proc` and `sys` that every entry shares, or "".
+/// The one directory above `proc` and `sys` that all entries share, or "".
 fn top_folder(entries: &[(String, Node)]) -> String {
     let is_host = |rest: &str| {
         ["/proc", "/sys"].iter().any(|folder| {

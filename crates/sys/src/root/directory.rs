@@ -1,4 +1,4 @@
-//! Plain file access, bounded: regular files only, never blocking on a pipe or device.
+//! Plain file access with limits: regular files only, never blocking on a pipe or device.
 
 use super::{Entry, FILE_BYTES_MAX};
 use std::{
@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A directory that holds a host's tree.
+/// A directory that contains a host's tree.
 #[derive(Debug)]
 pub(super) struct Directory {
     base: PathBuf,
@@ -55,7 +55,7 @@ pub(super) fn open_file(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Reads a regular file up to the bound.
+/// Reads a regular file up to the limit.
 pub(super) fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     let file = open_file(path)?;
     let mut bytes = Vec::new();

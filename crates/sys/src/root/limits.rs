@@ -1,4 +1,4 @@
-//! What a capture may hold. The limits are those of Linux and of the largest hosts, so that no real host meets one.
+//! Limits of a capture. They are those of Linux and of the largest hosts, so that no real host reaches one.
 
 use thiserror::Error;
 
@@ -6,26 +6,27 @@ use thiserror::Error;
 pub(super) const PATH_BYTES_MAX: usize = 4_096;
 /// Most components of a path or link target. The deepest paths below /sys have about 30.
 pub(super) const LEVELS_MAX: usize = 256;
-/// Bytes that a capture may unpack to, headers included.
+/// Maximum unpacked size of a capture in bytes, including headers.
 pub(super) const STREAM_BYTES_MAX: u64 = 1 << 30;
 /// Bytes of all files. What [`super::Recording`] keeps fits.
 pub(super) const CONTENT_BYTES_MAX: u64 = 256 << 20;
-/// Files, links and directories, those above a file included.
+/// Files, links and directories, including those above a file.
 pub(super) const NODES_MAX: usize = 2_000_000;
-/// Bytes of all paths, those of the directories above a file included.
+/// Bytes of all paths, including those of the directories above a file.
 pub(super) const NAMES_BYTES_MAX: usize = 256 << 20;
 /// Bytes of one extended header of a tar: a long name, or PAX records.
 pub(super) const HEADER_BYTES_MAX: u64 = 64 << 10;
-/// Bytes that may be read of a small capture in all, since links can show one large file under many names.
+/// Bytes that may be read of a small capture in total, because links can show one large file under many
+/// names.
 pub(super) const CAPTURE_READ_BYTES: u64 = 256 << 20;
 /// How often the content of a large capture may be read.
 pub(super) const CONTENT_READS_MAX: u64 = 2;
-/// Bytes that may be read of a directory in all.
+/// Bytes that may be read of a directory in total.
 pub(super) const DIRECTORY_READ_BYTES: u64 = 1 << 30;
-/// Components that are visited on one path, those of its links included.
+/// Components visited on one path, including those of its links.
 pub(super) const WALK_MAX: u32 = 1_024;
 
-/// Characters of a path that a message shows.
+/// Characters of a path shown in a message.
 const SHOWN_CHARS: usize = 60;
 
 /// The limit that a capture exceeds.
@@ -42,7 +43,7 @@ pub enum Limit {
         bytes: u64,
     },
     /// A path or link target has too many components.
-    #[error("{what} \"{start}\" has {levels} levels, at most {LEVELS_MAX} are read")]
+    #[error("{what} \"{start}\" has {levels} levels, at most {LEVELS_MAX} are supported")]
     Levels {
         /// Path or link target.
         what: &'static str,
@@ -55,16 +56,16 @@ pub enum Limit {
     #[error("it unpacks to more than {STREAM_BYTES_MAX} bytes")]
     Stream,
     /// The files hold too much.
-    #[error("its files hold more than {CONTENT_BYTES_MAX} bytes")]
+    #[error("its files contain more than {CONTENT_BYTES_MAX} bytes")]
     Content,
-    /// There are too many files and directories.
+    /// Too many files and directories.
     #[error("it has more than {NODES_MAX} files and directories")]
     Nodes,
     /// The paths take too much memory.
     #[error("its paths take more than {NAMES_BYTES_MAX} bytes")]
     Names,
     /// An extended header of the tar is too large.
-    #[error("an extended tar header has {0} bytes, at most {HEADER_BYTES_MAX} are read")]
+    #[error("an extended tar header has {0} bytes, at most {HEADER_BYTES_MAX} are supported")]
     Header(u64),
 }
 

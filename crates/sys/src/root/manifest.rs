@@ -1,16 +1,16 @@
-//! What a capture says of itself.
+//! The metadata of a capture.
 
 use super::Root;
 use lowlat_host::snapshot::{Origin, OriginKind};
 use serde::{Deserialize, Serialize};
 
-/// Where it stands.
+/// Path of the manifest.
 pub(crate) const PATH: &str = "/.lowlat/manifest.json";
 
 /// The manifest of a capture.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
-    /// Version of the capture's shape; grows when something changes its meaning.
+    /// Version of the capture's format; increases when the meaning of something changes.
     pub(crate) schema_version: u32,
     /// The version of lowlat that wrote it.
     pub(crate) lowlat_version: String,
@@ -18,14 +18,14 @@ pub(crate) struct Manifest {
     pub(crate) is_redacted: bool,
     /// Whether root read the host.
     pub(crate) is_privileged: bool,
-    /// What was read: the running host, a directory or another capture.
+    /// Origin of the capture: the running host, a directory or another capture.
     pub(crate) source: OriginKind,
 }
 
 impl Manifest {
     const SCHEMA_VERSION: u32 = 1;
 
-    /// A capture of a redacted capture is redacted too.
+    /// A capture of a redacted capture is also redacted.
     pub(crate) fn new(origin: &Origin, is_redacted: bool) -> Self {
         Self {
             schema_version: Self::SCHEMA_VERSION,
@@ -40,7 +40,7 @@ impl Manifest {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
 
-    /// The manifest of a capture, when it has one that can be understood.
+    /// The manifest of a capture, if it has a readable one.
     pub(crate) fn read(root: &Root) -> Option<Self> {
         serde_json::from_str(root.read(PATH).text()).ok()
     }

@@ -1,4 +1,4 @@
-//! The one place that joins paths: a live host, a directory that holds its tree, or a capture file.
+//! The one place that joins paths: a live host, a directory with a host's tree, or a capture file.
 
 mod archive;
 mod directory;
@@ -28,26 +28,28 @@ use std::{
 use thiserror::Error;
 use tree::Tree;
 
-/// Bytes that are read of one file at most; the largest file of interest (/proc/kallsyms is not one) is far smaller.
+/// Maximum number of bytes read from a file. The largest file of interest (which excludes /proc/kallsyms) is
+/// far smaller.
 pub const FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// Where captures keep what did not come from files: netlink, D-Bus and system calls, one file an interface.
+/// Directory in captures for data that did not come from files: netlink, D-Bus and system calls, one file per
+/// interface.
 pub(crate) const INTERFACES: &str = "/.lowlat/interface";
 
-/// Symbolic links followed on one path at most, as the kernel does (MAXSYMLINKS).
+/// Maximum number of symbolic links followed on one path, as in the kernel (MAXSYMLINKS).
 const LINKS_MAX: u32 = 40;
 
-/// Where the files of a host are. Paths are absolute as the host would name them: "/proc/cpuinfo".
+/// The location of a host's files. Paths are absolute, as on the host: "/proc/cpuinfo".
 ///
-/// In a directory or capture, symbolic links are followed inside the root only: an absolute link starts at the root
-/// again, and `..` stops there.
+/// In a directory or capture, symbolic links stay inside the root: an absolute link starts at the root, and
+/// `..` stops there.
 #[derive(Debug)]
 pub struct Root {
     backend: Backend,
     label: String,
-    /// What was seen since recording began; none while nothing is recorded.
+    /// What was read since recording started; `None` while not recording.
     recording: Mutex<Option<Recording>>,
-    /// Bytes that were read so far. A sum that orders nothing else, so each access is relaxed.
+    /// Bytes read so far. A sum that orders nothing else, so each access is relaxed.
     read_bytes: AtomicU64,
 }
 
@@ -61,45 +63,49 @@ enum Backend {
 /// Why a root cannot be opened.
 #[derive(Debug, Error)]
 pub enum RootError {
-    /// Nothing is there, or it may not be read.
+    /// Nothing exists there, or it may not be read.
     #[error(
-        "cannot open {path} as a host root: {source}; name a directory holding proc/ and sys/, or a capture file"
+        "cannot open {path} as a host root: {source}\nhint: name a directory that contains proc/ and sys/, \
+         or a capture file"
     )]
     Open {
-        /// What the user named.
+        /// The path that the user gave.
         path: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The file is no archive of a host's tree.
+    /// The file is not an archive of a host's tree.
     #[error("cannot read {path} as a capture: {source}")]
     Archive {
-        /// What the user named.
+        /// The path that the user gave.
         path: String,
         /// What is wrong with it.
         source: ArchiveError,
     },
-    /// There is neither a proc nor a sys below it.
-    #[error("{path} holds neither proc/ nor sys/ and so is no host root; name the directory above them")]
+    /// It contains neither proc nor sys.
+    #[error(
+        "cannot open {path} as a host root: it contains neither proc/ nor sys/\nhint: name the directory \
+             above them"
+    )]
     NoHost {
-        /// What the user named.
+        /// The path that the user gave.
         path: String,
     },
-    /// It has a CPU that no kernel can have.
+    /// It has a CPU number that no kernel can have.
     #[error(
         "cannot read {path} as a host root: it has CPU {cpu}, and Linux supports CPUs 0-{max}\nhint: capture the host \
          again with `lowlat host capture`",
         max = lowlat_host::CPU_ID_MAX
     )]
     TooManyCpus {
-        /// What the user named.
+        /// The path that the user gave.
         path: String,
         /// The first CPU beyond the limit.
         cpu: u64,
     },
 }
 
-/// What stands at a path, links not followed.
+/// What exists at a path, without following links.
 pub(crate) enum Entry {
     File,
     Directory,
@@ -112,10 +118,10 @@ impl Root {
         Self::with_backend(Backend::Live, "/")
     }
 
-    /// The root that the user named: `/` is the running host, a directory a tree, a file a capture.
+    /// Opens the root that the user gave: `/` is the running host, a directory a tree, a file a capture.
     ///
     /// # Errors
-    /// [`RootError`] when nothing readable is there, or when it holds no host.
+    /// [`RootError`] if nothing readable exists there, or it contains no host.
     pub fn open(path: &Path) -> Result<Self, RootError> {
         let label = path.display().to_string();
         let open_error = |source| RootError::Open { path: label.clone(), source };
@@ -130,17 +136,17 @@ impl Root {
         Self::with_backend(Backend::Directory(directory), &label).holding_host()
     }
 
-    /// The root held in a capture, compressed or not; `label` is what messages call it.
+    /// Opens the root in a capture, compressed or not; messages name it `label`.
     ///
     /// # Errors
-    /// [`RootError`] when it is no archive, is damaged, or holds no host.
+    /// [`RootError`] if it is not an archive, is damaged, or contains no host.
     pub fn from_capture(label: &str, archive: impl io::Read) -> Result<Self, RootError> {
         let tree =
             archive::load(archive).map_err(|source| RootError::Archive { path: label.into(), source })?;
         Self::with_backend(Backend::Capture(tree), label).holding_host()
     }
 
-    /// A root made of these files, for tests and fuzzing. Paths are cleaned as those of archives are.
+    /// Creates a root from these files, for tests and fuzzing. Paths are cleaned like those of archives.
     pub fn in_memory(label: &str, files: impl IntoIterator<Item = (String, Vec<u8>)>) -> Self {
         Self::with_backend(Backend::Capture(archive::plant_files(files)), label)
     }
@@ -159,7 +165,7 @@ impl Root {
         }
     }
 
-    /// The lowest CPU below /sys whose number is beyond the kernel's limit.
+    /// The lowest CPU below /sys whose number exceeds the kernel's limit.
     fn impossible_cpu(&self) -> Option<u64> {
         let names = self.list("/sys/devices/system/cpu").into_known().unwrap_or_default();
         let number = |name: &String| {
@@ -170,12 +176,12 @@ impl Root {
         names.iter().filter_map(number).filter(|cpu| *cpu > u64::from(lowlat_host::CPU_ID_MAX)).min()
     }
 
-    /// What the user named.
+    /// The path that the user gave.
     pub fn label(&self) -> &str {
         &self.label
     }
 
-    /// Whether this is the running host, so that netlink, D-Bus and affinity speak of it too.
+    /// Whether this is the running host, so that netlink, D-Bus and affinity also describe it.
     pub fn is_live(&self) -> bool {
         matches!(self.backend, Backend::Live)
     }
@@ -185,7 +191,7 @@ impl Root {
         matches!(self.backend, Backend::Capture(_))
     }
 
-    /// The bytes of a regular file, [`FILE_BYTES_MAX`] at most.
+    /// Reads the bytes of a regular file, at most [`FILE_BYTES_MAX`].
     pub fn read_bytes(&self, path: &str) -> Reading<Vec<u8>> {
         let result = match &self.backend {
             Backend::Live => directory::read_file(Path::new(path)),
@@ -197,8 +203,8 @@ impl Root {
         reading
     }
 
-    /// Refuses what is read beyond the budget of the root. Readers keep what they read, and in a hostile tree many
-    /// links can lead to one large file.
+    /// Fails after the root's read limit. Readers keep what they read, and in a hostile tree many links can
+    /// lead to one large file.
     fn within_budget(&self, bytes: Vec<u8>) -> io::Result<Vec<u8>> {
         let budget = match &self.backend {
             Backend::Live => return Ok(bytes),
@@ -212,15 +218,16 @@ impl Root {
         if before.saturating_add(size) <= budget {
             Ok(bytes)
         } else {
-            Err(io::Error::other(format!("not read: {budget} bytes of this root were read already")))
+            Err(io::Error::other(format!("not read: {budget} bytes of this root have already been read")))
         }
     }
 
-    /// Facts that do not come from files (netlink, D-Bus, system calls), as bytes of the reader's own choosing.
+    /// Facts that do not come from files (netlink, D-Bus, system calls), as bytes in a format that the reader
+    /// chooses.
     ///
-    /// On the running host `read` is called. In a directory or capture the bytes that were kept under `name` are
-    /// given, or `Absent` when there are none. `name` is the reader's own: letters, digits and `-_.@`, with `/`
-    /// between components ("ethtool/eth0/channels"), no `..`.
+    /// On the running host, calls `read`. In a directory or capture, returns the bytes kept under `name`, or
+    /// `Absent` if there are none. The reader chooses `name`: letters, digits and `-_.@`, with `/` between
+    /// components ("ethtool/eth0/channels"), without `..`.
     pub fn interface(&self, name: &str, read: impl FnOnce() -> Reading<Vec<u8>>) -> Reading<Vec<u8>> {
         let path = format!("{INTERFACES}/{name}");
         if !self.is_live() {
@@ -231,7 +238,7 @@ impl Root {
         reading
     }
 
-    /// The text of a file without trailing white space. Bytes that are no UTF-8 make it unparsable.
+    /// Reads a file as text without trailing white space. Invalid UTF-8 is unparsable.
     pub fn read(&self, path: &str) -> Reading<String> {
         self.read_bytes(path).and_then(|bytes| match String::from_utf8(bytes) {
             Ok(text) => {
@@ -244,23 +251,23 @@ impl Root {
         })
     }
 
-    /// A file read as one value.
+    /// Reads a file as one value.
     pub fn read_as<T: std::str::FromStr>(&self, path: &str, expected: &str) -> Reading<T> {
         self.read(path).parse(path, expected, |text| text.parse().ok())
     }
 
-    /// A file read as a cpulist (`0-3,8`).
+    /// Reads a file as a CPU list (`0-3,8`).
     pub fn read_cpu_list(&self, path: &str) -> Reading<CpuSet> {
         self.read(path).parse(path, "a CPU list such as 0-3,8", |text| CpuSet::parse_list(text).ok())
     }
 
-    /// A file read as a CPU mask (`ff,00000000`).
+    /// Reads a file as a CPU mask (`ff,00000000`).
     pub fn read_cpu_mask(&self, path: &str) -> Reading<CpuSet> {
         self.read(path)
             .parse(path, "a hexadecimal CPU mask such as ff,00000000", |text| CpuSet::parse_mask(text).ok())
     }
 
-    /// The names in a directory, sorted.
+    /// Lists the names in a directory, sorted.
     pub fn list(&self, path: &str) -> Reading<Vec<String>> {
         let result = match &self.backend {
             Backend::Live => directory::list(Path::new(path)),
@@ -292,7 +299,7 @@ impl Root {
         )
     }
 
-    /// The path with every link followed, below this root: "/sys/class/net/eth0" to "/sys/devices/pci…/net/eth0".
+    /// Follows every link of a path below this root: "/sys/class/net/eth0" to "/sys/devices/pci…/net/eth0".
     pub fn real_path(&self, path: &str) -> Reading<String> {
         let result = match &self.backend {
             Backend::Live => std::fs::canonicalize(path).map(|path| path.to_string_lossy().into_owned()),
@@ -302,7 +309,7 @@ impl Root {
         reading_of(path, result)
     }
 
-    /// Whether something stands at the path, readable or not.
+    /// Whether something exists at the path, readable or not.
     pub fn exists(&self, path: &str) -> bool {
         self.record(path, Recording::note_existence);
         match &self.backend {
@@ -311,7 +318,7 @@ impl Root {
         }
     }
 
-    /// The paths that match a glob with `*` inside components, sorted. Directories that may not be read match nothing.
+    /// The paths that match a glob with `*` inside components, sorted. Unreadable directories match nothing.
     pub fn glob(&self, pattern: &str) -> Vec<String> {
         let mut paths = vec![String::new()];
         for component in pattern.split('/').filter(|component| !component.is_empty()) {
@@ -342,20 +349,20 @@ impl Root {
         }
     }
 
-    /// Begins to keep what is read, listed and found, until [`Root::take_recording`].
+    /// Starts recording what is read, listed and found, until [`Root::take_recording`].
     pub(crate) fn start_recording(&self) {
         if let Ok(mut slot) = self.recording.lock() {
             *slot = Some(Recording::default());
         }
     }
 
-    /// Ends recording; gives what was seen.
+    /// Stops recording and returns what was seen.
     pub(crate) fn take_recording(&self) -> Recording {
         self.recording.lock().ok().and_then(|mut slot| slot.take()).unwrap_or_default()
     }
 
-    /// While recording, notes something about `path`: the links on the way to it, then, under its real path and with
-    /// whether anything stands there, whatever `note` says.
+    /// While recording, notes a fact about `path`: the links in it, then, under its real path and with
+    /// whether it exists, whatever `note` records.
     fn record(&self, path: &str, note: impl FnOnce(&mut Recording, &str, bool)) {
         let Ok(mut slot) = self.recording.lock() else { return };
         let Some(recording) = slot.as_mut() else { return };
@@ -366,12 +373,12 @@ impl Root {
         }
     }
 
-    /// Follows links below this root, the last component's too.
+    /// Follows links below this root, including the last component.
     fn resolve(&self, path: &str) -> io::Result<String> {
         self.follow(path, |_, _| true)
     }
 
-    /// Follows those links below this root that `on_link` (path, target) says are to be followed.
+    /// Follows those links below this root for which `on_link` (path, target) returns true.
     fn follow(&self, path: &str, mut on_link: impl FnMut(&str, &str) -> bool) -> io::Result<String> {
         let mut done = String::new();
         let mut ahead: Vec<String> = path.split('/').rev().map(str::to_owned).collect();
@@ -391,7 +398,7 @@ impl Root {
             done.push_str(&component);
             visits += 1;
             if visits > limits::WALK_MAX || done.len() > limits::PATH_BYTES_MAX {
-                return Err(io::Error::other("the path is too long with its symbolic links followed"));
+                return Err(io::Error::other("the path is too long after following its symbolic links"));
             }
             if let Ok(Entry::Link(target)) = self.entry(&done) {
                 if !on_link(&done, &target) {
@@ -409,8 +416,8 @@ impl Root {
     }
 }
 
-/// The four answers of an access. What the kernel says of an attribute without a value (EINVAL of a link that is
-/// down, EOPNOTSUPP) is absence; other failures are kept with their text.
+/// The four results of an access. The kernel's errors for an attribute without a value (EINVAL for a link
+/// that is down, EOPNOTSUPP) mean absent; other failures are kept with their text.
 fn reading_of<T>(path: &str, result: io::Result<T>) -> Reading<T> {
     use io::ErrorKind as K;
     match result {

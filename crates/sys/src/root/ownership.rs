@@ -1,22 +1,22 @@
-//! Whose a file is, and who may do what with it.
+//! Ownership and permissions of a file.
 
 use super::{Backend, Root, reading_of};
 use lowlat_host::Reading;
 use std::{fs, os::unix::fs::MetadataExt, path::Path};
 
-/// What stands beside the content of a file.
+/// Metadata of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ownership {
     /// Permission bits, 0o7777 at most.
     pub mode: u32,
-    /// Owner, a user number.
+    /// Owner, as a user ID.
     pub uid: u32,
-    /// Group number.
+    /// Group ID.
     pub gid: u32,
 }
 
 impl Root {
-    /// Whose the file at `path` is, links followed. Captures do not keep it: absent there.
+    /// Ownership of the file at `path`; links are followed. Captures do not keep it: absent there.
     pub fn ownership(&self, path: &str) -> Reading<Ownership> {
         let result = match &self.backend {
             Backend::Live => fs::metadata(Path::new(path)),

@@ -1,24 +1,24 @@
-//! A file that is read again and again without opening it or allocating anew.
+//! A file that is read repeatedly without opening it again or allocating.
 
 use super::{Backend, Root, reading_of};
 use lowlat_host::Reading;
 use std::{fs::File, io, os::unix::fs::FileExt, path::Path};
 
-/// A file held open for reading it from its start again and again, into one buffer of fixed size.
+/// A file held open, which is read repeatedly from its start into one buffer of fixed size.
 ///
-/// A run that measures CPUs must not give memory back to the kernel meanwhile, since that interrupts every CPU on
-/// which a thread of the process runs; so what looks at the host during a run reads this way.
+/// While a run measures CPUs it must not return memory to the kernel, because that interrupts every CPU on
+/// which a thread of the process runs. So anything that observes the host during a run reads this way.
 #[derive(Debug)]
 pub struct PolledFile {
     path: String,
-    /// `None` for a file of a capture, whose bytes stand in the buffer for good.
+    /// `None` for a file of a capture, whose bytes stay in the buffer.
     file: Option<File>,
     buffer: Vec<u8>,
     length: usize,
 }
 
 impl PolledFile {
-    /// Reads the start of the file, as much as the buffer holds.
+    /// Reads the start of the file, up to the size of the buffer.
     pub fn read(&mut self) -> Reading<&[u8]> {
         if let Some(file) = &self.file {
             match fill(file, &mut self.buffer) {
@@ -31,7 +31,7 @@ impl PolledFile {
 }
 
 impl Root {
-    /// Opens a regular file to be polled; `bytes_max` is how much of its start is read each time.
+    /// Opens a regular file for polling; `bytes_max` is how much of its start is read each time.
     pub fn open_to_poll(&self, path: &str, bytes_max: usize) -> Reading<PolledFile> {
         let opened = match &self.backend {
             Backend::Live => super::directory::open_file(Path::new(path)).map(Some),
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn captures_and_what_is_not_there_answer_as_elsewhere() {
+    fn captures_and_what_is_missing_answer_as_elsewhere() {
         let root = Root::in_memory("test", [("/proc/stat".to_owned(), b"cpu0 1".to_vec())]);
         let mut polled = root.open_to_poll("/proc/stat", 4).into_known().unwrap();
         for _ in 0..2 {

@@ -1,27 +1,27 @@
-//! What a root was asked for and answered, kept so that a capture can answer the same.
+//! Requests to a root and their results, kept so that a capture can return the same.
 
 use lowlat_host::Reading;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Bytes of files that are kept at most; what comes after is only named.
+/// Maximum bytes of files kept; later ones are only named.
 const BYTES_MAX: u64 = 256 << 20;
-/// Paths that are kept at most.
+/// Maximum number of paths kept.
 const PATHS_MAX: usize = 1_000_000;
 
-/// The answer of one access other than "nothing is there".
+/// The result of one access other than "does not exist".
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Outcome<T> {
     /// What was read.
     Value(T),
-    /// Something is there, but it gave no value.
+    /// It exists but has no value.
     Valueless,
-    /// It may not be read.
+    /// Permission denied.
     Denied,
-    /// Another failure, in the system's words.
+    /// Another failure, with the system's text.
     Failed(String),
 }
 
-/// Everything that was seen, by real path: absolute, without links and `..`.
+/// Everything that was read, by real path: absolute, without links and `..`.
 #[derive(Debug, Default)]
 pub(crate) struct Recording {
     /// Contents of files.
@@ -30,9 +30,9 @@ pub(crate) struct Recording {
     pub(crate) lists: BTreeMap<String, Outcome<Vec<String>>>,
     /// Links by their own path.
     pub(crate) links: BTreeMap<String, String>,
-    /// What was only found to be there.
+    /// Paths only found to exist.
     pub(crate) found: BTreeSet<String>,
-    /// What was asked for, there or not.
+    /// Paths requested, existing or not.
     #[cfg(test)]
     pub(crate) asked: BTreeSet<String>,
     bytes: u64,
@@ -40,8 +40,8 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
-    /// Notes a link; false when it is not to be followed. /proc/self and /proc/thread-self point to the process that
-    /// reads, whose number means nothing later: they are kept as directories.
+    /// Notes a link; `false` if it must not be followed. /proc/self and /proc/thread-self refer to the
+    /// reading process, whose number is meaningless later, so they are kept as directories.
     pub(super) fn note_link(&mut self, path: &str, target: &str) -> bool {
         if matches!(path, "/proc/self" | "/proc/thread-self") {
             return false;
@@ -88,7 +88,7 @@ impl Recording {
         }
     }
 
-    /// A path with control characters cannot stand in a list of one path a line.
+    /// A path with control characters cannot be in a list of one path per line.
     fn has_room(&self, path: &str) -> bool {
         let paths = self.reads.len() + self.lists.len() + self.links.len() + self.found.len() + self.names;
         paths < PATHS_MAX && !path.contains(char::is_control)

@@ -36,7 +36,7 @@ fn an_interface_is_called_live_and_read_from_a_tree() {
 }
 
 #[test]
-fn absent_unparsable_and_directories_are_told_apart() {
+fn absent_unparsable_and_directories_are_distinguished() {
     let (_dir, root) = host();
     assert!(root.read("/sys/a/none").is_absent());
     assert!(root.read("/sys/a/list/below").is_absent());
@@ -61,7 +61,8 @@ fn a_directory_without_a_host_is_refused() {
 }
 
 proptest::proptest! {
-    /// A bounded run of the fuzz target `capture`: arbitrary bytes, plain and behind each compression's magic.
+    /// A limited run of the fuzz target `capture`: arbitrary bytes, plain and after each compression's magic
+    /// number.
     #[test]
     fn no_bytes_panic_as_a_capture(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..2_000)) {
         let ustar = [vec![b'a'; 257], b"ustar".to_vec()].concat();

@@ -1,4 +1,4 @@
-//! A host's tree held in memory: what a capture file unpacks to.
+//! A host's tree in memory, as unpacked from a capture file.
 
 use super::{
     Entry,
@@ -19,24 +19,24 @@ pub(super) enum Node {
     Directory,
     File(Vec<u8>),
     Link(String),
-    /// It was there when the capture was made, but could not be read then.
+    /// It existed when the capture was made, but could not be read.
     Denied,
-    /// It was there, but had no value.
+    /// It existed but had no value.
     Valueless,
-    /// It was there, but reading failed with these words.
+    /// It existed, but reading failed with this text.
     Failed(String),
-    /// It was there, but its content is no part of the capture.
+    /// It existed, but its content is not part of the capture.
     NotKept,
 }
 
-/// What a reader is told of content that the capture lacks.
-const NOT_KEPT: &str = "not kept in this capture; capture the host again with this version";
+/// Error text for content that the capture lacks.
+const NOT_KEPT: &str = "not part of this capture; capture the host again with this version";
 
 impl Tree {
-    /// Adds a node and the directories above it. A later node at the same path replaces the former, except that a
-    /// directory never replaces an existing node.
+    /// Adds a node and the directories above it. A later node at the same path replaces the earlier one,
+    /// except that a directory never replaces an existing node.
     pub(super) fn insert(&mut self, path: &str, node: Node) -> Result<(), Limit> {
-        // Every node has its directories above it, so the first existing one ends the way up.
+        // Every node has its parent directories, so the first existing one ends the loop.
         let mut above = path;
         while let Some((parent, _)) = above.rsplit_once('/').filter(|(parent, _)| !parent.is_empty()) {
             if self.nodes.contains_key(parent) {
@@ -64,8 +64,8 @@ impl Tree {
         if self.names_bytes > NAMES_BYTES_MAX { Err(Limit::Names) } else { Ok(()) }
     }
 
-    /// Adds what is known of a path that has no content of its own. Content at or below the path counts for more,
-    /// except against a denial.
+    /// Adds what is known about a path without content. Content at or below the path takes precedence, except
+    /// over a denial.
     pub(super) fn insert_note(&mut self, path: &str, node: Node) -> Result<(), Limit> {
         let has_content = self.nodes.contains_key(path);
         if !path.is_empty() && (!has_content || node == Node::Denied) {
@@ -103,7 +103,7 @@ impl Tree {
         let prefix = format!("{}/", path.trim_end_matches('/'));
         let mut names = Vec::new();
         let mut from = prefix.clone();
-        // What is below a child is skipped: the character behind "/" is "0".
+        // Skips everything below a child: the character after "/" is "0".
         while let Some((found, _)) =
             self.nodes.range::<str, _>((Bound::Included(from.as_str()), Bound::Unbounded)).next()
         {
@@ -136,7 +136,7 @@ impl Node {
         }
     }
 
-    /// What keeps this from being read or listed.
+    /// The error of reading or listing this.
     fn error(&self) -> io::Error {
         match self {
             Self::Denied => io::ErrorKind::PermissionDenied.into(),

@@ -1,26 +1,26 @@
-//! Entry points: where the version and the number of structures stand.
+//! Entry points: the version and the number of structures.
 
-/// What is used of an entry point.
+/// The used parts of an entry point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct EntryPoint {
     pub(super) major: u8,
     pub(super) minor: u8,
-    /// Structures that the table holds at most; version 3 does not tell.
+    /// Maximum number of structures in the table; version 3 does not state it.
     pub(super) structures_max: usize,
 }
 
-/// A bound for tables that do not tell their number of structures.
+/// Limit for tables that do not state their number of structures.
 const STRUCTURES_MAX: usize = 65_536;
 
 impl EntryPoint {
-    /// Reads the entry point of version 3 (`_SM3_`), version 2 (`_SM_`), or the older `_DMI_` that the kernel shows
-    /// alone when the firmware has nothing else.
+    /// Reads the entry point of version 3 (`_SM3_`), version 2 (`_SM_`), or the older `_DMI_`, which the
+    /// kernel exposes alone if the firmware has nothing else.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         if bytes.starts_with(b"_SM3_") {
             check(bytes, usize::from(*bytes.get(0x06)?))?;
             Some(Self { major: *bytes.get(0x07)?, minor: *bytes.get(0x08)?, structures_max: STRUCTURES_MAX })
         } else if bytes.starts_with(b"_SM_") {
-            // Some firmware of version 2.1 says 0x1E of its 0x1F bytes (DSP0134, 5.2.1).
+            // Some firmware of version 2.1 states 0x1E instead of its 0x1F bytes (DSP0134, 5.2.1).
             check(bytes, usize::from(*bytes.get(0x05)?).max(0x1F))?;
             Some(Self {
                 major: *bytes.get(0x06)?,

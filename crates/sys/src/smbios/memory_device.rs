@@ -9,12 +9,12 @@ const MIB: u64 = 1 << 20;
 /// The lower 31 bits of an extended size or speed count; the highest is reserved.
 const EXTENDED: u32 = 0x7FFF_FFFF;
 
-/// Whether the array (type 16) holds system memory by its "use" field.
+/// Whether the array (type 16) contains system memory, by its "use" field.
 pub(super) fn is_system_memory(array: &Structure<'_>) -> bool {
     array.byte(0x05) == Some(0x03)
 }
 
-/// The module in a slot; none when the slot is empty or its size is not known.
+/// The module in a slot; `None` if the slot is empty or its size is unknown.
 pub(super) fn module(device: &Structure<'_>) -> Option<MemoryModule> {
     let text = |offset| device.text(offset).unwrap_or_default();
     Some(MemoryModule {
@@ -30,7 +30,7 @@ pub(super) fn module(device: &Structure<'_>) -> Option<MemoryModule> {
     })
 }
 
-/// In KiB when the highest bit is set, else in MiB; 0x7FFF refers to the extended size, in MiB.
+/// In KiB if the highest bit is set, otherwise in MiB; 0x7FFF refers to the extended size, in MiB.
 fn size_bytes(device: &Structure<'_>) -> Option<u64> {
     match device.word(0x0C)? {
         0 | 0xFFFF => None,
@@ -41,7 +41,7 @@ fn size_bytes(device: &Structure<'_>) -> Option<u64> {
     .filter(|size| *size > 0)
 }
 
-/// Zero is not known; 0xFFFF refers to the extended speed.
+/// Zero means unknown; 0xFFFF refers to the extended speed.
 fn speed_mts(device: &Structure<'_>, offset: usize, extended: usize) -> Option<u32> {
     match device.word(offset)? {
         0xFFFF => device.double_word(extended).map(|speed| speed & EXTENDED),

@@ -1,7 +1,7 @@
 //! The firmware's own description of the machine: SMBIOS tables, versions 2 and 3 (DMTF DSP0134).
 //!
-//! The tables come from firmware and are not trusted: every field is looked up within its structure, a string within
-//! its table, and the walk ends where the bytes end.
+//! The tables come from firmware and are not trusted. Every field is looked up within its structure and every
+//! string within its table. The walk ends where the bytes end.
 
 mod entry_point;
 mod memory_device;
@@ -15,7 +15,7 @@ use entry_point::EntryPoint;
 use lowlat_host::{Reading, snapshot::MemoryModule};
 use table::Structure;
 
-/// Where the kernel shows the entry point and the table behind it; both are root's.
+/// Files with the entry point and the table; only root can read them.
 const ENTRY_POINT: &str = "/sys/firmware/dmi/tables/smbios_entry_point";
 /// The structures.
 const TABLE: &str = "/sys/firmware/dmi/tables/DMI";
@@ -45,7 +45,7 @@ impl Tables {
             None => Reading::unparsable(
                 ENTRY_POINT,
                 &in_hex(&bytes),
-                "an SMBIOS entry point with a right checksum",
+                "an SMBIOS entry point with a valid checksum",
             ),
         });
         entry_point.and_then(|entry_point| {
@@ -65,7 +65,7 @@ impl Tables {
         format!("{}.{}", self.entry_point.major, self.entry_point.minor)
     }
 
-    /// A text of the first structure of a type; absent when the structure or the text is not there.
+    /// A text of the first structure of a type; absent if the structure or the text is missing.
     fn text(&self, kind: u8, offset: usize) -> Reading<String> {
         let text = self.of_kind(kind).next().and_then(|structure| structure.text(offset));
         Reading::from_option(text)
@@ -96,19 +96,20 @@ impl Tables {
         self.text(kind::SYSTEM, 0x05)
     }
 
-    /// Base board (type 2): manufacturer and product, as far as they are told.
+    /// Base board (type 2): manufacturer and product, if given.
     pub fn board(&self) -> Reading<String> {
         let parts = [self.text(kind::BOARD, 0x04), self.text(kind::BOARD, 0x05)];
         let told: Vec<String> = parts.into_iter().filter_map(Reading::into_known).collect();
         Reading::from_option((!told.is_empty()).then(|| told.join(" ")))
     }
 
-    /// Memory modules (type 17). Empty slots are left out, and so are slots whose size the firmware does not know.
+    /// Memory modules (type 17). Empty slots and slots of unknown size are left out.
     pub fn memory_modules(&self) -> Vec<MemoryModule> {
         self.system_memory_slots().iter().filter_map(memory_device::module).collect()
     }
 
-    /// Slots for memory modules: as the arrays of system memory (type 16) say, else as many as are described.
+    /// Slots for memory modules: the count given by the arrays of system memory (type 16), otherwise the
+    /// number of described slots.
     pub fn memory_slots(&self) -> u32 {
         let arrays = self.of_kind(kind::MEMORY_ARRAY).filter(memory_device::is_system_memory);
         let slots: u32 = arrays.filter_map(|array| array.word(0x0D)).map(u32::from).sum();
@@ -139,7 +140,7 @@ impl Tables {
 pub fn memory_modules(root: &Root) -> (Reading<Vec<MemoryModule>>, Reading<u32>) {
     let tables = Tables::read(root);
     let has_slots = |tables: &Tables| tables.memory_slots() > 0;
-    // Firmware of virtual machines may leave memory out; that is no host without slots.
+    // Firmware of virtual machines may leave memory out; that does not mean a host without slots.
     let described = tables.and_then(|tables| Reading::from_option(Some(tables).filter(has_slots)));
     (described.as_ref().map(Tables::memory_modules), described.as_ref().map(Tables::memory_slots))
 }

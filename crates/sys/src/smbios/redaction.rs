@@ -1,4 +1,4 @@
-//! Tables without what names one machine: for captures that are passed on.
+//! Removes everything that identifies one machine, for captures that are shared.
 
 use super::{
     kind,
@@ -8,8 +8,8 @@ use super::{
 /// The system's UUID in type 1.
 const UUID: std::ops::Range<usize> = 0x08..0x18;
 
-/// Offsets of the string numbers that are read, by type; every other string (serial numbers, asset tags, the firmware
-/// maker's own) is not needed.
+/// Offsets of the string numbers that lowlat reads, by type. Every other string (serial numbers, asset tags,
+/// the firmware vendor's own) is not needed.
 fn kept_strings(kind: u8) -> Option<&'static [usize]> {
     match kind {
         kind::BIOS => Some(&[0x04, 0x05, 0x08]),
@@ -20,8 +20,8 @@ fn kept_strings(kind: u8) -> Option<&'static [usize]> {
     }
 }
 
-/// The table with the structures that lowlat reads only; in them the UUID is zero and each letter of a string that is
-/// not read is an `x`.
+/// The table with only the structures that lowlat reads. Their UUID is zero, and each letter of a string that
+/// lowlat does not read is an `x`.
 pub fn redacted(table: &[u8]) -> Vec<u8> {
     let mut kept = Vec::new();
     for structure in table::structures(table) {

@@ -7,14 +7,14 @@ use super::kind;
 pub(super) struct Structure<'a> {
     /// Header and formatted area; at least [`HEADER_BYTES`].
     formatted: &'a [u8],
-    /// The strings, each ended by a zero, without the last zero.
+    /// The strings, each terminated by a zero, without the last zero.
     strings: &'a [u8],
 }
 
 /// Type, length and handle.
 const HEADER_BYTES: usize = 4;
 
-/// The structures up to the end marker, the end of the bytes, or the first header that makes no sense.
+/// The structures up to the end marker, the end of the bytes, or the first invalid header.
 pub(super) fn structures(bytes: &[u8]) -> impl Iterator<Item = Structure<'_>> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -31,7 +31,7 @@ impl<'a> Structure<'a> {
             return None;
         }
         let (formatted, behind) = bytes.split_at_checked(length)?;
-        // A table that is cut in its last strings still gives what is there.
+        // A table truncated in its last strings still yields the available ones.
         let end = behind.windows(2).position(|pair| pair == [0, 0]);
         let (strings, rest) = match end {
             Some(at) => (behind.get(..=at)?, behind.get(at + 2..)?),
@@ -56,7 +56,7 @@ impl<'a> Structure<'a> {
         kept.split(|byte| *byte == 0).filter(move |_| is_any)
     }
 
-    /// The byte at an offset, when the structure is long enough to have it.
+    /// The byte at an offset, if the structure is long enough.
     pub(super) fn byte(&self, offset: usize) -> Option<u8> {
         self.formatted.get(offset).copied()
     }
@@ -71,7 +71,8 @@ impl<'a> Structure<'a> {
         self.formatted.get(offset..)?.first_chunk().copied().map(u32::from_le_bytes)
     }
 
-    /// The string whose number stands at an offset, without the blanks that firmware pads with; none when it is empty.
+    /// The string whose number is at an offset, without the blanks that firmware pads with; `None` if it is
+    /// empty.
     pub(super) fn text(&self, offset: usize) -> Option<String> {
         let number = usize::from(self.byte(offset)?);
         let bytes = self.strings().nth(number.checked_sub(1)?)?;

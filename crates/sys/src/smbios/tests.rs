@@ -1,7 +1,7 @@
 use super::*;
 use crate::testing::TestTree;
 
-/// One structure of a made-up table.
+/// One structure of an artificial table.
 pub(crate) fn structure(kind: u8, handle: u16, fields: &[u8], strings: &[&str]) -> Vec<u8> {
     let mut bytes = vec![kind, u8::try_from(fields.len() + 4).unwrap()];
     bytes.extend(handle.to_le_bytes());
@@ -14,7 +14,7 @@ pub(crate) fn structure(kind: u8, handle: u16, fields: &[u8], strings: &[&str]) 
     bytes
 }
 
-/// An entry point of version 3 with a right checksum.
+/// An entry point of version 3 with a valid checksum.
 pub(crate) fn entry_point_3(major: u8, minor: u8) -> Vec<u8> {
     let mut bytes = vec![0; 0x18];
     bytes[..5].copy_from_slice(b"_SM3_");
@@ -167,7 +167,7 @@ fn a_short_structure_of_an_old_version_lacks_only_what_it_lacks() {
 #[test]
 fn version_2_and_older_entry_points_are_read_and_bad_sums_are_refused() {
     assert_eq!(tables(&entry_point_2(3), &table()).version(), "2.8");
-    assert!(tables(&entry_point_2(3), &table()).memory_modules().is_empty(), "no more than it tells");
+    assert!(tables(&entry_point_2(3), &table()).memory_modules().is_empty(), "no more than it states");
     let mut old = b"_DMI_".to_vec();
     old.extend([0, 0, 0, 0, 0, 0, 0, 9, 0, 0x24]);
     set_sum(&mut old, 5);

@@ -1,4 +1,4 @@
-//! /proc/cpuinfo: blocks of "key : value" lines, one block a CPU.
+//! /proc/cpuinfo: blocks of "key : value" lines, one block per CPU.
 
 use crate::Root;
 use lowlat_host::{CpuId, Reading};
@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 
 const PATH: &str = "/proc/cpuinfo";
 
-/// The blocks of /proc/cpuinfo. Where a key stands twice in a block, the first counts.
+/// The blocks of /proc/cpuinfo. If a key occurs twice in a block, the first counts.
 #[derive(Debug, Default)]
 pub(super) struct CpuInfo {
     blocks: Vec<BTreeMap<String, String>>,
 }
 
 impl CpuInfo {
-    /// Unparsable when the file holds no line with a colon.
+    /// Unparsable if the file has no line with a colon.
     pub(super) fn read(root: &Root) -> Reading<Self> {
         root.read(PATH).parse(PATH, "lines such as \"processor : 0\"", |text| {
             let info = Self::parse(text);

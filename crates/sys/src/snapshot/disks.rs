@@ -1,4 +1,4 @@
-//! Reads block devices that have a device of their own; loop, ram, zram, device-mapper and md devices have none.
+//! Reads block devices that are backed by a device; loop, ram, zram, device-mapper and md devices are not.
 
 use super::{
     pci::{self, Function},
@@ -7,11 +7,11 @@ use super::{
 use crate::Root;
 use lowlat_host::{Reading, snapshot::Disk};
 
-/// Sizes in /sys/block are in these units, whatever the device's own blocks are.
+/// Unit of the sizes in /sys/block, whatever the device's block size.
 const SECTOR_BYTES: u64 = 512;
-/// Names of devices that are made of files, memory or other devices, or hold removable discs.
+/// Name prefixes of devices that consist of files, memory or other devices, or have removable media.
 const NOT_DISKS: [&str; 8] = ["loop", "ram", "zram", "dm-", "md", "sr", "fd", "nbd"];
-/// Devices that are read.
+/// Maximum number of devices read.
 const DISKS_MAX: usize = 4_096;
 
 pub(super) fn read(root: &Root) -> Vec<Disk> {
@@ -27,8 +27,8 @@ fn is_disk(name: &str) -> bool {
     !NOT_DISKS.iter().any(|prefix| is_numbered(prefix)) && !is_path_of_nvme(name)
 }
 
-/// Whether the name is one path to a multipath NVMe device (`nvme0c1n2`), which the kernel hides from users: the disk
-/// is `nvme0n2`.
+/// Whether the name is one path to a multipath NVMe device (`nvme0c1n2`), which the kernel hides from users:
+/// the disk is `nvme0n2`.
 fn is_path_of_nvme(name: &str) -> bool {
     let rest = name.strip_prefix("nvme").unwrap_or_default().trim_start_matches(|c: char| c.is_ascii_digit());
     let rest = rest.strip_prefix('c').unwrap_or_default().trim_start_matches(|c: char| c.is_ascii_digit());
@@ -63,8 +63,8 @@ fn disk(root: &Root, name: String) -> Disk {
     }
 }
 
-/// The controller's PCI function. A multipath NVMe device hangs on its subsystem, which has no place on a bus; its
-/// first path with one stands in: the controller `nvme0` of `nvme0n1`.
+/// The controller's PCI function. A multipath NVMe device belongs to its subsystem, which is not on a bus.
+/// Its first path on a bus is used instead: the controller `nvme0` of `nvme0n1`.
 fn function(root: &Root, name: &str) -> Reading<Function> {
     let behind = pci::function_behind(root, &format!("/sys/block/{name}"));
     behind.or(|| {
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_disks_are_told_from_others() {
+    fn names_of_disks_are_distinguished_from_others() {
         for name in ["sda", "nvme0n1", "vda", "mmcblk0", "ramsan", "md_d0"] {
             assert!(is_disk(name), "{name}");
         }

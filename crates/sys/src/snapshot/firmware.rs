@@ -1,4 +1,4 @@
-//! Reads the firmware's identity and what it started with.
+//! Reads the firmware's identity and boot mode.
 
 use crate::{Root, smbios::Tables};
 use lowlat_host::{Reading, snapshot::FirmwareFacts};
@@ -8,7 +8,7 @@ const SECURE_BOOT: &str = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11
 
 pub(super) fn read(root: &Root) -> FirmwareFacts {
     let tables = Tables::read(root);
-    // The tables are root's; the kernel shows a few of their strings to everyone.
+    // Only root can read the tables; the kernel exposes a few of their strings to all users.
     let text = |of: fn(&Tables) -> Reading<String>, names: &[&str]| {
         tables.as_ref().and_then(of).or(|| shown_to_everyone(root, names))
     };
@@ -73,18 +73,18 @@ mod tests {
     use crate::{smbios::tests as tables, testing::TestTree};
 
     #[test]
-    fn the_tables_go_before_the_strings_for_everyone() {
+    fn the_tables_precede_the_strings_for_everyone() {
         let tree = TestTree::new()
             .file("/sys/firmware/dmi/tables/smbios_entry_point", tables::entry_point_3(3, 2))
             .file("/sys/firmware/dmi/tables/DMI", tables::table())
-            .file("/sys/class/dmi/id/sys_vendor", "somebody else\n");
+            .file("/sys/class/dmi/id/sys_vendor", "another vendor\n");
         let facts = read(&tree.root());
         assert_eq!((facts.system_vendor.text(), facts.smbios_version.text()), ("HPE", "3.2"));
         assert_eq!(facts.is_uefi, Reading::Known(false));
     }
 
     #[test]
-    fn strings_for_everyone_stand_in() {
+    fn strings_for_everyone_are_used_instead() {
         let tree = TestTree::of(&[
             ("/sys/class/dmi/id/sys_vendor", "HPE\n"),
             ("/sys/class/dmi/id/board_vendor", "HPE\n"),

@@ -1,11 +1,12 @@
-//! Whatever stands in the files that the readers open, they come back.
+//! The readers return whatever the files contain.
 
 use crate::Root;
 use lowlat_catalogue::CATALOGUE;
 use proptest::{collection::vec, prelude::*};
 use std::collections::BTreeMap;
 
-/// Files of a host that lead the readers to more: CPUs, nodes, an interface, a disk, interrupts, kernel threads.
+/// Files of a host that lead the readers to more files: CPUs, nodes, an interface, a disk, interrupts, kernel
+/// threads.
 const SEEDS: &[(&str, &str)] = &[
     (
         "/proc/cpuinfo",
@@ -52,10 +53,10 @@ const SEEDS: &[(&str, &str)] = &[
     ("/etc/tuned/active_profile", "network-latency\n"),
 ];
 
-/// Rounds in which what the readers ask for is put there, so that they go on from it.
+/// Rounds in which the requested files are created, so that the readers continue from them.
 const ROUNDS: usize = 3;
 
-/// Everything the readers open on such a host, with what stands there or a plausible number.
+/// Every file that the readers open on such a host, with its content or a plausible number.
 fn files_asked_for() -> BTreeMap<String, Vec<u8>> {
     let mut files: BTreeMap<String, Vec<u8>> =
         SEEDS.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec())).collect();
@@ -76,7 +77,7 @@ fn files_asked_for() -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-/// What becomes of one file.
+/// A modification of one file.
 #[derive(Debug, Clone)]
 enum Harm {
     Keep,

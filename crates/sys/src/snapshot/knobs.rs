@@ -1,10 +1,10 @@
-//! Reads the small files that settings of the catalogue name.
+//! Reads the small files that the settings of the catalogue name.
 
 use crate::Root;
 use lowlat_host::Reading;
 use std::collections::BTreeMap;
 
-/// Reads the files that match these globs; a path without a glob is kept even when it is absent.
+/// Reads the files that match these globs; a path without a glob is kept even if it is absent.
 pub(super) fn read(root: &Root, globs: &[&str]) -> BTreeMap<String, Reading<String>> {
     let mut files = BTreeMap::new();
     for &glob in globs {

@@ -33,7 +33,7 @@ pub fn memory_total(root: &Root) -> Reading<u64> {
     read_meminfo_bytes(root, MEMINFO, "MemTotal")
 }
 
-/// The amount behind `key` in /proc/meminfo ("MemTotal:  16 kB") or a node's ("Node 0 MemTotal:  16 kB").
+/// The amount of `key` in /proc/meminfo ("MemTotal:  16 kB") or in a node's file ("Node 0 MemTotal:  16 kB").
 pub(super) fn read_meminfo_bytes(root: &Root, path: &str, key: &str) -> Reading<u64> {
     root.read(path).and_then(|text| {
         let amount = text.lines().find_map(|line| {
@@ -50,7 +50,7 @@ pub(super) fn read_meminfo_bytes(root: &Root, path: &str, key: &str) -> Reading<
     })
 }
 
-/// Per node where nodes show their pools, else of the whole host.
+/// Per node if nodes expose their pools, otherwise for the whole host.
 fn read_huge_pages(root: &Root) -> Vec<HugePages> {
     let mut pools: Vec<HugePages> = root
         .glob("/sys/devices/system/node/node*/hugepages/hugepages-*kB")
@@ -80,14 +80,14 @@ fn read_pool(root: &Root, folder: &str, node: Option<u32>) -> Option<HugePages> 
     })
 }
 
-/// /proc/swaps: a heading, then "path type size used priority" with sizes in kibibytes. A kernel without swap
+/// /proc/swaps: a header, then "path type size used priority" with sizes in kibibytes. A kernel without swap
 /// support has no such file.
 fn read_swaps(root: &Root) -> Reading<Vec<Swap>> {
     const PATH: &str = "/proc/swaps";
     root.read(PATH).and_then(|text| {
         let mut lines = text.lines();
         if !lines.next().is_some_and(|heading| heading.starts_with("Filename")) {
-            return Reading::unparsable(PATH, &text, "a heading that begins with Filename");
+            return Reading::unparsable(PATH, &text, "a header that starts with Filename");
         }
         let mut swaps = Vec::new();
         for line in lines.filter(|line| !line.trim().is_empty()) {
@@ -100,7 +100,7 @@ fn read_swaps(root: &Root) -> Reading<Vec<Swap>> {
     })
 }
 
-/// The path may hold blanks only as the kernel's octal escapes, so that words from the left are safe.
+/// Blanks in the path are octal escapes, so splitting from the left is safe.
 fn swap(line: &str) -> Option<Swap> {
     let mut words = line.split_ascii_whitespace();
     let path = words.next()?.replace("\\040", " ");

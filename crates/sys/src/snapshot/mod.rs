@@ -1,5 +1,5 @@
-//! Readers: each turns one part of a host into facts. They do not judge, and they never fail: what cannot be read
-//! is a reading that says so.
+//! Readers: each turns one part of a host into facts. They do not judge, and they never fail: a reading
+//! states what could not be read.
 
 mod cpu;
 mod cpuinfo;
@@ -31,7 +31,8 @@ use lowlat_host::{
 };
 use lowlat_settings::Catalogue;
 
-/// Reads everything lowlat knows of a host, and the files and kernel options that the catalogue names.
+/// Reads everything that lowlat uses of a host, including the files and kernel options that the catalogue
+/// names.
 pub fn read(root: &Root, catalogue: Catalogue) -> HostSnapshot {
     HostSnapshot {
         schema_version: HostSnapshot::SCHEMA_VERSION,

@@ -1,4 +1,4 @@
-//! Which PCI function stands behind a device of /sys.
+//! The PCI function of a device in /sys.
 
 use crate::Root;
 use lowlat_host::Reading;
@@ -13,14 +13,14 @@ pub(super) struct Function {
 }
 
 impl Function {
-    /// The NUMA node that it hangs on, -1 when the host does not tell.
+    /// Its NUMA node, -1 if the host does not report it.
     pub(super) fn node(&self, root: &Root) -> Reading<i32> {
         root.read_as(&format!("{}/numa_node", self.directory), "the number of a NUMA node, or -1")
     }
 }
 
-/// The nearest function above the device that `link` leads to. What hangs on a USB bus is the bus controller's only
-/// by its plug, so that it has none.
+/// The nearest function above the device that `link` leads to. A device on a USB bus is attached to the bus
+/// controller only by its plug, so it has none.
 pub(super) fn function_behind(root: &Root, link: &str) -> Reading<Function> {
     root.real_path(link).and_then(|path| Reading::from_option(nearest(&path)))
 }

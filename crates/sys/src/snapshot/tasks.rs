@@ -25,7 +25,7 @@ fn kernel_threads(root: &Root) -> Vec<KernelThread> {
     pids.into_iter().filter_map(|pid| kernel_thread(root, pid)).collect()
 }
 
-/// The thread when it is one of the kernel's; a task that ended meanwhile is none.
+/// The thread if it is a kernel thread; `None` for a task that ended in the meantime.
 fn kernel_thread(root: &Root, pid: u32) -> Option<KernelThread> {
     let stat = TaskStat::read(root, &format!("/proc/{pid}/stat")).into_known()?;
     if !stat.is_kernel_thread() {
@@ -41,7 +41,7 @@ fn kernel_thread(root: &Root, pid: u32) -> Option<KernelThread> {
     })
 }
 
-/// `Cpus_allowed_list` of a status file, else its mask `Cpus_allowed`.
+/// `Cpus_allowed_list` of a status file, otherwise its mask `Cpus_allowed`.
 fn cpus_allowed(root: &Root, path: &str) -> Reading<CpuSet> {
     root.read_bytes(path).and_then(|bytes| {
         let text = String::from_utf8_lossy(&bytes);
@@ -59,7 +59,7 @@ fn cpus_allowed(root: &Root, path: &str) -> Reading<CpuSet> {
     })
 }
 
-/// Workqueues that show their attributes (WQ_SYSFS); per-CPU ones have no cpumask, and it stays absent.
+/// Workqueues that expose their attributes (WQ_SYSFS); per-CPU ones have no cpumask, which stays absent.
 fn workqueues(root: &Root) -> Vec<Workqueue> {
     let names = root.list("/sys/bus/workqueue/devices").into_known().unwrap_or_default();
     let queue = |name: String| Workqueue {
@@ -78,7 +78,8 @@ mod tests {
     const RT_PRIORITY: usize = 40;
     const POLICY: usize = 41;
 
-    /// A stat line with the given name, flags, real-time priority and policy; the other fields hold their number.
+    /// A stat line with the given name, flags, real-time priority and policy; the other fields contain their
+    /// number.
     fn stat(comm: &str, flags: u64, rt_priority: u32, policy: u32) -> String {
         let fields = (4..=52).map(|number| match number {
             FLAGS => flags.to_string(),

@@ -1,4 +1,4 @@
-//! Spellings of numbers that the kernel uses in several places.
+//! Number formats that the kernel uses in several places.
 
 /// "0" or "1".
 pub(super) fn flag(text: &str) -> Option<bool> {
@@ -9,7 +9,7 @@ pub(super) fn flag(text: &str) -> Option<bool> {
     }
 }
 
-/// A cache size as sysfs prints it: "512K", "32M"; a number without a unit counts bytes.
+/// A cache size as in sysfs: "512K", "32M"; a number without a unit is in bytes.
 pub(super) fn kernel_size_bytes(text: &str) -> Option<u64> {
     let (digits, shift) = match text.strip_suffix(['K', 'M', 'G']) {
         Some(digits) if text.ends_with('K') => (digits, 10),
@@ -20,7 +20,7 @@ pub(super) fn kernel_size_bytes(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
-/// An amount of memory as /proc/meminfo prints it: "16384 kB", where kB is 1,024 bytes; a bare number counts itself.
+/// An amount of memory as in /proc/meminfo: "16384 kB", where kB is 1,024 bytes; a bare number is a count.
 pub(super) fn meminfo_amount(text: &str) -> Option<u64> {
     match text.strip_suffix("kB") {
         Some(digits) => digits.trim_end().parse::<u64>().ok()?.checked_mul(1024),

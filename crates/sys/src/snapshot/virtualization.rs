@@ -1,4 +1,4 @@
-//! Reads whether the host is virtual, and what the hypervisor took.
+//! Reads whether the host is virtual, and how much time the hypervisor took.
 
 use super::{cpu, cpuinfo::CpuInfo};
 use crate::{Root, proc_stat::steal_of_line};
@@ -6,11 +6,11 @@ use lowlat_host::{Reading, snapshot::Virtualization};
 
 const DMI: &str = "/sys/class/dmi/id";
 const DEVICE_TREE: &str = "/proc/device-tree";
-/// What virtual platforms that are nothing but devices call themselves (kernel:
-/// Documentation/devicetree/bindings/arm/linux,dummy-virt.yaml): QEMU's, and those that follow it.
+/// Name of virtual platforms that consist only of devices (kernel:
+/// Documentation/devicetree/bindings/arm/linux,dummy-virt.yaml): QEMU's and compatible ones.
 const DUMMY_PLATFORM: &str = "linux,dummy-virt";
 
-/// Where a word in the machine's identity names a hypervisor: file, word, name.
+/// Words in the machine's identity that name a hypervisor: file, word, name.
 const DMI_NAMES: &[(&str, &str, &str)] = &[
     ("product_name", "KVM", "KVM"),
     ("product_name", "VMware", "VMware"),
@@ -33,10 +33,10 @@ pub(super) fn read(root: &Root) -> Virtualization {
     let is_x86 = root.read("/proc/cpuinfo").text().contains("vendor_id");
     let named = read_named(root);
     let is_virtual = match (has_flag, &named) {
-        // Xen's control domain shows a hypervisor's name too; on x86 the flag alone decides.
+        // Xen's control domain also shows a hypervisor's name; on x86 only the flag decides.
         (Reading::Known(flag), _) if is_x86 => Reading::Known(flag),
         (_, Some(_)) => Reading::Known(true),
-        // Elsewhere no flag tells; a machine with a maker's name that is no hypervisor's is a real one.
+        // Other architectures have no flag; a machine whose vendor is not a hypervisor is physical.
         (_, None) if root.read(&format!("{DMI}/sys_vendor")).is_known() => Reading::Known(false),
         (Reading::Known(_), None) => Reading::Absent,
         (missing, None) => missing.map(|_| false),
@@ -62,7 +62,7 @@ fn read_named(root: &Root) -> Option<String> {
     let hypervisor = format!("{DEVICE_TREE}/hypervisor");
     let compatible = root.read(&format!("{hypervisor}/compatible"));
     if compatible.is_known() || root.exists(&hypervisor) {
-        // A device tree's strings end in a zero byte, several stand one after the other.
+        // A device tree's strings end in a zero byte; several may follow one another.
         return Some(match compatible.text().split('\0').next().unwrap_or_default() {
             "linux,kvm" => "KVM".into(),
             name if name.starts_with("xen,") => "Xen".into(),
@@ -72,7 +72,7 @@ fn read_named(root: &Root) -> Option<String> {
     }
     let platform = root.read(&format!("{DEVICE_TREE}/compatible"));
     if platform.text().split('\0').any(|name| name == DUMMY_PLATFORM) {
-        // QEMU's way to hand files to its guest.
+        // QEMU's interface for passing files to its guest.
         let nodes = root.list(DEVICE_TREE).into_known().unwrap_or_default();
         let is_qemu = nodes.iter().any(|node| node.starts_with("fw-cfg@"));
         return Some(if is_qemu { "QEMU" } else { "unnamed" }.into());
@@ -82,7 +82,7 @@ fn read_named(root: &Root) -> Option<String> {
     {
         return Some("Microsoft".into());
     }
-    // Amazon's bare machines have the vendor of the virtual ones; their types end in ".metal".
+    // Amazon's bare-metal machines have the vendor of the virtual ones; their types end in ".metal".
     if dmi("sys_vendor").text() == "Amazon EC2" && !dmi("product_name").text().contains(".metal") {
         return Some("KVM (Amazon EC2)".into());
     }
@@ -92,7 +92,7 @@ fn read_named(root: &Root) -> Option<String> {
         .map(|(_, _, name)| (*name).to_owned())
 }
 
-/// The twelve letters that a hypervisor gives in CPUID leaf 0x40000000: "KVMKVMKVM", "TCGTCGTCGTCG".
+/// The twelve letters that a hypervisor returns in CPUID leaf 0x40000000: "KVMKVMKVM", "TCGTCGTCGTCG".
 fn read_signature(root: &Root) -> Reading<String> {
     root.interface("cpuid/hypervisor", cpuid_signature).and_then(|bytes| {
         let text: String =
@@ -115,8 +115,8 @@ fn read_signature(root: &Root) -> Reading<String> {
 
 #[cfg(target_arch = "x86_64")]
 fn cpuid_signature() -> Reading<Vec<u8>> {
-    #[allow(unused_unsafe)] // Newer compilers take the intrinsic as safe.
-    // SAFETY: every x86_64 processor has CPUID, and a leaf that it lacks gives other numbers, nothing worse.
+    #[allow(unused_unsafe)] // Newer compilers treat the intrinsic as safe.
+    // SAFETY: every x86_64 processor has CPUID; a missing leaf returns other numbers, nothing worse.
     let leaf = unsafe { std::arch::x86_64::__cpuid(0x4000_0000) };
     Reading::Known([leaf.ebx, leaf.ecx, leaf.edx].into_iter().flat_map(u32::to_le_bytes).collect())
 }
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arm_guest_is_told_by_its_device_tree() {
+    fn an_arm_guest_is_recognized_by_its_device_tree() {
         let tree = TestTree::new()
             .file("/proc/cpuinfo", "processor: 0\nFeatures: fp\n")
             .file(&format!("{DEVICE_TREE}/hypervisor/compatible"), "xen,xen-4.17\0xen,xen\0");

@@ -1,11 +1,12 @@
-//! The shape of sysfs files that offer several words and bracket the one in force: `always [madvise] never`.
+//! The format of sysfs files that offer several words and put the current one in brackets: `always [madvise]
+//! never`.
 
 use crate::Root;
 use lowlat_host::Reading;
 
 /// The bracketed word of the file, or its only word.
 pub(super) fn chosen(root: &Root, path: &str) -> Reading<String> {
-    root.read(path).parse(path, "words, the one in force in brackets", |text| {
+    root.read(path).parse(path, "words with the current one in brackets", |text| {
         let bracketed =
             text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word.trim());
         let only =

@@ -1,4 +1,4 @@
-//! Reaching systemd.
+//! Connections to systemd.
 
 use super::{SystemdError, own_socket};
 use crate::dbus::{self, Kind};
@@ -10,14 +10,14 @@ pub(super) const OBJECT: &str = "/org/freedesktop/systemd1";
 pub(super) const MANAGER: &str = "org.freedesktop.systemd1.Manager";
 /// systemd's own socket, for root.
 const PRIVATE: &str = "/run/systemd/private";
-/// Units that are the system's bus.
+/// The units of the system bus.
 pub(super) const BUS_UNITS: [&str; 5] =
     ["dbus.service", "dbus.socket", "dbus-broker.service", "dbus-daemon.service", "messagebus.service"];
 
-/// One way to reach systemd: what it is called, and what it takes.
+/// One way to connect to systemd: its name, and the connection builder.
 pub(super) type Way = (String, zbus::Result<Builder<'static>>);
 
-/// The ways to reach systemd, the best one first.
+/// The ways to connect to systemd, the best one first.
 #[derive(Clone)]
 pub(super) struct Ways {
     /// Whether systemd's own socket is among them.
@@ -49,7 +49,7 @@ impl Ways {
         Self { has_own_socket: false, ways: Arc::new(ways) }
     }
 
-    /// A connection on the first way that leads there.
+    /// Connects in the first way that works.
     pub(super) async fn connect(&self, patience: Duration) -> Result<Connection, SystemdError> {
         let mut tried = Vec::new();
         let mut denied = None;
@@ -74,16 +74,16 @@ impl Ways {
         }
     }
 
-    /// Refuses to stop the bus where it is the only way.
+    /// Rejects stopping the bus if it is the only way.
     pub(super) fn keep_the_bus(&self, unit: &str) -> Result<(), SystemdError> {
         if !BUS_UNITS.contains(&unit) {
             return Ok(());
         }
         let why = match (self.has_own_socket, Path::new(PRIVATE).try_exists()) {
             (true, Ok(true)) => return Ok(()),
-            (true, Ok(false)) => format!("{PRIVATE} is not there"),
+            (true, Ok(false)) => format!("{PRIVATE} does not exist"),
             (true, Err(error)) => format!("{PRIVATE}: {error}"),
-            (false, _) => format!("{PRIVATE} is for root"),
+            (false, _) => format!("only root may use {PRIVATE}"),
         };
         Err(SystemdError::CutsTheWay { unit: unit.to_owned(), why })
     }

@@ -2,43 +2,46 @@ use crate::dbus::{self, Kind};
 use std::fmt;
 use thiserror::Error;
 
-/// Why systemd did not do something. Every text names what was asked and what to do.
+/// Why systemd did not do something. Every message names the request and what to do.
 #[derive(Debug, Error)]
 pub enum SystemdError {
-    /// Nobody answers as systemd.
+    /// Nothing answers as systemd.
     #[error(
-        "there is no systemd to ask ({tried}); expected it to manage this host's services, which it does not in most \
-         containers: leave services out of the plan, or run lowlat on the host itself"
+        "cannot reach systemd ({tried}): lowlat needs it to manage this host's services, and most containers \
+         have none; leave services out of the plan, or run lowlat on the host itself"
     )]
     Absent {
-        /// Which ways were tried, with what the system said.
+        /// The attempted ways, with the system's errors.
         tried: String,
     },
-    /// This user may not.
-    #[error("systemd does not let this user {doing}: {said}; run as root")]
+    /// This user has no permission.
+    #[error("systemd denied this user the request to {doing}: {said}; run as root")]
     Denied {
-        /// What was asked.
+        /// The request.
         doing: String,
-        /// What it said.
+        /// The error text.
         said: String,
     },
-    /// No answer came.
-    #[error("systemd was asked to {doing}: {why}; look at it with systemctl list-jobs, then try again")]
+    /// No answer arrived.
+    #[error(
+        "no answer from systemd to the request to {doing}: {why}; check with systemctl list-jobs, then \
+             try again"
+    )]
     Unheard {
-        /// What was asked.
+        /// The request.
         doing: String,
-        /// Why nothing was heard.
+        /// Why there is no answer.
         why: String,
     },
-    /// systemd said no.
-    #[error("systemd did not {doing}: {said}")]
+    /// systemd rejected the request.
+    #[error("systemd refused to {doing}: {said}")]
     Refused {
-        /// What was asked.
+        /// The request.
         doing: String,
-        /// What it said, with the name of its error.
+        /// The error text, with the name of the error.
         said: String,
     },
-    /// It tried, and failed.
+    /// systemd tried and failed.
     #[error(
         "systemd could not {doing} {unit}: its job ended with {result:?}, expected \"done\"{}; read \
          journalctl -u {unit}", now(.state)
@@ -48,15 +51,15 @@ pub enum SystemdError {
         doing: &'static str,
         /// The unit.
         unit: String,
-        /// How the job ended, as systemd calls it: "failed", "timeout", "dependency".
+        /// Result of the job in systemd's terms: "failed", "timeout", "dependency".
         result: String,
-        /// What the unit is now; empty when that could not be read.
+        /// Current state of the unit; empty if it could not be read.
         state: String,
     },
-    /// It would cut the only way to systemd.
+    /// The request would close the only connection to systemd.
     #[error(
-        "{unit} is the bus over which lowlat talks to systemd ({why}), so stopping it would leave no way to start it \
-         again; run as root on the host, or leave it out of the plan"
+        "{unit} is the bus that lowlat uses to reach systemd ({why}), so lowlat could not start it again \
+         after stopping it; run as root on the host, or leave it out of the plan"
     )]
     CutsTheWay {
         /// The unit.

@@ -1,4 +1,4 @@
-//! Starting and stopping: systemd queues a job and says when it has ended.
+//! Starts and stops units: systemd queues a job and reports its end.
 
 use super::connection::{self, MANAGER};
 use std::{future::poll_fn, pin::pin};
@@ -6,7 +6,7 @@ use zbus::{
     Connection, MatchRule, MessageStream, export::futures_core::Stream, message::Type, wire::OwnedObjectPath,
 };
 
-/// Ends of jobs that may wait to be read; those of others come too.
+/// Maximum number of unread job results; those of other clients arrive too.
 const WAITING_MAX: usize = 4_096;
 
 /// How a job ended.
@@ -16,23 +16,23 @@ pub(super) struct JobEnd {
 }
 
 impl JobEnd {
-    /// Skipped is a job that had nothing to do.
+    /// A job that had nothing to do is "skipped".
     pub(super) fn is_good(&self) -> bool {
         matches!(self.result.as_str(), "done" | "skipped")
     }
 }
 
-/// Has systemd do `method` to a unit, and waits for the end of its job.
+/// Calls `method` for a unit, and waits for the end of its job.
 pub(super) async fn run(
     connection: &Connection,
     method: &str,
     unit: &str,
     mode: &str,
 ) -> zbus::Result<JobEnd> {
-    // Without it systemd sends no signals over the bus.
+    // Otherwise systemd sends no signals over the bus.
     connection::call(connection, "Subscribe", &()).await?;
     let rule = MatchRule::builder().msg_type(Type::Signal).interface(MANAGER).member("JobRemoved").build()?;
-    // Before the call, since the job may have ended when the call returns.
+    // Before the call, because the job may have ended when the call returns.
     let ends = MessageStream::for_match_rule(rule, connection, WAITING_MAX.try_into().ok()).await?;
     let job: OwnedObjectPath =
         connection::call(connection, method, &(unit, mode)).await?.body().deserialize()?;

@@ -1,8 +1,9 @@
-//! systemd's own socket, for a client that holds to the letter of D-Bus.
+//! systemd's own socket, for a client that follows the D-Bus specification to the letter.
 //!
-//! On it systemd gives `org.freedesktop.systemd1` as the sender of its messages, where the specification asks for a
-//! unique name (":1.0"), and zbus takes no message with another. So what systemd says goes through a thread that makes
-//! it `:rg.freedesktop.systemd1`, which is as long and such a name.
+//! On it systemd sends `org.freedesktop.systemd1` as the sender of its messages, where the specification
+//! requires a unique name (":1.0"), and zbus rejects messages with other names. So systemd's messages pass
+//! through a thread that changes the name to `:rg.freedesktop.systemd1`, which has the same length and is
+//! valid.
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
@@ -11,15 +12,15 @@ use std::{
     thread,
 };
 
-/// The header field of the sender: its number, the signature of a string, the length, the text.
+/// The header field of the sender: its number, the signature of a string, the length, and the text.
 const SENDER: &[u8] = b"\x07\x01s\0";
 const NAME: &[u8] = b"org.freedesktop.systemd1\0";
-/// Bytes of a message at most; all units of a large host with all their properties are below.
+/// Maximum size of a message in bytes; all units of a large host with all their properties are smaller.
 const MESSAGE_BYTES_MAX: u64 = 64 << 20;
-/// Bytes of a line of the handshake at most.
+/// Maximum length of a line of the handshake, in bytes.
 const LINE_BYTES_MAX: u64 = 4 << 10;
 
-/// One end of a conversation with systemd at `path`, with valid names in it.
+/// Connects to systemd at `path`; the returned end receives valid names.
 pub(super) fn connect(path: &str) -> io::Result<UnixStream> {
     let systemd = UnixStream::connect(path)?;
     let (ours, theirs) = UnixStream::pair()?;
@@ -29,7 +30,7 @@ pub(super) fn connect(path: &str) -> io::Result<UnixStream> {
         let _ = asked.shutdown(Shutdown::Both);
     })?;
     spawn(move || {
-        // Its end, whatever the reason, is the end of the conversation, and zbus tells.
+        // Its end, for whatever reason, ends the connection, and zbus reports it.
         let _ = pass_on(&mut BufReader::new(&systemd), &mut &theirs);
         let _ = theirs.shutdown(Shutdown::Both);
         let _ = systemd.shutdown(Shutdown::Both);
@@ -41,7 +42,7 @@ fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     thread::Builder::new().name("systemd-socket".into()).spawn(work).map(|_| ())
 }
 
-/// Passes on lines of the handshake as they are, and messages with their sender's name made valid.
+/// Forwards lines of the handshake unchanged, and messages with a valid sender name.
 fn pass_on(from: &mut impl BufRead, to: &mut impl Write) -> io::Result<()> {
     loop {
         let Some(first) = from.fill_buf()?.first().copied() else { return Ok(()) };
@@ -57,7 +58,7 @@ fn pass_on(from: &mut impl BufRead, to: &mut impl Write) -> io::Result<()> {
     }
 }
 
-/// Reads a message: 16 bytes that tell its lengths, header fields filled up to a multiple of 8, and a body.
+/// Reads a message: 16 bytes with its lengths, header fields padded to a multiple of 8, and a body.
 fn message(from: &mut impl Read, bytes: &mut Vec<u8>, number: fn([u8; 4]) -> u32) -> io::Result<()> {
     let mut head = [0; 16];
     from.read_exact(&mut head)?;
@@ -78,14 +79,14 @@ fn message(from: &mut impl Read, bytes: &mut Vec<u8>, number: fn([u8; 4]) -> u32
     Ok(())
 }
 
-/// Puts a colon for the first letter of the sender's name.
+/// Replaces the first letter of the sender's name with a colon.
 fn make_valid(fields: &mut [u8]) {
-    // Between the signature and the text is the length, four bytes.
+    // Four bytes of length are between the signature and the text.
     let name_at = SENDER.len() + 4;
     let is_sender = |field: &[u8]| {
         field.starts_with(SENDER) && field.get(name_at..).is_some_and(|text| text.starts_with(NAME))
     };
-    // Fields begin at multiples of 8.
+    // Fields start at multiples of 8.
     let found = (0..fields.len()).step_by(8).find(|at| fields.get(*at..).is_some_and(is_sender));
     if let Some(letter) = found.and_then(|at| fields.get_mut(at + name_at)) {
         *letter = b':';
@@ -97,7 +98,7 @@ mod tests {
     use super::*;
     use std::os::unix::net::UnixListener;
 
-    /// A message with a sender, another header field before it, and a body that looks like a header field.
+    /// A message with a sender, another header field before it, and a body that resembles a header field.
     fn message_of(sender: &[u8]) -> Vec<u8> {
         let mut fields = b"\x05\x01u\0\x07\0\0\0".to_vec();
         fields.extend(SENDER);

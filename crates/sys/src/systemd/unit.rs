@@ -1,4 +1,4 @@
-//! What a unit is.
+//! The state of a unit.
 
 use super::connection::{self, BUS_UNITS, SERVICE};
 use std::collections::{BTreeSet, HashMap};
@@ -7,10 +7,10 @@ use zbus::{
     wire::{OwnedObjectPath, OwnedVariant},
 };
 
-/// Units that are looked at because they stop with another one.
+/// Maximum number of units inspected because they stop with another one.
 const DEPENDENTS_MAX: usize = 64;
 
-/// Services that are asked for a name on the bus; a large host runs some hundred.
+/// Maximum number of services whose name on the bus is read; a large host runs a few hundred.
 const SERVICES_MAX: usize = 1_000;
 
 /// One unit of ListUnitsByPatterns: name, description, load state, active state, sub state, followed unit, object, and
@@ -18,10 +18,10 @@ const SERVICES_MAX: usize = 1_000;
 type UnitRow =
     (String, String, String, String, String, String, OwnedObjectPath, u32, String, OwnedObjectPath);
 
-/// A unit as systemd has it.
+/// A unit as systemd reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Unit {
-    /// Its own name; it can have been asked for by another ("chronyd.service" for "chrony.service").
+    /// Its primary name, which may differ from the requested one ("chronyd.service" for "chrony.service").
     pub id: String,
     /// LoadState: "loaded", "masked", "error", "bad-setting".
     pub load: String,
@@ -29,16 +29,16 @@ pub struct Unit {
     pub active: String,
     /// SubState: "running", "exited", "dead", ...
     pub sub: String,
-    /// What starts it at boot: "enabled", "disabled", "static", "masked", ... None for units without a file, and on
-    /// systems whose systemd cannot tell.
+    /// Whether it starts at boot: "enabled", "disabled", "static", "masked", ... `None` for units without a
+    /// file, and if systemd cannot report it.
     pub enablement: Option<String>,
-    /// Units that are up and stop when this one is stopped. Of the system's bus these are all services that are up with
-    /// a name on it: many end when they lose it, and nothing starts them again.
+    /// Units that are up and stop when this one is stopped. For the system bus these are all running services
+    /// with a name on it: many exit when they lose it, and nothing starts them again.
     pub stops_with_it: Vec<String>,
 }
 
 impl Unit {
-    /// Whether it runs, or is about to.
+    /// Whether it is running or about to run.
     pub fn is_up(&self) -> bool {
         is_up(&self.active)
     }
@@ -66,7 +66,7 @@ pub(super) async fn read(connection: &Connection, name: &str) -> zbus::Result<Op
     Ok(Some(Unit { load, active: text("ActiveState"), sub: text("SubState"), enablement, stops_with_it, id }))
 }
 
-/// All properties of the unit that `method` finds by its name.
+/// All properties of a unit, found through `method` by its name.
 async fn properties(connection: &Connection, method: &str, name: &str) -> zbus::Result<Properties> {
     let object: OwnedObjectPath = connection::call(connection, method, &name).await?.body().deserialize()?;
     let interface = Some("org.freedesktop.DBus.Properties");
@@ -85,7 +85,7 @@ fn list(properties: &Properties, name: &str) -> Vec<String> {
     value.and_then(|value| Vec::<String>::try_from(value).ok()).unwrap_or_default()
 }
 
-/// Asked anew, for the unit's own property is what was so when it was loaded.
+/// Queried again, because the unit's own property is from the time when it was loaded.
 async fn enablement(connection: &Connection, unit: &str) -> zbus::Result<Option<String>> {
     match connection::call(connection, "GetUnitFileState", &unit).await {
         Ok(answer) => {
@@ -97,7 +97,7 @@ async fn enablement(connection: &Connection, unit: &str) -> zbus::Result<Option<
     }
 }
 
-/// Units that are up and stop when this one is stopped as [`super::Systemd::stop`] does it.
+/// Units that are up and stop with this one when [`super::Systemd::stop`] stops it.
 async fn stop_with(
     connection: &Connection,
     unit: &str,
@@ -120,7 +120,7 @@ async fn stop_with(
     Ok(up)
 }
 
-/// Services that are up and have a name on the bus.
+/// Running services with a name on the bus.
 async fn on_the_bus(connection: &Connection) -> zbus::Result<Vec<String>> {
     let patterns = (vec!["active"], vec!["*.service"]);
     let answer = connection::call(connection, "ListUnitsByPatterns", &patterns).await?;
@@ -130,7 +130,7 @@ async fn on_the_bus(connection: &Connection) -> zbus::Result<Vec<String>> {
         let interface = Some("org.freedesktop.DBus.Properties");
         let property = ("org.freedesktop.systemd1.Service", "BusName");
         let answer = connection.call_method(Some(SERVICE), &object, interface, "Get", &property).await;
-        // It may have ended meanwhile.
+        // It may have ended in the meantime.
         let Ok(answer) = answer else { continue };
         let value: OwnedVariant = answer.body().deserialize()?;
         if <&str>::try_from(&value).is_ok_and(|bus_name| !bus_name.is_empty()) {

@@ -1,126 +1,127 @@
-//! Why the kernel's trace cannot be had, and what to do about it.
+//! Errors of the kernel's trace, with the next step.
 
 use lowlat_host::{CpuId, Unparsable};
 use lowlat_trace::FormatError;
 use std::io;
 use thiserror::Error;
 
-/// Why a trace cannot be started, read or removed. Every text ends with the next step.
+/// Why a trace cannot be started, read or removed. Every message ends with the next step.
 #[derive(Debug, Error)]
 pub enum TraceError {
     /// This user may not use tracefs, or the kernel is locked down.
     #[error(
-        "may not use the kernel's trace at {path}: {source}; run as root (a kernel locked down for confidentiality \
-         refuses root too), or use --no-causes, which measures without causes"
+        "cannot use the kernel's trace at {path}: {source}; run as root (a kernel locked down for \
+         confidentiality denies root too), or use --no-causes to measure without causes"
     )]
     NotPermitted {
-        /// What was refused.
+        /// The path to which access was denied.
         path: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The kernel is built without tracefs, or without instances of it.
     #[error(
-        "this kernel has no tracefs with instances; use a kernel built with CONFIG_EVENT_TRACING, or --no-causes, \
-         which measures without causes"
+        "this kernel has no tracefs with instances; use a kernel built with CONFIG_EVENT_TRACING, or \
+         --no-causes to measure without causes"
     )]
     NotInKernel,
-    /// tracefs is not mounted, and could not be mounted for this process alone.
+    /// tracefs is not mounted, and mounting it for this process failed.
     #[error(
-        "tracefs is not mounted, and mounting it for this process failed: {source}; run \
-         \"mount -t tracefs tracefs /sys/kernel/tracing\" as root, or use --no-causes, which measures without causes"
+        "tracefs is not mounted, and mounting it for this process failed: {source}; run \"mount -t tracefs \
+         tracefs /sys/kernel/tracing\" as root, or use --no-causes to measure without causes"
     )]
     MountRefused {
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// tracefs is mounted read-only, as containers have it.
+    /// tracefs is mounted read-only, as in containers.
     #[error(
-        "{path} is read-only; run outside of the container or mount it writable, or use --no-causes, which measures \
-         without causes"
+        "{path} is read-only; run outside of the container or mount it writable, or use --no-causes to \
+         measure without causes"
     )]
     ReadOnly {
-        /// Where.
+        /// The mount point.
         path: String,
     },
-    /// The clock that the samplers' counter needs is not among the kernel's.
+    /// The kernel does not have the clock that the samplers' counter needs.
     #[error(
-        "{path} offers no clock {wanted}, only: {offered}; use a kernel that has it, or --no-causes, which measures \
-         without causes"
+        "{path} offers no clock {wanted}, only: {offered}; use a kernel that has it, or --no-causes to \
+         measure without causes"
     )]
     Clock {
         /// The file.
         path: String,
         /// The clock's name.
         wanted: &'static str,
-        /// What the file says.
+        /// Content of the file.
         offered: String,
     },
-    /// The buffers would take more memory than was allowed.
+    /// The buffers would exceed the memory limit.
     #[error(
-        "trace buffers need {needed_kb} KiB of kernel memory for a moment, and {allowed_kb} KiB are allowed; measure \
-         fewer CPUs or use --no-causes, which measures without causes"
+        "trace buffers temporarily need {needed_kb} KiB of kernel memory, and {allowed_kb} KiB are allowed; \
+         measure fewer CPUs or use --no-causes to measure without causes"
     )]
     Memory {
-        /// What is needed.
+        /// Memory needed.
         needed_kb: u64,
-        /// What was allowed.
+        /// Memory allowed.
         allowed_kb: u64,
     },
-    /// A CPU that the kernel has no buffer for.
+    /// A CPU without a trace buffer.
     #[error("CPU {cpu} has no trace buffer at {path}; choose CPUs that are online")]
     NoCpu {
         /// The CPU.
         cpu: CpuId,
-        /// Where it should be.
+        /// Expected path of the buffer.
         path: String,
     },
-    /// The instance could not be made.
-    #[error("cannot make the trace instance {path}: {source}; --no-causes measures without causes")]
+    /// The instance could not be created.
+    #[error("cannot create the trace instance {path}: {source}; use --no-causes to measure without causes")]
     Make {
-        /// Where.
+        /// Path of the instance.
         path: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A file of tracefs that should be there is not, or cannot be read.
-    #[error("cannot read {path}: {problem}; --no-causes measures without causes")]
+    /// A file that tracefs must have is missing or cannot be read.
+    #[error("cannot read {path}: {problem}; use --no-causes to measure without causes")]
     Read {
-        /// Which.
+        /// Path of the file.
         path: String,
         /// What is wrong.
         problem: String,
     },
-    /// A file of tracefs holds something else than expected.
-    #[error("{0}; --no-causes measures without causes")]
+    /// A file of tracefs has unexpected content.
+    #[error("{0}; use --no-causes to measure without causes")]
     Unparsable(Box<Unparsable>),
-    /// A format that is not known.
-    #[error("{0}; --no-causes measures without causes")]
+    /// An unknown format.
+    #[error("{0}; use --no-causes to measure without causes")]
     Format(Box<FormatError>),
-    /// A setting of the instance was refused.
-    #[error("cannot write \"{value}\" to {path}: {source}; --no-causes measures without causes")]
+    /// The kernel rejected a setting of the instance.
+    #[error("cannot write \"{value}\" to {path}: {source}; use --no-causes to measure without causes")]
     Write {
-        /// Which.
+        /// Path of the file.
         path: String,
-        /// What was to be written.
+        /// The value.
         value: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// None of the events could be switched on.
-    #[error("no trace event can be switched on: {reasons}; --no-causes measures without causes")]
+    #[error("cannot switch on any trace event: {reasons}; use --no-causes to measure without causes")]
     NoEvents {
         /// The first of the reasons.
         reasons: String,
     },
-    /// The instance is left behind.
+    /// The instance could not be removed.
     #[error(
-        "cannot remove the trace instance {path}: {source}; close what uses it and run \"rmdir {path}\" as root"
+        "cannot remove the trace instance {path}: {source}; close what uses it and run \"rmdir {path}\" as \
+         root"
     )]
     Remove {
-        /// Where.
+        /// Path of the instance.
         path: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -132,7 +133,7 @@ impl From<FormatError> for TraceError {
 }
 
 impl TraceError {
-    /// A refusal that has a cause of its own, or what `other` makes of it.
+    /// The error for a denied access with a known reason, otherwise the result of `other`.
     pub(super) fn refused(path: &str, source: io::Error, other: impl FnOnce(io::Error) -> Self) -> Self {
         match source.kind() {
             io::ErrorKind::PermissionDenied => Self::NotPermitted { path: path.into(), source },

@@ -1,5 +1,5 @@
-//! Open files of an instance. The kernel does not remove an instance while one of its files is open, so whoever
-//! removes it must be able to close them all, wherever they are held.
+//! Open files of an instance. The kernel does not remove an instance while one of its files is open, so
+//! removal must be able to close them all, wherever they are held.
 
 use std::{
     fs::File,
@@ -9,8 +9,8 @@ use std::{
 
 /// A file that can be closed from elsewhere.
 ///
-/// Its lock is taken by the one who uses it, for the length of one call that does not block; the other side comes only
-/// when the instance is removed.
+/// Its user holds the lock for the length of one call that does not block. The other side takes it only when
+/// the instance is removed.
 #[derive(Debug, Clone)]
 pub(super) struct SharedFile(Arc<Mutex<Option<File>>>);
 
@@ -19,7 +19,7 @@ impl SharedFile {
         Self(Arc::new(Mutex::new(Some(file))))
     }
 
-    /// Uses the file; an error when it has been closed.
+    /// Uses the file; fails if it has been closed.
     pub(super) fn with<T>(&self, action: impl FnOnce(&File) -> io::Result<T>) -> io::Result<T> {
         match self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
             Some(file) => action(file),

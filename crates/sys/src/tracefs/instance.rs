@@ -1,4 +1,4 @@
-//! An instance of ours in tracefs: its name, its files, its removal.
+//! An instance of lowlat in tracefs: its name, its files, its removal.
 
 use super::{TraceError, Tracefs, files::SharedFile, leftovers::start_time};
 use std::{
@@ -12,16 +12,16 @@ use std::{
     time::Duration,
 };
 
-/// What the names of our instances begin with.
+/// Prefix of the names of lowlat's instances.
 pub(super) const PREFIX: &str = "lowlat-";
-/// Attempts to remove an instance that is busy, and the time between them: two seconds in all. A file that another
+/// Attempts to remove a busy instance, and the time between them: two seconds in total. A file that another
 /// thread is about to close, or a reader of the instance's text files, makes it busy for a moment.
 const REMOVE_ATTEMPTS: u32 = 100;
 const REMOVE_PAUSE: Duration = Duration::from_millis(20);
 
 /// The instances of this process that are not yet removed.
 static OWN: Mutex<Vec<Arc<Instance>>> = Mutex::new(Vec::new());
-/// Tells the instances of one process apart.
+/// Distinguishes the instances of one process.
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 /// A directory below `instances/`.
@@ -41,7 +41,7 @@ struct State {
 }
 
 impl Instance {
-    /// Makes an instance with a name that no other has.
+    /// Creates an instance with a unique name.
     pub(super) fn make(tracefs: &Arc<Tracefs>) -> Result<Arc<Self>, TraceError> {
         // Relaxed: only the number itself matters.
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -92,14 +92,15 @@ impl Instance {
         Ok(file)
     }
 
-    /// Closes the instance's files and removes it; nothing when that has been done.
+    /// Closes the instance's files and removes it; does nothing if that has been done.
     pub(super) fn remove(&self) -> Result<(), TraceError> {
         let mut state = lock(&self.state);
         if state.is_removed {
             return Ok(());
         }
         state.files.drain(..).for_each(|file| file.close());
-        // Should removal fail, at least nothing is traced any more. Removal itself is the answer that counts.
+        // If removal fails, at least nothing is traced any more. The result of the removal itself is what
+        // counts.
         let _ = self.write("tracing_on", "0");
         let _ = self.write("events/enable", "0");
         remove_directory(&self.tracefs, &self.directory, REMOVE_ATTEMPTS)
@@ -111,15 +112,15 @@ impl Instance {
     }
 }
 
-/// Removes the instances of this process, whoever holds them; their pipes answer with an error from then on. For the
-/// way out of a process that is told to stop at once: call it from a thread, as a handler of `ctrlc` is, not from
-/// within a signal handler. What could not be removed is answered.
+/// Removes all instances of this process; their pipes return errors from then on. Meant for a process that
+/// must exit at once: call it from a thread, such as a handler of `ctrlc`, not from within a signal handler.
+/// Returns the errors of what could not be removed.
 pub fn remove_own() -> Vec<TraceError> {
     let own: Vec<Arc<Instance>> = lock(&OWN).clone();
     own.iter().filter_map(|instance| instance.remove().err()).collect()
 }
 
-/// Removes an instance's directory; tries again while it is busy. One that is gone counts as removed.
+/// Removes an instance's directory, with retries while it is busy. A missing one counts as removed.
 pub(super) fn remove_directory(tracefs: &Tracefs, directory: &str, attempts: u32) -> io::Result<()> {
     for attempt in 1.. {
         match tracefs.remove_directory(directory) {

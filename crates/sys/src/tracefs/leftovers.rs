@@ -1,4 +1,4 @@
-//! Instances that a killed run left behind.
+//! Instances left behind by a killed run.
 
 use super::{
     TraceError, Tracefs,
@@ -6,17 +6,18 @@ use super::{
 };
 use crate::{Root, task_stat::TaskStat};
 
-/// An instance whose process is gone.
+/// An instance whose process no longer exists.
 #[derive(Debug)]
 pub struct Leftover {
     /// Its name below `instances/`.
     pub name: String,
-    /// Why it is still there; `None` when it has been removed.
+    /// Why it still exists; `None` if it has been removed.
     pub problem: Option<TraceError>,
 }
 
-/// Removes the instances of ours whose process is dead, and says which. Those of a running lowlat are left alone: by
-/// the process's number and start time, and because the kernel does not remove an instance that is in use.
+/// Removes lowlat's instances whose process is dead, and reports them. Instances of a running lowlat are
+/// kept: they are identified by the process's number and start time, and the kernel does not remove an
+/// instance in use.
 pub fn remove_leftovers(tracefs: &Tracefs) -> Vec<Leftover> {
     let is_leftover = |name: &String| {
         owner(name).is_some_and(|(pid, started)| start_time(pid).is_none_or(|present| present != started))
@@ -32,13 +33,14 @@ pub fn remove_leftovers(tracefs: &Tracefs) -> Vec<Leftover> {
     names.map(remove).collect()
 }
 
-/// The process that made an instance, by its number and start time; `None` when it is none of ours.
+/// The process that created an instance, by its number and start time; `None` if it is not lowlat's.
 fn owner(name: &str) -> Option<(u32, u64)> {
     let mut parts = name.strip_prefix(PREFIX)?.split('-');
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-/// When a process started, in clock ticks since boot; `None` when it is gone, or dead and not yet waited for.
+/// Start time of a process, in clock ticks since boot; `None` if it does not exist, or is dead and not yet
+/// waited for.
 pub(super) fn start_time(pid: u32) -> Option<u64> {
     let stat = TaskStat::read(&Root::live(), &format!("/proc/{pid}/stat")).into_known()?;
     stat.usage.filter(|_| !stat.is_dead()).map(|usage| usage.start_ticks)

@@ -1,9 +1,10 @@
-//! The kernel's trace of chosen CPUs, through an instance of tracefs of our own (kernel doc:
-//! Documentation/trace/ftrace.rst, "Instances"). The host's own trace is never touched.
+//! The kernel's trace of chosen CPUs, through a separate instance of tracefs (kernel doc:
+//! Documentation/trace/ftrace.rst, "Instances"). The host's own trace is never changed.
 //!
-//! Making, starting and removing an instance disturbs every CPU: buffers are resized by work on each CPU, and
-//! tracepoints are switched by rewriting the kernel's code. So all of it happens before samplers start and after they
-//! have stopped. In between, [`Tracing::set_on`] and [`CpuPipe::drain`] touch no CPU but the one they run on.
+//! Creating, starting and removing an instance disturbs every CPU: buffers are resized by work on each CPU,
+//! and tracepoints are switched by rewriting the kernel's code. So all of this happens before samplers start
+//! and after they have stopped. In between, [`Tracing::set_on`] and [`CpuPipe::drain`] affect only the CPU
+//! they run on.
 
 mod error;
 mod files;

@@ -1,12 +1,12 @@
-//! Other tracers on the host: each costs time on every CPU it traces, and that time shows up as interruptions.
+//! Other tracers on the host. Each takes time on every CPU that it traces, which appears as interruptions.
 
 use super::Tracefs;
 
-/// Instances that are looked at at most.
+/// Maximum number of instances inspected.
 const INSTANCES_MAX: usize = 256;
 
-/// What else is tracing on this host, one phrase each: `top level: tracer "function" is on`. The instance `own` is not
-/// looked at.
+/// What else is tracing on this host, one phrase each: `top level: tracer "function" is on`. Ignores the
+/// instance `own`.
 pub(super) fn other_tracers(tracefs: &Tracefs, own: &str) -> Vec<String> {
     let mut facts = activity(tracefs, "", "top level");
     for name in tracefs.list("instances").iter().filter(|name| *name != own).take(INSTANCES_MAX) {
@@ -15,8 +15,8 @@ pub(super) fn other_tracers(tracefs: &Tracefs, own: &str) -> Vec<String> {
     facts
 }
 
-/// What one trace does: its tracer, its events. One that is switched off (`tracing_on`) still costs time when its
-/// events or its tracer are on, since their code is reached all the same.
+/// What one trace does: its tracer and events. A trace that is switched off (`tracing_on`) still costs time
+/// if its events or tracer are on, because their code still runs.
 fn activity(tracefs: &Tracefs, prefix: &str, label: &str) -> Vec<String> {
     let text = |file: &str| tracefs.text(&format!("{prefix}{file}")).unwrap_or_default();
     let mut facts = Vec::new();
@@ -29,7 +29,7 @@ fn activity(tracefs: &Tracefs, prefix: &str, label: &str) -> Vec<String> {
     if let Some(first) = names.next() {
         let facts_of = match names.count() {
             0 => format!("{label}: event {first} is on"),
-            more => format!("{label}: {} events are on, {first} the first", more + 1),
+            more => format!("{label}: {} events are on, starting with {first}", more + 1),
         };
         facts.push(facts_of);
     }

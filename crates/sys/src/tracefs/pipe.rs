@@ -7,8 +7,8 @@ use std::io::{self, Read};
 
 /// The trace of one CPU: `per_cpu/cpuN/trace_pipe_raw`.
 ///
-/// It is read without waiting, and never polled: with a waiter the kernel would send the traced CPU an interrupt of
-/// its own (irq_work) to wake it. Reading takes a lock that only other readers take, so the traced CPU does not wait.
+/// It is read without waiting, and never polled: to wake a waiter, the kernel would interrupt the traced CPU
+/// (irq_work). Reading takes a lock that only other readers take, so the traced CPU does not wait.
 #[derive(Debug)]
 pub struct CpuPipe {
     cpu: CpuId,
@@ -17,12 +17,13 @@ pub struct CpuPipe {
     cursor: CpuCursor,
 }
 
-/// What reading a pipe came to.
+/// Result of reading a pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Drained {
     /// Sub-buffers that were read.
     pub page_count: u32,
-    /// Whether the pipe was empty in the end; otherwise the events' vector is full and there is more.
+    /// Whether the pipe was empty at the end; otherwise the events' vector is full and more events are
+    /// waiting.
     pub is_empty: bool,
 }
 
@@ -36,20 +37,20 @@ impl CpuPipe {
         self.cpu
     }
 
-    /// How many events were read and lost so far.
+    /// Number of events read and lost so far.
     pub fn cursor(&self) -> &CpuCursor {
         &self.cursor
     }
 
-    /// Room that one sub-buffer's events need at most: a vector with less capacity gets nothing.
+    /// Maximum number of events in one sub-buffer: a vector with less spare capacity receives nothing.
     pub fn events_max(&self) -> usize {
         Decoder::events_max(self.buffer.len())
     }
 
-    /// Appends this CPU's events, in rising time, until the pipe is empty or `events` might have to grow.
+    /// Appends this CPU's events, in order of time, until the pipe is empty or `events` might have to grow.
     ///
     /// # Errors
-    /// What the kernel says of the read, or that the instance was removed.
+    /// The kernel's error, or that the instance was removed.
     pub fn drain(&mut self, decoder: &mut Decoder, events: &mut Vec<TraceEvent>) -> io::Result<Drained> {
         let mut drained = Drained::default();
         while events.capacity() - events.len() >= self.events_max() {
@@ -63,10 +64,10 @@ impl CpuPipe {
         Ok(drained)
     }
 
-    /// Gives this CPU's sub-buffers as they come, until the pipe is empty or `keep` says no.
+    /// Passes this CPU's sub-buffers to `keep` until the pipe is empty or `keep` returns false.
     ///
     /// # Errors
-    /// What the kernel says of the read, or that the instance was removed.
+    /// The kernel's error, or that the instance was removed.
     pub fn drain_raw(&mut self, mut keep: impl FnMut(&[u8]) -> bool) -> io::Result<()> {
         while let Some(bytes) = self.read()? {
             if !keep(self.buffer.get(..bytes).unwrap_or(&[])) {
@@ -76,7 +77,7 @@ impl CpuPipe {
         Ok(())
     }
 
-    /// Reads the next sub-buffer, of which the kernel may have filled a part only; `None` when there is nothing.
+    /// Reads the next sub-buffer, which the kernel may have filled only partly; `None` if there is none.
     fn read(&mut self) -> io::Result<Option<usize>> {
         loop {
             match self.file.with(|mut file| file.read(&mut self.buffer)) {
@@ -92,23 +93,23 @@ impl CpuPipe {
     }
 }
 
-/// What the kernel counts of one CPU's buffer (`per_cpu/cpuN/stats`).
+/// The kernel's counters of one CPU's buffer (`per_cpu/cpuN/stats`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PipeStats {
     /// Events in the buffer, not yet read.
     pub entry_count: u64,
     /// Events that were overwritten before they were read.
     pub overrun_count: u64,
-    /// Events that were dropped because writing them came round to one that was not yet finished.
+    /// Events that were dropped because writing them wrapped around to an unfinished one.
     pub commit_overrun_count: u64,
-    /// Events that were dropped because the buffer was full and not to be overwritten.
+    /// Events that were dropped because the buffer was full and must not be overwritten.
     pub dropped_count: u64,
     /// Events that were read.
     pub read_count: u64,
 }
 
 impl PipeStats {
-    /// Reads the text of a `stats` file; lines that are not known are passed over, missing ones count as none.
+    /// Parses the text of a `stats` file. Unknown lines are ignored, and missing ones count as 0.
     pub(super) fn parse(text: &str) -> Self {
         let mut stats = Self::default();
         for (name, value) in text.lines().filter_map(|line| line.split_once(':')) {
@@ -125,7 +126,7 @@ impl PipeStats {
         stats
     }
 
-    /// Events that were lost in any way.
+    /// Events lost for any reason.
     pub fn lost_count(&self) -> u64 {
         self.overrun_count.saturating_add(self.commit_overrun_count).saturating_add(self.dropped_count)
     }

@@ -1,4 +1,4 @@
-//! Where tracefs is on the running host, and access to its files. The only place that joins its paths.
+//! The location of tracefs on the running host, and access to its files. The only place that joins its paths.
 
 use super::TraceError;
 use lowlat_host::Unparsable;
@@ -16,47 +16,48 @@ use std::{
 
 /// `TRACEFS_MAGIC` (include/uapi/linux/magic.h).
 const TRACEFS_MAGIC: u64 = 0x7472_6163;
-/// Where it is mounted: since Linux 4.1, and below debugfs as before.
+/// Its mount points: since Linux 4.1, and before that below debugfs.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
-/// Bytes asked for at once, and of one file at most. `events/header_page` and `events/header_event` answer the first
-/// read only, so that must be large enough for all of them (kernel: `show_header` in trace_events.c).
+/// Bytes requested at once, and the maximum of one file. `events/header_page` and `events/header_event`
+/// answer only the first read, so this must be large enough for all of them (kernel: `show_header` in
+/// trace_events.c).
 const READ_BYTES: usize = 64 << 10;
 const FILE_BYTES_MAX: usize = 4 << 20;
 
 /// The tracefs of the running host.
 #[derive(Debug)]
 pub struct Tracefs {
-    /// What paths begin with.
+    /// Prefix of paths.
     base: String,
-    /// What messages call it.
+    /// Its name in messages.
     label: String,
-    /// A mount that stands in no mount table and goes with this descriptor.
+    /// A mount that is in no mount table and ends with this descriptor.
     mount: Option<OwnedFd>,
 }
 
 impl Tracefs {
-    /// Where the host has it mounted; otherwise a mount of its own that nobody else sees and that is gone with this
-    /// value.
+    /// Uses the host's mount if there is one; otherwise creates a private mount, which nothing else sees and
+    /// which ends with this value.
     ///
     /// # Errors
-    /// [`TraceError`] when this user may not use it, when it is read-only, or when the kernel has none.
+    /// [`TraceError`] if this user may not use it, if it is read-only, or if the kernel has none.
     pub fn find() -> Result<Self, TraceError> {
         for place in PLACES {
             match statfs(place) {
                 Ok(facts) if u64::try_from(facts.f_type) == Ok(TRACEFS_MAGIC) => {
                     return Self::at(place, place, None).checked();
                 }
-                // Not mounted here, or a directory on the way that this user may not enter.
+                // Not mounted here, or a directory in the path that this user may not enter.
                 _ => {}
             }
         }
         Self::detached()
     }
 
-    /// A mount of its own, in nobody's mount table.
+    /// Creates a private mount, which is in no mount table.
     ///
     /// # Errors
-    /// [`TraceError`] when the kernel has no tracefs, or when this user may not mount.
+    /// [`TraceError`] if the kernel has no tracefs, or this user may not mount it.
     pub fn detached() -> Result<Self, TraceError> {
         let mount = mount_detached().map_err(|error| match error {
             Errno::NODEV => TraceError::NotInKernel,
@@ -69,12 +70,12 @@ impl Tracefs {
         Self::at(&base, "tracefs", Some(mount)).checked()
     }
 
-    /// The directory `base` as if it were tracefs.
+    /// Treats the directory `base` as tracefs.
     pub(super) fn at(base: &str, label: &str, mount: Option<OwnedFd>) -> Self {
         Self { base: base.into(), label: label.into(), mount }
     }
 
-    /// This tracefs when instances can be made in it.
+    /// Returns this tracefs if instances can be created in it.
     fn checked(self) -> Result<Self, TraceError> {
         match access(self.path("instances"), Access::WRITE_OK | Access::EXEC_OK) {
             Ok(()) => Ok(self),
@@ -85,7 +86,7 @@ impl Tracefs {
         }
     }
 
-    /// Whether it is a mount of its own.
+    /// Whether it is a private mount.
     pub fn is_detached(&self) -> bool {
         self.mount.is_some()
     }
@@ -94,7 +95,7 @@ impl Tracefs {
         format!("{}/{relative}", self.base)
     }
 
-    /// The path as messages have it.
+    /// The path as shown in messages.
     pub(super) fn shown(&self, relative: &str) -> String {
         format!("{}/{relative}", self.label)
     }
@@ -103,7 +104,7 @@ impl Tracefs {
         Path::new(&self.path(relative)).exists()
     }
 
-    /// The names in a directory, sorted; none when it cannot be read.
+    /// The names in a directory, sorted; empty if it cannot be read.
     pub(super) fn list(&self, relative: &str) -> Vec<String> {
         let Ok(entries) = fs::read_dir(self.path(relative)) else { return Vec::new() };
         let mut names: Vec<String> =
@@ -112,10 +113,10 @@ impl Tracefs {
         names
     }
 
-    /// A file's text without white space at its end.
+    /// A file's text without trailing white space.
     ///
     /// # Errors
-    /// What the system says, or that it is no text.
+    /// The system's error, or that it is not text.
     pub(super) fn text(&self, relative: &str) -> io::Result<String> {
         let mut file = self.open(relative, File::options().read(true))?;
         let (mut bytes, mut chunk) = (Vec::new(), vec![0; READ_BYTES]);
@@ -135,7 +136,7 @@ impl Tracefs {
         Ok(text.trim_end().to_owned())
     }
 
-    /// The text of a file that must be there.
+    /// The text of a file that must exist.
     pub(super) fn read(&self, relative: &str) -> Result<String, TraceError> {
         self.text(relative).map_err(|source| {
             let path = self.shown(relative);
@@ -146,7 +147,7 @@ impl Tracefs {
         })
     }
 
-    /// Writes a value in one go, as tracefs wants it.
+    /// Writes a value in one call, as tracefs requires.
     pub(super) fn write(&self, relative: &str, value: &str) -> Result<(), TraceError> {
         let result =
             self.open(relative, File::options().write(true)).and_then(|file| write_whole(&file, value));
@@ -173,12 +174,12 @@ impl Tracefs {
     }
 }
 
-/// Writes with one call; the kernel takes a value whole or not at all.
+/// Writes with one call; the kernel accepts a value completely or not at all.
 pub(super) fn write_whole(mut file: &File, value: &str) -> io::Result<()> {
     if file.write(value.as_bytes())? == value.len() {
         Ok(())
     } else {
-        Err(io::Error::other("the kernel took only a part of it"))
+        Err(io::Error::other("the kernel accepted only a part of it"))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Starting a trace: an instance of our own, its buffers, its clock and its events.
+//! Starts a trace: a separate instance, its buffers, its clock and its events.
 
 use super::{
     CpuPipe, PipeStats, TraceError, Tracefs, files::SharedFile, instance::Instance, others::other_tracers,
@@ -9,18 +9,19 @@ use lowlat_host::{CpuId, CpuSet, Unparsable};
 use lowlat_trace::{Decoder, TickMap, TraceClock, TraceFormats};
 use std::{fs::File, io, os::unix::fs::OpenOptionsExt as _, sync::Arc};
 
-/// The least buffer of a traced CPU: less would overflow between two looks of the reader.
+/// The smallest buffer of a traced CPU: a smaller one would overflow between two reads.
 pub const BUFFER_KB_MIN: u64 = 64;
-/// What a new instance has for each CPU before it is made smaller (kernel: TRACE_BUF_SIZE_DEFAULT; `trace_buf_size=`
-/// on the command line changes it).
+/// Initial buffer of a new instance for each CPU, before it is made smaller (kernel: TRACE_BUF_SIZE_DEFAULT;
+/// `trace_buf_size=` on the command line changes it).
 const BUFFER_KB_NEW: u64 = 1_408;
-/// For the CPUs that are not traced; the kernel rounds up to two sub-buffers.
+/// Buffer of CPUs that are not traced; the kernel rounds up to two sub-buffers.
 const BUFFER_KB_UNUSED: u64 = 8;
 /// Size of the host's own buffer, and of an instance's.
 const BUFFER_SIZE: &str = "buffer_size_kb";
-/// The largest sub-buffer that is believed: 64 times a page of 64 KiB.
+/// The largest plausible sub-buffer: 64 times a page of 64 KiB.
 const PAGE_BYTES_MAX: usize = 4 << 20;
-/// Options of a trace that make records longer or more. A new instance has those of the host's own trace.
+/// Options of a trace that make records longer or more numerous. A new instance inherits those of the host's
+/// own trace.
 const COSTLY_OPTIONS: [&str; 7] = [
     "stacktrace",
     "userstacktrace",
@@ -36,15 +37,15 @@ const COSTLY_OPTIONS: [&str; 7] = [
 pub struct TraceOptions {
     /// On which CPUs.
     pub cpus: CpuSet,
-    /// Buffer of each of them, in KiB; less when `memory_kb_max` does not carry it.
+    /// Buffer of each of them, in KiB; less if `memory_kb_max` does not suffice.
     pub buffer_kb_per_cpu: u64,
-    /// Kernel memory that all buffers together may take, in KiB.
+    /// Maximum kernel memory of all buffers together, in KiB.
     pub memory_kb_max: u64,
     /// The clock that stamps events.
     pub clock: TraceClock,
 }
 
-/// A trace of chosen CPUs. It is removed when dropped; [`Tracing::finish`] says whether that went well.
+/// A trace of chosen CPUs. It is removed when dropped; [`Tracing::finish`] reports whether that succeeded.
 #[derive(Debug)]
 pub struct Tracing {
     instance: Arc<Instance>,
@@ -60,10 +61,10 @@ pub struct Tracing {
 }
 
 impl Tracing {
-    /// Makes an instance and sets it up, its recording still off: [`Tracing::set_on`].
+    /// Creates an instance and sets it up, with recording still off: [`Tracing::set_on`].
     ///
     /// # Errors
-    /// [`TraceError`]; what had been made by then is removed again.
+    /// [`TraceError`]; everything created until then is removed again.
     pub fn start(tracefs: &Arc<Tracefs>, options: &TraceOptions) -> Result<Self, TraceError> {
         let buffer_kb_per_cpu = buffer_kb(options)?;
         let formats = read_formats(tracefs)?;
@@ -91,36 +92,38 @@ impl Tracing {
         })
     }
 
-    /// Begins or stops recording: one write to an open file, and one store in the kernel. The tracepoints stay
-    /// switched on either way; without recording they cost little, but not nothing.
+    /// Starts or stops recording: one write to an open file, and one store in the kernel. The tracepoints
+    /// stay switched on in either case; without recording they cost little, but not nothing.
     ///
     /// # Errors
-    /// What the kernel says, or that the instance was removed.
+    /// The kernel's error, or that the instance was removed.
     pub fn set_on(&self, is_on: bool) -> io::Result<()> {
         self.on.with(|file| write_whole(file, if is_on { "1" } else { "0" }))
     }
 
-    /// Switches one event, such as "sched/sched_switch", on or off. The kernel rewrites its code for it, which every
-    /// CPU notices.
+    /// Switches one event, such as "sched/sched_switch", on or off. The kernel rewrites its code for this,
+    /// which disturbs every CPU.
     ///
     /// # Errors
-    /// [`TraceError`] when the kernel refuses.
+    /// [`TraceError`] if the kernel rejects it.
     pub fn set_event(&self, event: &str, is_on: bool) -> Result<(), TraceError> {
         self.instance.write(&format!("events/{event}/enable"), if is_on { "1" } else { "0" })
     }
 
-    /// Lets through only those of an event that fit the filter (kernel doc: events.rst, "Event filtering").
+    /// Records only those occurrences of an event that match the filter (kernel doc: events.rst, "Event
+    /// filtering").
     ///
     /// # Errors
-    /// [`TraceError`] when the kernel refuses.
+    /// [`TraceError`] if the kernel rejects it.
     pub fn set_filter(&self, event: &str, filter: &str) -> Result<(), TraceError> {
         self.instance.write(&format!("events/{event}/filter"), filter)
     }
 
-    /// Opens the buffer of each traced CPU, by rising number. Once only: two readers would share the events.
+    /// Opens the buffer of each traced CPU, in order of their numbers. Only once: two readers would share the
+    /// events.
     ///
     /// # Errors
-    /// [`TraceError`] when a CPU has no buffer or its file cannot be opened.
+    /// [`TraceError`] if a CPU has no buffer or its file cannot be opened.
     pub fn pipes(&self) -> Result<Vec<CpuPipe>, TraceError> {
         open_files::allow(self.cpus.len() as u64);
         let flags = (rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::CLOEXEC).bits().cast_signed();
@@ -134,21 +137,21 @@ impl Tracing {
         self.cpus.iter().map(pipe).collect()
     }
 
-    /// A decoder of these buffers, with stamps turned into ticks by `clock`.
+    /// Creates a decoder for these buffers; `clock` converts time stamps to ticks.
     pub fn decoder(&self, clock: TickMap) -> Decoder {
         Decoder::new(&self.formats, clock)
     }
 
-    /// What the kernel counts of a CPU's buffer.
+    /// The kernel's counters of a CPU's buffer.
     ///
     /// # Errors
-    /// [`TraceError`] when it cannot be read.
+    /// [`TraceError`] if they cannot be read.
     pub fn stats(&self, cpu: CpuId) -> Result<PipeStats, TraceError> {
         let path = self.instance.within(&format!("per_cpu/cpu{cpu}/stats"));
         self.instance.tracefs().read(&path).map(|text| PipeStats::parse(&text))
     }
 
-    /// The events that are read, those that this kernel lacks, and those in a form that is not known.
+    /// The events that are read, those that this kernel lacks, and those in an unknown format.
     pub fn formats(&self) -> &TraceFormats {
         &self.formats
     }
@@ -158,7 +161,7 @@ impl Tracing {
         self.clock
     }
 
-    /// The buffer that each traced CPU got, in KiB.
+    /// The actual buffer of each traced CPU, in KiB.
     pub fn buffer_kb_per_cpu(&self) -> u64 {
         self.buffer_kb_per_cpu
     }
@@ -168,26 +171,26 @@ impl Tracing {
         self.instance.name()
     }
 
-    /// What else was tracing on this host when this trace was started, one phrase each. Another tracer takes time on
-    /// every CPU that it traces.
+    /// What else was tracing on this host when this trace started, one phrase each. Another tracer takes time
+    /// on every CPU that it traces.
     pub fn facts(&self) -> &[String] {
         &self.facts
     }
 
-    /// Events and options that the kernel refused, one sentence each. The trace goes on without them.
+    /// Events and options that the kernel rejected, one sentence each. The trace continues without them.
     pub fn problems(&self) -> &[String] {
         &self.problems
     }
 
-    /// What this trace changed of the host's own, one sentence each, with how to change it back.
+    /// What this trace changed in the host's own trace, one sentence each, with how to revert it.
     pub fn side_effects(&self) -> &[String] {
         &self.side_effects
     }
 
-    /// Stops recording and removes the instance. Pipes that are still held answer with an error from then on.
+    /// Stops recording and removes the instance. Pipes that are still held return errors from then on.
     ///
     /// # Errors
-    /// [`TraceError::Remove`] when it is left behind.
+    /// [`TraceError::Remove`] if it could not be removed.
     pub fn finish(self) -> Result<(), TraceError> {
         self.instance.remove()
     }
@@ -195,7 +198,7 @@ impl Tracing {
 
 impl Drop for Tracing {
     fn drop(&mut self) {
-        // An instance that stays is found by `remove_own`, and by `remove_leftovers` of the next run.
+        // A remaining instance is found by `remove_own`, and by `remove_leftovers` of the next run.
         let _ = self.instance.remove();
     }
 }
@@ -213,12 +216,12 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        // The error that led here is the one to tell.
+        // The error that led here is the one to report.
         let _ = self.0.remove();
     }
 }
 
-/// The buffer of each traced CPU within the memory allowed.
+/// The buffer of each traced CPU within the memory limit.
 fn buffer_kb(options: &TraceOptions) -> Result<u64, TraceError> {
     let online = Root::live().read_cpu_list("/sys/devices/system/cpu/online").into_known();
     let online_count = online.map_or(1, |cpus| cpus.len() as u64).max(options.cpus.len() as u64);
@@ -240,7 +243,8 @@ fn read_formats(tracefs: &Tracefs) -> Result<TraceFormats, TraceError> {
     Ok(TraceFormats::parse(&page, &event, &printk_formats, |tracepoint| format_of(tracepoint.path()))?)
 }
 
-/// Sets an instance up, in an order that keeps its memory small; answers what was refused and can be done without.
+/// Sets an instance up, in an order that keeps its memory small. Returns the optional settings that the
+/// kernel rejected.
 fn set_up(
     instance: &Instance,
     options: &TraceOptions,
@@ -284,10 +288,11 @@ fn set_clock(instance: &Instance, clock: TraceClock) -> Result<(), TraceError> {
     instance.write("trace_clock", clock.name())
 }
 
-/// Switches off what costs time, and overwriting on.
+/// Switches off expensive options, and overwriting on.
 ///
-/// Overwriting, since the kernel then says in the buffer itself where and how many events are missing. Without it the
-/// newest are dropped and only a total tells so: nobody would know which interruptions lack their causes.
+/// With overwriting, the kernel marks in the buffer where and how many events are missing. Without it the
+/// newest are dropped, and only a total shows it, so it would be unknown which interruptions lack their
+/// causes.
 fn set_options(instance: &Instance, is_alone: bool) -> Result<Vec<String>, TraceError> {
     instance.write("options/overwrite", "1")?;
     let mut problems = Vec::new();
@@ -297,8 +302,9 @@ fn set_options(instance: &Instance, is_alone: bool) -> Result<Vec<String>, Trace
             problems.extend(instance.write(&file, "0").err().map(|error| error.to_string()));
         }
     }
-    // Keeping the names of threads costs time at every switch of threads, and sched_switch has them. The kernel
-    // changes these two for every trace on the host that has events on, so they stay when there is another.
+    // Recording the names of threads takes time at every switch, and sched_switch has them. The kernel
+    // changes these two options for every trace on the host with active events, so they stay if there is
+    // another trace.
     if is_alone {
         for option in ["norecord-cmd", "norecord-tgid"] {
             problems.extend(instance.write("trace_options", option).err().map(|error| error.to_string()));
@@ -307,7 +313,7 @@ fn set_options(instance: &Instance, is_alone: bool) -> Result<Vec<String>, Trace
     Ok(problems)
 }
 
-/// The size of this instance's sub-buffers: since Linux 6.8 it can be set, before it was a page.
+/// The size of this instance's sub-buffers: configurable since Linux 6.8, before that one page.
 fn page_bytes(instance: &Instance) -> Result<usize, TraceError> {
     let path = instance.within("buffer_subbuf_size_kb");
     if !instance.tracefs().exists(&path) {
@@ -321,18 +327,21 @@ fn page_bytes(instance: &Instance) -> Result<usize, TraceError> {
     })
 }
 
-/// Whether the host's own trace lost its growth, by what `buffer_size_kb` said before and after.
+/// Whether the host's own trace will no longer grow, from the content of `buffer_size_kb` before and after.
 ///
-/// Its buffer is small until it is first used, "7 (expanded: 1408)", and then grows. Older kernels, 6.1 among them
-/// (6.12 no longer), have one mark for all traces of whether that is settled, and giving any instance's buffer a size
-/// sets it: the host's own stays small until somebody gives it a size. Leaving ours at its first size would make the
-/// host's own grow at once, by as much memory for each CPU, for good.
+/// Its buffer is small until first used, "7 (expanded: 1408)", and then grows. Older kernels, including 6.1
+/// (but no longer 6.12), have one flag for all traces that says whether the size is settled. Setting the size
+/// of any instance's buffer sets the flag, and the host's own buffer then stays small until its size is set
+/// explicitly. Keeping lowlat's instance at its initial size would make the host's own buffer grow at once
+/// and permanently, by the same amount of memory for each CPU.
 fn kept_small(before: &str, after: &str) -> Option<String> {
     let (small, rest) = before.split_once(" (expanded: ")?;
     let full = rest.strip_suffix(')')?.parse::<u64>().ok()?;
     (after.trim() == small.trim()).then(|| {
         format!(
-            "This kernel keeps the buffer of its own trace at {small} KiB for each CPU, now that an instance has a size              of its own: before you use that trace, run \"echo {full} > /sys/kernel/tracing/buffer_size_kb\" as root."
+            "This kernel keeps the buffer of its own trace at {small} KiB for each CPU, because the size of \
+             an instance's buffer was set. Before you use that trace, run \"echo {full} > \
+             /sys/kernel/tracing/buffer_size_kb\" as root."
         )
     })
 }
@@ -342,7 +351,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trace_that_no_longer_grows_is_told() {
+    fn a_trace_that_no_longer_grows_is_reported() {
         let told = kept_small("7 (expanded: 1408)", "7").unwrap();
         assert!(told.contains("at 7 KiB for each CPU") && told.contains("echo 1408 > "), "{told}");
         for (before, after) in [

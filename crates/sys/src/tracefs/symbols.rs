@@ -7,18 +7,19 @@ use std::{
     io::{self, BufRead, BufReader, Read},
 };
 
-/// Bytes of /proc/kallsyms that are read at most; 200,000 symbols take about 10 MB.
+/// Maximum number of bytes read from /proc/kallsyms; 200,000 symbols take about 10 MB.
 const BYTES_MAX: u64 = 256 << 20;
-/// An address further than this behind the nearest symbol belongs to code that has none.
+/// An address further than this after the nearest symbol belongs to code without a symbol.
 const DISTANCE_MAX: u64 = 64 << 10;
 
 /// Functions' names.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FunctionNames {
-    /// By address: "vmstat_update", `nf_hook [nf_tables]`, "name+0x10" within a function. Addresses without a name are
-    /// left out.
+    /// By address: "vmstat_update", `nf_hook [nf_tables]`, "name+0x10" inside a function. Addresses without a
+    /// name are left out.
     pub names: BTreeMap<u64, String>,
-    /// Whether the kernel hides addresses from this user (`kernel.kptr_restrict`): then there are no names.
+    /// Whether the kernel hides addresses from this user (`kernel.kptr_restrict`), in which case there are no
+    /// names.
     pub is_hidden: bool,
 }
 
@@ -29,11 +30,11 @@ impl FunctionNames {
     }
 }
 
-/// Looks functions up in the running kernel's symbol table. The kernel writes the whole table out for it, so this is
-/// for after the run; nothing of it is kept but the names asked for.
+/// Looks up functions in the running kernel's symbol table. The kernel formats the whole table for this, so
+/// call it after the run. Only the requested names are kept.
 ///
 /// # Errors
-/// What the system says of /proc/kallsyms.
+/// The system's error for /proc/kallsyms.
 pub fn function_names(addresses: &BTreeSet<u64>) -> io::Result<FunctionNames> {
     if addresses.is_empty() {
         return Ok(FunctionNames::default());
@@ -41,10 +42,10 @@ pub fn function_names(addresses: &BTreeSet<u64>) -> io::Result<FunctionNames> {
     names_in(BufReader::with_capacity(1 << 16, File::open("/proc/kallsyms")?.take(BYTES_MAX)), addresses)
 }
 
-/// The nearest symbol at or below each address. The table need not be in order.
+/// The nearest symbol at or below each address. The table need not be sorted.
 pub(super) fn names_in(mut table: impl BufRead, addresses: &BTreeSet<u64>) -> io::Result<FunctionNames> {
     let wanted: Vec<u64> = addresses.iter().copied().collect();
-    // For each address the nearest symbol between the address before it and itself.
+    // For each address, the nearest symbol between the previous address and itself.
     let mut nearest: Vec<Option<(u64, String)>> = vec![None; wanted.len()];
     let (mut symbol_count, mut zero_count) = (0_u64, 0_u64);
     let mut line = Vec::new();
@@ -79,8 +80,8 @@ pub(super) fn names_in(mut table: impl BufRead, addresses: &BTreeSet<u64>) -> io
     Ok(FunctionNames { names, is_hidden: symbol_count > 0 && zero_count == symbol_count })
 }
 
-/// The address and the name of a function in a line `ffffffff81000000 T _stext` or, for a module's,
-/// `ffffffffc0000000 t name [module]`. Data and lines that are no symbols are none.
+/// The address and name of a function in a line `ffffffff81000000 T _stext` or, for a module,
+/// `ffffffffc0000000 t name [module]`. `None` for data and lines that are not symbols.
 fn symbol(line: &[u8]) -> Option<(u64, String)> {
     let text = std::str::from_utf8(line).ok()?;
     let mut words = text.split_ascii_whitespace();

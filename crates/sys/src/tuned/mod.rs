@@ -1,4 +1,4 @@
-//! TuneD over its D-Bus interface, com.redhat.tuned: which profile is active, and choosing another.
+//! TuneD over its D-Bus interface, com.redhat.tuned: reads and switches the active profile.
 
 #[cfg(test)]
 mod tests;
@@ -14,43 +14,45 @@ use zbus::{
 const NAME: &str = "com.redhat.tuned";
 const OBJECT: &str = "/Tuned";
 const CONTROL: &str = "com.redhat.tuned.control";
-/// What a question may take.
+/// Time limit of a query.
 const LOOK: Duration = Duration::from_secs(15);
-/// What a change of the profile may take: TuneD rolls the old one back first, and a profile may run scripts.
+/// Time limit of a profile change: TuneD first rolls the old one back, and a profile may run scripts.
 const CHANGE: Duration = Duration::from_secs(120);
-/// Signals that may wait to be read.
+/// Maximum number of unread signals.
 const WAITING_MAX: usize = 256;
 
-/// Why TuneD did not do something. Every text names what was asked and what to do.
+/// Why TuneD did not do something. Every message names the request and what to do.
 #[derive(Debug, Error)]
 pub enum TunedError {
-    /// This user may not.
-    #[error("TuneD does not let this user {doing}: {said}; run as root")]
+    /// This user has no permission.
+    #[error("TuneD denied this user the request to {doing}: {said}; run as root")]
     Denied {
-        /// What was asked.
+        /// The request.
         doing: String,
-        /// What it said.
+        /// The error text.
         said: String,
     },
-    /// TuneD, or the bus, said no.
-    #[error("TuneD did not {doing}: {said}; look at /var/log/tuned/tuned.log")]
+    /// TuneD, or the bus, rejected the request.
+    #[error("TuneD refused to {doing}: {said}; see /var/log/tuned/tuned.log")]
     Refused {
-        /// What was asked.
+        /// The request.
         doing: String,
-        /// What it said.
+        /// The error text.
         said: String,
     },
-    /// No answer came.
-    #[error("TuneD was asked to {doing}: {why}; look at /var/log/tuned/tuned.log, then try again")]
+    /// No answer arrived.
+    #[error(
+        "no answer from TuneD to the request to {doing}: {why}; see /var/log/tuned/tuned.log, then try again"
+    )]
     Unheard {
-        /// What was asked.
+        /// The request.
         doing: String,
-        /// Why nothing was heard.
+        /// Why there is no answer.
         why: String,
     },
 }
 
-/// The way to TuneD. Each call is a connection of its own.
+/// A client of TuneD. Each call opens a new connection.
 #[derive(Clone)]
 pub struct Tuned {
     bus: Arc<dyn Fn() -> Builder<'static> + Send + Sync>,
@@ -63,12 +65,12 @@ impl fmt::Debug for Tuned {
 }
 
 impl Tuned {
-    /// That of the running host, over the system bus. Nothing is asked before the first call.
+    /// TuneD of the running host, over the system bus. Nothing is sent before the first call.
     pub fn live() -> Self {
         Self { bus: Arc::new(Builder::system) }
     }
 
-    /// Whether the daemon is there. It is not started by asking; without a bus it cannot be there.
+    /// Whether the daemon is running. The query does not start it; without a bus it cannot be running.
     pub fn is_running(&self) -> Result<bool, TunedError> {
         let asked = self.talk(LOOK, async |connection| {
             let bus = Some("org.freedesktop.DBus");
@@ -80,20 +82,20 @@ impl Tuned {
         });
         match asked {
             Err(Talk::Failed(Failure::Bus(error))) if dbus::kind(&error) == Kind::Absent => Ok(false),
-            other => other.map_err(|talk| talk.into_error("tell whether it runs")),
+            other => other.map_err(|talk| talk.into_error("report whether it is running")),
         }
     }
 
-    /// The active profile; empty without one.
+    /// The active profile; empty if none.
     pub fn active_profile(&self) -> Result<String, TunedError> {
-        let doing = "tell its active profile";
+        let doing = "report its active profile";
         let asked = self.talk(LOOK, async |connection| {
             call(&connection, "active_profile", &()).await?.body().deserialize().map_err(Failure::Bus)
         });
         asked.map_err(|talk| talk.into_error(doing))
     }
 
-    /// Chooses a profile, or several separated by blanks, and waits until it is applied.
+    /// Switches to a profile, or to several separated by blanks, and waits until it is applied.
     pub fn switch_profile(&self, profile: &str) -> Result<(), TunedError> {
         let name = profile.to_owned();
         self.change(&format!("switch to the profile {profile}"), Some(profile), async move |connection| {
@@ -101,23 +103,23 @@ impl Tuned {
         })
     }
 
-    /// Lets TuneD choose the profile that it recommends for the host, and waits until it is applied.
+    /// Makes TuneD choose the profile that it recommends for the host, and waits until it is applied.
     pub fn auto_profile(&self) -> Result<(), TunedError> {
-        self.change("choose its profile by itself", None, async |connection| {
+        self.change("choose its profile automatically", None, async |connection| {
             call(&connection, "auto_profile", &()).await
         })
     }
 
-    /// Takes the active profile back and has none from then on.
+    /// Rolls the active profile back; no profile is active afterwards.
     pub fn disable(&self) -> Result<(), TunedError> {
-        let doing = "take its profile back";
+        let doing = "roll its profile back";
         let asked = self.talk(CHANGE, async |connection| {
             let is_done: bool =
                 call(&connection, "disable", &()).await?.body().deserialize().map_err(Failure::Bus)?;
             if is_done {
                 Ok(())
             } else {
-                Err(Failure::Said("it answered \"false\", expected \"true\"".into()))
+                Err(Failure::Said("it returned \"false\", expected \"true\"".into()))
             }
         });
         asked.map_err(|talk| talk.into_error(doing))
@@ -136,7 +138,7 @@ impl Tuned {
             let rule =
                 MatchRule::builder().msg_type(Type::Signal).interface(CONTROL).member("profile_changed");
             let rule = rule.build().map_err(Failure::Bus)?;
-            // Before the call, since the profile may be applied when the call returns.
+            // Before the call, because the profile may be applied when the call returns.
             let changes = MessageStream::for_match_rule(rule, &connection, WAITING_MAX.try_into().ok());
             let changes = changes.await.map_err(Failure::Bus)?;
             let answer = ask(connection.clone()).await?;
@@ -144,7 +146,7 @@ impl Tuned {
             if !is_taken {
                 return Err(Failure::Said(said));
             }
-            // A daemon that had no profile does not begin by itself.
+            // A daemon without a profile does not start tuning automatically.
             let is_tuning: bool =
                 call(&connection, "is_running", &()).await?.body().deserialize().map_err(Failure::Bus)?;
             if !is_tuning {
@@ -153,7 +155,7 @@ impl Tuned {
             applied(changes).await
         });
         match asked {
-            // A signal can be lost with a daemon that was started again meanwhile; what counts is what is active.
+            // A signal can be lost if the daemon was restarted in the meantime; the active profile decides.
             Err(Talk::Unheard(_)) if wanted.is_some() && self.active_profile().ok().as_deref() == wanted => {
                 Ok(())
             }
@@ -161,7 +163,7 @@ impl Tuned {
         }
     }
 
-    /// Has a conversation on a new connection.
+    /// Runs a call on a new connection.
     fn talk<T, F>(
         &self,
         patience: Duration,
@@ -185,7 +187,7 @@ impl Tuned {
     }
 }
 
-/// Why a conversation came to nothing.
+/// Why a call failed.
 #[derive(Debug)]
 enum Failure {
     Bus(zbus::Error),
@@ -203,7 +205,7 @@ impl Talk {
         let doing = doing.to_owned();
         match self {
             Self::Unheard(why) => TunedError::Unheard { doing, why },
-            // Its own word where polkit lets nobody.
+            // Its own error text if polkit permits no one.
             Self::Failed(Failure::Said(said)) if said == "Unauthorized" => TunedError::Denied { doing, said },
             Self::Failed(Failure::Said(said)) => TunedError::Refused { doing, said },
             Self::Failed(Failure::Bus(error)) => match (dbus::kind(&error), error.to_string()) {
@@ -221,7 +223,7 @@ where
     connection.call_method(Some(NAME), OBJECT, Some(CONTROL), method, body).await.map_err(Failure::Bus)
 }
 
-/// Waits until TuneD says that a profile is applied, or why not.
+/// Waits until TuneD reports that a profile is applied, or why not.
 async fn applied(changes: MessageStream) -> Result<(), Failure> {
     let mut changes = pin!(changes);
     let Some(message) = poll_fn(|context| changes.as_mut().poll_next(context)).await else {

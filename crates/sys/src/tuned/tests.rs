@@ -4,7 +4,7 @@ use super::*;
 use std::{os::unix::net::UnixStream, sync::Mutex, thread};
 use zbus::{fdo, object_server::SignalEmitter};
 
-/// TuneD as far as it matters here.
+/// TuneD, as far as these tests need it.
 #[derive(Debug, Clone, Default)]
 struct State {
     profile: String,
@@ -36,7 +36,7 @@ impl Control {
         };
         self.0.lock().unwrap().profile = profile.to_owned();
         if is_tuning {
-            // The end can be told before the call returns.
+            // The result may be sent before the call returns.
             Self::profile_changed(&emitter, profile, true, "OK").await?;
         }
         Ok((true, "OK".into()))
@@ -143,18 +143,18 @@ fn profiles_are_switched_and_waited_for() {
 fn what_fails_says_so() {
     let (tuned, _) = fake(tuning());
     let said = |profile: &str| tuned.switch_profile(profile).unwrap_err().to_string();
-    let expected = "TuneD did not switch to the profile missing: Requested profile 'missing' doesn't exist.; look at \
+    let expected = "TuneD refused to switch to the profile missing: Requested profile 'missing' doesn't exist.; see \
                     /var/log/tuned/tuned.log";
     assert_eq!(said("missing"), expected);
     assert!(said("broken").contains("its script failed"));
     assert_eq!(
         said("forbidden"),
-        "TuneD does not let this user switch to the profile forbidden: Unauthorized; run as root"
+        "TuneD denied this user the request to switch to the profile forbidden: Unauthorized; run as root"
     );
 }
 
 #[test]
-fn a_daemon_that_is_not_there_is_not_running() {
+fn a_daemon_that_is_missing_is_not_running() {
     let (tuned, _) = fake(State::default());
     assert!(!tuned.is_running().unwrap());
     let no_bus = Tuned { bus: Arc::new(|| Builder::address("unix:path=/nonexistent/bus")) };

@@ -1,4 +1,4 @@
-//! Applying the steps of a plan.
+//! Applies the steps of a plan.
 
 use super::{
     Comparison, Conflict, Event, HostError, LoggedState, Progress, State, TargetSpec, UndoError, UndoLog,
@@ -9,42 +9,43 @@ use std::{collections::BTreeMap, fmt};
 /// One change of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// Its id, unique within the plan.
+    /// Its ID, unique within the plan.
     pub id: String,
     /// What it changes.
     pub target: TargetSpec,
-    /// What the plan found there.
+    /// What the plan found.
     pub old: State,
-    /// What shall be there.
+    /// The wanted state.
     pub new: State,
 }
 
-/// What to do when a step fails.
+/// What to do if a step fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnFailure {
-    /// Take back what this call has done: all or nothing.
+    /// Roll back what this call has done: all or nothing.
     #[default]
     RollBack,
-    /// Go on with the other steps, and tell at the end.
+    /// Continue with the other steps, and report the failures at the end.
     Continue,
-    /// Take a step back that the host refused ([`HostError::is_refusal`]), tell it at the end, and go on. Anything
-    /// else (a full disk, a record that cannot be written, a step that cannot be taken back) takes all back.
+    /// Roll back a step that the host rejected ([`HostError::is_refusal`]), continue, and report it at the
+    /// end. Anything else (a full disk, a record that cannot be written, a step that cannot be rolled back)
+    /// rolls back everything.
     SkipRefused,
 }
 
-/// What applying has done.
+/// Result of applying a plan.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ApplyReport {
-    /// Steps that this call has done.
+    /// Steps that this call has applied.
     pub done: Vec<String>,
     /// Steps that had nothing to change.
     pub unchanged: Vec<String>,
-    /// Steps that failed, and why; not with [`OnFailure::RollBack`]. Those of [`OnFailure::SkipRefused`] are as they
-    /// were before.
+    /// Steps that failed, with the reason; never with [`OnFailure::RollBack`]. Those of
+    /// [`OnFailure::SkipRefused`] are in their previous state.
     pub failed: Vec<(String, String)>,
 }
 
-/// The kind whose errors are a disk's, and never a refusal.
+/// The kind whose errors come from a disk and are never a rejection.
 const FILE: &str = "file";
 /// The kind of the kernel's attributes.
 const VALUE: &str = "value";
@@ -52,9 +53,9 @@ const VALUE: &str = "value";
 /// Why one step failed.
 #[derive(Debug)]
 enum Failure {
-    /// At what it changes.
+    /// The target failed.
     AtTarget(HostError),
-    /// At the log, or before the change.
+    /// The log failed, or something before the change.
     Elsewhere(UndoError),
 }
 
@@ -73,42 +74,44 @@ impl From<UndoError> for Failure {
     }
 }
 
-/// Where the present state stands.
+/// How the present state compares with the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
     New,
     Old,
 }
 
-/// What a step goes back to that is done again, since somebody else has changed its target. Of files see
-/// [`UndoLog::apply`].
+/// The state that a repeated step is later rolled back to, if its target was changed in the meantime. For
+/// files see [`UndoLog::apply`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
-    /// What is there now.
+    /// The current state.
     Latest,
-    /// What was there before the step was done for the first time.
+    /// The state before the step was applied for the first time.
     First,
 }
 
-/// What was there when all targets were looked at.
+/// The state when all targets were checked.
 #[derive(Debug)]
-struct Seen {
+struct ObservedTarget {
     standing: Standing,
     state: State,
 }
 
 impl UndoLog {
-    /// Applies the steps of `plan` in order; or, after a crash, finishes them. Nothing is touched before every step
-    /// is looked at: when one target is neither what the plan found nor what it wants, all of it is refused.
+    /// Applies the steps of `plan` in order or, after a crash, finishes them. Every step is checked before
+    /// anything is changed: if one target is neither in the state that the plan found nor in the one it
+    /// wants, the whole plan is rejected.
     ///
-    /// For each step: the old content is kept, the intention recorded, both durable; then the host is changed, read
-    /// back, and that recorded. A step whose target already is as wanted changes nothing and records nothing. Entries
-    /// of earlier boots that did not outlive them are recorded as gone before ([`UndoLog::expire`]).
+    /// For each step the old content is saved and the intention recorded, both durably. Then the host is
+    /// changed, read back, and that is recorded. A step whose target already has the wanted state changes
+    /// nothing and records nothing. Entries of earlier boots that did not survive the restart are recorded as
+    /// expired first ([`UndoLog::expire`]).
     ///
-    /// A step of this plan that was done, and whose target somebody else has changed since, is done again and goes back to
-    /// what is there now: at boot, and when TuneD starts, others set their values by rule, and those are what was there
-    /// before. Not so a file: an edit by hand is to be told by the rollback, so it takes a plan of its own
-    /// ([`UndoError::PlanDiffers`]).
+    /// A step of this plan that was applied, but whose target was changed since, is applied again and is
+    /// later rolled back to the current value. At boot, and when TuneD starts, other tools routinely set
+    /// their values, and those are the previous state. Files differ: the rollback must report a manual edit,
+    /// so it needs a separate plan ([`UndoError::PlanDiffers`]).
     pub fn apply(
         &mut self,
         plan: &str,
@@ -118,8 +121,8 @@ impl UndoLog {
         self.apply_from(plan, steps, on_failure, Origin::Latest)
     }
 
-    /// The same for a person who asks once more for what is in force: a step that is done again goes back to what was there
-    /// before it was done for the first time, whatever others have made of it in between.
+    /// Applies an active plan again at the user's request. A repeated step is later rolled back to the state
+    /// before it was applied for the first time, regardless of changes in between.
     pub fn apply_once_more(
         &mut self,
         plan: &str,
@@ -144,9 +147,10 @@ impl UndoLog {
             return Err(UndoError::Unfinished { plan: other.to_owned() });
         }
         self.refuse_contradictions(plan, steps)?;
-        let all_seen = self.look_at_all(plan, steps)?;
+        let all_seen = self.check_all(plan, steps)?;
         for step in steps.iter().filter(|step| self.history.entry(plan, &step.id).is_some()) {
-            // A rollback that was interrupted may have left its new file beside a target that is still as wanted.
+            // An interrupted rollback may have left its new file beside a target that still has the wanted
+            // state.
             self.target(&step.target)?.clear(&self.writer, &step.target)?;
         }
         let is_open = self.history.is_open(plan);
@@ -162,7 +166,7 @@ impl UndoLog {
         if !is_open {
             self.append(plan, Event::Begin)?;
         }
-        // Should this call fail, it goes back to what it has found, not to what was there first.
+        // If this call fails, it rolls back to the state that it found, not to the first one.
         let found: BTreeMap<String, LoggedState> = steps
             .iter()
             .zip(&all_seen)
@@ -202,14 +206,14 @@ impl UndoLog {
         self.history.entry(plan, &step.id).is_some_and(|e| e.progress == Progress::Intended)
     }
 
-    /// What was there before the step was done for the first time, where it is to go back to that.
+    /// The state before the step was applied for the first time, if it must return to that.
     fn first_old(&self, plan: &str, step: &Step, origin: Origin) -> Option<LoggedState> {
         let entry = self.history.entry(plan, &step.id);
         let entry = entry.filter(|entry| origin == Origin::First && entry.target.kind != FILE);
         entry.map(|entry| entry.old.clone())
     }
 
-    /// Whether the step's file is neither what this plan's step found nor what it left there.
+    /// Whether the step's file is neither in the state that this plan's step found nor in the one it left.
     fn is_edited(&self, plan: &str, step: &Step, present: &State) -> Result<bool, HostError> {
         let entry = self.history.entry(plan, &step.id).filter(|entry| entry.target.kind == FILE);
         let Some(entry) = entry else { return Ok(false) };
@@ -229,7 +233,7 @@ impl UndoLog {
             if let Some(first) = ids.insert(&step.id, &step.id) {
                 return Err(twice(first, "id"));
             }
-            // Two paths may lead to one file; what a target calls the same is what counts.
+            // Two paths may lead to one file; what counts is the target's identity.
             let place = self.target(&step.target)?.identity(&self.writer, &step.target)?;
             if let Some(first) = targets.insert((step.target.kind.as_str(), place), &step.id) {
                 return Err(twice(first, "target"));
@@ -243,7 +247,7 @@ impl UndoLog {
         Ok(())
     }
 
-    fn look_at_all(&self, plan: &str, steps: &[Step]) -> Result<Vec<Seen>, UndoError> {
+    fn check_all(&self, plan: &str, steps: &[Step]) -> Result<Vec<ObservedTarget>, UndoError> {
         let mut all_seen = Vec::new();
         let mut conflicts = Vec::new();
         for step in steps {
@@ -252,7 +256,7 @@ impl UndoLog {
                 Some(Standing::Old) if self.is_edited(plan, step, &present)? => {
                     return Err(UndoError::PlanDiffers { plan: plan.to_owned(), step: step.id.clone() });
                 }
-                Some(standing) => all_seen.push(Seen { standing, state: present }),
+                Some(standing) => all_seen.push(ObservedTarget { standing, state: present }),
                 None => conflicts.push(Conflict {
                     plan: plan.to_owned(),
                     step: step.id.clone(),
@@ -267,13 +271,13 @@ impl UndoLog {
         if conflicts.is_empty() { Ok(all_seen) } else { Err(UndoError::Conflicts(conflicts)) }
     }
 
-    /// Whether the steps behind a failed one are still tried.
+    /// Whether the steps after a failed one are still tried.
     fn may_go_on(&self, plan: &str, step: &Step, failure: &Failure, on_failure: OnFailure) -> bool {
         match on_failure {
             OnFailure::RollBack => false,
             OnFailure::Continue => true,
             OnFailure::SkipRefused => {
-                // An entry that is still there says that the old state could not be brought back.
+                // A remaining entry means that the old state could not be restored.
                 matches!(failure, Failure::AtTarget(error) if error.is_refusal())
                     && step.target.kind != FILE
                     && self.history.entry(plan, &step.id).is_none()
@@ -281,32 +285,32 @@ impl UndoLog {
         }
     }
 
-    /// `along`: the next step and what was seen of it, when this one's change makes that one's.
+    /// `along`: the next step and its observed state, if this step's change also makes that one's.
     fn apply_step(
         &mut self,
         plan: &str,
         step: &Step,
-        seen: Seen,
+        seen: ObservedTarget,
         origin: Origin,
-        along: Option<(&Step, &Seen)>,
+        along: Option<(&Step, &ObservedTarget)>,
     ) -> Result<(), Failure> {
         if seen.standing == Standing::Old {
-            // Once more: other steps came before, and somebody may have been here since all were looked at.
+            // Read again: other steps came first, and the target may have changed since all were checked.
             let mut present = self.read(&step.target).map_err(Failure::AtTarget)?;
             let standing = standing(step, &present);
             if standing.is_none() {
-                let what = format!("{} has just become {present}", step.target.name);
+                let what = format!("{} has just changed to {present}", step.target.name);
                 let error = HostError::io("apply", &step.target.name, std::io::Error::other(what));
                 return Err(Failure::Elsewhere(error.into()));
             }
-            // A step before this one had its effect here too: what was there before that one is what is restored.
+            // An earlier step also affected this target: the state before that one is restored.
             if !step.target.comparison.same(&present, &seen.state) {
                 present = seen.state;
             }
             if !self.is_intended(plan, step) {
                 self.intend(plan, step, &present, origin)?;
             }
-            // After a crash behind the change nothing on the host tells what was there.
+            // After a crash following the change, the host no longer shows the previous state.
             if let Some((next, seen)) = along {
                 self.intend(plan, next, &seen.state, origin)?;
             }
@@ -314,13 +318,13 @@ impl UndoLog {
                 return self.change(plan, step, &present);
             }
         }
-        // A crash came between the change and its record, or a step before this one made the change.
+        // A crash happened between the change and its record, or an earlier step made the change.
         let target = self.target(&step.target).map_err(Failure::AtTarget)?;
         target.settle(&self.writer, &step.target).map_err(Failure::AtTarget)?;
         self.confirm(plan, step)
     }
 
-    /// Makes the change, and takes it back when it fails.
+    /// Makes the change, and rolls it back if it fails.
     fn change(&mut self, plan: &str, step: &Step, present: &State) -> Result<(), Failure> {
         let mut new = step.new.clone();
         if let (State::File(new), State::File(old)) = (&mut new, present)
@@ -364,12 +368,13 @@ impl UndoLog {
         Ok(self.append(plan, Event::Done { step: step.id.clone(), read_back })?)
     }
 
-    /// After a failed step: puts the old state back at once, and records what is there then. Gives the error back.
+    /// After a failed step: restores the old state at once, and records the resulting state. Returns the
+    /// error.
     fn take_back(&mut self, plan: &str, step: &Step, old: &State, failure: Failure) -> Failure {
         let reason = failure.error().to_string();
         let directories = self.history.entry(plan, &step.id).map(|e| e.directories.clone());
         let present = self.put_back(&step.target, old, &directories.unwrap_or_default());
-        // When not even this can be read or recorded, the step stays intended: the rollback looks again.
+        // If even this cannot be read or recorded, the step stays intended, and the rollback checks again.
         if let Ok(present) = present {
             let is_old = step.target.comparison.same(&present, old);
             let present = if is_old { Ok(None) } else { self.keep(&present).map(Some) };
@@ -380,7 +385,7 @@ impl UndoLog {
         failure
     }
 
-    /// Restores `old` unless it is there, and removes leftovers. Returns what is there in the end.
+    /// Restores `old` unless it is the current state, and removes leftovers. Returns the final state.
     pub(super) fn put_back(
         &self,
         spec: &TargetSpec,
@@ -416,7 +421,7 @@ impl UndoLog {
     }
 }
 
-/// Whether the kernel makes the change of `next` with that of `step`.
+/// Whether the kernel makes the change of `next` together with that of `step`.
 fn goes_along(next: &Step, step: &Step) -> bool {
     let is_value = |step: &Step| step.target.kind == VALUE;
     is_value(step)

@@ -1,21 +1,22 @@
-//! Steps chosen one by one: undone, looked at, taken for lowlat's own, or given up.
+//! Steps chosen one by one: rolled back, previewed, adopted as lowlat's own, or abandoned.
 
 use super::{
-    Entry, Event, Left, Restoration, RollbackPreview, RollbackReport, UndoError, UndoLog, preview::Seen,
+    Entry, Event, Left, Restoration, RollbackPreview, RollbackReport, UndoError, UndoLog,
+    preview::ExpectedStates,
 };
 
-/// Why a step was taken for lowlat's own though somebody else has changed its target.
-const FORCED: &str = "changed by somebody else, and taken back on demand";
+/// Why a step was adopted as lowlat's own although its target was changed outside lowlat.
+const FORCED: &str = "changed outside lowlat, rolled back on request";
 
 impl UndoLog {
-    /// Rolls back the steps that `wanted` chooses, the last one first. A target that is as lowlat left it is restored. One
-    /// that is as before is only recorded. Anything else is another program's change: it is left, and reported with all
-    /// three states.
+    /// Rolls back the steps that `wanted` selects, the last one first, and checks each target. If it is in lowlat's
+    /// state, it is restored. If it is in its previous state, that is only recorded. Anything else is a change from
+    /// outside, which stays and is reported with all three states.
     ///
-    /// What a restart has undone already ([`UndoLog::expire`]) is not touched and only recorded.
+    /// Changes reverted by an earlier restart ([`UndoLog::expire`]) are only recorded.
     ///
-    /// A file is restored with its bytes, owner, group, mode, modification time, and those extended attributes that may
-    /// be set. Times of directories are not restored: they show other programs that a name has changed.
+    /// A file is restored with bytes, owner, group, mode, modification time and those extended attributes that may be
+    /// set. Times of directories are not restored: they show other programs that an entry has changed, which is true.
     pub fn rollback_where(&mut self, wanted: impl Fn(&Entry) -> bool) -> RollbackReport {
         let mut report = self.undo_where(wanted);
         if let Err(error) = self.close_where(|_, is_empty| is_empty) {
@@ -24,12 +25,12 @@ impl UndoLog {
         report
     }
 
-    /// What [`UndoLog::rollback_where`] would do if the targets named in `forced` were as lowlat left them. Reads the host
-    /// and changes nothing, neither there nor in the log. It cannot know whether a write would be refused, nor which
-    /// directories would stay because they hold other files.
+    /// What [`UndoLog::rollback_where`] would do if the targets named in `forced` were in lowlat's state. Reads the
+    /// host and changes nothing, neither there nor in the log. It does not show whether a write would fail, nor which
+    /// directories would stay because they contain other files.
     pub fn preview_where(&self, wanted: impl Fn(&Entry) -> bool, forced: &[String]) -> RollbackPreview {
         let mut preview = RollbackPreview { damage: self.damage().cloned(), ..RollbackPreview::default() };
-        let mut seen = Seen::new();
+        let mut seen = ExpectedStates::new();
         for entry in self.history().entries.iter().rev().filter(|entry| wanted(entry)) {
             if self.is_expired(entry) {
                 preview.expired.push(entry.step.clone());
@@ -54,9 +55,9 @@ impl UndoLog {
         preview
     }
 
-    /// Takes what is there now at the targets named `names` for lowlat's own, so that a rollback restores what was there
-    /// before instead of leaving somebody else's edit. Of several steps on a target the last one needs it, and those after
-    /// which somebody else has changed the target before the next one. Returns those names that no chosen step has.
+    /// Adopts the current state of the targets named `names` as lowlat's own, so that a rollback restores the
+    /// previous state instead of keeping an edit. Of several steps on a target this affects the last one, and
+    /// those whose target was changed before the next step. Returns the names that no selected step has.
     pub fn take_for_ours(
         &mut self,
         wanted: impl Fn(&Entry) -> bool,
@@ -76,7 +77,7 @@ impl UndoLog {
                 if at > 0 && self.is_expired(&entry) {
                     continue;
                 }
-                // What is there when this one's turn comes.
+                // The state when this step's turn comes.
                 let there = std::mem::replace(&mut present, self.restore(&entry.old)?);
                 if at == 0 || !entry.target.comparison.same(&self.ours(&entry)?, &there) {
                     let present = Some(self.keep(&there)?);
@@ -88,8 +89,8 @@ impl UndoLog {
         Ok(unknown)
     }
 
-    /// Records the steps that `wanted` chooses as undone without touching the host: for what is left to somebody else on
-    /// purpose. Returns how many.
+    /// Records the steps that `wanted` selects as rolled back without changing the host, for changes
+    /// deliberately left in place. Returns their number.
     pub fn give_up_where(&mut self, wanted: impl Fn(&Entry) -> bool) -> Result<usize, UndoError> {
         let chosen: Vec<(String, String)> = self
             .history
@@ -106,18 +107,18 @@ impl UndoLog {
         Ok(chosen.len())
     }
 
-    /// Whether a restart of the host undoes what this step changes. A kind that is not known here counts as lasting.
+    /// Whether a restart of the host reverts this step's change. An unknown kind counts as permanent.
     pub fn goes_with_boot(&self, entry: &Entry) -> bool {
         self.target(&entry.target).is_ok_and(|target| !target.outlives_boot(&entry.target))
     }
 
-    /// Whether the kind of target is known here.
+    /// Whether the kind of target is known to this log.
     pub fn knows(&self, kind: &str) -> bool {
         self.targets.iter().any(|target| target.kind() == kind)
     }
 
-    /// Records that nothing more is under way of those open plans that `wanted` chooses, by their id and by whether they
-    /// have no step in force. Their steps stay as they are, and the same plan can be taken up again.
+    /// Records that the open plans that `wanted` selects, by their ID and by whether they have no active
+    /// step, are no longer in progress. Their steps stay as they are, and the same plan can be resumed.
     pub fn close_where(&mut self, wanted: impl Fn(&str, bool) -> bool) -> Result<(), UndoError> {
         let is_empty = |id: &str| !self.history.entries.iter().any(|entry| entry.plan == id);
         let open =

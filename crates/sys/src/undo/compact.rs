@@ -1,8 +1,8 @@
-//! A log that has grown over thousands of boots is written anew: what is in force, and nothing of what is over.
+//! Compaction: a log that has grown over thousands of boots is rewritten with only its active entries.
 //!
-//! The new segment says that it continues nothing, and its number is the highest; so from the moment of its renaming
-//! it is the first of the log, and those before it are not looked at any more. They are removed after that is durable, and so
-//! are contents that no entry names. A crash between leaves files that the next opening removes.
+//! The new segment states that it continues nothing, and its number is the highest. So once renamed it is the
+//! first of the log, and earlier ones are ignored. They are removed after that is durable, and so are
+//! contents that no entry refers to. A crash in between leaves files that the next opening removes.
 
 use super::{
     Entry, Event, Faults, HostError, LogMark, LoggedState, PrivateDirectory, Progress, Record, UndoLog,
@@ -13,13 +13,13 @@ use super::{
 };
 use std::collections::BTreeSet;
 
-/// A log smaller than this is left alone.
+/// A smaller log is not compacted.
 const LOG_BYTES_MIN: u64 = 256 << 10;
-/// A log is written anew when that makes it smaller by this factor.
+/// A log is compacted if that reduces its size by this factor.
 const GAIN_MIN: u64 = 4;
 
-/// The bytes of a segment that stands for the whole log; none where it is not to be written anew: a plan is under
-/// way, a part of the log cannot be trusted (that is evidence), or too little would be gained.
+/// The bytes of a segment that replaces the whole log. `None` if it must not be compacted: a plan is in
+/// progress, a part of the log is untrusted (that is evidence), or the gain is too small.
 pub(super) fn compacted(scan: &Scan, history: &History) -> Option<Vec<u8>> {
     let is_busy = history.plans.iter().any(|plan| plan.is_open);
     if is_busy || scan.damage.is_some() || scan.total_bytes < LOG_BYTES_MIN {
@@ -31,7 +31,7 @@ pub(super) fn compacted(scan: &Scan, history: &History) -> Option<Vec<u8>> {
         .then_some(bytes)
 }
 
-/// Writes the segment, complete and durable.
+/// Writes the segment, completely and durably.
 pub(super) fn write(
     dir: &PrivateDirectory,
     scan: &Scan,
@@ -44,16 +44,16 @@ pub(super) fn write(
     }
 }
 
-/// Removes segments that a later one stands for. What cannot be removed is tried again at the next opening.
+/// Removes segments that a later one replaces. What cannot be removed is tried again at the next opening.
 pub(super) fn remove_stale(dir: &PrivateDirectory, scan: &Scan, faults: &Faults) {
-    // The oldest one first: what is left of them is no log of its own.
+    // The oldest one first, so that the remaining ones never form a log.
     for number in &scan.stale {
         let _ = dir.remove(faults, &segment::name(*number));
     }
 }
 
 impl UndoLog {
-    /// Removes contents that no entry names any more.
+    /// Removes contents that no entry refers to any more.
     pub(super) fn drop_contents(&mut self) {
         let entries = self.history.entries.iter();
         let named: BTreeSet<&str> = entries.flat_map(states).filter_map(content).collect();
@@ -76,8 +76,8 @@ fn content(state: &LoggedState) -> Option<&str> {
     }
 }
 
-/// A whole segment: where the log ended that it replaces, so that a mark of that one still fits; then every plan that has
-/// something in force, and its steps in the order in which they were begun.
+/// A complete segment: the end of the log that it replaces, so that a mark of that one still matches; then
+/// every plan with active steps, and its steps in their original order.
 fn segment_of(scan: &Scan, history: &History) -> Option<Vec<u8>> {
     let header = Header { before: Before::Sound, continues: 0, trusted_bytes: 0, first_sequence: 1 };
     let mut bytes = header.encode();
@@ -118,7 +118,7 @@ fn records_of_entry(entry: &Entry) -> Vec<Record> {
         Progress::Done(read_back) => Some(Event::Done { step: step.clone(), read_back: read_back.clone() }),
         Progress::Left(present) => Some(Event::Failed {
             step: step.clone(),
-            reason: "told in a part of the log that is no more".to_owned(),
+            reason: "recorded in a part of the log that no longer exists".to_owned(),
             present: Some(present.clone()),
         }),
     };

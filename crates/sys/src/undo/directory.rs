@@ -1,4 +1,4 @@
-//! Directories that hold lowlat's own files: held open, entered without following links, and private.
+//! Directories with lowlat's own files: held open, opened without following links, and private.
 
 use super::{Faults, HostError};
 use rustix::{
@@ -13,14 +13,16 @@ use std::{
     sync::Arc,
 };
 
-/// A new file until it gets its name. Only lowlat can write to the directory, so the name need not be a secret.
+/// Name of a new file until it is renamed. Only lowlat can write to the directory, so the name need not be
+/// secret.
 const TEMPORARY: &str = "new.tmp";
 /// Others may write.
 const OTHERS_WRITE: RawMode = 0o022;
 
-/// A directory of lowlat's own. Every access goes through the open directory and follows no link, so that nothing planted
-/// in a tree leads lowlat elsewhere, and nobody can exchange the directory in between. The files may hold secrets of the host
-/// and decide what a rollback writes: the directory must belong to root or to the caller, and nobody else may write to it.
+/// A private directory of lowlat. Every access goes through the open directory and follows no link, so that
+/// nothing planted in a tree can redirect lowlat, and the directory cannot be swapped in between. The files
+/// may contain secrets of the host and decide what a rollback writes, so the directory must belong to root or
+/// the caller, and nobody else may write to it.
 #[derive(Debug, Clone)]
 pub struct PrivateDirectory {
     dir: Arc<OwnedFd>,
@@ -28,10 +30,10 @@ pub struct PrivateDirectory {
 }
 
 impl PrivateDirectory {
-    /// Opens the directory that `names` lead to from `base`; `None` if it is missing. Links are followed in `base` alone.
+    /// Opens the directory `names` below `base`; `None` if it is missing. Links are followed only in `base`.
     ///
     /// # Errors
-    /// A name that is a link or no directory, or a directory that others own or may write to.
+    /// A name that is a link or not a directory, or a directory that others own or may write to.
     pub fn open(base: &Path, names: &[&str]) -> Result<Option<Self>, HostError> {
         let mut at = match Self::base(base) {
             Err(HostError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -45,12 +47,12 @@ impl PrivateDirectory {
         Ok(Some(at))
     }
 
-    /// The same, and makes what is missing, with mode 0700.
+    /// Opens the directory, and creates what is missing with mode 0700.
     ///
     /// # Errors
     /// As [`PrivateDirectory::open`].
     pub fn create(base: &Path, names: &[&str]) -> Result<Self, HostError> {
-        let io = |e| HostError::io("make the directory", &base.display().to_string(), e);
+        let io = |e| HostError::io("create the directory", &base.display().to_string(), e);
         DirBuilder::new().recursive(true).mode(0o700).create(base).map_err(io)?;
         let mut at = Self::base(base)?;
         for name in names {
@@ -60,13 +62,13 @@ impl PrivateDirectory {
         Ok(at)
     }
 
-    /// The directory at `path`, whose last name must not be a link.
+    /// The directory at `path`, whose last component must not be a link.
     pub(super) fn at(path: &Path) -> Result<Option<Self>, HostError> {
         let (base, name) = split(path)?;
         Self::open(base, &[name])
     }
 
-    /// The same, made if missing.
+    /// The same, created if missing.
     pub(super) fn create_at(path: &Path) -> Result<Self, HostError> {
         let (base, name) = split(path)?;
         Self::create(base, &[name])
@@ -89,7 +91,7 @@ impl PrivateDirectory {
         Ok(Some(below))
     }
 
-    /// The same, made if missing.
+    /// The same, created if missing.
     ///
     /// # Errors
     /// As [`PrivateDirectory::open`].
@@ -105,14 +107,14 @@ impl PrivateDirectory {
         match fs::openat(&self.dir, name, flags, Mode::empty()) {
             Ok(dir) => Ok(Some(Self { dir: Arc::new(dir), shown })),
             Err(Errno::NOENT) => Ok(None),
-            // What O_DIRECTORY with O_NOFOLLOW answers for a link and for a file.
+            // The errors of O_DIRECTORY with O_NOFOLLOW for a link and for a file.
             Err(Errno::LOOP | Errno::NOTDIR) => Err(self.not_own(name, "a directory")),
             Err(errno) => Err(HostError::io("open the directory", &shown.display().to_string(), errno)),
         }
     }
 
     fn make(&self, name: &str) -> Result<Self, HostError> {
-        let io = |e| HostError::io("make the directory", &self.display(name), e);
+        let io = |e| HostError::io("create the directory", &self.display(name), e);
         match fs::mkdirat(&self.dir, name, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(errno) => return Err(io(errno)),
@@ -150,7 +152,8 @@ impl PrivateDirectory {
         HostError::Planted { path: self.display(name), found, expected }
     }
 
-    /// Opens a regular file of this directory; `None` if it is missing. Never waits for a pipe's other end.
+    /// Opens a regular file of this directory; `None` if it is missing. Never waits for the other end of a
+    /// pipe.
     pub(super) fn file(&self, name: &str, flags: OFlags) -> Result<Option<File>, HostError> {
         let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let io = |e| HostError::io("open", &self.display(name), e);
@@ -168,10 +171,10 @@ impl PrivateDirectory {
         }
     }
 
-    /// Reads a file, at most `bytes_max` bytes of it; `None` if it is missing.
+    /// Reads a file, at most `bytes_max` bytes; `None` if it is missing.
     ///
     /// # Errors
-    /// A link, or whatever the system reports.
+    /// A link, or any error of the system.
     pub fn read(&self, name: &str, bytes_max: u64) -> Result<Option<Vec<u8>>, HostError> {
         let Some(file) = self.file(name, OFlags::RDONLY)? else { return Ok(None) };
         let mut bytes = Vec::new();
@@ -180,10 +183,10 @@ impl PrivateDirectory {
         Ok(Some(bytes))
     }
 
-    /// Names of its files and directories, in order.
+    /// Names of its files and directories, sorted.
     ///
     /// # Errors
-    /// Whatever the system reports.
+    /// Any error of the system.
     pub fn names(&self) -> Result<Vec<String>, HostError> {
         let io = |e| HostError::io("list", &self.shown.display().to_string(), e);
         let mut names = Vec::new();
@@ -205,10 +208,10 @@ impl PrivateDirectory {
         stat.map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0))
     }
 
-    /// Writes a file as a whole: under another name, durable, then renamed, durable as well.
+    /// Writes a file atomically: under another name, made durable, then renamed, made durable again.
     ///
     /// # Errors
-    /// Whatever the system reports. Then the file is the old one or the new one.
+    /// Any error of the system. The file is then either the old one or the new one.
     pub fn write(&self, faults: &Faults, name: &str, bytes: &[u8]) -> Result<(), HostError> {
         let path = self.display(name);
         let io = |doing| {
@@ -216,7 +219,7 @@ impl PrivateDirectory {
             move |e: io::Error| HostError::io(doing, &path, e)
         };
         faults.space("create", &path).map_err(io("create"))?;
-        self.unlink(TEMPORARY).map_err(io("remove what an earlier write left of"))?;
+        self.unlink(TEMPORARY).map_err(io("remove the leftover of an earlier write to"))?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let new = fs::openat(&self.dir, TEMPORARY, flags, Mode::RUSR | Mode::WUSR);
         let mut file = File::from(new.map_err(|e| io("create")(e.into()))?);
@@ -229,17 +232,17 @@ impl PrivateDirectory {
                 faults.step("rename", &path).and_then(|()| rename()).map_err(io("rename"))
             });
         if let Err(error) = written {
-            // The first error tells more, and the next write removes what is left.
+            // The first error is more useful, and the next write removes the leftover.
             let _ = faults.step("remove", &path).and_then(|()| self.unlink(TEMPORARY));
             return Err(error);
         }
         self.sync(faults)
     }
 
-    /// Removes a file. One that is missing is no error.
+    /// Removes a file. A missing file is not an error.
     ///
     /// # Errors
-    /// Whatever the system reports.
+    /// Any error of the system.
     pub fn remove(&self, faults: &Faults, name: &str) -> Result<(), HostError> {
         let path = self.display(name);
         let removed = faults.step("remove", &path).and_then(|()| self.unlink(name));
@@ -253,10 +256,10 @@ impl PrivateDirectory {
         }
     }
 
-    /// Makes its names durable.
+    /// Makes its entries durable.
     ///
     /// # Errors
-    /// Whatever the system reports.
+    /// Any error of the system.
     pub fn sync(&self, faults: &Faults) -> Result<(), HostError> {
         let path = self.shown.display().to_string();
         let io = |e| HostError::io("fsync the directory", &path, e);
@@ -264,7 +267,7 @@ impl PrivateDirectory {
         fs::fsync(&self.dir).map_err(|e| io(e.into()))
     }
 
-    /// Makes the name of this directory in the one above durable.
+    /// Makes the entry of this directory in its parent durable.
     pub(super) fn sync_above(&self, faults: &Faults) -> Result<(), HostError> {
         let path = self.shown.join("..").display().to_string();
         let io = |e| HostError::io("fsync the directory", &path, e);

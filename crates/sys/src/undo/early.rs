@@ -1,11 +1,11 @@
 //! Files that a boot loader reads, before any kernel runs.
 //!
-//! GRUB reads ext4 and XFS without their journals. fsync(2) and syncfs(2) make sure that the journal has a change, and the
-//! kernel moves it to its place some seconds later. When the power fails in between, the next kernel replays the journal
-//! and finds the new file; but GRUB comes before it, and finds the directory of one moment and the file of another: an empty
-//! grub.cfg, and a prompt on a console that nobody sees.
+//! GRUB reads ext4 and XFS without their journals. fsync(2) and syncfs(2) ensure that the journal has a
+//! change, and the kernel moves it to its final place some seconds later. If the power fails in between, the
+//! next kernel replays the journal and finds the new file. GRUB runs before that, and finds the directory and
+//! the file in states from different moments: an empty grub.cfg, and a prompt on a console without a user.
 //!
-//! So a file that is read early is replaced in steps, each in its place before the next:
+//! So a file that is read early is replaced in steps, each written to its final place before the next:
 //!
 //! ```text
 //! write the new one beside, and give the old one a second name     journal emptied
@@ -13,12 +13,12 @@
 //! take the second name away
 //! ```
 //!
-//! The directory then leads to a whole old file or a whole new one at each moment: the new one's inode is in its place before a
-//! name leads to it, and the old one's is not given back before no name does.
+//! The directory then always refers to a complete old or new file: the new inode is in its place before a
+//! name refers to it, and the old one is freed only when no name does.
 //!
-//! ext4's journal is emptied by an ioctl (Linux 5.14, `EXT4_IOC_CHECKPOINT`, Documentation/filesystems/ext4). For XFS, and older
-//! kernels, freezing the file system and thawing it at once does the same (ioctl_fsfreeze(2), xfs_freeze(8)); a helper process
-//! thaws it should this one be killed in between.
+//! ext4's journal is emptied by an ioctl (Linux 5.14, `EXT4_IOC_CHECKPOINT`, Documentation/filesystems/ext4).
+//! On XFS and older kernels, freezing the file system and thawing it at once has the same effect
+//! (ioctl_fsfreeze(2), xfs_freeze(8)). A helper process thaws it if this process is killed in between.
 
 use super::{HostError, faults::Faults, place::Place};
 use rustix::{
@@ -42,7 +42,7 @@ const EXT4_IOC_CHECKPOINT: Opcode = opcode::write::<u32>(b'f', 43);
 /// `_IOWR('X', 119, int)` and `_IOWR('X', 120, int)` of linux/fs.h.
 const FIFREEZE: Opcode = opcode::read_write::<i32>(b'X', 119);
 const FITHAW: Opcode = opcode::read_write::<i32>(b'X', 120);
-/// Waits for the end of its input, which comes with the end of this process too, and thaws.
+/// Waits for the end of its input, which also comes when this process ends, and then thaws.
 const GUARD: &str = "read -r _; exec fsfreeze --unfreeze \"$1\"";
 
 /// A file system with a journal that boot loaders do not read.
@@ -52,7 +52,7 @@ enum Journal {
     Xfs,
 }
 
-/// How a file that is read early is replaced; the directory that holds it.
+/// How a file that is read early is replaced, and the directory that contains it.
 #[derive(Debug)]
 pub(super) struct Early<'p> {
     place: &'p Place,
@@ -61,7 +61,8 @@ pub(super) struct Early<'p> {
 }
 
 impl<'p> Early<'p> {
-    /// None where a plain replacement does: no boot loader reads there, or the file system has no journal to wait for.
+    /// `None` if a plain replacement suffices: no boot loader reads there, or the file system has no journal
+    /// to wait for.
     pub(super) fn of(place: &'p Place, dir: &'p OwnedFd) -> Option<Self> {
         DIRECTORIES.iter().find(|directory| place.real.starts_with(**directory))?;
         let kind = fs::fstatfs(dir).ok().and_then(|stat| u64::try_from(stat.f_type).ok());
@@ -73,7 +74,7 @@ impl<'p> Early<'p> {
         Some(Self { place, dir, journal })
     }
 
-    /// Has everything that was changed so far in its place.
+    /// Writes all changes so far to their final place.
     pub(super) fn settle(&self, faults: &Faults) -> Result<(), HostError> {
         let (doing, path) = ("empty the journal below", &self.place.real);
         let io = |error: io::Error| HostError::io(doing, path, error);
@@ -91,37 +92,39 @@ impl<'p> Early<'p> {
     }
 }
 
-/// There is no journal, or this process may not (a container, a test): what fsync gave is what there is.
+/// Whether there is no journal, or this process lacks permission (a container, a test). fsync must then
+/// suffice.
 fn says_nothing_to_do(errno: Errno) -> bool {
     matches!(errno, Errno::NODEV | Errno::PERM | Errno::ACCESS | Errno::OPNOTSUPP)
 }
 
 fn checkpoint(dir: &OwnedFd) -> Result<(), Errno> {
-    // SAFETY: the kernel reads a `u32` behind the pointer that `Setter` passes, which is the 0 given here (no flags), and
-    // writes nothing back; the opcode names that size.
+    // SAFETY: the kernel reads a `u32` through the pointer that `Setter` passes, which is the 0 given here
+    // (no flags), and writes nothing back; the opcode names that size.
     unsafe { rustix::ioctl::ioctl(dir, Setter::<EXT4_IOC_CHECKPOINT, u32>::new(0)) }
 }
 
 fn freeze_and_thaw(dir: &OwnedFd) -> io::Result<()> {
     let mut guard = Guard::new(dir)?;
-    // SAFETY: FIFREEZE takes no argument; the pointer that is passed along is to an `i32` that lives as long as the call.
+    // SAFETY: FIFREEZE takes no argument; the pointer passed along refers to an `i32` that lives as long as
+    // the call.
     let frozen = unsafe { rustix::ioctl::ioctl(dir, Setter::<FIFREEZE, i32>::new(0)) };
     match frozen {
         Ok(()) => {
             // SAFETY: as FIFREEZE above.
             let thawed = unsafe { rustix::ioctl::ioctl(dir, Setter::<FITHAW, i32>::new(0)) };
-            // Whoever thawed it in between has done the same.
+            // If another process thawed it in between, the effect is the same.
             if thawed == Err(Errno::INVAL) { Ok(()) } else { thawed.map_err(io::Error::from) }
         }
         Err(errno) => {
-            // What somebody else froze is not the guard's to thaw.
+            // The guard must not thaw what another process froze.
             guard.dismiss();
             if says_nothing_to_do(errno) { Ok(()) } else { Err(errno.into()) }
         }
     }
 }
 
-/// A process that thaws the file system when this one ends, however it does.
+/// A process that thaws the file system when this one ends for any reason.
 #[derive(Debug)]
 struct Guard(Child);
 
@@ -139,14 +142,14 @@ impl Guard {
     }
 
     fn dismiss(&mut self) {
-        // It has ended by itself, or ends now.
+        // It has ended on its own, or ends now.
         self.0.kill().ok();
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        // Its input ends; thawing what is thawed is refused to it, and that is that.
+        // Its input ends; its attempt to thaw a thawed file system fails, which does no harm.
         drop(self.0.stdin.take());
         self.0.wait().ok();
     }

@@ -1,4 +1,4 @@
-//! Why a change cannot be made, or cannot be undone. Every text names the path and the next step.
+//! Why a change cannot be made or rolled back. Every message names the path and the next step.
 
 use super::{Conflict, Damage, RollbackReport};
 use rustix::io::Errno;
@@ -8,74 +8,80 @@ use thiserror::Error;
 /// Why one access to the host or to the log failed.
 #[derive(Debug, Error)]
 pub enum HostError {
-    /// The system refused an operation.
+    /// The system denied an operation or reported an error.
     #[error("{path}: cannot {doing}: {source}{}", advice(.source))]
     Io {
         /// What was attempted: "rename", "fsync".
         doing: &'static str,
-        /// On which file, as the host names it.
+        /// The file, as the host names it.
         path: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The kernel did not take a value that was written to one of its attributes.
-    #[error("{path}: the kernel does not take the value: {source}{}", advice_of_kernel(.source))]
+    /// The kernel rejected a value that was written to one of its attributes.
+    #[error("{path}: the kernel rejected the value: {source}{}", advice_of_kernel(.source))]
     Attribute {
         /// The attribute, as the host names it.
         path: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// What was to be changed did not become what was wanted, without an error number: it reads back differently, or
-    /// a service said no.
+    /// The change had no effect but returned no error number: another value was read back, or a service
+    /// rejected it.
     #[error("{path}: {what}")]
     Refused {
         /// The target's name.
         path: String,
-        /// What came of it: "wrote "7", read back "0"".
+        /// The result: "wrote "7", read back "0"".
         what: String,
     },
-    /// A path that is not absolute, or contains `.`, `..` or an empty name, or a NUL.
-    #[error("{path:?} is no path of a host; expected an absolute path without \".\", \"..\" and empty names")]
+    /// A path that is not absolute, or contains `.`, `..`, an empty name or a NUL.
+    #[error(
+        "{path:?} is not a path on a host; expected an absolute path without \".\", \"..\" and empty names"
+    )]
     Path {
         /// The path.
         path: String,
     },
     /// A symbolic link leads above the root.
-    #[error("{path}: the link at {link} leads out of the root; lowlat does not follow it, correct the link")]
+    #[error(
+        "{path}: the link at {link} leads out of the root, and lowlat does not follow it; correct the link"
+    )]
     Outside {
-        /// The path asked for.
+        /// The requested path.
         path: String,
         /// The link, as the host names it.
         link: String,
     },
-    /// Links that lead in a circle, or a path too deep.
-    #[error("{path}: more than 40 links or 256 directories on the way; correct the links")]
+    /// Links that form a loop, or a path that is too deep.
+    #[error("{path}: the path has more than 40 links or 256 directories; correct the links")]
     Links {
-        /// The path asked for.
+        /// The requested path.
         path: String,
     },
-    /// The place holds something that is not replaced: a directory, a device, a pipe.
+    /// The name is taken by something that is not replaced: a directory, a device, a pipe.
     #[error("{path} is {found}, expected {expected}; move it away, or leave this step out")]
     Kind {
         /// The path.
         path: String,
-        /// What is there.
+        /// What exists there.
         found: &'static str,
-        /// What would be right.
+        /// What was expected.
         expected: &'static str,
     },
-    /// More bytes than the log keeps.
-    #[error("{path}: {bytes} bytes or more, and the undo log keeps {bytes_max} at most; leave this step out")]
+    /// More bytes than the log stores.
+    #[error(
+        "{path}: {bytes} bytes or more, and the undo log stores at most {bytes_max}; leave this step out"
+    )]
     TooLarge {
-        /// What is too large: a file, or the log's store as a whole.
+        /// What is too large: a file, or the log's whole store.
         path: String,
         /// Its size.
         bytes: u64,
-        /// The bound.
+        /// The limit.
         bytes_max: u64,
     },
-    /// A value that is no text.
+    /// A value that is not text.
     #[error("{path}: found {raw:?}, expected text in UTF-8; leave this step out")]
     NotText {
         /// The file.
@@ -83,15 +89,15 @@ pub enum HostError {
         /// What was read, with replacement characters.
         raw: String,
     },
-    /// A kept content does not have the hash it is named by.
+    /// Stored content does not match the hash in its name.
     #[error(
-        "{path}: the kept content is damaged (its SHA-256 differs from its name); restore it from a backup"
+        "{path}: the stored content is damaged (its SHA-256 differs from its name); restore it from a backup"
     )]
     Content {
         /// The file in the store.
         path: String,
     },
-    /// A target that this build does not know, named by the log.
+    /// A kind of target in the log that this version does not know.
     #[error(
         "the undo log names a target of kind {kind:?}, which this version does not know; use the version that wrote it"
     )]
@@ -99,29 +105,29 @@ pub enum HostError {
         /// The kind.
         kind: String,
     },
-    /// The state asked for is none that the target can have.
+    /// The target cannot have the wanted state.
     #[error("{path}: a {kind} cannot become {wanted}; this plan is wrong, make a new one")]
     State {
         /// The target's name.
         path: String,
         /// The target's kind.
         kind: &'static str,
-        /// What was wanted.
+        /// The wanted state.
         wanted: String,
     },
-    /// Something else is in the place of one of lowlat's own files.
+    /// The place of one of lowlat's own files is taken by something else.
     #[error(
         "cannot open {path}: found {found}, expected {expected}\nhint: lowlat follows no link there; remove it"
     )]
     Planted {
         /// The path.
         path: String,
-        /// What is there.
+        /// What exists there.
         found: &'static str,
-        /// What lowlat would have made.
+        /// What lowlat would have created.
         expected: &'static str,
     },
-    /// Others could write to a directory of lowlat's own, and so decide what a rollback restores.
+    /// Other users could write to a directory of lowlat, and so decide what a rollback restores.
     #[error(
         "cannot use {path}: it belongs to user {uid} with mode {mode:04o}, expected the caller or root, and no write \
          permission for others\nhint: run as user {uid}, or move the directory away"
@@ -134,8 +140,8 @@ pub enum HostError {
         /// Its permission bits.
         mode: u32,
     },
-    /// The writer would write to the live host unasked.
-    #[error("{path} is the root of the running host; use Writer::live, which says so")]
+    /// The writer would write to the live host without being asked to.
+    #[error("{path} is the root of the running host; use Writer::live to allow that")]
     Live {
         /// The path given.
         path: String,
@@ -147,16 +153,19 @@ impl HostError {
         Self::Io { doing, path: path.to_owned(), source: source.into() }
     }
 
-    /// Whether the thing itself said no, for good and to this one change: the kernel manages that interrupt, the driver
-    /// has no such option, the device is gone. A full disk, an interrupted call or a path that leads nowhere are not.
+    /// Whether the target itself rejected this one change permanently: the kernel manages that interrupt, the
+    /// driver has no such option, the device was removed. A full disk, an interrupted call or a dangling path
+    /// do not count.
     ///
-    /// It speaks of what a [`Target`](super::Target) meets at what it changes. On a file of a disk the same numbers
-    /// mean another thing (EIO: the disk is failing); there nothing counts as a refusal.
+    /// It applies to errors of a [`Target`](super::Target) at the thing that it changes. For a file on a disk
+    /// the same error numbers mean something else (EIO: the disk is failing), so there nothing counts as a
+    /// rejection.
     pub fn is_refusal(&self) -> bool {
         match self {
             Self::Refused { .. } => true,
             Self::Attribute { source, .. } => {
-                // Of an attribute this is no disk: a CPU has no interrupt vector left, or a pool no page.
+                // For an attribute this does not mean a disk: a CPU has no free interrupt vector, or a pool
+                // no free page.
                 says_no(source) || errno(source).is_some_and(|e| matches!(e, Errno::NOSPC | Errno::NOMEM))
             }
             Self::Io { source, .. } => says_no(source),
@@ -191,9 +200,9 @@ fn says_no(source: &io::Error) -> bool {
 
 fn advice_of_kernel(source: &io::Error) -> &'static str {
     match errno(source) {
-        Some(Errno::PERM | Errno::ACCESS) => "; run as root, and look for lockdown in the kernel's log",
-        Some(Errno::IO) => "; an interrupt that the kernel manages itself answers so",
-        Some(Errno::NOSPC) => "; for an interrupt: those CPUs have no vector left",
+        Some(Errno::PERM | Errno::ACCESS) => "; run as root, and search the kernel's log for lockdown",
+        Some(Errno::IO) => "; interrupts that the kernel manages return this error",
+        Some(Errno::NOSPC) => "; for an interrupt: those CPUs have no free vector",
         _ => "",
     }
 }
@@ -207,21 +216,21 @@ fn advice(source: &io::Error) -> &'static str {
     }
 }
 
-/// Why the undo log refused, or a plan failed.
+/// Why the undo log rejected a call, or a plan failed.
 #[derive(Debug, Error)]
 pub enum UndoError {
     /// An access failed before anything was changed.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// Another process has the log.
-    #[error("{path} is in use by {holder}; wait until it ends, or end it")]
+    /// Another process is using the log.
+    #[error("{path} is in use by {holder}; wait until it ends, or stop it")]
     Locked {
         /// The lock file.
         path: String,
         /// Process number and name, as the holder wrote it.
         holder: String,
     },
-    /// The log was written by a later version, or is none.
+    /// The log was written by a later version, or is not a log.
     #[error(
         "{path}: found {found}, expected a segment of an undo log, version 1; use the version that wrote it"
     )]
@@ -232,30 +241,30 @@ pub enum UndoError {
         found: String,
     },
     /// Records that were once durable cannot be read.
-    #[error("{0}; roll back what is known, then accept the damage, before anything new is applied")]
+    #[error("{0}; roll back the known steps, then accept the damage, before applying anything new")]
     Damaged(Damage),
-    /// An append failed earlier, and what it left could not be taken back.
-    #[error("{path}: an earlier append failed and its rest could not be removed; open the log again")]
+    /// An append failed earlier, and its bytes could not be removed.
+    #[error("{path}: an earlier append failed and its bytes could not be removed; open the log again")]
     Poisoned {
         /// The segment.
         path: String,
     },
-    /// The log was opened to look at it only.
+    /// The log was opened for reading only.
     #[error("{path}: cannot append a record: the log was opened for reading")]
     ReadOnly {
         /// The log.
         path: String,
     },
-    /// A plan began and did not end.
+    /// A plan was started and has not ended.
     #[error("plan {plan} is not finished; apply it again to finish it, or roll it back")]
     Unfinished {
         /// That plan.
         plan: String,
     },
-    /// The same plan was begun with other steps, or somebody else has changed a file since.
+    /// The same plan was started with other steps, or a file was changed since.
     #[error(
-        "step {step} of plan {plan} differs from the one in the undo log, or somebody else has changed its file since; \
-         it needs a plan id of its own"
+        "step {step} of plan {plan} differs from the one in the undo log, or its file was changed since; use \
+         a new plan id"
     )]
     PlanDiffers {
         /// The plan.
@@ -263,7 +272,7 @@ pub enum UndoError {
         /// The step.
         step: String,
     },
-    /// Two steps have one id, or change one thing.
+    /// Two steps have the same ID, or change the same target.
     #[error(
         "steps {first} and {second} of the plan have the same {what}; this plan is wrong, make a new one"
     )]
@@ -275,23 +284,26 @@ pub enum UndoError {
         /// What they share.
         what: &'static str,
     },
-    /// No plan of this id is in the log.
-    #[error("the undo log knows no plan {plan}; the status lists the plans it knows")]
+    /// The log has no plan with this ID.
+    #[error("the undo log has no plan {plan}; the status lists the known plans")]
     UnknownPlan {
         /// The id asked for.
         plan: String,
     },
-    /// The host is not as the plan found it. Nothing was changed.
-    #[error("the host has changed since the plan was made, nothing was changed now:\n{}\nmake a new plan", lines(.0))]
+    /// The host is not in the state that the plan found. Nothing was changed.
+    #[error(
+        "the host has changed since the plan was made, and nothing was changed now:\n{}\nmake a new plan",
+        lines(.0)
+    )]
     Conflicts(Vec<Conflict>),
-    /// A step failed; what the plan had done was taken back as the report says.
+    /// A step failed. The earlier ones were rolled back as the report says.
     #[error("step {step} failed: {reason}; {rolled_back}")]
     Step {
         /// The step.
         step: String,
         /// Why.
         reason: String,
-        /// What became of the steps before it.
+        /// Result for the earlier steps.
         rolled_back: Box<RollbackReport>,
     },
 }

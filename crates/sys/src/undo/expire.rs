@@ -1,17 +1,17 @@
-//! What a restart of the host has taken away.
+//! Changes that a restart of the host reverted.
 
 use super::{Entry, Event, UndoError, UndoLog};
 
-/// The boot of records that were written where no boot id could be read.
+/// The boot ID in records that were written when none could be read.
 pub(super) const UNKNOWN_BOOT: &str = "unknown";
 
 impl UndoLog {
-    /// Records every step as gone whose change did not outlive the boot that it was made in: the number of an interrupt
-    /// or of a thread means another one now, and the value is the kernel's own again, or somebody else's. The host is
-    /// not touched. Returns the entries, as they were.
+    /// Records every step as expired whose change did not survive the boot in which it was made. The number
+    /// of an interrupt or thread now means another one, and the value is the kernel's default again, or
+    /// another tool's. The host is not changed. Returns the entries in their previous state.
     ///
-    /// Where one of the two boots is not known, nothing is forgotten. Plans that a crash left open and of which
-    /// nothing remains are closed.
+    /// If one of the two boots is unknown, nothing is expired. Plans that a crash left open and that have no
+    /// remaining steps are closed.
     pub fn expire(&mut self) -> Result<Vec<Entry>, UndoError> {
         let expired: Vec<Entry> =
             self.history.entries.iter().filter(|e| self.is_expired(e)).cloned().collect();
@@ -30,8 +30,8 @@ impl UndoLog {
         Ok(expired)
     }
 
-    /// Whether the change of an entry went with the boot that it was made in. Of a kind that this build does not know
-    /// it cannot be told.
+    /// Whether the change of an entry ended with the boot in which it was made. For an unknown kind this
+    /// cannot be determined.
     pub(super) fn is_expired(&self, entry: &Entry) -> bool {
         let is_earlier =
             entry.boot != self.boot() && entry.boot != UNKNOWN_BOOT && self.boot() != UNKNOWN_BOOT;

@@ -1,4 +1,4 @@
-//! Crashes and failing system calls at chosen points, so that tests can visit each of them.
+//! Injects crashes and failing system calls at chosen points, so that tests can reach each of them.
 
 use std::{
     io,
@@ -13,25 +13,26 @@ use std::{
 enum Plan {
     /// Nothing ever fails.
     None,
-    /// From this operation on, everything fails: the process is as good as dead. A write gets half of its bytes out.
+    /// From this operation on, everything fails, as if the process had died. A write stores half of its
+    /// bytes.
     CrashAt(u64),
-    /// This one operation fails with this error.
+    /// Only this operation fails, with this error.
     ErrorAt(u64, i32),
     /// From this operation on, everything that needs space fails with ENOSPC; removing still works.
     FullFrom(u64),
 }
 
-/// Counts every operation that changes the host or the log, and lets a chosen one fail. Outside of tests it is
-/// [`Faults::none`], which costs an addition per operation.
+/// Counts every operation that changes the host or the log, and can make a chosen one fail. Outside of tests
+/// it is [`Faults::none`], which costs one addition per operation.
 #[derive(Debug, Clone)]
 pub struct Faults {
     plan: Plan,
     count: Arc<AtomicU64>,
-    /// What was done, when asked for.
+    /// The operations, if requested.
     trace: Option<Arc<Mutex<Vec<String>>>>,
 }
 
-/// Text of the error that stands for a process that is no more.
+/// Error text that stands for a dead process.
 const CRASH: &str = "crash injected by a test";
 
 impl Faults {
@@ -40,23 +41,23 @@ impl Faults {
         Self { plan: Plan::None, count: Arc::default(), trace: None }
     }
 
-    /// The process dies at operation `at`, counted from 0: it and all later ones fail and change nothing, except that
-    /// half the bytes of a write get out.
+    /// The process dies at operation `at`, counted from 0: it and all later ones fail and change nothing,
+    /// except that half the bytes of a write are stored.
     pub fn crash_at(at: u64) -> Self {
         Self { plan: Plan::CrashAt(at), ..Self::none() }
     }
 
-    /// Operation `at` fails with the error number `errno`; the others work.
+    /// Operation `at` fails with the error number `errno`; the others succeed.
     pub fn error_at(at: u64, errno: i32) -> Self {
         Self { plan: Plan::ErrorAt(at, errno), ..Self::none() }
     }
 
-    /// The disk is full from operation `at` on, and stays so.
+    /// The disk is full from operation `at` on.
     pub fn full_from(at: u64) -> Self {
         Self { plan: Plan::FullFrom(at), ..Self::none() }
     }
 
-    /// No faults, but [`Faults::trace`] tells the operations in order.
+    /// No faults, but [`Faults::trace`] returns the operations in order.
     pub fn traced() -> Self {
         Self { trace: Some(Arc::default()), ..Self::none() }
     }
@@ -66,13 +67,13 @@ impl Faults {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// The operations so far as "what path", when made by [`Faults::traced`].
+    /// The operations so far as "what path", if created by [`Faults::traced`].
     pub fn trace(&self) -> Vec<String> {
         let lines = self.trace.as_ref().map(|t| t.lock().unwrap_or_else(PoisonError::into_inner).clone());
         lines.unwrap_or_default()
     }
 
-    /// Before an operation that needs no space on a disk.
+    /// Called before an operation that needs no disk space.
     pub(super) fn step(&self, what: &str, path: &str) -> io::Result<()> {
         let at = self.next(what, path);
         match self.plan {
@@ -82,7 +83,7 @@ impl Faults {
         }
     }
 
-    /// Before an operation that takes space on a disk.
+    /// Called before an operation that needs disk space.
     pub(super) fn space(&self, what: &str, path: &str) -> io::Result<()> {
         let at = self.count();
         self.step(what, path)?;
@@ -94,7 +95,7 @@ impl Faults {
         }
     }
 
-    /// Writes `bytes` with `write`, or the half of them that a crash or a full disk lets through.
+    /// Writes `bytes` with `write`, or the half of them that a crash or a full disk stores.
     pub(super) fn write(
         &self,
         path: &str,

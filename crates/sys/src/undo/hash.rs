@@ -8,7 +8,7 @@ pub(super) fn of(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// Two lower-case letters a byte.
+/// Two lower-case letters per byte.
 pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
         // Writing to a String cannot fail.
@@ -17,7 +17,7 @@ pub(super) fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// The bytes behind [`hex`].
+/// The bytes encoded by [`hex`].
 pub(super) fn unhex(text: &str) -> Option<Vec<u8>> {
     let digits = text.as_bytes().chunks(2);
     digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()

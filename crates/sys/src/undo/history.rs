@@ -1,59 +1,59 @@
-//! What the records add up to.
+//! The state that results from all records.
 
 use super::{Event, LoggedState, Record, TargetSpec};
 
 /// A step that has changed the host, or may have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The plan it belongs to.
+    /// The plan that it belongs to.
     pub plan: String,
-    /// The step's id.
+    /// The step's ID.
     pub step: String,
-    /// The boot in which it was done. Values do not outlive it.
+    /// The boot in which it was applied. Values do not survive it.
     pub boot: String,
-    /// When it was begun, milliseconds since 1970.
+    /// Start time in milliseconds since 1970.
     pub unix_ms: u64,
     /// What it changed.
     pub target: TargetSpec,
-    /// What was there before.
+    /// Previous state.
     pub old: LoggedState,
-    /// What was to be there.
+    /// Wanted state.
     pub new: LoggedState,
-    /// Directories that it made, outermost first.
+    /// Directories that it created, outermost first.
     pub directories: Vec<String>,
-    /// How far it came.
+    /// Progress of the step.
     pub progress: Progress,
 }
 
-/// How far a step came.
+/// Progress of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress {
-    /// It was about to change the host; whether it did, the host tells.
+    /// It was about to change the host; only the host shows whether it did.
     Intended,
-    /// It did, and this was read back.
+    /// It changed the host, and this was read back.
     Done(LoggedState),
     /// It failed and left this, which is neither the old nor the new state.
     Left(LoggedState),
 }
 
-/// A plan that the log knows.
+/// A plan in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanEntry {
-    /// Its id.
+    /// Its ID.
     pub id: String,
-    /// When it was first begun, milliseconds since 1970.
+    /// Time of its first start in milliseconds since 1970.
     pub unix_ms: u64,
-    /// Whether it was begun and neither finished nor rolled back since.
+    /// Whether it was started and has neither been finished nor rolled back.
     pub is_open: bool,
 }
 
-/// Plans and the steps in force, in the order in which they were begun.
+/// Plans and active steps, in order of their start.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct History {
-    /// All plans that were begun. Of those that have nothing in force any more, the ones from before the log was last
-    /// written anew are forgotten.
+    /// All plans that were started. Plans without active steps from before the last compaction are not
+    /// included.
     pub plans: Vec<PlanEntry>,
-    /// The steps in force: those undone or taken back are no longer among them.
+    /// The active steps, without those that were rolled back.
     pub entries: Vec<Entry>,
 }
 
@@ -114,17 +114,17 @@ impl History {
         }
     }
 
-    /// The entry of a step, if it is in force.
+    /// The entry of a step, if it is active.
     pub fn entry(&self, plan: &str, step: &str) -> Option<&Entry> {
         self.entries.iter().rfind(|e| e.plan == plan && e.step == step)
     }
 
-    /// Whether the plan was begun and is neither finished nor rolled back.
+    /// Whether the plan was started and has neither been finished nor rolled back.
     pub fn is_open(&self, plan: &str) -> bool {
         self.plans.iter().any(|p| p.is_open && p.id == plan)
     }
 
-    /// A plan other than `plan` that is under way and has changed something.
+    /// A plan other than `plan` that is in progress and has changed something.
     pub(super) fn other_unfinished(&self, plan: &str) -> Option<&str> {
         let open = self
             .plans

@@ -10,16 +10,17 @@ use std::{
     io::{Read, Write},
 };
 
-/// Bytes that are read of what the holder wrote.
+/// Maximum number of bytes read of the holder's text.
 const HOLDER_BYTES_MAX: u64 = 256;
 
-/// The lock, held.
+/// The held lock.
 #[derive(Debug)]
 pub(super) struct Lock(File);
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Closing would not do: a child of this process that has not yet come to its exec has the file open as well.
+        // Closing is not enough: a child of this process that has not yet reached its exec also has the file
+        // open.
         let _ = flock(&self.0, FlockOperation::Unlock);
     }
 }
@@ -27,21 +28,22 @@ impl Drop for Lock {
 /// The file's name.
 const NAME: &str = "lock";
 
-/// Takes the lock of the log in `dir`. The kernel gives it back when the process ends, however it ends; the file
-/// stays and only says who has it.
+/// Takes the lock of the log in `dir`. The kernel releases it when the process ends for any reason; the file
+/// stays and only names the holder.
 pub(super) fn take(dir: &PrivateDirectory) -> Result<Lock, UndoError> {
     let shown = dir.path().join(NAME).display().to_string();
     let file = dir.file(NAME, OFlags::RDWR | OFlags::CREATE)?;
     let mut file = file.ok_or_else(|| HostError::io("open the lock", &shown, Errno::NOENT))?;
     file = hold(file, shown, FlockOperation::NonBlockingLockExclusive)?;
-    // Only a help to people: a full disk must not keep a rollback from starting.
+    // Informational only: a full disk must not prevent a rollback from starting.
     let name = fs::read_to_string("/proc/self/comm").unwrap_or_default();
     let _ = file.set_len(0);
     let _ = writeln!(file, "process {} ({})", std::process::id(), name.trim());
     Ok(Lock(file))
 }
 
-/// Keeps others from changing the log while it is only read. `None` where no process ever took the lock; none is made.
+/// Prevents other processes from changing the log while it is read. `None` if no process ever took the lock;
+/// none is created.
 pub(super) fn share(dir: &PrivateDirectory) -> Result<Option<Lock>, UndoError> {
     let shown = dir.path().join(NAME).display().to_string();
     let Some(file) = dir.file(NAME, OFlags::RDONLY)? else { return Ok(None) };
@@ -61,5 +63,5 @@ fn holder(file: File) -> String {
     let read = file.take(HOLDER_BYTES_MAX).read_to_string(&mut text);
     let text = text.trim();
     let is_known = read.is_ok() && !text.is_empty() && !text.contains(char::is_control);
-    if is_known { text.to_owned() } else { "another process, which has not said its number".to_owned() }
+    if is_known { text.to_owned() } else { "another process with an unknown number".to_owned() }
 }

@@ -23,25 +23,25 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-/// Where the log of a host is.
+/// Location of a host's log.
 pub const DEFAULT_DIRECTORY: &str = "/var/lib/lowlat/undo";
 
-/// Between looks at what was written, while it is not what was wanted: a tenth of a second in all.
+/// Pauses between reads after a write, while the value is not the wanted one: a tenth of a second in total.
 const READ_BACK_PAUSES_MS: [u64; 5] = [1, 5, 15, 30, 50];
 
-/// What a log says, without taking it: for status, and for users who may read only.
+/// Content of a log, read without its lock: for status, and for users who may only read.
 #[derive(Debug)]
 pub struct Inspection {
-    /// Plans and steps in force.
+    /// Plans and active steps.
     pub history: History,
-    /// A record cut off by a crash, at the end of the log.
+    /// A record at the end of the log that a crash truncated.
     pub torn: Option<TornTail>,
-    /// From where on the log cannot be trusted.
+    /// Where the untrusted part of the log starts.
     pub damage: Option<Damage>,
     pub(super) chain: Chain,
 }
 
-/// The record of what lowlat changed on a host, and the way to change it back. One process has it at a time.
+/// The record of lowlat's changes to a host, and the means to roll them back. Only one process can hold it.
 #[derive(Debug)]
 pub struct UndoLog {
     pub(super) dir: PrivateDirectory,
@@ -51,7 +51,7 @@ pub struct UndoLog {
     pub(super) targets: Vec<Box<dyn Target>>,
     boot: String,
     pub(super) scan: Scan,
-    /// The segment that is appended to; none until the first append.
+    /// The segment for new records; `None` until the first append.
     segment: Option<File>,
     is_poisoned: bool,
     is_read_only: bool,
@@ -60,23 +60,26 @@ pub struct UndoLog {
 }
 
 impl UndoLog {
-    /// Opens the log in `dir`, made when it is not there, for changes through `writer`; see [`UndoLog::open_in`].
+    /// Opens the log in `dir`, creating it if missing, for changes through `writer`; see
+    /// [`UndoLog::open_in`].
     ///
     /// # Errors
-    /// Another process has the log, or the system refused.
+    /// Another process has the log, or the system reported an error.
     pub fn open(dir: &Path, writer: Writer) -> Result<Self, UndoError> {
         Self::open_in(PrivateDirectory::create_at(dir)?, writer, |_| true)
     }
 
-    /// Opens the log in `dir` for changes through `writer`. Reads up to the last good record. A torn record at the end is
-    /// reported by [`UndoLog::torn`] and otherwise harmless, for no step begins before its record is whole; damage is reported
-    /// by [`UndoLog::damage`] and keeps new plans from being applied.
+    /// Opens the log in `dir` for changes through `writer`, and reads up to the last valid record. A torn
+    /// record at the end is reported by [`UndoLog::torn`] and otherwise harmless, because no step starts
+    /// before its record is complete. Damage is reported by [`UndoLog::damage`] and prevents new plans from
+    /// being applied.
     ///
-    /// A long log of which little is still in force is first written anew, if `may_compact` agrees, which gets the mark of the
-    /// log's end. It must not where another mark is kept: [`UndoLog::compare`] then needs the records that it counts.
+    /// A long log with few active entries is first compacted, if `may_compact` agrees; it receives the mark
+    /// of the log's end. It must disagree if a different mark is stored, because [`UndoLog::compare`] then
+    /// needs the records that the mark counts.
     ///
     /// # Errors
-    /// Another process has the log, or the system refused.
+    /// Another process has the log, or the system reported an error.
     pub fn open_in(
         dir: PrivateDirectory,
         writer: Writer,
@@ -90,8 +93,8 @@ impl UndoLog {
         let compacted = compact::compacted(&scan, &history).filter(|_| may_compact(&scan.chain.mark()));
         let is_compacted = compacted.is_some();
         if let Some(bytes) = compacted {
-            // Where it cannot be written, the log is what it was. Which of both it is the directory tells: a name that is
-            // there counts, whatever the call said.
+            // If the write fails, the log is unchanged. The directory shows which of both it is: an existing
+            // name counts, whatever the call returned.
             let _ = compact::write(&dir, &scan, &bytes, &writer.faults);
             scan = segment::scan(&dir)?;
             settle(&dir, &scan, &writer.faults)?;
@@ -106,11 +109,11 @@ impl UndoLog {
         Ok(log)
     }
 
-    /// Opens the log in `dir` to look at it and at the host. Nothing can be appended, and nothing is made or changed, not even
-    /// a lock; while there is one, no other process changes the log.
+    /// Opens the log in `dir` to inspect it and the host. Nothing can be appended, and nothing is created or
+    /// changed, not even a lock. If a lock file exists, no other process changes the log meanwhile.
     ///
     /// # Errors
-    /// Another process is changing the log, or the system refused.
+    /// Another process is changing the log, or the system reported an error.
     pub fn look(dir: PrivateDirectory, writer: Writer) -> Result<Self, UndoError> {
         let lock = lock::share(&dir)?;
         let mut scan = segment::scan(&dir)?;
@@ -145,53 +148,54 @@ impl UndoLog {
         }
     }
 
-    /// Reads the log in `dir` without a lock and without changing anything; a directory that is missing holds an empty log.
+    /// Reads the log in `dir` without a lock and without changing anything; a missing directory means an
+    /// empty log.
     ///
     /// # Errors
-    /// Whatever the system reports.
+    /// Any error of the system.
     pub fn inspect(dir: &Path) -> Result<Inspection, UndoError> {
         Self::inspect_in(PrivateDirectory::at(dir)?.as_ref())
     }
 
-    /// The same for a directory that is open.
+    /// The same for an open directory.
     ///
     /// # Errors
-    /// Whatever the system reports.
+    /// Any error of the system.
     pub fn inspect_in(dir: Option<&PrivateDirectory>) -> Result<Inspection, UndoError> {
         let mut scan = dir.map(segment::scan).transpose()?.unwrap_or_else(Scan::empty);
         let history = History::of(std::mem::take(&mut scan.records));
         Ok(Inspection { history, torn: scan.torn, damage: scan.damage, chain: scan.chain })
     }
 
-    /// Whether opening has written the log anew, so that marks should be renewed.
+    /// Whether opening has compacted the log, so that marks should be renewed.
     pub fn is_compacted(&self) -> bool {
         self.is_compacted
     }
 
-    /// Adds a kind of target; one that is known by that name gives way.
+    /// Adds a kind of target, replacing an existing one of the same name.
     #[must_use]
     pub fn with_target(mut self, target: Box<dyn Target>) -> Self {
         self.targets.insert(0, target);
         self
     }
 
-    /// Plans and steps in force.
+    /// Plans and active steps.
     pub fn history(&self) -> &History {
         &self.history
     }
 
-    /// The record that a crash cut off at the end of the log, as found when opening.
+    /// The record at the end of the log that a crash truncated, as found when opening.
     pub fn torn(&self) -> Option<&TornTail> {
         self.scan.torn.as_ref()
     }
 
-    /// From where on the log cannot be trusted, as found when opening.
+    /// Where the untrusted part of the log starts, as found when opening.
     pub fn damage(&self) -> Option<&Damage> {
         self.scan.damage.as_ref()
     }
 
-    /// Takes note that the damage is known: new plans may be applied again. Steps recorded behind the damage stay
-    /// unknown; roll back what is known before, and look at the host.
+    /// Records that the damage is known, so that new plans can be applied again. Steps recorded after the
+    /// damage stay unknown. Roll back the known steps first, and check the host.
     pub fn accept_damage(&mut self) -> Result<(), UndoError> {
         if self.scan.damage.is_some() {
             self.start_segment(Before::Accepted)?;
@@ -200,7 +204,7 @@ impl UndoLog {
         Ok(())
     }
 
-    /// The running boot's id, as records carry it.
+    /// The ID of the running boot, as in records.
     pub fn boot(&self) -> &str {
         &self.boot
     }
@@ -214,9 +218,10 @@ impl UndoLog {
         self.target(spec)?.read(&self.writer, spec)
     }
 
-    /// What is there after a write that wanted `wanted`. The kernel may still answer with what was before: an interrupt that
-    /// is moved when it next comes shows, while that happens, the CPUs that it had (`irq_move_masked_irq` takes the mask that
-    /// waits away before it sets the new one). So another answer is believed once it has stood for a while.
+    /// Reads the state after a write of `wanted`. The kernel may briefly return the old state. An interrupt
+    /// that moves when it next fires shows its previous CPUs while that happens (`irq_move_masked_irq` clears
+    /// the pending mask before it sets the new one). So another state is accepted only after it has persisted
+    /// for a while.
     pub(super) fn read_back(&self, spec: &TargetSpec, wanted: &State) -> Result<State, HostError> {
         let mut pauses = READ_BACK_PAUSES_MS.iter();
         loop {
@@ -229,12 +234,12 @@ impl UndoLog {
         }
     }
 
-    /// What is there now, for the old state of a [`Step`](super::Step).
+    /// The current state, for the old state of a [`Step`](super::Step).
     pub fn present(&self, spec: &TargetSpec) -> Result<State, UndoError> {
         Ok(self.read(spec)?)
     }
 
-    /// A name that is the same for every way to name the same thing: two steps of one kind and place are one change too
+    /// A name that is the same for all spellings of a target: two steps of one kind and place are one too
     /// many.
     pub fn place(&self, spec: &TargetSpec) -> Result<String, UndoError> {
         Ok(self.target(spec)?.identity(&self.writer, spec)?)
@@ -245,7 +250,7 @@ impl UndoLog {
         state.restore(|name| self.store.get(name))
     }
 
-    /// A state for a record; its content is durable before the record is.
+    /// Converts a state for a record; its content is durable before the record is.
     pub(super) fn keep(&mut self, state: &State) -> Result<LoggedState, HostError> {
         self.store.keep(&self.writer.faults, state)?;
         Ok(LoggedState::of(state))
@@ -297,7 +302,7 @@ impl UndoLog {
             .and_then(|()| faults.step("fsync", &path))
             .and_then(|()| file.sync_data());
         if let Err(error) = appended {
-            // Not known to be durable, so it must not be there either: the next record takes its number.
+            // It may not be durable, so it must not remain either: the next record has its number.
             let cut = faults.step("truncate", &path).and_then(|()| file.set_len(at));
             self.is_poisoned = cut.and_then(|()| file.sync_data()).is_err();
             self.segment = Some(file);
@@ -308,11 +313,11 @@ impl UndoLog {
         Ok(())
     }
 
-    /// Makes the segment that goes on where the log is good.
+    /// Creates the segment that continues after the valid part of the log.
     fn start_segment(&mut self, before: Before) -> Result<(), UndoError> {
         let number = self.scan.highest.checked_add(1).ok_or_else(|| UndoError::Format {
             path: self.dir.path().display().to_string(),
-            found: "the last number that a segment can have".to_owned(),
+            found: "the highest segment number".to_owned(),
         })?;
         let header = Header {
             before,
@@ -328,7 +333,7 @@ impl UndoLog {
         Ok(())
     }
 
-    /// The segment that is appended to.
+    /// The segment for new records.
     fn open_segment(&self) -> Result<File, HostError> {
         let file = self.dir.file(&segment::name(self.scan.segment), OFlags::WRONLY)?;
         file.ok_or_else(|| HostError::io("open", &self.segment_path(), Errno::NOENT))
@@ -339,8 +344,8 @@ impl UndoLog {
     }
 }
 
-/// Makes durable what was read. A process killed between write and fsync leaves records that so far are in memory only,
-/// and what is done on their strength must not outlive them.
+/// Makes what was read durable. A process killed between write and fsync leaves records that are only in
+/// memory, and actions based on them must not outlive them.
 fn settle(dir: &PrivateDirectory, scan: &Scan, faults: &Faults) -> Result<(), HostError> {
     if scan.segment != 0
         && let Some(file) = dir.file(&segment::name(scan.segment), OFlags::RDONLY)?

@@ -1,13 +1,14 @@
-//! A mark of the log's end, kept outside of it: whoever has one can tell whether records are missing since.
+//! A mark of the log's end, stored elsewhere, which shows whether records have since gone missing.
 
 use super::{Inspection, UndoLog, hash, record::Event};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fmt;
 
-/// Where a log ended at some time: how many records it had ever had, and what they said.
+/// The end of a log at some time: the number of records so far, and a digest of them.
 ///
-/// The log may be longer by now, since records are appended before anything outside can take note. It must not be shorter.
+/// The log may be longer by now, because records are appended before the mark is updated. It must not be
+/// shorter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogMark {
     /// Number of the last record, counted over compactions; 0 for an empty log.
@@ -31,7 +32,7 @@ pub enum LogMismatch {
         /// Records that the mark counts.
         expected: u64,
     },
-    /// The records say something else.
+    /// The records differ.
     Different {
         /// Records that the mark counts.
         expected: u64,
@@ -50,12 +51,12 @@ impl fmt::Display for LogMismatch {
     }
 }
 
-/// The digest behind every record of a log.
+/// The digest after every record of a log.
 #[derive(Debug, Clone)]
 pub(super) struct Chain {
-    /// Where the log was written anew; the empty log's mark for one that never was.
+    /// Sequence number at which the log was compacted; 0 if it never was.
     base: u64,
-    /// The digest at the base, then the one behind each record.
+    /// The digest at the base, then the one after each record.
     points: Vec<[u8; 32]>,
 }
 
@@ -66,7 +67,7 @@ impl Default for Chain {
 }
 
 impl Chain {
-    /// Takes in one record and its bytes.
+    /// Adds one record and its bytes.
     pub(super) fn push(&mut self, event: &Event, bytes: &[u8]) {
         if let Event::Compacted { sequence, digest } = event
             && let Some(digest) = hash::unhex(digest).and_then(|bytes| bytes.try_into().ok())
@@ -112,7 +113,7 @@ impl UndoLog {
         self.scan.chain.mark()
     }
 
-    /// Whether the log still has every record that a mark counts.
+    /// Checks that the log still has every record that a mark counts.
     ///
     /// # Errors
     /// What is missing or different.
@@ -122,7 +123,7 @@ impl UndoLog {
 }
 
 impl Inspection {
-    /// Whether the log still has every record that a mark counts.
+    /// Checks that the log still has every record that a mark counts.
     ///
     /// # Errors
     /// What is missing or different.

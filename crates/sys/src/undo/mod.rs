@@ -1,6 +1,6 @@
-//! The undo log: what lowlat changed on a host, and the way back.
+//! The undo log: lowlat's changes to a host, and how to roll them back.
 //!
-//! A change of a host goes through four stages, each durable before the next:
+//! A change of a host has four stages, each durable before the next:
 //!
 //! ```text
 //! keep the old content  ->  record the intention  ->  change the host  ->  read back, record "done"
@@ -8,12 +8,12 @@
 //! fsync, rename, fsync      write, fsync              fsync, rename, fsync write, fsync
 //! ```
 //!
-//! So at any moment of a crash the log tells, of every step, whether it may have happened, and the host itself tells
-//! whether it has: a target is in its old or its new state, never between. From there both ways are open, finishing
-//! ([`UndoLog::apply`] with the same plan) and going back ([`UndoLog::rollback_where`]).
+//! So at any moment of a crash the log shows for every step whether it may have happened, and the host shows
+//! whether it has: a target is in its old or its new state, never in between. From there a plan can be finished
+//! ([`UndoLog::apply`] with the same plan) or rolled back ([`UndoLog::rollback_where`]).
 //!
-//! What is in the directory (mode 0700, for kept contents may be secret where they came from; [`PrivateDirectory`] refuses links, and
-//! directories that others own or may write to):
+//! Content of the directory (mode 0700, because stored contents may be secret; [`PrivateDirectory`] rejects
+//! links, and directories that others own or may write to):
 //!
 //! ```text
 //! /var/lib/lowlat/undo
@@ -22,20 +22,24 @@
 //!   contents/9f86d0...   contents of files before and after, named by their SHA-256
 //! ```
 //!
-//! Rules that keep it honest:
-//! * No step overwrites what it does not know. Apply and rollback go on only from the old or the new state; anything
-//!   else is somebody's edit, and is shown with all three states ([`Conflict`]).
-//! * "Nothing was there" is a state. A file that lowlat made is removed, with the directories it made, if empty.
-//! * Records carry checksums and numbers. The torn end of a crash is passed over and told; damage is told, ends the
-//!   part that is used, and stops new plans until it is accepted.
-//! * A log that was shortened, exchanged or deleted shows by a mark of its end that is kept elsewhere ([`LogMark`]).
-//! * What a restart of the host took away (values of the kernel) is recorded as gone, and never put back.
-//! * Between looking and renaming another program can still write: Linux has no compare-and-rename. That moment is
-//!   some system calls long.
+//! Rules:
+//! * No step overwrites an unknown state. Apply and rollback continue only from the old or the new state.
+//!   Anything else is an edit from outside, and is reported with all three states ([`Conflict`]).
+//! * "Does not exist" is a state. A file that lowlat created is removed, and so are the directories it
+//!   created, if empty.
+//! * Records have checksums and numbers. The torn end of a crash is ignored and reported. Damage is
+//!   reported, ends the usable part, and prevents new plans until it is accepted.
+//! * A shortened, exchanged or deleted log is detected through a mark of its end that is stored elsewhere
+//!   ([`LogMark`]).
+//! * Changes reverted by a restart of the host (values of the kernel) are recorded as expired, and never
+//!   restored.
+//! * Between the check and the rename another program can still write: Linux has no compare-and-rename.
+//!   That window is a few system calls long.
 //!
-//! Restored are bytes, owner, group, mode, modification time, absence, a link's target, owner and time, and those
-//! extended attributes that may be read and set. Not restored are inode numbers, times of access and of status, and
-//! times of directories. Files with several hard links are refused, since their names could not be joined again.
+//! A rollback restores bytes, owner, group, mode, modification time, absence, a link's target, owner and
+//! time, and extended attributes that may be read and set. It does not restore inode numbers, access and
+//! status-change times, or times of directories. Files with several hard links are rejected, because their
+//! names could not be joined again.
 #![doc = ""]
 #![doc = include_str!("format.md")]
 

@@ -1,4 +1,4 @@
-//! From a path to a directory that is held open and a name in it, without ever leaving the root.
+//! From a path to a directory held open and a name in it, without ever leaving the root.
 
 use super::HostError;
 use rustix::{
@@ -7,18 +7,18 @@ use rustix::{
 };
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Links on the way that are followed; the kernel's own bound.
+/// Maximum number of links followed; the kernel's own limit.
 const LINKS_MAX: usize = 40;
-/// Directories on the way.
+/// Maximum number of directories in the path.
 const DEPTH_MAX: usize = 256;
 
-/// Where a path leads. The directory stays open, so that nobody can put another one in its place between the look and
-/// the write.
+/// The location that a path leads to. The directory stays open, so that it cannot be swapped between check
+/// and write.
 #[derive(Debug)]
 pub(super) struct Place {
-    /// The deepest directory on the way that is there.
+    /// The deepest existing directory in the path.
     pub(super) dir: OwnedFd,
-    /// Directories below it that are not, outermost first.
+    /// Missing directories below it, outermost first.
     pub(super) missing: Vec<String>,
     /// The last name.
     pub(super) name: String,
@@ -32,15 +32,15 @@ struct Walk<'a> {
     root: BorrowedFd<'a>,
     /// Directories below the root, opened, by name.
     stack: Vec<(OwnedFd, String)>,
-    /// Names that are still to be walked, the next one last.
+    /// Names still to be walked, the next one last.
     pending: Vec<String>,
     links: usize,
 }
 
-/// Walks `path` below `root`. A link in the last place is followed when `follow_last` says so. Absolute links start
-/// at the root; a link that climbs above the root is refused.
+/// Walks `path` below `root`. A link as the last component is followed if `follow_last` is set. Absolute
+/// links start at the root; a link that climbs above the root is rejected.
 ///
-/// This is done by hand because openat2 with `RESOLVE_IN_ROOT` came with Linux 5.6, and Red Hat's 8 has 4.18.
+/// This is implemented here because openat2 with `RESOLVE_IN_ROOT` came with Linux 5.6, and RHEL 8 has 4.18.
 pub(super) fn find(root: BorrowedFd<'_>, path: &str, follow_last: bool) -> Result<Place, HostError> {
     let bad = || HostError::Path { path: path.to_owned() };
     let relative = path.strip_prefix('/').filter(|_| !path.contains('\0')).ok_or_else(bad)?;
@@ -115,7 +115,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// The walk stands before a directory or file that is not there.
+    /// The walk has reached a directory or file that does not exist.
     fn end_in_nothing(mut self, name: String) -> Result<Place, HostError> {
         let mut missing = vec![name];
         while let Some(name) = self.pending.pop() {
@@ -145,12 +145,12 @@ impl Walk<'_> {
 }
 
 impl Place {
-    /// Whether what the path names cannot be there, since its directory is not.
+    /// Whether the target cannot exist because its directory does not.
     pub(super) fn has_no_directory(&self) -> bool {
         !self.missing.is_empty()
     }
 
-    /// Paths of the directories that are not there, outermost first.
+    /// Paths of the missing directories, outermost first.
     pub(super) fn missing_paths(&self) -> Vec<String> {
         let depth = self.missing.len();
         let mut at = self.real.as_str();
@@ -163,7 +163,7 @@ impl Place {
         paths
     }
 
-    /// What is at the place, links not followed; `None` when nothing is.
+    /// Metadata of what exists there, without following links; `None` if nothing does.
     pub(super) fn stat(&self) -> Result<Option<fs::Stat>, HostError> {
         if self.has_no_directory() {
             return Ok(None);
@@ -175,7 +175,7 @@ impl Place {
         }
     }
 
-    /// Opens for reading; never follows a link and never waits for a pipe's other end.
+    /// Opens for reading; never follows a link and never waits for the other end of a pipe.
     pub(super) fn open_to_read(&self) -> Result<Option<OwnedFd>, HostError> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         match fs::openat(&self.dir, self.name.as_str(), flags, Mode::empty()) {

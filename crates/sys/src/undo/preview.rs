@@ -1,4 +1,4 @@
-//! What a rollback would do, without doing it.
+//! A preview of a rollback.
 
 use super::{Conflict, Damage, Entry, HostError, Left, State, UndoLog};
 use std::collections::BTreeMap;
@@ -14,42 +14,42 @@ pub struct Restoration {
     pub kind: String,
     /// The target's name.
     pub name: String,
-    /// What is there when its turn comes: later steps of the same target are taken as undone.
+    /// The state when its turn comes: later steps of the same target count as rolled back.
     pub present: State,
-    /// What would be there.
+    /// The state that would be restored.
     pub old: State,
 }
 
-/// What a rollback would do, in the order in which it would.
+/// What a rollback would do, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RollbackPreview {
     /// Steps whose targets would be restored.
     pub restore: Vec<Restoration>,
-    /// Steps whose targets are as before.
+    /// Steps whose targets already have their previous state.
     pub unchanged: Vec<String>,
-    /// Steps whose change went with an earlier boot.
+    /// Steps whose change ended with an earlier boot.
     pub expired: Vec<String>,
-    /// Steps that would be left, and why.
+    /// Steps that would stay, with the reason.
     pub left: Vec<Left>,
-    /// Damage of the log: steps behind it are not known.
+    /// Damage of the log: later steps are unknown.
     pub damage: Option<Damage>,
 }
 
 impl RollbackPreview {
-    /// Whether everything would be as before, as far as the log tells.
+    /// Whether everything would have its previous state, according to the log.
     pub fn is_complete(&self) -> bool {
         self.left.is_empty() && self.damage.is_none()
     }
 }
 
-/// Targets as they would be by now, by kind and identity.
-pub(super) type Seen = BTreeMap<(String, String), State>;
+/// Expected states of targets at this point, by kind and identity.
+pub(super) type ExpectedStates = BTreeMap<(String, String), State>;
 
 impl UndoLog {
     pub(super) fn preview(
         &self,
         entry: &Entry,
-        seen: &mut Seen,
+        seen: &mut ExpectedStates,
         preview: &mut RollbackPreview,
     ) -> Result<(), HostError> {
         let spec = &entry.target;

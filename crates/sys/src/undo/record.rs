@@ -1,5 +1,4 @@
-//! One record of the log: its bytes, and what it says.
-//! The bytes: format.md.
+//! One record of the log: its bytes and meaning. The format: format.md.
 
 use super::{Comparison, FileState, FileTime, State, hash};
 use serde::{Deserialize, Serialize};
@@ -7,72 +6,72 @@ use std::collections::BTreeMap;
 
 /// Bytes before the payload.
 pub(super) const HEAD_BYTES: usize = 20;
-/// Bytes of a payload at most.
+/// Maximum size of a payload in bytes.
 pub(super) const PAYLOAD_BYTES_MAX: usize = 1 << 20;
 
 /// One record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
-    /// The plan it belongs to.
+    /// The plan that it belongs to.
     pub plan: String,
-    /// The boot it was written in, /proc/sys/kernel/random/boot_id; "unknown" where there is none.
+    /// The boot in which it was written, /proc/sys/kernel/random/boot_id; "unknown" if there is none.
     pub boot: String,
-    /// When it was written, milliseconds since 1970. For people only; nothing is decided by it.
+    /// Time of writing in milliseconds since 1970. Informational only.
     pub unix_ms: u64,
     /// What happened.
     pub event: Event,
 }
 
-/// What a record says.
+/// Content of a record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
-    /// The plan is begun, or taken up again.
+    /// The plan is started or resumed.
     Begin,
-    /// The step is about to change the host. Durable before the host is touched.
+    /// The step is about to change the host. Durable before the host is changed.
     Intend {
-        /// The step's id.
+        /// The step's ID.
         step: String,
         /// What it changes.
         target: TargetSpec,
-        /// What is there now; or what was there before the earlier entry whose place this takes.
+        /// Current state, or the state before the earlier entry that this one replaces.
         old: LoggedState,
-        /// What will be there.
+        /// Wanted state.
         new: LoggedState,
-        /// Directories that the step will make, outermost first.
+        /// Directories that the step will create, outermost first.
         directories: Vec<String>,
-        /// Whether this takes the place of an earlier entry of the same step, whose change is no longer there.
+        /// Whether this replaces an earlier entry of the same step, whose change no longer exists.
         again: bool,
     },
-    /// The step has changed the host, and what was read back is what was wanted.
+    /// The step has changed the host, and the wanted state was read back.
     Done {
-        /// The step's id.
+        /// The step's ID.
         step: String,
-        /// What was read back.
+        /// The state read back.
         read_back: LoggedState,
     },
     /// The step failed.
     Failed {
-        /// The step's id.
+        /// The step's ID.
         step: String,
         /// Why.
         reason: String,
-        /// What it left, when the old state could not be restored at once.
+        /// The remaining state, if the old state could not be restored at once.
         present: Option<LoggedState>,
     },
-    /// The host is again as before the step.
+    /// The host has the state from before the step.
     Undone {
-        /// The step's id.
+        /// The step's ID.
         step: String,
     },
-    /// The host was started again, which has taken the change away; nothing was touched.
+    /// A restart of the host reverted the change; nothing was touched.
     Expired {
-        /// The step's id.
+        /// The step's ID.
         step: String,
     },
-    /// Nothing more of the plan is under way.
+    /// The plan is no longer in progress.
     End,
-    /// The log was written anew, and this is its first record: where the log that it replaces ended.
+    /// The first record of a compacted log: the end of the log that it replaces.
     Compacted {
         /// [`LogMark::sequence`](super::LogMark::sequence) of that log.
         sequence: u64,
@@ -81,12 +80,12 @@ pub enum Event {
     },
 }
 
-/// What a step changes, so that another process can undo it.
+/// The target of a step, described so that another process can roll it back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TargetSpec {
     /// The kind, by [`Target::kind`](super::Target::kind): "value", "file".
     pub kind: String,
-    /// Which one; for "value" and "file" the path.
+    /// Which one; for "value" and "file" its path.
     pub name: String,
     /// When two of its states count as the same.
     pub comparison: Comparison,
@@ -104,17 +103,17 @@ impl TargetSpec {
     }
 }
 
-/// A [`State`] as the log has it: contents of files are kept beside the log, by their hash.
+/// A [`State`] as stored in the log: file contents are stored beside the log, by their hash.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LoggedState {
-    /// Nothing is there.
+    /// Nothing exists.
     Absent,
     /// A value.
     Value(String),
     /// A regular file.
     File {
-        /// SHA-256 of its bytes, and the name they are kept by.
+        /// SHA-256 of its bytes, which is also the name of the stored content.
         sha256: String,
         /// Its length.
         bytes: u64,
@@ -124,14 +123,14 @@ pub enum LoggedState {
         uid: u32,
         /// Group.
         gid: u32,
-        /// Time of the last change; none for a file that was yet to be written.
+        /// Modification time; `None` for a file that is not yet written.
         mtime: Option<FileTime>,
-        /// Extended attributes, their values in hexadecimal.
+        /// Extended attributes, with values in hexadecimal.
         xattrs: BTreeMap<String, String>,
     },
     /// A symbolic link.
     Link {
-        /// Where to.
+        /// Target of the link.
         to: String,
         /// Owner.
         uid: u32,
@@ -143,7 +142,7 @@ pub enum LoggedState {
 }
 
 impl LoggedState {
-    /// What the log says of `state`. Its content, if any, must be in the store.
+    /// Converts `state` for the log. Its content, if any, must be in the store.
     pub(super) fn of(state: &State) -> Self {
         match state {
             State::Absent => Self::Absent,
@@ -163,7 +162,8 @@ impl LoggedState {
         }
     }
 
-    /// Whether `present` is this state, by `comparison`. Of a file the bytes count alone, of a link its text.
+    /// Whether `present` is this state, by `comparison`. For a file only the bytes count, for a link only its
+    /// target.
     pub fn describes(&self, present: &State, comparison: Comparison) -> bool {
         match (self, present) {
             (Self::File { sha256, .. }, State::File(file)) => *sha256 == hash::of(&file.bytes),
@@ -197,7 +197,7 @@ impl LoggedState {
     }
 }
 
-/// The bytes of a record; `None` when it is longer than a record may be.
+/// Encodes a record; `None` if it exceeds the maximum length.
 pub(super) fn encode(sequence: u64, record: &Record) -> Option<Vec<u8>> {
     let payload = serde_json::to_vec(record).ok().filter(|p| p.len() <= PAYLOAD_BYTES_MAX)?;
     let length = u32::try_from(payload.len()).ok()?;
@@ -209,16 +209,16 @@ pub(super) fn encode(sequence: u64, record: &Record) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// What the bytes at some place of a segment are.
+/// What the bytes at a position of a segment are.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Decoded {
-    /// A good record, and its length with head.
+    /// A valid record, and its length including the header.
     Record(Box<Record>, usize),
     /// The end: no byte follows.
     End,
-    /// A record that was being written when the power or the process went.
+    /// A record that was being written when the power failed or the process ended.
     Torn,
-    /// What was never written so: the words say what is wrong.
+    /// Bytes that were never written like this, with a description of the fault.
     Damaged(&'static str),
 }
 
@@ -227,7 +227,7 @@ pub(super) fn decode(bytes: &[u8], sequence: u64) -> Decoded {
     if bytes.is_empty() {
         return Decoded::End;
     }
-    // A file system may have made the file longer before the bytes came: all zeros were never a record.
+    // A file system may have extended the file before the bytes arrived: all zeros were never a record.
     let Some((head, rest)) = bytes.split_at_checked(HEAD_BYTES).filter(|_| bytes.iter().any(|b| *b != 0))
     else {
         return Decoded::Torn;
@@ -238,14 +238,14 @@ pub(super) fn decode(bytes: &[u8], sequence: u64) -> Decoded {
         return Decoded::Torn;
     };
     if head.get(..16).map(crc32fast::hash) != Some(head_crc) {
-        return Decoded::Damaged("the checksum of a record's head is wrong");
+        return Decoded::Damaged("the checksum of a record's header is wrong");
     }
     if number != sequence {
         return Decoded::Damaged("a sequence number is not the next one");
     }
     let length = usize::try_from(length).unwrap_or(usize::MAX);
     if length > PAYLOAD_BYTES_MAX {
-        return Decoded::Damaged("a record is longer than records can be");
+        return Decoded::Damaged("a record exceeds the maximum length");
     }
     let Some(payload) = rest.get(..length) else { return Decoded::Torn };
     if crc32fast::hash(payload) != payload_crc {
@@ -253,7 +253,7 @@ pub(super) fn decode(bytes: &[u8], sequence: u64) -> Decoded {
     }
     match serde_json::from_slice(payload) {
         Ok(record) => Decoded::Record(Box::new(record), HEAD_BYTES + length),
-        Err(_) => Decoded::Damaged("a record says what this version does not know"),
+        Err(_) => Decoded::Damaged("a record contains something that this version does not know"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Replacing what is at a place, so that at any moment the old or the new is there, whole.
+//! Replaces what exists at a place, so that at any moment either the old or the new exists as a whole.
 
 use super::{FileState, FileTime, HostError, early::Early, faults::Faults, hash, place::Place};
 use rustix::{
@@ -7,13 +7,13 @@ use rustix::{
 };
 use std::{fs::File, io::Write, os::fd::OwnedFd};
 
-/// Name of the new file until it takes its place. It follows from the path, so that after a crash the leftover is
-/// found and removed. A name with a dot in front and this end is read by none of the drop-in directories.
+/// Name of the new file until it is renamed. It is derived from the path, so that the leftover of a crash is
+/// found and removed. Drop-in directories ignore names with a leading dot and this suffix.
 fn temporary_name(place: &Place) -> String {
     beside(place, "tmp")
 }
 
-/// Second name of the old file while a boot loader may still find it: see [`super::early`].
+/// Second name of the old file while a boot loader may still use it: see [`super::early`].
 pub(super) fn old_name(place: &Place) -> String {
     beside(place, "old")
 }
@@ -34,7 +34,7 @@ fn step<T, E: Into<std::io::Error>>(
     run().map_err(|e| HostError::io(doing, path, e))
 }
 
-/// A directory that fsync takes; the walk's own descriptors are for names only.
+/// Opens a directory for fsync; the walk's own descriptors are for names only.
 fn open_directory(place: &Place) -> Result<OwnedFd, HostError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     fs::openat(&place.dir, ".", flags, Mode::empty())
@@ -45,12 +45,12 @@ fn sync_directory(faults: &Faults, place: &Place, dir: &OwnedFd) -> Result<(), H
     step(faults, "fsync the directory of", &place.real, || fs::fsync(dir))
 }
 
-/// Puts a file there.
+/// Creates or replaces a file.
 pub(super) fn with_file(faults: &Faults, place: &Place, file: &FileState) -> Result<(), HostError> {
     replace(faults, place, |temporary| write_beside(faults, place, temporary, file))
 }
 
-/// Puts a link there.
+/// Creates or replaces a link.
 pub(super) fn with_link(
     faults: &Faults,
     place: &Place,
@@ -73,7 +73,7 @@ pub(super) fn with_link(
     })
 }
 
-/// Removes what is there.
+/// Removes the file or link.
 pub(super) fn with_nothing(faults: &Faults, place: &Place) -> Result<(), HostError> {
     if place.has_no_directory() {
         return Ok(());
@@ -87,7 +87,7 @@ pub(super) fn with_nothing(faults: &Faults, place: &Place) -> Result<(), HostErr
         })
     });
     if let Err(error) = removed {
-        // As in `replace`: the first error tells more.
+        // As in `replace`: the first error is more useful.
         let _ = clear(faults, place);
         return Err(error);
     }
@@ -111,7 +111,7 @@ fn replace(
         })
     });
     if let Err(error) = moved {
-        // The first error tells more than one of the cleaning, and a leftover is removed by the next attempt.
+        // The first error is more useful than one of the cleanup, and the next attempt removes a leftover.
         let _ = clear(faults, place);
         return Err(error);
     }
@@ -119,18 +119,18 @@ fn replace(
     give_back_old(faults, place, &dir, early.as_ref())
 }
 
-/// Gives the old file a second name, so that it stays whole while a boot loader may find it by its first, and has what was
-/// done so far in its place.
+/// Gives the old file a second name, so that it stays complete while a boot loader may find it by its first
+/// name, and writes all changes so far to their final place.
 fn keep_old(faults: &Faults, place: &Place, early: Option<&Early<'_>>) -> Result<(), HostError> {
     let Some(early) = early else { return Ok(()) };
-    step(faults, "keep the old", &place.real, || {
+    step(faults, "keep a second name of the old", &place.real, || {
         let flags = AtFlags::empty();
         gone(fs::linkat(&place.dir, place.name.as_str(), &place.dir, old_name(place).as_str(), flags))
     })?;
     early.settle(faults)
 }
 
-/// Takes the second name away, once the first leads to the new file wherever one looks.
+/// Removes the second name, once the first refers to the new file everywhere.
 fn give_back_old(
     faults: &Faults,
     place: &Place,
@@ -153,13 +153,14 @@ fn write_beside(faults: &Faults, place: &Place, temporary: &str, file: &FileStat
     let mut new = File::from(new);
     faults.write(path, &file.bytes, |bytes| new.write_all(bytes)).map_err(io("write"))?;
     step(faults, "set owner and mode of", path, || {
-        // The owner first: a change of it takes the set-user-ID bit away.
+        // The owner first: changing it clears the set-user-ID bit.
         fs::fchown(&new, Some(Uid::from_raw(file.uid)), Some(Gid::from_raw(file.gid)))?;
         fs::fchmod(&new, Mode::from_raw_mode(file.mode & 0o7777))
     })?;
     for (name, value) in &file.xattrs {
         match fs::fsetxattr(&new, name.as_str(), value, XattrFlags::empty()) {
-            // Not every attribute that can be read can be set: by a user, in a container, on another file system.
+            // Not every attribute that can be read can be set: not by a user, in a container, or on another
+            // file system.
             Ok(()) | Err(Errno::PERM | Errno::ACCESS | Errno::NOTSUP) => {}
             Err(errno) => return Err(HostError::io("set an extended attribute of", path, errno)),
         }
@@ -177,7 +178,7 @@ fn times(mtime: FileTime) -> Timestamps {
     }
 }
 
-/// Removes the new file of an attempt that ended early.
+/// Removes the new file of an interrupted attempt.
 pub(super) fn clear(faults: &Faults, place: &Place) -> Result<(), HostError> {
     for name in [temporary_name(place), old_name(place)] {
         match fs::statat(&place.dir, name.as_str(), AtFlags::SYMLINK_NOFOLLOW) {
@@ -201,18 +202,18 @@ pub(super) fn settle(faults: &Faults, place: &Place) -> Result<(), HostError> {
     sync_directory(faults, place, &open_directory(place)?)
 }
 
-/// Makes the directories that lack above the place, and steps down into the last.
+/// Creates the missing directories above the place, and moves into the last one.
 pub(super) fn make_directories(faults: &Faults, place: &mut Place) -> Result<(), HostError> {
     for (name, path) in place.missing.clone().iter().zip(place.missing_paths()) {
-        faults.space("mkdir", &path).map_err(|e| HostError::io("make the directory", &path, e))?;
+        faults.space("mkdir", &path).map_err(|e| HostError::io("create the directory", &path, e))?;
         match fs::mkdirat(&place.dir, name.as_str(), Mode::from_raw_mode(0o755)) {
             Ok(()) => {
-                // The umask may have taken bits away.
+                // The umask may have cleared bits.
                 fs::chmodat(&place.dir, name.as_str(), Mode::from_raw_mode(0o755), AtFlags::empty())
                     .map_err(|e| HostError::io("set the mode of", &path, e))?;
             }
             Err(Errno::EXIST) => {}
-            Err(errno) => return Err(HostError::io("make the directory", &path, errno)),
+            Err(errno) => return Err(HostError::io("create the directory", &path, errno)),
         }
         sync_directory(faults, place, &open_directory(place)?)?;
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -223,7 +224,7 @@ pub(super) fn make_directories(faults: &Faults, place: &mut Place) -> Result<(),
     Ok(())
 }
 
-/// Removes an empty directory; false when it is not empty.
+/// Removes an empty directory; `false` if it is not empty.
 pub(super) fn remove_directory(faults: &Faults, place: &Place) -> Result<bool, HostError> {
     let path = &place.real;
     faults.step("rmdir", path).map_err(|e| HostError::io("remove the directory", path, e))?;

@@ -1,9 +1,10 @@
-//! Undoing steps, the last one first.
+//! Rolls back steps, the last one first.
 
 use super::{Damage, Entry, Event, HostError, LoggedState, Progress, State, UndoLog};
 use std::fmt;
 
-/// A target that is neither as lowlat found it nor as lowlat left it: all three, for a difference to be shown.
+/// A target that is neither in the state that lowlat found nor in the one it left, with all three states for
+/// showing the difference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
     /// The plan.
@@ -12,13 +13,13 @@ pub struct Conflict {
     pub step: String,
     /// The target's name.
     pub name: String,
-    /// What was there before.
+    /// Previous state.
     pub old: State,
-    /// What lowlat made of it, or would.
+    /// State that lowlat wrote or would write.
     pub ours: State,
-    /// What is there now.
+    /// Current state.
     pub present: State,
-    /// Whether the host was started again since: values of the kernel do not outlive that.
+    /// Whether the host was restarted since: values of the kernel do not survive that.
     pub is_after_reboot: bool,
 }
 
@@ -30,10 +31,10 @@ impl fmt::Display for Conflict {
     }
 }
 
-/// Why a step is left as it is.
+/// Why a step stays.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Left {
-    /// Somebody else changed the target; it is not overwritten.
+    /// The target was changed outside lowlat; it is not overwritten.
     Conflict(Box<Conflict>),
     /// It could not be restored.
     Failed {
@@ -55,27 +56,27 @@ impl fmt::Display for Left {
     }
 }
 
-/// What a rollback has done.
+/// Result of a rollback.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RollbackReport {
     /// Steps whose targets were restored.
     pub restored: Vec<String>,
-    /// Steps whose targets already were as before.
+    /// Steps whose targets already had their previous state.
     pub unchanged: Vec<String>,
-    /// Steps whose change went with an earlier boot: nothing was touched.
+    /// Steps whose change ended with an earlier boot: nothing was touched.
     pub expired: Vec<String>,
-    /// Steps that are still in force, and why.
+    /// Steps that are still active, with the reason.
     pub left: Vec<Left>,
-    /// Directories that a step made and that are not empty: somebody else's files are in them.
+    /// Directories that a step created and that are not empty: they contain other files.
     pub directories_left: Vec<String>,
-    /// Why a restored step could not be recorded as such. Harmless: the next rollback finds it as before.
+    /// Why a restored step could not be recorded. Harmless: the next rollback finds it restored.
     pub not_recorded: Option<String>,
-    /// Damage of the log: steps behind it are not known.
+    /// Damage of the log: later steps are unknown.
     pub damage: Option<Damage>,
 }
 
 impl RollbackReport {
-    /// Whether everything is as before, as far as the log tells.
+    /// Whether everything has its previous state, according to the log.
     pub fn is_complete(&self) -> bool {
         self.left.is_empty() && self.directories_left.is_empty() && self.damage.is_none()
     }
@@ -86,13 +87,13 @@ impl fmt::Display for RollbackReport {
         let (restored, unchanged) = (self.restored.len(), self.unchanged.len());
         write!(f, "steps restored: {restored}, already as before: {unchanged}, left: {}", self.left.len())?;
         if !self.expired.is_empty() {
-            write!(f, ", gone with an earlier boot: {}", self.expired.len())?;
+            write!(f, ", reverted by an earlier restart: {}", self.expired.len())?;
         }
         for left in &self.left {
             write!(f, "\n{left}")?;
         }
         for directory in &self.directories_left {
-            write!(f, "\n{directory} was made by lowlat and is not empty; it stays")?;
+            write!(f, "\n{directory} was created by lowlat but is not empty, so it stays")?;
         }
         if let Some(why) = &self.not_recorded {
             write!(f, "\nnot recorded: {why}")?;
@@ -109,7 +110,7 @@ impl UndoLog {
         self.undo_to(wanted, |_| None)
     }
 
-    /// The same, to another old state than the one on record where `other_old` has one.
+    /// Rolls back to another old state than the recorded one if `other_old` has one.
     pub(super) fn undo_to(
         &mut self,
         wanted: impl Fn(&Entry) -> bool,
@@ -134,7 +135,8 @@ impl UndoLog {
                     false
                 }
             };
-            // The host comes first: a record that cannot be written (a full disk) must not keep it from being restored.
+            // The host comes first: a record that cannot be written (a full disk) must not prevent it from
+            // being restored.
             if undone && let Err(error) = self.append(&entry.plan, Event::Undone { step: entry.step.clone() })
             {
                 report.not_recorded = Some(error.to_string());
@@ -143,7 +145,7 @@ impl UndoLog {
         report
     }
 
-    /// Undoes one step; false when it is left.
+    /// Rolls back one step; `false` if it stays.
     fn undo(&self, entry: &Entry, report: &mut RollbackReport) -> Result<bool, HostError> {
         let spec = &entry.target;
         let same = |a: &State, b: &State| spec.comparison.same(a, b);
@@ -180,7 +182,7 @@ impl UndoLog {
         Ok(true)
     }
 
-    /// What lowlat made of the target, or was about to.
+    /// The state that lowlat wrote, or was about to.
     pub(super) fn ours(&self, entry: &Entry) -> Result<State, HostError> {
         self.restore(match &entry.progress {
             Progress::Intended => &entry.new,

@@ -1,5 +1,4 @@
-//! The files that hold the records, and which of them form the log.
-//! Their bytes: format.md.
+//! The files that contain the records, and which of them form the log. The format: format.md.
 
 use super::{
     HostError, PrivateDirectory,
@@ -10,19 +9,19 @@ use std::{collections::BTreeMap, fmt, io};
 
 /// Bytes before the first record.
 pub(super) const HEADER_BYTES: usize = 32;
-/// A segment is followed by another when it has grown to this.
+/// Size at which a segment is followed by another.
 pub(super) const SEGMENT_BYTES_MAX: u64 = 1 << 20;
-/// Bytes of a segment that stands for all before it, and bytes that are read of any. One that was
-/// appended to ends a record behind [`SEGMENT_BYTES_MAX`].
+/// Maximum size of a segment that replaces all before it, and maximum read of any segment. Other segments end
+/// with the record that passes [`SEGMENT_BYTES_MAX`].
 pub(super) const READ_BYTES_MAX: u64 = 64 << 20;
-/// Bytes of all segments at most; more is no log of a host.
+/// Maximum size of all segments; more cannot be the log of a host.
 const LOG_BYTES_MAX: u64 = 256 << 20;
-/// Segments in a directory at most.
+/// Maximum number of segments in a directory.
 const SEGMENTS_MAX: usize = 100_000;
 const MAGIC: &[u8] = b"LLUNDO";
 const VERSION: u8 = 1;
 
-/// What the segment says of damage in what it continues.
+/// What the segment states about damage in what it continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Before {
     Sound = 0,
@@ -67,12 +66,12 @@ impl Header {
     }
 }
 
-/// A place from which on the log cannot be trusted.
+/// A position from which on the log cannot be trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
     /// The segment's file name.
     pub segment: String,
-    /// Where in it, bytes from its start.
+    /// Offset in the segment, in bytes.
     pub offset: u64,
     /// What is wrong.
     pub what: String,
@@ -83,19 +82,21 @@ impl fmt::Display for Damage {
         let Self { segment, offset, what } = self;
         write!(
             f,
-            "the undo log is damaged: {what}, in {segment} at byte {offset}; what follows there is not used"
+            "the undo log is damaged: {what}, in {segment} at byte {offset}; later records there are not \
+             used"
         )
     }
 }
 
-/// The end of a record that was being written when the process or the power went. Its step had not begun.
+/// The end of a record that was being written when the process ended or the power failed. Its step had not
+/// started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TornTail {
     /// The segment's file name.
     pub segment: String,
-    /// Where the torn record begins.
+    /// Offset of the torn record.
     pub offset: u64,
-    /// Its bytes.
+    /// Its size in bytes.
     pub bytes: u64,
 }
 
@@ -104,26 +105,26 @@ impl fmt::Display for TornTail {
         let Self { segment, offset, bytes } = self;
         write!(
             f,
-            "{segment}: {bytes} bytes of a record cut off by a crash at byte {offset}; they are not used"
+            "{segment}: {bytes} bytes of a record truncated by a crash at byte {offset}; they are not used"
         )
     }
 }
 
-/// Everything in the directory that is good.
+/// Everything valid in the directory.
 #[derive(Debug, Default)]
 pub(super) struct Scan {
     pub(super) records: Vec<Record>,
     /// Bytes of all segment files.
     pub(super) total_bytes: u64,
-    /// Segments that one of a higher number stands for: what is left of a compaction that a crash interrupted.
+    /// Segments that a later one replaces: leftovers of a compaction interrupted by a crash.
     pub(super) stale: Vec<u32>,
-    /// The last segment of the log, 0 when there is none.
+    /// The last segment of the log, or 0.
     pub(super) segment: u32,
-    /// Its good bytes.
+    /// Size of its valid part.
     pub(super) good_bytes: u64,
     /// Whether the last segment ends there.
     pub(super) is_whole: bool,
-    /// The highest number that any segment file has.
+    /// The highest number of any segment file.
     pub(super) highest: u32,
     pub(super) next_sequence: u64,
     /// Digests of the records, for marks.
@@ -152,7 +153,7 @@ pub(super) fn scan(dir: &PrivateDirectory) -> Result<Scan, HostError> {
         let Some(number) = number.filter(|n| *n > 0 && name(*n) == file_name) else { continue };
         let Some(bytes) = dir.read(&file_name, READ_BYTES_MAX)? else { continue };
         total += length(&bytes);
-        // The headers of all decide which form the log.
+        // The headers of all segments decide which ones form the log.
         files.insert(number, bytes);
         if files.len() > SEGMENTS_MAX || total > LOG_BYTES_MAX {
             let bound = format!(
@@ -167,7 +168,7 @@ pub(super) fn scan(dir: &PrivateDirectory) -> Result<Scan, HostError> {
     Ok(scan)
 }
 
-/// Follows the segments from the first on.
+/// Follows the segments from the first one.
 fn chain(files: &BTreeMap<u32, Vec<u8>>) -> Scan {
     let highest = files.keys().next_back().copied().unwrap_or(0);
     let mut scan = Scan { highest, ..Scan::empty() };
@@ -177,7 +178,7 @@ fn chain(files: &BTreeMap<u32, Vec<u8>>) -> Scan {
         }
         scan.take(number, header, files.get(&number).map(Vec::as_slice).unwrap_or_default());
     }
-    // What lies behind the last one that is understood was part of the log, or was about to be.
+    // Segments after the last valid one were part of the log, or were about to be.
     for (number, bytes) in files.range(scan.segment + 1..) {
         let is_cut = bytes.len() < HEADER_BYTES || bytes.iter().all(|b| *b == 0);
         let segment = name(*number);
@@ -186,8 +187,8 @@ fn chain(files: &BTreeMap<u32, Vec<u8>>) -> Scan {
             scan.is_whole = false;
         } else if scan.damage.is_none() {
             let what = match Header::decode(bytes) {
-                Some(_) => "this segment continues more than is left of the one before",
-                None => "this segment does not begin as one of this version",
+                Some(_) => "this segment continues more than remains of the previous one",
+                None => "this segment does not start like one of this version",
             };
             scan.damage = Some(Damage { segment, offset: 0, what: what.to_owned() });
         }
@@ -195,7 +196,7 @@ fn chain(files: &BTreeMap<u32, Vec<u8>>) -> Scan {
     scan
 }
 
-/// The segment that goes on where `scan` stands: the latest of those that continue no more than what is good.
+/// The segment that continues after `scan`: the latest of those that continue no more than the valid part.
 fn successor(files: &BTreeMap<u32, Vec<u8>>, scan: &Scan) -> Option<(u32, Header)> {
     let later = files.range(scan.segment + 1..).rev();
     later
@@ -209,7 +210,7 @@ impl Scan {
             Before::Sound | Before::Accepted => self.damage = None,
             Before::Damaged if self.damage.is_some() => {}
             Before::Damaged => {
-                let what = "this segment says that records before it are lost".to_owned();
+                let what = "this segment states that earlier records are lost".to_owned();
                 self.damage = Some(Damage { segment: name(number), offset: 0, what });
             }
         }

@@ -1,15 +1,15 @@
-//! What a target is before and after a step.
+//! The state of a target before and after a step.
 
 use lowlat_host::CpuSet;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fmt};
 
-/// Bytes of one file that are kept at most.
+/// Maximum size of a stored file in bytes.
 pub const FILE_BYTES_MAX: u64 = 16 << 20;
-/// Bytes of one value at most; the kernel's own attributes end at a page.
+/// Maximum size of a value in bytes; the kernel's own attributes are at most a page.
 pub const VALUE_BYTES_MAX: u64 = 64 << 10;
 
-/// Seconds and nanoseconds since 1970, as the file system has them.
+/// Seconds and nanoseconds since 1970, as the file system stores them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileTime {
     /// Whole seconds since 1970-01-01, negative before.
@@ -18,48 +18,48 @@ pub struct FileTime {
     pub nanoseconds: i64,
 }
 
-/// A regular file: its bytes, and what stands beside them in the inode.
+/// A regular file: its content and metadata.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileState {
     /// Content, byte for byte.
     pub bytes: Vec<u8>,
-    /// Permission bits, 0o7777 at most.
+    /// Permission bits, at most 0o7777.
     pub mode: u32,
-    /// Owner, a user number.
+    /// Owner, as a user ID.
     pub uid: u32,
-    /// Group number.
+    /// Group ID.
     pub gid: u32,
-    /// Time of the last change of the content. Wanted `None`: the moment of writing.
+    /// Modification time. `None` in a wanted state means the time of writing.
     pub mtime: Option<FileTime>,
-    /// Extended attributes that could be read. A file that replaces another takes over its attributes.
+    /// Extended attributes that could be read. A file that replaces another keeps its attributes.
     pub xattrs: BTreeMap<String, Vec<u8>>,
 }
 
 impl FileState {
-    /// A file of root's with these bytes and mode, as most files in /etc are.
+    /// A file owned by root with these bytes and mode, like most files in /etc.
     pub fn of_root(bytes: impl Into<Vec<u8>>, mode: u32) -> Self {
         Self { bytes: bytes.into(), mode, uid: 0, gid: 0, mtime: None, xattrs: BTreeMap::new() }
     }
 }
 
-/// What is in a place. That nothing is there is a state of its own, and not an empty file.
+/// The state of a place. Absence is a separate state, different from an empty file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
-    /// Nothing is there.
+    /// Nothing exists.
     Absent,
-    /// A value as text, without the line end that the kernel adds.
+    /// A value as text, without the newline that the kernel adds.
     Value(String),
     /// A regular file.
     File(FileState),
     /// A symbolic link.
     Link {
-        /// Where to, as it is written in the link.
+        /// Target, as written in the link.
         to: String,
-        /// Owner, a user number.
+        /// Owner, as a user ID.
         uid: u32,
-        /// Group number.
+        /// Group ID.
         gid: u32,
-        /// The link's own time. Wanted `None`: the moment of writing.
+        /// The link's own time. `None` in a wanted state means the time of writing.
         mtime: Option<FileTime>,
     },
 }
@@ -69,7 +69,7 @@ impl fmt::Display for State {
         match self {
             Self::Absent => write!(f, "absent"),
             Self::Value(text) => match text.trim_end().split_once('\n') {
-                Some((line, more)) => write!(f, "{line:?} (and {} lines more)", more.lines().count()),
+                Some((line, more)) => write!(f, "{line:?} (and {} more lines)", more.lines().count()),
                 None => write!(f, "{text:?}"),
             },
             Self::File(file) => {
@@ -81,38 +81,38 @@ impl fmt::Display for State {
     }
 }
 
-/// When two states count as the same. It is data, not a function: the rollback happens in another process, which has
-/// nothing but the log.
+/// When two states count as the same. It is data, not a function, because the rollback happens in another
+/// process, which has only the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Comparison {
-    /// Letter by letter.
+    /// Character by character.
     #[default]
     Exact,
-    /// Word by word; the kernel separates with spaces or tabulators as it likes ("4096 87380" in tcp_rmem).
+    /// Word by word; the kernel separates words with spaces or tabs ("4096 87380" in tcp_rmem).
     Words,
-    /// As whole numbers, decimal or with 0x.
+    /// As integers, decimal or with 0x.
     Number,
-    /// As lists of CPUs: "0-3" is "0,1,2,3".
+    /// As CPU lists: "0-3" equals "0,1,2,3".
     CpuList,
-    /// As masks of CPUs: "ff" is "00000000,000000ff".
+    /// As CPU masks: "ff" equals "00000000,000000ff".
     CpuMask,
-    /// As a choice of several: "never" is "always madvise [never]".
+    /// As a choice of several: "never" equals "always madvise [never]".
     Choice,
-    /// Word by word as far as both go: "SCHED_FIFO 2" is "SCHED_FIFO 2 reset-on-fork". What only one of them tells is
-    /// kept for restoring and does not count.
+    /// Word by word up to the shorter length: "SCHED_FIFO 2" equals "SCHED_FIFO 2 reset-on-fork". Additional
+    /// words are kept for restoring but not compared.
     Leading,
-    /// As states of a unit of systemd, "active, enabled", by their first lines. Of the run state it counts whether the
-    /// unit is up (active, activating, reloading, refreshing) or not (inactive, failed, deactivating, maintenance); the
-    /// second word counts where both have one. A unit that is not there is down and disabled.
+    /// As states of a systemd unit, "active, enabled", by their first lines. The run state counts only as up
+    /// (active, activating, reloading, refreshing) or down (inactive, failed, deactivating, maintenance); the
+    /// second word counts if both have one. A missing unit is down and disabled.
     Service,
-    /// As a profile of TuneD and its mode (auto, manual, unset), "virtual-guest auto". A mode that one of them leaves
-    /// out does not count.
+    /// As a TuneD profile and its mode (auto, manual, unset), "virtual-guest auto". A mode missing in one of
+    /// them is not compared.
     Profile,
 }
 
 impl Comparison {
-    /// Whether `a` and `b` mean the same. Text that does not have the form expected is compared letter by letter.
+    /// Whether `a` and `b` mean the same. Text in another format is compared character by character.
     pub fn same_text(self, a: &str, b: &str) -> bool {
         let (a, b) = (a.trim_end(), b.trim_end());
         let by = |equal: Option<bool>| equal.unwrap_or(false) || a == b;
@@ -136,8 +136,8 @@ impl Comparison {
         }
     }
 
-    /// Whether two states are the same for apply and rollback. Of files bytes, mode and owner count. Times do not
-    /// (touching a file does not change it), nor do extended attributes (a relabelling does not either).
+    /// Whether two states are the same for apply and rollback. For files, bytes, mode and owner count. Times
+    /// do not (touching a file does not change it), nor do extended attributes (neither does relabelling).
     pub fn same(self, a: &State, b: &State) -> bool {
         match (a, b) {
             (State::Absent, State::Absent) => true,
@@ -153,9 +153,9 @@ impl Comparison {
         }
     }
 
-    /// Whether `present` is on the way from `a` to `b`. A unit's run state and what starts it are two things, and so are
-    /// a profile and its mode: a crash, or a step before (a stopped socket takes its service along), may leave one
-    /// changed and the other not. No other comparison knows a state between.
+    /// Whether `present` lies between `a` and `b`. A unit's run state and its enablement are two things, and
+    /// so are a profile and its mode. A crash, or an earlier step (a stopped socket also stops its service),
+    /// may leave one changed and the other not. Other comparisons have no intermediate state.
     pub fn is_between(self, present: &State, a: &State, b: &State) -> bool {
         let (State::Value(present), State::Value(a), State::Value(b)) = (present, a, b) else { return false };
         let pair = match self {
@@ -171,10 +171,10 @@ impl Comparison {
     }
 }
 
-/// How a unit counts that is not there.
+/// The state that a missing unit counts as.
 const NO_SERVICE: &str = "inactive, disabled";
 
-/// A state of two things, of which the second may not be told.
+/// A state with two parts, the second of which may be missing.
 #[derive(Debug, PartialEq, Eq)]
 struct Pair<'a> {
     first: Vec<&'a str>,
@@ -182,7 +182,7 @@ struct Pair<'a> {
 }
 
 impl<'a> Pair<'a> {
-    /// Whether a unit is up or down, or the word itself where it is none of systemd's; and what starts it.
+    /// Whether a unit is up or down, or the word itself if it is not systemd's; and its enablement.
     fn of_service(text: &'a str) -> Self {
         let line = text.lines().next().unwrap_or_default();
         let (run, enablement) = match line.split_once(',') {
@@ -219,14 +219,14 @@ fn number(text: &str) -> Option<i128> {
     }
 }
 
-/// The word in brackets, or the whole text where there are none. Also what has to be written to choose it.
+/// The word in brackets, or the whole text if there are none. It is also what must be written to choose it.
 pub(super) fn chosen(text: &str) -> &str {
     let inner = text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word);
     inner.unwrap_or(text).trim()
 }
 
-/// What an attribute that shows `choices` ("always madvise [never]") shows after `word` was chosen; none when it shows
-/// no choices, or `word` is none of them.
+/// What an attribute that shows `choices` ("always madvise [never]") shows after choosing `word`; `None` if
+/// it shows no choices, or `word` is not one of them.
 pub(super) fn with_choice(choices: &str, word: &str) -> Option<String> {
     let is_one = |name: &str| name.trim_matches(['[', ']']) == word;
     if !choices.contains('[') || !choices.split_whitespace().any(is_one) {

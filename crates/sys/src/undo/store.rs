@@ -1,24 +1,24 @@
-//! Contents of files, kept by their hash beside the log.
+//! File contents, stored by their hash beside the log.
 
 use super::{FILE_BYTES_MAX, HostError, PrivateDirectory, State, faults::Faults, hash};
 use rustix::io::Errno;
 
-/// Bytes of all contents together.
+/// Maximum size of all contents together.
 pub const STORE_BYTES_MAX: u64 = 256 << 20;
 
-/// The folder of contents, [`CONTENTS`] in the log's directory.
+/// The directory of contents, [`CONTENTS`] in the log's directory.
 #[derive(Debug)]
 pub(super) struct Store {
     log: PrivateDirectory,
     bytes: u64,
 }
 
-/// Name of the folder.
+/// Name of the directory.
 pub(super) const CONTENTS: &str = "contents";
 
 impl Store {
     pub(super) fn open(log: &PrivateDirectory) -> Self {
-        // Not there yet, or not readable: then no content is found either, which is said where one is asked for.
+        // Missing or unreadable: then no content is found either, which is reported when one is requested.
         let dir = log.sub(CONTENTS).ok().flatten();
         let names = dir.as_ref().and_then(|dir| dir.names().ok()).unwrap_or_default();
         let lengths = names.iter().filter_map(|name| Some(dir.as_ref()?.length(name)));
@@ -29,7 +29,7 @@ impl Store {
         self.log.path().join(CONTENTS).join(name).display().to_string()
     }
 
-    /// Keeps the content of `state`, if it has one. It is durable when this returns.
+    /// Stores the content of `state`, if any. It is durable on return.
     pub(super) fn keep(&mut self, faults: &Faults, state: &State) -> Result<(), HostError> {
         let State::File(file) = state else { return Ok(()) };
         let name = hash::of(&file.bytes);
@@ -53,8 +53,8 @@ impl Store {
         Ok(())
     }
 
-    /// Removes every content that `is_wanted` does not want. What cannot be removed stays, and is tried again the next
-    /// time.
+    /// Removes every content that `is_wanted` does not want. What cannot be removed stays and is tried again
+    /// the next time.
     pub(super) fn keep_only(&mut self, faults: &Faults, is_wanted: impl Fn(&str) -> bool) {
         let Ok(Some(dir)) = self.log.sub(CONTENTS) else { return };
         for name in dir.names().unwrap_or_default().iter().filter(|name| !is_wanted(name)) {
@@ -65,10 +65,10 @@ impl Store {
         }
     }
 
-    /// The content of this hash, checked against it.
+    /// The content with this hash, verified.
     pub(super) fn get(&self, name: &str) -> Result<Vec<u8>, HostError> {
         let path = self.path(name);
-        // The name comes from the log; nothing but a hash may become a path.
+        // The name comes from the log; only a hash may become a path.
         if name.len() != 64 || !name.bytes().all(|b| b.is_ascii_hexdigit()) {
             return Err(HostError::Content { path });
         }
@@ -77,7 +77,7 @@ impl Store {
         match bytes {
             Some(bytes) if hash::of(&bytes) == name => Ok(bytes),
             Some(_) => Err(HostError::Content { path }),
-            None => Err(HostError::io("open the kept content", &path, Errno::NOENT)),
+            None => Err(HostError::io("open the stored content", &path, Errno::NOENT)),
         }
     }
 }

@@ -1,44 +1,44 @@
-//! The kinds of things that steps change.
+//! Kinds of targets that steps change.
 
 use super::{HostError, State, TargetSpec, Writer, state};
 use std::fmt;
 
-/// One kind of thing that can be changed and changed back: the log calls it for every step of its kind.
+/// A kind of target that can be changed and rolled back. The log calls it for every step of its kind.
 ///
-/// An implementation gives its states as [`State::Value`] or [`State::Absent`] where it has no files.
+/// An implementation without files returns its states as [`State::Value`] or [`State::Absent`].
 pub trait Target: fmt::Debug {
-    /// Its name in the log. Never change it: old logs have it.
+    /// Its name in the log. Never change it: old logs contain it.
     fn kind(&self) -> &'static str;
 
-    /// What is there now.
+    /// Reads the current state.
     fn read(&self, writer: &Writer, spec: &TargetSpec) -> Result<State, HostError>;
 
-    /// Makes it `to`, durably, as a whole or not at all. Doing it twice must do no harm.
+    /// Changes the state to `to`, durably and atomically. Repeating it must do no harm.
     fn write(&self, writer: &Writer, spec: &TargetSpec, to: &State) -> Result<(), HostError>;
 
-    /// Whether what it changes stays changed when the host is started again. What does not is forgotten by
-    /// [`UndoLog::expire`](super::UndoLog::expire) in the next boot: the number of an interrupt or of a thread means
-    /// another one then.
+    /// Whether its changes survive a restart of the host. Others are expired by
+    /// [`UndoLog::expire`](super::UndoLog::expire) in the next boot, because the number of an interrupt or
+    /// thread then means another one.
     fn outlives_boot(&self, _spec: &TargetSpec) -> bool {
         true
     }
 
-    /// A name that is the same for every way to name the same thing.
+    /// A name that is the same for all spellings of a target.
     fn identity(&self, _writer: &Writer, spec: &TargetSpec) -> Result<String, HostError> {
         Ok(spec.name.clone())
     }
 
-    /// Removes what an interrupted `write` may have left.
+    /// Removes what an interrupted `write` may have left behind.
     fn clear(&self, _writer: &Writer, _spec: &TargetSpec) -> Result<(), HostError> {
         Ok(())
     }
 
-    /// Removes what an interrupted `write` may have left, and makes the present state durable.
+    /// Removes what an interrupted `write` may have left behind, and makes the present state durable.
     fn settle(&self, _writer: &Writer, _spec: &TargetSpec) -> Result<(), HostError> {
         Ok(())
     }
 
-    /// Directories that a write of something new will make, outermost first. They are removed again by the log.
+    /// Directories that writing something new will create, outermost first. The log removes them again.
     fn missing_directories(&self, _writer: &Writer, _spec: &TargetSpec) -> Result<Vec<String>, HostError> {
         Ok(Vec::new())
     }

@@ -18,18 +18,19 @@ use std::{
     path::Path,
 };
 
-/// File systems that the kernel makes up, by the numbers of statfs(2): writing there speaks to the kernel. Ours are
-/// all that hold tunables: sysfs, proc, debugfs, tracefs, cgroup 1 and 2, configfs, resctrl.
+/// Virtual file systems of the kernel, by the numbers of statfs(2): writing there changes the kernel. These
+/// are all with tunables: sysfs, proc, debugfs, tracefs, cgroup 1 and 2, configfs, resctrl.
 const KERNEL_FILE_SYSTEMS: [u32; 8] =
     [0x6265_6572, 0x9fa0, 0x6462_6720, 0x7472_6163, 0x0027_e0eb, 0x6367_7270, 0x6265_6570, 0x0765_5821];
-/// Bytes of one extended attribute, or of the list of their names; the kernel's own bound.
+/// Maximum size of an extended attribute, or of the list of their names; the kernel's own limit.
 const XATTR_BYTES_MAX: usize = 64 << 10;
 
 /// Writes to a host, all of it below one root.
 ///
-/// A path is walked name by name with every directory held open. Links are followed inside the root only: absolute
-/// ones start at the root, as in a chroot, and one that climbs above the root is an error. So nothing outside of a
-/// temporary tree can be reached by accident, and no link planted in a tree leads lowlat elsewhere.
+/// A path is walked name by name with every directory held open. Links are followed inside the root only:
+/// absolute ones start at the root, as in a chroot, and one that climbs above the root is an error. So
+/// nothing outside a temporary tree can be reached by accident, and no link planted in a tree redirects
+/// lowlat.
 #[derive(Debug)]
 pub struct Writer {
     root: OwnedFd,
@@ -38,7 +39,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Writes below `dir`. The root of the running host is refused here, see [`Writer::live`].
+    /// Writes below `dir`. The root of the running host is rejected here; see [`Writer::live`].
     pub fn below(dir: &Path) -> Result<Self, HostError> {
         let writer = Self::open(dir, false)?;
         let id = |fd: &OwnedFd| fs::fstat(fd).map(|s| (s.st_dev, s.st_ino)).ok();
@@ -60,8 +61,8 @@ impl Writer {
         Ok(Self { root, is_live, faults: Faults::none() })
     }
 
-    /// Whether this writes to the running host. What is no file (services, threads, interfaces) is the running host's
-    /// own, so a target of such a kind must refuse any other writer.
+    /// Whether this writes to the running host. Services, threads and interfaces are not files but always
+    /// those of the running host, so a target of such a kind must reject any other writer.
     pub fn is_live(&self) -> bool {
         self.is_live
     }
@@ -76,7 +77,7 @@ impl Writer {
         place::find(self.root.as_fd(), path, follow_last)
     }
 
-    /// What the value file at `path` says, links followed.
+    /// Reads the value file at `path`; links are followed.
     pub fn read_value(&self, path: &str) -> Result<State, HostError> {
         let place = self.find(path, true)?;
         if place.has_no_directory() {
@@ -94,14 +95,15 @@ impl Writer {
         })
     }
 
-    /// Writes `text` to the value file at `path`, links followed, in one write. In a tree on a disk (a test's) the
-    /// file is replaced as a whole instead, since a disk can keep half a write and the kernel's attributes cannot.
+    /// Writes `text` to the value file at `path` in one write; links are followed. In a tree on a disk (in a
+    /// test) the file is replaced as a whole instead, because a disk can store half a write and the kernel's
+    /// attributes cannot.
     pub fn write_value(&self, path: &str, text: &str) -> Result<(), HostError> {
         self.write_value_or(path, text, text)
     }
 
-    /// The same for an attribute that shows its choices with the chosen one in brackets. In a tree on a disk the
-    /// brackets are moved, as the kernel would.
+    /// The same for an attribute that shows its choices with the current one in brackets. In a tree on a disk
+    /// the brackets are moved, as the kernel would.
     pub(super) fn write_choice(&self, path: &str, word: &str) -> Result<(), HostError> {
         let shown = match self.read_value(path)? {
             State::Value(present) => state::with_choice(&present, word),
@@ -119,7 +121,8 @@ impl Writer {
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(wrong_kind(&place.real, stat.st_mode, "a regular file"));
         }
-        // Looked at through the directory: opening an attribute may need a permission that only its value lacks.
+        // Checked through the directory: opening an attribute may need a permission that only its value
+        // lacks.
         let system = fs::fstatfs(&place.dir).map_err(|e| HostError::io("statfs", path, e))?;
         if u32::try_from(system.f_type).is_ok_and(|kind| KERNEL_FILE_SYSTEMS.contains(&kind)) {
             return self.write_attribute(&place, text);
@@ -145,7 +148,7 @@ impl Writer {
         let file = fs::openat(&place.dir, place.name.as_str(), flags, Mode::empty())
             .map_err(|errno| io(errno.into()))?;
         let mut file = File::from(file);
-        // A crash cannot tear it: the kernel takes a value as a whole or not at all.
+        // A crash cannot tear it: the kernel accepts a value completely or not at all.
         self.faults.step("write", &place.real).map_err(io)?;
         let written = file.write(text.as_bytes()).map_err(io)?;
         if written != text.len() {
@@ -154,7 +157,7 @@ impl Writer {
         Ok(())
     }
 
-    /// What is at `path`: a regular file, a link (not followed) or nothing.
+    /// Reads what exists at `path`: a regular file, a link (not followed) or nothing.
     pub fn read_file(&self, path: &str) -> Result<State, HostError> {
         let place = self.find(path, false)?;
         let expected = "a regular file, a link or nothing";
@@ -173,7 +176,8 @@ impl Writer {
             return Err(wrong_kind(&place.real, stat.st_mode, expected));
         }
         if stat.st_nlink > 1 && !is_kept_by_us(&place, &stat) {
-            // Replacing one of its names would part it from the others, and a rollback could not join them again.
+            // Replacing one of its names would separate it from the others, and a rollback could not join
+            // them again.
             let found = "a file with several names (hard links)";
             return Err(HostError::Kind { path: place.real, found, expected: "a file with one name" });
         }
@@ -188,7 +192,7 @@ impl Writer {
         }))
     }
 
-    /// Names in the directory at `path`, links followed, in order; none when there is no such directory. More than
+    /// Names in the directory at `path`, sorted, with links followed; empty if it does not exist. More than
     /// `names_max` are an error.
     pub fn list(&self, path: &str, names_max: usize) -> Result<Vec<String>, HostError> {
         let place = self.find(path, true)?;
@@ -208,7 +212,7 @@ impl Writer {
                 continue;
             }
             if names.len() == names_max {
-                let what = format!("more than {names_max} names; expected fewer, look at the directory");
+                let what = format!("more than {names_max} names; expected fewer, check the directory");
                 return Err(HostError::io("list", path, std::io::Error::other(what)));
             }
             names.push(String::from_utf8_lossy(name).into_owned());
@@ -217,8 +221,8 @@ impl Writer {
         Ok(names)
     }
 
-    /// Makes `path` what `to` says, as a whole or not at all: a new file is written beside it, made durable and moved
-    /// into its place. Directories that lack are made with mode 0755.
+    /// Makes `path` match `to`, completely or not at all: a new file is written beside it, made durable and
+    /// renamed into its place. Missing directories are created with mode 0755.
     pub fn write_file(&self, path: &str, to: &State) -> Result<(), HostError> {
         let mut place = self.find(path, false)?;
         if *to == State::Absent {
@@ -236,24 +240,24 @@ impl Writer {
         }
     }
 
-    /// Removes what an interrupted write left beside `path`. A value file is looked for behind links.
+    /// Removes what an interrupted write left beside `path`. For a value file, links are followed.
     pub fn clear(&self, path: &str, is_value: bool) -> Result<(), HostError> {
         let place = self.find(path, is_value)?;
         if place.has_no_directory() { Ok(()) } else { replace::clear(&self.faults, &place) }
     }
 
-    /// Makes sure that the last change of `path` is on the disk.
+    /// Ensures that the last change of `path` is on the disk.
     pub fn settle(&self, path: &str) -> Result<(), HostError> {
         let place = self.find(path, false)?;
         if place.has_no_directory() { Ok(()) } else { replace::settle(&self.faults, &place) }
     }
 
-    /// Directories above `path` that are not there, outermost first.
+    /// Missing directories above `path`, outermost first.
     pub fn missing_directories(&self, path: &str) -> Result<Vec<String>, HostError> {
         Ok(self.find(path, false)?.missing_paths())
     }
 
-    /// Removes directories, the last one first, as far as they are empty. Returns those that are not.
+    /// Removes directories, the last one first, if they are empty. Returns the others.
     pub fn remove_directories(&self, paths: &[String]) -> Result<Vec<String>, HostError> {
         let mut left = Vec::new();
         for path in paths.iter().rev() {
@@ -269,8 +273,9 @@ impl Writer {
     }
 }
 
-/// Whether the one further name of the file is that which a replacement gives the old file while a boot loader may still
-/// find it ([`super::early`]). A crash leaves it behind, and the next write or settling of the path takes it away.
+/// Whether the one other name of the file is the one that a replacement gives the old file while a boot
+/// loader may still use it ([`super::early`]). A crash leaves it behind, and the next write or settling of
+/// the path removes it.
 fn is_kept_by_us(place: &Place, stat: &fs::Stat) -> bool {
     let kept = fs::statat(&place.dir, replace::old_name(place).as_str(), AtFlags::SYMLINK_NOFOLLOW);
     stat.st_nlink == 2 && kept.is_ok_and(|kept| (kept.st_dev, kept.st_ino) == (stat.st_dev, stat.st_ino))
@@ -303,7 +308,7 @@ fn read_bounded(file: OwnedFd, path: &str, bytes_max: u64) -> Result<Vec<u8>, Ho
     Ok(bytes)
 }
 
-/// The extended attributes that may be read. File systems without any, and attributes that are refused, give none.
+/// The extended attributes that may be read. File systems without any, and unreadable attributes, yield none.
 fn xattrs(file: &OwnedFd, path: &str) -> Result<BTreeMap<String, Vec<u8>>, HostError> {
     let mut names = vec![0; XATTR_BYTES_MAX];
     let length = match fs::flistxattr(file, names.as_mut_slice()) {

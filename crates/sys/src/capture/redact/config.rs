@@ -1,6 +1,7 @@
-//! Files that people and packages write: command lines, boot menus, sysctls, profiles of TuneD, kernel configurations.
+//! Files that people and packages write: command lines, boot menus, sysctls, TuneD profiles, kernel
+//! configurations.
 //!
-//! Nothing of them is kept that is not known to be harmless: names of settings, numbers, and a few words.
+//! Only what is known to be harmless is kept: names of settings, numbers, and a few words.
 
 use super::{
     pattern,
@@ -9,13 +10,13 @@ use super::{
 use flate2::{Compression, GzBuilder, read::GzDecoder};
 use std::io::{Read, Write};
 
-/// Folders of such files.
+/// Directories of such files.
 const FOLDERS: [&str; 9] =
     ["/etc/", "/usr/lib/", "/usr/local/lib/", "/lib/", "/run/", "/boot/", "/efi/", "/var/", "/usr/share/"];
 /// Part of every directory of unit files.
 const UNITS: &str = "/systemd/system/";
 const COMPRESSED_CONFIG: &str = "/proc/config.gz";
-/// Most that a compressed kernel configuration unpacks to.
+/// Maximum size of an unpacked kernel configuration.
 const CONFIG_BYTES_MAX: u64 = 16 << 20;
 /// Keys whose value is a command line.
 const LINE_KEYS: &[&str] =
@@ -39,16 +40,16 @@ const WORD_KEYS: &[&str] = &[
     "replace",
     "type",
 ];
-/// Files that hold a word: names of TuneD's profiles.
+/// Files that contain one word: names of TuneD profiles.
 const WORD_FILES: [&str; 3] =
     ["/etc/tuned/active_profile", "/etc/tuned/profile_mode", "/etc/tuned/post_loaded_profile"];
-/// How a part of a key starts whose value is never kept. "swappiness" has no such part.
+/// Prefixes of key parts whose value is never kept. "swappiness" has no such part.
 const SECRET_STARTS: &[&str] = &["pass", "psk", "secret", "token", "cred", "user", "auth"];
-/// Such parts in full.
+/// Complete key parts whose value is never kept.
 const SECRET_PARTS: &[&str] = &["pin", "key", "pw", "pwd"];
-/// Part of the name of a key whose value may be a mask.
+/// Substrings of keys whose value may be a mask.
 const CPU_KEYS: &[&str] = &["cpu", "core", "mask", "isol"];
-/// Longest value that is kept as a word, and as a number.
+/// Longest value kept as a word or a number.
 const WORD_BYTES_MAX: usize = 64;
 const NUMBER_BYTES_MAX: usize = 20;
 
@@ -57,7 +58,7 @@ pub(super) fn is_configuration(path: &str) -> bool {
         || FOLDERS.iter().any(|folder| path.starts_with(folder))
 }
 
-/// Redacts one such file. Lines keep their numbers, and values their lengths.
+/// Redacts one such file. Line numbers and the lengths of values do not change.
 pub(super) fn redact(path: &str, bytes: &mut Vec<u8>, known: &KnownParameters) {
     if path == COMPRESSED_CONFIG {
         // What cannot be unpacked cannot be redacted.
@@ -80,7 +81,7 @@ pub(super) fn redact(path: &str, bytes: &mut Vec<u8>, known: &KnownParameters) {
     }
 }
 
-/// The headings of a unit file. Readers look for nothing else in one.
+/// The section headings of a unit file, which are all that readers use.
 fn headings(text: &str) -> String {
     let is_heading = |line: &&str| {
         let name = line.strip_prefix('[').and_then(|line| line.strip_suffix(']'));
@@ -104,7 +105,8 @@ fn recompressed(bytes: &[u8]) -> Option<Vec<u8>> {
     gzip.finish().ok()
 }
 
-/// Options that are switches or numbers, and those that are off. Texts go: the built-in command line is one.
+/// Keeps options that are switches or numbers, and those that are off. Texts are removed: the built-in
+/// command line is one.
 fn kernel_config(bytes: &mut [u8]) {
     for line in bytes.split_mut(|byte| *byte == b'\n') {
         let text = std::str::from_utf8(line).unwrap_or_default();
@@ -136,7 +138,7 @@ fn is_option(name: &[u8]) -> bool {
 fn redact_line(line: &mut [u8], known: &KnownParameters) {
     let start = line.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(line.len());
     let line = &mut line[start..];
-    // GRUB's environment block is filled up with these.
+    // GRUB's environment block is padded with these.
     let is_filling = line.iter().all(|byte| *byte == b'#') || line == b"# GRUB Environment Block";
     if is_filling || is_heading(line) {
         return;
@@ -173,7 +175,7 @@ fn is_heading(line: &[u8]) -> bool {
 /// Longest heading.
 const PART_BYTES_MAX: usize = 24;
 
-/// What a line of tmpfiles.d or a list holds beside paths of people.
+/// Words of a line in tmpfiles.d or in a list that are not paths of users.
 fn is_bare(word: &[u8]) -> bool {
     let is_kernel_path = |path: &[u8]| {
         path.len() <= 128 && path.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_./*-".contains(byte))
@@ -201,7 +203,7 @@ fn redact_assignment(key: &mut [u8], value: &mut [u8], known: &KnownParameters) 
     }
 }
 
-/// Where a value starts and ends without white space and quotes around it.
+/// Start and end of a value without surrounding white space and quotes.
 fn inner(value: &[u8]) -> (usize, usize) {
     let is_outside = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'');
     let start = value.iter().position(|byte| !is_outside(byte)).unwrap_or(value.len());
@@ -229,7 +231,7 @@ fn is_kept(name: &str, value: &[u8]) -> bool {
         || (is_of_kernel && is_word(value))
 }
 
-/// Numbers and lists of them, each short.
+/// Whether a word is a number or a list of short numbers.
 fn is_number(word: &[u8]) -> bool {
     let digits = word.strip_prefix(b"0x").unwrap_or(word);
     word.len() <= NUMBER_BYTES_MAX && digits.iter().all(|byte| byte.is_ascii_digit() || b",-.".contains(byte))

@@ -1,6 +1,6 @@
-//! Files that hold nothing but something that names one machine, disk, port or boot.
+//! Files whose whole content identifies one machine, disk, port or boot.
 
-/// Where the host's names stand.
+/// Files with the host's names.
 pub(super) const HOST_NAMES: &[&str] =
     &["/proc/sys/kernel/hostname", "/proc/sys/kernel/domainname", "/etc/hostname"];
 
@@ -48,7 +48,7 @@ const ATTRIBUTES: &[&str] = &[
     "persistent_address",
 ];
 
-/// Whether all of a file is to be blanked.
+/// Whether the whole file must be blanked.
 pub(super) fn is_identity(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
     let is_attribute = path.starts_with("/sys/") || path.starts_with("/proc/device-tree/");

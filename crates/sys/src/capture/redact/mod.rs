@@ -1,12 +1,12 @@
-//! Overwrites what tells whose host it was. Replacements in text have the length of what they replace, so that columns
-//! stay as they were.
+//! Overwrites data that identifies the host. Replacements in text have the same length, so that columns do
+//! not move.
 //!
-//! Overwritten are: the host's name and domain wherever they stand as words; hardware addresses but for the maker's
-//! half; UUIDs; serial numbers, asset tags and the like in files of their own and in the SMBIOS tables; machine and
-//! boot ids; and the addresses of kernel modules. Command lines and configuration files keep only what is known to be
-//! harmless: parameters of the catalogue with their values, names of other settings, numbers. Comments go, and of unit
-//! files all but the headings of their sections.
-//! Names of files are changed only where they hold hardware addresses or UUIDs.
+//! Overwritten are the host's name and domain wherever they occur as words, hardware addresses except for the
+//! vendor's half, UUIDs, machine and boot IDs, and the addresses of kernel modules. So are serial numbers,
+//! asset tags and similar data in separate files and in the SMBIOS tables. Command lines and configuration
+//! files keep only what is known to be harmless: parameters of the catalogue with their values, names of
+//! other settings, and numbers. Comments are removed, and so is everything in unit files except section
+//! headings. File names change only if they contain hardware addresses or UUIDs.
 
 mod config;
 mod identity;
@@ -20,20 +20,20 @@ use pattern::Pseudonyms;
 use std::collections::BTreeMap;
 use tokens::KnownParameters;
 
-/// A host name shorter than this is too likely to be a part of other words.
+/// A shorter host name is too likely to be part of other words.
 const NAME_CHARS_MIN: usize = 3;
 
-/// The SMBIOS table; a copy of each structure stands below the folder.
+/// The SMBIOS table. A copy of each structure is below the directory.
 const SMBIOS_TABLE: &str = "/sys/firmware/dmi/tables/DMI";
 const SMBIOS_ENTRIES: &str = "/sys/firmware/dmi/entries/";
 
 /// Shows root where each module was loaded, which helps an attacker.
 const MODULES: &str = "/proc/modules";
 
-/// Names swap files and the volumes that hold swap space.
+/// Names swap files and the volumes with swap space.
 const SWAPS: &str = "/proc/swaps";
 
-/// What is overwritten in one capture.
+/// Data to overwrite in one capture.
 #[derive(Debug)]
 pub(super) struct Redactor {
     /// Host and domain names, longest first.
@@ -43,7 +43,7 @@ pub(super) struct Redactor {
 }
 
 impl Redactor {
-    /// Finds the host's names in the tree. Names that cannot be searched for are told in `warnings`.
+    /// Finds the host's names in the tree. Names that cannot be searched for are reported in `warnings`.
     pub(super) fn new(tree: &CaptureTree, catalogue: Catalogue, warnings: &mut Vec<String>) -> Self {
         let mut names = Vec::new();
         for path in identity::HOST_NAMES {
@@ -52,7 +52,8 @@ impl Redactor {
             for part in parts(&name) {
                 if part.len() < NAME_CHARS_MIN || part.bytes().all(|byte| byte.is_ascii_digit()) {
                     warnings.push(format!(
-                        "The host name \"{part}\" is too short or only a number: it is taken out of {path}, but not searched for in other files."
+                        "The host name \"{part}\" is too short or only a number: it is removed from {path} \
+                         but not searched for in other files."
                     ));
                 } else {
                     names.push(part.as_bytes().to_vec());
@@ -64,7 +65,7 @@ impl Redactor {
         Self { names, known: KnownParameters::of(catalogue), pseudonyms: Pseudonyms::default() }
     }
 
-    /// Overwrites; gives the number of files that changed.
+    /// Overwrites the data and returns the number of changed files.
     pub(super) fn redact(mut self, tree: &mut CaptureTree) -> usize {
         let mut changed = 0;
         let files = std::mem::take(&mut tree.files);
@@ -131,7 +132,7 @@ impl Redactor {
     }
 }
 
-/// Keeps the kernel's own names of devices in the first column of /proc/swaps.
+/// Keeps the kernel's own device names in the first column of /proc/swaps.
 fn swaps(bytes: &mut [u8]) {
     for line in bytes.split_mut(|byte| *byte == b'\n').skip(1) {
         let end = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
@@ -139,7 +140,7 @@ fn swaps(bytes: &mut [u8]) {
     }
 }
 
-/// Threads of the kernel that serve NFS are named after the server's address.
+/// Kernel threads that serve NFS are named after the server's address.
 fn is_of_process(path: &str) -> bool {
     path.strip_prefix("/proc/").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
@@ -149,8 +150,8 @@ fn keeps_well_known_ids(path: &str) -> bool {
     path.starts_with("/sys/firmware/efi/")
 }
 
-/// "db1.lab.example" gives itself, "db1" and "lab.example". The kernel's "(none)" and names that every host may have
-/// give nothing.
+/// "db1.lab.example" yields itself, "db1" and "lab.example". The kernel's "(none)" and common names yield
+/// nothing.
 fn parts(name: &str) -> Vec<&str> {
     if matches!(name, "" | "(none)" | "localhost" | "localhost.localdomain") {
         return Vec::new();
@@ -191,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_name_is_told_and_not_searched_for() {
+    fn a_short_name_is_reported_and_not_searched_for() {
         let (files, warnings) = redacted(&[(HOSTNAME, "a1\n"), ("/proc/version", "a1")]);
         assert_eq!((files[HOSTNAME].as_str(), files["/proc/version"].as_str()), ("XX\n", "a1"));
         assert!(warnings[0].contains("\"a1\" is too short"), "{warnings:?}");

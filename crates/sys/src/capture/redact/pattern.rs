@@ -1,12 +1,12 @@
-//! Finds addresses, ids and words in bytes, and overwrites them in place.
+//! Finds addresses, IDs and words in bytes, and overwrites them in place.
 
 use std::collections::BTreeMap;
 
-/// Bytes of a hardware address that name its maker.
+/// Bytes of a hardware address that identify its vendor.
 const MAKER_BYTES: usize = 3;
 /// Bytes of the shortest hardware address.
 const ADDRESS_BYTES_MIN: usize = 6;
-/// Where the hyphens of a UUID stand.
+/// Positions of the hyphens in a UUID.
 const UUID_HYPHENS: [usize; 4] = [8, 13, 18, 23];
 const UUID_CHARS: usize = 36;
 /// Network interfaces that are named after their address: "enx" and twelve digits.
@@ -21,7 +21,7 @@ pub(super) fn blank(bytes: &mut [u8]) {
     }
 }
 
-/// Overwrites every byte but white space, so that not even the signs of a secret are left.
+/// Overwrites every byte but white space, so that not even the punctuation of a secret remains.
 pub(super) fn blank_all(bytes: &mut [u8]) {
     for byte in bytes.iter_mut().filter(|byte| !byte.is_ascii_whitespace()) {
         *byte = b'X';
@@ -54,7 +54,7 @@ pub(super) fn zero_digits(bytes: &mut [u8]) {
     }
 }
 
-/// Overwrites a word where neither a letter nor a digit stands beside it. Letters of both cases are alike.
+/// Overwrites a word that has no letter or digit next to it. Case is ignored.
 pub(super) fn words(bytes: &mut [u8], word: &[u8]) {
     let mut at = 0_usize;
     while let Some(end) = at.checked_add(word.len()).filter(|end| *end <= bytes.len()) {
@@ -77,7 +77,7 @@ fn is_alphanumeric(byte: Option<&u8>) -> bool {
     byte.is_some_and(u8::is_ascii_alphanumeric)
 }
 
-/// Zeroes hardware addresses (six or more pairs of digits with `:` or `-` between) behind the maker's bytes.
+/// Zeroes hardware addresses (six or more pairs of digits separated by `:` or `-`) after the vendor's bytes.
 pub(super) fn hardware_addresses(bytes: &mut [u8]) {
     let mut at = 0;
     while at < bytes.len() {
@@ -93,7 +93,7 @@ fn is_address_char(byte: Option<&u8>) -> bool {
     byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b':')
 }
 
-/// The length of the address at `at`, 0 when there is none.
+/// The length of the address at `at`, or 0.
 fn address_length(bytes: &[u8], at: usize) -> usize {
     let pair = |at: usize| bytes.get(at..at + 2).is_some_and(|pair| pair.iter().all(u8::is_ascii_hexdigit));
     let Some(separator) = bytes.get(at + 2).filter(|byte| matches!(byte, b':' | b'-')) else { return 0 };
@@ -111,7 +111,7 @@ fn address_length(bytes: &[u8], at: usize) -> usize {
     if pairs >= ADDRESS_BYTES_MIN && ends_here { end - at } else { 0 }
 }
 
-/// Ids that name files too: each gets a number of its own, so that two things stay two.
+/// IDs that also name files. Each gets a distinct number, so that two items stay distinct.
 #[derive(Debug, Default)]
 pub(super) struct Pseudonyms {
     uuids: BTreeMap<Vec<u8>, u64>,
@@ -164,7 +164,7 @@ fn number_over(digits: &mut [u8], number: u64) {
     }
 }
 
-/// Zeroes the digits of every number that begins with "0x".
+/// Zeroes the digits of every number that starts with "0x".
 pub(super) fn kernel_addresses(bytes: &mut [u8]) {
     let mut rest = bytes;
     while let Some(at) = rest.windows(2).position(|pair| pair == b"0x") {

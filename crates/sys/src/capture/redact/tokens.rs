@@ -1,10 +1,10 @@
-//! Words of the kernel's command line: known parameters keep their values, all others their names at most.
+//! Words of the kernel's command line: known parameters keep their values, all others at most their names.
 
 use super::pattern;
 use lowlat_settings::{Catalogue, Layer};
 use std::collections::BTreeSet;
 
-/// Harmless parameters beside those of the catalogue. Their values are words, numbers and lists.
+/// Harmless parameters that are not in the catalogue. Their values are words, numbers and lists.
 const HARMLESS: &[&str] = &[
     "acpi",
     "acpi_cpufreq",
@@ -113,20 +113,20 @@ const HARMLESS: &[&str] = &[
 const DEVICES: &[&str] = &["root", "resume"];
 /// Parameters that name a kernel.
 const IMAGES: &[&str] = &["BOOT_IMAGE", "linux", "initrd"];
-/// Values that say nothing about a host, whatever the parameter.
+/// Values that do not identify a host, whatever the parameter.
 const HARMLESS_VALUES: &[&str] = &[
     "", "0", "1", "on", "off", "yes", "no", "y", "n", "true", "false", "none", "auto", "any", "dhcp",
     "dhcp4", "dhcp6", "auto6", "both", "ibft", "link6", "enabled", "disabled",
 ];
-/// Longest part of a value between commas and colons.
+/// Longest part of a value between commas and colons, in bytes.
 const PART_BYTES_MAX: usize = 24;
-/// Longest name of a parameter, and the digits that one may have: more look like an id.
+/// Longest name of a parameter, and the maximum number of digits in it. Longer ones look like an ID.
 const NAME_BYTES_MAX: usize = 48;
 const NAME_DIGITS_MAX: usize = 4;
 /// Names of devices as the kernel gives them.
 const DEVICE_KINDS: [&str; 9] = ["sd", "vd", "xvd", "hd", "nvme", "md", "dm-", "mmcblk", "pmem"];
 
-/// Boot parameters whose names stay: those that the catalogue judges, and the harmless ones.
+/// Boot parameters whose names are kept: those in the catalogue, and the harmless ones.
 #[derive(Debug)]
 pub(super) struct KnownParameters(BTreeSet<String>);
 
@@ -142,12 +142,13 @@ impl KnownParameters {
     }
 }
 
-/// The kernel takes dashes and underscores of a name for the same.
+/// The kernel treats dashes and underscores in a name as the same.
 fn canonical(name: &str) -> String {
     name.replace('-', "_")
 }
 
-/// Redacts the words of a command line in place. Quotes part words too, so a value in quotes is judged without its name.
+/// Redacts the words of a command line in place. Quotes also separate words, so a quoted value is judged
+/// without its name.
 pub(super) fn redact(line: &mut [u8], known: &KnownParameters) {
     for word in line.split_mut(|byte| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'' | 0)) {
         redact_word(word, known);
@@ -184,13 +185,13 @@ fn redact_value(name: &str, value: &mut [u8], parameters: &KnownParameters) {
     }
 }
 
-/// Whether a value says nothing about a host.
+/// Whether a value does not identify a host.
 pub(super) fn is_harmless_value(value: &[u8]) -> bool {
     HARMLESS_VALUES.iter().any(|harmless| harmless.as_bytes() == value)
 }
 
-/// Whether the name of a parameter or key can be kept: a word, not an id. Names of the kernel are in lower case, those
-/// of shells in capitals; a mixture is neither.
+/// Whether the name of a parameter or key can be kept: a word, not an ID. The kernel's names are in lower
+/// case, shell variables in upper case. A mixture is neither.
 pub(super) fn is_harmless_name(name: &str) -> bool {
     let has = |is_case: fn(&u8) -> bool| name.as_bytes().iter().any(is_case);
     if has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase) {
@@ -203,7 +204,7 @@ pub(super) fn is_harmless_name(name: &str) -> bool {
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-/*".contains(&byte))
 }
 
-/// Words, numbers and lists, each of whose parts is short.
+/// Whether a value consists of words, numbers and lists whose parts are all short.
 pub(super) fn is_plain(value: &[u8]) -> bool {
     let is_part = |part: &[u8]| {
         part.len() <= PART_BYTES_MAX
@@ -212,7 +213,7 @@ pub(super) fn is_plain(value: &[u8]) -> bool {
     value.split(|byte| b",:;=".contains(byte)).all(is_part)
 }
 
-/// Keeps how a device is named ("UUID=", "/dev/mapper/"), and the kernel's own names whole.
+/// Keeps how a device is named ("UUID=", "/dev/mapper/"), and the kernel's own names as a whole.
 pub(super) fn redact_device(value: &mut [u8]) {
     const IDS: [&[u8]; 4] = [b"PARTUUID=", b"UUID=", b"/dev/disk/by-partuuid/", b"/dev/disk/by-uuid/"];
     const NAMES: [&[u8]; 7] = [
@@ -246,7 +247,7 @@ fn is_kernel_device(name: &[u8]) -> bool {
     })
 }
 
-/// Keeps the file name of a kernel: "/vmlinuz-5.10.0-28-amd64". Folders are named after machines.
+/// Keeps the file name of a kernel: "/vmlinuz-5.10.0-28-amd64". Directories may be named after machines.
 fn redact_image(value: &mut [u8]) {
     const PLACES: [&[u8]; 3] = [b"boot", b"efi", b""];
     const KINDS: [&[u8]; 5] = [b"vmlinuz-", b"vmlinux-", b"linux-", b"initrd.img-", b"initramfs-"];

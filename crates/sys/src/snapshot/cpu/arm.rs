@@ -1,5 +1,6 @@
-//! Names of Arm processors. /proc/cpuinfo gives two numbers of each CPU's identification register (MIDR_EL1), and no
-//! name (kernel: Documentation/arch/arm64/cpu-feature-registers.rst, arch/arm64/include/asm/cputype.h).
+//! Names of Arm processors. /proc/cpuinfo has two numbers of each CPU's identification register (MIDR_EL1),
+//! and no name (kernel: Documentation/arch/arm64/cpu-feature-registers.rst,
+//! arch/arm64/include/asm/cputype.h).
 
 use crate::snapshot::cpuinfo::CpuInfo;
 use lowlat_host::Reading;
@@ -20,7 +21,7 @@ const IMPLEMENTERS: &[(&str, &str)] = &[
     ("0xc0", "Ampere"),
 ];
 
-/// Cores that servers and workstations have, by implementer and the register's bits 15 to 4 (`CPU part`).
+/// Cores of servers and workstations, by implementer and the register's bits 15 to 4 (`CPU part`).
 const PARTS: &[(&str, &str, &str)] = &[
     ("0x41", "0xd03", "Cortex-A53"),
     ("0x41", "0xd05", "Cortex-A55"),
@@ -54,13 +55,13 @@ const PARTS: &[(&str, &str, &str)] = &[
     ("0xc0", "0xac4", "AmpereOne A"),
 ];
 
-/// The designer by `CPU implementer`; its number where it is not known here.
+/// The designer by `CPU implementer`, or its number if unknown here.
 pub(super) fn vendor(info: &Reading<CpuInfo>) -> Reading<String> {
     CpuInfo::value::<String>(info, "CPU implementer", "text").map(|code| designer(&code))
 }
 
-/// "Arm Neoverse-N1"; of a host with cores of several kinds each, in the order of its CPUs. A part that is not known here
-/// is told by its number.
+/// "Arm Neoverse-N1"; on a host with several kinds of cores all of them, in the order of its CPUs. An unknown
+/// part is named by its number.
 pub(super) fn model_name(info: &Reading<CpuInfo>) -> Reading<String> {
     info.as_ref().and_then(|info| {
         let mut names: Vec<String> = Vec::new();
@@ -101,7 +102,7 @@ mod tests {
     fn cores_are_named_by_designer_and_part() {
         assert_eq!(named(&[("0x41", "0xd0c"), ("0x41", "0xd0c")]).text(), "Arm Neoverse-N1");
         assert_eq!(named(&[("0xC0", "0xAC3")]).text(), "Ampere AmpereOne");
-        // One number of two designers.
+        // Two designers share this number.
         assert_eq!(named(&[("0x6d", "0xd49")]).text(), "Microsoft Cobalt 100");
     }
 
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_told_by_its_number() {
+    fn what_is_not_known_is_recognized_by_its_number() {
         assert_eq!(named(&[("0x41", "0xfff")]).text(), "Arm processor, part 0xfff");
         assert_eq!(named(&[("0x99", "0x001")]).text(), "0x99 processor, part 0x001");
         let x86 = TestTree::new().file("/proc/cpuinfo", "processor : 0\nvendor_id : AuthenticAMD\n");

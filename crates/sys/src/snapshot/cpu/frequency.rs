@@ -8,7 +8,7 @@ use lowlat_host::{CPU_ID_MAX, CpuSet, Reading, snapshot::CpuFreq};
 pub(super) fn read(root: &Root) -> Vec<CpuFreq> {
     let mut folders = root.glob(&format!("{CPU}/cpufreq/policy*"));
     if folders.is_empty() {
-        // Before Linux 4.2 each CPU has the folder; those of one policy are links to the same.
+        // Before Linux 4.2 each CPU has the directory; those of one policy link to the same one.
         folders = root.glob(&format!("{CPU}/cpu*/cpufreq"));
     }
     let mut policies: Vec<CpuFreq> = Vec::new();
@@ -37,7 +37,8 @@ fn read_policy(root: &Root, folder: &str) -> CpuFreq {
     }
 }
 
-/// The online CPUs of a policy, parted by blanks; where the file is no use, the CPU in the folder's own name.
+/// The online CPUs of a policy, separated by blanks. If the file is not usable, the CPU in the directory's
+/// name.
 fn read_cpus(root: &Root, folder: &str) -> CpuSet {
     let listed = root.read(&format!("{folder}/affected_cpus"));
     let cpus: Option<CpuSet> = listed
@@ -56,7 +57,7 @@ fn read_cpus(root: &Root, folder: &str) -> CpuSet {
     }
 }
 
-/// The switch of all policies, or Intel's own, which says the contrary.
+/// The switch of all policies, or Intel's own, which has the inverse meaning.
 pub(super) fn read_boost(root: &Root) -> Reading<bool> {
     let flag = |path: &str| root.read(path).parse(path, "0 or 1", units::flag);
     flag(&format!("{CPU}/cpufreq/boost")).or(|| flag(&format!("{CPU}/intel_pstate/no_turbo")).map(|off| !off))

@@ -4,11 +4,11 @@ use super::CPU;
 use crate::Root;
 use lowlat_host::{CPU_ID_MAX, CpuId, snapshot::IdleState};
 
-/// Idle states of different names that are kept; the kernel has at most ten a CPU (CPUIDLE_STATE_MAX), and hosts
-/// have one or two kinds of CPU.
+/// Maximum number of idle states with different names. The kernel has at most ten per CPU
+/// (CPUIDLE_STATE_MAX), and hosts have one or two kinds of CPU.
 const STATES_MAX: usize = 64;
 
-/// The states by name, in the order in which the CPUs show them: lightest first.
+/// The states by name, in the CPUs' order: lightest first.
 pub(super) fn read(root: &Root) -> Vec<IdleState> {
     let mut states: Vec<IdleState> = Vec::new();
     for folder in root.glob(&format!("{CPU}/cpu*/cpuidle/state*")) {

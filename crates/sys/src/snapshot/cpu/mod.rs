@@ -34,7 +34,8 @@ pub(super) fn read(root: &Root) -> CpuFacts {
         boost: frequency::read_boost(root),
         smt_control: root.read(&format!("{CPU}/smt/control")),
         idle_driver: root.read(&format!("{CPU}/cpuidle/current_driver")),
-        // Kernels before 5.9 let the governor be changed only with a boot option, and name the file "_ro".
+        // Before kernel 5.9 the governor could be changed only with a boot option, and the file is named
+        // "_ro".
         idle_governor: root
             .read(&format!("{CPU}/cpuidle/current_governor"))
             .or(|| root.read(&format!("{CPU}/cpuidle/current_governor_ro"))),

@@ -1,5 +1,5 @@
-//! Reads interrupts: counts from /proc/interrupts and /proc/softirqs, affinities from /proc/irq, and from debugfs
-//! whether the kernel manages the affinity itself.
+//! Reads interrupts: counts from /proc/interrupts and /proc/softirqs, affinities from /proc/irq, and from
+//! debugfs whether the kernel manages the affinity.
 
 use crate::{
     Root,
@@ -62,14 +62,14 @@ fn with_affinity(root: &Root, irq: Irq) -> Irq {
     }
 }
 
-/// The list form, or the mask form of kernels and captures that lack it.
+/// The list format, or the mask format of kernels and captures without it.
 fn cpus(root: &Root, directory: &str, name: &str) -> Reading<CpuSet> {
     root.read_cpu_list(&format!("{directory}/{name}_list"))
         .or(|| root.read_cpu_mask(&format!("{directory}/{name}")))
 }
 
-/// debugfs prints the state word of an interrupt as one flag a line behind `dstate:` (kernel/irq/debugfs.c). Kernels
-/// built without CONFIG_GENERIC_IRQ_DEBUGFS do not tell.
+/// debugfs prints the state word of an interrupt as one flag per line after `dstate:` (kernel/irq/debugfs.c).
+/// Kernels without CONFIG_GENERIC_IRQ_DEBUGFS do not expose it.
 fn is_managed(root: &Root, number: u32) -> Reading<bool> {
     let path = format!("/sys/kernel/debug/irq/irqs/{number}");
     root.read(&path).parse(&path, "the state of an interrupt with its dstate flags", |text| {

@@ -49,7 +49,7 @@ fn interrupts_are_joined_from_their_three_homes() {
 }
 
 #[test]
-fn vectors_and_softirqs_keep_their_names_and_totals_are_no_counts_of_a_cpu() {
+fn vectors_and_softirqs_keep_their_names_and_totals_are_not_counts_of_a_cpu() {
     let facts = read(&host().root());
     let names: Vec<&str> = facts.vectors.iter().map(|vector| vector.name.as_str()).collect();
     assert_eq!(names, ["NMI", "LOC"]);

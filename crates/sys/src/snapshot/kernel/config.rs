@@ -7,12 +7,12 @@ use std::{collections::BTreeMap, io::Read};
 
 type Options = BTreeMap<String, String>;
 
-/// From the running kernel itself (CONFIG_IKCONFIG_PROC), else from where distributions put the file of the release:
-/// /boot (Debian, RHEL, SUSE), /usr/lib/modules (image-based systems), the build tree of the headers. Keeps the options
-/// of these names, which are sorted.
+/// Read from the running kernel itself (CONFIG_IKCONFIG_PROC), otherwise from the distribution's file for the
+/// release: /boot (Debian, RHEL, SUSE), /usr/lib/modules (image-based systems), or the build tree of the
+/// headers. Keeps the options with these names, which are sorted.
 pub(super) fn read(root: &Root, release: Option<&str>, names: &[&str]) -> Reading<Options> {
     let from_kernel = compressed(root, "/proc/config.gz", names);
-    // A release is text of the host; one that would lead to another folder is not followed.
+    // The release is text from the host; one that would lead to another directory is ignored.
     let Some(release) = release.filter(|release| !release.contains('/')) else { return from_kernel };
     let files = [
         format!("/boot/config-{release}"),
@@ -25,7 +25,7 @@ pub(super) fn read(root: &Root, release: Option<&str>, names: &[&str]) -> Readin
     })
 }
 
-/// Unpacked up to the bound of every file, so that a small file cannot fill the memory.
+/// Unpacks up to the limit of every file, so that a small file cannot fill the memory.
 fn compressed(root: &Root, path: &str, names: &[&str]) -> Reading<Options> {
     root.read_bytes(path).and_then(|bytes| {
         let mut text = Vec::new();
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_of_the_release_is_next_and_a_broken_first_one_is_told() {
+    fn the_file_of_the_release_is_next_and_a_broken_first_one_is_reported() {
         let config = format!("CONFIG_{OPTION}=\"y\"\n");
         let tree =
             TestTree::new().file("/boot/config-6.1.0", &config).file("/proc/config.gz", b"\x1f\x8bcut");
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_configuration_is_not_an_empty_one() {
+    fn a_file_that_is_not_a_configuration_is_not_an_empty_one() {
         let tree = TestTree::new().file("/boot/config-1", "hello\n");
         assert!(matches!(read(&tree.root(), Some("1")), Reading::Unparsable(_)));
         let tree = TestTree::new().file("/boot/config-1", "# CONFIG_X is not set\n");

@@ -1,9 +1,9 @@
-//! Which kernel on which distribution.
+//! The kernel and the distribution.
 
 use crate::Root;
 use lowlat_host::{Reading, kernel_version::KernelVersion};
 
-/// The release; trees that lack the sysctl have it as the third word of /proc/version.
+/// The release; in trees without the sysctl, the third word of /proc/version.
 pub(super) fn release(root: &Root) -> Reading<String> {
     let path = "/proc/version";
     let from_version = || {
@@ -15,7 +15,7 @@ pub(super) fn release(root: &Root) -> Reading<String> {
     not_empty(root.read("/proc/sys/kernel/osrelease")).or(from_version)
 }
 
-/// The build line; in /proc/version it begins with the `#` behind the compiler.
+/// The build line; in /proc/version it starts with the `#` after the compiler.
 pub(super) fn build(root: &Root) -> Reading<String> {
     let path = "/proc/version";
     let from_version = || {
@@ -38,8 +38,8 @@ pub(super) fn version(release: &Reading<String>) -> Reading<KernelVersion> {
     )
 }
 
-/// The machine: the running kernel's own word, /proc/sys/kernel/arch (Linux 6.1 on), what the release ends in, or
-/// what /proc/cpuinfo shows.
+/// The machine: the running kernel's own name, /proc/sys/kernel/arch (since Linux 6.1), the suffix of the
+/// release, or as found from /proc/cpuinfo.
 pub(super) fn machine(root: &Root, release: &Reading<String>) -> Reading<String> {
     if root.is_live() {
         return Reading::Known(rustix::system::uname().machine().to_string_lossy().into_owned());
@@ -52,7 +52,8 @@ pub(super) fn machine(root: &Root, release: &Reading<String>) -> Reading<String>
 fn machine_of_release(release: &str) -> Option<String> {
     const SUFFIXES: [(&str, &str); 4] =
         [("x86_64", "x86_64"), ("amd64", "x86_64"), ("aarch64", "aarch64"), ("arm64", "aarch64")];
-    // Debian names flavours behind the architecture: 6.1.0-25-rt-amd64, 6.1.0-25-cloud-amd64, 6.1.0-arm64-16k.
+    // Debian puts flavours after or before the architecture: 6.1.0-25-rt-amd64, 6.1.0-25-cloud-amd64,
+    // 6.1.0-arm64-16k.
     let words: Vec<&str> = release.split(['-', '.', '+']).collect();
     SUFFIXES.iter().find(|(suffix, _)| words.contains(suffix)).map(|(_, machine)| (*machine).to_owned())
 }
@@ -75,7 +76,7 @@ fn machine_of_cpuinfo(root: &Root) -> Reading<String> {
     })
 }
 
-/// PRETTY_NAME of os-release; /usr/lib/os-release is where os-release(5) says to look next.
+/// PRETTY_NAME of os-release; os-release(5) names /usr/lib/os-release as the fallback.
 pub(super) fn distribution(root: &Root) -> Reading<String> {
     let name_in = |path: &str| {
         root.read(path).parse(path, "a line PRETTY_NAME=", |text| {
@@ -106,7 +107,7 @@ mod tests {
     use crate::testing::TestTree;
 
     #[test]
-    fn machines_are_told_by_releases_and_cpuinfo() {
+    fn machines_are_recognized_by_releases_and_cpuinfo() {
         let of = |text| machine_of_release(text).unwrap_or_default();
         assert_eq!(of("6.1.0-25-rt-amd64"), "x86_64");
         assert_eq!(of("4.18.0-147.5.1.el8_1.x86_64"), "x86_64");

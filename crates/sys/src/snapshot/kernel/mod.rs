@@ -1,4 +1,4 @@
-//! Reads the kernel: release, command line, configuration, state, and the sysctl files that are applied at boot.
+//! Reads the kernel: release, command line, configuration, state, and the sysctl files applied at boot.
 
 mod config;
 mod identity;
@@ -34,7 +34,8 @@ pub(super) fn read(root: &Root, config_options: &[&str]) -> KernelFacts {
     }
 }
 
-/// Kernels with the PREEMPT_RT patches tell in /sys/kernel/realtime; mainline ones (6.12 on) in the build line only.
+/// Kernels with the PREEMPT_RT patches have /sys/kernel/realtime; mainline kernels (since 6.12) show it only
+/// in the build line.
 fn is_realtime(root: &Root, build: &Reading<String>) -> Reading<bool> {
     let path = "/sys/kernel/realtime";
     let told = root.read(path).parse(path, "0 or 1", |text| match text {
@@ -65,7 +66,8 @@ fn uptime(root: &Root) -> Reading<f64> {
     root.read(path).parse(path, "the seconds since boot", |text| measure(text.split_whitespace().next()?))
 }
 
-/// A number as the kernel prints measures: finite and not negative, where Rust would also read "inf" and "NaN".
+/// A number as the kernel prints measurements: finite and not negative, where Rust would also parse "inf" and
+/// "NaN".
 fn measure(text: &str) -> Option<f64> {
     text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0)
 }

@@ -1,7 +1,8 @@
-//! The assignments of sysctl.d in the order in which they are applied at boot, as sysctl.d(5) tells.
+//! The assignments of sysctl.d in the order in which they are applied at boot, as sysctl.d(5) specifies.
 //!
-//! Files of all directories are sorted by name; a name in a higher directory replaces the same name below; an empty
-//! file or a link to /dev/null masks it. Within the files the last assignment of a key wins.
+//! Files of all directories are sorted by name. A name in a higher directory replaces the same name in a
+//! lower one; an empty file or a link to /dev/null masks it. Across the files the last assignment of a key
+//! wins.
 
 use crate::Root;
 use lowlat_host::{Reading, snapshot::SysctlAssignment};
@@ -11,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const DIRECTORIES: [&str; 5] =
     ["/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d", "/lib/sysctl.d"];
 const CLASSIC: &str = "/etc/sysctl.conf";
-/// Files and keys that one pattern may name; a real host has a few dozen.
+/// Maximum number of files and of keys that one pattern may match; a real host has a few dozen.
 const FILES_MAX: usize = 1_000;
 const MATCHES_MAX: usize = 4_096;
 
@@ -23,13 +24,13 @@ pub(super) fn read(root: &Root) -> Vec<SysctlAssignment> {
     expand(root, lines)
 }
 
-/// The lines of /etc/sysctl.conf alone, whether or not the boot applies them: `sysctl -p` does.
+/// The lines of /etc/sysctl.conf alone, whether or not they are applied at boot: `sysctl -p` applies them.
 pub(in crate::snapshot) fn of_classic(root: &Root) -> Vec<SysctlAssignment> {
     let text = text(root, CLASSIC).into_known().unwrap_or_default();
     expand(root, parse(CLASSIC, &text))
 }
 
-/// Path and text of every file that counts, in the order of application.
+/// Path and text of every effective file, in the order of application.
 fn files(root: &Root) -> Vec<(String, String)> {
     let mut by_name: BTreeMap<String, Option<(String, String)>> = BTreeMap::new();
     for directory in DIRECTORIES {
@@ -62,9 +63,9 @@ fn text(root: &Root, path: &str) -> Reading<String> {
     root.read_bytes(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// /etc/sysctl.conf as a file of its own. `sysctl --system`, which sets up hosts without systemd, applies it last.
-/// systemd-sysctl does not know it: there it counts only through a link in sysctl.d (Debian to 12, RHEL), and then it
-/// is among the files already.
+/// /etc/sysctl.conf as a separate file. `sysctl --system`, which configures hosts without systemd, applies it
+/// last. systemd-sysctl does not know it. There it counts only through a link in sysctl.d (Debian up to 12,
+/// RHEL), and is then already among the files.
 fn classic(root: &Root, files: &[(String, String)]) -> Option<(String, String)> {
     if is_set_up_by_systemd(root) {
         return None;
@@ -82,7 +83,7 @@ fn is_set_up_by_systemd(root: &Root) -> bool {
             .any(|directory| root.read_bytes(&format!("{directory}/systemd-sysctl.service")).is_known())
 }
 
-/// A line of a file: an assignment, or (value none) a key that patterns must leave alone.
+/// A line of a file: an assignment, or (value `None`) a key that patterns must not match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Line {
     path: String,
@@ -101,7 +102,8 @@ fn parse(path: &str, text: &str) -> Vec<Line> {
             Some((key, value)) => (key.trim(), Some(value.trim().to_owned())),
             None => (line, None),
         };
-        // Before an assignment the dash means that a failure is no error; alone it excludes a key from patterns.
+        // Before an assignment the dash means that a failure is not an error; alone it excludes a key from
+        // patterns.
         let dashed = key.strip_prefix('-');
         if value.is_none() && dashed.is_none() {
             return None;
@@ -112,8 +114,8 @@ fn parse(path: &str, text: &str) -> Vec<Line> {
     lines.collect()
 }
 
-/// The key with dots between its components. When the first separator is a slash, slashes part the components and
-/// dots are letters: they change places, as sysctl(8) prints them.
+/// The key with dots between its components. If the first separator is a slash, slashes separate the
+/// components and dots are literal; they are swapped, as sysctl(8) prints them.
 fn dotted(key: &str) -> String {
     let key = key.trim_start_matches('/');
     match key.find(['/', '.']).and_then(|at| key.as_bytes().get(at)) {
@@ -131,8 +133,8 @@ fn swapped(key: &str) -> String {
     key.chars().map(other).collect()
 }
 
-/// Assignments, with a pattern put in place of which its keys stand: those that exist and that no line names by
-/// itself. A pattern that matches nothing here is kept as written.
+/// Returns the assignments with each pattern replaced by its keys: those that exist and that no line names
+/// explicitly. A pattern without matches is kept as written.
 fn expand(root: &Root, lines: Vec<Line>) -> Vec<SysctlAssignment> {
     let named: BTreeSet<String> =
         lines.iter().filter(|line| !is_pattern(&line.key)).map(|line| line.key.clone()).collect();

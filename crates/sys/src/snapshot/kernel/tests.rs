@@ -36,7 +36,7 @@ fn a_debian_host_is_read() {
 }
 
 #[test]
-fn real_time_kernels_are_told_by_their_file_or_their_build_line() {
+fn real_time_kernels_are_recognized_by_their_file_or_their_build_line() {
     let realtime_of = |files: &[(&str, &str)]| read(&TestTree::of(files).root()).is_realtime;
     assert_eq!(realtime_of(&[("/sys/kernel/realtime", "1\n")]), Reading::Known(true));
     assert_eq!(
@@ -48,7 +48,7 @@ fn real_time_kernels_are_told_by_their_file_or_their_build_line() {
 }
 
 #[test]
-fn proc_version_stands_in_for_missing_sysctls() {
+fn proc_version_replaces_missing_sysctls() {
     let version = "Linux version 5.14.0-503.el9.x86_64 (mockbuild@x) (gcc (GCC) 11.5.0, ld #2) #1 SMP PREEMPT_DYNAMIC\n";
     let facts = read(&TestTree::of(&[("/proc/version", version)]).root());
     assert_eq!(facts.release.text(), "5.14.0-503.el9.x86_64");

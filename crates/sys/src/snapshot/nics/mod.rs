@@ -1,5 +1,5 @@
-//! Reads network interfaces: sysfs for what hangs where, ethtool for queues, rings, coalescing, features and time
-//! stamping.
+//! Reads network interfaces: location from sysfs; queues, rings, coalescing, features and time stamping from
+//! ethtool.
 
 pub(crate) mod ethtool;
 mod sysfs;
@@ -10,12 +10,12 @@ use ethtool::Answers;
 use lowlat_host::{Reading, snapshot::Nic};
 use vendor::Vendors;
 
-/// Interfaces that are read; a host of containers has hundreds, a host gone wrong tens of thousands.
+/// Maximum number of interfaces read; a host with containers has hundreds, a broken one tens of thousands.
 const INTERFACES_MAX: usize = 4_096;
 
 pub(super) fn read(root: &Root) -> Vec<Nic> {
     let names = root.list("/sys/class/net").into_known().unwrap_or_default();
-    // Files such as bonding_masters stand between the interfaces.
+    // Files such as bonding_masters are listed among the interfaces.
     let is_interface = |name: &String| root.exists(&format!("/sys/class/net/{name}/address"));
     let mut vendors = Vendors::new(root);
     let names = names.into_iter().filter(is_interface).take(INTERFACES_MAX);
@@ -29,7 +29,7 @@ fn nic(root: &Root, name: &str, vendors: &mut Vendors<'_>) -> Nic {
     with_answers(nic, answers)
 }
 
-/// The file system's word goes before ethtool's where both tell.
+/// The file system takes precedence over ethtool if both have a value.
 fn with_answers(nic: Nic, answers: Reading<Answers>) -> Nic {
     let driver = answers.as_ref().and_then(|answers| answers.driver.clone());
     let text = |of: fn(&ethtool::Driver) -> &String| {

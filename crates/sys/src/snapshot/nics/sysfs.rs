@@ -1,4 +1,4 @@
-//! What /sys tells of an interface.
+//! What /sys contains about an interface.
 
 use crate::{
     Root,
@@ -9,10 +9,10 @@ use lowlat_host::{
     snapshot::{Nic, PcieLink, QueueMask},
 };
 
-/// Queues whose masks are kept; the largest adapters have some hundreds.
+/// Queues whose masks are kept; the largest adapters have a few hundred.
 const QUEUES_MAX: usize = 4_096;
 
-/// Everything of an interface that stands in files; what ethtool answers is left absent.
+/// Everything about an interface that is in files; what ethtool answers is left absent.
 pub(super) fn read(root: &Root, name: &str) -> Nic {
     let directory = format!("/sys/class/net/{name}");
     let file = |name: &str| format!("{directory}/{name}");
@@ -44,7 +44,7 @@ fn base_name(path: Reading<String>) -> Reading<String> {
     path.map(|path| path.rsplit('/').next().unwrap_or_default().to_owned())
 }
 
-/// A link that is down has no speed: -1, or 4294967295 from older kernels.
+/// A link that is down has no speed: -1, or 4294967295 on older kernels.
 fn speed_mbps(root: &Root, path: &str) -> Reading<u32> {
     let speed: Reading<i64> = root.read_as(path, "a speed in Mb/s, or -1");
     speed.and_then(|speed| match u32::try_from(speed) {
@@ -53,7 +53,7 @@ fn speed_mbps(root: &Root, path: &str) -> Reading<u32> {
     })
 }
 
-/// "1924:0a03" of the files `vendor` and `device`, which hold "0x1924" and "0x0a03".
+/// "1924:0a03" from the files `vendor` and `device`, which contain "0x1924" and "0x0a03".
 fn pci_id(root: &Root, function: &Function) -> Reading<String> {
     let number = |name: &str| {
         let path = format!("{}/{name}", function.directory);
@@ -64,7 +64,7 @@ fn pci_id(root: &Root, function: &Function) -> Reading<String> {
     number("vendor").and_then(|vendor| number("device").map(|device| format!("{vendor:04x}:{device:04x}")))
 }
 
-/// The PCI Express link of a function; functions inside a processor or of a virtual machine have none.
+/// The PCI Express link of a function; functions inside a processor or a virtual machine have none.
 fn link(root: &Root, directory: &str) -> Reading<PcieLink> {
     let width = |name: &str| root.read_as(&format!("{directory}/{name}"), "a number of lanes");
     let speed = |name: &str| root.read(&format!("{directory}/{name}"));
@@ -78,7 +78,7 @@ fn link(root: &Root, directory: &str) -> Reading<PcieLink> {
     if link == PcieLink::default() { Reading::Absent } else { Reading::Known(link) }
 }
 
-/// Whether any power state of the link may be entered; absent when the kernel shows none of the switches.
+/// Whether any power state of the link may be entered; absent if the kernel exposes none of the switches.
 fn aspm(root: &Root, directory: &str) -> Reading<bool> {
     let states = ["l0s_aspm", "l1_aspm", "l1_1_aspm", "l1_2_aspm"].map(|name| {
         let path = format!("{directory}/link/{name}");
@@ -95,7 +95,7 @@ fn aspm(root: &Root, directory: &str) -> Reading<bool> {
     states.into_iter().fold(Reading::Absent, |all, state| all.or(|| state))
 }
 
-/// Message-signalled interrupts, else the one line that is not shared by message.
+/// Message-signalled interrupts, otherwise the one legacy interrupt line.
 fn irqs(root: &Root, directory: &str) -> Vec<u32> {
     let names = root.list(&format!("{directory}/msi_irqs")).into_known().unwrap_or_default();
     let mut irqs: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();

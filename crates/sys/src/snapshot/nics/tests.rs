@@ -3,7 +3,7 @@ use crate::testing::TestTree;
 
 const FUNCTION: &str = "/sys/devices/pci0000:40/0000:40:01.1/0000:41:00.0";
 
-/// An adapter of Solarflare beside lo, and a file that is no interface.
+/// A Solarflare adapter and lo, and a file that is not an interface.
 fn host() -> TestTree {
     let function = |name: &str| format!("{FUNCTION}/{name}");
     let net = |name: &str| format!("{FUNCTION}/net/eth0/{name}");

@@ -1,4 +1,5 @@
-//! Who owns an address range: a short table of what trading hosts carry, then the lists that distributions install.
+//! Owners of address ranges: a short table of the usual adapters in trading hosts, then the lists that
+//! distributions install.
 
 use crate::Root;
 use lowlat_host::Reading;
@@ -6,7 +7,7 @@ use lowlat_host::Reading;
 /// The first three bytes of an address.
 type Prefix = [u8; 3];
 
-/// Ranges of network adapters and hypervisors as the IEEE registry has them; QEMU's own is a local range.
+/// Address ranges of network adapters and hypervisors in the IEEE registry; QEMU's own is a local range.
 #[rustfmt::skip]
 const RANGES: &[(&str, &[Prefix])] = &[
     ("Solarflare", &[[0x00, 0x0f, 0x53], [0x00, 0x0a, 0x68]]),
@@ -44,7 +45,7 @@ const RANGES: &[(&str, &[Prefix])] = &[
 const LISTS: [&str; 3] =
     ["/usr/share/ieee-data/oui.txt", "/usr/share/hwdata/oui.txt", "/usr/share/nmap/nmap-mac-prefixes"];
 
-/// Looks owners up; a list is read once, when the table does not know an address.
+/// Looks up owners; a list is read once, when the table does not contain an address.
 pub(super) struct Vendors<'a> {
     root: &'a Root,
     list: Option<Reading<String>>,
@@ -55,7 +56,7 @@ impl<'a> Vendors<'a> {
         Self { root, list: None }
     }
 
-    /// The owner of the range of an address such as "00:0f:53:65:4a:10"; absent when nobody is known to own it.
+    /// The owner of the range of an address such as "00:0f:53:65:4a:10"; absent if unknown.
     pub(super) fn of(&mut self, mac: &str) -> Reading<String> {
         let Some(prefix) = prefix_of(mac) else {
             return Reading::unparsable(
@@ -67,7 +68,7 @@ impl<'a> Vendors<'a> {
         if let Some((name, _)) = RANGES.iter().find(|(_, ranges)| ranges.contains(&prefix)) {
             return Reading::Known((*name).to_owned());
         }
-        // Addresses of lo, and those that somebody made up (the local bit), belong to nobody.
+        // Addresses of lo and locally administered ones (the local bit) have no owner.
         if prefix == [0; 3] || prefix[0] & 0b10 != 0 {
             return Reading::Absent;
         }
@@ -111,7 +112,7 @@ mod tests {
     use crate::testing::TestTree;
 
     #[test]
-    fn the_table_goes_before_the_lists_and_local_addresses_have_no_owner() {
+    fn the_table_precedes_the_lists_and_local_addresses_have_no_owner() {
         let list = "00-16-31   (hex)\t\tXteam\n001631     (base 16)\t\tXteam\n02-00-00   (hex)\tNever\n";
         let tree = TestTree::of(&[("/usr/share/hwdata/oui.txt", list)]);
         let root = tree.root();
@@ -120,8 +121,8 @@ mod tests {
         assert_eq!(vendors.of("52:54:00:12:34:56").text(), "QEMU");
         assert_eq!(vendors.of("00:16:31:00:00:01").text(), "Xteam");
         assert_eq!(vendors.of("00:0F:53").text(), "Solarflare", "a redacted address keeps its range");
-        for nobody in ["02:00:00:00:00:01", "00:00:00:00:00:00", "00:ff:ff:00:00:01"] {
-            assert!(vendors.of(nobody).is_absent(), "{nobody}");
+        for unowned in ["02:00:00:00:00:01", "00:00:00:00:00:00", "00:ff:ff:00:00:01"] {
+            assert!(vendors.of(unowned).is_absent(), "{unowned}");
         }
         assert!(matches!(vendors.of("x"), Reading::Unparsable(_)));
     }

@@ -1,7 +1,8 @@
 //! systemd's own answer over D-Bus: every loaded unit and every unit file (org.freedesktop.systemd1(5)).
 //!
-//! The first list is in systemd's memory and comes at once. For the second it reads every unit file of the host, which a
-//! slow or busy one was seen to take ten seconds for; where it does not come in time, enablement is read from the files.
+//! The first list is in systemd's memory and arrives at once. For the second it reads every unit file of the
+//! host, which has taken ten seconds on a slow or busy one. If it does not arrive in time, enablement is read
+//! from the files.
 
 use super::{
     is_of_interest, template_of,
@@ -16,19 +17,19 @@ use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, time::Duration};
 use zbus::{Connection, connection::Builder, wire::OwnedObjectPath};
 
-/// What the whole conversation may take; a host whose bus hangs is read from its files.
+/// Time limit of all calls together; a host whose bus hangs is read from its files.
 const CONVERSATION: Duration = Duration::from_secs(15);
-/// What one call may take of it.
+/// Time limit of one call.
 const CALL: Duration = Duration::from_secs(10);
-/// Entries of either list that are kept; a large host has about a thousand.
+/// Maximum number of entries kept of either list; a large host has about a thousand.
 const ENTRIES_MAX: usize = 20_000;
 const INTERFACE: &str = "systemd-units";
 
-/// What systemd said: kept in captures under this shape.
+/// systemd's answer, in the format that captures keep.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 struct Listing {
     loaded: Vec<Loaded>,
-    /// None when systemd did not come to list them in time.
+    /// `None` if systemd did not list them in time.
     files: Option<Vec<File>>,
 }
 
@@ -52,11 +53,11 @@ impl Loaded {
 struct File {
     path: String,
     state: String,
-    /// The unit whose file this one links to, when that has another name ("chrony.service" of "chronyd.service").
+    /// The unit that this file links to, if its name differs ("chrony.service" for "chronyd.service").
     alias_of: Option<String>,
 }
 
-/// The units with their states, of the live host or as a capture kept them.
+/// The units with their states, from the live host or a capture.
 pub(super) fn units(root: &Root) -> Reading<BTreeMap<String, Service>> {
     let bytes = root.interface(INTERFACE, || {
         let listing = ask(Builder::system(), CONVERSATION).map(|listing| with_aliases(root, listing));
@@ -94,7 +95,7 @@ async fn converse(builder: Builder<'static>) -> zbus::Result<Listing> {
     let rows: Vec<UnitRow> = call(&connection, "ListUnits").await?.body().deserialize()?;
     let files: Option<Vec<(String, String)>> = match call(&connection, "ListUnitFiles").await {
         Ok(answer) => Some(answer.body().deserialize()?),
-        // Whatever became of it: the states of this moment are worth more than both lists from one place.
+        // On any error: current states are worth more than both lists from the same source.
         Err(_) => None,
     };
     let loaded = |(name, _, load, active, sub, ..): UnitRow| Loaded { name, load, active, sub };
@@ -112,7 +113,8 @@ async fn call(connection: &Connection, method: &str) -> zbus::Result<zbus::Messa
     connection.call_method(Some("org.freedesktop.systemd1"), path, manager, method, &()).await
 }
 
-/// Notes which files are links to another unit's; systemd lists states of aliases under the unit's own name only.
+/// Notes which files are links to another unit's file; systemd lists states only under the unit's primary
+/// name.
 fn with_aliases(root: &Root, mut listing: Listing) -> Listing {
     for file in listing.files.iter_mut().flatten() {
         let target = root.real_path(&file.path).into_known();
@@ -126,8 +128,8 @@ fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Units as their files have them, with the states that systemd told. One that systemd has not in memory is inactive by its
-/// own definition.
+/// Units as in their files, with the states from systemd. A unit that systemd has not loaded is inactive by
+/// definition.
 fn with_states(files: UnitFiles, loaded: &[Loaded]) -> BTreeMap<String, Service> {
     let UnitFiles { mut units, aliases } = files;
     for service in units.values_mut() {
@@ -137,7 +139,7 @@ fn with_states(files: UnitFiles, loaded: &[Loaded]) -> BTreeMap<String, Service>
         let service = units.entry(unit.name.clone()).or_default();
         (service.active, service.sub) = unit.states();
     }
-    // systemd lists a unit under its own name only.
+    // systemd lists a unit only under its primary name.
     for (name, target) in aliases {
         if let Some(service) = units.get(&target).cloned() {
             units.insert(name, service);
@@ -146,12 +148,12 @@ fn with_states(files: UnitFiles, loaded: &[Loaded]) -> BTreeMap<String, Service>
     units
 }
 
-/// "not-found" units are only named by others; they do not exist.
+/// "not-found" units are only referenced by others; they do not exist.
 fn existing(loaded: &[Loaded]) -> impl Iterator<Item = &Loaded> {
     loaded.iter().filter(|unit| unit.load != "not-found" && is_of_interest(&unit.name))
 }
 
-/// Units as systemd lists their files; one that is loaded and has no file of its own has its template's enablement.
+/// Units as systemd lists their files; a loaded unit without a file has its template's enablement.
 fn listed(loaded: &[Loaded], files: &[File]) -> UnitFiles {
     let states: BTreeMap<&str, &str> =
         files.iter().map(|file| (base_name(&file.path), file.state.as_str())).collect();

@@ -5,14 +5,14 @@ use lowlat_host::{Reading, snapshot::CpusetPartition};
 use std::collections::VecDeque;
 
 const MOUNT: &str = "/sys/fs/cgroup";
-/// Where hybrid hosts mount the second version.
+/// Mount point of the second version on hybrid hosts.
 const UNIFIED: &str = "/sys/fs/cgroup/unified";
 /// Levels below the root group that are walked.
 const DEPTH_MAX: u32 = 4;
-/// Groups that are visited at most.
+/// Maximum number of groups visited.
 const GROUPS_MAX: usize = 2_000;
 
-/// 2, 1, or 0 for a host with both, as the root groups show it.
+/// 2, 1, or 0 for a host with both, according to the root groups.
 pub(super) fn version(root: &Root) -> Reading<u32> {
     if root.exists(&format!("{MOUNT}/cgroup.controllers")) {
         return Reading::Known(2);
@@ -23,7 +23,7 @@ pub(super) fn version(root: &Root) -> Reading<u32> {
     root.list(MOUNT).and_then(|names| if names.is_empty() { Reading::Absent } else { Reading::Known(1) })
 }
 
-/// Groups of the second version that form a partition, breadth first within the bounds.
+/// Groups of the second version that form a partition, breadth first within the limits.
 pub(super) fn cpuset_partitions(root: &Root) -> Vec<CpusetPartition> {
     let top = if root.exists(&format!("{MOUNT}/cgroup.controllers")) { MOUNT } else { UNIFIED };
     let mut partitions = Vec::new();
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_told_apart() {
+    fn versions_are_distinguished() {
         let of = |path: &str| version(&TestTree::new().file(path, "").root());
         assert_eq!(of("/sys/fs/cgroup/cgroup.controllers"), Reading::Known(2));
         assert_eq!(of("/sys/fs/cgroup/unified/cgroup.controllers"), Reading::Known(0));

@@ -1,4 +1,4 @@
-//! The two daemons that change settings behind an administrator's back: tuned and irqbalance.
+//! The two daemons that change settings in the background: TuneD and irqbalance.
 
 use crate::Root;
 use lowlat_host::{
@@ -11,7 +11,7 @@ const TUNED_MAIN: &str = "/etc/tuned/tuned-main.conf";
 
 pub(super) fn tuned(root: &Root) -> TunedFacts {
     let main = root.read(TUNED_MAIN);
-    // tuned removes the file, or empties it, when no profile is active.
+    // TuneD removes or empties the file if no profile is active.
     let without_profile = || main.as_ref().map(|_| String::new());
     TunedFacts {
         profile: root.read("/etc/tuned/active_profile").or(without_profile),
@@ -20,7 +20,8 @@ pub(super) fn tuned(root: &Root) -> TunedFacts {
     }
 }
 
-/// irqbalance takes its settings from its environment: that of its file goes before that of drop-ins of its unit.
+/// irqbalance takes its settings from its environment: its own file takes precedence over drop-ins of its
+/// unit.
 pub(super) fn irqbalance(root: &Root) -> IrqbalanceFacts {
     const PATHS: [&str; 2] = ["/etc/default/irqbalance", "/etc/sysconfig/irqbalance"];
     let file = PATHS.iter().map(|path| (*path, root.read(path))).find(|(_, text)| !text.is_absent());
@@ -42,8 +43,8 @@ pub(super) fn irqbalance(root: &Root) -> IrqbalanceFacts {
     facts
 }
 
-/// What drop-ins of irqbalance's unit say, and which of them. Of several the name that sorts last wins; one in /etc
-/// hides one of the same name elsewhere (systemd.unit(5)).
+/// The setting in drop-ins of irqbalance's unit, and its file. Of several the name that sorts last wins; one
+/// in /etc hides one of the same name elsewhere (systemd.unit(5)).
 fn banned_by_drop_ins(root: &Root) -> (Reading<String>, Reading<CpuSet>) {
     const DIRECTORIES: [&str; 4] = [
         "/usr/lib/systemd/system",
@@ -67,7 +68,7 @@ fn banned_by_drop_ins(root: &Root) -> (Reading<String>, Reading<CpuSet>) {
     (Reading::Absent, Reading::Absent)
 }
 
-/// The assignments of `Environment=` lines of a unit file, one a line.
+/// The assignments of `Environment=` lines of a unit file, one per line.
 fn environment(unit: &str) -> String {
     let lines = unit.lines().filter_map(|line| line.trim().strip_prefix("Environment="));
     lines
@@ -77,8 +78,9 @@ fn environment(unit: &str) -> String {
         .collect()
 }
 
-/// The old mask goes before the list when both are set, as irqbalance itself decides (cputree.c). Without either,
-/// irqbalance leaves out the isolated and adaptive-tick CPUs by itself: that is no configuration, so it is absent.
+/// The old mask takes precedence over the list if both are set, as in irqbalance itself (cputree.c). Without
+/// either, irqbalance excludes the isolated and adaptive-tick CPUs automatically. That is not configuration,
+/// so it is absent.
 fn banned_cpus(path: &str, text: &str) -> Reading<CpuSet> {
     let value = |name| assignment(text, name).filter(|value| !value.is_empty());
     if let Some(mask) = value("IRQBALANCE_BANNED_CPUS") {

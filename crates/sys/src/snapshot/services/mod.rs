@@ -1,4 +1,4 @@
-//! Reads services and their states, tuned, irqbalance and control groups.
+//! Reads services and their states, TuneD, irqbalance and control groups.
 
 mod bus;
 mod cgroups;
@@ -26,8 +26,8 @@ pub(super) fn read(root: &Root) -> ServiceFacts {
     }
 }
 
-/// Kinds of units that do something by themselves or start what does. Devices, mounts, slices and scopes, which are
-/// most of a host's units, are left out.
+/// Kinds of units that run something or start what does. Devices, mounts, slices and scopes, which are most
+/// of a host's units, are left out.
 fn is_of_interest(unit: &str) -> bool {
     let kind = unit.rsplit_once('.').map(|(_, kind)| kind);
     let is_template = unit.contains("@.");
@@ -47,7 +47,7 @@ mod tests {
     use crate::testing::TestTree;
 
     #[test]
-    fn units_and_their_templates_are_told_apart() {
+    fn units_and_their_templates_are_distinguished() {
         assert!(is_of_interest("chronyd.service") && is_of_interest("getty@tty1.service"));
         assert!(
             !is_of_interest("getty@.service") && !is_of_interest("dev-vda.device") && !is_of_interest("x")

@@ -1,11 +1,11 @@
-//! Units from their files and control groups, where systemd cannot be asked: another root, or no bus.
+//! Units from their files and control groups, for when systemd cannot be asked: another root, or no bus.
 
 use super::is_of_interest;
 use crate::Root;
 use lowlat_host::{Reading, snapshot::Service};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Where units are, highest precedence first (systemd.unit(5), "UNIT FILE LOAD PATH").
+/// Unit directories, highest precedence first (systemd.unit(5), "UNIT FILE LOAD PATH").
 const DIRECTORIES: [&str; 5] = [
     "/etc/systemd/system",
     "/run/systemd/system",
@@ -13,22 +13,22 @@ const DIRECTORIES: [&str; 5] = [
     "/usr/lib/systemd/system",
     "/lib/systemd/system",
 ];
-/// Where enabling leaves links: for good, or until the next boot.
+/// Directories where enabling creates links: permanently, or until the next boot.
 const ENABLED_IN: [(&str, &str); 2] =
     [("/etc/systemd/system", "enabled"), ("/run/systemd/system", "enabled-runtime")];
-/// Entries of one directory that are looked at.
+/// Maximum number of entries read from a directory.
 const ENTRIES_MAX: usize = 5_000;
 
-/// Units as their files tell of them.
+/// Units according to their files.
 #[derive(Debug, Default)]
 pub(super) struct UnitFiles {
-    /// By name; those of interest.
+    /// Units of interest, by name.
     pub units: BTreeMap<String, Service>,
-    /// Names that are links to another unit, and which.
+    /// Names that are links to another unit, with that unit.
     pub aliases: BTreeMap<String, String>,
 }
 
-/// The units, or none when no unit directory can be read.
+/// Reads the units; `None` if no unit directory is readable.
 pub(super) fn read(root: &Root) -> Option<UnitFiles> {
     let mut places: BTreeMap<String, String> = BTreeMap::new();
     let mut any = false;
@@ -63,7 +63,8 @@ fn alias_target(root: &Root, path: &str, name: &str) -> Option<String> {
     (target != name && is_of_interest(target)).then(|| target.to_owned())
 }
 
-/// Names of the units to which `NAME.wants/` and `NAME.requires/` link, with what the links' home makes of them.
+/// Names of the units to which `NAME.wants/` and `NAME.requires/` link, with the enablement that follows from
+/// the links' location.
 fn links_of_enabled(root: &Root) -> BTreeMap<String, &'static str> {
     let mut wanted = BTreeMap::new();
     for (directory, state) in ENABLED_IN {
@@ -92,7 +93,7 @@ fn enablement(root: &Root, path: &str, unit: &str, wanted: &BTreeMap<String, &st
     root.read_bytes(path).map(|bytes| {
         let text = String::from_utf8_lossy(&bytes);
         let has_install = text.lines().any(|line| line.trim() == "[Install]");
-        // systemd takes an empty file for a mask.
+        // systemd treats an empty file as a mask.
         let state = if bytes.is_empty() {
             "masked"
         } else if has_install {
@@ -104,8 +105,8 @@ fn enablement(root: &Root, path: &str, unit: &str, wanted: &BTreeMap<String, &st
     })
 }
 
-/// A service whose group holds processes runs. An empty or missing group proves nothing: a one-shot service may be
-/// active without a process.
+/// A service whose group contains processes is running. An empty or missing group proves nothing: a one-shot
+/// service may be active without a process.
 fn run_state(root: &Root, unit: &str) -> (Reading<String>, Reading<String>) {
     let in_second = format!("/sys/fs/cgroup/system.slice/{unit}/cgroup.events");
     let in_first = format!("/sys/fs/cgroup/systemd/system.slice/{unit}/cgroup.procs");

@@ -8,7 +8,7 @@ use lowlat_host::{
 };
 use std::collections::BTreeMap;
 
-/// Cache folders that are read of one CPU at most; hosts have four or five.
+/// Maximum number of cache directories read per CPU; hosts have four or five.
 const CACHES_MAX: usize = 16;
 
 pub(super) fn read(root: &Root, notes: &mut Vec<String>) -> BTreeMap<CpuId, RawCpu> {
@@ -26,7 +26,7 @@ pub(super) fn read(root: &Root, notes: &mut Vec<String>) -> BTreeMap<CpuId, RawC
         .collect();
     if !unclear_caches.is_empty() {
         notes.push(format!(
-            "{unclear_caches:#}: caches without a readable level or type; those are left out."
+            "{unclear_caches:#}: caches without a readable level or type, which are left out."
         ));
     }
     cpus
@@ -53,15 +53,16 @@ fn read_cpu(root: &Root, folder: &str, on_unclear_cache: impl FnMut()) -> RawCpu
     }
 }
 
-/// A set of CPUs that has had several names, newest first, each with a twin that ends in `_list`. The masks come
-/// first: they are as old as the kernel's topology, and where a tree was edited by hand they are what other tools read.
+/// A set of CPUs that has had several names, newest first, each with a counterpart that ends in `_list`. The
+/// masks come first: they are as old as the kernel's topology, and other tools read them in trees edited by
+/// hand.
 fn read_cpus(root: &Root, folder: &str, names: &[&str]) -> Reading<CpuSet> {
     let masks = names.iter().map(|name| root.read_cpu_mask(&format!("{folder}/{name}")));
     let lists = names.iter().map(|name| root.read_cpu_list(&format!("{folder}/{name}_list")));
     first_telling(masks.chain(lists))
 }
 
-/// The first reading that is known, else the first that is not merely absent.
+/// The first reading that is known, otherwise the first that is not merely absent.
 fn first_telling<T>(readings: impl Iterator<Item = Reading<T>>) -> Reading<T> {
     let mut told = Reading::Absent;
     for reading in readings {

@@ -1,4 +1,4 @@
-//! Reads what the kernel tells of the host's shape. [`Topology::build`] derives the groups.
+//! Reads the host's topology from the kernel. [`Topology::build`] derives the groups.
 
 mod cpus;
 mod nodes;
@@ -37,7 +37,7 @@ fn read_raw(root: &Root) -> RawTopology {
     raw
 }
 
-/// The kernel prints the text "(null)" for a mask that it never allocated: no CPU.
+/// The kernel prints the text "(null)" for a mask that it never allocated, which means no CPU.
 fn read_list_or_null(root: &Root, path: &str) -> Reading<CpuSet> {
     root.read(path).parse(path, "a CPU list such as 0-3,8", |text| match text {
         "(null)" => Some(CpuSet::new()),
@@ -45,7 +45,7 @@ fn read_list_or_null(root: &Root, path: &str) -> Reading<CpuSet> {
     })
 }
 
-/// The hybrid parts' performance counters have one folder a CPU type: cpu_core, cpu_atom.
+/// The performance counters of hybrid processors have one directory per CPU type: cpu_core, cpu_atom.
 fn read_core_types(root: &Root) -> BTreeMap<String, Reading<CpuSet>> {
     let named = |path: String| {
         let name = path.split('/').nth(3)?.strip_prefix("cpu_")?.to_owned();
@@ -55,7 +55,7 @@ fn read_core_types(root: &Root) -> BTreeMap<String, Reading<CpuSet>> {
     root.glob("/sys/devices/cpu_*/cpus").into_iter().filter_map(named).collect()
 }
 
-/// Without a sysfs: the CPUs of /proc/cpuinfo with their numbers, else those that /proc/stat counts.
+/// Without sysfs: the CPUs of /proc/cpuinfo with their numbers, otherwise those counted in /proc/stat.
 fn read_from_proc(root: &Root, notes: &mut Vec<String>) -> BTreeMap<CpuId, RawCpu> {
     let described: BTreeMap<CpuId, RawCpu> = CpuInfo::read(root)
         .into_known()
@@ -68,14 +68,15 @@ fn read_from_proc(root: &Root, notes: &mut Vec<String>) -> BTreeMap<CpuId, RawCp
         .collect();
     if !described.is_empty() {
         notes.push(format!(
-            "{CPU} describes no CPU; /proc/cpuinfo is taken, which tells neither caches nor clusters."
+            "{CPU} describes no CPU; /proc/cpuinfo is used instead, which has no caches or clusters."
         ));
         return described;
     }
     let counted = counted_cpus(root.read("/proc/stat").text());
     if !counted.is_empty() {
-        notes
-            .push(format!("{CPU} describes no CPU; the CPUs of /proc/stat are taken, without their places."));
+        notes.push(format!(
+            "{CPU} describes no CPU; the CPUs of /proc/stat are used instead, without their locations."
+        ));
     }
     counted.iter().map(|cpu| (cpu, RawCpu::default())).collect()
 }
@@ -84,7 +85,7 @@ fn counted_cpus(stat: &str) -> CpuSet {
     stat.lines().filter_map(|line| cpu_number(line.split_ascii_whitespace().next()?, "cpu")).collect()
 }
 
-/// The number in a name such as "cpu12" or "index3"; none in "cpufreq", nor beyond the highest CPU number.
+/// The number in a name such as "cpu12" or "index3"; `None` in "cpufreq", or beyond the highest CPU number.
 fn cpu_number(name: &str, prefix: &str) -> Option<CpuId> {
     let digits = name.strip_prefix(prefix)?;
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());

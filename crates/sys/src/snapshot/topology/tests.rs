@@ -107,7 +107,7 @@ fn hybrid_types_tiers_and_a_null_mask_are_read() {
 }
 
 #[test]
-fn lying_files_are_told_and_the_groups_stay_whole() {
+fn lying_files_are_reported_and_the_groups_stay_whole() {
     let tree = TestTree::new()
         .file("/sys/devices/system/cpu/online", "0-2\n")
         .file("/sys/devices/system/cpu/cpu0/topology/core_cpus", "2\n")
@@ -116,11 +116,11 @@ fn lying_files_are_told_and_the_groups_stay_whole() {
         .file("/sys/devices/system/cpu/cpu2/cache/index0/level", "high\n");
     let topology = read(&tree);
     assert_eq!(topology.counts.cores, 3);
-    let told =
+    let reports =
         |what: &str| assert!(topology.oddities.iter().any(|it| it.contains(what)), "{:?}", topology.oddities);
-    told("CPU 0: itself missing among");
-    told("CPU 1: offline CPUs named among");
-    told("CPU 0: at odds with other CPUs");
-    told("cpu2/topology/core_cpus: found");
-    told("CPU 2: caches without a readable level");
+    reports("CPU 0: the CPU itself is missing in");
+    reports("CPU 1: offline CPUs are listed in");
+    reports("CPU 0: other CPUs disagree");
+    reports("cpu2/topology/core_cpus: found");
+    reports("CPU 2: caches without a readable level");
 }

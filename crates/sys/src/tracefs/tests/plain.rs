@@ -1,4 +1,4 @@
-//! What can be told without a kernel that traces.
+//! What can be tested without a kernel that traces.
 
 use crate::{
     testing::TestTree,
@@ -19,7 +19,7 @@ fn names(table: &str, addresses: &[u64]) -> Vec<(u64, String)> {
 
 #[test]
 fn functions_are_named_by_the_nearest_symbol_below() {
-    // In no order, as modules and per-CPU symbols stand in the real table.
+    // Unsorted, as modules and per-CPU symbols are in the real table.
     let table = "ffffffff81000000 T _stext\nffffffffc0200000 t hook\t[nf_tables]\nffffffff81000100 t tick_nohz\n\
         0000000000000000 D per_cpu_data\nffffffff81000180 d table\nnonsense\nffffffff8100zz00 T no\n";
     let named = names(
@@ -40,7 +40,7 @@ fn functions_are_named_by_the_nearest_symbol_below() {
 }
 
 #[test]
-fn hidden_addresses_are_told() {
+fn hidden_addresses_are_reported() {
     let hidden = "0000000000000000 T _stext\n0000000000000000 t tick_nohz\n";
     let answer = names_in(hidden.as_bytes(), &[5].into()).unwrap();
     assert!(answer.is_hidden && answer.names.is_empty(), "{answer:?}");
@@ -52,7 +52,7 @@ fn hidden_addresses_are_told() {
 }
 
 #[test]
-fn bytes_that_are_no_symbols_do_no_harm() {
+fn bytes_that_are_not_symbols_do_no_harm() {
     let mut bytes = vec![0xff; 100_000];
     bytes.extend(b"\nffffffff81000000 T _stext");
     let answer = names_in(&bytes[..], &[0xffff_ffff_8100_0000].into()).unwrap();
@@ -93,7 +93,7 @@ fn other_tracers_are_facts() {
         [
             "top level: tracer \"function\" is on",
             "instance \"one\": event sched:sched_switch is on",
-            "instance \"two\": 3 events are on, irq:a the first",
+            "instance \"two\": 3 events are on, starting with irq:a",
         ]
     );
     assert_eq!(other_tracers(&tracefs(&TestTree::new()), ""), Vec::<String>::new());
@@ -109,7 +109,7 @@ fn only_instances_of_dead_processes_are_left_over() {
         .dir(&format!("/t/instances/{living}"))
         .dir(&format!("/t/instances/{reused}"))
         .dir("/t/instances/lowlat-4294967295-5-0")
-        .dir("/t/instances/lowlat-of-somebody")
+        .dir("/t/instances/lowlat-of-someone")
         .dir("/t/instances/other-4294967295-5-0");
     let removed = remove_leftovers(&tracefs(&tree));
     assert!(removed.iter().all(|leftover| leftover.problem.is_none()), "{removed:?}");
@@ -118,14 +118,14 @@ fn only_instances_of_dead_processes_are_left_over() {
     let mut expected = vec!["lowlat-4294967295-5-0".to_owned(), reused];
     expected.sort();
     assert_eq!(names, expected);
-    let mut left = vec![living, "lowlat-of-somebody".to_owned(), "other-4294967295-5-0".to_owned()];
+    let mut left = vec![living, "lowlat-of-someone".to_owned(), "other-4294967295-5-0".to_owned()];
     left.sort();
     assert_eq!(tracefs(&tree).list("instances"), left);
 }
 
 #[test]
 fn a_leftover_that_stays_says_why() {
-    // A plain directory that is not empty is not removed, as an instance in use is not.
+    // A plain directory that is not empty is not removed, like an instance in use.
     let tree = TestTree::of(&[("/t/instances/lowlat-4294967295-5-0/file", "")]);
     let left = remove_leftovers(&tracefs(&tree));
     let problem = left.first().and_then(|leftover| leftover.problem.as_ref()).unwrap().to_string();

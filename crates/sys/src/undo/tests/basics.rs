@@ -1,4 +1,4 @@
-//! Refusals, other people's edits, the lock, links, and the kernel's own files.
+//! Rejected changes, edits from outside, the lock, links, and the kernel's own files.
 
 use super::{super::*, Host, host::file};
 use std::{fs, os::unix::fs::symlink};
@@ -25,7 +25,7 @@ fn an_edit_by_others_is_shown_with_three_states_and_kept() {
         (6, &["/etc/a/b".into(), "/etc/a".into()][..])
     );
     assert_eq!(fs::read_to_string(host.root.join("etc/existing")).unwrap(), "theirs");
-    // Put back by hand, the step is as before.
+    // After a manual restore the step counts as not applied.
     host.put("etc/existing", "old text\n", 0o640);
     let report = log.rollback_where(|_| true);
     assert_eq!((report.unchanged.len(), report.is_complete()), (1, true));
@@ -61,7 +61,7 @@ fn contradictory_plans_are_refused() {
     assert!(matches!(error, UndoError::PlanDiffers { .. }), "{error}");
 }
 
-/// The same plan once more over what somebody else has made of its targets.
+/// Applies the same plan again after its targets were edited.
 #[test]
 fn an_edit_between_two_applies_of_a_plan() {
     let host = Host::new();
@@ -72,7 +72,7 @@ fn an_edit_between_two_applies_of_a_plan() {
     };
     let value = || fs::read_to_string(host.root.join("sys/devices/x/value")).unwrap();
     log.apply("p", &plan, OnFailure::RollBack).unwrap();
-    // A file's edit is a plan of its own, so that the rollback tells of it.
+    // An edited file needs a separate plan, so that the rollback reports the edit.
     fs::write(host.root.join("etc/existing"), "theirs").unwrap();
     let records = host.records();
     let error = log.apply("p", &now(), OnFailure::RollBack).unwrap_err();
@@ -86,7 +86,7 @@ fn an_edit_between_two_applies_of_a_plan() {
     // Removed, as it was before: nothing is lost.
     fs::remove_file(host.root.join("etc/a/beside")).unwrap();
     assert_eq!(log.apply("p", &now(), OnFailure::RollBack).unwrap().done, ["beside"]);
-    // A value: what is found, or what was there first.
+    // A value: the found one or the first one.
     for (is_first, back) in [(false, "5\n"), (true, "0\n")] {
         host.put("sys/devices/x/value", "5\n", 0o644);
         let again = if is_first { UndoLog::apply_once_more } else { UndoLog::apply };
@@ -102,7 +102,8 @@ fn an_edit_between_two_applies_of_a_plan() {
     assert!(matches!(&report.left[0], Left::Conflict(conflict) if conflict.step == "replace"), "{report}");
 }
 
-/// An apply over somebody's value that fails goes back to that value; one that does not, to the first.
+/// A failing apply over a changed value restores that value; a successful one can be rolled back to the
+/// first.
 #[test]
 fn an_apply_once_more_that_fails_goes_back_to_what_it_found() {
     for at in 0.. {
@@ -124,7 +125,7 @@ fn an_apply_once_more_that_fails_goes_back_to_what_it_found() {
             return;
         }
         let value = fs::read_to_string(host.root.join("sys/devices/x/value")).unwrap();
-        // Where only the end could not be recorded, everything is done.
+        // If only the end could not be recorded, everything is done.
         let is_done = value.trim() == "7" && !matches!(done, Err(UndoError::Step { .. }));
         assert!(value.trim() == "5" || is_done, "error at {at}: {value}, {done:?}");
     }
@@ -142,10 +143,10 @@ fn an_unfinished_plan_comes_before_another() {
 }
 
 #[test]
-fn a_failing_step_can_be_passed_over() {
+fn a_failing_step_can_be_skipped() {
     let host = Host::new();
     let mut plan = host.plan();
-    // A file where a directory would have to be.
+    // A file in the place of a directory.
     plan.insert(2, host.step("into", TargetSpec::file("/etc/a"), file("", 0o644)));
     let mut log = host.open(Faults::none()).unwrap();
     let report = log.apply("p", &plan, OnFailure::Continue).unwrap();
@@ -193,7 +194,7 @@ fn hard_links_and_large_files_are_refused() {
 }
 
 #[test]
-fn extended_attributes_come_back() {
+fn extended_attributes_are_restored() {
     let host = Host::new();
     let path = host.root.join("etc/existing");
     if let Err(errno) = rustix::fs::setxattr(&path, "user.note", b"kept", rustix::fs::XattrFlags::empty()) {
@@ -220,7 +221,7 @@ fn a_value_of_the_running_kernel() {
         let new = State::Value(new.to_owned());
         [Step { id: "name".to_owned(), target: name.clone(), old: old.clone(), new }]
     };
-    // The kernel keeps 15 letters: what is read back is not what was written.
+    // The kernel keeps 15 letters: what is read back differs from what was written.
     let error = log.apply("long", &step("a-name-of-more-letters"), OnFailure::RollBack).unwrap_err();
     assert!(error.to_string().contains("read back \"a-name-of-more-"), "{error}");
     assert_eq!(log.present(&name).unwrap(), old);
@@ -271,7 +272,7 @@ fn states_of_units_are_the_same_as_far_as_they_count() {
     assert!(Comparison::Service.same(&State::Absent, &value("inactive, disabled")));
     assert!(!Comparison::Service.same(&State::Absent, &value("inactive, static")));
     assert!(!Comparison::Exact.same(&State::Absent, &value("inactive, disabled")));
-    assert_eq!(value("active\nlink a\nlink b\n").to_string(), "\"active\" (and 2 lines more)");
+    assert_eq!(value("active\nlink a\nlink b\n").to_string(), "\"active\" (and 2 more lines)");
     let between = |present: &str| {
         let (old, new) = (value("active, enabled"), value("inactive, disabled"));
         Comparison::Service.is_between(&value(present), &old, &new)
@@ -305,7 +306,7 @@ fn directories_are_listed_inside_the_root_only() {
     assert_eq!(writer.list("/none/below", 2).unwrap(), Vec::<String>::new());
     assert_eq!(writer.list("/d/a", 2).unwrap(), Vec::<String>::new());
     let error = writer.list("/d", 1).unwrap_err().to_string();
-    assert_eq!(error, "/d: cannot list: more than 1 names; expected fewer, look at the directory");
+    assert_eq!(error, "/d: cannot list: more than 1 names; expected fewer, check the directory");
     assert!(matches!(writer.list("/outside", 2), Err(HostError::Outside { .. })));
 }
 

@@ -1,4 +1,4 @@
-//! What a restart of the host takes away is forgotten, and nothing is touched for it.
+//! Changes reverted by a restart are recorded as expired, and nothing is touched.
 
 use super::{super::*, Host, host::file};
 use proptest::prelude::*;
@@ -14,7 +14,7 @@ fn host() -> Host {
     host
 }
 
-/// The host is started again: the kernel's value is its own again, or what somebody else sets at boot.
+/// The host is restarted: the value is the kernel's own again, or one that another tool sets at boot.
 fn restart(host: &Host, value: &str) {
     host.put(BOOT_ID, "second\n", 0o444);
     host.put("sys/devices/x/value", value, 0o644);
@@ -33,7 +33,7 @@ fn a_value_of_an_earlier_boot_is_not_rolled_back() {
         assert!(report.is_complete(), "{value}: {report}");
         assert_eq!((report.expired.clone(), report.restored.len()), (vec!["value".to_owned()], 6));
         assert_eq!((&preview.expired, preview.restore.len()), (&report.expired, 6));
-        assert!(report.to_string().contains("gone with an earlier boot: 1"), "{report}");
+        assert!(report.to_string().contains("reverted by an earlier restart: 1"), "{report}");
         assert!(log.history().entries.is_empty());
         let present = fs::read_to_string(host.root.join("sys/devices/x/value")).unwrap();
         assert_eq!(present, value, "not touched");
@@ -67,7 +67,7 @@ fn the_same_plan_sets_the_value_again_in_the_next_boot() {
     let plan = host.plan();
     host.open(Faults::none()).unwrap().apply("p", &plan, OnFailure::RollBack).unwrap();
     restart(&host, "3\n");
-    // Prepared against the host as it is now.
+    // Prepared for the current state of the host.
     let again: Vec<Step> =
         plan.iter().map(|step| host.step(&step.id, step.target.clone(), step.new.clone())).collect();
     let mut log = host.open(Faults::none()).unwrap();
@@ -134,14 +134,14 @@ fn crash_at_every_point_of_the_rollback_in_the_next_boot() {
     }
 }
 
-/// What happens to a host.
+/// An event on a host.
 #[derive(Debug, Clone)]
 enum Happening {
-    /// Value and files of a plan are set; the process may die at some operation.
+    /// A plan's value and files are set; the process may die at some operation.
     Apply { plan: u8, text: String, crash: Option<u64> },
-    /// Everything is taken back; the process may die.
+    /// Everything is rolled back; the process may die.
     RollBack { crash: Option<u64> },
-    /// The host is started again, with this value.
+    /// The host is restarted, with this value.
     Restart { value: u8 },
 }
 
@@ -156,7 +156,8 @@ fn happening() -> impl Strategy<Value = Happening> {
 
 const VALUE: &str = "sys/devices/x/value";
 
-/// Whatever happened: taken back at last, files are as in the beginning, and the value is as this boot found it.
+/// Whatever happened: after a final rollback, files are as at the start, and the value is as this boot found
+/// it.
 fn live_through(happenings: &[Happening]) -> Result<(), TestCaseError> {
     let host = host();
     let start = host.tree(true);
@@ -166,7 +167,7 @@ fn live_through(happenings: &[Happening]) -> Result<(), TestCaseError> {
         match happening {
             Happening::Restart { value } => {
                 found = format!("{value}\n");
-                // The kernel makes its attributes anew; a leftover beside one is this tree's alone.
+                // The kernel creates its attributes again; only this tree can have a leftover beside one.
                 fs::remove_dir_all(host.root.join("sys/devices/x")).unwrap();
                 fs::create_dir(host.root.join("sys/devices/x")).unwrap();
                 host.put(VALUE, &found, 0o644);
@@ -182,7 +183,8 @@ fn live_through(happenings: &[Happening]) -> Result<(), TestCaseError> {
                     host.step("existing", TargetSpec::file("/etc/existing"), file(text, 0o600)),
                     host.step("new", TargetSpec::file(format!("/etc/{plan}/new")), file(text, 0o600)),
                 ];
-                // Each apply is a plan of its own, as each boot's is. One that a crash left open refuses later ones.
+                // Each apply is a separate plan, like each boot's. An open plan after a crash blocks later
+                // ones.
                 let id = format!("{plan}/{number}");
                 let _ = host
                     .open(faults(crash))
@@ -213,12 +215,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn any_life_can_be_taken_back(happenings in prop::collection::vec(happening(), 1..12)) {
+    fn any_life_can_be_rolled_back(happenings in prop::collection::vec(happening(), 1..12)) {
         live_through(&happenings)?;
     }
 }
 
-/// Records as logs of the first version have them, letter by letter; the names in them never change.
+/// Records byte for byte as in logs of the first version; the names in them never change.
 #[test]
 fn old_records_stay_readable() {
     let target = r#""target":{"kind":"value","name":"/sys/x","comparison":"cpu_list"}"#;

@@ -17,7 +17,7 @@ fn a_rehearsal_says_what_the_rollback_does_and_changes_nothing() {
     let host = Host::new();
     let mut log = host.open(Faults::none()).unwrap();
     log.apply("a", &[value(&host, "v", "1")], OnFailure::RollBack).unwrap();
-    // A second layer on the same target: its own old state is what the first one made.
+    // A second layer on the same target: its old state is what the first one wrote.
     log.apply("b", &[value(&host, "w", "2")], OnFailure::RollBack).unwrap();
     let before = host.tree(true);
     let preview = log.preview_where(|_| true, &[]);
@@ -48,10 +48,10 @@ fn a_conflict_is_left_unless_its_name_is_forced() {
 }
 
 #[test]
-fn a_plan_that_will_not_go_on_can_be_closed() {
+fn a_plan_that_will_not_continue_can_be_closed() {
     let host = Host::new();
     let step = value(&host, "v", "1");
-    // Dies at some operation with the step recorded and the plan open.
+    // Dies at some operation after the step is recorded and while the plan is open.
     let open = (0..40).find_map(|at| {
         let mut log = host.open(Faults::none()).unwrap();
         log.rollback_where(|_| true);
@@ -73,7 +73,7 @@ fn a_plan_that_will_not_go_on_can_be_closed() {
 }
 
 #[test]
-fn what_is_given_up_stays_as_it_is() {
+fn what_times_out_stays_as_it_is() {
     let host = Host::new();
     let mut log = host.open(Faults::none()).unwrap();
     log.apply("a", &[value(&host, "v", "1")], OnFailure::RollBack).unwrap();

@@ -1,10 +1,10 @@
-//! A long log written anew: nothing in force is lost, whenever the process or the power goes.
+//! Compacting a long log loses nothing active, whenever the process or the power dies.
 
 use super::{super::*, Host, damage::boundaries, host::file};
 use proptest::prelude::*;
 use std::{fs, path::Path};
 
-/// A log with one plan in force, and a long past: many plans applied and rolled back.
+/// A log with one active plan, and a long history of plans applied and rolled back.
 pub(super) fn with_long_past() -> (Host, Vec<Step>, String) {
     let host = Host::new();
     let (start, plan) = (host.tree(true), host.plan());
@@ -25,7 +25,7 @@ pub(super) fn with_long_past() -> (Host, Vec<Step>, String) {
         }
     }
     let length: usize = host.records().iter().map(|(_, bytes)| bytes.len()).sum();
-    assert!(length > 300 << 10, "{length} bytes are not long enough to be written anew");
+    assert!(length > 300 << 10, "{length} bytes are too few for a compaction");
     (host, plan, start)
 }
 
@@ -63,7 +63,7 @@ fn what_is_in_force_is_all_that_is_left() {
     drop(log);
     assert_eq!(segments(&host), ["segment-00000002"]);
     assert!(contents(&host) <= 2 * plan.len(), "{}", contents(&host));
-    // Opened again, it stays as it is; and it goes on.
+    // Opened again, it is unchanged and can be continued.
     let records = host.records();
     drop(host.open(Faults::none()).unwrap());
     assert_eq!(host.records()[1..], records[1..]);
@@ -97,7 +97,7 @@ fn crash_or_error_at_every_operation_of_it() {
             copy(&past, &host.log);
             let faults = faults(at, enospc);
             let opened = host.open(faults.clone());
-            // What is appended now must be there the next time, whichever segment is the log's.
+            // What is appended now must exist the next time, whichever segment is the log's.
             let step = host.step("later", TargetSpec::file("/etc/later"), file("later", 0o644));
             let applied = opened.and_then(|mut log| log.apply("later", &[step], OnFailure::RollBack));
             let found = UndoLog::inspect(&host.log).unwrap();
@@ -125,7 +125,7 @@ fn crash_or_error_at_every_operation_of_it() {
 }
 
 #[test]
-fn a_log_with_a_plan_under_way_or_damage_is_left_alone() {
+fn a_log_with_a_plan_in_progress_or_damage_is_untouched() {
     let (host, ..) = with_long_past();
     let segment = host.log.join("segment-00000001");
     let whole = fs::read(&segment).unwrap();
@@ -134,7 +134,7 @@ fn a_log_with_a_plan_under_way_or_damage_is_left_alone() {
     fs::write(&segment, &flipped).unwrap();
     assert!(host.open(Faults::none()).unwrap().damage().is_some());
     assert_eq!(fs::read(&segment).unwrap(), flipped);
-    // Cut behind the last plan's second step, before its end and the rollback of both.
+    // Cut after the last plan's second step, before its end and the rollback of both.
     let boundaries = boundaries(&whole);
     fs::write(&segment, &whole[..boundaries[boundaries.len() - 4]]).unwrap();
     assert!(UndoLog::inspect(&host.log).unwrap().history.is_open("boot-59"));
@@ -143,7 +143,7 @@ fn a_log_with_a_plan_under_way_or_damage_is_left_alone() {
 }
 
 #[test]
-fn damage_of_the_new_segment_is_told() {
+fn damage_of_the_new_segment_is_reported() {
     let (host, ..) = with_long_past();
     drop(host.open(Faults::none()).unwrap());
     let segment = host.log.join("segment-00000002");
@@ -159,9 +159,9 @@ fn damage_of_the_new_segment_is_told() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever steps are in force and however far they came: written anew and read again they are the same.
+    /// Whatever steps are active and whatever their progress: after compaction they read the same.
     #[test]
-    fn records_written_anew_say_the_same(
+    fn records_compacted_say_the_same(
         entries in prop::collection::vec((0usize..4, 0u8..3, "[a-z]{0,6}", any::<bool>()), 0..20),
     ) {
         let value = |text: &str| LoggedState::Value(text.to_owned());

@@ -1,4 +1,4 @@
-//! A crash after every single operation, in both directions, and both ways out of it.
+//! A crash after every single operation, in both directions, and both ways to recover.
 
 use super::{super::*, Host};
 
@@ -39,7 +39,7 @@ fn apply_all(log: &mut UndoLog, plan: &[Step]) -> bool {
 }
 
 fn roll_back_all(log: &mut UndoLog, _plan: &[Step]) -> bool {
-    // A log that died cannot record; the host may be restored all the same.
+    // A dead log cannot record, but the host may still be restored.
     let report = log.rollback_where(|_| true);
     report.is_complete() && report.not_recorded.is_none()
 }
@@ -100,11 +100,12 @@ fn intention_and_content_are_durable_before_the_host_is_touched() {
     let host_at = trace.iter().position(|op| op.ends_with(" /etc/existing")).unwrap();
     let before = &trace[..host_at];
     assert!(before.last().unwrap().starts_with("fsync ") && before.last().unwrap().contains("segment-"));
-    // Contents before and after are written, synced, moved and the directory synced, before the intention.
+    // Contents before and after are written, synced and renamed, and the directory is synced, before the
+    // intention.
     let contents: Vec<_> = before.iter().filter(|op| op.contains("/contents")).collect();
     assert_eq!(contents.iter().filter(|op| op.starts_with("fsync the directory")).count(), 2);
     assert_eq!(contents.iter().filter(|op| op.starts_with("rename")).count(), 2);
-    // Done is recorded only behind the host's own fsync of file and directory.
+    // Done is recorded only after the host's own fsync of file and directory.
     let on_host: Vec<_> =
         trace.iter().filter(|op| op.ends_with(" /etc/existing")).map(|op| &op[..6]).collect();
     assert_eq!(on_host, ["create", "write ", "set ow", "fsync ", "rename", "fsync "]);

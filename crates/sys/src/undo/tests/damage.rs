@@ -11,12 +11,12 @@ fn applied() -> (Host, Vec<Step>, String) {
     (host, plan, start)
 }
 
-/// The records that the segment's bytes hold, told by what becomes of the history.
+/// The records in the segment, as seen in the resulting history.
 fn inspect(host: &Host) -> Inspection {
     UndoLog::inspect(&host.log).unwrap()
 }
 
-/// Offsets of the segment at which a record begins or the file ends.
+/// Offsets of the segment at which a record starts or the file ends.
 pub(super) fn boundaries(bytes: &[u8]) -> Vec<usize> {
     let mut at = segment::HEADER_BYTES;
     let mut all = vec![at];
@@ -28,7 +28,7 @@ pub(super) fn boundaries(bytes: &[u8]) -> Vec<usize> {
 }
 
 #[test]
-fn a_tail_torn_at_every_byte_is_told_and_not_trusted() {
+fn a_tail_torn_at_every_byte_is_reported_and_not_trusted() {
     let (host, ..) = applied();
     let segment = host.log.join("segment-00000001");
     let bytes = fs::read(&segment).unwrap();
@@ -40,12 +40,12 @@ fn a_tail_torn_at_every_byte_is_told_and_not_trusted() {
         assert_eq!(found.damage, None, "cut at {cut}");
         assert_eq!(found.torn.is_none(), boundaries.contains(&cut), "cut at {cut}");
         let records = boundaries.iter().filter(|b| **b <= cut).count().saturating_sub(1);
-        // Begin, then two records a step.
+        // Start, then two records per step.
         assert_eq!(found.history.entries.len(), records / 2, "cut at {cut}");
         if cut % 8 != 0 {
             continue;
         }
-        // Zeros instead of the bytes: the file system had only made the file longer.
+        // Zeros instead of the bytes: the file system had only extended the file.
         fs::write(&segment, [&bytes[..cut], &vec![0; 100][..]].concat()).unwrap();
         let zeros = inspect(&host);
         assert!(zeros.torn.is_some() || zeros.damage.is_some(), "cut at {cut}, zeros behind");
@@ -82,7 +82,7 @@ fn from_every_torn_record_both_ways_are_open() {
         log.apply("p", &plan, OnFailure::RollBack).unwrap();
         assert_eq!(host.tree(false), end);
         drop(log);
-        // The segment behind the torn one is found again.
+        // The segment after the torn one is found again.
         let mut log = host.open(Faults::none()).unwrap();
         assert_eq!((log.torn(), log.damage()), (None, None));
         assert!(log.rollback_where(|_| true).is_complete());
@@ -112,7 +112,7 @@ fn damage_is_kept_in_mind_until_accepted() {
     drop(log);
     let mut log = host.open(Faults::none()).unwrap();
     assert_eq!(log.damage(), None);
-    // The unknown step is as wanted, so it is not touched, and not undone.
+    // The unknown step already has the wanted state, so it is not touched, and not rolled back.
     log.apply("q", &plan, OnFailure::RollBack).unwrap();
     assert!(log.rollback_where(|_| true).is_complete());
     assert_ne!(host.tree(true), start);
@@ -126,13 +126,13 @@ fn damaged_content_is_not_restored() {
     fs::write(kept, "other text").unwrap();
     let report = host.open(Faults::none()).unwrap().rollback_where(|_| true);
     assert_eq!(report.left.len(), 1);
-    assert!(report.to_string().contains("the kept content is damaged"), "{report}");
+    assert!(report.to_string().contains("the stored content is damaged"), "{report}");
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
-    /// Any flipped bit is told, or lies where nothing is lost; what is then rolled back is right.
+    /// Any flipped bit is reported, or is where nothing is lost; the following rollback is correct.
     #[test]
     fn a_flipped_bit_is_never_trusted(place in 0.0f64..1.0, bit in 0u8..8) {
         let (host, plan, _) = applied();
@@ -163,9 +163,9 @@ proptest! {
         }
     }
 
-    /// Arbitrary bytes are no log, and no panic.
+    /// Arbitrary bytes are not a log, and cause no panic.
     #[test]
-    fn arbitrary_bytes_are_told(bytes in prop::collection::vec(any::<u8>(), 0..400), has_header: bool) {
+    fn arbitrary_bytes_are_reported(bytes in prop::collection::vec(any::<u8>(), 0..400), has_header: bool) {
         let host = Host::empty();
         fs::create_dir(&host.log).unwrap();
         let header = segment::Header {

@@ -1,4 +1,4 @@
-//! Errors of the system at every operation: a full disk, an I/O error, a read-only file system.
+//! System errors at every operation: a full disk, an I/O error, a read-only file system.
 
 use super::{super::*, Host};
 use std::path::Path;
@@ -46,7 +46,7 @@ fn a_disk_full_from_every_operation_on_leaves_nothing_half_done() {
         };
         assert!(error.to_string().contains("free space and try again"), "{error}");
         assert!(!has_leftover(&host.tree(true)), "full from {at}");
-        // Each target is old or new, whole.
+        // Each target is old or new, complete.
         let writer = host.writer(Faults::none());
         for step in &plan {
             let read = if step.target.kind == "value" { Writer::read_value } else { Writer::read_file };
@@ -54,14 +54,14 @@ fn a_disk_full_from_every_operation_on_leaves_nothing_half_done() {
             let same = |a| step.target.comparison.same(a, &present);
             assert!(same(&step.old) || same(&step.new), "full from {at}: {present}");
         }
-        // With space again.
+        // After space is available again.
         let mut log = host.open(Faults::none()).unwrap();
         assert!(log.rollback_where(|_| true).is_complete(), "full from {at}");
         assert_eq!(host.tree(true), start, "full from {at}");
     }
 }
 
-/// A small memory file system, taken away at the end.
+/// A small memory file system, removed at the end.
 struct Mounted<'a>(&'a Path);
 
 impl<'a> Mounted<'a> {
@@ -105,7 +105,7 @@ fn a_disk_that_is_really_full() {
 }
 
 #[test]
-fn a_read_only_directory_is_told_and_nothing_is_done() {
+fn a_read_only_directory_is_reported_and_nothing_is_done() {
     let host = Host::new();
     let made = host.root.join("etc/default");
     let Some(mounted) = Mounted::new(&made, c"") else { return };

@@ -1,4 +1,5 @@
-//! What a boot loader finds when the power fails: GRUB's own reader looks at the blocks of a file system that is mounted.
+//! What a boot loader finds after a power failure: GRUB's own reader reads the blocks of a mounted file
+//! system.
 
 use super::{
     super::{Faults, FileState, OnFailure, State, Step, TargetSpec, Writer, replace},
@@ -22,20 +23,20 @@ fn run(program: &str, arguments: &[&str]) -> Result<Output, String> {
     if output.status.success() { Ok(output) } else { Err(format!("{program} {arguments:?}: {said}")) }
 }
 
-/// A tree whose /boot is a file system of its own, in a file whose bytes are what a disk would have.
+/// A tree whose /boot is a separate file system, in a file with the bytes that a disk would have.
 struct Disk {
     dir: TempDir,
 }
 
 impl Disk {
-    /// One that GRUB can be asked about; the error says what is missing here.
+    /// A disk that GRUB can read; the error names what is missing here.
     fn new(make: &str, arguments: &[&str]) -> Result<Self, String> {
         let disk = Self::mounted(make, arguments)?;
         disk.grub()?;
         Ok(disk)
     }
 
-    /// With a file that had all the time to settle.
+    /// With a file that had enough time to settle.
     fn mounted(make: &str, arguments: &[&str]) -> Result<Self, String> {
         let disk = Self { dir: TempDir::new().unwrap() };
         let image = disk.image().display().to_string();
@@ -66,7 +67,7 @@ impl Disk {
         Writer::below(&self.tree()).unwrap().with_faults(faults)
     }
 
-    /// The file as GRUB finds it at this moment; none where it finds none.
+    /// The file as GRUB finds it now; `None` if it finds none.
     fn grub(&self) -> Result<Option<String>, String> {
         let image = self.image().display().to_string();
         let ls = run("grub-fstest", &[&image, "ls", "(loop0)/"])?;
@@ -94,7 +95,7 @@ impl Drop for Disk {
     }
 }
 
-/// Longer than a block, so that part of it could be there.
+/// Longer than a block, so that a part of it could be missing.
 fn text(word: &str) -> String {
     format!("# {word}\n").repeat(2_000)
 }
@@ -103,7 +104,7 @@ fn file(word: &str) -> State {
     State::File(FileState::of_root(text(word), 0o644))
 }
 
-/// At each operation of a change, and at its end: GRUB finds the whole old file or the whole new one.
+/// At each operation of a change, and at its end: GRUB finds the complete old or new file.
 fn is_whole_at_any_moment(make: &str, arguments: &[&str]) {
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: takes root, to mount a file system");
@@ -155,8 +156,8 @@ fn grub_finds_a_whole_file_on_xfs_at_any_moment() {
     is_whole_at_any_moment("mkfs.xfs", &["-q", "-f"]);
 }
 
-/// A crash at each operation, errors of a settling included: what is there can be read, and is the old file or the new one.
-/// An error that is no crash leaves no second name behind.
+/// A crash at each operation, including errors of settling: the file can be read, and is the old or the new
+/// one. An error without a crash leaves no second name behind.
 fn is_read_at_any_moment(make: &str, arguments: &[&str]) {
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: takes root, to mount a file system");
@@ -182,7 +183,7 @@ fn is_read_at_any_moment(make: &str, arguments: &[&str]) {
             let busy = rustix::io::Errno::BUSY.raw_os_error();
             let failed = disk.writer(Faults::error_at(at, busy)).write_file(FILE, &to).is_err();
             let names = disk.names();
-            // Behind the new name the second one of the old file may stay for the next attempt.
+            // After the rename the second name of the old file may stay until the next attempt.
             let found = bytes(disk.writer(Faults::none()).read_file(FILE).unwrap());
             assert!(!failed || found == after || names.len() <= 1, "{name}, error at {at}: {names:?}");
             disk.writer(Faults::none())
@@ -216,8 +217,8 @@ fn what_a_crash_leaves_is_read_on_xfs() {
     is_read_at_any_moment("mkfs.xfs", &["-q", "-f"]);
 }
 
-/// Where no file system can be mounted: the second name is given by hand, as a crash leaves it, to the old file in an apply
-/// and to lowlat's in a rollback. Both ways stay open.
+/// For hosts that cannot mount file systems: the second name is created manually, as a crash leaves it, for
+/// the old file in an apply and for lowlat's in a rollback. Both ways stay possible.
 #[test]
 fn the_second_name_that_a_crash_left_closes_no_way() {
     for (is_removed, in_rollback, is_finished) in [false, true]
@@ -235,7 +236,7 @@ fn the_second_name_that_a_crash_left_closes_no_way() {
         if in_rollback {
             apply(Faults::none()).unwrap();
         } else {
-            // At the first operation on the host, right behind the intention.
+            // At the first operation on the host, right after the intention.
             let crash = (0..200).find(|at| {
                 let _ = apply(Faults::crash_at(*at));
                 host.open(Faults::none()).unwrap().history().entry("p", "menu").is_some()
@@ -248,7 +249,7 @@ fn the_second_name_that_a_crash_left_closes_no_way() {
             fs::hard_link(&menu, &kept).unwrap();
         }
         if is_finished {
-            // As its caller does, against what is there now.
+            // As its caller does, for the current state.
             let step = |step: &Step| host.step(&step.id, step.target.clone(), step.new.clone());
             let again: Vec<Step> = steps.iter().map(step).collect();
             host.open(Faults::none()).unwrap().apply("p", &again, OnFailure::RollBack).unwrap();
@@ -260,7 +261,7 @@ fn the_second_name_that_a_crash_left_closes_no_way() {
     }
 }
 
-/// Any other second name is somebody's, and so is a third one.
+/// Any other second name belongs to someone else, and so does a third one.
 #[test]
 fn other_second_names_are_refused() {
     let host = Host::empty();
@@ -281,7 +282,7 @@ fn other_second_names_are_refused() {
     assert!(writer.read_file(FILE).is_err());
 }
 
-/// What is not of a boot loader is written as ever, and the look itself costs nothing.
+/// Other files than a boot loader's are written as before, and the check itself costs nothing.
 #[test]
 fn other_files_are_replaced_without_it() {
     let dir = TempDir::new().unwrap();

@@ -1,4 +1,4 @@
-//! A small tree that stands for a host, and a plan for it.
+//! A small tree in place of a host, and a plan for it.
 
 use super::super::*;
 use std::{
@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A tree and a log beside it.
+/// A tree, with a log beside it.
 pub(crate) struct Host {
     /// Keeps the directory until the test ends.
     _dir: tempfile::TempDir,
@@ -16,12 +16,12 @@ pub(crate) struct Host {
     pub(crate) log: PathBuf,
 }
 
-/// A memory file system where there is one: these tests run thousands of fsyncs.
+/// A memory file system if available: these tests run thousands of fsyncs.
 fn temporary_directory() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
-/// The user who runs the test; owner of all that it makes.
+/// The user who runs the test and owns everything that it creates.
 pub(crate) fn me() -> (u32, u32) {
     (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw())
 }
@@ -70,7 +70,7 @@ impl Host {
         UndoLog::open(&self.log, self.writer(faults))
     }
 
-    /// A step from what is there now.
+    /// A step from the current state.
     pub(crate) fn step(&self, id: &str, target: TargetSpec, new: State) -> Step {
         let writer = self.writer(Faults::none());
         let old = match target.kind.as_str() {
@@ -80,7 +80,7 @@ impl Host {
         Step { id: id.to_owned(), target, old: old.unwrap(), new }
     }
 
-    /// Every kind of change there is.
+    /// Every kind of change.
     pub(crate) fn plan(&self) -> Vec<Step> {
         let (uid, gid) = me();
         let link = State::Link { to: "../somewhere".to_owned(), uid, gid, mtime: None };
@@ -104,8 +104,8 @@ impl Host {
         all
     }
 
-    /// Everything in the tree, in words. Times of change are told for files and links where `with_times` says so, never
-    /// for directories nor for what stands for the kernel's attributes.
+    /// The whole tree as text. Modification times are included for files and links if `with_times` is set,
+    /// but never for directories or the kernel's attributes.
     pub(crate) fn tree(&self, with_times: bool) -> String {
         let mut text = String::new();
         describe(&self.root, Path::new(""), with_times, &mut text);

@@ -11,7 +11,7 @@ use std::{
 const ROOT: &str = "LOWLAT_UNDO_KILL_ROOT";
 const ROUNDS: u32 = 24;
 
-/// What the child does until it is killed.
+/// The child's work until it is killed.
 #[test]
 #[ignore = "the other half of a_killed_process_leaves_both_ways_open, which starts it"]
 fn child() {
@@ -19,7 +19,7 @@ fn child() {
     let root = Path::new(&root);
     let writer = Writer::below(&root.join("host")).unwrap();
     let mut log = UndoLog::open(&root.join("undo"), writer).unwrap();
-    // All hosts of these tests are alike, so a fresh one gives the plan, whatever was left of this one.
+    // All hosts of these tests are alike, so a fresh one gives the plan, whatever remains of this one.
     let plan = Host::new().plan();
     println!("\nready");
     loop {

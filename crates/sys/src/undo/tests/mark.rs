@@ -39,12 +39,13 @@ fn every_lost_record_is_noticed_and_every_new_one_is_fine() {
     fs::remove_file(&segment).unwrap();
     assert_eq!(inspect(&host).compare(&mark), Err(LogMismatch::Missing { expected: mark.sequence }));
     assert_eq!(inspect(&host).compare(&empty), Ok(()));
-    // As many records, and others.
+    // The same number of records, but different ones.
     host.open(Faults::none()).unwrap().apply("q", &plan, OnFailure::RollBack).unwrap();
     assert_eq!(inspect(&host).compare(&mark), Err(LogMismatch::Different { expected: mark.sequence }));
 }
 
-/// At each operation of writing a log anew, the mark of the old one or that of the new one fits, and the old one always.
+/// At each operation of a compaction, the mark of the old log or of the new one matches, and the old one
+/// always does.
 #[test]
 fn a_mark_outlives_a_compaction_that_a_crash_cuts_anywhere() {
     let (host, _, start) = with_long_past();
@@ -65,7 +66,7 @@ fn a_mark_outlives_a_compaction_that_a_crash_cuts_anywhere() {
             break;
         }
     }
-    // Not where a mark counts records that would be gone.
+    // Not if a mark counts records that would be removed.
     let older = LogMark { sequence: mark.sequence - 1, ..mark.clone() };
     let log = UndoLog::open_in(open(&host), host.writer(Faults::none()), |end| *end == older).unwrap();
     assert!(!log.is_compacted());
@@ -97,7 +98,7 @@ fn looking_at_a_log_makes_and_changes_nothing() {
     drop(log);
     let without_lock: Vec<_> = records.into_iter().filter(|(path, _)| !path.ends_with("lock")).collect();
     assert_eq!((host.records(), host.tree(true)), (without_lock, tree));
-    // While somebody changes it, it is not looked at.
+    // While another process changes it, it is not inspected.
     let held = host.open(Faults::none()).unwrap();
     assert!(matches!(UndoLog::look(open(&host), host.writer(Faults::none())), Err(UndoError::Locked { .. })));
     drop(held);
@@ -127,7 +128,7 @@ fn links_and_directories_of_others_are_refused() {
         refused(host.open(Faults::none()));
         fs::remove_dir_all(&host.log).unwrap();
     }
-    // A name that a write will use is replaced, and what it leads to stays.
+    // A name that a write will use is replaced, and its target stays.
     fs::create_dir(&host.log).unwrap();
     fs::set_permissions(&host.log, fs::Permissions::from_mode(0o700)).unwrap();
     symlink(&victim, host.log.join("new.tmp")).unwrap();

@@ -1,4 +1,4 @@
-//! The torture of the undo log: crashes, kills, full disks, damage, other people's edits.
+//! Stress tests of the undo log: crashes, kills, full disks, damage, edits from outside.
 
 mod basics;
 mod boots;

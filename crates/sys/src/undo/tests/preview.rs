@@ -1,4 +1,4 @@
-//! A rollback told beforehand, and rollbacks of some plans.
+//! Previews of rollbacks, and rollbacks of some plans.
 
 use super::{super::*, Host, host::file};
 use std::fs;
@@ -87,7 +87,7 @@ fn a_single_plan_is_rolled_back() {
     let preview = log.preview_where(only, &[]);
     assert_eq!(shown(&preview), ["b/run b/run /etc/b-run"]);
     let report = log.rollback_where(only);
-    // The third plan has changed the file again, so the second one's change of it has no place to go back to.
+    // The third plan has changed the file again, so the second one's change cannot be rolled back.
     assert!(matches!(&report.left[..], [Left::Conflict(conflict)] if conflict.name == "/etc/existing"));
     assert_eq!(report.restored, ["b/run"]);
     assert!(!host.root.join("etc/b-run").exists() && host.root.join("etc/b-files").exists());

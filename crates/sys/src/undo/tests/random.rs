@@ -7,7 +7,7 @@ use super::{
 };
 use proptest::prelude::*;
 
-/// One name of a small set, so that plans and trees meet.
+/// One name of a small set, so that plans and trees overlap.
 fn path() -> impl Strategy<Value = String> {
     prop::sample::select(vec!["/a", "/b", "/d/a", "/d/b", "/d/e/f/g", "/d/e/h", "/n/a", "/n/m/b"])
         .prop_map(str::to_owned)

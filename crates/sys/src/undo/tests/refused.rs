@@ -1,10 +1,10 @@
-//! Steps that the host refuses are passed over; anything else takes all back.
+//! Steps that the host rejects are skipped; any other failure rolls back everything.
 
 use super::{super::*, Host, host::file};
 use rustix::io::Errno;
 use std::{cell::RefCell, collections::BTreeMap};
 
-/// Things that hold a text, of which some refuse.
+/// Targets with a text, some of which reject changes.
 #[derive(Debug, Default)]
 struct Things {
     texts: RefCell<BTreeMap<String, String>>,
@@ -27,8 +27,8 @@ impl Target for Things {
         Ok(State::Value(self.before.take().unwrap_or_else(|| self.text(&spec.name))))
     }
 
-    /// A thing's name says what it does: "errno 5", "shy" (says yes and does nothing), "stuck" (does something
-    /// else, for good), "slow" (shows what was before, once), "ok".
+    /// A target's name is its behaviour: "errno 5", "shy" (reports success and does nothing), "stuck" (always
+    /// does something else), "slow" (shows the old text once), "ok".
     fn write(&self, _: &Writer, spec: &TargetSpec, to: &State) -> Result<(), HostError> {
         let State::Value(text) = to else { panic!("{to}") };
         if let Some(errno) = spec.name.strip_prefix("errno ") {
@@ -66,7 +66,7 @@ fn apply(host: &Host, names: &[&str]) -> (UndoLog, Result<ApplyReport, UndoError
 }
 
 #[test]
-fn what_is_refused_is_told_and_the_rest_goes_on() {
+fn what_is_refused_is_reported_and_the_rest_continues() {
     let refusals = [
         Errno::IO,
         Errno::INVAL,
@@ -93,8 +93,7 @@ fn what_is_refused_is_told_and_the_rest_goes_on() {
     }
 }
 
-/// As an interrupt does that moves at the very moment: what is shown first is no answer yet, neither to apply nor to a
-/// rollback.
+/// Like an interrupt that is being moved: the first value read is not final, for apply and rollback.
 #[test]
 fn what_shows_its_old_state_for_a_moment_is_waited_for() {
     let host = Host::new();
@@ -106,7 +105,7 @@ fn what_shows_its_old_state_for_a_moment_is_waited_for() {
 }
 
 #[test]
-fn what_is_no_refusal_takes_all_back() {
+fn what_is_not_a_refusal_rolls_back_everything() {
     for errno in [Errno::NOSPC, Errno::INTR, Errno::NOMEM, Errno::ROFS, Errno::MFILE] {
         let host = Host::new();
         let (log, result) = apply(&host, &["ok", &format!("errno {}", errno.raw_os_error()), "after"]);
@@ -118,7 +117,7 @@ fn what_is_no_refusal_takes_all_back() {
 }
 
 #[test]
-fn what_cannot_be_taken_back_is_no_refusal() {
+fn what_cannot_be_rolled_back_is_not_a_refusal() {
     let host = Host::new();
     let (log, result) = apply(&host, &["ok", "stuck", "after"]);
     let Err(UndoError::Step { step, rolled_back, .. }) = result else { panic!("{result:?}") };
@@ -126,9 +125,9 @@ fn what_cannot_be_taken_back_is_no_refusal() {
     assert_eq!(log.present(&thing("ok").target).unwrap(), State::Value("start".into()));
 }
 
-/// EIO of a disk is a failing disk, and EACCES of a file is no kernel's opinion.
+/// EIO of a disk is a failing disk, and EACCES of a file is not the kernel's rejection.
 #[test]
-fn errors_of_files_are_no_refusals() {
+fn errors_of_files_are_not_refusals() {
     let host = Host::new();
     let (start, mut plan) = (host.tree(true), host.plan());
     plan.insert(2, host.step("into", TargetSpec::file("/etc/a"), file("", 0o644)));
@@ -138,7 +137,8 @@ fn errors_of_files_are_no_refusals() {
     assert_eq!(host.tree(true), start);
 }
 
-/// Whatever operation fails with EIO: the value's step is passed over, or all is taken back; never anything between.
+/// Whatever operation fails with EIO: the value's step is skipped, or everything is rolled back, and never
+/// anything in between.
 #[test]
 fn an_error_at_every_operation() {
     let mut skipped = 0;
@@ -170,7 +170,7 @@ fn an_error_at_every_operation() {
 }
 
 #[test]
-fn a_full_disk_is_no_refusal() {
+fn a_full_disk_is_not_a_refusal() {
     for at in 0.. {
         let host = Host::new();
         let (start, plan) = (host.tree(true), host.plan());
@@ -186,13 +186,13 @@ fn a_full_disk_is_no_refusal() {
     }
 }
 
-/// A real attribute: oom_score_adj takes nothing beyond 1000.
+/// A real attribute: oom_score_adj accepts nothing beyond 1000.
 #[test]
 fn the_running_kernel_s_refusal_is_one() {
     let writer = Writer::live().unwrap();
     let error = writer.write_value("/proc/self/oom_score_adj", "5000").unwrap_err();
     assert!(error.is_refusal(), "{error}");
-    assert!(error.to_string().contains("the kernel does not take the value"), "{error}");
+    assert!(error.to_string().contains("the kernel rejected the value"), "{error}");
     let error = writer.write_value("/proc/self/no_such_attribute", "1").unwrap_err();
     assert!(error.is_refusal(), "{error}");
 }

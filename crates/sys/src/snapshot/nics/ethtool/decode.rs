@@ -1,4 +1,4 @@
-//! Answers of the ethtool family to facts. Numbers of attributes are those of linux/ethtool_netlink.h.
+//! Decodes answers of the ethtool family into facts. Attribute numbers are those of linux/ethtool_netlink.h.
 
 use super::message::{Attributes, text, u32_at};
 use lowlat_host::snapshot::{Channels, Coalescing, Rings, Timestamping};
@@ -12,7 +12,7 @@ fn flag(answer: &Attributes<'_>, kind: u16) -> Option<bool> {
     answer.value_of(kind)?.first().map(|byte| *byte != 0)
 }
 
-/// The kernel leaves out the kinds of queues of which there can be none.
+/// The kernel omits kinds of queues that the device cannot have.
 pub(super) fn channels(answer: &[u8]) -> Channels {
     let count = |kind| number(&Attributes(answer), kind).unwrap_or(0);
     Channels {
@@ -25,13 +25,13 @@ pub(super) fn channels(answer: &[u8]) -> Channels {
     }
 }
 
-/// The kernel leaves out the rings that cannot be.
+/// The kernel omits rings that the device cannot have.
 pub(super) fn rings(answer: &[u8]) -> Rings {
     let count = |kind| number(&Attributes(answer), kind).unwrap_or(0);
     Rings { rx_max: count(2), tx_max: count(5), rx: count(6), tx: count(9) }
 }
 
-/// The kernel leaves out what the driver does not support.
+/// The kernel omits what the driver does not support.
 pub(super) fn coalescing(answer: &[u8]) -> Coalescing {
     let answer = Attributes(answer);
     Coalescing {
@@ -44,7 +44,8 @@ pub(super) fn coalescing(answer: &[u8]) -> Coalescing {
     }
 }
 
-/// Every feature is listed among those that the hardware may change; those that are on stand in the active list.
+/// Every feature is listed among those that the hardware can change; the active list contains those that are
+/// on.
 pub(super) fn features(answer: &[u8]) -> BTreeMap<String, bool> {
     const HARDWARE: u16 = 2;
     const ACTIVE: u16 = 4;
@@ -79,7 +80,7 @@ struct Bit {
     name: String,
 }
 
-/// The bits of a bitset in its long form. Of a list without a mask each is set.
+/// The bits of a bitset in its long form. In a list without a mask each bit is set.
 fn bits(bitset: &[u8]) -> impl Iterator<Item = Bit> {
     const BITS: u16 = 3;
     const INDEX: u16 = 1;

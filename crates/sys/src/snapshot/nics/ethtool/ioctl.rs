@@ -1,6 +1,7 @@
-//! The older way to a driver: the SIOCETHTOOL ioctl and its structures (linux/ethtool.h).
+//! The older interface to a driver: the SIOCETHTOOL ioctl and its structures (linux/ethtool.h).
 //!
-//! It cannot tell an unsupported coalescing value from a zero: both are zero here, as `ethtool -c` shows them.
+//! It cannot distinguish an unsupported coalescing value from a zero: both are zero here, as `ethtool -c`
+//! shows them.
 
 use super::{
     Driver,
@@ -17,12 +18,12 @@ use std::collections::BTreeMap;
 const SIOCETHTOOL: Opcode = 0x8946;
 /// Names in string sets (ETH_GSTRING_LEN).
 const NAME_BYTES: usize = 32;
-/// Features of which names are asked; kernels have some sixty.
+/// Maximum number of features whose names are read; kernels have about sixty.
 const FEATURES_MAX: usize = 1_024;
 /// The set of the features' names (ETH_SS_FEATURES).
 const FEATURE_NAMES: u32 = 4;
 
-/// Numbers of the commands that this crate gives by itself.
+/// Numbers of the commands used directly by this crate.
 pub(super) mod command {
     pub(in super::super) const DRIVER: u32 = 0x03;
     pub(in super::super) const COALESCING: u32 = 0x0E;
@@ -35,8 +36,9 @@ pub(super) mod command {
     pub(in super::super) const TIMESTAMPING: u32 = 0x41;
 }
 
-/// Every structure of fixed size that may be read: the command that fills it, the one that takes it back (0 if none does),
-/// and its bytes. The kernel writes as many, whatever it is given, so no command outside of this table is run.
+/// Every readable structure of fixed size: the command that fills it, the command that writes it back (0 if
+/// none), and its size. The kernel writes that many bytes regardless of the buffer, so no command outside
+/// this table is run.
 const STRUCTURES: [(u32, u32, usize); 5] = [
     (command::DRIVER, 0, 196),
     (command::COALESCING, 0x0F, 23 * 4),
@@ -45,7 +47,7 @@ const STRUCTURES: [(u32, u32, usize); 5] = [
     (command::TIMESTAMPING, 0, 11 * 4),
 ];
 
-/// The row of a command that reads.
+/// The row of a reading command.
 fn structure(command: u32) -> Result<(u32, usize), Errno> {
     let found = STRUCTURES.iter().find(|(get, ..)| *get == command);
     found.map(|(_, set, bytes)| (*set, *bytes)).ok_or(Errno::OPNOTSUPP)
@@ -60,13 +62,13 @@ struct InterfaceRequest {
     rest: [u8; 16],
 }
 
-/// Runs one command; `data` begins with its number and is filled in place.
+/// Runs one command; `data` starts with its number and is filled in place.
 ///
 /// # Safety
 /// `data` must be as long as everything that the kernel writes for the command in it.
 unsafe fn run(interface: &str, data: &mut [u8]) -> Result<(), Errno> {
     let mut name = [0; 16];
-    // The last byte stays zero. A longer name is no interface's (IFNAMSIZ).
+    // The last byte stays zero. A longer name cannot be an interface's (IFNAMSIZ).
     let place = name.get_mut(..interface.len()).filter(|place| place.len() < 16).ok_or(Errno::NODEV)?;
     place.copy_from_slice(interface.as_bytes());
     let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
@@ -165,12 +167,12 @@ pub(super) fn set_word(interface: &str, command: u32, at: usize, to: u32) -> Res
     unsafe { run(interface, &mut data) }
 }
 
-/// Wishes a feature on or off. The kernel may not fulfil it, and says so in no error.
+/// Requests a feature to be on or off. The kernel may ignore the request without an error.
 pub(super) fn set_feature(interface: &str, name: &str, is_on: bool) -> Result<(), Errno> {
     let names = feature_names(interface)?;
     let index = names.iter().position(|known| known == name).ok_or(Errno::OPNOTSUPP)?;
     let blocks = names.len().div_ceil(32);
-    // Two words, and for each block which of its bits are meant and which of them are wanted.
+    // Two words, and for each block which of its bits are selected and which of those are wanted.
     let mut data = vec![0; 8 + blocks * 8];
     put(&mut data, 0, command::SET_FEATURES);
     put(&mut data, 4, u32::try_from(blocks).map_err(|_| Errno::OVERFLOW)?);
@@ -198,13 +200,13 @@ pub(super) fn features(interface: &str) -> Result<BTreeMap<String, bool>, Errno>
     Ok(features.filter(|(name, _)| !name.is_empty()).collect())
 }
 
-/// The names of all features by their numbers; an unused number has an empty one.
+/// The names of all features by their numbers; an unused number has an empty name.
 fn feature_names(interface: &str) -> Result<Vec<String>, Errno> {
     let count = feature_count(interface)?;
     let mut names = vec![0; 12 + count * NAME_BYTES];
     put(&mut names, 0, command::STRINGS);
     put(&mut names, 4, FEATURE_NAMES);
-    // SAFETY: the kernel writes the three words and 32 bytes for each name of the set, whose size it has just told
+    // SAFETY: the kernel writes the three words and 32 bytes for each name of the set, whose size it has just reported
     // and which is fixed when the kernel is built.
     unsafe { run(interface, &mut names) }?;
     let name = |index: usize| {

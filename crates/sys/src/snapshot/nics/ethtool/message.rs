@@ -9,27 +9,27 @@ const GENERIC_HEADER_BYTES: usize = 4;
 /// Length and type.
 const ATTRIBUTE_HEADER_BYTES: usize = 4;
 const NLM_F_REQUEST: u16 = 1;
-/// Of a request: that it is answered in any case. Of an answer: that attributes follow the error.
+/// In a request: always answer. In an answer: attributes follow the error.
 const NLM_F_ACK: u16 = 4;
 const NLM_F_ACK_TLVS: u16 = 0x200;
-/// Of an error: that the request it quotes is cut to its header.
+/// In an error: the request that it quotes is truncated to its header.
 const NLM_F_CAPPED: u16 = 0x100;
-/// The attribute of an error that says why.
+/// The attribute of an error with its explanation.
 const NLMSGERR_ATTR_MSG: u16 = 1;
 const NLMSG_ERROR: u16 = 2;
-/// Errors are negative, down to the kernel's MAX_ERRNO; rustix takes none beyond it.
+/// Errors are negative, down to the kernel's MAX_ERRNO; rustix accepts none beyond it.
 const ERROR_MIN: i32 = -4_095;
 /// The type without its flags for nesting and byte order.
 const ATTRIBUTE_TYPE: u16 = 0x3FFF;
 /// The attribute holds attributes.
 pub(super) const NESTED: u16 = 0x8000;
 
-/// A generic request without flags beyond that it is one.
+/// A generic request without other flags.
 pub(super) fn request(family: u16, command: u8, sequence: u32, attributes: &[u8]) -> Vec<u8> {
     with_flags(NLM_F_REQUEST, family, command, sequence, attributes)
 }
 
-/// A generic request that is answered with an error or with none.
+/// A generic request that is answered with an error or success.
 pub(super) fn acknowledged(family: u16, command: u8, sequence: u32, attributes: &[u8]) -> Vec<u8> {
     with_flags(NLM_F_REQUEST | NLM_F_ACK, family, command, sequence, attributes)
 }
@@ -47,7 +47,7 @@ fn with_flags(flags: u16, family: u16, command: u8, sequence: u32, attributes: &
     bytes
 }
 
-/// One attribute, filled up to the next multiple of four.
+/// One attribute, padded to a multiple of four.
 pub(super) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     let length = ATTRIBUTE_HEADER_BYTES + value.len();
     let mut bytes = u16::try_from(length).unwrap_or(u16::MAX).to_ne_bytes().to_vec();
@@ -61,8 +61,8 @@ fn aligned(length: usize) -> usize {
     length.next_multiple_of(4)
 }
 
-/// The attributes of the answer to a request among the messages received, or the error it was answered with; none
-/// when no message answers it.
+/// The attributes in the answer to a request among the messages received, or its error; `None` if no message
+/// answers it.
 pub(super) fn answer_to(sequence: u32, mut bytes: &[u8]) -> Option<Result<&[u8], Errno>> {
     while let Some(length) = u32_at(bytes, 0) {
         let length = usize::try_from(length).ok()?;
@@ -84,7 +84,7 @@ pub(super) fn answer_to(sequence: u32, mut bytes: &[u8]) -> Option<Result<&[u8],
     None
 }
 
-/// How a request ended, with the words of the driver, among the messages received; none when they do not tell.
+/// The result of a request, with the driver's text, among the messages received; `None` if no message has it.
 pub(super) fn end_of(sequence: u32, mut bytes: &[u8]) -> Option<Result<(), (Errno, String)>> {
     while let Some(length) = u32_at(bytes, 0) {
         let length = usize::try_from(length).ok()?;
@@ -103,8 +103,8 @@ pub(super) fn end_of(sequence: u32, mut bytes: &[u8]) -> Option<Result<(), (Errn
     None
 }
 
-/// What an error says beyond its number: behind the number comes the request's header, and the request itself unless
-/// it is cut, and then attributes.
+/// The explanation of an error: after the error number comes the request's header, the request itself unless
+/// it is truncated, and then attributes.
 fn words(flags: u16, body: &[u8]) -> String {
     if flags & NLM_F_ACK_TLVS == 0 {
         return String::new();

@@ -1,10 +1,11 @@
-//! What a driver says of its interface.
+//! What a driver reports about its interface.
 //!
-//! Generic netlink goes first: it tells a value that the driver does not have from a zero. The older ioctl is asked
-//! what netlink has no answer for: the driver's firmware version, and everything on kernels before 5.6.
+//! Generic netlink is used first: it distinguishes a missing value from a zero. The older ioctl covers the
+//! rest: the driver's firmware version, and everything on kernels before 5.6.
 //!
-//! The messages are put together here, over rustix's sockets: the requests are five fixed ones and the answers flat,
-//! while the crates for this (ethtool, neli) bring an asynchronous runtime or generated types several times the size.
+//! The messages are assembled here, over rustix's sockets. The requests are five fixed ones and the answers
+//! are flat, while the existing crates (ethtool, neli) bring an asynchronous runtime or generated types of
+//! several times the size.
 
 mod decode;
 mod ioctl;
@@ -23,7 +24,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// All answers for one interface: kept in captures under this shape.
+/// All answers for one interface, in the format that captures keep.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct Answers {
     pub(super) driver: Reading<Driver>,
@@ -34,7 +35,7 @@ pub(super) struct Answers {
     pub(super) timestamping: Reading<Timestamping>,
 }
 
-/// `ethtool -i`; an empty text is not told.
+/// `ethtool -i`; an empty text means unknown.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct Driver {
     pub(super) name: String,
@@ -53,7 +54,7 @@ pub(super) fn answers(root: &Root, interface: &str) -> Reading<Answers> {
     })
 }
 
-/// An interface's name may hold nearly any byte; in the capture's name others than these stand as `_`.
+/// An interface's name may contain almost any byte; in the capture's file name other bytes become `_`.
 fn plain(interface: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '@');
     let name: String = interface.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
@@ -88,11 +89,11 @@ fn ask(interface: &str) -> Answers {
     }
 }
 
-/// What the driver does not offer is absent, and so is an interface that went away meanwhile.
+/// What the driver does not support is absent, and so is an interface that was removed in the meantime.
 fn reading<T>(answer: Result<T, Errno>) -> Reading<T> {
     match answer {
         Ok(value) => Reading::Known(value),
-        // The last two are a kernel without netlink, or a sandbox that hides it.
+        // The last two mean a kernel without netlink, or a sandbox that hides it.
         Err(
             Errno::OPNOTSUPP
             | Errno::NODEV

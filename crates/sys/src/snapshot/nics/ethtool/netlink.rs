@@ -1,4 +1,4 @@
-//! Questions to the `ethtool` family of generic netlink (kernel Documentation/networking/ethtool-netlink.rst).
+//! Queries to the `ethtool` family of generic netlink (kernel Documentation/networking/ethtool-netlink.rst).
 
 use super::message::{self, Attributes, NESTED};
 use rustix::{
@@ -11,29 +11,29 @@ use rustix::{
 };
 use std::time::Duration;
 
-/// What one answer may take; the kernel answers at once unless a driver hangs.
+/// Time limit of a query; the kernel answers at once unless a driver hangs.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// What one change may take: a driver may set its card up anew.
+/// Time limit of a change: a driver may reinitialize its card.
 const CHANGE_PATIENCE: Duration = Duration::from_secs(60);
-/// The kernel builds an answer in a buffer of this size at most.
+/// Maximum size of the kernel's buffer for an answer.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
-/// Packets that may arrive before the answer; the socket is in no group, so that nothing else should.
+/// Packets that may arrive before the answer; the socket is in no group, so there should be none.
 const STRAY_PACKETS_MAX: usize = 16;
 
-/// The family that knows the others.
+/// The family that lists the others.
 const CONTROLLER: u16 = 0x10;
 const CTRL_CMD_GETFAMILY: u8 = 3;
 const CTRL_ATTR_FAMILY_ID: u16 = 1;
 const CTRL_ATTR_FAMILY_NAME: u16 = 2;
 
-/// The first attribute of every request: which interface.
+/// The first attribute of every request: the interface.
 const HEADER: u16 = 1;
 const HEADER_DEV_NAME: u16 = 2;
 const HEADER_FLAGS: u16 = 3;
-/// What was changed need not be told.
+/// Request flag: do not report the change.
 const FLAG_OMIT_REPLY: u32 = 2;
 
-/// Numbers of the requests that this crate sends by itself (linux/ethtool_netlink.h).
+/// Numbers of the requests sent directly by this crate (linux/ethtool_netlink.h).
 pub(super) mod request {
     pub(in super::super) const FEATURES: u8 = 11;
     pub(in super::super) const SET_FEATURES: u8 = 12;
@@ -43,11 +43,11 @@ pub(super) mod request {
     pub(in super::super) const TIMESTAMPING: u8 = 25;
 }
 
-/// Why a change was refused.
+/// Why a change was rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub(super) errno: Errno,
-    /// The driver's own words; empty when it has none.
+    /// The driver's explanation; empty if none.
     pub(super) text: String,
 }
 
@@ -80,13 +80,13 @@ impl Connection {
         Ok(connection)
     }
 
-    /// The attributes that answer a question about an interface.
+    /// Returns the attributes that answer a query about an interface.
     pub(super) fn ask(&mut self, interface: &str, request: u8) -> Result<Vec<u8>, Errno> {
         let name = message::attribute(HEADER_DEV_NAME, &[interface.as_bytes(), &[0]].concat());
         self.exchange(request, &message::attribute(HEADER | NESTED, &name))
     }
 
-    /// Has an interface changed, and waits until it is.
+    /// Changes an interface, and waits until it is done.
     pub(super) fn set(&mut self, interface: &str, request: u8, attributes: &[u8]) -> Result<(), Refusal> {
         explain_errors(&self.socket);
         set_socket_timeout(&self.socket, Timeout::Recv, Some(CHANGE_PATIENCE))?;
@@ -126,7 +126,7 @@ impl Connection {
     }
 }
 
-/// Has the kernel add the driver's words to its errors. Kernels before 4.12 have none.
+/// Makes the kernel add the driver's explanation to its errors. Kernels before 4.12 have none.
 fn explain_errors(socket: &OwnedFd) {
     let is_on: libc::c_int = 1;
     for option in [libc::NETLINK_EXT_ACK, libc::NETLINK_CAP_ACK] {

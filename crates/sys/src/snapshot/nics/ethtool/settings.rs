@@ -1,5 +1,6 @@
-//! Changing an interface: what `lowlat-settings` knows of its groups of parameters, sent to the kernel. Netlink goes first, and tells why a driver refuses; the ioctl is
-//! for kernels whose netlink does not take the request (channels and features came with 5.7 and 5.8).
+//! Changes an interface: sends the parameters in the groups of `lowlat-settings` to the kernel. Netlink is
+//! used first, because it explains a driver's errors. The ioctl is for kernels whose netlink does not support
+//! the request (channels and features came with 5.7 and 5.8).
 
 use super::{
     ioctl,
@@ -11,7 +12,7 @@ use rustix::io::Errno;
 use std::fmt;
 use thiserror::Error;
 
-/// One thing of an interface that can be changed.
+/// One setting of an interface that can be changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
     group: &'static Ethtool,
@@ -26,7 +27,7 @@ enum Parameter {
     Feature(String),
 }
 
-/// What it is set to.
+/// The value of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Value {
     /// A count of queues or frames, or microseconds.
@@ -47,35 +48,36 @@ impl fmt::Display for Value {
 /// Why a setting was not read or changed.
 #[derive(Debug, Error)]
 pub enum EthtoolError {
-    /// The kernel or the driver refused.
+    /// The kernel or the driver rejected it.
     #[error("{errno}{}", .advice)]
     Refused {
         /// The kernel's error.
         errno: Errno,
-        /// The driver's words, and what to do.
+        /// The driver's explanation, and what to do.
         advice: String,
     },
-    /// It was taken, and had no effect.
+    /// It was accepted but had no effect.
     #[error(
-        "the driver took it and left it {found}: the feature is fixed, or another one holds it (ethtool -k shows both); \
-         leave this step out"
+        "the driver accepted the change but left the value {found}: the feature is fixed, or another one \
+         controls it (ethtool -k shows both); leave this step out"
     )]
     Ineffective {
-        /// What it is now.
+        /// The current value.
         found: Value,
     },
-    /// The value is none that the setting can have.
+    /// The setting cannot have this value.
     #[error("found {found:?}, expected {expected}")]
     Value {
         /// The text.
         found: String,
-        /// What would be right.
+        /// What is valid.
         expected: &'static str,
     },
 }
 
 impl EthtoolError {
-    /// Whether the driver said no to this value, for good: not that this user may not ask, or that no answer came.
+    /// Whether the driver rejected this value permanently, as opposed to a missing permission or a missing
+    /// answer.
     pub fn is_refusal(&self) -> bool {
         match self {
             Self::Refused { errno, .. } => matches!(
@@ -89,7 +91,7 @@ impl EthtoolError {
 }
 
 impl Setting {
-    /// The parameter of this name; none if the group has no such parameter.
+    /// The parameter with this name; `None` if the group does not have it.
     pub fn of(group: &'static Ethtool, name: &str) -> Option<Self> {
         let parameter = match &group.wire {
             Wire::Fields { get, set, ioctl, fields } => {
@@ -106,7 +108,7 @@ impl Setting {
         Some(Self { group, parameter })
     }
 
-    /// The value that a text means for this setting.
+    /// Parses a value of this setting.
     pub fn value(&self, text: &str) -> Result<Value, EthtoolError> {
         let is_switch = match &self.parameter {
             Parameter::Field { field, .. } => field.is_switch,
@@ -122,7 +124,8 @@ impl Setting {
         value.ok_or_else(|| EthtoolError::Value { found: text.chars().take(80).collect(), expected })
     }
 
-    /// What an interface has it set to; none when there is no such interface, or its driver does not have it.
+    /// The current value for an interface; `None` if the interface does not exist, or its driver lacks the
+    /// setting.
     pub fn get(&self, interface: &str) -> Result<Option<Value>, EthtoolError> {
         let found = match &self.parameter {
             Parameter::Field { get, ioctl, field, .. } => get_field(interface, *get, *ioctl, *field),
@@ -135,7 +138,7 @@ impl Setting {
         }
     }
 
-    /// Sets it. A change of queues can take the link down for a moment.
+    /// Sets the value. A change of queues can take the link down for a moment.
     pub fn set(&self, interface: &str, to: Value) -> Result<(), EthtoolError> {
         let (request, attributes) = match &self.parameter {
             Parameter::Field { set, field, .. } => (*set, encode(*field, to)),
@@ -152,7 +155,7 @@ impl Setting {
             other => other,
         };
         set.map_err(|refusal| self.error(interface, &refusal))?;
-        // A feature that cannot be changed is passed over without an error.
+        // A feature that cannot be changed is ignored without an error.
         match (&self.parameter, self.get(interface)?) {
             (Parameter::Feature(_), Some(found)) if found != to => Err(EthtoolError::Ineffective { found }),
             _ => Ok(()),
@@ -166,7 +169,7 @@ impl Setting {
         }
     }
 
-    /// The error with the driver's words and the next step.
+    /// The error with the driver's explanation and the next step.
     fn error(&self, interface: &str, refusal: &Refusal) -> EthtoolError {
         let errno = refusal.errno;
         let said = if refusal.text.is_empty() { String::new() } else { format!(" ({:?})", refusal.text) };
@@ -178,23 +181,23 @@ impl Setting {
         };
         let next = match errno {
             Errno::PERM | Errno::ACCESS => "run as root",
-            Errno::NODEV => "there is no such interface; make a new plan",
-            Errno::BUSY => "something uses the queues (XDP, AF_XDP, TC); end it, or leave this step out",
+            Errno::NODEV => "the interface does not exist; make a new plan",
+            Errno::BUSY => "the queues are in use (XDP, AF_XDP, TC); stop that, or leave this step out",
             _ if is_adaptive("rx-", "adaptive-rx") => {
                 "adaptive-rx is on; turn it off first, or leave this step out"
             }
             _ if is_adaptive("tx-", "adaptive-tx") => {
                 "adaptive-tx is on; turn it off first, or leave this step out"
             }
-            Errno::OPNOTSUPP => "the driver does not have this setting; leave this step out",
-            Errno::INVAL | Errno::RANGE => "the driver does not take this value; leave this step out",
+            Errno::OPNOTSUPP => "the driver does not support this setting; leave this step out",
+            Errno::INVAL | Errno::RANGE => "the driver does not accept this value; leave this step out",
             _ => "try again, or leave this step out",
         };
         EthtoolError::Refused { errno, advice: format!("{said}; {next}") }
     }
 }
 
-/// Kernels without the family, without the request, and sandboxes that hide netlink.
+/// Kernels without the family or the request, and sandboxes that hide netlink.
 fn is_without_netlink(errno: Errno) -> bool {
     matches!(errno, Errno::OPNOTSUPP | Errno::NOENT | Errno::AFNOSUPPORT | Errno::PROTONOSUPPORT)
 }
@@ -246,7 +249,7 @@ fn feature(interface: &str, name: &str) -> Result<Option<Value>, Errno> {
     Ok(features.get(name).copied().map(Value::Switch))
 }
 
-/// The wish for one feature: a bitset of one named bit. A bit without the value flag is to be off.
+/// A request for one feature: a bitset with one named bit. A bit without the value flag means off.
 fn wanted(name: &str, to: Value) -> Vec<u8> {
     const WANTED: u16 = 3;
     const BITS: u16 = 3;

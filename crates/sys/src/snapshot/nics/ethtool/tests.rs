@@ -24,7 +24,7 @@ fn bitset(kind: u16, bits: &[Vec<u8>]) -> Vec<u8> {
 }
 
 #[test]
-fn answers_are_decoded_and_missing_values_are_told_from_zero() {
+fn answers_are_decoded_and_missing_values_are_distinguished_from_zero() {
     let answer = [number(2, 1), number(5, 64), number(6, 1), number(9, 16)].concat();
     let expected = Channels { rx: 1, tx: 0, combined: 16, rx_max: 1, tx_max: 0, combined_max: 64 };
     assert_eq!(decode::channels(&answer), expected);
@@ -57,7 +57,7 @@ fn packet(kind: u16, sequence: u32, body: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn the_answer_is_told_from_other_messages_and_errors() {
+fn the_answer_is_distinguished_from_other_messages_and_errors() {
     let acknowledgement = packet(2, 7, &0i32.to_ne_bytes());
     let other = packet(30, 6, &[9; 8]);
     let answer = packet(30, 7, &[1, 1, 0, 0, 5, 5, 5, 5]);
@@ -70,7 +70,7 @@ fn the_answer_is_told_from_other_messages_and_errors() {
 }
 
 #[test]
-fn a_capture_gives_back_the_answers() {
+fn a_capture_returns_the_answers() {
     let answers_before = Answers {
         driver: Reading::Known(Driver { name: "sfc".into(), version: "6".into(), firmware: "8.5.1".into() }),
         channels: Reading::Denied,
@@ -83,8 +83,8 @@ fn a_capture_gives_back_the_answers() {
     assert_eq!(plain("a/../b:1"), "a____b_1");
 }
 
-/// Runs the test in a network namespace of its own with a pair of virtual Ethernet interfaces, which goes away with
-/// the thread; false when this user may not make one.
+/// Runs the test in a separate network namespace with a pair of virtual Ethernet interfaces, which is removed
+/// with the thread; `false` if this user may not create one.
 pub(super) fn in_namespace_with_veth(test: impl FnOnce() + Send + 'static) -> bool {
     let in_thread = move || {
         // SAFETY: only the network namespace is left, which changes nothing that memory or open files rely on; the
@@ -111,7 +111,7 @@ fn a_virtual_interface_answers_over_netlink_and_ioctl() {
         assert_eq!(answers.driver.known().unwrap().name, "veth");
         let features = answers.offloads.known().unwrap();
         assert!(features.contains_key("rx-gro") && features.values().any(|is_on| *is_on), "{features:?}");
-        assert_eq!(ioctl::features("lowlat0").unwrap(), *features, "both ways tell the same");
+        assert_eq!(ioctl::features("lowlat0").unwrap(), *features, "both ways report the same");
         let stamps = answers.timestamping.known().unwrap();
         assert_eq!(*stamps, Timestamping::default(), "veth stamps in software only");
         assert_eq!(ioctl::timestamping("lowlat0").unwrap(), *stamps);
@@ -178,11 +178,14 @@ fn a_virtual_interface_is_changed_over_netlink_and_ioctl() {
         assert_eq!(checksum.get("lowlat0").unwrap(), Some(off));
         ioctl::set_feature("lowlat0", "tx-checksum-ip-generic", true).unwrap();
         assert_eq!(checksum.get("lowlat0").unwrap(), Some(on));
-        // Segmentation by software needs scattered packets: without them the kernel passes the wish over.
+        // Software segmentation needs scatter-gather: without it the kernel ignores the request.
         setting(&nic::feature::KIND, "tx-scatter-gather").unwrap().set("lowlat0", off).unwrap();
         let error =
             setting(&nic::feature::KIND, "tx-generic-segmentation").unwrap().set("lowlat0", on).unwrap_err();
-        assert!(error.to_string().starts_with("the driver took it and left it off: "), "{error}");
+        assert!(
+            error.to_string().starts_with("the driver accepted the change but left the value off: "),
+            "{error}"
+        );
         let rx = setting(&nic::channels::KIND, "rx").unwrap();
         match rx.get("lowlat0").unwrap() {
             Some(Value::Number(count @ 2..)) => {
@@ -193,7 +196,7 @@ fn a_virtual_interface_is_changed_over_netlink_and_ioctl() {
                 let error = rx.set("lowlat0", Value::Number(9_999)).unwrap_err().to_string();
                 assert!(error.contains("requested channel count exceeds maximum"), "{error}");
                 assert!(
-                    error.ends_with("the driver does not take this value; leave this step out"),
+                    error.ends_with("the driver does not accept this value; leave this step out"),
                     "{error}"
                 );
             }
@@ -202,10 +205,10 @@ fn a_virtual_interface_is_changed_over_netlink_and_ioctl() {
         let usecs = setting(&nic::coalescing::KIND, "rx-usecs").unwrap();
         assert_eq!(usecs.get("lowlat0").unwrap(), None);
         let error = usecs.set("lowlat0", Value::Number(0)).unwrap_err().to_string();
-        assert!(error.contains("the driver does not have this setting"), "{error}");
+        assert!(error.contains("the driver does not support this setting"), "{error}");
         assert_eq!(checksum.get("none0").unwrap(), None);
         let error = checksum.set("none0", on).unwrap_err().to_string();
-        assert!(error.ends_with("there is no such interface; make a new plan"), "{error}");
+        assert!(error.ends_with("the interface does not exist; make a new plan"), "{error}");
         for bad in ["a name that is too long", ""] {
             assert!(checksum.set(bad, on).is_err(), "{bad}");
         }

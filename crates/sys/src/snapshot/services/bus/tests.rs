@@ -6,7 +6,7 @@ use std::{
     thread,
 };
 
-/// systemd's manager as far as it is asked here.
+/// systemd's manager, as far as these tests need it.
 struct Manager {
     lists_files: bool,
 }
@@ -46,7 +46,7 @@ impl Manager {
     }
 }
 
-/// What the reader hears of the fake manager over a socket pair.
+/// What the reader receives from the fake manager over a socket pair.
 fn heard(lists_files: bool) -> Listing {
     let (ours, theirs) = UnixStream::pair().unwrap();
     let (done, is_done) = mpsc::channel::<()>();
@@ -55,7 +55,7 @@ fn heard(lists_files: bool) -> Listing {
         let builder = Builder::unix_stream(theirs).server(guid).p2p();
         let builder = builder.serve_at("/org/freedesktop/systemd1", Manager { lists_files });
         let connection = zbus::block_on(builder.build()).unwrap();
-        // The connection answers on a thread of its own until the reader is done.
+        // The connection answers on a separate thread until the reader is done.
         let _ = is_done.recv();
         drop(connection);
     });
@@ -66,7 +66,7 @@ fn heard(lists_files: bool) -> Listing {
 }
 
 #[test]
-fn systemd_is_heard_over_a_socket() {
+fn systemd_is_received_over_a_socket() {
     let listing = heard(true);
     let loaded: Vec<&str> = listing.loaded.iter().map(|unit| unit.name.as_str()).collect();
     assert_eq!(loaded, ["chrony.service", "getty@tty1.service", "ghost.service"]);
@@ -101,7 +101,7 @@ fn shown(units: &BTreeMap<String, Service>) -> Vec<String> {
 }
 
 #[test]
-fn a_capture_gives_back_what_was_heard_with_aliases() {
+fn a_capture_returns_what_was_heard_with_aliases() {
     let file = |name: &str, state: &str, alias_of: Option<&str>| File {
         path: format!("/lib/systemd/system/{name}"),
         state: state.into(),
@@ -157,7 +157,7 @@ fn links_to_other_units_are_aliases() {
 }
 
 #[test]
-fn a_silent_bus_is_given_up() {
+fn a_silent_bus_times_out() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("bus");
     let _listener = UnixListener::bind(&path).unwrap();
