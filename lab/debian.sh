@@ -1,13 +1,13 @@
-# shellcheck shell=bash disable=SC2154 # whoever sources this sets out, tree and prefix
-# Sourced by lab/image and lab/disk: Debian 12 in a folder. `out` is where both keep what they make. `arch` is the
-# guest's processor, as `uname -m` names it.
+# shellcheck shell=bash disable=SC2154 # the sourcing script sets out, tree and prefix
+# Sourced by lab/image and lab/disk: Debian 12 in a folder. `out` is their output folder. `arch` is the
+# guest's processor, as printed by `uname -m`.
 
 arch=x86_64
 
 say() { printf '%s: %s\n' "lab/$(basename "$0")" "$*" >&2; }
 
 # locked COMMAND [ARGUMENT...]: runs it while no other build of an image runs. Its processes do not inherit the lock, so a
-# build that was killed blocks nobody. The file holds the owner's process id.
+# killed build blocks no other. The file contains the owner's process id.
 locked() {
     exec 9>>"$out/image.lock"
     if ! flock -n 9; then
@@ -25,7 +25,7 @@ mirror() {
         awk '$2 == "bookworm" { print $1; exit }'
 }
 
-# What the host needs: debootstrap, mke2fs, qemu-img and QEMU 10 (7.2 knows neither modules nor smp-cache).
+# Packages for the host: debootstrap, mke2fs, qemu-img and QEMU 10 (7.2 knows neither modules nor smp-cache).
 host_packages() {
     local major
     major=$(qemu-system-x86_64 --version 2>/dev/null | sed -n 's/^QEMU emulator version \([0-9]*\).*/\1/p' || true)
@@ -48,7 +48,7 @@ host_packages() {
         qemu-system-x86 qemu-utils seabios ipxe-qemu >&2
 }
 
-# What a host needs beyond that for a guest of another processor: its emulator, its firmware, and its programs run
+# Additional packages for a guest with another processor: its emulator, its firmware, and support for running its programs
 # while the image is built.
 foreign_packages() {
     local format=/proc/sys/fs/binfmt_misc
@@ -58,12 +58,12 @@ foreign_packages() {
         DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends -t bookworm-backports \
             qemu-system-arm qemu-user-static qemu-efi-aarch64 >&2
     fi
-    # Without a systemd that does it at boot, as in a container.
+    # Without systemd, which does this at boot, as in a container.
     [[ -e $format/register ]] || mount -t binfmt_misc binfmt_misc "$format"
     [[ -e $format/qemu-$arch ]] || tr -d '\n' <"/usr/lib/binfmt.d/qemu-$arch.conf" >"$format/register"
 }
 
-# Debian's word for the processor.
+# Debian's name for the processor.
 debian_arch() { case $arch in x86_64) echo amd64 ;; aarch64) echo arm64 ;; esac; }
 
 in_guest() { chroot "$tree" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C DEBIAN_FRONTEND=noninteractive "$@"; }
@@ -95,8 +95,8 @@ patience() {
 # guest_packages [APT_OPTION...] PACKAGE...
 guest_packages() { in_guest apt-get install -qq -y --no-install-recommends "$@" >>"$out/debootstrap.log" 2>&1; }
 
-# kernel_packages [APT_OPTION...]: tuned, irqbalance and the kernel, with an initial ramdisk that holds only what
-# finds the root disk, since a guest without KVM unpacks it slowly.
+# kernel_packages [APT_OPTION...]: tuned, irqbalance and the kernel, with an initial ramdisk that contains only what
+# finds the root disk, because a guest without KVM unpacks it slowly.
 kernel_packages() {
     mkdir -p "$tree/etc/initramfs-tools/conf.d"
     printf 'MODULES=list\n' >"$tree/etc/initramfs-tools/conf.d/lab"
@@ -108,7 +108,7 @@ kernel_packages() {
     in_guest systemctl -q disable systemd-networkd-wait-online apt-daily.timer apt-daily-upgrade.timer
 }
 
-# The tree as it is before a first boot; prints the kernel's release.
+# Prepares the tree for a first boot; prints the kernel's release.
 finish_tree() {
     local kernel
     in_guest apt-get clean

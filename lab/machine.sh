@@ -1,5 +1,5 @@
-# shellcheck shell=bash disable=SC2034,SC2154 # read by, and set by, whoever sources this
-# Sourced by lab/boot and lab/harness/machine.py: turns the file of `machine` into QEMU's arguments. They set `lab`
+# shellcheck shell=bash disable=SC2034,SC2154 # read and set by the sourcing script
+# Sourced by lab/boot and lab/harness/machine.py: converts the file of `machine` to QEMU's arguments. They set `lab`
 # (its folder), `machine` and `tables` (a folder for SMBIOS records, which QEMU reads at its start).
 
 # shellcheck disable=SC2317  # this one and the two below are called by machine files
@@ -29,11 +29,11 @@ dimms() {
     done
 }
 
-# A machine file sets `qemu` (hardware) and may set `cmdline` (the kernel's, beyond root and console),
-# `arch` (the processor, as `uname -m` names it), `root` (nvme or virtio: what the root disk hangs on),
-# `bus` (where the lab's own devices go),
-# `threads` (multi: a host thread per emulated CPU; single: one for all, quicker where CPUs poll, since each passes
-# on to the next at its pause instruction), `seconds` (how long a slow machine may take) and `fixture=no`
+# A machine file sets `qemu` (hardware) and may set `cmdline` (the kernel's, after root and console),
+# `arch` (the processor, as printed by `uname -m`), `root` (nvme or virtio: the root disk's controller),
+# `bus` (for the lab's own devices),
+# `threads` (multi: a host thread per emulated CPU; single: one for all, faster if CPUs poll, because each passes
+# on to the next at its pause instruction), `seconds` (time limit of a slow machine) and `fixture=no`
 # (lab/capture leaves it out).
 qemu=() cmdline='quiet' arch=x86_64 root=nvme bus=pcie.0 threads=multi seconds=600
 # shellcheck source=/dev/null

@@ -1,4 +1,4 @@
-"""Judges what lab/checks/jitter.job left: one line per check, exit status 1 when one does not hold.
+"""Judges the output of lab/checks/jitter.job: one line per check, exit status 1 if one fails.
 
 usage: jitter.py RUNS FOLDER     (RUNS: four_cpus, one_cpu or guide)
 """
@@ -15,7 +15,7 @@ failures = 0
 
 
 def check(run, what, holds, seen=""):
-    """Prints one check; `seen` tells what was found."""
+    """Prints one check; `seen` is what was found."""
     global failures
     failures += not holds
     print(f"{'ok  ' if holds else 'FAIL'} {run}: {what}{f' ({seen})' if seen != '' else ''}")
@@ -34,7 +34,7 @@ class Guest:
         return path.read_text(errors="replace") if path.exists() else ""
 
     def status(self, run, expected, *words):
-        """The exit status, what was said on stderr, and that no trace instance was left."""
+        """Checks the exit status, the text on stderr, and that no trace instance remains."""
         status, said = self.text(f"{run}.status").strip(), self.text(f"{run}.err")
         check(run, f"exit status {expected}", status == str(expected), status + (f": {said.strip()}" if status != str(expected) else ""))
         for word in words:
@@ -70,7 +70,7 @@ def measured(run, document, cpus):
 
 
 def traced(run, document, kinds_min=2):
-    """Causes come from the trace, and each interruption in which the kernel ran has a name that says what ran."""
+    """Causes come from the trace, and each interruption in which the kernel ran names what ran."""
     record = jitter_of(document)["record"]
     causes = record["causes"]
     counter = record["counter"]
@@ -81,30 +81,30 @@ def traced(run, document, kinds_min=2):
     counts = {cpu["cpu"]: (cpu["kernel_count"], cpu["attributed_count"]) for cpu in cpus}
     check(run, "each CPU's trace was read", all(cpu["event_count"] for cpu in cpus), f"with kernel, of all: {counts}")
     missing = sum(cpu["event_lost_count"] + cpu["ring_lost_count"] for cpu in cpus)
-    check(run, "nothing was lost on the way", missing == 0, missing or "")
-    check(run, "every interruption was held against it", all(cpu["interruption_count"] == one["attributed_count"] for cpu, one in zip(record["cpus"], cpus)))
+    check(run, "nothing was lost", missing == 0, missing or "")
+    check(run, "every interruption was matched with it", all(cpu["interruption_count"] == one["attributed_count"] for cpu, one in zip(record["cpus"], cpus)))
 
     kept = [one for cpu in cpus for one in cpu["worst"] + cpu["first"]]
     kernel = [one for one in kept if one["timeline"]]
     nameless = [one for one in kernel if not any(part["cause"]["kind"] not in NOT_KERNEL for part in one["parts"])]
     check(run, "a cause for every kept interruption in which the kernel ran", not nameless, nameless[:1] or f"{len(kernel)} of {len(kept)} kept")
     uneven = [one for one in kept if sum(part["ns"] for part in one["parts"]) != one["length_ns"]]
-    check(run, "their parts add up", not uneven, uneven[:1] or "")
+    check(run, "their parts sum to the whole", not uneven, uneven[:1] or "")
     totals = {one["cpu"]: sum(total["ns_total"] for total in one["totals"]) for one in cpus}
     spent = {cpu["cpu"]: cpu["interruption_ns_total"] for cpu in record["cpus"]}
-    check(run, "the causes' times add up to the time of all interruptions", all(abs(totals[cpu] - spent[cpu]) <= 1000 for cpu in spent), "" if totals == spent else (totals, spent))
+    check(run, "the causes' times sum to the time of all interruptions", all(abs(totals[cpu] - spent[cpu]) <= 1000 for cpu in spent), "" if totals == spent else (totals, spent))
     bare = [total["cause"]["name"] for cpu in cpus for total in cpu["totals"] if total["cause"]["kind"] in FUNCTIONS and (total["cause"]["name"].startswith("0x") or not total["cause"]["name"])]
     check(run, "functions have names", not bare, bare or "")
     shares = jitter_of(document)["study"]["shares"]
-    check(run, "the shares of the classes add up to one", abs(sum(shares.values()) - 1) < 1e-9, ", ".join(f"{name} {share:.2%}" for name, share in shares.items()))
+    check(run, "the shares of the classes sum to one", abs(sum(shares.values()) - 1) < 1e-9, ", ".join(f"{name} {share:.2%}" for name, share in shares.items()))
     kinds = sorted({total["cause"]["kind"] for cpu in cpus for total in cpu["totals"]})
     check(run, "kinds of causes", len(set(kinds) - NOT_KERNEL) >= kinds_min, ", ".join(kinds))
     refused = [text for text in record["warnings"] if text.startswith("The trace lacks something")]
-    check(run, "no event and no option was refused", not refused, refused or "")
+    check(run, "no event and no option was rejected", not refused, refused or "")
 
 
 def cause(document, kind, pattern):
-    """The studied cause of this kind whose name fits."""
+    """The studied cause of this kind with a matching name."""
     causes = jitter_of(document)["study"]["causes"]
     return next((one for one in causes if one["cause"]["kind"] == kind and re.fullmatch(pattern, one["cause"]["name"])), None)
 
@@ -126,13 +126,13 @@ def warns(run, document, pattern):
 def four_cpus(guest):
     guest.status("refused", 2, "the host is not quiet", "bash (pid", "--wait", "--force")
     said = guest.text("waiting.err").strip()
-    check("waiting", "waits until it is told to stop", guest.text("waiting.status").strip() not in ("", "0") and "interrupted while waiting" in said, said)
+    check("waiting", "waits until it is stopped", guest.text("waiting.status").strip() not in ("", "0") and "interrupted while waiting" in said, said)
 
     if document := guest.document("isolated"):
         measured("isolated", document, [2, 3])
         traced("isolated", document)
         has_cause("isolated", document, "irq", r"virtio\d+-requests", "irq.affinity")
-        check("isolated", "says that the host was not quiet", any(point["state"] == "not_ready" for point in document["readiness"]))
+        check("isolated", "reports that the host was not quiet", any(point["state"] == "not_ready" for point in document["readiness"]))
         held = guest.lowlat("jitter", "--from", "isolated.out", "--gate", "not_traced<1%,named>0%")
         check("isolated", "--from FILE --gate judges the document here", held.returncode == 0, held.stderr.strip())
     guest.status("text", 0)
@@ -176,7 +176,7 @@ def four_cpus(guest):
         measured("interrupted", document, [2, 3])
         traced("interrupted", document, kinds_min=1)
         check("interrupted", "is called interrupted", document["is_interrupted"] is True)
-        check("interrupted", "had an instance of its own", guest.text("interrupted.during").startswith("lowlat-"), guest.text("interrupted.during").strip())
+        check("interrupted", "had a separate instance", guest.text("interrupted.during").startswith("lowlat-"), guest.text("interrupted.during").strip())
 
     if document := guest.document("other-tracer"):
         warns("other-tracer", document, "Another tracer is at work")
@@ -195,9 +195,9 @@ def offline(guest, cpus, gone):
         measured("offline", document, cpus)
         ran = {cpu["cpu"]: cpu["runtime_ns"] for cpu in jitter_of(document)["record"]["cpus"]}
         others = min(ran[cpu] for cpu in cpus if cpu != gone)
-        check("offline", f"CPU {gone} was measured until it went, the others to the end", ran[gone] < others * 0.9, {cpu: f"{ns / 1e9:.1f} s" for cpu, ns in ran.items()})
+        check("offline", f"CPU {gone} was measured until it went offline, the others to the end", ran[gone] < others * 0.9, {cpu: f"{ns / 1e9:.1f} s" for cpu, ns in ran.items()})
         moved = [cpu["cpu"] for cpu in jitter_of(document)["record"]["cpus"] if cpu["has_moved"]]
-        check("offline", f"the document says that its thread moved", moved == [gone], moved)
+        check("offline", "the document says that its thread moved", moved == [gone], moved)
         warns("offline", document, rf"CPU {gone}\b.*offline")
 
 
@@ -208,7 +208,7 @@ def one_cpu(guest):
         warns("all", document, "its own main thread ran on one of them")
         check("all", "no groups on one CPU", jitter_of(document)["record"]["causes"]["groups"] is None)
         own = [total["cause"]["name"] for total in jitter_of(document)["record"]["causes"]["cpus"][0]["totals"] if total["cause"].get("is_own")]
-        check("all", "lowlat's own threads are called its own", bool(own), own)
+        check("all", "lowlat's own threads are marked as its own", bool(own), own)
     guest.status("text", 0)
     guest.status("fifo", 2, "would leave no CPU")
 
@@ -225,14 +225,14 @@ def guide(guest):
 
 
 def own_trace(guest):
-    """No run changes the host's own trace. Where the kernel itself does, the run that made it says so."""
+    """No run changes the host's own trace. If the kernel itself does, the run that caused it reports it."""
     before, after = (guest.text(name).splitlines() for name in ("trace-before", "trace-after"))
     changed = [pair for pair in zip(before, after) if pair[0] != pair[1]]
     size = [pair for pair in changed if pair[0].startswith("buffer_size_kb: ")]
-    check("all runs", "the host's own trace is as it was", bool(before) and len(before) == len(after) and changed == size, changed)
+    check("all runs", "the host's own trace is unchanged", bool(before) and len(before) == len(after) and changed == size, changed)
     documents = {path.name: path.read_text(errors="replace") for path in guest.out.glob("*.out")}
     said = [name for name, text in documents.items() if text.startswith("{") and "keeps the buffer of its own trace" in text]
-    check("all runs", "one run says so when the kernel settles the size of that trace's buffer", len(said) == len(size), f"{changed} {said}")
+    check("all runs", "one run reports it if the kernel fixes the size of that trace's buffer", len(said) == len(size), f"{changed} {said}")
 
 
 def main():

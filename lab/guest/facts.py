@@ -1,5 +1,5 @@
-"""What a host is set to, as one JSON document on stdout: files, and values of the running system. Counters, times and
-what changes by itself are left out, each for a reason given here. Runs in a guest, as root; changes nothing."""
+"""The settings of a host as one JSON document on stdout: files, and values of the running system. Counters, times and
+everything that changes on its own are left out, each for a reason given here. Runs in a guest as root; changes nothing."""
 
 import ctypes
 import glob
@@ -14,7 +14,7 @@ import sys
 # Below these, every entry counts.
 TREES = ["/etc", "/boot", "/usr/lib/systemd", "/usr/local/lib", "/usr/lib/tuned", "/var/lib/tuned", "/root", "/opt"]
 NOT_FILES = re.compile(r"^/etc/(adjtime|resolv\.conf|mtab)$")
-# TuneD writes these anew, with the same content, whenever it starts.
+# TuneD rewrites these, with the same content, whenever it starts.
 NO_TIME = re.compile(r"^/etc/tuned/(active_profile|post_loaded_profile|profile_mode)$")
 
 # Counters, random numbers, and limits that follow from the memory left at the boot.
@@ -25,7 +25,7 @@ NOT_SYSCTL = re.compile(
     r"|dev/cdrom/info|net/ipv4/neigh/default/gc_)"
 )
 
-# Files of sysfs, procfs, debugfs and cgroupfs that hold a setting, as patterns of find(1)'s kind.
+# Files of sysfs, procfs, debugfs and cgroupfs that contain a setting, as patterns like those of find(1).
 VALUES = """
 /sys/devices/system/cpu/{isolated,nohz_full,online,smt/control,cpufreq/boost}
 /sys/devices/system/cpu/cpu*/cpufreq/{scaling_governor,scaling_min_freq,scaling_max_freq,energy_performance_preference}
@@ -51,7 +51,7 @@ NOT_VALUES = re.compile(r"parameters/(initstate|.*(_count|jiffies|seq|last_gp_se
 
 
 def read(path, bytes_max=1 << 16):
-    """The text of a kernel file; what reading said when it could not be read."""
+    """The text of a kernel file, or the error of reading it."""
     try:
         with open(path, "rb") as file:
             return file.read(bytes_max).decode(errors="replace").strip()
@@ -73,7 +73,7 @@ def braces(pattern):
 
 
 def entry(path, status):
-    """One entry of a tree. Of directories no time counts: it changes with whatever is made and removed in them."""
+    """One entry of a tree. Times of directories do not count: they change with every entry created or removed."""
     who = f"{stat.filemode(status.st_mode)} {status.st_uid}:{status.st_gid}"
     if stat.S_ISDIR(status.st_mode):
         return who
@@ -116,8 +116,8 @@ def values():
 
 
 def interrupts():
-    """Each interrupt that has a handler, by name, since numbers differ from boot to boot: where it may go, and where it
-    does go (the kernel's choice: for a look, not for comparing)."""
+    """Each interrupt with a handler, by name, because numbers differ between boots: where it may go, and where it
+    does go (the kernel's choice, which is informational and not compared)."""
     found = {}
     for number in filter(str.isdigit, os.listdir("/proc/irq")):
         folder = f"/proc/irq/{number}"
@@ -131,7 +131,7 @@ def interrupts():
 
 
 def threads():
-    """CPUs and scheduling of kernel threads, by name. Left out are workers, which come and go, and the rescuers of
+    """CPUs and scheduling of kernel threads, by name. Left out are workers, which start and end at any time, and the rescuers of
     workqueues, which go where they last helped: both carry the flag PF_WQ_WORKER."""
     found = {}
     policies = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "deadline"}
@@ -148,7 +148,7 @@ def threads():
     return found
 
 
-# Started by what needs them, ended when nobody does.
+# Started by what needs them, and ended when nothing does.
 ON_DEMAND = re.compile(r"^systemd-(fsckd|hostnamed|timedated|localed|initctl|tmpfiles-clean)\.")
 
 
@@ -159,14 +159,14 @@ def services():
         found[f"enablement {unit}"] = state
     for line in run("systemctl", "list-units", "--all", "--no-legend", "--plain", "--type=service,timer,socket").splitlines():
         unit, load, active = line.split()[:3]
-        # What a timer started once has no state of its own; sessions and instances come and go.
+        # One-shot units of timers have no lasting state; sessions and instances start and end at any time.
         if "@" not in unit and not ON_DEMAND.match(unit) and active in ("active", "failed"):
             found[f"state {unit}"] = f"{load} {active}"
     return found
 
 
 def has_open(pid, device):
-    """Whether a process has a device open. Files that it closes meanwhile are passed over."""
+    """Whether a process has a device open. Files that it closes in the meantime are skipped."""
     for descriptor in glob.glob(f"/proc/{pid}/fd/*"):
         try:
             if os.readlink(descriptor) == device:
@@ -187,12 +187,12 @@ def holders(device):
 
 def others():
     active = run("tuned-adm", "active")
-    # Its log lines carry the time.
+    # Its log lines contain the time.
     found = {"tuned profile": " ".join(line for line in active.splitlines() if not re.match(r"\d{4}-", line))}
     for nic in sorted(os.listdir("/sys/class/net")):
         if nic != "lo":
             for letter in "lckg":
-                # Statistics and what the peer negotiates are no settings.
+                # Statistics and results of negotiation are not settings.
                 found[f"ethtool -{letter} {nic}"] = run("ethtool", f"-{letter}", nic).strip()
     found["holders of /dev/cpu_dma_latency"] = " ".join(sorted(holders("/dev/cpu_dma_latency")))
     return found

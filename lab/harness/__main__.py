@@ -1,4 +1,4 @@
-"""lab/run: chooses scenarios, runs them one after the other or several at once, sums up."""
+"""lab/run: chooses scenarios, runs them one after another or several at once, and prints a summary."""
 
 import argparse
 import os
@@ -18,12 +18,12 @@ def options():
     parser = argparse.ArgumentParser(
         prog="lab/run", description="Boots virtual servers through GRUB and proves `lowlat tune` in them, end to end."
     )
-    parser.add_argument("--all", action="store_true", help="every scenario, not the quick set only")
-    parser.add_argument("--list", action="store_true", help="name the scenarios and end")
-    parser.add_argument("--scenario", metavar="NAME", action="append", help="only this one; repeat it for more")
-    parser.add_argument("--lowlat", metavar="BINARY", type=pathlib.Path, help="this binary; built when not given")
+    parser.add_argument("--all", action="store_true", help="run every scenario, not only the quick set")
+    parser.add_argument("--list", action="store_true", help="list the scenarios and exit")
+    parser.add_argument("--scenario", metavar="NAME", action="append", help="run only this one; repeat it for more")
+    parser.add_argument("--lowlat", metavar="BINARY", type=pathlib.Path, help="use this binary [default: build it]")
     parser.add_argument(
-        "--jobs", metavar="N", type=jobs, default=1, help="so many guests at once; each keeps about one CPU busy [default: 1]"
+        "--jobs", metavar="N", type=jobs, default=1, help="run N guests at once; each keeps about one CPU busy [default: 1]"
     )
     return parser.parse_args()
 
@@ -45,13 +45,13 @@ def build():
 
 
 def disk():
-    print("lab/run: the disk (some minutes when it is not there yet)", flush=True)
+    print("lab/run: the disk (takes some minutes if it does not exist yet)", flush=True)
     return subprocess.run([LAB / "disk"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
 
 def main():
     chosen = options()
-    # So that whoever ends this ends the guests too.
+    # So that ending this process also ends the guests.
     for ending in (signal.SIGINT, signal.SIGTERM):
         signal.signal(ending, lambda number, _: sys.exit(128 + number))
     try:
@@ -65,7 +65,7 @@ def main():
         return
     binary = (chosen.lowlat or build()).resolve()
     if not os.access(binary, os.X_OK):
-        sys.exit(f"lab/run: {binary}: no program; expected lowlat's binary")
+        sys.exit(f"lab/run: {binary} is not a program; expected lowlat's binary")
     runs = TOP / "target/lab/runs"
     base = disk()
     clock = story.Clock()

@@ -1,5 +1,5 @@
-"""Who else used this host's CPUs while a guest ran. A guest that is kept waiting misses its own limits in time, and what
-fails then says nothing of lowlat."""
+"""Use of this host's CPUs by others while a guest ran. A guest that has to wait misses its time limits, and such
+failures say nothing about lowlat."""
 
 import dataclasses
 import os
@@ -19,16 +19,16 @@ class Look:
     busy: float
     """CPU time of everything on this host."""
     stolen: float
-    """What its hypervisor kept of its CPUs."""
+    """CPU time taken by its hypervisor."""
     ours: float
-    """CPU time of the lab, its guests included."""
+    """CPU time of the lab, including its guests."""
 
 
 def look():
-    """A look at the host; none where /proc does not tell."""
+    """Reads the host; None if /proc lacks the values."""
     try:
         with open("/proc/stat") as file:
-            # user nice system idle iowait irq softirq steal; time in guests of its own is part of user's.
+            # user nice system idle iowait irq softirq steal; time of guests is part of user's.
             user, nice, system, _, _, irq, softirq, steal = (int(word) / TICKS for word in file.readline().split()[1:9])
         ours = sum(map(running, guest.MACHINES)) + sum(
             usage.ru_utime + usage.ru_stime
@@ -40,20 +40,20 @@ def look():
 
 
 def running(qemu):
-    """CPU time of a QEMU that has not ended: one that has is among the children."""
+    """CPU time of a running QEMU; one that has ended is among the children."""
     if not qemu.is_running():
         return 0
     with open(f"/proc/{qemu.process.pid}/stat") as file:
         words = file.read().rpartition(")")[2].split()
-    # Fields 14 and 15 of proc(5); the rest begins with field 3.
+    # Fields 14 and 15 of proc(5); the remaining ones start with field 3.
     return sum(int(word) for word in words[11:13]) / TICKS
 
 
-def told(before, after):
-    """In words, how many CPUs others had between two looks."""
+def shares(before, after):
+    """The number of CPUs that others used between two readings, as text."""
     if not before or not after or after.at <= before.at:
-        return "what else ran on this host is not known"
+        return "the load of this host is not known"
     seconds = after.at - before.at
     others = max(0, after.busy - before.busy - (after.ours - before.ours)) / seconds
     stolen = (after.stolen - before.stolen) / seconds
-    return f"meanwhile other programs had {others:.1f} of this host's {os.cpu_count()} CPUs, and its hypervisor {stolen:.1f}"
+    return f"other programs used {others:.1f} of this host's {os.cpu_count()} CPUs, and its hypervisor {stolen:.1f}"

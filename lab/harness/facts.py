@@ -1,18 +1,18 @@
-"""Two looks at a guest compared: equal but for what may differ."""
+"""Comparison of two snapshots of a guest: equal except for what may differ."""
 
 import hashlib
 import json
 
 
 class Facts:
-    """What lab/guest/facts.py said."""
+    """The output of lab/guest/facts.py."""
 
     def __init__(self, document):
         self.files, self.values = document["files"], document["values"]
         self.interrupts = document["interrupts"]
 
     def is_balanced(self):
-        """Whether irqbalance moves interrupts by itself."""
+        """Whether irqbalance is running and moves interrupts."""
         return self.values.get("state irqbalance.service") == "loaded active"
 
     def hash(self):
@@ -21,7 +21,7 @@ class Facts:
 
 
 def differences(before, after):
-    """Each name with its two values, where they are not the same."""
+    """Each name with its two values, if they differ."""
     names = sorted(before.keys() | after.keys())
     absent = "(absent)"
     return [
@@ -36,8 +36,8 @@ def file_differences(before, after):
 
 
 def value_differences(before, after):
-    """Values of the running system. Kernel threads count where both looks have them: some come with the first use
-    of what they are for. Interrupts count unless irqbalance moved them by itself, before or after."""
+    """Values of the running system. Kernel threads count if both snapshots have them: some start with the first use
+    of their feature. Interrupts count unless irqbalance moved them, before or after."""
     here, there = dict(before.values), dict(after.values)
     for one, other in ((here, there), (there, here)):
         for name in [name for name in one if name.startswith("thread ") and name not in other]:

@@ -1,4 +1,4 @@
-"""One virtual server over its boots: a disk that stays, and jobs that run in it as root."""
+"""One virtual server over its boots: a persistent disk, and jobs that run in it as root."""
 
 import json
 import os
@@ -16,18 +16,18 @@ from . import machine as machines
 GUEST = machines.LAB / "guest"
 JOB_SECONDS = 1200
 BOOT_SECONDS = 1800
-# How long QEMU may take for an answer: it waits for a CPU that is asked.
+# Time limit of an answer from QEMU, which may have to wait for a CPU.
 ANSWER_SECONDS = 30
-# Boots in which QEMU itself fails, one after the other.
+# Maximum number of consecutive boots in which QEMU itself fails.
 BOOTS_MAX = 6
-# What the kernel says of a task that hangs, first after 120 seconds.
+# The kernel's message about a hung task, first after 120 seconds.
 HANGS = re.compile(r"INFO: task \S+ blocked for more than (\d+) seconds")
 HANG_SECONDS = 200
-# A kernel whose timers do not come any more tells only this, again and again; one that boots says it never.
+# A kernel whose timers no longer fire repeats only this; one that boots never logs it.
 STALLS = re.compile(r"rcu: INFO: rcu_\w+ detected stalls")
 STALLS_MAX = 5
 
-# Emulated, udev still names the NICs long after systemd says "running".
+# In an emulated guest, udev still renames NICs long after systemd reports "running".
 SETTLE = """
 state=$(timeout 1500 systemctl is-system-running --wait)
 udevadm settle --timeout=600
@@ -37,30 +37,30 @@ echo "$state"
 
 
 class GuestError(Exception):
-    """The guest did not do what every scenario needs of it."""
+    """The guest failed to do something that every scenario needs."""
 
 
 MACHINES = []
-"""Every QEMU that was started. They end with the run, whatever becomes of it."""
+"""Every QEMU that was started. They end with the run, whatever its result."""
 GIVEN_UP = threading.Event()
-"""Raised when the run is given up: no machine is started any more."""
+"""Raised when the run is aborted: no more machines are started."""
 
 
 def give_up():
-    """Ends every machine; who waits for one learns that it has ended."""
+    """Ends every machine; waiting callers see that it has ended."""
     GIVEN_UP.set()
     for qemu in list(MACHINES):
         qemu.kill()
 
 
 class Done:
-    """What a job did."""
+    """Result of a job."""
 
     def __init__(self, name, status, text):
         self.name, self.status, self.text = name, status, text
 
     def json(self):
-        """Its output as a JSON document; none when it is not one."""
+        """Its output as a JSON document; None if it is not one."""
         try:
             return json.loads(self.text)
         except ValueError:
@@ -72,7 +72,7 @@ class Done:
 
 
 class Qemu:
-    """A running QEMU, and how its guest ended: "guest-reset", "guest-shutdown", or none when it was killed."""
+    """A running QEMU, and how its guest ended: "guest-reset", "guest-shutdown", or None if it was killed."""
 
     def __init__(self, arguments, log):
         self.ended_by = None
@@ -99,11 +99,11 @@ class Qemu:
             self.process.stdin.write(json.dumps(message) + "\n")
             self.process.stdin.flush()
         except OSError:
-            # It has ended, which whoever asks learns by asking that.
+            # It has ended, which callers check separately.
             pass
 
     def _ask(self, command, **arguments):
-        """What the machine answers; none when it does not, as when it ends meanwhile."""
+        """The machine's answer; None without one, for example if it ends in the meantime."""
         self.asked += 1
         self._send({"execute": command, "arguments": arguments, "id": self.asked})
         end = time.monotonic() + ANSWER_SECONDS
@@ -112,7 +112,7 @@ class Qemu:
                 answer = self.answers.get(timeout=1)
             except queue.Empty:
                 continue
-            # Another id is the late answer to a question that was given up.
+            # Another id is the late answer to a request that timed out.
             if answer["id"] == self.asked:
                 return answer.get("return")
         return None
@@ -122,7 +122,7 @@ class Qemu:
         return [cpu["cpu-index"] for cpu in self._ask("query-cpus-fast") or ()]
 
     def monitor(self, line, cpu):
-        """What the monitor for people says of a CPU."""
+        """The human monitor's output for a CPU."""
         return self._ask("human-monitor-command", **{"command-line": line, "cpu-index": cpu}) or ""
 
     def is_running(self):
@@ -144,7 +144,7 @@ class Qemu:
 
 
 class Guest:
-    """A machine with a disk of its own: an overlay on the disk of lab/disk, kept from boot to boot."""
+    """A machine with a separate disk: an overlay on the disk of lab/disk, kept from boot to boot."""
 
     def __init__(self, machine, disk, folder, binary, progress):
         self.folder, self.progress = folder, progress
@@ -156,7 +156,7 @@ class Guest:
             ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", disk, self.overlay], check=True
         )
         shutil.copy(binary, self.share / "lowlat")
-        # Most of a binary is what debuggers read, and every byte takes its way through the emulator.
+        # Most of a binary is debug information, and every byte passes through the emulator.
         if shutil.which("strip"):
             subprocess.run(["strip", "--strip-debug", self.share / "lowlat"], check=True)
         shutil.copy(GUEST / "facts.py", self.share / "facts.py")
@@ -165,12 +165,12 @@ class Guest:
         """The interrupt that QEMU lost in the last boot."""
         self.boot_id = self.cmdline = ""
         self.boot_seconds = 0
-        """How long the last boot took."""
+        """Duration of the last boot."""
         self.is_installed = False
 
     def _arguments(self, console):
-        # cache=writeback: a power cut keeps what the guest flushed; of the rest what had reached a new cluster is
-        # lost, since QEMU holds the image's tables in memory until a flush.
+        # cache=writeback: a power cut keeps what the guest flushed. Other writes that had reached a new cluster are
+        # lost, because QEMU keeps the image's tables in memory until a flush.
         return [
             "qemu-system-x86_64", "-accel", f"tcg,thread={self.machine.threads}", "-nodefaults", "-no-user-config", "-display", "none",
             "-no-reboot", "-boot", "strict=on", "-serial", f"file:{console}", "-qmp", "stdio",
@@ -190,16 +190,16 @@ class Guest:
         log = open(self.folder / f"qemu-{self.boots}.log", "w")
         self.qemu = Qemu(self._arguments(self.folder / f"console-{self.boots}.log"), log)
         self.started = time.monotonic()
-        # After the start: of two that look at each other, one sees the other.
+        # After the start: of two concurrent checks, at least one sees the other.
         if GIVEN_UP.is_set():
             self.qemu.kill()
             raise GuestError("the run was given up")
 
     def boot(self, settled=True):
-        """Starts the machine and waits until it takes jobs. QEMU 10 with several CPU threads now and then aborts in
-        the first seconds ("iotlb_to_section: Assertion"), or loses an interrupt: nothing is lost by starting it again.
+        """Starts the machine and waits until it accepts jobs. QEMU 10 with several CPU threads occasionally aborts in
+        the first seconds ("iotlb_to_section: Assertion"), or loses an interrupt: starting it again loses nothing.
 
-        A kernel that hangs otherwise is started again once, and said: what hangs by its settings hangs again."""
+        A kernel that hangs otherwise is started again once, with a message: a hang caused by its settings happens again."""
         has_hung = False
         for _ in range(BOOTS_MAX):
             self.power_on()
@@ -208,20 +208,20 @@ class Guest:
             if self.lost or (self._hangs() and not has_hung):
                 has_hung |= not self.lost
                 why = f"QEMU lost an interrupt ({self.lost})" if self.lost else self._console()
-                self.progress(f"boot {self.boots} hangs, and is started again; {why}")
+                self.progress(f"boot {self.boots} hangs and is started again; {why}")
                 self.qemu.kill()
                 continue
             if self.qemu.is_running() or self.qemu.process.returncode != -signal.SIGABRT:
-                raise GuestError(f"boot {self.boots}: the guest takes no jobs; {self._console()}")
+                raise GuestError(f"boot {self.boots}: the guest accepts no jobs; {self._console()}")
         else:
-            raise GuestError("QEMU aborts, or its guest hangs, again and again")
+            raise GuestError("QEMU aborts or its guest hangs repeatedly")
         if settled:
             self.settle()
         self.boot_seconds = time.monotonic() - self.started
         self.progress(f"boot {self.boots} of {self.machine.name} took {self.boot_seconds:.0f} s")
 
     def settle(self):
-        """Waits until the system has nothing left to start; gives systemd's word for its state."""
+        """Waits until the system has nothing left to start; returns systemd's name for its state."""
         self.state = self.run(SETTLE, 2400).text.strip().splitlines()[-1:]
         if not self.is_installed:
             self.must("install -m 755 /lab/lowlat /usr/local/sbin/lowlat && sync -f /usr/local/sbin/lowlat")
@@ -242,7 +242,7 @@ class Guest:
         return False
 
     def _hangs(self):
-        """Whether the kernel has told, more than once, of a task that waits for minutes, or of stalls. Asked before the
+        """Whether the kernel has logged, more than once, a task that waits for minutes, or stalls. Used before the
         agent runs."""
         path = self.folder / f"console-{self.boots}.log"
         console = path.read_text(errors="replace") if path.exists() else ""
@@ -255,7 +255,7 @@ class Guest:
         return "the console's last lines: " + " / ".join(lines[-5:])
 
     def start(self, script):
-        """Hands a job over and returns its name without waiting for its end."""
+        """Submits a job and returns its name without waiting for its end."""
         end = time.monotonic() + 60
         while (self.share / "go").exists() and time.monotonic() < end:
             time.sleep(0.05)
@@ -284,7 +284,7 @@ class Guest:
         return Done(name, status, self._text(name))
 
     def _look_around(self):
-        """Leaves in looked-around.txt what the guest is doing, for whoever finds out why a job does not end."""
+        """Writes what the guest is doing to looked-around.txt, to find out why a job does not end."""
         name = self.start("ps -eo pid,ppid,stat,wchan:24,etimes,args --forest; systemctl list-jobs; journalctl -b -n 200 --no-pager")
         end = time.monotonic() + 120
         while not self.is_done(name) and self.qemu.is_running() and time.monotonic() < end:
@@ -300,14 +300,14 @@ class Guest:
         return self.finish(self.start(script), seconds)
 
     def must(self, script, seconds=JOB_SECONDS):
-        """Runs a job that has to end with 0."""
+        """Runs a job that must end with 0."""
         done = self.run(script, seconds)
         if done.status != 0:
             raise GuestError(f"{script.strip().splitlines()[0]}: {done!r}")
         return done
 
     def await_end(self, reason, seconds=BOOT_SECONDS):
-        """Waits until the guest ends by itself, in this way."""
+        """Waits until the guest ends on its own, in this way."""
         if not self.qemu.wait(seconds):
             raise GuestError(f"no {reason} within {seconds} s; {self._console()}")
         if self.qemu.ended_by != reason:
@@ -328,7 +328,7 @@ class Guest:
         self.progress(f"power cut {time.monotonic() - self.started:.0f} s after the start of boot {self.boots}")
 
     def off(self):
-        """Ends the machine, whatever it does."""
+        """Ends the machine immediately."""
         if self.qemu:
             self.qemu.kill()
         self.overlay.unlink(missing_ok=True)

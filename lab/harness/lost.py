@@ -12,13 +12,13 @@ SECONDS_BETWEEN = 5
 
 
 class Watch:
-    """Looks, now and then, for a CPU that sleeps with an interrupt in service: the same one twice is lost."""
+    """Checks at intervals for a CPU that sleeps with an interrupt in service: seen twice, it is lost."""
 
     def __init__(self, qemu):
         self.qemu, self.before, self.next = qemu, set(), 0
 
     def lost(self, now):
-        """What was lost, in words; none when nothing was, or when it is not time to look."""
+        """A description of what was lost; None if nothing was, or it is not yet time to check."""
         if now < self.next:
             return None
         found = {(cpu, vector) for cpu in self.qemu.cpus() for vector in self._asleep_with(cpu)}

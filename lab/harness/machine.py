@@ -6,28 +6,28 @@ import subprocess
 
 LAB = pathlib.Path(__file__).resolve().parent.parent
 
-# The shell side knows what a machine file may say; this prints what came out of it, parts ended by NUL.
+# The shell part defines what a machine file may contain; this prints the result, with parts terminated by NUL.
 PRINT = 'source "$lab/machine.sh"; printf "%s\\0" "$disk" "$bus" "$threads" "${qemu[@]}"'
 
 
 @dataclasses.dataclass
 class Machine:
-    """What a machine is made of."""
+    """The hardware of a machine."""
 
     name: str
     disk: str
     """The device of the root disk."""
     bus: str
-    """Where the lab's own devices go."""
+    """The bus of the lab's own devices."""
     threads: str
-    """Whether each CPU has a thread of its own: "multi" or "single"."""
+    """Whether each CPU has a separate thread: "multi" or "single"."""
     arguments: list
 
 
 def load(name, tables):
     """Reads a machine's file; SMBIOS records that QEMU needs go to the folder `tables`."""
     if not (LAB / "machines" / name).is_file():
-        raise ValueError(f"lab/machines/{name}: no such machine")
+        raise ValueError(f"lab/machines/{name} does not exist")
     tables.mkdir(parents=True, exist_ok=True)
     said = subprocess.run(
         ["bash", "-euc", 'lab=$1 machine=$2 tables=$3; ' + PRINT, "machine", LAB, name, tables],

@@ -1,4 +1,4 @@
-"""Scenarios: the files of lab/scenarios/, and what each is given to work with.
+"""Scenarios: the files of lab/scenarios/, and the tools for them.
 
 A scenario is a module:
 
@@ -32,16 +32,16 @@ class Scenario:
 
 
 def say(line):
-    """Prints a line in one piece: several guests may have something to say."""
+    """Prints a line in one piece, because several guests may print at once."""
     print(line + "\n", end="", flush=True)
 
 
 class Skip(Exception):
-    """The scenario cannot be run here; says why."""
+    """The scenario cannot be run here, with the reason."""
 
 
 class Stop(Exception):
-    """A check failed without which the rest means nothing."""
+    """A check failed without which later ones are meaningless."""
 
 
 def load_all():
@@ -61,24 +61,24 @@ def load(path):
 
 
 class Lab:
-    """What a scenario works with: a guest, checks, and looks at what the guest is set to."""
+    """The tools of a scenario: a guest, checks, and snapshots of the guest's settings."""
 
     def __init__(self, name, guest, folder, is_all, ride=None):
         self.name, self.guest, self.folder, self.is_all = name, guest, folder, is_all
         self.failures, self.checks, self.looks = 0, 0, 0
         self.refused = ()
-        """Words of what this machine's kernel refuses, whoever asks."""
+        """Words that identify what this machine's kernel always rejects."""
         self._ride = ride
         folder.mkdir(parents=True, exist_ok=True)
         self.log = open(folder / "checks.txt", "w")
 
     def ride(self):
-        """Lets the scenarios that share this boot run."""
+        """Runs the scenarios that share this boot."""
         if self._ride:
             self._ride(self.guest)
 
     def check(self, what, holds, seen=""):
-        """Notes one check; `seen` tells what was found. Prints those that fail."""
+        """Notes one check; `seen` is what was found. Prints those that fail."""
         self.checks += 1
         self.failures += not holds
         line = f"{'ok  ' if holds else 'FAIL'} {what}{f' ({seen})' if seen not in ('', None, [], {}) else ''}"
@@ -88,7 +88,7 @@ class Lab:
         return bool(holds)
 
     def need(self, what, holds, seen=""):
-        """A check without which the rest means nothing."""
+        """A check without which later ones are meaningless."""
         if not self.check(what, holds, seen):
             raise Stop(what)
 
@@ -109,7 +109,7 @@ class Lab:
         return done
 
     def expect(self, arguments, status, *words, seconds=1800, under=""):
-        """Runs lowlat, checks its exit status and what it says."""
+        """Runs lowlat, and checks its exit status and output."""
         done = self.lowlat(arguments, seconds, under)
         said = f"{done.text}\n{done.said}"
         tail = " / ".join(f"{done.text[-600:]}\n{done.said[-900:]}".strip().splitlines()[-12:])
@@ -120,7 +120,7 @@ class Lab:
         return done
 
     def facts(self, name):
-        """Looks at the guest."""
+        """Takes a snapshot of the guest."""
         self.looks += 1
         path = f"facts-{name}.json"
         self.guest.must(f"python3 -B /lab/facts.py >/lab/{path}")
@@ -138,7 +138,7 @@ class Lab:
         return self.check(f"{when}: {compared} are as before", not found, found[:20])
 
     def same(self, before, after, when):
-        """Files and values as before."""
+        """Checks that files and values are as before."""
         return all([self.same_files(before, after, when), self.same_values(before, after, when)])
 
     def fixture(self, name):

@@ -1,4 +1,4 @@
-"""Runs scenarios: one guest per carrier, riders where the carrier lets them."""
+"""Runs scenarios: one guest per carrier, with riders at the carrier's chosen moment."""
 
 import concurrent.futures
 import dataclasses
@@ -12,7 +12,7 @@ from .scenario import Lab, Skip, Stop, say
 
 @dataclasses.dataclass
 class Story:
-    """A scenario with a guest of its own, and those that share its boots."""
+    """A scenario with a separate guest, and those that share its boots."""
 
     carrier: object
     riders: list
@@ -20,7 +20,7 @@ class Story:
 
 @dataclasses.dataclass
 class Result:
-    """What became of a scenario."""
+    """Result of a scenario."""
 
     name: str
     outcome: str
@@ -48,7 +48,7 @@ def choose(scenarios, names, is_all):
     by_name = {one.name: one for one in scenarios}
     for name in names or []:
         if name not in by_name:
-            raise ValueError(f"no scenario {name}; there are: {' '.join(by_name)}")
+            raise ValueError(f"no scenario {name}; available:  {' '.join(by_name)}")
     chosen = names or [one.name for one in scenarios if one.is_quick or is_all]
     carriers = {one.rides or name: None for name in chosen for one in [by_name[name]]}
     return [
@@ -58,7 +58,7 @@ def choose(scenarios, names, is_all):
 
 
 def tell_all(stories, jobs, tell):
-    """Tells so many stories at once, and gives their results in the stories' order. Whoever ends this ends the guests."""
+    """Runs this many stories at once, and returns their results in order. Ending it also ends the guests."""
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         told = [pool.submit(tell, one) for one in stories]
         try:
@@ -70,15 +70,15 @@ def tell_all(stories, jobs, tell):
 
 
 def tell(story, disk, binary, runs, is_all, clock):
-    """Runs a story and gives a result for each of its scenarios."""
+    """Runs a story and returns a result for each of its scenarios."""
     carrier, results = story.carrier, []
-    clock.say(carrier.name, f"begins: {carrier.title}")
+    clock.say(carrier.name, f"starts: {carrier.title}")
     folder = runs / carrier.name
     guest = Guest(carrier.machine, disk, folder, binary, lambda text: clock.say(carrier.name, text))
 
     def ride(guest):
         for rider in story.riders:
-            clock.say(rider.name, f"begins, in {carrier.name}: {rider.title}")
+            clock.say(rider.name, f"starts in {carrier.name}: {rider.title}")
             results.append(run(rider, Lab(rider.name, guest, runs / rider.name, is_all), clock))
 
     try:
@@ -88,12 +88,12 @@ def tell(story, disk, binary, runs, is_all, clock):
     reached = {result.name for result in results}
     left = [rider for rider in story.riders if rider.name not in reached]
     for rider in left:
-        clock.say(rider.name, f"skipped: {carrier.name} did not come so far")
-    return [own, *results, *(Result(r.name, "skipped", 0, 0, f"{carrier.name} did not come so far") for r in left)]
+        clock.say(rider.name, f"skipped: {carrier.name} did not get that far")
+    return [own, *results, *(Result(r.name, "skipped", 0, 0, f"{carrier.name} did not get that far") for r in left)]
 
 
 def run(scenario, lab, clock):
-    """Runs one scenario; whatever goes wrong is its failure."""
+    """Runs one scenario; any error is its failure."""
     start, detail = time.monotonic(), ""
     before = company.look()
     try:
@@ -108,7 +108,7 @@ def run(scenario, lab, clock):
         outcome, detail = "failed", f"{type(error).__name__}: {error}"
         traceback.print_exc(file=lab.log)
     if outcome == "failed":
-        detail += f"; {company.told(before, company.look())}"
+        detail += f"; {company.shares(before, company.look())}"
     lab.note(f"{outcome} {detail}")
     lab.log.flush()
     seconds = time.monotonic() - start

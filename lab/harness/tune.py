@@ -1,15 +1,15 @@
-"""What scenarios say to `lowlat tune`, and what they expect of its answers."""
+"""Calls of `lowlat tune` by scenarios, and the expected results."""
 
 FAULTS = ("overridden", "lost", "ineffective", "unreadable")
 
 
 def known(reading):
-    """The value of a reading; none when it is not known."""
+    """The value of a reading; None if unknown."""
     return reading.get("known") if isinstance(reading, dict) else None
 
 
 def standing(row):
-    """One row of a verification in words."""
+    """One row of a verification as text."""
     by = row.get("by") or {}
     who = f" by {by['kind']} {by['name']}" if by else ""
     return f"{row['what']}: {row['standing']}{who}, planned {row['planned']}, observed {known(row['observed'])}"
@@ -21,21 +21,21 @@ def faults(document):
 
 
 def plan(lab, arguments="", path="/lab/plan.json"):
-    """Plans, and keeps the plan in the shared folder, where no look at the guest sees it."""
+    """Plans, and keeps the plan in the shared folder, which snapshots of the guest do not include."""
     done = lab.expect(f"tune plan --json --out {path} {arguments}", 1)
     lab.need("the plan is a document", done.json() is not None, done.text[:200])
     return done.json()
 
 
 def apply(lab, arguments="", under=""):
-    """Carries the plan out, all of it but for what this machine's kernel refuses (`lab.refused`); `under` a program
+    """Applies the plan, except for what this machine's kernel rejects (`lab.refused`); `under` a program
     that runs it."""
     done = lab.lowlat(f"tune apply --yes --json {arguments}", under=under)
     document = done.json()
-    lab.need("apply gives a document", document is not None, f"status {done.status}: {done.said[-900:]}")
+    lab.need("apply prints a document", document is not None, f"status {done.status}: {done.said[-900:]}")
     refused = [why for change in document["changes"] if change["fate"] == "refused" for why in change["reasons"]]
     others = [why for why in refused if not any(word in why for word in lab.refused)]
-    lab.check(f"apply leaves nothing out that it could do, {len(document['changes'])} changes", not others, others[:12])
+    lab.check(f"apply omits no possible change, {len(document['changes'])} changes", not others, others[:12])
     lab.check(f"apply ends with {int(bool(refused))}", done.status == bool(refused), done.status)
     for note in document["notes"]:
         lab.note(f"apply: {note}")
@@ -43,10 +43,10 @@ def apply(lab, arguments="", under=""):
 
 
 def verify(lab, when, arguments=""):
-    """Verifies, and expects every row to be held, but for what this machine's kernel refuses."""
+    """Verifies, and expects every row to be held, except for what this machine's kernel rejects."""
     done = lab.lowlat(f"tune verify --json {arguments}")
     document = done.json()
-    lab.need(f"{when}: verify gives a document", document is not None, f"status {done.status}: {done.said[-600:]}")
+    lab.need(f"{when}: verify prints a document", document is not None, f"status {done.status}: {done.said[-600:]}")
     found = faults(document)
     others = [row for row in found if not any(word in row for word in lab.refused)]
     lab.check(f"{when}: every row is held, {document['counts']}", not others, others[:20])
@@ -57,14 +57,14 @@ def verify(lab, when, arguments=""):
 
 
 def rollback(lab, under=""):
-    """Takes everything back."""
+    """Rolls everything back."""
     return lab.expect("tune rollback --yes", 0, under=under)
 
 
 def status(lab):
-    """What `status` says, as a document."""
+    """The document of `status`."""
     done = lab.lowlat("tune status --json")
-    lab.need("status gives a document", done.json() is not None, f"{done.status}: {done.said[-300:]}")
+    lab.need("status prints a document", done.json() is not None, f"{done.status}: {done.said[-300:]}")
     return done.json()
 
 
@@ -74,7 +74,7 @@ def nothing_in_force(lab):
 
 
 def cycle(lab, judge, midway=None):
-    """Stock, plan, apply, reboot, verify, `midway`, rollback, reboot: as it was. `judge` is given the plan."""
+    """Stock, plan, apply, reboot, verify, `midway`, rollback, reboot: as before. `judge` receives the plan."""
     guest = lab.guest
     guest.boot()
     before = lab.facts("before")
@@ -105,7 +105,7 @@ def cycle(lab, judge, midway=None):
 
 
 def effective(lab, document, isolated, housekeeping):
-    """What verify says of the kernel, and what the kernel itself says."""
+    """Compares verify's report on the kernel with the kernel's own files."""
     from . import facts
 
     headline = document["headline"]
@@ -121,8 +121,8 @@ def effective(lab, document, isolated, housekeeping):
     lab.note(f"interrupts that cannot be moved: {fixed}")
 
 
-# Debian's kernels tell in no file which interrupts can be moved. Those that can take their own CPUs once more; the
-# others refuse, with EIO those that the kernel manages.
+# Debian's kernels have no file that shows which interrupts can be moved. Those that can accept their current CPUs again; the
+# others fail, with EIO if the kernel manages them.
 TRY = """
 for irq in /proc/irq/[0-9]*; do
     name=$(find "$irq" -mindepth 1 -type d -printf '%f+')

@@ -1,4 +1,4 @@
-"""Hosts that cannot or must not be changed: a clear error, nothing half done, a rollback that is exact."""
+"""Hosts that cannot or must not be changed: a clear error, no partial change, an exact rollback."""
 
 from harness import tune
 
@@ -11,7 +11,7 @@ NEWEST = f"$(ls {LOG}/segment-* | tail -n 1)"
 
 
 def killed_midway(lab, n):
-    """Kills apply when it makes its n-th record durable: it stands in the log, and a crash may tear it."""
+    """Kills apply while it makes its n-th record durable: the record is in the log, and a crash may tear it."""
     lab.guest.must(f"mkdir -p {LOG}; test -e {LOG}/segment-00000001 || (lowlat tune apply --yes; lowlat tune rollback --yes) >/dev/null 2>&1")
     done = lab.guest.run(
         f"strace -qq -o /dev/null -P {NEWEST} -e trace=fsync,fdatasync -e inject=fsync,fdatasync:signal=KILL:when={n} "
@@ -21,7 +21,7 @@ def killed_midway(lab, n):
 
 
 def refused(lab, before, name, prefix, arguments, *words):
-    """Expects lowlat to refuse with 2, to say why, and to have changed nothing. `prefix` runs before it."""
+    """Expects lowlat to fail with 2 and the reason, without any change. `prefix` runs before it."""
     done = lab.guest.run(f"{prefix} lowlat tune {arguments} </dev/null")
     lab.check(f"{name}: ends with 2", done.status == 2, repr(done))
     for word in words:
@@ -57,8 +57,8 @@ def read_only(lab, before):
 def other_plans(lab, before):
     lab.guest.must("lowlat tune plan --root /lab/other.tar.gz --out /lab/other.json >/dev/null; test -s /lab/other.json")
     refused(lab, before, "a plan for another host", "", "apply --yes --plan /lab/other.json", "host")
-    refused(lab, before, "a plan that is none", "", "apply --yes --plan /etc/hostname", "/etc/hostname")
-    refused(lab, before, "a plan that is not there", "", "apply --yes --plan /nowhere.json", "/nowhere.json")
+    refused(lab, before, "a file that is not a plan", "", "apply --yes --plan /etc/hostname", "/etc/hostname")
+    refused(lab, before, "a missing plan", "", "apply --yes --plan /nowhere.json", "/nowhere.json")
     tune.plan(lab)
     lab.guest.must("cp -p /proc/sys/vm/swappiness /run/swappiness; echo 33 >/proc/sys/vm/swappiness")
     done = lab.expect("tune apply --yes --plan /lab/plan.json", 2, "swappiness")
@@ -68,8 +68,8 @@ def other_plans(lab, before):
     lab.same(before, lab.facts("stale-plan"), "a plan from before a change")
 
 
-# Fills a file system once the log in it has grown beyond so many bytes. At once, lest apply gets done meanwhile: pages
-# that nobody has are taken in one call, those that became free since one by one.
+# Fills a file system once its log has grown beyond this many bytes. It must be fast, before apply finishes: free pages
+# are taken in one call, and those freed later one by one.
 FILL = """
 at=/var/lib/lowlat
 exec {silence}<> <(:)
@@ -77,7 +77,7 @@ until files=($at/undo/segment-*) && size=$(stat -c %%s "${files[0]}" 2>/dev/null
 until fallocate -l $(($(stat -fc '%%f * %%S' $at))) $at/filler 2>/dev/null; do :; done
 dd if=/dev/zero of=$at/filler2 bs=4k status=none 2>/dev/null
 """
-# At these parts of the log of a whole apply. Its last part is written by lowlat.service, when all is done.
+# At these fractions of the log of a whole apply. lowlat.service writes its last part, when everything is done.
 PARTS = (0.1, 0.25, 0.4)
 
 
@@ -114,17 +114,17 @@ def disk_full(lab, before):
         lab.same(before, lab.facts(f"full-{part}"), f"{when}, rollback")
         on_own_disk(lab)
 
-    # Of the page that the log ends in some bytes are always free, so it is strace that has the disk full here.
+    # The last page of the log always has some free bytes, so strace simulates the full disk here.
     tune.apply(lab)
     done = lab.guest.run(
         f"strace -qq -o /dev/null -P {NEWEST} -e trace=pwrite64 -e inject=pwrite64:error=ENOSPC lowlat tune rollback --yes </dev/null"
     )
     lab.check("undo log's disk full at the rollback: it ends with 0", done.status == 0, repr(done))
-    lab.check("undo log's disk full at the rollback: it says what was not recorded", "not recorded" in done.text, done.text[-600:])
+    lab.check("undo log's disk full at the rollback: it reports what was not recorded", "not recorded" in done.text, done.text[-600:])
     lab.same(before, lab.facts("full-rollback"), "undo log's disk full at the rollback")
     tune.apply(lab)
     tune.rollback(lab)
-    lab.same(before, lab.facts("full-space"), "there is space again, apply, rollback")
+    lab.same(before, lab.facts("full-space"), "space available again, apply, rollback")
     lab.guest.must("dd if=/dev/zero of=/var/filler bs=1M status=none 2>/dev/null; dd if=/dev/zero of=/var/filler2 bs=4k status=none 2>/dev/null; sync; true")
     done = lab.guest.run("lowlat tune apply --yes </dev/null")
     lab.check("disk full: apply ends with 2", done.status == 2, repr(done))
@@ -142,19 +142,19 @@ def damaged_log(lab, before):
     lab.same(before, lab.facts("torn-tail"), "a torn tail, rollback")
 
     tune.apply(lab)
-    # One bit in the last record but a few; the whole log is kept aside.
+    # One bit in one of the last records; a copy of the whole log is kept.
     lab.guest.must(
         f"cp -a {LOG} /var/lab-undo; f={NEWEST}; n=$(($(stat -c %s $f) * 9 / 10)); "
         "byte=$(od -An -tu1 -j $n -N 1 $f); printf \"\\\\x$(printf %02x $((byte ^ 4)))\" | dd of=$f bs=1 seek=$n conv=notrunc status=none"
     )
     done = lab.lowlat("tune apply --yes")
-    lab.check("a flipped bit: apply refuses with 2", done.status == 2, f"{done.status}: {done.said[-300:]}")
+    lab.check("a flipped bit: apply ends with 2", done.status == 2, f"{done.status}: {done.said[-300:]}")
     lab.check('a flipped bit: it says "damage" and names the file', "damage" in done.said.lower() and "segment-" in done.said, done.said[-600:])
     done = lab.lowlat("tune status")
-    lab.check("a flipped bit: status tells of it", "damage" in f"{done.text}{done.said}".lower(), (done.text + done.said)[-400:])
+    lab.check("a flipped bit: status reports it", "damage" in f"{done.text}{done.said}".lower(), (done.text + done.said)[-400:])
     lab.guest.must(f"rm -r {LOG}; mv /var/lab-undo {LOG}")
     tune.rollback(lab)
-    lab.same(before, lab.facts("flipped-bit"), "the log whole again, rollback")
+    lab.same(before, lab.facts("flipped-bit"), "the log restored, rollback")
 
 
 def half_finished(lab, before):
@@ -165,7 +165,7 @@ def half_finished(lab, before):
 
 
 def locked_down(lab, _before):
-    """As under Secure Boot: debugfs is closed, to root too, until the next boot. Last, for it cannot be undone."""
+    """As under Secure Boot: debugfs is inaccessible, also to root, until the next boot. Last, because it cannot be reverted."""
     lab.guest.must("mountpoint -q /sys/kernel/security || mount -t securityfs securityfs /sys/kernel/security; echo integrity >/sys/kernel/security/lockdown")
     lab.need("the kernel is locked down", "[integrity]" in lab.text("/sys/kernel/security/lockdown"))
     before = lab.facts("locked-before")

@@ -1,4 +1,4 @@
-"""Xeon 6 efficient cores, four to an L2 cache: the whole cycle, with clusters kept whole."""
+"""Xeon 6 efficient cores, four per L2 cache: the whole cycle, with clusters kept whole."""
 
 from harness import facts, tune
 

@@ -1,6 +1,6 @@
-"""The yardstick: two boots of an untouched disk compare equal, and small changes are seen.
+"""Control: two boots of an untouched disk compare equal, and small changes are detected.
 
-Without it "rolled back exactly" could mean that the comparison is blind, or that it cries wolf."""
+Without it "rolled back exactly" could mean that the comparison misses changes or reports false ones."""
 
 from harness import facts
 
@@ -21,7 +21,7 @@ SEEN = ["sysctl vm/swappiness", "workqueue/cpumask", "thread kswapd0", "enableme
 
 def run(lab):
     lab.guest.boot()
-    lab.check("systemd says that the system is running", lab.guest.state == ["running"], lab.guest.state)
+    lab.check("systemd reports the system as running", lab.guest.state == ["running"], lab.guest.state)
     menu = lab.text("/boot/grub/grub.cfg")
     lab.check("the kernel has the command line of the boot menu", lab.guest.cmdline.startswith("BOOT_IMAGE=/boot/vmlinuz") and lab.guest.cmdline.split(" ", 1)[1] in menu, lab.guest.cmdline)
     lab.check("the root file system is found by its UUID", "root=UUID=" in lab.guest.cmdline, lab.guest.cmdline)

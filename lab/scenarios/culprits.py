@@ -1,11 +1,11 @@
-"""Whoever overrides a plan is named: a package's sysctl.d file, a TuneD profile, irqbalance, a hand."""
+"""Verify names what overrides a plan: a package's sysctl.d file, a TuneD profile, irqbalance, a manual change."""
 
 from harness import tune
 
 RIDES = "full-cycle"
 IS_QUICK = True
 
-# Ticks are tick-free's affair.
+# The scenario tick-free covers ticks.
 NO_TICKS = "--no-ticks"
 LOOK = f"tune verify --json {NO_TICKS}"
 PACKAGE = "/etc/sysctl.d/zzz-package.conf"
@@ -21,7 +21,7 @@ def overridden(lab, what, kind, name, *anywhere):
     hits = [row for row in rows if (row.get("by") or {}).get("kind") in kind and name in tune.standing(row)]
     lab.check(f"{what}: verify names {name or kind}", bool(hits), [tune.standing(row) for row in (hits or rows)][:6])
     for word in anywhere:
-        lab.check(f"{what}: verify tells of {word}", any(word in tune.standing(row) for row in rows), [tune.standing(row) for row in rows][:6])
+        lab.check(f"{what}: verify mentions {word}", any(word in tune.standing(row) for row in rows), [tune.standing(row) for row in rows][:6])
 
 
 def run(lab):
@@ -38,7 +38,7 @@ def run(lab):
     overridden(lab, "another TuneD profile", ["tuned"], "throughput-performance")
     guest.must(f"tuned-adm profile {own}")
     tune.apply(lab)
-    tune.verify(lab, "lowlat's TuneD profile is back", NO_TICKS)
+    tune.verify(lab, "lowlat's TuneD profile is active again", NO_TICKS)
 
     guest.must("systemctl stop irqbalance")
     tune.verify(lab, "irqbalance stopped", NO_TICKS)
@@ -51,15 +51,15 @@ def run(lab):
     tune.apply(lab)
     tune.verify(lab, "irqbalance has its list again", NO_TICKS)
 
-    # irqbalance, just started, may put it back before anybody looks.
+    # A newly started irqbalance may move it back before the check.
     guest.must(
         "systemctl stop irqbalance; irq=$(awk -F: '/virtio[0-9]+-requests/ { print $1 + 0 }' /proc/interrupts); "
         "echo 3 >/proc/irq/$irq/smp_affinity_list"
     )
     done = lab.lowlat(LOOK)
     found = tune.faults(done.json() or {"rows": []})
-    lab.check("an interrupt moved by hand: verify ends with 1", done.status == 1, done.status)
-    lab.check("an interrupt moved by hand: verify shows it", any("requests" in row for row in found), found[:6])
+    lab.check("an interrupt moved manually: verify ends with 1", done.status == 1, done.status)
+    lab.check("an interrupt moved manually: verify shows it", any("requests" in row for row in found), found[:6])
     tune.apply(lab)
     guest.must("systemctl start irqbalance")
 
@@ -69,5 +69,5 @@ def run(lab):
     lab.check("lowlat.service disabled: verify ends with 1", done.status == 1, done.status)
     lab.check("lowlat.service disabled: verify shows it", any("lowlat.service" in row for row in found), found[:6])
     unit = next((unit for unit in tune.status(lab)["units"] if unit["name"] == "lowlat.service"), None)
-    lab.check("lowlat.service disabled: status tells", bool(unit) and not unit["is_enabled"], unit)
+    lab.check("lowlat.service disabled: status reports it", bool(unit) and not unit["is_enabled"], unit)
     guest.must("systemctl -q enable lowlat.service")

@@ -10,7 +10,7 @@ def run(lab):
     guest = lab.guest
     guest.boot()
     before = lab.facts("before")
-    # Longer than the next boot takes on a busy host, for what the switch undoes is to be seen first.
+    # Longer than the next boot takes on a busy host, because the changes must be seen before they are rolled back.
     minutes = max(3, round(guest.boot_seconds * 5 / 60))
     tune.apply(lab, f"--confirm-within {minutes}m")
     guest.start("systemctl reboot")
@@ -19,6 +19,6 @@ def run(lab):
     lab.check("the plan is on the command line", "isolcpus=" in guest.cmdline, guest.cmdline)
     guest.await_end("guest-reset", 1200 + 60 * minutes)
     guest.boot()
-    lab.check("the plan is off the command line", guest.cmdline == before.values["/proc/cmdline"], guest.cmdline)
+    lab.check("the plan is no longer on the command line", guest.cmdline == before.values["/proc/cmdline"], guest.cmdline)
     lab.same(before, lab.facts("after"), "after the switch fired")
     tune.nothing_in_force(lab)

@@ -1,4 +1,4 @@
-"""The exported shell script, run on a host without lowlat, brings about what apply does, and takes it back."""
+"""The exported shell script, run on a host without lowlat, has the same effect as apply, and rolls it back."""
 
 import json
 
@@ -7,7 +7,7 @@ from harness import tune
 MACHINE = "epyc-7f32-stock"
 IS_QUICK = False
 MENU = "/boot/grub/grub.cfg"
-# The script leaves TuneD's profile to the user: nobody would take that back with the rest.
+# The script leaves TuneD's profile to the user, because its rollback could not restore it.
 NOT_ITS_OWN = "service.tuned.profile"
 
 
@@ -24,8 +24,8 @@ def run(lab):
     planned = tune.plan(lab)
     lab.expect("tune export --format shell --out /lab/tune.sh", 0)
     text = (guest.share / "tune.sh").read_text()
-    lab.check(f"the script says that it leaves {NOT_ITS_OWN} alone", f"{NOT_ITS_OWN}: " in text)
-    # From here on there is no lowlat on this host.
+    lab.check(f"the script says that it omits {NOT_ITS_OWN}", f"{NOT_ITS_OWN}: " in text)
+    # From here on lowlat is not installed on this host.
     guest.must("rm /usr/local/sbin/lowlat; ! command -v lowlat")
     script(lab, "show")
     lab.same(before, lab.facts("shown"), "after show")
@@ -40,10 +40,10 @@ def run(lab):
     lab.need("verify gives a document", done.status in (0, 1, 3), repr(done))
     document = json.loads((guest.share / "verify.json").read_text())
     found = tune.faults({"rows": [row for row in document["rows"] if row["settings"] != [NOT_ITS_OWN]]})
-    lab.check(f"verify holds every row but those of {NOT_ITS_OWN}, {document['counts']}", not found, found[:20])
+    lab.check(f"verify holds every row except those of {NOT_ITS_OWN}, {document['counts']}", not found, found[:20])
     script(lab, "undo")
     guest.reboot()
-    # The script undoes the boot menu as it made it, by update-grub: the same menu, at another time.
+    # The script restores the boot menu with update-grub: the same menu, with another time.
     after = lab.facts("after")
     for look in (before, after):
         kind, owner, _time, content = look.files[MENU].split()

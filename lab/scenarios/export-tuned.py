@@ -1,11 +1,11 @@
-"""The TuneD profile exported for guide-57037, with the distribution's own TuneD: the guide's command line comes out."""
+"""The TuneD profile exported for guide-57037 produces the guide's command line with the distribution's own TuneD."""
 
 from harness import facts
 
 MACHINE = "epyc-7f32-26g"
 IS_QUICK = False
 
-# What the guide's kernel said of itself (its section 4.4.1), less what belongs to its disk and its loader.
+# The guide's command line (its section 4.4.1), without the parameters for its disk and loader.
 GUIDE = (
     "selinux=0 mce=ignore_ce ipv6.disable=1 audit=0 nmi_watchdog=0 hugepagesz=2MB hugepages=6000 default_hugepagesz=2MB "
     "transparent_hugepage=never tsc=reliable pcie_aspm=off cpuidle.off=1 rcu_nocb_poll idle=poll processor.max_cstate=0 "
@@ -16,7 +16,7 @@ LISTS = ("nohz_full", "rcu_nocbs")
 
 
 def tokens(line):
-    """Parameters of a command line; CPU lists as sets, for 1,2,3 and 1-3 are the same, and 2MB as 2M."""
+    """Parameters of a command line; CPU lists as sets, because 1,2,3 and 1-3 are the same, and 2MB as 2M."""
     found = []
     for token in line.split():
         name, _, value = token.partition("=")
@@ -35,12 +35,12 @@ def run(lab):
     lab.note(risks)
     accepted = " ".join(f"--accept-risk {one}" for one in risks)
     lab.expect(f"tune export --profile guide-57037 --format tuned --out /lab/tuned/ {accepted}", 0)
-    # As the export's README says.
+    # As described in the export's README.
     guest.must("cp -r /lab/tuned/HPELowLatency /etc/tuned/ && tuned-adm profile HPELowLatency", 1800)
     active = guest.must("tuned-adm active").text
     lab.check("TuneD has the profile", "HPELowLatency" in active, active)
     before = guest.cmdline
-    # With idle=poll all emulated CPUs are busy and the boot takes long; what is asked for here is settled from its start.
+    # With idle=poll all emulated CPUs are busy and the boot takes long; these values are fixed from its start.
     guest.reboot(settled=False)
     lab.note(guest.cmdline)
     have, wanted = tokens(guest.cmdline), tokens(GUIDE)
@@ -51,7 +51,7 @@ def run(lab):
     lab.check("no other parameter is", not more, more)
     expected = (guest.share / "tuned/expected-cmdline").read_text()
     absent = [token for token in tokens(expected) if token not in have and not token.startswith("BOOT_IMAGE")]
-    lab.check("it is the line that the export foretold", not absent, absent)
+    lab.check("it is the line that the export predicted", not absent, absent)
     nohz_full = lab.text("/sys/devices/system/cpu/nohz_full")
     lab.check("the kernel reports nohz_full = 1-7,9-15", nohz_full == "1-7,9-15", nohz_full)
     pages = lab.text("/proc/sys/vm/nr_hugepages")

@@ -1,4 +1,4 @@
-"""A host that somebody else has isolated: the plan keeps to it or says what it would change, and goes back exactly."""
+"""A host that someone else has isolated: the plan respects that or reports its changes, and rolls back exactly."""
 
 from harness import tune
 
@@ -16,15 +16,15 @@ def run(lab):
     guest.boot()
     guest.must(THEIRS)
     guest.reboot()
-    lab.need("CPU 3 is isolated by somebody else", lab.text("/sys/devices/system/cpu/isolated") == "3", guest.cmdline)
+    lab.need("CPU 3 is isolated by someone else", lab.text("/sys/devices/system/cpu/isolated") == "3", guest.cmdline)
     before = lab.facts("before")
     done = lab.lowlat("tune plan")
-    lab.check("the plan tells of the isolcpus= that is there", "isolcpus" in done.text, done.text[:600])
+    lab.check("the plan mentions the existing isolcpus=", "isolcpus" in done.text, done.text[:600])
     planned = tune.plan(lab)
     tune.apply(lab)
     guest.reboot()
-    lab.check("isolcpus= stands once on the command line", guest.cmdline.count("isolcpus=") == 1, guest.cmdline)
-    lab.check("nohz_full= stands once on the command line", guest.cmdline.count("nohz_full=") == 1, guest.cmdline)
+    lab.check("isolcpus= is once on the command line", guest.cmdline.count("isolcpus=") == 1, guest.cmdline)
+    lab.check("nohz_full= is once on the command line", guest.cmdline.count("nohz_full=") == 1, guest.cmdline)
     document = tune.verify(lab, "after the reboot")
     tune.effective(lab, document, planned["isolated"], planned["housekeeping"])
     tune.rollback(lab)

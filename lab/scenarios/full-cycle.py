@@ -1,4 +1,4 @@
-"""The guide's server from stock to proven and back: plan, apply, reboot, verify, measure, rollback, reboot."""
+"""The guide's server from stock to verified and back: plan, apply, reboot, verify, measure, rollback, reboot."""
 
 from harness import tune
 

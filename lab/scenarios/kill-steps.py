@@ -1,7 +1,7 @@
 """lowlat killed with SIGKILL at its fsync(2) calls, during apply and during rollback; a rollback is exact each time.
 
 Each step of the undo log is kept, recorded, done and recorded again, and each of these ends in an fsync or a rename:
-killed there, the log holds every state that a crash can leave. strace holds the n-th call at its entry."""
+killed there, the log covers every state that a crash can leave. strace holds the n-th call at its entry."""
 
 import random
 
@@ -9,15 +9,15 @@ from harness import tune
 
 MACHINE = "four-cpus"
 IS_QUICK = False
-# Alone some of the calls, drawn with this seed. With --all one of every so many, another one each time: a step makes about
-# five, so each step is met, and all of their moments in turn. Each moment of each step is met by the tests of crates/tune.
+# Without --all, some of the calls, drawn with this seed. With --all, every n-th call with a varying offset: a step makes about
+# five, so this covers each step, and all of their moments in turn. The tests of crates/tune cover each moment of each step.
 SEED, QUICK_COUNT, STRIDE = 20260101, 5, 5
 CALLS = "fsync,fdatasync,rename,renameat,renameat2"
-# With a filter in the kernel, so that other calls are as quick as ever; it takes -f, and a child has its own count.
+# With a filter in the kernel, so that other calls stay fast; it needs -f, and a child has a separate count.
 STRACE = "strace -f --seccomp-bpf -qq"
 
-# Under such a filter strace can hold a call at its entry, but send no signal. So it holds it, and whoever sees that
-# lowlat has been held for a while kills it.
+# Under such a filter strace can hold a call at its entry, but send no signal. So it holds the call, and a loop that sees
+# lowlat held for a while kills it.
 KILL = """
 %(strace)s -o /dev/null -e trace=%(call)s -e inject=%(call)s:delay_enter=600s:when=%(n)d \
     lowlat tune %(command)s --yes >/dev/null 2>/lab/killed.err </dev/null &
@@ -31,7 +31,7 @@ while kill -0 $pid 2>/dev/null && [ $held -lt 5 ]; do
     if [ "$state" = t ]; then held=$((held + 1)); else held=0; fi
 done
 if [ $held -eq 5 ]; then
-    # lowlat first, so that the call is never made; strace as well, which would sit out the rest of its delay.
+    # lowlat first, so that the call is never made; then strace, which would otherwise wait for the end of its delay.
     kill -KILL $pid $strace
     wait $strace
     while kill -0 $pid 2>/dev/null; do read -rt 0.1 -u $silence; done
@@ -56,7 +56,7 @@ def spread(calls):
 
 
 def calls_of(lab, carry_out):
-    """The calls that a whole run makes: name and number, in their order."""
+    """The calls of a whole run: name and number, in order."""
     carry_out(lab, under=f"{STRACE} -o /lab/calls -e trace={CALLS}")
     found, numbers, first = [], {}, None
     for line in (lab.guest.share / "calls").read_text().splitlines():
@@ -73,7 +73,7 @@ def run(lab):
     guest = lab.guest
     guest.boot()
     before = lab.facts("before")
-    # The first run of all makes folders and a log, so it makes more calls than those that follow it.
+    # The very first run creates folders and a log, so it makes more calls than later ones.
     tune.apply(lab)
     tune.rollback(lab)
     applying = calls_of(lab, tune.apply)
@@ -90,8 +90,8 @@ def run(lab):
     for command, call, n in chosen:
         done = kill(guest, command, call, n)
         while done.status in (0, 1) and n > 1:
-            # It ended, all in force or but for what the kernel refused: a log that was written before may need fewer
-            # calls. Then it was the last of them that was meant.
+            # It ended, with everything in force except what the kernel rejected: an existing log may need fewer
+            # calls. The call was then meant to be the last one.
             lab.note(f"{command} made fewer than {n} calls of {call} this time")
             tune.rollback(lab)
             n -= 1

@@ -12,6 +12,6 @@ def judge(lab, plan):
 
 
 def run(lab):
-    # Its firmware says that the machine has no ASPM, and the kernel lets nobody choose a policy then.
+    # Its firmware says that the machine has no ASPM, and the kernel then rejects every policy.
     lab.refused = ("pcie_aspm",)
     tune.cycle(lab, judge)

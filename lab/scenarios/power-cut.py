@@ -1,4 +1,4 @@
-"""The power fails during apply and during the first boot: the plan can be finished or taken back, exactly.
+"""The power fails during apply and during the first boot: the plan can be finished or rolled back exactly.
 
 The guest's memory is lost, and what it had not flushed to its disk may be."""
 
@@ -8,7 +8,7 @@ from harness import tune
 
 MACHINE = "four-cpus"
 IS_QUICK = False
-# At these parts of an apply's time.
+# At these fractions of an apply's time.
 PARTS = (0.15, 0.4, 0.65, 0.9)
 
 

@@ -21,7 +21,7 @@ kill $first $second
 
 def run(lab):
     isolated, housekeeping = map(int, lab.guest.must(SPIN).text.split())
-    # Emulated, the tick comes late on both; the kernel asks for 250 a second.
+    # In emulation, the tick is late on both; the kernel requests 250 per second.
     lab.check("a spinning thread on CPU 8 is interrupted by the tick", housekeeping > 200, f"{housekeeping} in 20 s")
     lab.check("a spinning thread on CPU 9 is not: at most 2 ticks a second", isolated <= 40, f"{isolated} in 20 s")
     document = lab.lowlat("tune verify --json").json() or {}
