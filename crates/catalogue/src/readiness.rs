@@ -144,7 +144,7 @@ fn cmdline(context: &Context<'_>, _: &Setting) -> Judgement {
         Judgement::good(format!("{good} boot rows are good"))
     } else {
         let named = judge::some_of(&faults, 8);
-        Judgement::wrong(format!("{} boot rows have a fault: {named}", faults.len()), "see these rows")
+        Judgement::wrong(format!("boot rows with a fault ({}): {named}", faults.len()), "see these rows")
     };
     judgement.at("/proc/cmdline")
 }

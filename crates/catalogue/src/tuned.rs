@@ -273,7 +273,7 @@ pub(super) fn boot_command_line(context: &Context<'_>) -> Result<CommandLine, Ju
 }
 
 /// Whether a parameter is on a command line with an equivalent value.
-pub(super) fn stands_on((name, value): &(String, Option<String>), line: &CommandLine) -> bool {
+pub(super) fn is_on_line((name, value): &(String, Option<String>), line: &CommandLine) -> bool {
     let wanted = value.as_deref().unwrap_or_default();
     line.all(name).any(|found| same_meaning(found.unwrap_or_default(), wanted))
 }
@@ -293,7 +293,7 @@ fn bootloader(context: &Context<'_>, _: &Setting) -> Judgement {
         Err(judgement) => return judgement,
     };
     let lost: Vec<String> =
-        asked.tokens().iter().filter(|token| !stands_on(token, line)).map(spell).collect();
+        asked.tokens().iter().filter(|token| !is_on_line(token, line)).map(spell).collect();
     let all = asked.tokens().len();
     let judgement = match (all, lost.len()) {
         (0, _) => Judgement::not_applicable("TuneD requests no boot parameters"),

@@ -87,9 +87,9 @@ fn first_token(context: &Context<'_>, _: &Setting) -> Judgement {
             .at(lowlat_settings::change::tuned::BOOTCMDLINE);
     };
     let spelled = tuned::spell(first);
-    let judgement = if tuned::stands_on(first, line) {
+    let judgement = if tuned::is_on_line(first, line) {
         Judgement::good(spelled)
-    } else if asked.tokens().iter().skip(1).any(|token| tuned::stands_on(token, line)) {
+    } else if asked.tokens().iter().skip(1).any(|token| tuned::is_on_line(token, line)) {
         let because = "words after it are in force, but it is not: it was lost on the way to the boot loader";
         Judgement::new(Verdict::Ineffective, spelled, because)
     } else {

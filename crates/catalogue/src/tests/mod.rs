@@ -20,7 +20,7 @@ fn every_setting_is_complete() {
     let mut ids = BTreeSet::new();
     for setting in CATALOGUE.settings() {
         let id = setting.id;
-        assert!(ids.insert(id), "{id} stands twice");
+        assert!(ids.insert(id), "{id} occurs twice");
         assert!(
             id.starts_with(&format!("{}.", setting.layer.word())),
             "{id} is of layer {:?}",

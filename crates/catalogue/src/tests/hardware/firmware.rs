@@ -318,7 +318,7 @@ fn distances_and_device_nodes_show_the_firmwares_tables() {
         &[
             ("10 and 32", |_| {}, Good),
             (
-                "the kernel's stand-ins",
+                "the kernel's default values",
                 |f| {
                     f.host.topology.nodes[0].distances = Reading::Known(vec![10, 20]);
                     f.host.topology.nodes[1].distances = Reading::Known(vec![20, 10]);
@@ -332,8 +332,8 @@ fn distances_and_device_nodes_show_the_firmwares_tables() {
     check(
         "firmware.memory_proximity_reporting_for_io",
         &[
-            ("told", |_| {}, Good),
-            ("not told", |f| f.nic().node = Reading::Known(-1), Wrong),
+            ("reported", |_| {}, Good),
+            ("not reported", |f| f.nic().node = Reading::Known(-1), Wrong),
             ("no device", |f| f.host.nics.clear(), Unknown),
             ("one node", |f| f.host.topology.nodes.truncate(1), NotApplicable),
         ],

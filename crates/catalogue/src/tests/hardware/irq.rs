@@ -15,7 +15,7 @@ fn new_interrupts_start_on_housekeeping_cpus() {
                 Good,
             ),
             ("denied", |f| f.host.interrupts.default_affinity = Reading::Denied, Unknown),
-            ("nobody isolated", Fixture::no_isolated, NotApplicable),
+            ("none isolated", Fixture::no_isolated, NotApplicable),
             ("guide", Fixture::guide, NotApplicable),
         ],
     );
@@ -87,7 +87,7 @@ fn managed_interrupts_are_judged_by_their_effective_affinity() {
             ("debugfs absent", |f| managed(f, |irq| irq.is_managed = Reading::Absent), Unknown),
             ("effective denied", |f| managed(f, |irq| irq.effective_affinity = Reading::Denied), Unknown),
             ("no interrupts", |f| f.host.interrupts.irqs.clear(), Unknown),
-            ("nobody isolated", Fixture::no_isolated, NotApplicable),
+            ("none isolated", Fixture::no_isolated, NotApplicable),
         ],
     );
 }

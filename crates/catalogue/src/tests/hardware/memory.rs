@@ -78,7 +78,7 @@ fn reserved_huge_pages() {
             ("all on one node", |f| pages(f, [6_000, 0]), Wrong),
             ("none", |f| pages(f, [0, 0]), NotApplicable),
             ("one node", |f| f.host.topology.nodes.truncate(1), NotApplicable),
-            ("nobody isolated", Fixture::no_isolated, NotApplicable),
+            ("none isolated", Fixture::no_isolated, NotApplicable),
             (
                 "pools of the whole host",
                 |f| f.host.memory.huge_pages.iter_mut().for_each(|pool| pool.node = None),

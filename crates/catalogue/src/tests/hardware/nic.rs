@@ -95,7 +95,7 @@ fn queues_and_steering_use_housekeeping_cpus() {
             ),
             ("denied", |f| f.nic().channels = Reading::Denied, Unknown),
             ("absent", |f| f.nic().channels = Reading::Absent, NotApplicable),
-            ("nobody isolated", Fixture::no_isolated, NotApplicable),
+            ("none isolated", Fixture::no_isolated, NotApplicable),
         ],
     );
     check(
@@ -112,10 +112,10 @@ fn queues_and_steering_use_housekeeping_cpus() {
         "nic.xps",
         &[
             ("housekeeping", |_| {}, Good),
-            ("a queue of its own", |f| f.nic().xps = mask("9"), Good),
+            ("a separate queue", |f| f.nic().xps = mask("9"), Good),
             ("shared", |f| f.nic().xps = mask("8,9"), Wrong),
             ("denied", |f| f.nic().xps[0].cpus = Reading::Denied, Unknown),
-            ("nobody isolated", Fixture::no_isolated, NotApplicable),
+            ("none isolated", Fixture::no_isolated, NotApplicable),
         ],
     );
 }
@@ -176,8 +176,8 @@ fn the_nic_is_near_isolated_cpus() {
         &[
             ("near", |_| {}, Good),
             ("on the other node", |f| f.allocation.isolated = cpus("1-7"), Wrong),
-            ("node not told", |f| f.nic().node = Reading::Known(-1), Unknown),
-            ("nobody isolated", Fixture::no_isolated, NotApplicable),
+            ("node not reported", |f| f.nic().node = Reading::Known(-1), Unknown),
+            ("none isolated", Fixture::no_isolated, NotApplicable),
             ("one node", |f| f.host.topology.nodes.truncate(1), NotApplicable),
         ],
     );
@@ -253,7 +253,7 @@ fn time_stamps_and_solarflare() {
         &[
             ("ultra-low-latency", |_| {}, Good),
             ("full-feature", |f| f.nic().firmware = known("8.0.2.1000 rx0 tx0"), Wrong),
-            ("no variant told", |f| f.nic().firmware = known("1.2.3"), Unknown),
+            ("no variant reported", |f| f.nic().firmware = known("1.2.3"), Unknown),
             ("denied", |f| f.nic().firmware = Reading::Denied, Unknown),
             ("another card", |f| f.nic().driver = known("mlx5_core"), NotApplicable),
         ],

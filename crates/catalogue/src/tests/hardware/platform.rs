@@ -127,7 +127,7 @@ fn mitigations_are_never_advised_off() {
                 |f| flaw(f, "srbds", known("Unknown: Dependent on hypervisor status")),
                 Unknown,
             ),
-            ("none told", |f| f.host.cpu.vulnerabilities.clear(), Unknown),
+            ("none reported", |f| f.host.cpu.vulnerabilities.clear(), Unknown),
             ("guide", Fixture::guide, NotApplicable),
         ],
     );
@@ -156,14 +156,14 @@ fn hypervisors_and_steal_time_are_reported() {
             ("physical", |_| {}, Good),
             ("virtual", Fixture::virtual_machine, Wrong),
             ("denied", |f| f.host.virtualization.is_virtual = Reading::Denied, Unknown),
-            ("not told", |f| f.host.virtualization.is_virtual = Reading::Absent, Unknown),
+            ("not reported", |f| f.host.virtualization.is_virtual = Reading::Absent, Unknown),
         ],
     );
     check(
         "readiness.steal",
         &[
             ("physical", |_| {}, NotApplicable),
-            ("not told", Fixture::virtual_machine, Unknown),
+            ("not reported", Fixture::virtual_machine, Unknown),
             ("none", |f| steal(f, 3, 0), Good),
             ("from an isolated CPU", |f| steal(f, 3, 7), Wrong),
             ("from housekeeping", |f| steal(f, 0, 7), Good),

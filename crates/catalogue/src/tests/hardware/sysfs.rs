@@ -30,7 +30,7 @@ fn deep_idle_states_are_judged_on_isolated_cpus_only() {
                 },
                 Good,
             ),
-            ("nobody isolated", Fixture::no_isolated, NotApplicable),
+            ("none isolated", Fixture::no_isolated, NotApplicable),
             (
                 "driver denied",
                 |f| {
@@ -190,7 +190,7 @@ fn cores_clusters_and_caches_belong_to_one_side() {
                 Wrong,
             ),
             ("cores unknown", |f| f.host.topology.cores.clear(), Unknown),
-            ("nobody isolated", Fixture::no_isolated, NotApplicable),
+            ("none isolated", Fixture::no_isolated, NotApplicable),
         ],
     );
     check(
@@ -208,7 +208,7 @@ fn cores_clusters_and_caches_belong_to_one_side() {
             ("four cores", |f| caches(f, &["0-3", "4-7", "8-11", "12-15"]), Wrong),
             ("one a package", |f| caches(f, &["0-7", "8-15"]), NotApplicable),
             ("unknown", |f| f.host.topology.caches.clear(), Unknown),
-            ("nobody isolated", Fixture::no_isolated, NotApplicable),
+            ("none isolated", Fixture::no_isolated, NotApplicable),
         ],
     );
 }
